@@ -1,4 +1,4 @@
-/** Formats the sources as `biome.json` says, and sorts their imports. */
+/** Formats the sources as configured in `biome.json`, and sorts their imports. */
 import { readArguments } from "./support/arguments.ts";
 
 const { words } = readArguments(

@@ -1,24 +1,24 @@
 /**
- * Runs a command of the project on the Bun that package.json pins, and first installs what is
+ * Runs a command of the project with the Bun version in package.json, after installing what is
  * missing: `launch.mjs src/main.ts config.toml` stands for `bun src/main.ts config.toml`. The
  * server starts from a bundle of its sources (`prepare.mjs`).
  *
- * It exists because the two commands of the README must work from a fresh clone on a machine that
- * has only Node and npm, and on one that has only Bun. So it is plain JavaScript without packages,
- * which both run, and it installs with whichever package manager called it. `bun run` offers itself
- * as `node` where there is none.
+ * The script exists because the two commands in the README must work in a fresh clone, both on a
+ * machine with only Node and npm and on one with only Bun. It is therefore plain JavaScript without
+ * packages, which both can run, and it installs packages with the package manager that called it.
+ * `bun run` provides a `node` command if there is none.
  *
- * The server needs Bun, two packages and those of the admin page. Everything else only serves the
- * development of Tidemark, so starting the server does not install it. Packages that are installed
- * already stay installed.
+ * The server needs Bun, two packages and those of the admin page. All other packages only serve the
+ * development of Tidemark, so starting the server does not install them. Packages that are already
+ * installed stay installed.
  *
- * A stamp in node_modules says whether the installation is current: a checksum of the package
+ * A stamp in node_modules records whether the installation is current: a checksum of the package
  * files, the Bun that was found to run, and the extent of the installation. The stamp is written
  * after a successful installation, so an interrupted installation is repeated.
  *
- * Only one launch installs at a time, because two package managers in one folder break each other's
- * work. A file in node_modules names the process that installs. Others wait until it is gone, and
- * remove it if that process has died.
+ * Only one launch installs at a time, because two package managers in one folder disturb each
+ * other. A file in node_modules names the process that installs. Other launches wait until the file
+ * is gone, and remove it if that process has died.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -43,7 +43,7 @@ const STAMP = join(MODULES, ".tidemark-installed");
 const LOCK = join(MODULES, ".tidemark-installing");
 const REMOVAL = `${LOCK}.removal`;
 
-/** The files that determine the content of node_modules. */
+/** The files that determine the contents of node_modules. */
 const DEMANDS = ["package.json", "package-lock.json", "ui/package.json"];
 
 /** The program that runs without the development packages. */
@@ -63,7 +63,7 @@ const SAME_SIGNAL_MS = 500;
  */
 const PARENT_CHECK_MS = 250;
 
-/** The interval at which a launch checks whether another one still installs. */
+/** The interval at which a launch checks whether another one is still installing. */
 const LOCK_CHECK_MS = 100;
 
 /**
@@ -149,7 +149,10 @@ function isLockTaken() {
   }
 }
 
-/** Returns the process that has the lock and the time when it took it, or undefined without one. */
+/**
+ * Returns the process that holds the lock, and the time when it took the lock; undefined if the
+ * lock is free.
+ */
 function lockHolder() {
   try {
     return { pid: Number(readFileSync(LOCK, "utf8")), takenAt: statSync(LOCK).mtimeMs };
@@ -159,7 +162,7 @@ function lockHolder() {
   }
 }
 
-/** A process with the same number may be another one, in a restarted container or system. */
+/** In a restarted container or system, the same process id may belong to another process. */
 function isDead({ pid, takenAt }) {
   if (!(pid > 0) || pid === process.pid) return true;
   if (takenAt < Date.now() - uptime() * 1000) return true;
@@ -172,9 +175,9 @@ function isDead({ pid, takenAt }) {
 }
 
 /**
- * Removes the lock of a dead process. Two launches must not do it at once: the second one would
- * remove the lock that the first one takes next. So a directory admits one of them, which checks
- * again.
+ * Removes the lock of a dead process. Two launches must not do this at the same time, because the
+ * second would remove the lock that the first takes next. A directory therefore admits only one of
+ * them, which checks again.
  */
 function removeDeadLock() {
   try {
@@ -226,7 +229,7 @@ function installCommand() {
   const caller = process.env["npm_execpath"];
   const isBun =
     caller === undefined ? process.versions.bun !== undefined : /^bun/i.test(basename(caller));
-  // Bun reads npm's lock file. Without --no-save, it would leave a lock file of its own beside it.
+  // Bun reads npm's lock file. Without --no-save, it would add a lock file of its own.
   if (isBun) return [caller ?? process.execPath, "install", "--no-save"];
   if (caller !== undefined && /\.[cm]?js$/.test(caller)) {
     return [process.execPath, caller, "install", "--loglevel=error"];
@@ -235,8 +238,8 @@ function installCommand() {
 }
 
 /**
- * Finds the pinned Bun. It lies in the package `bun` if that package's install script ran.
- * Otherwise it lies in one of the platform packages, of which there may be several.
+ * Finds the required Bun. It is in the package `bun` if that package's install script ran.
+ * Otherwise, it is in one of the platform packages, of which there may be several.
  */
 function findBun() {
   const platforms = join(MODULES, "@oven");
@@ -256,9 +259,9 @@ function findBun() {
 }
 
 /**
- * Starts the command, stays until it has ended, and passes on signals and the exit code. The child
- * leads a session of its own: otherwise a terminal would send it Ctrl-C a second time, and a second
- * signal means "at once, without a clean shutdown".
+ * Starts the command, waits until it has ended, and passes on signals and the exit code. The child
+ * leads a process session of its own. Otherwise, a terminal would send it Ctrl-C a second time, and
+ * a second signal means "at once, without a clean shutdown".
  */
 function run(bun, args) {
   const path = [dirname(bun), join(MODULES, ".bin"), process.env["PATH"] ?? ""].join(delimiter);

@@ -4,8 +4,7 @@
 export const ENTRIES: readonly string[];
 
 /**
- * @param bun The path of the runtime.
- * @returns The path of the main module in an up-to-date bundle.
+ * @param bun The path of the runtime. @returns The path of the main module in an up-to-date bundle.
  * @throws If the sources cannot be bundled.
  */
 export function preparedServer(bun: string): string;

@@ -1,14 +1,14 @@
 /**
  * Bundles the server's modules into a few files before they run. A server that starts from a bundle
- * takes a third less processor time, and each of its threads 8 MiB less memory, because the runtime
- * keeps a record and a source map for each of a thousand modules (2026-11-30).
+ * takes a third less processor time, and each of its threads uses 8 MiB less memory, because the
+ * runtime otherwise keeps a record and a source map for each of a thousand modules (2026-11-30).
  *
- * A bundle lies in `dist/server/<checksum>`. The checksum covers the names, sizes and times of all
+ * A bundle is in `dist/server/<checksum>`. The checksum covers the names, sizes and times of all
  * sources, so a changed source leads to a new bundle. A running server may still load the modules
- * of its threads from an older bundle, so the newest ones stay. A bundle appears by one rename:
- * several starts at once may make the same bundle, and all use the first one.
+ * of its threads from an older bundle, so the newest ones are kept. A bundle appears with a single
+ * rename: several starts may create the same bundle at once, and all of them use the first one.
  *
- * Plain JavaScript without packages, because `launch.mjs` imports it.
+ * The script is plain JavaScript without packages, because `launch.mjs` imports it.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -20,7 +20,7 @@ const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const SOURCES = join(ROOT, "src");
 const BUNDLES = join(ROOT, "dist/server");
 
-/** The modules that the process and its threads start with. */
+/** The modules with which the process and its threads start. */
 export const ENTRIES = [
   "src/main.ts",
   "src/segment_worker.ts",
@@ -30,15 +30,18 @@ export const ENTRIES = [
 
 const KEPT_BUNDLES = 3;
 
-/** The error codes of folders that a user cannot write who may still run the program. */
+/**
+ * The error codes for folders to which a user cannot write. Such a user may still run the program.
+ */
 const NOT_WRITABLE = new Set(["EACCES", "EPERM", "EROFS"]);
 
 /**
- * Returns the path of the server's main module in an up-to-date bundle, which it makes if there is
- * none. If this user cannot write the bundle, it says so and returns the path of the source.
+ * Returns the path of the server's main module in an up-to-date bundle, and creates the bundle if
+ * necessary. If this user cannot write the bundle, the function reports this and returns the path
+ * of the source.
  *
- * @param bun The path of the runtime.
- * @throws If the sources cannot be bundled. The runtime has then said why on stderr.
+ * @param bun The path of the runtime. @throws If the sources cannot be bundled. The runtime has
+ * then printed the reason to stderr.
  */
 export function preparedServer(bun) {
   const bundle = join(BUNDLES, sourcesChecksum());
@@ -84,7 +87,7 @@ function filesBelow(folder) {
     });
 }
 
-/** Names and lines stay as they are, so that a stack in the log can be read in the bundle. */
+/** Names and lines are preserved, so that a stack trace in the log can be found in the bundle. */
 function bundleInto(bun, folder) {
   const args = [
     "build",
@@ -110,12 +113,12 @@ function publish(pending, bundle) {
   try {
     renameSync(pending, bundle);
   } catch (error) {
-    // Another start has made the same bundle meanwhile.
+    // Another start has created the same bundle in the meantime.
     if (!existsSync(join(bundle, "main.js"))) throw error;
   }
 }
 
-/** Removes all bundles but the newest ones. Another start may remove the same bundles. */
+/** Removes all bundles except the newest ones. Another start may remove the same bundles. */
 function removeOldBundles() {
   const bundles = readdirSync(BUNDLES)
     .filter((name) => !name.startsWith("."))

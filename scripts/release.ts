@@ -8,10 +8,10 @@
  *     tidemark-<version>.cdx.json            the packages inside (CycloneDX)
  *     SHA256SUMS                             the checksums of these files
  *
- * Without `--platforms`, it makes all four. Bun fetches its runtime for another platform from the
- * npm registry. A platform that cannot be made fails the release; leave it out by naming the
- * others. With `--tag`, the release is refused unless package.json and CHANGELOG.md have that
- * version. Files get the time of the last commit, or of SOURCE_DATE_EPOCH if it is set.
+ * Without `--platforms`, the script builds all four. Bun fetches its runtime for other platforms
+ * from the npm registry. A platform that cannot be built makes the release fail; to omit it, name
+ * the others. With `--tag`, the release is refused unless package.json and CHANGELOG.md have that
+ * version. Files get the time of the last commit, or SOURCE_DATE_EPOCH if it is set.
  */
 import {
   mkdirSync,
@@ -73,7 +73,7 @@ function releaseSeconds(): number {
     : fail("Cannot date the release: this is no git clone; set SOURCE_DATE_EPOCH to its seconds");
 }
 
-/** Compiles the server for all platforms, and lays out the image if it is wanted. */
+/** Compiles the server for all platforms, and prepares the image if it is requested. */
 function build(folder: string, withImage: boolean): void {
   const targets = ["--target", platforms.join(","), "--out", folder];
   const command = [process.execPath, BUILD, ...targets, ...(withImage ? ["--container"] : [])];

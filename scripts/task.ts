@@ -1,12 +1,13 @@
 /**
  * Runs a task of the project, or lists all of them.
  *
- *     bun task                      the list
- *     bun task torture --help       what a task does, and its options
+ *     bun task                      lists the tasks
+ *     bun task torture --help       describes a task and its options
  *     bun task torture --kills 10
  *
- * `npm run task -- torture --kills 10` does the same on a machine without Bun. A task gets the
- * words after its name, the terminal, and every signal; its exit code is the exit code here.
+ * `npm run task -- torture --kills 10` does the same on a machine without Bun. A task receives the
+ * arguments after its name, the terminal, and every signal, and its exit code becomes the exit code
+ * of this script.
  */
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
@@ -33,8 +34,9 @@ function list(): string {
 }
 
 /**
- * Runs a task to its end, and returns its exit code: 128 + n after signal n. The task leads a
- * session of its own: otherwise a terminal would send it Ctrl-C a second time.
+ * Runs a task to completion, and returns its exit code: 128 + n after signal n. The task leads a
+ * process session of its own. Otherwise, a terminal would send it Ctrl-C a second time, and a
+ * second signal means "at once, without a clean shutdown".
  */
 async function run(task: Task, args: readonly string[]): Promise<number> {
   const ended = Promise.withResolvers<number>();

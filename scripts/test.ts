@@ -5,9 +5,9 @@
  * A complete run first compiles the server, and tests that need a server process start that
  * executable. A run of selected tests starts the server from its sources.
  *
- * Tests that repeat themselves over seeds, samples or cases do part of that work, always the same
- * part. With `--thorough` they do all of it (`tests/support/thoroughness.ts`), on a disk; otherwise
- * the files of a complete run are in memory if there is room.
+ * Tests that iterate over seeds, samples or cases do only part of that work, always the same part.
+ * With `--thorough`, they do all of it (`tests/support/thoroughness.ts`), on a disk; otherwise, the
+ * files of a complete run are in memory if there is enough.
  *
  * The workers do not optimise functions at length, which pays off only in long-running processes
  * and takes a quarter of the processor time. They return freed memory to the system after a second,
@@ -16,18 +16,19 @@
  * (`tests/support/server_process.ts`).
  *
  * The test files of a worker share one module registry. This is safe because no test replaces a
- * module, and it saves a quarter of the run, which loading the sources for each of 300 files takes.
+ * module, and it saves a quarter of the run, which loading the sources for each of 300 files would
+ * take.
  *
- * A complete run starts the slowest files first, by `tests/timings.json`, and writes that file with
- * `--thorough --update-timings`. Some files are slow in a thorough run only.
+ * A complete run starts the slowest files first, according to `tests/timings.json`, and updates
+ * that file with `--thorough --update-timings`. Some files are slow only in a thorough run.
  *
- * At its end, a run lists what it skipped or shortened, and the command that runs it.
+ * At the end, a run lists what it skipped or shortened, and the command that runs it.
  *
  * With `--retry-failed`, up to three files in which tests failed run once more, each alone. If they
- * pass, the run passes, and its end names the tests, because a test that fails on a busy machine
- * has to be mended too. More files than that are a fault of the change.
+ * pass, the run passes, and the summary names the tests, because a test that fails on a busy
+ * machine has to be fixed too. If more files than that fail, the change is at fault.
  *
- * Exits with 0 if the tests pass, or else with the code of the runner. A signal also ends the
+ * Exits with 0 if the tests pass, and otherwise with the code of the runner. A signal also ends the
  * runner.
  */
 import { accessSync, chmodSync, constants, mkdtempSync, rmSync, statfsSync } from "node:fs";
@@ -37,7 +38,10 @@ import { flag, readArguments } from "./support/arguments.ts";
 import { FailedTests } from "./support/failed_tests.ts";
 import { SkippedTests } from "./support/skipped_tests.ts";
 
-/** A test that takes longer hangs. No test is that slow by itself, but a machine may be busy. */
+/**
+ * A test that takes longer counts as hung. No test is that slow by itself, but the machine may be
+ * busy.
+ */
 const TIMEOUT_MS = 120_000;
 
 /**
@@ -125,7 +129,7 @@ async function run(
 
 /**
  * Runs the files in which tests failed once more, each alone, unless there are too many of them.
- * Closes with the figures of both attempts, in the words of the runner.
+ * Prints the totals of both attempts in the format of the runner.
  *
  * @returns The exit code.
  */
@@ -154,14 +158,14 @@ async function retried(
   return failCount === 0 ? 0 : code;
 }
 
-/** Makes a folder in which other users, such as PostgreSQL, may have folders. */
+/** Creates a folder in which other users, such as PostgreSQL, may have folders. */
 function openFolder(parent: string): string {
   const folder = mkdtempSync(join(parent, PREFIX));
   chmodSync(folder, 0o755);
   return folder;
 }
 
-/** @returns The folder for temporary files in memory, if the system has one with enough room. */
+/** @returns The folder for temporary files in memory, if the system has one with enough space. */
 function memoryFolder(): string | undefined {
   try {
     accessSync(MEMORY_FOLDER, constants.W_OK);

@@ -1,9 +1,10 @@
 /**
- * Rewrites the cases of `tests/sql/cases/*.slt`: runs every statement of `scripts/write_cases/` in
+ * Rewrites the cases in `tests/sql/cases/*.slt`: runs every statement of `scripts/write_cases/` in
  * PostgreSQL, and records the results.
  *
- * Each file runs on a separate database, in order. Where Tidemark returns a different result on
- * purpose, `write_cases/differences.ts` says how and why, and the file has both results.
+ * Each file runs on a separate database, in order. If Tidemark returns a different result on
+ * purpose, `write_cases/differences.ts` gives the form and the reason, and the file contains both
+ * results.
  */
 import { join } from "node:path";
 import { postgresPrograms, startPostgres } from "../tests/support/postgres.ts";

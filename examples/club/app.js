@@ -1,9 +1,9 @@
 /**
- * The frame of the three pages: the session, the header, and the list of spaces. A page of the club
- * gives `startApp` a function that shows one space.
+ * The frame of the three pages: the session, the header, and the list of spaces. Each page passes
+ * `startApp` a function that shows one space.
  *
- * There is no program behind these pages. Everything that a person may see or do is decided by the
- * policies of schema.sql, with the token of that person.
+ * There is no program behind these pages. The policies in schema.sql decide what each person may
+ * see and do, by the token of that person.
  */
 import { h, messageOf, say, sayFailure } from "./elements.js";
 import { Spaces } from "./spaces.js";
@@ -21,7 +21,7 @@ const state = h("span", { class: "state", role: "status" });
 
 export const db = createClient({
   url,
-  // The session goes on after a reload, and all three pages share it.
+  // The session continues after a reload, and all three pages share it.
   session: "storage",
   onConnection: (connection) => {
     state.dataset.state = connection;
@@ -33,8 +33,8 @@ export const db = createClient({
 /**
  * Starts a page.
  *
- * @param open Shows a space in an element, and returns a function that ends it.
- * @param badges Follows the numbers beside the names of spaces, and tells each new Map of them.
+ * @param open Shows a space in an element, and returns a function that ends it. @param badges
+ * Follows the numbers next to the names of spaces, and reports each new Map of them.
  */
 export async function startApp({ badges, open }) {
   showTheme(localStorage.getItem("club.theme") ?? "system");
@@ -50,7 +50,8 @@ export async function startApp({ badges, open }) {
 }
 
 async function show(me, { badges, open }) {
-  // Everybody appears in the list of people once, under a name that they may change.
+  // Everybody appears in the list of people from their first visit, with a name that they may
+  // change.
   const first = me.id.startsWith("guest-") ? `Guest ${me.id.slice(-4)}` : me.id;
   await db.execute("INSERT INTO club.people (name) VALUES ($1) ON CONFLICT (user_id) DO NOTHING", {
     params: [first],
@@ -132,7 +133,7 @@ function showTheme(theme) {
   else document.documentElement.dataset.theme = theme;
 }
 
-/** Shows the form for people who come back and for people who are new, until one is logged in. */
+/** Shows the form for returning and for new people until somebody has logged in. */
 function askWhoItIs() {
   const { promise, resolve } = Promise.withResolvers();
   const fault = h("p", { class: "fault", role: "alert" });
@@ -210,7 +211,7 @@ export async function leave() {
   try {
     await db.session.logout();
   } catch (error) {
-    // The page forgets the session in any case; the server lets it expire.
+    // The page forgets the session in any case, and on the server the session expires.
     if (error?.name === "ConnectionError") say("The server could not be told.");
     else if (error?.name !== "ServerError") throw error;
   }

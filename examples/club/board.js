@@ -1,6 +1,7 @@
 /**
- * The board of a space: cards in three lists that all members move. Cards glide to their places,
- * whoever moved them. With the keyboard, arrows walk over the cards, and arrows with Alt move one.
+ * The board of a space: cards in three lists that all members can move. Cards glide to their new
+ * positions, whoever moved them. On the keyboard, the arrow keys move between cards, and with Alt
+ * they move a card.
  */
 import { startApp } from "./app.js";
 import {
@@ -23,7 +24,10 @@ const LISTS = [
 function open({ db, members, space, view }) {
   let cards = [];
   let dragged;
-  /** The elements of cards by id: a card keeps its element, and the focus, in another list. */
+  /**
+   * The elements of the cards by id. A card keeps its element, and thus the focus, when it moves to
+   * another list.
+   */
   const elements = new Map();
   const columns = LISTS.map(([list, title]) => columnElement(list, title));
   const board = h(
@@ -144,7 +148,10 @@ function open({ db, members, space, view }) {
     return right === undefined ? left + 1 : (left + right) / 2;
   }
 
-  /** Moves a card. Between places that are too close for a number between them, cards spread first. */
+  /**
+   * Moves a card. If two positions are too close for a number between them, the cards are
+   * renumbered first.
+   */
   async function moveTo(id, list, before) {
     dragged = id;
     let place = placeAt(list, before);

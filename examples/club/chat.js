@@ -1,17 +1,17 @@
 /**
- * The chat of a space: messages with the present names of their authors, as one live join. A
- * message that is sent appears at once, paler until the server has it; Escape and the arrow keys
- * work as people expect.
+ * The chat of a space: messages with the current names of their authors, as one live join. A
+ * message appears at once when it is sent, in a paler colour until the server has it. Escape and
+ * the arrow keys work as people expect.
  */
 import { startApp } from "./app.js";
 import { avatar, h, keepInStep, paintAvatar, sayFailure, setText } from "./elements.js";
 
-/** Messages of one author follow each other without a name for this long. */
+/** Within this time, consecutive messages of one author show the name only once. */
 const TOGETHER_MS = 5 * 60_000;
 
 const PAGE_ROWS = 100;
 
-/** How long after the last key a person counts as typing. */
+/** How long after the last keystroke a person counts as typing. */
 const TYPING_MS = 3000;
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
@@ -88,7 +88,7 @@ function open({ db, me, members, space, view }) {
     void look();
   }
 
-  /** A message that waits is hidden as soon as its row has arrived. */
+  /** A waiting message is hidden as soon as its row has arrived. */
   function render() {
     const isAtEnd = isNearEnd();
     const mine = rows.filter((row) => row.author === me.id);
@@ -204,7 +204,10 @@ function open({ db, me, members, space, view }) {
     }
   }
 
-  /** The key lets the server take a message once, even if its answer was lost and it is sent again. */
+  /**
+   * With the key, the server accepts a message only once, even if its response was lost and the
+   * message is sent again.
+   */
   async function post(message) {
     delete message.fault;
     try {
@@ -277,7 +280,7 @@ function open({ db, me, members, space, view }) {
     follow();
   }
 
-  /** What is in view has been read, on all devices of this person. */
+  /** Messages in view count as read on all devices of this person. */
   async function look() {
     const last = rows.at(-1)?.id;
     if (last === undefined || last <= lastSeen || document.hidden || !isNearEnd()) return;
@@ -318,7 +321,10 @@ function linked(text) {
   return [...nodes, text.slice(end)];
 }
 
-/** Counts what this person has not read, in each space, with the rows that say how far they are. */
+/**
+ * Counts the unread messages in each space, with the help of the rows that store how far this
+ * person has read.
+ */
 function badges({ db, tell }) {
   db.live(
     `SELECT m.space, count(*) AS unread

@@ -1,9 +1,12 @@
 /**
- * Elements without a framework: make them, keep a list of them in step with rows, and glide them to
- * their new places.
+ * Helps with elements without a framework: creates them, keeps a list of them in sync with rows,
+ * and animates them to new positions.
  */
 
-/** Makes an element. Names that begin with "on" are events; children that are absent are left out. */
+/**
+ * Creates an element. Attributes that begin with "on" are event handlers, and absent children are
+ * omitted.
+ */
 export function h(tag, given = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(given)) {
@@ -18,10 +21,10 @@ export function h(tag, given = {}, ...children) {
 const keptByParent = new WeakMap();
 
 /**
- * Keeps the children of an element in step with rows. Elements stay as long as their row does, so
- * that focus, selection and scroll positions survive changes by others.
+ * Keeps the children of an element in sync with rows. An element stays as long as its row does, so
+ * that focus, selection and scroll positions survive the changes of others.
  *
- * @param update Called with the element, its row and the row before, also right after `make`.
+ * @param update Called with the element, its row and the previous row, and also right after `make`.
  */
 export function keepInStep(parent, rows, { key = (row) => String(row.id), make, update }) {
   const before = keptByParent.get(parent) ?? new Map();
@@ -36,12 +39,12 @@ export function keepInStep(parent, rows, { key = (row) => String(row.id), make, 
     if (element === next) next = next.nextElementSibling;
     else move(parent, element, next);
   }
-  // An element that another list has taken over stays there.
+  // An element that has moved to another list stays there.
   for (const element of before.values()) if (element.parentElement === parent) element.remove();
   keptByParent.set(parent, now);
 }
 
-/** Moves an element without a loss of focus, where the browser can. */
+/** Moves an element without losing the focus, if the browser supports this. */
 function move(parent, element, next) {
   if (element.isConnected && parent.moveBefore !== undefined) {
     parent.moveBefore(element, next);
@@ -54,7 +57,7 @@ function move(parent, element, next) {
 
 const isStill = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** Runs a change, and lets the elements that it moved glide from their old places. */
+/** Applies a change, and animates the elements that it moved from their old positions. */
 export function glide(elements, change) {
   if (isStill.matches) return change();
   const before = new Map([...elements()].map((each) => [each, each.getBoundingClientRect()]));
@@ -71,12 +74,12 @@ export function glide(elements, change) {
   }
 }
 
-/** Sets a text only if it differs, so that a selection in it stays. */
+/** Sets a text only if it is different, so that a selection in the text remains. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** The picture of a person: their initial on a colour that is always theirs. */
+/** The picture of a person: their initial on a colour that never changes. */
 export function avatar({ name, user_id: id }) {
   const element = h("span", { class: "avatar", "aria-hidden": "true", title: name });
   paintAvatar(element, { name, user_id: id });
@@ -87,14 +90,14 @@ export function paintAvatar(element, { name, user_id: id }) {
   const sum = [...String(id)].reduce((hash, letter) => hash * 31 + letter.codePointAt(0), 7);
   element.style.setProperty("--hue", String(Math.abs(sum) % 360));
   element.title = name;
-  // The style sheet shows the letter, because it is no text to read out.
+  // The style sheet displays the letter, because screen readers should not read it out.
   element.dataset.letter = [...name][0]?.toUpperCase() ?? "?";
 }
 
 const note = h("p", { class: "note", role: "status" });
 let noteTimer;
 
-/** Says something at the edge of the page for a while. */
+/** Shows a message at the edge of the page for a while. */
 export function say(text) {
   if (!note.isConnected) document.body.append(note);
   note.textContent = text;
@@ -103,7 +106,7 @@ export function say(text) {
   noteTimer = setTimeout(() => note.classList.remove("shown"), 6000);
 }
 
-/** Tells a failure. What is not a failure of the server or the connection is a bug of the page. */
+/** Shows a failure of the server or the connection. Any other error is a bug in the page. */
 export function sayFailure(error) {
   if (error?.name !== "ServerError" && error?.name !== "ConnectionError") throw error;
   say(messageOf(error));
@@ -114,7 +117,7 @@ export function messageOf({ code, message, name }) {
   return code === "PERMISSION_DENIED" ? "You may not do that." : message;
 }
 
-/** Opens a dialog that is removed when it closes. Clicks beside it close it. */
+/** Opens a dialog that is removed when it is closed. Clicks outside close it. */
 export function openDialog(dialog) {
   document.body.append(dialog);
   dialog.addEventListener("close", () => dialog.remove());

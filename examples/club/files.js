@@ -1,12 +1,12 @@
 /**
- * The files of a space: dropped, pasted or chosen, they appear for all members. Pictures and videos
- * are shown by signed URLs, which an element needs because it sends no token; each URL works for one
- * person, as long as that person may see the file.
+ * The files of a space: files that are dropped, pasted or chosen appear for all members. Pictures
+ * and videos are loaded through signed URLs, because their elements cannot send a token. Each URL
+ * works for one person, as long as that person may see the file.
  */
 import { startApp } from "./app.js";
 import { h, keepInStep, messageOf, openDialog, say, sayFailure, setText } from "./elements.js";
 
-/** URLs are renewed before they expire. */
+/** The time before their expiry at which URLs are renewed. */
 const URL_SECONDS = 3600;
 const URL_MS = (URL_SECONDS - 300) * 1000;
 
@@ -120,7 +120,7 @@ function open({ db, me, space, view }) {
     const [kind] = row.file.mime.split("/");
     if (kind === "image") {
       const image = h("img", { alt: row.file.name, loading: "lazy", src: await urlOf(row) });
-      // A picture that is scrolled to after an hour needs another URL.
+      // A picture that is scrolled into view after an hour needs a new URL.
       const retry = async () => {
         urls.delete(String(row.id));
         image.src = await urlOf(row);
@@ -195,7 +195,7 @@ function open({ db, me, space, view }) {
     void send(files);
   }
 
-  /** Sends files one after the other, so that a slow line carries whole files first. */
+  /** Sends files one after the other, so that a slow connection completes the first files first. */
   async function send(files) {
     const waiting = files.map((file) => ({ key: crypto.randomUUID(), file }));
     sending.push(...waiting);

@@ -1,6 +1,7 @@
 /**
- * The members of one space: their faces in its header, which of them are there now, and the dialog
- * that changes them. Whoever closes the page or loses the connection is gone within seconds.
+ * The members of one space: their pictures in the header, which of them are present, and the dialog
+ * that changes the membership. Somebody who closes the page or loses the connection disappears
+ * within seconds.
  */
 import {
   avatar,
@@ -15,7 +16,7 @@ import {
 
 export class Members {
   rows = [];
-  /** The states of the tabs of everybody who is in the space now, by person. */
+  /** The states of the tabs of everybody who is present in the space, by person. */
   here = new Map();
   onPresence = () => undefined;
   #db;
@@ -51,12 +52,12 @@ export class Members {
         this.#render();
         this.onPresence();
       },
-      // Who is no member any more is refused, and the space closes by itself.
+      // Somebody who is no longer a member is refused, and their space closes automatically.
       onError: (error) => error.code === "PERMISSION_DENIED" || sayFailure(error),
     });
   }
 
-  /** Tells the others what this tab does, as in `{ typing: true }`. */
+  /** Tells the others what happens in this tab, as in `{ typing: true }`. */
   tell(state) {
     this.#presence.set(state);
   }
@@ -147,7 +148,7 @@ export class Members {
     openDialog(this.#dialog);
   }
 
-  /** The owner ends the space for all; another member leaves it. */
+  /** The owner deletes the space for all, and any other member leaves it. */
   #end() {
     const [word, sql, params] = this.#isOwner
       ? ["Delete the space", "DELETE FROM club.spaces WHERE id = $1", [this.#space.id]]

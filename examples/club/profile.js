@@ -1,6 +1,6 @@
 /**
- * What people change about themselves: the name that others see, and for a guest a log-in, with which
- * the account and everything in it stays. Also the way out.
+ * The things that people can change about themselves: the name that others see, and for a guest a
+ * login, which keeps the account and everything in it. It also offers the logout.
  */
 import { leave } from "./app.js";
 import { h, messageOf, openDialog, say } from "./elements.js";

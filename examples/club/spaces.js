@@ -1,6 +1,6 @@
 /**
  * The spaces of a person. The list is a live query on a table with policies: a space appears when
- * somebody makes this person a member, and disappears in the moment in which the membership ends.
+ * somebody adds this person as a member, and disappears at the moment when the membership ends.
  */
 import { h, keepInStep, say, sayFailure, setText } from "./elements.js";
 import { Members } from "./members.js";
@@ -14,7 +14,7 @@ export class Spaces {
   #open;
   #rows;
   #shown;
-  /** A space that was just made, and whose row may not have arrived yet. */
+  /** A newly created space whose row may not have arrived yet. */
   #made;
   #close = () => undefined;
   #badges = new Map();
@@ -68,7 +68,10 @@ export class Spaces {
     this.#render();
   }
 
-  /** Makes a space and its first member in one transaction, so that there is never one without. */
+  /**
+   * Creates a space and its first member in one transaction, so that there is never a space without
+   * a member.
+   */
   async #make(name) {
     const id = await this.#db.transaction(async (tx) => {
       const [space] = await tx.query("INSERT INTO club.spaces (name) VALUES ($1) RETURNING id", [
@@ -120,7 +123,7 @@ export class Spaces {
     if (next !== undefined) location.hash = String(next.id);
   }
 
-  /** Shows the space that the address names, or else the first one. */
+  /** Shows the space that the address specifies, or otherwise the first one. */
   #showChosen() {
     if (this.#rows === undefined) return;
     const chosen = location.hash.slice(1);

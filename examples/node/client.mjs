@@ -1,6 +1,6 @@
 /**
- * The client module, from the server itself, for scripts of Node and Bun: there is no package to
- * install, and the client always fits the server.
+ * Loads the client module from the server itself, for scripts in Node and Bun: there is no package
+ * to install, and the client always matches the server.
  */
 export const url = process.env.TIDEMARK_URL ?? "http://127.0.0.1:2900";
 

@@ -1,5 +1,5 @@
 /**
- * Saves the client of the server and its types beside the sources, so that the bundler and the
+ * Saves the client of the server and its types next to the sources, where the bundler and the
  * editor find them.
  */
 import { writeFile } from "node:fs/promises";

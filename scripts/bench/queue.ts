@@ -1,17 +1,18 @@
 /**
- * Shows that the past does not slow down the present: compares a table that is written like a
- * queue, with its history kept, and a fresh table that has the same rows and no history.
+ * Shows that history does not slow down current work. The script compares a table that is written
+ * like a queue, with its history kept, with a fresh table that has the same rows and no history.
  *
- * 20,000 rows are alive. Each round inserts 2,000 at the front, deletes as many at the end, and
- * updates a tenth of all, until `--rows` versions are written. With `--owners`, a USER table has a
- * queue of 20 rows for each owner. After each million versions, and at the end, every job is
- * measured in turn with the fresh table, which is in a second server. The script prints the
- * medians, and how many times longer the queue takes, which may be at most twice. Then live queries
- * resume from random positions in the history, and arithmetic alone judges the changes they get.
+ * 20,000 rows are alive. Each round inserts 2,000 rows at the front, deletes as many at the end,
+ * and updates a tenth of all rows, until `--rows` versions are written. With `--owners`, a USER
+ * table has a queue of 20 rows for each owner. After each million versions, and at the end, every
+ * job is measured alternately with the fresh table, which is on a second server. The script prints
+ * the medians, and the factor by which the queue takes longer, which may be at most two. Then live
+ * queries resume from random positions in the history, and the changes they receive are checked by
+ * arithmetic alone.
  *
  * With `--postgres`, the same runs in PostgreSQL with its autovacuum. Exits with 1 if a bound is
  * missed, unless `--no-bounds` is given, or if a resume is wrong. With `--inject`, a change is
- * damaged on its way to the judge, and the script exits with 0 only if the damage is noticed.
+ * damaged before it is checked, and the script exits with 0 only if the damage is noticed.
  */
 import { startPostgres } from "../../tests/support/postgres.ts";
 import { countOption, flag, optionalOneOf, readOptions } from "../support/arguments.ts";

@@ -55,7 +55,7 @@ const PHRASES: readonly RegExp[] = [
 const TOKENS =
   /\/\*[\s\S]*?\*\/|\/\/[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|(?<=(?:[(,=:[!&|?{};>]|\breturn)\s*)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g;
 
-/** Text that is drawn, such as tables, byte formats and commands. */
+/** Text in a fixed layout, such as tables, byte formats and commands. */
 const DRAWN = /^ {3}|\S {3,}\S|[─│┌┐└┘├┤┬┴▲▼◄→]|^\s*\|/;
 
 const ITEM = /^\s*(?:[-*]|\d+[.)]|\(\d+\)) +|^#+ +/;

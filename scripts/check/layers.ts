@@ -1,14 +1,14 @@
 /**
- * Checks that imports under `src` point down, as docs/internals/architecture.md draws, and that
- * tests go through the doors of `src`.
+ * Checks that imports under `src` point down, as docs/internals/architecture.md draws them, and
+ * that tests enter `src` only through `mod.ts` files.
  *
- * Imports are read as text: type imports count too, since they tie the reader just as much, and
- * there is no compiler interface that the next TypeScript could break. The formatter puts the
- * module name of an import on the line of its `from`.
+ * Imports are read as text: type imports count too, because they also tie a reader to the other
+ * file, and the check does not depend on a compiler interface that a new TypeScript version could
+ * break. The formatter puts the module name of an import on the line of its `from`.
  *
- * An allowance that no file uses is a fault too: the next import there must be a decision, not an
- * accident. Sub-folders of a layer never form an import cycle, neither directly nor through others,
- * and the table of sub-folders in that page lists each above those that it imports.
+ * An allowance that no file uses is also a fault, so that the next such import is a decision rather
+ * than an accident. Sub-folders of a layer never form an import cycle, directly or through others,
+ * and the table of sub-folders in that document lists each above those that it imports.
  */
 import { posix } from "node:path";
 import { Glob } from "bun";
@@ -47,8 +47,9 @@ const HOMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Second doors, and the folders that may import each. Their exports are of no use to other folders,
- * or would let those bypass the first door. A file directly in `src` may import any of them.
+ * Additional entry points, and the folders that may import each. Their exports are of no use to
+ * other folders, or would let those bypass `mod.ts`. A file directly in `src` may import any of
+ * them.
  */
 const SECOND_DOORS: Readonly<Record<string, readonly string[]>> = {
   "src/storage/files.ts": ["backup", "maintenance"],
@@ -91,7 +92,10 @@ const KNOWN_CYCLES: readonly (readonly string[])[] = [
   ["src/sql/bind/expression", "src/sql/bind/query"],
 ];
 
-/** The sub-folders of layers, and the sub-folders from which each imports. Doors are left out. */
+/**
+ * The sub-folders of each layer, and the sub-folders from which each imports. `mod.ts` files are
+ * ignored.
+ */
 export type FolderGraph = Map<string, Set<string>>;
 
 /** Records the sub-folders of its layer that a file imports from. */
@@ -158,9 +162,8 @@ export function folderOrderIn(tour: string): string[] {
 }
 
 /**
- * Lists imports that run up in the order of sub-folders, and sub-folders that only the imports or
- * only the order has.
- * @param order The result of {@linkcode folderOrderIn}.
+ * Lists imports that contradict the order of sub-folders, and sub-folders that are missing from the
+ * imports or from the order. @param order The result of {@linkcode folderOrderIn}.
  */
 export function orderFaultsIn(graph: FolderGraph, order: readonly string[]): string[] {
   const faults = new Set<string>();
@@ -198,10 +201,10 @@ export function unusedAllowances(used: ReadonlySet<string>): string[] {
   );
 }
 
-/** The admin page imports from `src` only what any other client does. */
+/** The admin page may import from `src` only what any other client does. */
 const UI_DOORS: ReadonlySet<string> = new Set(["src/client/mod.ts", "src/protocol/mod.ts"]);
 
-/** Lists what one file of the admin page imports against the rules. */
+/** Lists the imports with which one file of the admin page breaks the rules. */
 export function uiFaultsIn(path: string, source: string): string[] {
   const faults: string[] = [];
   for (const module of modulesIn(source)) {
@@ -216,11 +219,10 @@ export function uiFaultsIn(path: string, source: string): string[] {
 const PLANTED = "tests/scripts/check_test.ts";
 
 /**
- * Lists what one test imports against the rules. A test uses the doors of `src`. It may import a
- * file behind a door from its own sub-folder only: `tests/sql/parse/text/lexer_test.ts` and
- * `tests/sql/parse_test.ts` from `src/sql/parse`, and the tests directly in `tests/auth` from
- * `src/auth`. The parts of other sub-folders that a
- * test needs are made in `tests/support`.
+ * Lists the imports with which one test breaks the rules. A test uses the `mod.ts` files of `src`.
+ * It may import an inner file only from its own sub-folder: `tests/sql/parse/text/lexer_test.ts`
+ * and `tests/sql/parse_test.ts` from `src/sql/parse`, and the tests directly in `tests/auth` from
+ * `src/auth`. The parts of other sub-folders that a test needs are provided in `tests/support`.
  */
 export function testFaultsIn(path: string, source: string): string[] {
   if (path === PLANTED || path.startsWith("tests/support/")) return [];
@@ -271,7 +273,7 @@ function faultOfFile(path: string, target: string): string | undefined {
   if (target === "package.json" && from === undefined) return undefined;
   if (!target.startsWith("src/")) return "is outside src";
   const to = folderOf(target);
-  // A file directly in `src` wires the layers: it may import each of them through its door.
+  // A file directly in `src` connects the layers: it may import each of them through its `mod.ts`.
   if (to === undefined) return from === undefined ? undefined : "is above every folder";
   if (from === to) return isDoor(target) ? "is the folder's own door" : undefined;
   if (from !== undefined && BELOW[from]?.includes(to) !== true) return `is not below ${from}`;

@@ -9,7 +9,7 @@ import { readOptions } from "../support/arguments.ts";
 
 const DOCUMENTS = ["*.md", "{docs,examples}/**/*.md"];
 
-/** In drawings and code, brackets are not links. */
+/** In text with a fixed layout and in code, brackets are not links. */
 const CODE = /^```[^\n]*\n[\s\S]*?^```|`[^`\n]*`/gm;
 
 const LINK = /\]\(([^)\s]+)\)/g;

@@ -1,8 +1,8 @@
 /**
- * Checks the project rules that no other tool knows: each file says why it exists, stays small,
- * contains nothing unfinished, and has comments as narrow as its code, since the formatter does not
- * wrap comments. Each type of `src` has a unique name. Lines that tests quote in order to inject
- * faults exist.
+ * Checks project rules that no other tool knows: each file has a header that says why it exists,
+ * stays small, contains nothing unfinished, and has comments as narrow as its code, because the
+ * formatter does not wrap comments. Each type in `src` has a unique name. Lines that tests quote in
+ * order to inject faults exist.
  */
 import { Glob } from "bun";
 import { stalePlantedFaults } from "../../tests/campaigns/fuzz_live/planted_faults.ts";
@@ -17,7 +17,7 @@ const COLUMNS_MAX = 100;
 /** A line that contains only a comment: its marker, and its text. */
 const COMMENT = /^(\s*(?:\/\/|\/\*\*|\*(?!\/)) ?)(.*)$/;
 
-/** Text that is drawn, such as tables, byte formats and commands, and cannot be wrapped. */
+/** Text in a fixed layout, such as tables, byte formats and commands, which cannot be wrapped. */
 const DRAWN = /^ {3}|\S {2,}\S|[─│┌┐└┘├┤┬┴▲▼◄]/;
 
 interface Rule {

@@ -1,9 +1,9 @@
 /**
- * The notation of syntax in `statements.txt`, and sentences made of it.
+ * Defines the notation of syntax in `statements.txt`, and generates sentences from it.
  *
  *     WORD      itself             word      a rule of that name, or a sample of the kind
  *     [ a | b ] nothing, a or b    { a | b } a or b
- *     [, …]     the element before may be repeated behind commas
+ *     [, …]     the element before may be repeated after commas
  *     …         the element before may be repeated
  *
  * The parser checks every sentence, so the notation promises nothing that the grammar refuses.

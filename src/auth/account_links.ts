@@ -60,7 +60,9 @@ const TOKEN_LENGTH_MAX = 4096;
 const RESET_SECONDS = 3600;
 const VERIFY_SECONDS = 24 * 3600;
 
-/** Stands in a token for the address of an account that has none. No address is like it. */
+/**
+ * Represents the address in the token for an account without an address. No address has this value.
+ */
 const NO_ADDRESS = "none";
 
 /** The maximum number of messages to one account per hour, so that nobody can flood its mailbox. */
@@ -144,11 +146,9 @@ export class AccountLinks {
   }
 
   /**
-   * Sends a link to a new address of the caller, who gives the password again. The account keeps
+   * Sends a link to a new address of the caller, who has to repeat the password. The account keeps
    * its address until the link is followed. The response is the same if the address belongs to
    * another account, whose owner gets a message.
-   *
-   * @throws {AuthError}
    */
   async sendChangeLink(principal: Principal, body: unknown, caller: Caller): Promise<MessageBody> {
     const { bucket, catalog, clock, logins, onAudit, onNotice, settings } = this.#options;
@@ -216,7 +216,10 @@ export class AccountLinks {
     return user.userId === ROOT_USER_ID && isRootManaged ? undefined : user;
   }
 
-  /** @param link.email The address that is to replace the user's own; absent for the user's own. */
+  /**
+   * @param link.email The address that will replace the user's own; absent to verify the user's
+   * own.
+   */
   #notify(
     user: UserEntry,
     { email = user.email, type }: { type: "reset_password" | "verify_email"; email?: string },
@@ -238,7 +241,7 @@ export class AccountLinks {
       expiresAt,
       notBefore: undefined,
       tokenId: id,
-      // A token for another address names the one that it replaces.
+      // A token for a new address names the address that it replaces.
       parentId: email === user.email ? undefined : (user.email ?? NO_ADDRESS),
       sessionId: id,
       tokenVersion,

@@ -104,7 +104,7 @@ export class Auth {
   readonly ownAccount: OwnAccount;
   /** Logins in the browser through providers. */
   readonly providerLogins: ProviderLogins;
-  /** Log-outs that providers report. */
+  /** Logouts that providers report. */
   readonly providerLogouts: ProviderLogouts;
   readonly #externalTokens: ExternalTokens;
   readonly #bearers: Bearers;

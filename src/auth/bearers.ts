@@ -62,8 +62,8 @@ export interface BearersOptions {
 const FILE_URL_SECONDS_MAX = 7 * 86_400;
 
 /**
- * The same for a token of another issuer. The end of its session is remembered for this time after
- * the token has expired.
+ * The maximum validity of a token of another issuer. The end of its session is remembered for this
+ * long after the token has expired.
  */
 const EXTERNAL_FILE_URL_SECONDS = 3600;
 
@@ -150,9 +150,7 @@ export class Bearers {
     throw bucket.failedToken(invalidCredentials(), caller);
   }
 
-  /**
-   * Ends the session of a token of another issuer. Returns false if it is none.
-   */
+  /** Ends the session of a token of another issuer. Returns false if the token is not one. */
   logoutExternal(token: string, options: { isAll: boolean; caller: TokenSource }): boolean {
     const external = this.#externalOf(token);
     const user =
@@ -346,10 +344,7 @@ export class Bearers {
     return isSessionEnded(catalog, sessionId) ? undefined : providerUsers.linkedTo(identity);
   }
 
-  /**
-   * Returns the principal of an earlier use of the token, if nothing but the time has changed
-   * since.
-   */
+  /** Returns the principal of an earlier use of the token if only time has passed since. */
   #recentPrincipal(token: UsedToken): Principal | undefined {
     const { catalog, clock, lastSeen } = this.#options;
     const recent = this.#recent.get(token);

@@ -1,20 +1,20 @@
 /**
- * Bearer tokens of trusted issuers.
+ * Verifies bearer tokens of trusted issuers.
  *
- * Requests are authenticated in one step, without waiting. The signature of an external token takes
- * longer, and its keys may have to be fetched. The server therefore calls `check` first, which
- * remembers a verified token, and `find` then knows it:
+ * Requests are authenticated in one step, without waiting. Verifying the signature of an external
+ * token takes longer, and its keys may have to be fetched. The server therefore calls `check`
+ * first, which stores the verified token, so that `find` can return it:
  *
  *     check(token) ──nothing to wait for──► find(token)
- *                  └──keys, signature──► remembered ──► find(token)
+ *                  └──keys, signature──► stored ──► find(token)
  *
  * Invariants:
- * - A token is found only if its issuer signed it for this server. Its times are for the caller.
- * - A token is verified again when its issuer's keys have been fetched again, so it ends with its
- *   key.
- * - The key of the memory is the whole token, so a token with another signature is another token.
- *   The id of the session is that of the signed part, because some signatures have two spellings,
- *   and a log-out has to end both.
+ * - A token is found only if its issuer signed it for this server. The caller checks its times.
+ * - A token is verified again after its issuer's keys have been fetched again, so it becomes
+ *   invalid together with its key.
+ * - Tokens are stored by their whole text, so a token with another signature is another token. The
+ *   id of the session is derived from the signed part, because some signatures have two spellings,
+ *   and a logout has to end both.
  */
 import { decodeJwt } from "jose";
 import { putNewest } from "../base/newest.ts";
@@ -45,10 +45,10 @@ interface Verified {
   readonly keys: IssuerKeys;
 }
 
-/** The longest token. Tokens with many groups have several kilobytes. */
+/** The maximum length of a token. Tokens with many groups have several kilobytes. */
 const TOKEN_LENGTH_MAX = 16_384;
 
-/** The number of remembered tokens, which take a few megabytes. */
+/** The maximum number of stored tokens, which take a few megabytes. */
 const REMEMBERED_MAX = 4096;
 
 export class ExternalTokens {
@@ -59,14 +59,14 @@ export class ExternalTokens {
     this.#providers = providers;
   }
 
-  /** True if the configuration trusts other issuers. */
+  /** True if the server trusts any other issuer. */
   get trustsOthers(): boolean {
     return !this.#providers.isEmpty;
   }
 
   /**
-   * Verifies a token if it may be one of a trusted issuer. Returns undefined if there is nothing to
-   * wait for. The promise rejects only if the keys of the issuer cannot be had.
+   * Verifies a token if it may come from a trusted issuer. Returns undefined if there is nothing to
+   * wait for. The promise rejects only if the keys of the issuer cannot be fetched.
    *
    * @throws {AuthError} AUTHENTICATION_ERROR
    */
@@ -127,9 +127,9 @@ function acceptedToken(
   const isAcceptable =
     payload["iss"] === provider.issuer &&
     (audience === undefined || isFor(payload, audience)) &&
-    // A token that is bound to a key of its holder proves nothing without that key.
+    // A token that is bound to a key of its holder proves nothing without this key.
     payload["cnf"] === undefined &&
-    // Tokens with events report a log-out or a change of an account.
+    // A token with events reports a logout or a change of an account, and is not a bearer token.
     payload["events"] === undefined;
   if (!isAcceptable || times === undefined || identity === undefined) return undefined;
   const signedPart = token.slice(0, token.lastIndexOf("."));
@@ -137,7 +137,7 @@ function acceptedToken(
   return { identity, times, sessionId: EXTERNAL_SESSION + hashOf(signedPart) + ends };
 }
 
-/** The beginning of the ids of these sessions. The id of a login has no blank. */
+/** The prefix of the ids of these sessions. The id of a login session contains no blank. */
 const EXTERNAL_SESSION = "external ";
 
 /** Returns true if a session belongs to a token of another issuer. */
@@ -149,7 +149,7 @@ function issuerIn(token: string): string | undefined {
   try {
     return decodeJwt(token).iss;
   } catch {
-    // A text that is not a token has no issuer. The caller reports that.
+    // Text that is not a token has no issuer. The caller reports this.
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Seals the state of a login through a provider in a signed cookie, which the browser keeps until
- * the login ends. The server itself stores nothing, so that strangers who begin logins cost no
+ * the login ends. The server itself stores nothing, so that logins that strangers start cost no
  * memory, and a login survives a restart.
  *
  *     {base64url of JSON}.{base64url(HMAC-SHA256(secret, "provider login\n" + the first part))}
@@ -12,13 +12,15 @@ export interface BegunLogin extends LoginSecrets {
   readonly provider: string;
   /** The page to which the browser returns: a path of the admin page, or a URL. */
   readonly returnTo: string;
-  /** The challenge of the application that exchanges a code; undefined for the admin page. */
+  /**
+   * The PKCE challenge of the application that will exchange a code; undefined for the admin page.
+   */
   readonly challenge: string | undefined;
-  /** Unix milliseconds. */
+  /** The start of the login in Unix milliseconds. */
   readonly untilMs: number;
 }
 
-/** How long a login may take. */
+/** The maximum duration of a login. */
 export const LOGIN_SECONDS = 600;
 
 export function sealedLogin(secret: Uint8Array, login: BegunLogin): string {
@@ -26,7 +28,9 @@ export function sealedLogin(secret: Uint8Array, login: BegunLogin): string {
   return `${text}.${signatureOf(secret, text).toString("base64url")}`;
 }
 
-/** Returns the login that a text contains; undefined if this server has not sealed the text. */
+/**
+ * Returns the login that a sealed text contains; undefined if this server has not sealed the text.
+ */
 export function unsealedLogin(secret: Uint8Array, sealed: string): BegunLogin | undefined {
   const [text = "", signature = ""] = sealed.split(".");
   const given = Buffer.from(signature, "base64url");

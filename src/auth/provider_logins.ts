@@ -7,11 +7,12 @@
  *                                                       └────────link──► link of an account
  *
  * Invariants:
- * - A callback counts only in the browser that began the login: `state` equals that of the signed
- *   cookie. It counts only for the provider of that login, which also `iss` says (RFC 9207).
+ * - A callback is accepted only from the browser that started the login: `state` must equal that in
+ *   the signed cookie. It is accepted only for the provider of that login, which `iss` must also
+ *   name (RFC 9207).
  * - A code for an application is used once, within a minute, and only with the verifier of the page
- *   that began the login. A link that somebody else sends therefore logs nobody in.
- * - A failed login says only which step failed. The reason is in the log.
+ *   that started the login. A link that somebody else sends therefore logs nobody in.
+ * - The error of a failed login names only the step that failed. The reason is in the log.
  */
 import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
@@ -52,16 +53,16 @@ export interface ProviderLoginsOptions {
   sessions: Sessions;
   logins: Logins;
   bucket: AuthBucket;
-  /** The key of the server's signatures. */
+  /** The key with which the server signs. */
   secret: Uint8Array;
   /** Whether users may link their own account to a provider. */
   mayLink: boolean;
   onAudit: OnAudit;
 }
 
-/** The wish of a page that begins a login. The server has checked it. */
+/** The request of a page that starts a login. The server has checked it. */
 export interface LoginWish {
-  /** A path of the admin page, or the URL of a page of an application without a fragment. */
+  /** A path of the admin page, or the URL of an application's page without a fragment. */
   readonly returnTo: string;
   /** The PKCE challenge of an application; undefined for the admin page. */
   readonly challenge: string | undefined;
@@ -77,10 +78,10 @@ export interface LoginReturn {
   readonly callbackUrl: string;
 }
 
-/** The next step of the browser. */
+/** The next step for the browser. */
 export interface LoginStep {
   readonly location: string;
-  /** The value of the cookie of the login, if one begins. */
+  /** The value of the login cookie, if a login has started. */
   readonly sealed?: string;
   /** The session, if the admin page gets one. */
   readonly login?: LoginBody;
@@ -93,7 +94,7 @@ type LoginFailure =
   | "token_invalid"
   | "unknown_user";
 
-/** The error codes with which a provider says that the user, or nobody, agreed. */
+/** The error codes with which a provider reports that the user did not consent. */
 const DENIALS: ReadonlySet<string> = new Set([
   "access_denied",
   "consent_required",
@@ -104,13 +105,13 @@ const DENIALS: ReadonlySet<string> = new Set([
 interface OneTimeCode {
   readonly identity: ExternalIdentity;
   readonly challenge: string;
-  /** On the monotonic clock. */
+  /** The time on the monotonic clock. */
   readonly untilMs: number;
 }
 
 const CODE_MS = 60_000;
 
-/** The number of codes that wait, a few megabytes. The oldest is given up. */
+/** The maximum number of unused codes, which take a few megabytes. The oldest one is dropped. */
 const CODES_MAX = 10_000;
 
 const CODE_LENGTH_MAX = 256;
@@ -123,7 +124,7 @@ export class ProviderLogins {
     this.#options = options;
   }
 
-  /** The providers, for the login page. */
+  /** The providers to show on the login page. */
   get listed(): AuthStatusBody["oidc_providers"] {
     return this.#options.providers.logins.map(({ settings: { label, name } }) => ({
       name,
@@ -133,7 +134,7 @@ export class ProviderLogins {
   }
 
   /**
-   * Begins a login. Returns undefined if there is no such provider.
+   * Starts a login. Returns undefined if the provider does not exist.
    *
    * @throws {AuthError} rate_limited
    */
@@ -157,8 +158,8 @@ export class ProviderLogins {
   }
 
   /**
-   * Ends a login, when the provider has sent the browser back. Returns undefined if there is no
-   * such provider.
+   * Finishes a login after the provider has sent the browser back. Returns undefined if the
+   * provider does not exist.
    *
    * @throws {AuthError} rate_limited
    */
@@ -199,8 +200,8 @@ export class ProviderLogins {
   }
 
   /**
-   * Links the caller's own account to the person of a code. A user with a password gives it again,
-   * because the link is a second way into the account.
+   * Links the caller's own account to the person to whom a code belongs. A user with a password
+   * must repeat it, because the link is a second way into the account.
    *
    * @throws {AuthError}
    */
@@ -236,7 +237,7 @@ export class ProviderLogins {
     return { message: `The account is linked to ${identity.provider.settings?.label ?? "it"}` };
   }
 
-  /** Returns the login that this browser began, if the callback belongs to it. */
+  /** Returns the login that this browser started, if the callback belongs to it. */
   #begun(name: string, { query, sealed }: LoginReturn): BegunLogin | undefined {
     const { clock, secret } = this.#options;
     const begun = sealed === undefined ? undefined : unsealedLogin(secret, sealed);
@@ -295,7 +296,8 @@ export class ProviderLogins {
   }
 
   /**
-   * Returns the person of a one-time code. The code is used up, even if the verifier is wrong.
+   * Returns the person to whom a one-time code belongs. The code is used up even if the verifier is
+   * wrong.
    *
    * @throws {AuthError} invalid_request, invalid_code
    */

@@ -1,12 +1,12 @@
 /**
- * Log-outs that a provider reports (OpenID Connect Back-Channel Logout 1.0).
+ * Logouts that a provider reports (OpenID Connect Back-Channel Logout 1.0).
  *
  *     provider ──POST logout_token──► signature, claims ──► sessions of the person end
  *
  * Invariants:
  * - Only the provider itself ends sessions, and only those of its own logins.
- * - A log-out token works once. An ID token or an access token is no log-out token: it has no
- *   `events`, and a log-out token has no `nonce`.
+ * - A logout token works once. An ID token or an access token is no logout token: it has no
+ *   `events`, and a logout token has no `nonce`.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import type { Catalog } from "../catalog/mod.ts";
@@ -50,7 +50,7 @@ export class ProviderLogouts {
   }
 
   /**
-   * Ends the sessions that a log-out token names.
+   * Ends the sessions that a logout token names.
    *
    * @returns false if there is no such provider.
    * @throws {AuthError} invalid_request, rate_limited, AUTHENTICATION_ERROR
@@ -117,7 +117,7 @@ async function payloadOf(
     if (!(error instanceof ProviderError)) throw error;
     throw new AuthError(
       "AUTHENTICATION_ERROR",
-      "The log-out token cannot be verified because the keys of its provider cannot be fetched; try again later",
+      "The logout token cannot be verified because the keys of its provider cannot be fetched; try again later",
       { retryAfterSeconds: RETRY_SECONDS },
     );
   }
@@ -136,6 +136,6 @@ function isText(value: unknown): value is string {
 function refused(): AuthError {
   return new AuthError(
     "invalid_request",
-    "The log-out token is not valid: it was not signed by the provider for this server, has expired, was used before, or is no log-out token",
+    "The logout token is not valid: it was not signed by the provider for this server, has expired, was used before, or is no logout token",
   );
 }

@@ -1,5 +1,6 @@
 /**
- * The accounts of people whom a provider identifies.
+ * Finds and creates the accounts of people whom a provider identifies. An account is looked up in
+ * this order:
  *
  *     1. the account that is linked to the provider and the subject
  *     2. the account whose link has no subject yet, and whose id equals the claim `user_claim`;
@@ -8,8 +9,8 @@
  *
  * Invariants:
  * - An account is found by the provider and the subject, never by an address or a name alone.
- * - An account that was dropped is not created again by a login, because DROP USER would have no
- *   effect on a user who comes back.
+ * - A login does not create a dropped account again, because DROP USER would then have no effect on
+ *   a user who comes back.
  */
 import type { Log } from "../base/log.ts";
 import { type Catalog, newUserIdFault, type Role, type UserEntry } from "../catalog/mod.ts";
@@ -24,12 +25,12 @@ export interface ProviderUsersOptions {
   signUpRate: SignUpRate;
   /** Whether unknown users get an account. */
   autoProvisions: boolean;
-  /** The role of such an account. */
+  /** The role of accounts that logins create. */
   defaultRole: Role;
   onAudit: OnAudit;
 }
 
-/** The beginning of the ids of accounts that logins create. No sign-up may choose such a name. */
+/** The prefix of the ids of accounts that logins create. Sign-ups may not choose a name with it. */
 export const PROVIDER_USER_PREFIX = "oidc:";
 
 /** Returns the text of a link, as an account stores it. */
@@ -37,7 +38,7 @@ export function linkText(provider: string, subject: string): string {
   return JSON.stringify({ provider, subject });
 }
 
-/** Returns the text of the link of an account that no user of the provider has used yet. */
+/** Returns the link text of an account that no user of the provider has used yet. */
 export function pendingLinkText(provider: string, userId: string): string {
   return JSON.stringify({ provider, user: userId });
 }
@@ -55,7 +56,8 @@ export class ProviderUsers {
   }
 
   /**
-   * Returns the account of a person, which may be created now; undefined if there is none.
+   * Returns the account of a person, creating it if necessary; undefined if the person may not have
+   * one.
    *
    * @throws {AuthError} rate_limited, if too many accounts are created.
    */
@@ -66,7 +68,7 @@ export class ProviderUsers {
     return this.#provisioned(identity, caller);
   }
 
-  /** Gives an account the link to a person, in place of an earlier link. */
+  /** Links an account to a person, replacing an earlier link. */
   link(user: UserEntry, { provider, subject }: ExternalIdentity, caller: Caller): UserEntry {
     const { catalog } = this.#options;
     const authData = linkText(provider.link, subject);
@@ -128,8 +130,8 @@ export class ProviderUsers {
 }
 
 /**
- * Returns the ids that a new account may have: one with the subject, and one for a subject that
- * cannot be part of an id, or whose id would look like that of another user.
+ * Returns the ids that a new account may get: one that contains the subject, and one for a subject
+ * that cannot be part of an id, or whose id would look like that of another user.
  */
 function idsFor({ provider: { issuer, shortName }, subject }: ExternalIdentity): string[] {
   const start = `${PROVIDER_USER_PREFIX}${shortName}:`;
@@ -137,7 +139,9 @@ function idsFor({ provider: { issuer, shortName }, subject }: ExternalIdentity):
   return [start + subject, `${start}~${hash.subarray(0, 15).toString("hex")}`];
 }
 
-/** The kept claims become the metadata of a new account, where administrators see them. */
+/**
+ * The configured claims become the metadata of a new account, where administrators can see them.
+ */
 function metadataFrom({ claims }: ExternalIdentity): { metadata?: string } {
   return Object.keys(claims).length === 0 ? {} : { metadata: JSON.stringify(claims) };
 }

@@ -1,9 +1,12 @@
-/** The form of base paths: paths below which a proxy offers a server, such as `/db`. */
+/** Validates base paths: paths below which a proxy offers a server, such as `/db`. */
 
-/** The first segments of the server's own paths, with which no base path begins. */
+/** The first segments of the server's own paths, with which a base path must not begin. */
 const OWN_SEGMENTS = "api|health|metrics|ui|v1";
 
-/** Neither "." nor "..", and no character that a header or a document would have to escape. */
+/**
+ * Matches a segment that is neither "." nor "..", and has no character that must be escaped in a
+ * header or a document.
+ */
 const SEGMENT = String.raw`\/(?!\.{1,2}(?:\/|$))[\w.~-]+`;
 
 const BASE_PATH = new RegExp(`^(?!\\/(?:${OWN_SEGMENTS})(?:\\/|$))(?:${SEGMENT})+$`);

@@ -1,11 +1,12 @@
 /**
- * A set that mostly has one item, for objects of which there are many: the first item needs no
- * table. Invariant: an iteration visits each item that is neither added nor removed meanwhile once.
+ * A set that usually contains one item, for cases with a large number of sets: the first item needs
+ * no table. Invariant: an iteration visits exactly once each item that is neither added nor removed
+ * in the meantime.
  */
 
 export class FewItems<Item extends object> {
   #only: Item | undefined;
-  /** All items, once there has been a second one. */
+  /** All items, once a second one has been added. */
   #all: Set<Item> | undefined;
 
   get size(): number {

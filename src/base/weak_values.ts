@@ -1,15 +1,15 @@
 /**
- * Shared objects by key, each kept only as long as somebody uses it.
+ * Shared objects by key, each kept only as long as it is in use.
  *
  * Invariant: unused entries take memory only until the number of entries has doubled.
  */
 
-/** The minimum number of entries among which unused ones are looked for. */
+/** The minimum number of entries before the map searches for unused ones. */
 const ENTRIES_MIN = 64;
 
 export class WeakValues<Each extends object> {
   readonly #entries = new Map<string, WeakRef<Each>>();
-  /** The number of entries above which unused ones are looked for. */
+  /** The number of entries above which the map searches for unused ones. */
   #sizeToLook = ENTRIES_MIN;
 
   get(key: string): Each | undefined {

@@ -22,9 +22,9 @@ export interface AccountCalls extends ProviderCalls {
    * Creates an account, or turns the guest account of this session into one with a login, and logs
    * in.
    *
-   * @returns Undefined for a sign-up by address alone: the link that the server sends has to be
-   *   followed before the login.
-   * @throws {ServerError} unauthorized if the name is taken, as far as the server tells.
+   * @returns Undefined for a sign-up by address alone: the user has to follow the link that the
+   * server sends before the login.
+   * @throws {ServerError} unauthorized if the name is taken, as far as the server reveals it.
    */
   signUp(fields: SignUpFields): Promise<Identity | undefined>;
   /** Creates a guest account and starts a session for it. */
@@ -114,9 +114,7 @@ export function accountsBy(
   };
 }
 
-/**
- * The server does not reveal whether a name was free, so only the login that follows can show it.
- */
+/** The server does not reveal whether a name was free, so only the following login can show it. */
 async function signUp(session: Session, fields: SignUpFields): Promise<Identity | undefined> {
   // A guest sends its token, so that it keeps its account.
   if (session.accessToken === undefined) await session.postOpenly(`${API}/signup`, fields);

@@ -53,7 +53,7 @@ export interface ClientOptions {
    * of the page; or in a `cookie`, in pages that the server itself delivers.
    */
   readonly session?: SessionPlace;
-  /** Called when the session has ended without a log-out. */
+  /** Called when the session has ended without a logout. */
   readonly onSignedOut?: () => void;
   /** Called whenever the state of the live connection changes. */
   readonly onConnection?: (state: ConnectionState) => void;
@@ -136,7 +136,7 @@ export interface Client extends Statements, Copies {
   ): Promise<Result>;
   /**
    * Follows a query: delivers its current rows, then every change, even across lost connections. A
-   * log-out ends it. If another user logs in, it starts again with that user's rows.
+   * logout ends it. If another user logs in, it starts again with that user's rows.
    */
   live<Row extends object = CellObject>(sql: string, options: LiveOptions<Row>): LiveQuery<Row>;
   /**

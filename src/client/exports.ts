@@ -1,5 +1,5 @@
 /**
- * The export of the user's own data: starts it, waits for its archive, and returns the archive's
+ * Exports the user's own data: starts the export, waits for its archive, and returns the archive's
  * URL.
  */
 import type { WholeEnvironment } from "./environment.ts";
@@ -7,10 +7,10 @@ import { ServerError } from "./errors.ts";
 import { pause } from "./repeats.ts";
 import type { RowObject, Statements } from "./statements.ts";
 
-/** The time between two looks at an export that takes longer than its statement. */
+/** The interval at which the client checks an export that takes longer than its statement. */
 const LOOK_MS = 1000;
 
-/** The states of an export that goes on. */
+/** The states of an export that has not ended. */
 const OPEN: ReadonlySet<string> = new Set(["queued", "running"]);
 
 interface ExportRow extends RowObject {
@@ -20,13 +20,13 @@ interface ExportRow extends RowObject {
   readonly download_url: string | null;
 }
 
-/** @param url The address of the server, without a slash at the end. */
+/** @param url The address of the server, without a trailing slash. */
 export async function exportData(
   url: string,
   { query }: Pick<Statements, "query">,
   environment: WholeEnvironment,
 ): Promise<string> {
-  // If an export is open, the row has its id.
+  // If an export is already open, the row has its id.
   const [begun] = await query<ExportRow>("EXPORT USER DATA");
   for (;;) {
     const rows = await query<ExportRow>("SHOW EXPORT");

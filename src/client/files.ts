@@ -44,7 +44,7 @@ const RULES: FieldRules = {
   download: FLAG,
 };
 
-/** @param url The address of the server, without a slash at the end. */
+/** @param url The address of the server, without a trailing slash. */
 export function filesBy(url: string, { query }: Pick<Statements, "query">): Files {
   return {
     async url(file, given = {}) {
@@ -53,7 +53,7 @@ export function filesBy(url: string, { query }: Pick<Statements, "query">): File
       const text = typeof file === "string" ? file : JSON.stringify(file);
       const sql = "SELECT FILE_URL($1::TEXT, $2::DOUBLE) AS url";
       const [row] = await query<RowObject & { url: string }>(sql, [text, given.seconds ?? 3600]);
-      // The server's path may begin with the base path, which the address also ends with.
+      // The path from the server may begin with the base path, with which the address also ends.
       const path = row?.url.slice(row.url.lastIndexOf("/v1/files/")) ?? "";
       return `${url}${path}${given.download === true ? "&download=1" : ""}`;
     },

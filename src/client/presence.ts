@@ -1,14 +1,14 @@
 /**
- * Presence: who is in a room now.
+ * Presence: shows who is currently in a room.
  *
- *     beats of a tab ──► its row in a STREAM table ──► live query ──► people
- *     a closed tab or a lost connection ──► no beats ──► the row expires ──► gone
+ *     heartbeats of a tab ──► its row in a STREAM table ──► live query ──► people
+ *     a closed tab or a lost connection ──► no heartbeats ──► the row expires ──► gone
  *
- * Each tab has a row of its own, so a person stays as long as one of their tabs does. The beats are
- * requests of their own, so they go on while the live connection is opened again.
+ * Each tab has its own row, so a person stays as long as one of their tabs does. The heartbeats are
+ * separate requests, so they continue while the live connection is reopened.
  *
- * Invariants: at most one beat is under way. After `leave`, no beat follows, and no handler is
- * called.
+ * Invariants: at most one heartbeat is in flight. After `leave`, no heartbeat follows, and no
+ * handler is called.
  */
 import {
   ANYTHING,
@@ -33,38 +33,43 @@ import type { CellObject, Values } from "./values.ts";
 /** A person who is in a room. */
 export interface Person<State = unknown> {
   readonly person: string;
-  /** The state of each of their tabs. */
+  /** The state of each of the person's tabs. */
   readonly states: readonly State[];
 }
 
 export interface PresenceOptions<State = unknown> {
   /**
-   * The table, as in "chat.presence". It has the columns `room`, `tab`, `person`, `state` and
-   * `beat`, which the guide of the client describes.
+   * The name of the table, such as "chat.presence". It must have the columns `room`, `tab`,
+   * `person`, `state` and `beat`, which the client guide describes.
    */
   readonly table: string;
-  /** What others see of this tab, as JSON; null if left out. */
+  /** The state of this tab that others see, as JSON; null by default. */
   readonly state?: State;
-  /** Called with everybody in the room: once that is known, and after each change. */
+  /** Called with all people in the room once they are known, and after each change. */
   readonly onChange: (people: readonly Person<State>[]) => void;
   /**
-   * Called if a beat is refused, but only once until another one succeeds. Also called if the
-   * people cannot be followed any longer, which ends the presence. Without this handler, the error
-   * is thrown in a tick of its own.
+   * Called if a heartbeat is refused, but only once until another one succeeds. Also called if the
+   * people can no longer be followed, which ends the presence. Without this handler, the error is
+   * thrown in a separate tick.
    */
   readonly onError?: (error: ServerError) => void;
-  /** The time between two beats, *2s*: a third of the TTL_SECONDS of the table, or less. */
+  /**
+   * The time between two heartbeats, *2s*. It should be at most a third of the table's TTL_SECONDS.
+   */
   readonly beat?: Duration;
 }
 
 export interface Presence<State = unknown> {
-  /** Everybody in the room, by name. While the connection is lost, the people as last known. */
+  /**
+   * All people in the room, sorted by name. While the connection is lost, these are the last known
+   * ones.
+   */
   readonly people: readonly Person<State>[];
-  /** The status of the live query of the people. */
+  /** The status of the live query behind the list of people. */
   readonly status: LiveStatus;
-  /** Changes what others see of this tab, at once. */
+  /** Immediately changes the state that others see. */
   set(state: State): void;
-  /** Leaves the room. Resolves when others can know, or the server cannot be reached. */
+  /** Leaves the room. Resolves once others can see this, or if the server cannot be reached. */
   leave(): Promise<void>;
 }
 
@@ -73,7 +78,7 @@ const CALL: Call = {
   example: 'presence("lobby", { table: "chat.presence", onChange: (people) => show(people) })',
 };
 
-/** A name that needs no quotes, and that may be qualified by its namespace. */
+/** Matches a name that needs no quotes, and that may be qualified by its namespace. */
 const TABLE: ValueRule = {
   should: 'the name of a table, like "chat.presence"',
   holds: (value) => typeof value === "string" && /^[a-z_]\w*(?:\.[a-z_]\w*)?$/i.test(value),
@@ -84,7 +89,7 @@ const RULES: FieldRules = {
   state: ANYTHING,
   onChange: HANDLER,
   onError: HANDLER,
-  // The duration is checked elsewhere, with its own message.
+  // The duration is checked elsewhere, with a separate message.
   beat: ANYTHING,
 };
 
@@ -147,10 +152,10 @@ class RoomPresence implements Presence {
   #people: readonly Person[] = [];
   #state: unknown;
   #tab: string;
-  /** The user to whom the row of the tab belongs, once known. */
+  /** The user to whom the row of the tab belongs, once it is known. */
   #userId: string | undefined;
   #beatCount = 0;
-  /** The beat that is under way. */
+  /** The heartbeat in flight. */
   #sending: Promise<void> | undefined;
   /** Whether the state has changed since the beat that is under way. */
   #isBehind = false;
@@ -192,7 +197,7 @@ class RoomPresence implements Presence {
       },
       onError: this.#tellError,
     });
-    // A page that is visible or online again need not wait for its next beat.
+    // A page that becomes visible or online again need not wait for its next heartbeat.
     this.#cancelBack = this.#parts.environment.whenBack?.(() => this.#beat()) ?? this.#cancelBack;
     this.#beat();
   }
@@ -215,7 +220,7 @@ class RoomPresence implements Presence {
     try {
       await this.#parts.statements.execute(sql, { params: [room, this.#tab] });
     } catch {
-      // Without the deletion, the row expires soon.
+      // If the row is not deleted, it expires soon.
     }
   }
 
@@ -254,7 +259,7 @@ class RoomPresence implements Presence {
   async #send(): Promise<void> {
     const { options, room } = this.#given;
     const { session, statements } = this.#parts;
-    // Another user may not change the row of the one before.
+    // A new user may not change the row of the previous one.
     if (this.#userId !== undefined && this.#userId !== session.userId) this.#tab = this.#newTab();
     this.#userId = session.userId;
     this.#beatCount += 1;
@@ -264,7 +269,7 @@ class RoomPresence implements Presence {
       await statements.execute(sql, { params: [room, this.#tab, state, this.#beatCount] });
       this.#wasRefused = false;
     } catch (error) {
-      // The next beat is the next attempt, so a failure that passes is no news.
+      // The next heartbeat is another attempt, so a temporary failure is not reported.
       if (!(error instanceof ServerError) || isPassing(error) || this.#hasLeft) return;
       if (!this.#wasRefused) this.#tellError(error);
       this.#wasRefused = true;

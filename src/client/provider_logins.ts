@@ -4,8 +4,8 @@
  *     page ──beginProviderLogin: a verifier is kept──► server ──► provider ──► server ──code──► page
  *     page ──finishProviderLogin: code and verifier──► session, or link of the account
  *
- * The verifier never leaves the page before the end, so a code that somebody else sends, or sees,
- * is of no use.
+ * The verifier stays in the page until the login ends, so a code that somebody else sends or
+ * intercepts is useless.
  */
 import {
   type Call,
@@ -23,45 +23,44 @@ import type { Identity, Session } from "./session.ts";
 /** A provider that the server offers. */
 export interface ProviderChoice {
   readonly name: string;
-  /** The text of a button. */
+  /** The text of the login button. */
   readonly label: string;
 }
 
 export interface BeginOptions {
   /**
-   * The page to which the login returns, whose origin the server lists in
-   * `security.cors.allowed_origins`; the page's own address, without its fragment, if left out.
+   * The page to which the login returns. The server must list the origin of the page in
+   * `security.cors.allowed_origins`. By default, it is the current page, without its fragment.
    */
   readonly returnTo?: string;
 }
 
 export interface BegunProviderLogin {
-  /** The address to open. */
+  /** The address to which the page has to navigate. */
   readonly url: string;
-  /** The secret for `finishProviderLogin`, for a runtime without `sessionStorage`. */
+  /** The secret for `finishProviderLogin`, needed only in a runtime without `sessionStorage`. */
   readonly verifier: string;
 }
 
 export interface EndedLoginOptions {
-  /** The verifier of the begun login, if the runtime has no `sessionStorage`. */
+  /** The verifier of the started login, if the runtime has no `sessionStorage`. */
   readonly verifier?: string;
 }
 
 export interface LinkOptions extends EndedLoginOptions {
-  /** The password of the account; a guest has none. */
+  /** The password of the account. A guest has none. */
   readonly password?: string;
 }
 
 export interface ProviderCalls {
   /** Returns the providers for the buttons of a login page. */
   providers(): Promise<readonly ProviderChoice[]>;
-  /** Begins a login. The page then opens the address: `location.href = url`. */
+  /** Starts a login. The page then navigates to the returned address: `location.href = url`. */
   beginProviderLogin(provider: string, options?: BeginOptions): Promise<BegunProviderLogin>;
   /**
-   * Ends a login, if the address of the page says that one has ended, and begins the session.
+   * Finishes a login, if the address of the page says that one has ended, and starts the session.
    *
-   * @param url The address; that of the page if left out.
-   * @returns Undefined if no login has ended.
+   * @param url The address; by default, that of the page. @returns Undefined if no login has ended.
    * @throws {ServerError} If the login failed: `denied`, `unknown_user`, `invalid_code` …
    */
   finishProviderLogin(url?: string, options?: EndedLoginOptions): Promise<Identity | undefined>;
@@ -93,7 +92,7 @@ const PROVIDER_NAME: ValueRule = {
   holds: (value) => typeof value === "string" && /^[a-z0-9-]{1,32}$/.test(value),
 };
 
-/** What a failed login says in the address, as a sentence. */
+/** The sentence for each error that a failed login puts into the address. */
 const FAILURES: Readonly<Record<string, string>> = {
   denied: "The login was not permitted at the provider",
   state_mismatch: "The login did not begin in this browser, or took too long: log in again",
@@ -155,9 +154,10 @@ function codeIn(url: string | undefined): string | undefined {
 }
 
 /**
- * Returns the verifier of the login that this page began, and forgets it.
+ * Returns the verifier of the login that this page started, and removes it.
  *
- * @throws {ServerError} If the page began none: somebody else may have sent the address.
+ * @throws {ServerError} If the page has not started a login, because somebody else may have sent
+ * the address.
  */
 function takenVerifier(given: string | undefined): string {
   const kept = storage();

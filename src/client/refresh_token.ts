@@ -1,11 +1,12 @@
 /**
- * The places for the refresh token between requests, which decide how long a session lasts:
+ * The places where a client keeps the refresh token between requests, which determine how long a
+ * session lasts:
  *
  *     memory    until the page is reloaded or the program ends
- *     storage   until a log-out, also over reloads, in all tabs that share the storage
+ *     storage   until a logout, across reloads, in all tabs that share the storage
  *     cookie    the same, but no script can read the token: for pages that the server delivers
  *
- * A place never caches, so that tabs that share a storage use the token that was issued last.
+ * A place never caches the token, so that tabs with a shared storage use the most recent one.
  */
 import { type PositionStorage, storageFor } from "./positions.ts";
 

@@ -9,7 +9,7 @@
  * obtained, the session ends.
  *
  * If several logins are requested, the last successful one determines the user. A late response to
- * an earlier login, or a response that arrives after a log-out, is discarded, and no request of one
+ * an earlier login, or a response that arrives after a logout, is discarded, and no request of one
  * user is repeated as another.
  */
 import type { AuthStatusBody, LoginBody, UserBody } from "../protocol/mod.ts";
@@ -35,9 +35,9 @@ export interface SessionOptions {
   readonly maxRetries: number;
   /** The time limit for a request; undefined for none. */
   readonly timeoutMs: number | undefined;
-  /** Called when the session has ended without a log-out. */
+  /** Called when the session has ended without a logout. */
   readonly onSignedOut: () => void;
-  /** Called at a log-out, before the server is informed. */
+  /** Called at a logout, before the server is informed. */
   readonly onLogout: () => void;
   /** Called when another user takes over the session. */
   readonly onOtherUser: () => void;
@@ -71,7 +71,7 @@ export class Session {
   readonly #options: SessionOptions;
   readonly #requests: Requests;
   /**
-   * The credentials for automatic login; undefined after a log-out, so that the client does not log
+   * The credentials for automatic login; undefined after a logout, so that the client does not log
    * in again by itself.
    */
   #credentials: Exclude<Credentials, { token: string }> | undefined;
@@ -86,7 +86,7 @@ export class Session {
   #renewing: Promise<Identity | undefined> | undefined;
   /** The user who logged in last. */
   #userId: string | undefined;
-  /** The number of requested logins and log-outs so far. */
+  /** The number of requested logins and logouts so far. */
   #attempt = 0;
   /** The attempt that determined the current user. */
   #attemptTaken = 0;
@@ -201,7 +201,7 @@ export class Session {
     // A later attempt that is refused or pending does not invalidate this one.
     if (attempt < this.#attemptTaken) throw replaced();
     this.#attemptTaken = attempt;
-    // An explicit log-in replaces the credentials.
+    // An explicit login replaces the credentials.
     this.#credentials = undefined;
     this.#begin();
     return this.#accept(login);
@@ -456,7 +456,7 @@ export class Session {
     this.#renewing = undefined;
   }
 
-  /** Ends the session without a log-out. */
+  /** Ends the session without a logout. */
   #end(): void {
     this.#forget();
     this.#options.onSignedOut();

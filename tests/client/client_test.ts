@@ -635,7 +635,7 @@ test.each<[string, Answer]>([
   ["succeeds", ok(loginBody("late"))],
   ["is refused", refused()],
 ])(
-  "a refresh that %s late changes nothing in a newer log-in, nor after a log-out",
+  "a refresh that %s late changes nothing in a newer login, nor after a logout",
   async (_how, late) => {
     const server = new FakeServer();
     let signedOut = 0;

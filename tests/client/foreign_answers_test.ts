@@ -96,7 +96,7 @@ test.each<[string, unknown]>([
   ["no token", { user: { id: "ada" } }],
   ["no user", { access_token: "t" }],
   ["a user without a name", { access_token: "t", user: {} }],
-])("a log-in answered with %s fails", async (_name, body) => {
+])("a login answered with %s fails", async (_name, body) => {
   const other = Bun.serve({ port: 0, fetch: () => Response.json(body) });
   const { session } = createClient({ url: `http://127.0.0.1:${other.port}` });
   const failure = await failureOf(session.login("ada", "x"));

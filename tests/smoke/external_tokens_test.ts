@@ -191,7 +191,7 @@ describe("a token is refused", () => {
     ["is issued in the future", { iat: now + 3600 }],
     ["is not valid yet", { nbf: now + 3600 }],
     ["is bound to a key of its holder", { cnf: { jkt: "x" } }],
-    ["reports a log-out", { events: {} }],
+    ["reports a logout", { events: {} }],
   ])("%s", async (_what, change) => {
     expect(await answer(await issuer.token(change))).toEqual(REFUSED);
   });

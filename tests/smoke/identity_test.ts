@@ -254,7 +254,7 @@ describe("a session", () => {
     ["a password of wrong type", { user: "ada", password: 5 }],
     ["a password too long", { user: "ada", password: "x".repeat(5000) }],
     ["a name too long", { user: "x".repeat(129), password: "x" }],
-  ])("log-in with %s is malformed", async (_name, body) => {
+  ])("login with %s is malformed", async (_name, body) => {
     expect(await statusAndError(await server.post(LOGIN, body))).toEqual([400, "invalid_request"]);
   });
 

@@ -28,7 +28,7 @@ let server: ServerProcess;
 
 type Section = keyof typeof providers;
 
-/** Returns a client of the provider whose log-out tokens name one session, or all of a person. */
+/** Returns a client of the provider whose logout tokens name one session, or all of a person. */
 function clientOf(name: string, namesSession: boolean): object {
   return {
     client_id: name,
@@ -97,7 +97,7 @@ async function statusOf(token: string): Promise<number> {
   return (await server.sql("SELECT 1", { token })).status;
 }
 
-describe("a log-out at a real provider", () => {
+describe("a logout at a real provider", () => {
   test("ends the session that began with it, with its sockets, and no other", async () => {
     const [here, there] = [new Browser(), new Browser()];
     const first = await loggedIn("one", "ann", here);
@@ -145,7 +145,7 @@ const EVENTS = { "http://schemas.openid.net/event/backchannel-logout": {} };
 
 let count = 0;
 
-/** Returns the claims of a log-out token, with changes; undefined removes a claim. */
+/** Returns the claims of a logout token, with changes; undefined removes a claim. */
 function logoutClaims(change: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   count += 1;
   return { jti: `t${count}`, sub: "carl", events: EVENTS, ...change };
@@ -158,7 +158,7 @@ async function send(token: string, section = "signing"): Promise<Response> {
   });
 }
 
-test("a log-out token ends the bearer tokens of its person that were issued before", async () => {
+test("a logout token ends the bearer tokens of its person that were issued before", async () => {
   const header = { typ: "logout+jwt" };
   const before = await issuer.token({ sub: "carl", sid: "s1" });
   const other = await issuer.token({ sub: "carl", sid: "s2" });
@@ -194,7 +194,7 @@ describe("a token that is refused ends nothing", () => {
     expect(await statusOf(standing)).toBe(200);
     const answer = await send(await issuer.token(logoutClaims({ sub: "erik", ...change })));
     expect(answer.status).toBe(400);
-    expect(await answer.text()).toContain("The log-out token is not valid");
+    expect(await answer.text()).toContain("The logout token is not valid");
     expect(await statusOf(standing)).toBe(200);
   });
 

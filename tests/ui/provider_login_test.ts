@@ -9,7 +9,7 @@ import { chromiumMissing, describeUnless } from "../support/requirements.ts";
 import { type ServerProcess, startServer } from "../support/server_process.ts";
 import { accessibilityFaults, launchBrowser, openPage, TEST_MS_MAX } from "./browser.ts";
 
-describeUnless(chromiumMissing)("the log-in page", () => {
+describeUnless(chromiumMissing)("the login page", () => {
   let browser: Browser;
   let provider: RealProvider;
   let server: ServerProcess;

@@ -27,10 +27,10 @@ type Screen =
   | LoginScreen
   | { readonly kind: "work"; readonly identity: Identity };
 
-/** The log-in screen with the failure that has led to this page, if one has. */
+/** The login screen, with the failure that has led to this page, if there is one. */
 const failedLogin = providerFailure();
 
-/** Finds the first screen, and the providers for the log-in. @throws {ConnectionError} */
+/** Finds the first screen, and the providers for the login. @throws {ConnectionError} */
 async function firstScreen(): Promise<[Screen, Providers]> {
   const status = await db.session.status();
   const { oidc_providers: providers } = status;
@@ -47,18 +47,18 @@ async function firstScreen(): Promise<[Screen, Providers]> {
   }
 }
 
-/** Returns the log-in screen if a log-in through a provider has just failed. */
+/** Returns the login screen if a login through a provider has just failed. */
 function providerFailure(): LoginScreen | undefined {
   const failure = new URLSearchParams(location.search).get("error");
   if (failure === null) return undefined;
   rememberSession(false);
-  // The failure must not come back when the page is loaded again.
+  // The failure must not reappear when the page is reloaded.
   history.replaceState(history.state, "", location.pathname.replace(/\/login$/, ""));
   const { failed, failures } = strings.login;
   return { kind: "login", notice: failures.get(failure) ?? failed };
 }
 
-/** Leaves the page for a provider, which sends the browser back with a session, or a failure. */
+/** Leaves the page for a provider, which sends the browser back with a session or a failure. */
 function goToProvider(url: string): void {
   rememberSession(true);
   location.assign(url);
@@ -82,13 +82,13 @@ function logOutAtServer(): void {
 interface StartedScreen {
   readonly screen: Screen;
   readonly setScreen: (screen: Screen) => void;
-  /** The providers for the log-in. */
+  /** The providers for the login. */
   readonly providers: Providers;
   /** Finds the first screen again. */
   readonly begin: () => void;
 }
 
-/** Shows the first screen, and the log-in when the session ends. */
+/** Shows the first screen, and the login screen when the session ends. */
 function useScreen(): StartedScreen {
   const [screen, setScreen] = useState<Screen>({ kind: "loading" });
   const [providers, setProviders] = useState<Providers>([]);
@@ -133,7 +133,7 @@ export function App(): ReactNode {
   const logOut = (): void => {
     db.close();
     rememberSession(false);
-    // Unmounting makes the editor save its text. That text is discarded as well.
+    // Unmounting makes the editor save its text, so that text is discarded as well.
     flushSync(() => setScreen({ kind: "login" }));
     forgetState();
     setPage("sql");
@@ -182,11 +182,11 @@ export function App(): ReactNode {
 interface PageChoice {
   readonly page: PageName;
   readonly setPage: (page: PageName) => void;
-  /** Shows a page as a new step of the history. */
+  /** Shows a page as a new step in the history. */
   readonly turnTo: (page: PageName) => void;
 }
 
-/** The page after the log-in, which the address names. */
+/** The page after the login, which the address specifies. */
 function usePage(): PageChoice {
   const [page, setPage] = useState(() => pageFromHash(location.hash));
   useEffect(() => {

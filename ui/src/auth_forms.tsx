@@ -1,5 +1,5 @@
 /**
- * First-time setup and log-in. A refusal is shown next to the field that it concerns, or otherwise
+ * First-time setup and login. A refusal is shown next to the field that it concerns, or otherwise
  * below the form.
  */
 import { type ReactNode, type SubmitEvent, useId, useState } from "react";
@@ -186,7 +186,7 @@ export function LoginForm({
   readonly notice: string | undefined;
   readonly providers: Providers;
   readonly onLogin: (user: string, password: string) => Promise<void>;
-  /** Called with the address at which the log-in begins. The page then leaves. */
+  /** Called with the address at which the login begins. The browser then leaves the page. */
   readonly onProvider: (url: string) => void;
 }): ReactNode {
   const { failure, isBusy, submit } = useForm((field) => onLogin(field("user"), field("password")));

@@ -18,7 +18,7 @@ function basePathOf(path: string): string {
   return /^(.*)\/ui(?:\/.*)?$/.exec(path)?.[1] ?? "";
 }
 
-/** Calls back when the session ends without a log-out. */
+/** Calls back when the session ends without a logout. */
 export function whenSignedOut(callback: () => void): void {
   signedOut = callback;
 }

@@ -20,8 +20,7 @@ export interface Failure {
 
 /**
  * @throws Any error that does not come from the server or the connection, because it is a bug in
- *   the
- *   page.
+ * the page.
  */
 export function failureFrom(
   error: unknown,

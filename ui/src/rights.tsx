@@ -1,6 +1,6 @@
 /**
- * The page about rights: who may do what, and how people come in. Everything on it is SQL that a
- * script could run as well, and all lists follow their queries.
+ * The page about rights: who may do what, and how people can join. Everything on it is SQL that a
+ * script could run as well, and all lists are live queries.
  */
 import type { ReactNode } from "react";
 import type { CellObject } from "../../src/client/mod.ts";
@@ -73,7 +73,7 @@ function Policies(): ReactNode {
   );
 }
 
-/** The id of a table is its name with its namespace, both without quotes. */
+/** The id of a table is its namespace and name, both without quotes. */
 function tableOf(row: CellObject): string {
   const [namespace = "", table = ""] = textOf(row, "table_id").split(/\.(.*)/s);
   return tableSql(namespace, table);
@@ -103,7 +103,9 @@ function RoleChoice({
   userId,
 }: {
   readonly row: CellObject;
-  /** The person at the page, who does not take their own rights away by a slip. */
+  /**
+   * The person who uses the page. The page keeps them from removing their own rights by mistake.
+   */
   readonly userId: string;
 }): ReactNode {
   const { fault, isBusy, run } = useStatement();

@@ -1,6 +1,6 @@
 /**
  * The forms that add policies, tokens and invitations. Each shows the statement that it will run,
- * so that what is done here can be learned and repeated in a script.
+ * so that users can learn it and repeat it in a script.
  */
 import { type ReactNode, type SubmitEvent, useId, useState } from "react";
 import { copyText } from "./clipboard.ts";
@@ -182,7 +182,7 @@ export function InvitationForm(): ReactNode {
 interface AddFormProps {
   readonly title: string;
   readonly sql: string;
-  /** The column of the result that is shown once, and never again. */
+  /** The column of the result that is shown only once. */
   readonly secretColumn?: string;
   readonly onDone: () => void;
   readonly children: ReactNode;

@@ -1,5 +1,5 @@
 /**
- * The parts that the lists of the page about rights share: a section with a table that follows its
+ * The parts that the lists on the page about rights share: a section with a table that is a live
  * query, buttons that ask before they drop something, and statements with their failures.
  */
 import { type ReactNode, useEffect, useId, useState } from "react";
@@ -27,7 +27,7 @@ export interface RightsListProps {
   /** Returns the text that identifies a row. */
   readonly keyOf: (row: CellObject) => string;
   readonly columns: readonly Column[];
-  /** Placed after the table: the form that adds a row. */
+  /** Shown below the table: the form that adds a row. */
   readonly children?: ReactNode;
 }
 
@@ -49,7 +49,8 @@ export function RightsList(props: RightsListProps): ReactNode {
         {noteOf(followed, none)}
       </p>
       {rows !== undefined && rows.length > 0 && (
-        // Focusable, so that arrow keys scroll a table that is wider than the page.
+        // The element is focusable, so that the arrow keys scroll a table that is wider than the
+        // page.
         <div className="rights-scroll" tabIndex={0} role="group" aria-labelledby={id}>
           <table>
             <thead>
@@ -87,7 +88,7 @@ function noteOf({ rows }: FollowedRows, none: string): string {
 
 export interface Statement {
   readonly isBusy: boolean;
-  /** What was refused, for the person. */
+  /** The description of the refused action, for the user. */
   readonly fault: string | undefined;
   /** Runs a statement. @returns The cells of its first row, or undefined if it was refused. */
   readonly run: (sql: string) => Promise<CellObject | undefined>;
@@ -130,7 +131,7 @@ export function Fault({ text }: { readonly text: string | undefined }): ReactNod
   );
 }
 
-/** A button that drops something, at the second click. */
+/** A button that drops something at the second click. */
 export function DropButton({
   name,
   sql,

@@ -1,8 +1,8 @@
 /**
- * The statements with which the page shows and changes rights. Whatever a person types is quoted
- * here, except the conditions of policies, which are SQL themselves.
+ * The statements with which the page shows and changes rights. All user input is quoted here,
+ * except the conditions of policies, which are SQL themselves.
  */
-/** What the page follows, each ordered as it is shown. */
+/** The queries that the page follows, each ordered as it is displayed. */
 export const RIGHTS_QUERIES = {
   policies: `SELECT table_id, policy_name, upper(command) AS command, roles, using_expression, check_expression,
       owner, is_in_force
@@ -32,7 +32,7 @@ export interface PolicyDraft {
   readonly table: string;
   readonly name: string;
   readonly command: string;
-  /** For both roles if empty. */
+  /** The role to which the policy applies; empty for both roles. */
   readonly roles: readonly string[];
   readonly using: string;
   readonly check: string;
@@ -41,7 +41,7 @@ export interface PolicyDraft {
 export interface TokenDraft {
   readonly name: string;
   readonly user: string;
-  /** An interval such as "90 days"; never if empty. */
+  /** An interval such as "90 days"; empty for never. */
   readonly expires: string;
   readonly scopes: readonly string[];
   /** Namespaces, separated by commas. */
@@ -59,7 +59,7 @@ export function tableSql(namespace: string, table: string): string {
   return `${nameSql(namespace)}.${nameSql(table)}`;
 }
 
-/** Always in quotes, because a name may be a keyword. */
+/** Always quoted, because a name may be a keyword. */
 function nameSql(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

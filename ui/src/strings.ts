@@ -116,7 +116,7 @@ export const strings = {
       help: "The first 200 users. Each role may do everything that the roles before it may do. Only somebody else can change your own role.",
       role: "Role",
       roleOf: (user: string): string => `Role of ${user}`,
-      kind: "Log-in",
+      kind: "Login",
       lockedUntil: "Locked until",
     },
     tokens: {

@@ -1,6 +1,6 @@
 /**
- * The rows of a query, kept true by following it: the page about rights shows what others change,
- * too, without a button for it.
+ * The rows of a query, kept up to date by following it, so that the page about rights also shows
+ * the changes of others without a button for it.
  */
 import { useEffect, useState } from "react";
 import type { CellObject, ServerError } from "../../src/client/mod.ts";
@@ -9,7 +9,7 @@ import { db } from "./database.ts";
 export interface FollowedRows {
   /** Undefined until the rows are complete. */
   readonly rows: readonly CellObject[] | undefined;
-  /** The reason for which the query ended. */
+  /** The reason why the query ended. */
   readonly error: ServerError | undefined;
 }
 
@@ -25,7 +25,7 @@ export function useRows(sql: string): FollowedRows {
   return followed;
 }
 
-/** Returns a cell as text; an empty one for NULL. */
+/** Returns a cell as text, which is empty for NULL. */
 export function textOf(row: CellObject, column: string): string {
   const cell = row[column];
   if (cell === null || cell === undefined) return "";

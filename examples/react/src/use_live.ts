@@ -1,6 +1,4 @@
-/**
- * A live query as a hook. All components share the socket of one client.
- */
+/** A hook for a live query. All components share the socket of one client. */
 import { useEffect, useState } from "react";
 import type { Client, Parameter, ServerError } from "./client.js";
 

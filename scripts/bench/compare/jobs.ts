@@ -1,5 +1,6 @@
 /**
- * The jobs over the network: each measures all places, round by round, and computes the figures.
+ * Defines the jobs over the network: each measures all places, round by round, and computes the
+ * figures.
  */
 import { join } from "node:path";
 import { median } from "../../support/statistics.ts";

@@ -1,6 +1,6 @@
 /**
- * The jobs of live delivery, from a write to its followers. They are compared with relays that only
- * route by topic, and measured by the cost of following for the server.
+ * Defines the jobs that measure live delivery, from a write to its followers. They are compared
+ * with relays that only route by topic, and the cost of followers for the server is measured.
  */
 
 import { median, percentile } from "../../support/statistics.ts";

@@ -1,6 +1,6 @@
 /**
- * Measures the cost of changes under materialised queries: the processor time of
- * the server for each change, beside the same changes under other followers or other tables.
+ * Measures the cost of changes under materialised queries: the processor time of the server for
+ * each change, compared with the same changes under other followers or to other tables.
  */
 
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
@@ -9,12 +9,12 @@ import { cpuNsOf } from "../compare/process_time.ts";
 import { settled } from "../idle_memory/measure.ts";
 import { type Followers, followTidemark, type Subscribed } from "./tidemark_followers.ts";
 
-/** Changes that are not counted, because compilers and caches are cold. */
+/** The number of changes that are not counted, because compilers and caches are cold. */
 const WARM_SECONDS = 1;
 
 const SHARED = " WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC')";
 
-/** Rows of one INSERT while a table is filled. */
+/** The number of rows in one INSERT while a table is filled. */
 const FILL_ROWS = 50_000;
 
 export interface Changes {
@@ -25,11 +25,11 @@ export interface Changes {
 }
 
 export interface Cost {
-  /** Microseconds of processor time per change. */
+  /** The processor time per change, in microseconds. */
   readonly cpuUs: number;
   readonly p50: number;
   readonly p99: number;
-  /** Changes a second, if the server could not keep the rate. */
+  /** The number of changes per second, if the server could not keep the rate. */
   readonly rate: number;
 }
 
@@ -103,7 +103,7 @@ async function written(server: ServerProcess, { params = [], sql }: Subscribed):
   }
 }
 
-/** Measures changes under followers, which then leave. */
+/** Measures changes under followers, which leave afterwards. */
 export async function costUnder(
   server: ServerProcess,
   followers: { count: number; queryOf: (index: number) => Subscribed },
@@ -127,16 +127,16 @@ export async function follow(
 const SUBSCRIPTIONS_PER_SOCKET = 500;
 
 interface FollowerBytes {
-  /** The memory of the process, with the gaps in its heap. */
+  /** The memory of the process, including gaps in its heap. */
   readonly all: number;
-  /** The live objects alone. */
+  /** The memory of the live objects alone. */
   readonly objects: number;
 }
 
 /**
- * Returns the memory that each of many followers takes, in bytes. Some followers come and go first,
- * so that code is compiled, and the gaps that they leave in the heap are counted for nobody. The
- * server has to preload `collectPath`.
+ * Returns the memory of each of many followers, in bytes. Some followers connect and leave first,
+ * so that code is compiled, and the gaps that they leave in the heap are not counted. The server
+ * has to preload `collectPath`.
  */
 export async function bytesOfFollower(
   server: ServerProcess,
@@ -155,10 +155,10 @@ export async function bytesOfFollower(
   };
 }
 
-/** The runtime returns unused memory some seconds after it was used. */
+/** The time after which the runtime returns unused memory, a few seconds after its use. */
 const SETTLE_MS = 2000;
 
-/** Measures INSERTs elsewhere while one large commit goes into a followed table. */
+/** Measures INSERTs to other tables while one large commit goes into a followed table. */
 export async function besideBulk(
   server: ServerProcess,
   { bulk, changes }: { bulk: string; changes: Changes },

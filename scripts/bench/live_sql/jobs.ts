@@ -1,6 +1,6 @@
 /**
- * The rows of `--only live_sql`: queries with joins, groups and windows of rows that are followed,
- * beside what people would use instead, and what changes under them cost.
+ * Defines the rows of `--only live_sql`: live queries with joins, groups and windows, compared with
+ * the usual alternatives, and the cost of changes under such queries.
  */
 import { type ServerProcess, startReadyServer } from "../../../tests/support/server_process.ts";
 import type { Line } from "../compare/jobs.ts";
@@ -12,7 +12,7 @@ import type { Subscribed } from "./tidemark_followers.ts";
 
 export interface LiveSqlOptions {
   readonly seconds: number;
-  /** A smaller field for a first look. */
+  /** Uses a smaller load for a quick look. */
   readonly isQuick: boolean;
 }
 
@@ -24,7 +24,7 @@ const ORDERS_OF_USER =
 
 type Job = (options: LiveSqlOptions) => Promise<Line[]>;
 
-/** The parts of the job, each with servers of its own. */
+/** The parts of the job, each with its own servers. */
 export const LIVE_SQL_JOBS: Readonly<Record<string, Job>> = {
   "room lists": roomLines,
   "top ten": (options) => onServer((server) => topTenLines(server, options)),
@@ -105,7 +105,7 @@ async function topTenLines(server: ServerProcess, options: LiveSqlOptions): Prom
   const changes: Changes = {
     rate: options.isQuick ? 200 : 1000,
     seconds: options.seconds,
-    // No change reaches the window, whose scores are the highest.
+    // No change affects the window, because the rows in it have the highest scores.
     changeOf: (index) => ({
       sql: "UPDATE scores SET score = $1 WHERE id = $2",
       params: [index % 1000, (index * 7919) % (count - 1000)],

@@ -1,6 +1,6 @@
 /**
- * Installs a peer from npm into a folder of its own, outside the project, and imports it. The
- * folder stays, so that the next run need not install the peer again.
+ * Installs a peer from npm into a separate folder outside the project, and imports it. The folder
+ * is kept, so that the next run need not install the peer again.
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 
 const FOLDER = join(tmpdir(), "tidemark-bench-peers");
 
-/** @param subpath A module of the package besides its main one. */
+/** @param subpath A module of the package other than the main one. */
 export async function importPeer(name: string, subpath?: string): Promise<unknown> {
   const installed = join(FOLDER, "node_modules", name);
   if (!existsSync(installed)) {

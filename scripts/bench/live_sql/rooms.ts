@@ -1,10 +1,9 @@
 /**
- * The room list of a chat: each user follows the rooms in which they are, with the newest message
- * and the number of messages that they have not read. Every place has the same rooms, users and
- * messages.
+ * The room list of a chat: each user follows the rooms they belong to, with the newest message and
+ * the number of unread messages. Every place has the same rooms, users and messages.
  *
- * A message has arrived at a user once the user's list shows it, or a later message of its room. So
- * a place that combines several messages into one state loses nothing by it.
+ * A message has reached a user once the user's list shows it, or a later message in its room. A
+ * place that combines several messages into one state is therefore not at a disadvantage.
  */
 import { percentile } from "../../support/statistics.ts";
 
@@ -13,19 +12,19 @@ const ROOM_COUNT = 200;
 /** The number of rooms of each user. */
 const ROOMS_PER_USER = 5;
 
-/** Messages per room at the start. */
+/** The number of messages in each room at the start. */
 const FIRST_MESSAGES = 20;
 
-/** Messages may still arrive this long after the last write. */
+/** The time for which messages may still arrive after the last write. */
 const STRAGGLERS_MS_MAX = 10_000;
 
-/** Writes that are under way at once while a place gets as many as it takes. */
+/** The number of writes in flight while the highest rate is measured. */
 const WRITERS = 16;
 
 /** A place in which users follow their room lists. */
 export interface RoomsPlace {
   readonly name: string;
-  /** Follows the lists of all users. `onRooms` gets the rows that are new or changed. */
+  /** Follows the lists of all users. `onRooms` receives the rows that are new or changed. */
   follow(
     userCount: number,
     onRooms: (user: number, rows: readonly RoomRow[]) => void,
@@ -48,9 +47,12 @@ export interface RoomMessage {
 export interface RoomsFigures {
   readonly p50: number;
   readonly p99: number;
-  /** Messages that did not arrive at a user. */
+  /** The number of messages that did not reach a user. */
   readonly lost: number;
-  /** Messages a second that arrive at all users while as many are written as the place takes. */
+  /**
+   * The number of messages per second that reach all users while the place receives as many as it
+   * accepts.
+   */
   readonly rate: number;
 }
 
@@ -62,7 +64,7 @@ export const ROOMS_SCHEMA: readonly string[] = [
   "CREATE INDEX messages_room ON messages (room, id)",
 ];
 
-/** The list of the user $1. */
+/** The room list of the user $1. */
 export const ROOMS_QUERY =
   "SELECT r.id AS room, r.name, max(m.id) AS last, count(CASE WHEN m.id > s.seen THEN 1 END) AS unread " +
   "FROM members s JOIN rooms r ON r.id = s.room JOIN messages m ON m.room = s.room " +
@@ -129,11 +131,11 @@ export async function measureRooms(
   };
 }
 
-/** The messages that have not arrived at some user yet. */
+/** The messages that have not reached all users yet. */
 class Waiting {
   /** The users of each room. */
   readonly #members: readonly number[][];
-  /** By user and room, the messages in the order of their ids, with the time of each write. */
+  /** The messages by user and room, in the order of their ids, with the time of each write. */
   readonly #expected = new Map<string, { readonly id: number; readonly sentMs: number }[]>();
   #latencies: number[] = [];
   #count = 0;
@@ -173,7 +175,7 @@ class Waiting {
     this.#expected.set(key, left);
   }
 
-  /** Waits until everything has arrived, or no longer. */
+  /** Waits until everything has arrived, or the time limit is reached. */
   async end(): Promise<void> {
     const deadlineMs = performance.now() + STRAGGLERS_MS_MAX;
     while (this.#count > 0 && performance.now() < deadlineMs) await Bun.sleep(2);

@@ -1,6 +1,6 @@
 /**
- * The places that follow room lists: Tidemark, PostgreSQL that is asked again after each NOTIFY,
- * and PGlite with its live queries.
+ * Defines the places that follow room lists: Tidemark, PostgreSQL that is queried again after each
+ * NOTIFY, and PGlite with its live queries.
  */
 import { startPostgres } from "../../../tests/support/postgres.ts";
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
@@ -12,7 +12,7 @@ const INSERT = "INSERT INTO messages (id, room, text) VALUES ($1, $2, $3)";
 
 const SOCKETS = 100;
 
-/** More connections than this made the same load slower on two cores. */
+/** The number of connections. More of them made the same load slower on two cores. */
 const CONNECTIONS_MAX = 16;
 
 /** Opens Tidemark's place in the namespace "bench" of a server. */
@@ -41,7 +41,7 @@ export async function tidemarkRooms(server: ServerProcess): Promise<RoomsPlace> 
   };
 }
 
-/** Each follower asks again after a NOTIFY, unless it waits for an answer already. */
+/** Each follower queries again after a NOTIFY, unless it is already waiting for a response. */
 export async function postgresRooms(): Promise<RoomsPlace> {
   const postgres = await startPostgres();
   const sql = new Bun.SQL(postgres.url, { max: CONNECTIONS_MAX, bigint: false });
@@ -78,7 +78,7 @@ export async function postgresRooms(): Promise<RoomsPlace> {
   };
 }
 
-/** Asks once more if a change arrives while it waits for an answer. */
+/** Queries once more if a change arrives while a response is pending. */
 class Asker {
   readonly #query: () => Promise<void>;
   #isAsking = false;
@@ -103,7 +103,7 @@ class Asker {
   }
 }
 
-/** The part of PGlite that the place uses. */
+/** The part of PGlite that this place uses. */
 interface PgliteModule {
   readonly PGlite: {
     create(options: { extensions: { live: unknown } }): Promise<{

@@ -1,10 +1,8 @@
-/**
- * Followers of a Tidemark server: many subscriptions, spread over some sockets.
- */
+/** Implements followers of a Tidemark server: many subscriptions, spread over several sockets. */
 import type { ServerMessage } from "../../../src/protocol/mod.ts";
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
 
-/** Subscriptions that wait for their first rows at once. */
+/** The number of subscriptions that wait for their first rows at the same time. */
 const LOADING_MAX = 50;
 
 export interface Subscribed {
@@ -19,7 +17,7 @@ export interface FollowOptions {
   readonly socketCount: number;
   /** Returns the query of the n-th subscription. */
   readonly queryOf: (index: number) => Subscribed;
-  /** Gets the rows that are new or changed, of the n-th subscription. */
+  /** Receives the new or changed rows of the n-th subscription. */
   readonly onRows: (index: number, rows: readonly FollowedRow[]) => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The places of a measurement: Tidemark and the fronts of the peers, and the requests by which each
- * does the same work.
+ * Defines the places of a measurement: Tidemark and the fronts of the peers, and the requests with
+ * which each does the same work.
  */
 import type { Item } from "./rows.ts";
 

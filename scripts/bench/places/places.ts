@@ -107,7 +107,7 @@ export async function startTidemark(
 
 /**
  * Creates users without passwords, since hashing a thousand of them would take a minute, and signs
- * the tokens that a log-in would have given them.
+ * the tokens that a login would have given them.
  */
 export async function makeUsers(server: ServerProcess, count: number): Promise<string[]> {
   const names = Array.from({ length: count }, (_, index) => `u${index}`);

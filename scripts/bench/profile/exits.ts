@@ -1,7 +1,7 @@
 /**
- * Exits from optimised code: the runtime met something unexpected, continued in slower code, and
- * compiled again later. A few of them during warm-up are normal. Many in a server that has run for
- * a while mean that a function stays slow.
+ * Counts exits from optimised code: the runtime met something unexpected, continued in slower code,
+ * and compiled again later. A few of them during warm-up are normal. If a server that has run for a
+ * while has many, a function stays slow.
  */
 
 /**

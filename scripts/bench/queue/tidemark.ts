@@ -9,7 +9,7 @@ export const TABLE = "queue.jobs";
 
 const SNAPSHOT_ROWS = 1000;
 
-/** The number of requests in flight at once while owners' rows are written. */
+/** The number of requests in flight while the rows of owners are written. */
 const CONNECTIONS = 16;
 
 interface SqlAnswer {

@@ -1,4 +1,4 @@
-/** The load of a first day: millions of rows, in statements of the maximum length. */
+/** Generates the load of a first day: millions of rows, in statements of the maximum length. */
 import { RefusedStatement, type SoakTarget } from "./target.ts";
 
 export interface BulkReport {

@@ -1,7 +1,7 @@
 /**
- * The load of ordinary use: short changes of several rows at a steady rate, which replace rows so
- * that the number of live rows stays the same; one grouped query after the other; and followers
- * that connect, load a table, follow its changes for a while, and leave.
+ * Generates the load of ordinary use: short changes of several rows at a steady rate, which replace
+ * rows so that the number of live rows stays the same; one grouped query after the other; and
+ * followers that connect, load a table, follow its changes for a while, and leave.
  */
 import { median, percentile } from "../../support/statistics.ts";
 import { RefusedStatement, type SoakTarget } from "./target.ts";

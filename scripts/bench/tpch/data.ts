@@ -1,10 +1,10 @@
 /**
- * Rows of TPC-H, from a scale factor and a seed: the distributions of clause 4.2.3 of its
- * specification, with our own random numbers. The results therefore differ from those that the
- * specification prints, so another engine determines the expected results.
+ * Generates the rows of TPC-H from a scale factor and a seed, with the distributions of clause
+ * 4.2.3 of its specification but our own random numbers. The results therefore differ from those in
+ * the specification, so another engine determines the expected results.
  *
- * Every table has its own random numbers, so that one can be made without the others. Orders and
- * their lines are made together, since each depends on the other.
+ * Every table has its own random numbers, so that each can be generated without the others. Orders
+ * and their lines are generated together, because each depends on the other.
  */
 import { type Chance, chanceFromSeed } from "../../support/chance.ts";
 import {

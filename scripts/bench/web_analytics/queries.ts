@@ -1,6 +1,6 @@
 /**
- * 43 questions that the operators of web sites ask about their page views: counts, sums over many
- * rows, groups of few and of many, text searches, and narrow queries about one site.
+ * Defines 43 questions that operators of web sites ask about their page views: counts, sums over
+ * many rows, groups of few and of many, text searches, and narrow queries about one site.
  */
 import type { ContestQuery } from "../peers/contest.ts";
 

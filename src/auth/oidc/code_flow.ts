@@ -20,7 +20,7 @@ import {
   timesFrom,
 } from "./token_claims.ts";
 
-/** The secrets of one login, which tie its steps to one browser. */
+/** The secrets of one login, which bind its steps to one browser. */
 export interface LoginSecrets {
   readonly state: string;
   readonly nonce: string;
@@ -89,7 +89,7 @@ export async function exchangedCode(
   return { idToken, accessToken: typeof accessToken === "string" ? accessToken : undefined };
 }
 
-/** OAuth encodes both parts as in a form before they are joined (RFC 6749, 2.3.1). */
+/** OAuth requires both parts to be form-encoded before they are joined (RFC 6749, 2.3.1). */
 function basicCredentials(clientId: string, clientSecret: string): string {
   const [user, password] = [clientId, clientSecret].map((text) =>
     new URLSearchParams([["", text]]).toString().slice(1),
@@ -139,8 +139,8 @@ export async function identityFromIdToken(
 }
 
 /**
- * Returns the claims of the userinfo endpoint if the ID token lacks a claim that the configuration
- * uses, because some providers return most claims only there.
+ * Returns the claims from the userinfo endpoint if the ID token lacks a claim that the
+ * configuration uses. Some providers return most claims only there.
  */
 async function missingClaims(
   { settings: { claims, scopes, userClaim } }: LoginProvider,
@@ -156,6 +156,6 @@ async function missingClaims(
   if (isComplete || userInfoEndpoint === undefined || accessToken === undefined) return {};
   const headers = { Authorization: `Bearer ${accessToken}` };
   const found = await fetch(userInfoEndpoint, { method: "GET", headers });
-  // The response may belong to another user if the access token was replaced on the way.
+  // The response may belong to another user if the access token was replaced in transit.
   return found["sub"] === payload["sub"] ? found : {};
 }

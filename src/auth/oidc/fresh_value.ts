@@ -1,14 +1,14 @@
 /**
- * A value of a provider that is fetched again when it is no longer fresh.
+ * A value from a provider that is fetched again when it is no longer fresh.
  *
  *     none ──get──► loading ──► fresh ──freshMs──► old ──get──► loading ──► fresh
  *                      │                                           │
- *                      └─ fails: the callers fail                  └─ fails: the old value serves
+ *                      └─ fails: the callers fail                  └─ fails: the old value is used
  *                                                                     until 2 × freshMs
  *
  * - Concurrent callers share one fetch.
- * - After a failure, no fetch begins for {@linkcode RETRY_MS}, so a slow provider delays one
- *   request in a while, and not all of them.
+ * - After a failure, no fetch begins for {@linkcode RETRY_MS}, so that a slow provider delays only
+ *   one request in that time.
  */
 import type { Clock } from "../../base/clock.ts";
 
@@ -23,7 +23,7 @@ export interface FreshValueOptions<Value> {
   readonly freshMs: number;
   /** Fetches the value. */
   readonly load: () => Promise<Value>;
-  /** Receives each failure once, because many callers may share it. */
+  /** Receives each failure once, although many callers may share it. */
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -40,8 +40,8 @@ export class FreshValue<Value> {
   }
 
   /**
-   * Returns the value that can be used without waiting; undefined if there is none. An old value is
-   * one of them during the pause after a failure.
+   * Returns the value if it can be used without waiting; otherwise undefined. During the pause
+   * after a failure, an old value can also be used.
    */
   get current(): Value | undefined {
     const { freshMs } = this.#options;
@@ -59,7 +59,7 @@ export class FreshValue<Value> {
     return await this.#load();
   }
 
-  /** Fetches the value now, but seldom. @throws The failure of the fetch. */
+  /** Fetches the value now, but not too often. @throws The failure of the fetch. */
   async renewed(): Promise<Value> {
     if (this.#loading !== undefined) return await this.#loading;
     const nowMs = this.#options.clock.monotonicMs();

@@ -1,13 +1,14 @@
 /**
- * One issuer of tokens: its discovery document, its keys, and the check of its signatures.
+ * One issuer of tokens: its discovery document, its keys, and the verification of its signatures.
  *
  *     {issuer}/.well-known/openid-configuration ──jwks_uri──► keys ──kid──► signature
  *
  * - Only the keys that the issuer publishes verify its tokens. Keys, addresses and certificates in
  *   the header of a token are ignored.
- * - Only algorithms with a private key count, so nobody can sign with a published key.
- * - An unknown `kid` fetches the keys again, which makes a rotation work at once, but at most every
- *   30 seconds, so that strangers cannot make the server ask the provider all the time.
+ * - Only algorithms with a private key are accepted, so nobody can sign with a published key.
+ * - An unknown `kid` causes the keys to be fetched again, so that a key rotation takes effect at
+ *   once, but at most every 30 seconds, so that strangers cannot make the server contact the
+ *   provider constantly.
  */
 import { compactVerify, createLocalJWKSet, decodeProtectedHeader, errors } from "jose";
 import type { Clock } from "../../base/clock.ts";
@@ -27,13 +28,16 @@ export interface Discovery {
   readonly tokenEndpoint: string | undefined;
   readonly userInfoEndpoint: string | undefined;
   readonly jwksUri: string;
-  /** The ways in which a client may prove its identity; undefined if the document lists none. */
+  /** The methods by which a client may prove its identity; undefined if the document lists none. */
   readonly clientProofs: readonly string[] | undefined;
   /** Whether the response to a login names the issuer, as RFC 9207 defines it. */
   readonly namesIssuer: boolean;
 }
 
-/** The keys of an issuer at a time. A new object replaces it when the keys are fetched again. */
+/**
+ * The keys of an issuer at one point in time. A new object replaces them when the keys are fetched
+ * again.
+ */
 export interface IssuerKeys {
   readonly find: ReturnType<typeof createLocalJWKSet>;
 }
@@ -65,10 +69,10 @@ const ALGORITHMS: string[] = [
   "Ed25519",
 ];
 
-/** The types of tokens that report a log-out. */
+/** The types of tokens that report a logout. */
 export const LOGOUT_TYPES: ReadonlySet<string> = new Set(["jwt", "logout+jwt"]);
 
-/** The types of tokens that identify a user. Other types have other purposes, such as a log-out. */
+/** The types of tokens that identify a user. Other types have other purposes, such as a logout. */
 const TYPES: ReadonlySet<string> = new Set(["jwt", "at+jwt", "application/at+jwt"]);
 
 export class Issuer {
@@ -144,8 +148,8 @@ export class Issuer {
   }
 
   /**
-   * A token that cannot be verified is refused whatever the reason is: a wrong signature, or a key
-   * that the runtime cannot use. Operators find the reason in the log.
+   * A token that cannot be verified is refused for any reason: a wrong signature, or a key that the
+   * runtime cannot use. The log contains the reason.
    */
   #refused(error: unknown): undefined {
     this.#log.debug("refused a token of a provider", { issuer: this.url, error: String(error) });
@@ -158,7 +162,7 @@ function hasUsableHeader(token: string, types: ReadonlySet<string>): boolean {
     const type = typ?.toLowerCase();
     return typeof kid === "string" && (type === undefined || types.has(type));
   } catch {
-    // A text without a readable header is not a token. The caller reports that.
+    // Text without a readable header is not a token. The caller reports this.
     return false;
   }
 }

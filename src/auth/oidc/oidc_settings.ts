@@ -1,6 +1,6 @@
 /**
- * The settings of OpenID Connect: the issuers whose tokens the server accepts, and what it does
- * with their users. Nothing else is trusted, and no other host is asked for anything.
+ * The settings of OpenID Connect: the issuers whose tokens the server accepts, and how it treats
+ * their users. The server trusts no other issuer, and contacts no other host.
  */
 import { isLoopbackHost } from "../../base/ip_address.ts";
 import type { Role } from "../../catalog/mod.ts";
@@ -9,14 +9,14 @@ import type { Role } from "../../catalog/mod.ts";
 export interface ProviderSettings {
   readonly name: string;
   readonly issuer: string;
-  /** The id of this server at the provider; undefined if there are no browser logins. */
+  /** The id of this server at the provider; undefined without browser logins. */
   readonly clientId: string | undefined;
   readonly clientSecret: string | undefined;
-  /** The audience that a bearer token must name; undefined for any audience. */
+  /** The audience that a bearer token must name; undefined if any audience is accepted. */
   readonly audience: string | undefined;
-  /** The claim that names the account of a user whose link has no subject yet. */
+  /** The claim that names the account for a user whose link has no subject yet. */
   readonly userClaim: string;
-  /** The name on the login page. */
+  /** The name of the provider on the login page. */
   readonly label: string;
   readonly scopes: readonly string[];
   /** The claims that CLAIM() returns. */
@@ -29,7 +29,7 @@ export interface OidcSettings {
   readonly trustedIssuers: readonly string[];
   /** Whether unknown users get an account. */
   readonly autoProvisions: boolean;
-  /** The role of such an account. */
+  /** The role of automatically created accounts. */
   readonly defaultRole: Role;
   /** Whether users may link their own account to a provider. */
   readonly mayLink: boolean;
@@ -39,7 +39,7 @@ export interface OidcSettings {
 
 /**
  * Returns true if a text can be an issuer: a URL with https, or with http on this machine, where
- * nobody can listen on the way.
+ * nobody can intercept the connection.
  */
 export function isIssuer(text: string): boolean {
   const url = URL.parse(text);
@@ -47,7 +47,7 @@ export function isIssuer(text: string): boolean {
   return url.username === "" && url.password === "" && isPrivate(url);
 }
 
-/** Returns true if nobody on the way can read or change what is sent to a URL. */
+/** Returns true if nobody can intercept or change what is sent to a URL. */
 export function isPrivate({ hostname, protocol }: URL): boolean {
   return protocol === "https:" || (protocol === "http:" && isLoopbackHost(hostname));
 }

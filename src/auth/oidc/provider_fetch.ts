@@ -1,22 +1,22 @@
 /**
- * Requests to a provider, bounded in time and size, because a provider may be slow, dead or hostile
- * while the server has other users to serve.
+ * Sends requests to a provider, limited in time and size, because a provider may be slow,
+ * unreachable or hostile while the server has other users to serve.
  *
  * - Only URLs with https are requested, or http on this machine. The certificate proves the host.
  * - Redirects are not followed, because they could lead anywhere.
- * - A proxy that the environment names is not used, as for webhooks.
+ * - As for webhooks, a proxy named in the environment is not used.
  */
 import type { Clock } from "../../base/clock.ts";
 import { ignoreProxies } from "../../base/outbound_hosts.ts";
 import { isPrivate } from "./oidc_settings.ts";
 
-/** The time for a whole request, including the body. */
+/** The time limit of a whole request, including the body. */
 const TIMEOUT_MS = 5000;
 
-/** The largest response. The key sets of large providers have some 20 KiB. */
+/** The maximum size of a response. The key sets of large providers have about 20 KiB. */
 const BYTES_MAX = 256 * 1024;
 
-/** A failure of the provider or of the way to it. The message contains no secret. */
+/** A failure of the provider, or of the connection to it. The message contains no secret. */
 export class ProviderError extends Error {
   constructor(message: string) {
     super(message);
@@ -52,7 +52,7 @@ export function providerFetch(clock: Clock): ProviderFetch {
       if (timeout.signal.aborted) {
         throw new ProviderError(`${where} did not respond within ${TIMEOUT_MS / 1000} s`);
       }
-      // Any other failure is one of the network or of the provider's TLS.
+      // Any other failure comes from the network or from the provider's TLS.
       throw new ProviderError(`${where} cannot be reached: ${codeOf(error)}`);
     } finally {
       cancelTimer();
@@ -100,14 +100,14 @@ export function objectFromJson(text: string): ProviderObject | undefined {
   try {
     value = JSON.parse(text);
   } catch {
-    // The caller reports a text that is not JSON.
+    // The caller reports text that is not JSON.
     return undefined;
   }
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? (value as ProviderObject) : undefined;
 }
 
-/** Returns the error code of a refused request, as OAuth defines it, for the message. */
+/** Returns the error code of a refused request, as OAuth defines it, for use in the message. */
 function errorCodeIn(text: string): string {
   const code = objectFromJson(text)?.["error"];
   return typeof code === "string" && /^[\w.-]{1,64}$/.test(code) ? ` (${code})` : "";

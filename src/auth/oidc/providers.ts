@@ -42,7 +42,7 @@ export class Providers {
     }
   }
 
-  /** True if no issuer is trusted but the server itself. */
+  /** True if the server trusts no other issuer. */
   get isEmpty(): boolean {
     return this.#byIssuer.size === 0;
   }
@@ -57,7 +57,7 @@ export class Providers {
     return this.#byName.get(name);
   }
 
-  /** The providers of browser logins, in the order of the configuration. */
+  /** The providers that offer browser logins, in the order of the configuration. */
   get logins(): readonly LoginProvider[] {
     return [...this.#byName.values()];
   }

@@ -1,8 +1,8 @@
 /**
- * The claims of a token that another issuer has signed, and what the server believes of them.
+ * The claims of a token that another issuer has signed, and which of them the server trusts.
  *
- * - The identity is the pair of issuer and subject. An address can change its owner, so it
- *   identifies nobody by itself.
+ * - A person is identified by the pair of issuer and subject. An address is not enough, because its
+ *   owner can change.
  * - An address counts only if `email_verified` is true.
  * - The role is never taken from a token.
  */
@@ -18,15 +18,18 @@ export interface TokenTimes {
 
 /** An issuer that the configuration trusts. */
 export interface TrustedIssuer {
-  /** The name in the links of accounts: that of the section or, without one, the issuer itself. */
+  /**
+   * The name of the issuer in the links of accounts: its section in the configuration or, without
+   * one, its URL.
+   */
   readonly link: string;
-  /** The name in the ids of new accounts. */
+  /** The name of the issuer in the ids of new accounts. */
   readonly shortName: string;
   readonly issuer: string;
   readonly settings: ProviderSettings | undefined;
 }
 
-/** A person, as an issuer identifies it. */
+/** A person, as the issuer identifies them. */
 export interface ExternalIdentity {
   readonly provider: TrustedIssuer;
   readonly subject: string;
@@ -36,16 +39,18 @@ export interface ExternalIdentity {
   readonly email: string | undefined;
   /** The value of the claim `user_claim`. */
   readonly userName: string | undefined;
-  /** The claims that the configuration takes over. */
+  /** The claims that the configuration tells the server to keep. */
   readonly claims: ProviderObject;
 }
 
-/** The longest subject, as OpenID Connect defines it. */
+/** The maximum length of a subject, as OpenID Connect defines it. */
 const SUBJECT_LENGTH_MAX = 255;
 
 const EMAIL_LENGTH_MAX = 320;
 
-/** The largest size of all kept claims, because a browser drops cookies of more than 4 KiB. */
+/**
+ * The maximum total size of the kept claims, because a browser drops cookies of more than 4 KiB.
+ */
 const CLAIMS_BYTES_MAX = 1024;
 
 /** The allowed difference between the clocks of two machines, in seconds. */
@@ -73,7 +78,7 @@ export function isFor({ aud }: ProviderObject, audience: string): boolean {
   return Array.isArray(aud) ? aud.includes(audience) : aud === audience;
 }
 
-/** Returns the person whom a token identifies; undefined if it has no usable subject. */
+/** Returns the person whom a token identifies; undefined if the token has no usable subject. */
 export function identityFrom(
   payload: ProviderObject,
   provider: TrustedIssuer,
@@ -96,7 +101,7 @@ export function identityFrom(
   };
 }
 
-/** Returns the claims for CLAIM(), as text, with the address if it is verified. */
+/** Returns the claims for CLAIM() as text, with the address if it is verified. */
 export function claimTexts({ claims, email }: ExternalIdentity): Record<string, string> {
   const entries = Object.entries(claims).map(([name, value]) => [name, textOf(value)]);
   return { ...Object.fromEntries(entries), ...(email === undefined ? {} : { email }) };

@@ -1,6 +1,6 @@
 /**
- * Follows the changes for all results of one maintained query. Results that differ only in values
- * such as the one in `user_id = $1` share a feed, and a change reaches only the results that it
+ * Follows the changes for all results of one maintained query. Results that differ only in values,
+ * such as the one in `user_id = $1`, share a feed, and a change reaches only the results that it
  * concerns.
  *
  *     commit ──► due ──► changes up to the newest seq, once ──by partition──► groups
@@ -8,9 +8,9 @@
  * Invariants: every group in a feed has the result at the feed's seq. A group leaves the feed
  * before it is evaluated, and joins it again with its new rows.
  *
- * If the rows do not have the seqs of their last changes, each commit is a step of its own, so that
- * the seq of the step is that of the change. A feed that is far behind follows all commits in one
- * step.
+ * If the rows do not contain the seqs of their last changes, each commit is a separate step, so
+ * that the seq of the step is that of the change. A feed that is far behind follows all commits in
+ * one step.
  */
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { JoinChangeSource, JoinChanges, ResultTable } from "../../sql/mod.ts";
@@ -31,7 +31,7 @@ export interface FedGroup {
   fail(error: unknown): void;
 }
 
-/** With more commits than this behind it, a feed follows them in one step. */
+/** The number of outstanding commits above which a feed follows all of them in one step. */
 const COMMITS_MAX = 32;
 
 export interface ResultFeedOptions {
@@ -172,7 +172,9 @@ export class ResultFeed implements Evaluated {
     else if (groups !== group) this.#groups.set(partition, new Set([groups, group]));
   }
 
-  /** Counts the indexes in memory. If they take too much, the queries do without them. */
+  /**
+   * Counts the memory of the indexes. If they take too much, the queries have to do without them.
+   */
   #countKept(): void {
     const { budget, source } = this.#options;
     for (const index of source.kept) {

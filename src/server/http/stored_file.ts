@@ -1,6 +1,6 @@
 /**
- * Answers a request for the bytes of a stored file: whole, one range of them, or only that the
- * caller already has them.
+ * Answers a request for the bytes of a stored file with all bytes, with a range of them, or with
+ * the status that the caller's copy is current.
  */
 import { hasTag, type RequestedRange, rangeOf } from "./byte_range.ts";
 import type { Exchange } from "./exchange.ts";
@@ -12,7 +12,7 @@ export interface StoredFile {
   readonly size: number;
   /** The media type. */
   readonly mime: string;
-  /** The entity tag without quotes. Other bytes have another tag. */
+  /** The entity tag without quotes. Different bytes have a different tag. */
   readonly tag: string;
   /** The value of Content-Disposition. */
   readonly disposition: string;

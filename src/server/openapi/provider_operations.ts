@@ -57,7 +57,7 @@ export const PROVIDER_OPERATIONS: Readonly<
         "application/x-www-form-urlencoded": {
           type: "object",
           required: ["logout_token"],
-          properties: { logout_token: { type: "string", description: "A signed log-out token" } },
+          properties: { logout_token: { type: "string", description: "A signed logout token" } },
         },
       },
       required: true,

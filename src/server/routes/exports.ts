@@ -1,11 +1,11 @@
 /**
- * The archive of a finished EXPORT USER DATA.
+ * Serves the archive of a finished EXPORT USER DATA.
  *
  *     GET /v1/exports/{user_id}/{export_id}              with a bearer token, or with the cookie of a
  *                                                        page of this server
  *     GET /v1/exports/{user_id}/{export_id}?access=…     a signed URL, as SHOW EXPORT returns it
  *
- * A user downloads only their own archives; role dba and higher those of all users.
+ * A user can download only their own archives; role dba and higher can download those of all users.
  */
 import { type Auth, exportAccessName } from "../../auth/mod.ts";
 import type { ArchiveAccess } from "../../sql/mod.ts";

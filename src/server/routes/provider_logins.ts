@@ -29,13 +29,15 @@ import {
 
 const PATH = "/v1/api/auth/oidc/";
 
-/** The time for which a browser keeps the cookie of a begun login. */
+/** The time for which a browser keeps the cookie of a started login. */
 const COOKIE_SECONDS = 600;
 
 /** A path of the admin page, without characters that a header cannot contain. */
 const UI_PATH = /^\/ui(?:[/?#][!-~]*)?$/;
 
-/** The URL of a page of an application. A fragment would take the place of the code. */
+/**
+ * The URL of an application's page, without a fragment, because the code is sent as the fragment.
+ */
 const PAGE = /^([a-z][a-z0-9+.-]*:\/\/[^/?#@\\]+)(?:[/?][!-"$-[\]-~]*)?$/i;
 
 const RETURN_LENGTH_MAX = 1024;
@@ -137,7 +139,7 @@ async function endLogin(
   return redirect(exchange, step, { ...options, name });
 }
 
-/** The address must equal the one that the operator has given to the provider. */
+/** The address must equal the one that the operator registered with the provider. */
 function callbackUrl({ publicUrl }: Exchange, name: string): string {
   return `${publicUrl}${PATH}${name}/callback`;
 }
@@ -188,7 +190,8 @@ function redirect(
   const cookies = cookieOptions(exchange, options);
   const path = PATH + options.name;
   setLoginCookie(response.headers, sealed, { ...cookies, maxAge: COOKIE_SECONDS, path });
-  // The state of the login has proved that this browser began it, so its page is no stranger.
+  // The state of the login has proved that this browser started the login, so its page can be
+  // trusted.
   if (login !== undefined) setSessionCookies(response.headers, login, cookies);
   return response;
 }

@@ -5,11 +5,11 @@
  *     files/{namespace}/{table}/{stored name}    the bytes of a FILE cell, whose id begins the name
  *     export.json                                the user, the moment, and what each table contributed
  *
- * - All tables are read at one seq. Rows of SHARED tables belong to nobody, so they are left out,
- *   also if policies let the user read them.
- * - A table without rows of the user is left out. A table that is dropped while the archive is
- *   written is left out from then on.
- * - Rows become text 64 at a time, so their size bounds the memory that the work takes.
+ * - All tables are read at one seq. Rows of SHARED tables belong to nobody, so they are omitted,
+ *   even if policies let the user read them.
+ * - A table without rows of the user is omitted. A table that is dropped while the archive is
+ *   written is omitted from then on.
+ * - Rows become text 64 at a time, so that the memory depends only on the size of the rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -21,31 +21,31 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import { CopyText } from "../result/copy_text.ts";
 import type { ZipFile } from "./zip_file.ts";
 
-/** The rows that are in memory as text at a time. A row may have megabytes. */
+/** The number of rows that are in memory as text at a time. A row may have several megabytes. */
 const BATCH_ROWS = 64;
 
-/** The dependencies of an archive. */
+/** The dependencies for writing an archive. */
 export type ArchiveDeps = Pick<SqlEnvironment, "blobs" | "catalog" | "store">;
 
-/** The user whose data is written, and how the work goes on. */
+/** The user whose data is written, and callbacks for the progress of the work. */
 export interface ArchiveTask {
   readonly userId: string;
-  /** The number that owns the user's rows. */
+  /** The owner number of the user's rows. */
   readonly owner: number;
-  /** Called between steps: lets other work run. Rejects if the work has to end. */
+  /** Called between steps, to let other work run. Rejects if the work has to end. */
   readonly pause: () => Promise<void>;
-  /** Called after each part, with the share of the work that is done. */
+  /** Called after each part, with the completed share of the work. */
   readonly onDone: (share: number) => void;
 }
 
-/** What an archive contains. */
+/** The contents of an archive. */
 export interface ArchiveFigures {
   readonly rows: number;
   readonly tables: number;
   readonly files: number;
 }
 
-/** A table in `export.json`. */
+/** The entry of a table in `export.json`. */
 interface ListedTable {
   readonly namespace: string;
   readonly table: string;
@@ -57,8 +57,8 @@ interface ListedTable {
 /**
  * Writes all entries.
  *
- * @throws {DatabaseError} HISTORY_TOO_OLD if the work outlasts the history of a table;
- *   DATA_DAMAGED.
+ * @throws {DatabaseError} HISTORY_TOO_OLD if the work takes longer than a table keeps its history;
+ * DATA_DAMAGED.
  */
 export async function writeArchive(
   zip: ZipFile,
@@ -136,7 +136,7 @@ async function* batchesOf(
   }
 }
 
-/** Writes the files to which rows refer. Returns their number. */
+/** Writes the files to which rows refer. Returns the number of files. */
 async function writeFiles(zip: ZipFile, part: ArchivePart): Promise<number> {
   const { blobs, catalog } = part.deps;
   let count = 0;

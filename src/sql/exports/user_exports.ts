@@ -1,17 +1,17 @@
 /**
- * Exports of users: EXPORT USER DATA starts a job that writes an archive, which its user downloads.
+ * Implements EXPORT USER DATA: it starts a job that writes an archive, which its user downloads.
  *
- *     tmp/{job id}.zip              while the job runs; a start of the server empties tmp/
+ *     tmp/{job id}.zip              while the job runs; startup empties tmp/
  *     exports/{owner}/{job id}.zip  complete
  *
- * - An archive is listed by its name alone: the owner number says whose it is, and the id of the
- *   job says when it was begun. So nothing else has to be kept consistent with the files.
+ * - An archive is identified by its path alone: the owner number tells to whom it belongs, and the
+ *   id of the job when it was started. Nothing else has to be kept consistent with the files.
  * - A user has at most one open export and one archive. A new archive replaces the previous one.
- * - Of a user's ended jobs, the list keeps the newest two. Otherwise a user who exports often would
- *   make the list forget the jobs of operators.
+ * - The job list keeps the newest two of a user's ended exports. Otherwise, a user who exports
+ *   often would push the jobs of operators out of the list.
  * - The jobs of all users run one after another, so that they take the time of at most one query.
- * - An archive expires. From then on nobody finds it, and the next sweep removes it.
- * - No archive appears after its user was dropped: both are decided in one tick.
+ * - An archive expires. From then on, it cannot be found, and the next sweep removes it.
+ * - No archive appears after its user was dropped, because both are decided in one tick.
  */
 import { dirname } from "node:path";
 import { mayActFor, mayReadFilesOf, type Principal, requireRun } from "../../auth/mod.ts";
@@ -27,10 +27,10 @@ import type { BegunJob, ExportAccess, ExportState } from "../ports/ports.ts";
 import { type ArchiveDeps, writeArchive } from "./user_archive.ts";
 import { ZipFile } from "./zip_file.ts";
 
-/** The bytes that an archive grows by between two looks at the free space. */
+/** The number of bytes that an archive may grow between two checks of the free space. */
 const LOOK_BYTES: number = 8 * 1024 * 1024;
 
-/** The free space that is left for the log, besides the reserve. */
+/** The free space that is left for the log, in addition to the reserve. */
 const SPARE_BYTES: number = 64 * 1024 * 1024;
 
 /** The name of a complete archive. */
@@ -40,7 +40,7 @@ export interface UserExportsOptions
   extends ArchiveDeps,
     Pick<SqlEnvironment, "clock" | "jobs" | "log"> {
   readonly disk: Disk;
-  /** The directory of complete archives, below an existing one. */
+  /** The directory of complete archives, below an existing directory. */
   readonly directory: string;
   /** The directory of archives that are being written. */
   readonly temporary: string;
@@ -50,13 +50,13 @@ export interface UserExportsOptions
   readonly minFreeBytes: number;
 }
 
-/** Names an archive, as its URL does. */
+/** Identifies an archive in the same way as its URL does. */
 export interface ArchivePath {
   readonly userId: string;
   readonly exportId: string;
 }
 
-/** The archives that callers download. */
+/** Finds the archives that callers download. */
 export interface ArchiveAccess {
   /** @throws {DatabaseError} PERMISSION_DENIED, EXPORT_NOT_FOUND */
   open(principal: Principal, path: ArchivePath): Blob;
@@ -64,7 +64,7 @@ export interface ArchiveAccess {
 
 interface ExportingUser {
   readonly userId: string;
-  /** The number that owns the user's rows. */
+  /** The owner number of the user's rows. */
   readonly owner: number;
 }
 
@@ -78,7 +78,8 @@ export class UserExports implements ArchiveAccess, ExportAccess {
 
   begin({ userId }: Principal): BegunJob {
     const { catalog, jobs } = this.#options;
-    // A user who has never written gets the number that rows would get, and an empty archive.
+    // A user who has never written gets the owner number that their rows would have, and an empty
+    // archive.
     const owner = defined(catalog.ownerNumber(userId, { create: true }), "it was created");
     const known = this.#jobsOf(owner);
     const open = known.find((job) => !job.isEnded);
@@ -94,7 +95,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     const archives = new Set(this.#archivesOf(owner));
     const known = this.#jobsOf(owner);
     const states = known
-      // The archive of a completed job may have been replaced, or have expired.
+      // The archive of a completed job may have been replaced or have expired.
       .filter((job) => job.status !== "completed" || archives.has(job.jobId))
       .map(({ createdAtMs, error, jobId, message, status }): ExportState => {
         const shown = error?.message ?? message;
@@ -106,7 +107,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
       const message = undefined;
       states.push({ jobId, status: "completed", createdAtMs, message, hasArchive: true });
     }
-    // Ids ascend with time, and have equally many digits.
+    // Ids ascend with time, and have the same number of digits.
     return states.toSorted((left, right) => (left.jobId < right.jobId ? 1 : -1));
   }
 
@@ -114,7 +115,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     requireRun(principal, "export", { action: "download an export" });
     const { catalog, disk } = this.#options;
     const { role } = catalog.user(userId) ?? {};
-    // Who may act for a user reads the same rows with EXECUTE AS.
+    // A caller who may act for a user can read the same rows with EXECUTE AS.
     if (!mayReadFilesOf(principal, userId) && !mayActFor(principal, { userId, role })) {
       throw new DatabaseError(
         "PERMISSION_DENIED",
@@ -165,7 +166,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     const path = `${temporary}/${job.jobId}.zip`;
     try {
       const message = await this.#writeTo(path, job, user);
-      // In one tick: no archive may appear after the drop of its user.
+      // This happens in one tick, because no archive may appear after its user was dropped.
       this.#requireWanted(job, user);
       await this.#publish(path, this.#pathOf(user.owner, job.jobId));
       return { status: "completed", message };

@@ -1,18 +1,18 @@
 /**
- * Writes a ZIP archive to a file, entry by entry. An archive of any length takes a bounded amount
- * of memory.
+ * Writes a ZIP archive to a file, entry by entry, with a bounded amount of memory for an archive of
+ * any length.
  *
  *     entry      local header │ name │ extra field │ content, stored or deflated
  *     …
  *     directory  for each entry its sizes, its checksum, its name and the offset of its header
  *     end        [record and locator of ZIP64 │] number of entries, place of the directory
  *
- * - A header is written after the content of its entry, into a place left for it, because only then
- *   its checksum and sizes are known. Its extra field always has room for the sizes of ZIP64, so
- *   that the header has the same length either way.
- * - The directory grows in a second file, since an archive may have more entries than memory has
- *   room for, and is appended at the end.
- * - Each piece of a content is deflated by itself and ends on a whole byte, as in
+ * - A header is written after the content of its entry, into space that was reserved for it,
+ *   because its checksum and sizes are known only then. Its extra field always has room for the
+ *   sizes of ZIP64, so that every header has the same length.
+ * - The directory is collected in a second file, because it may be too large for memory, and is
+ *   appended at the end.
+ * - Each piece of the content is deflated separately and ends on a whole byte, as in
  *   `server/http/gzip_stream.ts`.
  *
  * Format: PKWARE's APPNOTE 6.3.10, RFC 1951.
@@ -27,35 +27,40 @@ import type { Disk, DiskFile } from "../../base/disk.ts";
 /** Content is collected up to this size before it is compressed and written. */
 const PIECE_BYTES: number = 256 * 1024;
 
-/** The bytes between two syncs. Syncing more at once would keep others from the disk for long. */
+/**
+ * The number of bytes between two syncs. Larger syncs would block other users of the disk for long.
+ */
 const SYNC_BYTES: number = 8 * 1024 * 1024;
 
 const HEADER_BYTES = 30;
 const EXTRA_BYTES = 20;
 
-/** The version of the format that ZIP64 needs, and the one that UTF-8 names and deflation need. */
+/**
+ * The version of the format that ZIP64 requires, and the version that UTF-8 names and deflate
+ * require.
+ */
 const VERSION_ZIP64 = 45;
 const VERSION = 20;
 
-/** The flag of names in UTF-8. */
+/** The flag for names in UTF-8. */
 const UTF8_NAMES = 0x0800;
 
 const STORED = 0;
 const DEFLATED = 8;
 
-/** The extra field of ZIP64, and a number that belongs to no known field. */
+/** The id of the ZIP64 extra field, and an id that belongs to no known field. */
 const ZIP64_FIELD = 0x0001;
 const PADDING_FIELD = 0x6d54;
 
-/** The system that wrote the archive is Unix, and entries are regular files with mode 0644. */
+/** Marks the archive as written on Unix, with entries that are regular files with mode 0644. */
 const UNIX = 3 << 8;
 const REGULAR_FILE: number = 0o100_644 * 2 ** 16;
 
-/** In place of a number that only ZIP64 can hold. */
+/** The placeholder for a number that only ZIP64 can represent. */
 const SEE_ZIP64 = 0xffff_ffff;
 const SEE_ZIP64_COUNT = 0xffff;
 
-/** An empty last block of a deflated content. */
+/** An empty last block of deflated content. */
 const LAST_BLOCK: Uint8Array<ArrayBuffer> = Uint8Array.of(3, 0);
 
 const DEFLATE_OPTIONS = { finishFlush: constants.Z_SYNC_FLUSH };
@@ -64,13 +69,18 @@ const deflateOffLoop = promisify(deflateRaw);
 
 export interface ZipOptions {
   readonly disk: Disk;
-  /** The file of the archive, which does not exist yet. Its directory grows in `{path}.list`. */
+  /**
+   * The path of the archive, which must not exist yet. The directory is collected in `{path}.list`.
+   */
   readonly path: string;
-  /** The time of all entries, in Unix milliseconds. */
+  /** The time stamp of all entries, in Unix milliseconds. */
   readonly timeMs: number;
   /** Called before the archive grows by this many bytes. @throws An error that ends the work. */
   readonly onGrow?: (bytes: number) => void;
-  /** The largest number in the fields of 32 bits. Only tests set it, to get the fields of ZIP64. */
+  /**
+   * The largest number that the 32-bit fields may contain. Only tests set it, to produce ZIP64
+   * fields.
+   */
   readonly shortMax?: number;
 }
 
@@ -83,7 +93,7 @@ interface OpenEntry {
   plainBytes: number;
 }
 
-/** The numbers of an entry that has ended. */
+/** The values of a completed entry. */
 type EndedEntry = OpenEntry & { readonly storedBytes: number };
 
 export class ZipFile {
@@ -114,7 +124,7 @@ export class ZipFile {
     }
   }
 
-  /** Begins an entry. @param name The path within the archive. */
+  /** Starts an entry. @param name The path within the archive. */
   begin(name: string, { isCompressed }: { isCompressed: boolean }): void {
     assert(this.#entry === undefined, "an entry begins after the previous one has ended");
     this.#entry = {
@@ -169,7 +179,7 @@ export class ZipFile {
     return this.#offset;
   }
 
-  /** Gives the archive up. Its file is left for the caller to remove. @throws {DiskError} */
+  /** Abandons the archive. The caller has to remove its file. @throws {DiskError} */
   discard(): void {
     if (!this.#isClosed) this.#close();
   }
@@ -226,7 +236,7 @@ export class ZipFile {
 
   #directoryRecord(entry: EndedEntry): Uint8Array {
     const { name, offset, plainBytes, storedBytes } = entry;
-    // Each number that has no room in the record is in the extra field, in this order.
+    // Each number that does not fit into the record is in the extra field, in this order.
     const long = [plainBytes, storedBytes, offset].filter((number) => this.#isLong(number));
     const record = new ByteWriter();
     record.u32(0x02014b50);
@@ -234,7 +244,7 @@ export class ZipFile {
     record.u16(long.length > 0 ? VERSION_ZIP64 : VERSION);
     this.#describe(record, entry, [this.#short(storedBytes), this.#short(plainBytes)]);
     record.u16(long.length === 0 ? 0 : 4 + 8 * long.length);
-    // The lengths of the comment, the number of the disk, and whether the content is text.
+    // The length of the comment, the number of the disk, and whether the content is text.
     for (let zero = 0; zero < 3; zero += 1) record.u16(0);
     record.u32(REGULAR_FILE);
     record.u32(this.#short(offset));
@@ -307,7 +317,7 @@ function u64(into: ByteWriter, value: number): void {
   into.u32(Math.floor(value / 2 ** 32));
 }
 
-/** Returns a time in the form of MS-DOS, with steps of two seconds, from 1980 to 2107. */
+/** Converts a time to the MS-DOS format, with a resolution of two seconds, from 1980 to 2107. */
 function dosTimeOf(timeMs: number): { readonly date: number; readonly time: number } {
   const at = new Date(timeMs);
   const year = Math.min(Math.max(at.getUTCFullYear() - 1980, 0), 127);

@@ -1,10 +1,10 @@
 /**
  * Parts of a join that run a query for each row: LATERAL, and queries in expressions.
  *
- *     rows of the parts before ──outer values──► query at a seq ──► rows with its columns
+ *     rows of the preceding parts ──outer values──► query at a seq ──► rows with its columns
  *
  * A change to a table in the query leads back to the rows for which the query may now return other
- * rows. For these, the query is run at the seq before the change and at the seq after it.
+ * rows. For these rows, the query runs at the seq before the change and at the seq after it.
  */
 import { defined } from "../../base/assert.ts";
 import type { Row } from "../../types/mod.ts";

@@ -22,7 +22,7 @@ const FREE_OF_ORDER: ReadonlySet<string> = new Set([
 
 function isExactAggregate({ form }: Pick<BoundAggregate, "form">): boolean {
   if (FREE_OF_ORDER.has(form.name)) return true;
-  // Exact sums are those from which a value can be removed.
+  // Exact sums are those from which a value can be subtracted.
   return (form.name === "sum" || form.name === "avg") && form.create().remove !== undefined;
 }
 

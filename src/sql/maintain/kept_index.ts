@@ -26,7 +26,7 @@ export interface KeptIndexPlace {
   readonly columnIds: readonly number[];
 }
 
-/** A row under one value. */
+/** A row that is listed under one value. */
 interface Listed {
   readonly key: Row;
   /** The seq at which the row lost the value; undefined while it has the value. */
@@ -44,10 +44,15 @@ interface Gone {
 const ROW_BYTES = 180;
 const VALUE_BYTES = 160;
 
-/** Above this number of versions, building the index again takes less time than following them. */
+/**
+ * The number of versions above which building the index again takes less time than following them.
+ */
 const VERSIONS_MAX = 20_000;
 
-/** The number of rows without their value that may remain listed, in addition to a quarter. */
+/**
+ * The number of rows without their value that may remain listed, in addition to a quarter of all
+ * rows.
+ */
 const GONE_MIN = 1000;
 
 export class KeptIndex {
@@ -85,10 +90,10 @@ export class KeptIndex {
   }
 
   /**
-   * Builds the index unless it is built. Several callers share one build.
+   * Builds the index if it does not exist yet. Several callers share one build.
    *
-   * @param options.admits Whether the index may take this many bytes.
-   * @returns false if the index may not take the memory that it needs.
+   * @param options.admits Whether the index may take this many bytes. @returns false if the index
+   * may not take the memory that it needs.
    */
   async build(options: {
     readonly admits: (bytes: number) => boolean;
@@ -219,7 +224,7 @@ export class KeptIndex {
 
   /**
    * Removes the rows that lost their value longest ago, once there are many. Queries that still
-   * follow changes from before that begin anew.
+   * follow earlier changes have to start again.
    */
   #forgetGone(): void {
     const allowed = GONE_MIN + (this.#rowCount >> 2);

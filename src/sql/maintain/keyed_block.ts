@@ -44,7 +44,7 @@ export class KeyedBlock {
   readonly #select: BoundSelect;
   readonly #keys: readonly BoundExpression[];
   readonly #keysOf: TupleValues;
-  /** The queries, by which of the values of a key are NULL. */
+  /** The queries, one for each set of key values that are NULL. */
   readonly #programs = new Map<string, QueryAt>();
   /** How the rows of a group are found. */
   readonly access: GroupAccess;
@@ -136,7 +136,7 @@ function outerId(index: number): number {
   return -1 - index;
 }
 
-/** Returns the expressions over the joins whose values the tuples of a group have in common. */
+/** Returns the expressions over the joins whose values all tuples of a group share. */
 export function groupKeysOf(select: BoundSelect): readonly BoundExpression[] {
   return sharedKeysOf(select).filter((key) => isKeyType(key.type) && !hasSubquery(key));
 }

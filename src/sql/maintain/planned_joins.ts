@@ -98,7 +98,7 @@ export class PlannedJoins {
   }
 }
 
-/** Finds the subscriber's own values in expressions. */
+/** Finds the values of the subscriber in expressions. */
 class Ownership {
   readonly #isOfCaller: (name: string) => boolean;
 

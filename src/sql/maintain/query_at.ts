@@ -1,9 +1,9 @@
 /**
  * Runs queries at a seq, in the current tick of the event loop. Such a query returns the rows of a
- * LATERAL query, or the rows in one group. The store still has the versions from earlier seqs.
+ * LATERAL query, or the rows of one group. The store still has the versions of earlier seqs.
  *
- * A step runs its queries in its own contexts. Invariant: a step takes bounded time. If it would
- * take longer, the whole query is evaluated in another thread instead, which holds up nobody.
+ * A step runs its queries in its own contexts. Invariant: a step takes a bounded time. If it would
+ * take longer, the whole query is evaluated on another thread instead, which delays nobody.
  */
 import { defined } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -24,10 +24,10 @@ export interface StepContexts {
   close(): void;
 }
 
-/** The rows that the queries of one step may read together, which take about 20 ms. */
+/** The number of rows that the queries of one step may read together, which takes about 20 ms. */
 export const STEP_ROWS_MAX = 50_000;
 
-/** The time that the queries of one step may take together, on a busy machine. */
+/** The time that the queries of one step may take together, even on a busy machine. */
 export const STEP_MS_MAX = 250;
 
 /** The maximum number of rows in one run. */

@@ -183,7 +183,7 @@ class ChangesOfBlocks implements IndexedChanges {
   }
 }
 
-/** Returns a UNION ALL of all blocks, each with its index behind its columns. */
+/** Returns a UNION ALL of all blocks, each with its index after its columns. */
 function taggedUnion(node: SelectStatement, tags: { next: number }): SelectStatement {
   if (node.type === "with" || node.type === "with recursive") {
     if (!isSelectNode(node.in)) throw new NotMaintained("it is not a single SELECT");
@@ -228,7 +228,7 @@ function treeOf(select: BoundSelect, blocks: { next: number }): SetTree {
   }
   const { isAll, operator } = set;
   const isCounted = isAll && operator === "union";
-  // Values that are equal in two forms would be counted as two.
+  // Values that are equal in two forms would be counted as two values.
   if (!isCounted && !set.columns.every(({ type }) => isKeyType(type))) {
     throw new NotMaintained("its set operation compares values that may be equal in two forms");
   }
@@ -240,7 +240,7 @@ function treeOf(select: BoundSelect, blocks: { next: number }): SetTree {
   return { operator, isAll, left: treeOf(set.left, blocks), right: treeOf(set.right, blocks) };
 }
 
-/** Returns the set operation of which a select has all columns in their order. */
+/** Returns the set operation of which a select returns all columns in order. */
 function setIn({
   from,
   outputs,

@@ -29,7 +29,7 @@ export interface SetNode {
 
 interface Counted {
   readonly row: Row;
-  /** How often each block has the row. */
+  /** The number of times that each block has the row. */
   readonly counts: number[];
 }
 
@@ -50,7 +50,7 @@ export class SetRows {
     return this.#rows.size * (ROW_BYTES + VALUE_BYTES * (first?.row.length ?? 0));
   }
 
-  /** Begins with the rows of all blocks. Returns the rows of the operation. */
+  /** Starts with the rows of all blocks. Returns the rows of the operation. */
   begin(given: readonly Row[]): readonly Row[] {
     this.#rows = new Map();
     for (const row of given) this.#count(row, 1);
@@ -80,7 +80,7 @@ export class SetRows {
     return netChanges(rows, times);
   }
 
-  /** Counts a row of a block, and returns how often the operation had it before. */
+  /** Counts a row of a block, and returns how often the operation had the row before. */
   #count(given: Row, weight: number): { readonly counted: Counted; readonly old: number } {
     const row = given.slice(0, -1);
     const block = Number(given.at(-1));
@@ -94,7 +94,7 @@ export class SetRows {
   }
 }
 
-/** Returns how often an operation has a row. @param counts How often each block has it. */
+/** Returns how often an operation has a row. @param counts How often each block has the row. */
 function timesIn(tree: SetTree, counts: readonly number[]): number {
   if (typeof tree === "number") return counts[tree] ?? 0;
   const left = timesIn(tree.left, counts);

@@ -135,8 +135,8 @@ class SumTally implements RowTally {
 }
 
 /**
- * The seq at which a group changed last. Unlike a maximum of the seqs of its rows, it also moves on
- * when a row is removed, and never needs the other rows.
+ * The seq at which a group last changed. Unlike a maximum of the seqs of its rows, it also
+ * increases when a row is removed, and never needs the other rows.
  */
 export class LastChangeTally implements RowTally {
   readonly seeds = ["itself"] as const;

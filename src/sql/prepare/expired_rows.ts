@@ -1,9 +1,10 @@
 /**
- * Tells which deletions are the expiry of a row, so that followers learn the reason.
+ * Determines which deletions are the expiry of a row, so that subscribers learn the reason.
  *
  * A deleted row has expired if it was at least as old as its table permitted at that time. The
- * reason therefore needs no place in the log, and a resume finds it again. A row that somebody
- * deletes when it is due, just before `sql/utility/expiry.ts` does, has expired as well.
+ * reason therefore need not be stored in the log, and a resume determines it again. A row that
+ * somebody deletes when it is due, just before `sql/utility/expiry.ts` does, counts as expired as
+ * well.
  */
 import { SEQ_ZERO, type Seq, seqFromNumber } from "../../base/seq.ts";
 import { type Catalog, deletedAfterMs, type TableEntry } from "../../catalog/mod.ts";
@@ -34,7 +35,7 @@ interface ReasonDeps {
   readonly store: Pick<ReadStore, "changes" | "commitMs">;
 }
 
-/** A table of a query whose rows expire, and the fields of the query that identify its rows. */
+/** A table in a query whose rows expire, and the fields of the query that identify its rows. */
 export interface ExpiringSource {
   readonly table: TableEntry;
   readonly keys: readonly ExpiringKey[];
@@ -47,7 +48,7 @@ interface ExpiringKey {
   readonly field: number;
 }
 
-/** Returns the tables in FROM whose rows expire, and are recognised in the rows of the query. */
+/** Returns the tables in FROM whose rows expire and can be identified in the rows of the query. */
 export function expiringSourcesOf(select: BoundSelect): readonly ExpiringSource[] {
   return select.from === undefined ? [] : sourcesIn(select.from, select);
 }
@@ -67,15 +68,15 @@ function sourcesIn(from: BoundFrom, select: BoundSelect): readonly ExpiringSourc
   return keys.length === table.primaryKey.length ? [{ table, keys }] : [];
 }
 
-/** The range of seqs of a step from one state of a result to a later one. */
+/** The range of seqs between one state of a result and a later one. */
 export interface StepRange {
   readonly after: Seq;
   readonly upTo: Seq;
 }
 
 /**
- * Returns a function that tells whether a row left a result because a row of its tables expired;
- * undefined if none did.
+ * Returns a function that tells whether a row left a result because a row of one of its tables
+ * expired; undefined if none did.
  */
 export function expiredIn(
   sources: readonly ExpiringSource[],
@@ -111,7 +112,7 @@ function expiredKeys(
         texts.add(textOf(columns.map((column, index) => makers[index]?.(valueAt(column, row)))));
       }
       count += rowCount;
-      // A follower that is so far behind gets the deletions without their reasons.
+      // A subscriber that is so far behind receives the deletions without their reasons.
       if (count > VERSIONS_MAX) break;
     }
   } finally {
@@ -120,7 +121,7 @@ function expiredKeys(
   return texts;
 }
 
-/** Writes the key of a row. Cells of one column have one type. */
+/** Writes the key of a row. All cells of a column have the same type. */
 function textOf(cells: readonly unknown[]): string {
   return JSON.stringify(cells, (_, cell: unknown) =>
     typeof cell === "bigint" ? String(cell) : cell,

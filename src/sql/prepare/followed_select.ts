@@ -113,10 +113,10 @@ export function withHiddenColumns(
 }
 
 /**
- * Adds the seq of the newest table row of which a row is made as the last item of the select list.
- * In a query of inner joins, the row changed last at this seq. Where the absence of a table row
- * shows, as in a group or a left join, the removal of a table row is a change, too, and leaves no
- * seq.
+ * Adds an item to the end of the select list: the seq of the newest table row from which a row is
+ * derived. In a query of inner joins, this is the seq at which the row last changed. If the absence
+ * of a table row affects the result, as in a group or a left join, the removal of a table row is
+ * also a change, but leaves no seq.
  */
 export function withRowSeq(
   given: WrittenSelect,
@@ -156,7 +156,9 @@ function joinedAliases(from: BoundFrom | undefined): readonly string[] | undefin
   return left === undefined || right === undefined ? undefined : [...left, ...right];
 }
 
-/** Whether a row may appear because a table row is gone, or without a change of its table rows. */
+/**
+ * Whether a row may appear because a table row was removed, or without a change to its table rows.
+ */
 function showsAbsence({ from, where }: BoundSelect): boolean {
   const hasOuterJoin = (part: BoundFrom | undefined): boolean =>
     part?.kind === "join" &&
@@ -192,7 +194,8 @@ function withItems(
   try {
     return { node: longer, select: bound(longer) };
   } catch (error) {
-    // In the select list, the item would mean something else. The query is followed without it.
+    // In the select list, the item would have a different meaning, so the query is followed without
+    // it.
     if (error instanceof DatabaseError) return given;
     throw error;
   }
@@ -219,8 +222,8 @@ export function sortOf(select: BoundSelect): readonly ResultSort[] {
 }
 
 /**
- * Gives each field a unique name. Flags of columns are left out: they describe rows of a table, and
- * may be wrong for rows that an outer join produces.
+ * Gives each field a unique name. Column flags are omitted, because they describe the rows of a
+ * table and may be wrong for rows that an outer join produces.
  */
 export function fieldsWithNames(fields: readonly SchemaField[]): SchemaField[] {
   const taken = new Set(RESERVED_NAMES);

@@ -72,7 +72,7 @@ export interface FollowedText {
   readonly fields: readonly SchemaField[];
   /** The fields that identify a row; undefined if a row is identified only by its values. */
   readonly keyFields: readonly number[] | undefined;
-  /** The seq that each row has as its last value, which is no field. */
+  /** The seq that each row has as its last value, which is not a field. */
   readonly rowSeq: ResultPlan["rowSeq"];
   readonly sort: readonly ResultSort[];
   /** The tables whose rows are deleted because of their age. */

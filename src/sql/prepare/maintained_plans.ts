@@ -75,7 +75,7 @@ export class MaintainedPlans {
   #reason: string | undefined;
   /** The values of a subscriber on which plans depend, once there is a plan. */
   #values: MaintainedQuery["values"] | undefined;
-  /** A plan lives as long as its results. */
+  /** A plan lives as long as the results that use it. */
   readonly #plans = new WeakValues<SharedPlan>();
 
   constructor(deps: LivePlanDeps, options: MaintainedPlansOptions) {

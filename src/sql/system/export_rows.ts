@@ -1,4 +1,6 @@
-/** SHOW EXPORT: the exports of the caller, with the URLs of their archives. */
+/**
+ * Implements SHOW EXPORT, which lists the exports of the caller with the URLs of their archives.
+ */
 import { exportAccessName, type Principal, signedAccess } from "../../auth/mod.ts";
 import { DATETIME, type Row, TEXT } from "../../types/mod.ts";
 import type { ServerAddress } from "../ports/engine.ts";
@@ -13,7 +15,7 @@ export const SHOW_EXPORT_COLUMNS: readonly PlainColumn[] = [
   { name: "download_url", type: TEXT },
 ];
 
-/** The time for which a URL downloads without a token. */
+/** The time for which a URL gives access without a token. */
 const SECONDS = 3600;
 
 export function exportRows(

@@ -2,12 +2,12 @@
  * Deletes rows of shared STREAM tables that are older than TTL_SECONDS.
  *
  * The deletions are ordinary commits, so that live queries, resumes and topics report them like any
- * other deletion. In a STREAM table without an access level, a row expires without a commit: a read
- * leaves it out (`storage/table/table.ts`).
+ * other deletion. In a STREAM table without an access level, a row expires without a commit: reads
+ * omit it (`storage/table/table.ts`).
  *
  * Invariants: a row is deleted only if its newest version, in the tick of the commit, is old
- * enough. Only one sweep runs at a time. A sweep also finds the rows that the one before could not
- * delete.
+ * enough. Only one sweep runs at a time. A sweep also finds the rows that the previous one could
+ * not delete.
  */
 import { isExpected } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -18,13 +18,13 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 
 export type ExpiryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
-/** The rows that one commit deletes, which are few so that its tick is short. */
+/** The number of rows that one commit deletes. It is small, so that its tick is short. */
 const ROWS_PER_COMMIT = 500;
 
-/** The pause of a table after a failure, which lasts, such as damage. */
+/** The pause of a table after a failure, because a failure such as damage tends to last. */
 const FAILED_MS = 60_000;
 
-/** Rows that have expired, and the seq of the last of them. */
+/** The rows that have expired, and the seq of the last of them. */
 interface ExpiredRows {
   readonly rows: readonly Row[];
   readonly lastSeq: Seq;
@@ -32,7 +32,7 @@ interface ExpiredRows {
 
 export class ExpirySweep {
   readonly #deps: ExpiryDeps;
-  /** The tables to look at, as of a version of the catalog. */
+  /** The tables to check, as of a version of the catalog. */
   #tableIds: readonly number[] = [];
   #catalogVersion = -1;
   /** For each table, the seq up to which no row is left. */
@@ -49,7 +49,8 @@ export class ExpirySweep {
   }
 
   /**
-   * Deletes all rows that have expired. If another sweep runs, it looks once more at its end.
+   * Deletes all rows that have expired. If another sweep is running, it checks once more at its
+   * end.
    *
    * @throws The first error of a table, once the other tables have been swept.
    */
@@ -71,8 +72,8 @@ export class ExpirySweep {
   }
 
   /**
-   * Sweeps a table, and returns its failure, if any: a failure in one table, for example damage,
-   * does not keep the rows of the others.
+   * Sweeps a table, and returns its failure, if any. A failure in one table, such as damage, must
+   * not delay the expiry of the others.
    */
   async #failureIn(tableId: number): Promise<readonly Error[]> {
     try {
@@ -85,7 +86,7 @@ export class ExpirySweep {
     }
   }
 
-  /** Begins no further commit. */
+  /** Starts no further commit. */
   end(): void {
     this.#isEnded = true;
   }
