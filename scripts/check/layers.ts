@@ -163,7 +163,9 @@ export function folderOrderIn(tour: string): string[] {
 
 /**
  * Lists imports that contradict the order of sub-folders, and sub-folders that are missing from the
- * imports or from the order. @param order The result of {@linkcode folderOrderIn}.
+ * imports or from the order.
+ *
+ * @param order The result of {@linkcode folderOrderIn}.
  */
 export function orderFaultsIn(graph: FolderGraph, order: readonly string[]): string[] {
   const faults = new Set<string>();

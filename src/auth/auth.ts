@@ -274,7 +274,9 @@ export class Auth {
 
   /**
    * Returns the principal for an `Authorization` header. See {@linkcode
-   * Bearers.authenticateHeader}. @throws {AuthError}
+   * Bearers.authenticateHeader}.
+   *
+   * @throws {AuthError}
    */
   authenticateHeader(
     header: string | null | undefined,
@@ -293,7 +295,9 @@ export class Auth {
   }
 
   /**
-   * Returns the principal for a token. See {@linkcode Bearers.authenticate}. @throws {AuthError}
+   * Returns the principal for a token. See {@linkcode Bearers.authenticate}.
+   *
+   * @throws {AuthError}
    */
   authenticate(token: string, caller: Caller): Principal {
     return this.#bearers.authenticate(token, caller);
@@ -301,15 +305,18 @@ export class Auth {
 
   /**
    * Refuses a caller whose session or account has ended since the caller was authenticated; see
-   * {@linkcode Bearers.requireStanding}. @throws {AuthError}
+   * {@linkcode Bearers.requireStanding}.
+   *
+   * @throws {AuthError}
    */
   requireStanding(principal: Principal, caller: Caller): void {
     this.#bearers.requireStanding(principal, caller);
   }
 
   /**
-   * Requires that a caller may read the messages of a topic. @throws {DatabaseError}
-   * PERMISSION_DENIED
+   * Requires that a caller may read the messages of a topic.
+   *
+   * @throws {DatabaseError} PERMISSION_DENIED
    */
   requireMessages(principal: Principal, topicId: number): void {
     const topic = this.#catalog.topicById(topicId);
@@ -435,8 +442,9 @@ export class Auth {
   }
 
   /**
-   * Checks whether a service token may be dropped. See {@linkcode ServiceTokens.checkDrop}. @throws
-   * {DatabaseError}
+   * Checks whether a service token may be dropped. See {@linkcode ServiceTokens.checkDrop}.
+   *
+   * @throws {DatabaseError}
    */
   checkDropToken(principal: Principal, name: string): void {
     this.#serviceTokens.checkDrop(principal, name);
@@ -448,8 +456,9 @@ export class Auth {
   }
 
   /**
-   * Checks whether an invitation may be created. See {@linkcode Invitations.checkCreate}. @throws
-   * {DatabaseError}
+   * Checks whether an invitation may be created. See {@linkcode Invitations.checkCreate}.
+   *
+   * @throws {DatabaseError}
    */
   checkCreateInvitation(principal: Principal, request: CreateInvitationRequest): void {
     this.#invitations.checkCreate(principal, request);
@@ -461,8 +470,9 @@ export class Auth {
   }
 
   /**
-   * Checks whether an invitation may be dropped. See {@linkcode Invitations.checkDrop}. @throws
-   * {DatabaseError}
+   * Checks whether an invitation may be dropped. See {@linkcode Invitations.checkDrop}.
+   *
+   * @throws {DatabaseError}
    */
   checkDropInvitation(principal: Principal, name: string): void {
     this.#invitations.checkDrop(principal, name);

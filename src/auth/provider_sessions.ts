@@ -29,8 +29,9 @@ const KEY_CHARS = 16;
 const ENDED = "provider ";
 
 /**
- * Returns the end of the id of a person's session. @param beganAtMs The time of the beginning, in
- * Unix milliseconds.
+ * Returns the end of the id of a person's session.
+ *
+ * @param beganAtMs The time of the beginning, in Unix milliseconds.
  */
 export function providerPart(
   { provider: { link }, providerSession, subject }: ExternalIdentity,
@@ -57,8 +58,9 @@ export function isSessionEnded(
 }
 
 /**
- * Ends sessions that a provider has ended. @param untilMs When the last of their tokens has
- * expired.
+ * Ends sessions that a provider has ended.
+ *
+ * @param untilMs When the last of their tokens has expired.
  */
 export function endProviderSessions(
   { catalog, sessionEnds }: { readonly catalog: Catalog; readonly sessionEnds: SessionEnds },

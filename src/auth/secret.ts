@@ -98,8 +98,9 @@ export function keptSecretPath(dataPath: string): string {
 }
 
 /**
- * Returns the damage to the secret in a data directory; undefined if there is none. @throws
- * {DiskError}
+ * Returns the damage to the secret in a data directory; undefined if there is none.
+ *
+ * @throws {DiskError}
  */
 export function keptSecretFault(disk: Disk, dataPath: string): CorruptionError | undefined {
   const path = keptSecretPath(dataPath);

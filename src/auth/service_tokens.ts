@@ -91,7 +91,9 @@ export class ServiceTokens {
   }
 
   /**
-   * Creates a service token and returns its secret, which is not stored. @throws {DatabaseError}
+   * Creates a service token and returns its secret, which is not stored.
+   *
+   * @throws {DatabaseError}
    */
   create(principal: Principal, request: CreateTokenRequest): string {
     const { catalog, clock, log, random } = this.#options;

@@ -88,8 +88,9 @@ export class Setup {
   }
 
   /**
-   * Performs the setup. @throws {AuthError} The first check that fails, in the order that the wire
-   * contract defines.
+   * Performs the setup.
+   *
+   * @throws {AuthError} The first check that fails, in the order that the wire contract defines.
    */
   async setUp(body: unknown, caller: Caller): Promise<SetupBody> {
     this.#refuseConfigured();

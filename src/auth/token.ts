@@ -143,8 +143,9 @@ export class Tokens {
   }
 
   /**
-   * Returns whether a token is valid, expired or not yet valid. @param nowMs The time on the wall
-   * clock.
+   * Returns whether a token is valid, expired or not yet valid.
+   *
+   * @param nowMs The time on the wall clock.
    */
   age(claims: TokenClaims, nowMs: number = this.#clock.nowMs()): TokenAge {
     const now = nowMs / 1000;

@@ -302,8 +302,9 @@ class Backup {
   }
 
   /**
-   * Verifies a segment just before it is copied, so that the disk is read only once. @throws
-   * {DatabaseError} DATA_DAMAGED
+   * Verifies a segment just before it is copied, so that the disk is read only once.
+   *
+   * @throws {DatabaseError} DATA_DAMAGED
    */
   async #check(entry: SegmentEntry, copy: FileCopy): Promise<void> {
     const { disk, paths, store } = this.#source;

@@ -63,8 +63,9 @@ export class FileCopy {
   }
 
   /**
-   * Copies as many whole pieces as lie below an offset. @throws {DiskError} @throws Errors of
-   * `onCopied`.
+   * Copies as many whole pieces as lie below an offset.
+   *
+   * @throws {DiskError} @throws Errors of `onCopied`.
    */
   async advance(below: number): Promise<void> {
     if (below - this.#offset < PIECE_BYTES) return;
@@ -132,8 +133,9 @@ export function removeTree(disk: Disk, path: string): void {
 }
 
 /**
- * Removes the contents of a directory. If the directory is empty, it stays untouched. @throws
- * {DiskError}
+ * Removes the contents of a directory. If the directory is empty, it stays untouched.
+ *
+ * @throws {DiskError}
  */
 export function emptyDirectory(disk: Disk, path: string): void {
   for (const { name, isDirectory } of disk.list(path)) {

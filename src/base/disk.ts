@@ -16,8 +16,9 @@ export interface DiskFile {
   /** Reads up to `into.length` bytes. Returns the number of bytes read. @throws {DiskError} */
   read(into: Uint8Array, offset: number): number;
   /**
-   * Writes all of `bytes`, and repeats short writes until everything is written. @throws
-   * {DiskError}
+   * Writes all of `bytes`, and repeats short writes until everything is written.
+   *
+   * @throws {DiskError}
    */
   write(bytes: Uint8Array, offset: number): void;
   /**
@@ -72,8 +73,10 @@ export interface OpenOptions {
 /** A directory tree. Paths are absolute, or relative to the working directory. */
 export interface Disk {
   /**
-   * Opens a file. @throws {DiskError} ENOENT if the file is missing and `create` is not set; EEXIST
-   * if it exists and `exclusive` is set.
+   * Opens a file.
+   *
+   * @throws {DiskError} ENOENT if the file is missing and `create` is not set; EEXIST if it exists
+   *   and `exclusive` is set.
    */
   open(path: string, options: OpenOptions): DiskFile;
   /** Maps a file that will not change any more. @throws {DiskError} */

@@ -77,8 +77,9 @@ export class IpRanges {
   }
 
   /**
-   * Returns whether any of the ranges contains an address. @param address An address in canonical
-   * form.
+   * Returns whether any of the ranges contains an address.
+   *
+   * @param address An address in canonical form.
    */
   has(address: string): boolean {
     return address.includes(":")
@@ -105,15 +106,18 @@ export function rangesFrom(key: string, texts: readonly string[]): IpRanges {
 }
 
 /**
- * Returns whether an address belongs to the loopback interface. @param address An address in
- * canonical form.
+ * Returns whether an address belongs to the loopback interface.
+ *
+ * @param address An address in canonical form.
  */
 export function isLoopback(address: string): boolean {
   return address.startsWith("127.") || address === "0:0:0:0:0:0:0:1";
 }
 
 /**
- * Returns true if a host can be reached only from this machine. @param host A name or an address.
+ * Returns true if a host can be reached only from this machine.
+ *
+ * @param host A name or an address.
  */
 export function isLoopbackHost(host: string): boolean {
   const bare = host.toLowerCase().replace(/^\[(.*)\]$/, "$1");

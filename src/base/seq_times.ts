@@ -74,7 +74,9 @@ export class SeqTimes {
   }
 
   /**
-   * Saves the eras that have begun since the last save. @throws {DatabaseError} @throws {DiskError}
+   * Saves the eras that have begun since the last save.
+   *
+   * @throws {DatabaseError} @throws {DiskError}
    */
   save(): void {
     if (this.#isSaved) return;

@@ -150,8 +150,9 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Refuses a file that `open` would also refuse, without leaving any trace of the attempt. @throws
-   * {CorruptionError}
+   * Refuses a file that `open` would also refuse, without leaving any trace of the attempt.
+   *
+   * @throws {CorruptionError}
    * @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
   static refuseForeign(path: string): void {

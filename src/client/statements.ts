@@ -99,7 +99,9 @@ export interface Sending {
   readonly session: Session;
   readonly values: Values;
   /**
-   * Returns the headers for each request. @throws {TypeError} If statements can no longer be sent.
+   * Returns the headers for each request.
+   *
+   * @throws {TypeError} If statements can no longer be sent.
    */
   readonly headers?: () => Readonly<Record<string, string>>;
 }

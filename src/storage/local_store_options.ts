@@ -113,8 +113,9 @@ export function noStorages({ disk, dataPath, log, random }: LocalStoreParts): St
 }
 
 /**
- * Checks that a log file can hold the largest row. @throws {DatabaseError} INVALID_OPTION if it
- * cannot.
+ * Checks that a log file can hold the largest row.
+ *
+ * @throws {DatabaseError} INVALID_OPTION if it cannot.
  */
 export function requireFileFitsRow({ walSegmentBytes, rowBytesMax }: LocalStoreOptions): void {
   if (walSegmentBytes >= WAL_FILE_BYTES_MIN && walSegmentBytes >= 2 * rowBytesMax) return;

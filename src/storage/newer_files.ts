@@ -34,8 +34,9 @@ export function refuseNewerFiles(disk: Disk, paths: DataPaths): void {
 }
 
 /**
- * Checks segments and deletion vectors below a directory. @throws {DatabaseError}
- * STORAGE_UNAVAILABLE
+ * Checks segments and deletion vectors below a directory.
+ *
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
 export function refuseNewerSegments(disk: Disk, segments: string): void {
   for (const path of filesBelow(disk, segments)) {

@@ -58,7 +58,9 @@ export class SnowflakeIds {
   }
 
   /**
-   * Issues an id. @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE if ids cannot be reserved.
+   * Issues an id.
+   *
+   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE if ids cannot be reserved.
    */
   next(): number {
     const id = this.#generator.next(this.#clock.nowMs() + this.#times.aheadMs);

@@ -329,7 +329,9 @@ export class Storages {
   }
 
   /**
-   * Removes the empty directories of a dropped storage while holding its lock. @throws {DiskError}
+   * Removes the empty directories of a dropped storage while holding its lock.
+   *
+   * @throws {DiskError}
    */
   #tidyLocked(root: string): void {
     const { disk } = this.#options;

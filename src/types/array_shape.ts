@@ -1,9 +1,9 @@
 /**
- * Handles the dimensions of arrays.
+ * Handles array dimensions.
  *
- * An array of several dimensions is an array of arrays that all have the same dimensions. Its type
- * is the same as the type of an array of one dimension. An empty array has no dimension. Positions
- * count from 1 in each dimension.
+ * A multidimensional array is an array of arrays that all have the same dimensions. Its type is the
+ * same as that of a one-dimensional array. An empty array has no dimensions. Positions start at 1
+ * in each dimension.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { Value } from "./value.ts";
@@ -26,13 +26,15 @@ export function dimensionsOf(array: ArrayValue): number[] {
   return dimensions;
 }
 
-/** Returns the elements of all dimensions in order. An array of one dimension is its own result. */
+/**
+ * Returns the elements of all dimensions in order. A one-dimensional array is returned unchanged.
+ */
 export function elementsOf(array: ArrayValue): ArrayValue {
   const [first = null] = array;
   return isArrayValue(first) ? array.flatMap((part) => elementsOf(part as ArrayValue)) : array;
 }
 
-/** Maps every element, and keeps the dimensions. */
+/** Maps every element and keeps the dimensions of the array. */
 export function mapElements(array: ArrayValue, map: (element: Value) => Value): ArrayValue {
   const [first = null] = array;
   if (!isArrayValue(first)) return array.map(map);
@@ -40,10 +42,10 @@ export function mapElements(array: ArrayValue, map: (element: Value) => Value): 
 }
 
 /**
- * Makes an array one dimension deeper than its parts. Parts that are all empty or NULL make an
- * empty array, as in PostgreSQL.
+ * Combines arrays into an array with one more dimension. If all of them are empty or NULL, the
+ * result is an empty array, as in PostgreSQL.
  *
- * @throws {DatabaseError} INVALID_VALUE if the parts differ in their dimensions.
+ * @throws {DatabaseError} INVALID_VALUE if the arrays differ in their dimensions.
  */
 export function arrayOfArrays(parts: ArrayValue): ArrayValue {
   if (parts.every((part) => part === null || (isArrayValue(part) && part.length === 0))) return [];

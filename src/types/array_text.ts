@@ -91,7 +91,7 @@ class ArrayReader {
     return items;
   }
 
-  /** Returns the lengths that the bounds give, and whether they all begin at 1. */
+  /** Returns the lengths that the bounds define, and whether all of the bounds begin at 1. */
   #bounds(): { lengths: number[]; areFromOne: boolean } | undefined {
     const found = BOUNDS.exec(this.#text);
     if (found === null) return undefined;

@@ -34,8 +34,9 @@ function bitsOfHex(digits: string): string {
 }
 
 /**
- * Returns a value that has the declared length. @throws {DatabaseError} VALUE_TOO_LONG,
- * INVALID_VALUE
+ * Returns a value that has the declared length.
+ *
+ * @throws {DatabaseError} VALUE_TOO_LONG, INVALID_VALUE
  */
 export function fittedBits(type: BitType, bits: string): string {
   const { isVarying, length } = type;
@@ -47,13 +48,16 @@ export function fittedBits(type: BitType, bits: string): string {
   );
 }
 
-/** Returns a value that is cut to the declared length, or filled up with 0. */
+/** Returns a bit string truncated to the declared length, or padded with 0 to that length. */
 export function cutBits({ isVarying, length }: BitType, bits: string): string {
   if (length === undefined) return bits;
   return isVarying === true ? bits.slice(0, length) : bits.slice(0, length).padEnd(length, "0");
 }
 
-/** Returns the last bits of an integer in two's complement; its sign fills what is left. */
+/**
+ * Returns the last bits of an integer in two's complement. If more bits are requested than the
+ * integer has, its sign fills the others.
+ */
 export function bitsOfWhole(value: Whole, length: number): string {
   return BigInt.asUintN(length, BigInt(value)).toString(2).padStart(length, "0");
 }

@@ -48,7 +48,7 @@ export interface CastOptions {
 }
 
 /**
- * Casts one value that is not NULL.
+ * Casts a value that is not NULL.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE, VALUE_TOO_LONG, DIMENSION_MISMATCH;
  * TYPE_MISMATCH if {@linkcode canCast} is false.
@@ -59,7 +59,8 @@ export function castValue(value: Value, { from, to, mode, nowMicros }: CastOptio
 }
 
 /**
- * Returns the cast for hot loops; undefined if values stay unchanged.
+ * Returns the cast for hot loops, or undefined if the cast leaves all values unchanged.
+ *
  * @throws {DatabaseError} The errors of {@linkcode castValue}.
  */
 export function casterFor(
@@ -78,8 +79,8 @@ export function casterFor(
 }
 
 /**
- * Returns a cast as {@linkcode casterFor} does, but "same" for no change and undefined if no such
- * cast exists.
+ * Returns a cast like {@linkcode casterFor}, but "same" if values stay unchanged and undefined if
+ * no such cast exists.
  */
 export function castBetween(from: DataType, to: DataType, mode: CastMode): FoundCast {
   return findCast({ from, to, mode, nowMicros: undefined });
@@ -107,10 +108,10 @@ function findCast(wanted: Wanted): FoundCast {
   return isBare && mayVanish ? keepingNonZero(cast, from) : cast;
 }
 
-/** The scale of NUMERIC without a size. */
+/** The scale of a NUMERIC that is declared without precision and scale. */
 const BARE_DECIMAL_SCALE = 10;
 
-/** Refuses a nonzero value that a NUMERIC without a size would round to 0. */
+/** Refuses a nonzero value that a NUMERIC without precision and scale would round to 0. */
 function keepingNonZero(cast: Caster, from: DataType): Caster {
   return (value) => {
     const stored = cast(value);
@@ -209,7 +210,7 @@ function castToText(from: DataType, lengthMax: number | undefined, mode: CastMod
   return (value) => limit(toText(value));
 }
 
-/** The types to which text may be written without a cast. */
+/** The types to which text can be assigned without an explicit cast. */
 const WRITTEN_FROM_TEXT: ReadonlySet<string> = new Set([
   "json",
   "uuid",
@@ -348,7 +349,7 @@ function embeddingFromArray(
 }
 
 /**
- * Returns the boolean or the text of the number; JSON null becomes NULL.
+ * Returns the boolean, or the text of the number, in a JSON document; JSON null becomes NULL.
  *
  * @throws {DatabaseError} INVALID_VALUE if the document is of another kind.
  */

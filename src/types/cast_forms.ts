@@ -1,4 +1,4 @@
-/** Casts of addresses, bit strings, amounts of money and times with a zone. */
+/** Casts network addresses, bit strings, amounts of money, and times with a time zone. */
 import { bitsOfWhole, cutBits, fittedBits, wholeOfBits } from "./bit_string.ts";
 import type { CastMode, FoundCast } from "./cast.ts";
 import { castNumber } from "./cast_number.ts";
@@ -10,10 +10,13 @@ import { checkedMoney } from "./money.ts";
 import { type Value, type Whole, wholeFromBigint } from "./value.ts";
 import { roundedZonedTime, zonedTimeOf, zonedTimeValue } from "./zoned_time.ts";
 
-/** Amounts of money are represented as decimals of this type are. */
+/** The decimal type whose representation in memory amounts of money share. */
 const CENTS: DataType = decimalType(19, 2);
 
-/** Returns undefined if neither type is one of these, or the context does not allow the cast. */
+/**
+ * Returns undefined if this file does not handle either type, or if the context does not allow the
+ * cast.
+ */
 export function castForms(from: DataType, to: DataType, mode: CastMode): FoundCast {
   switch (to.kind) {
     case "inet":

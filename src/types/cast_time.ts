@@ -1,4 +1,6 @@
-/** Casts among dates, times and intervals, and from integers in the units of their wire cells. */
+/**
+ * Casts among dates, times and intervals, and from integers in the units that the wire format uses.
+ */
 import { DatabaseError } from "../base/errors.ts";
 import type { CastMode, FoundCast } from "./cast.ts";
 import { type DataType, isInteger } from "./data_type.ts";
@@ -13,7 +15,10 @@ import {
 import { MICROS_PER_DAY } from "./interval.ts";
 import type { Interval, Value, Whole } from "./value.ts";
 
-/** Returns undefined if neither type concerns time, or the context does not allow the cast. */
+/**
+ * Returns undefined if neither type is a date or time type, or if the context does not allow the
+ * cast.
+ */
 export function castTime(from: DataType, to: DataType, mode: CastMode): FoundCast {
   switch (to.kind) {
     case "timestamp":
@@ -60,8 +65,8 @@ function toDate(from: DataType, mode: CastMode): FoundCast {
 }
 
 /**
- * The days of 0001-01-01 and 9999-12-31. A number beyond them most likely has another unit, so it
- * is refused. Strings have the whole range.
+ * The days of 0001-01-01 and 9999-12-31. An integer outside this range was most likely meant in a
+ * different unit, so it is refused. Strings may denote any date.
  */
 const NUMBER_DAY_MIN = -719_162;
 const NUMBER_DAY_MAX = 2_932_896;
@@ -70,7 +75,7 @@ function isLikelyDay(days: number): boolean {
   return days >= NUMBER_DAY_MIN && days <= NUMBER_DAY_MAX;
 }
 
-/** Whether the number of a date or timestamp is accepted as that date or timestamp. */
+/** Whether an integer is accepted as a date or timestamp. */
 export function isLikelyMoment({ kind }: DataType, value: Whole): boolean {
   return isLikelyDay(kind === "date" ? Number(value) : splitTimestamp(value).days);
 }
@@ -85,7 +90,7 @@ function dayOf(days: number): number {
   throw notInUnits(days, "a date", "days", "2026-01-31");
 }
 
-/** Returns the error for a number that was most likely meant in another unit. */
+/** Returns the error for an integer that was most likely meant in a different unit. */
 function notInUnits(value: Whole, what: string, units: string, example: string): DatabaseError {
   return new DatabaseError(
     "VALUE_OUT_OF_RANGE",

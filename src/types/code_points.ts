@@ -1,8 +1,9 @@
 /**
  * Compares (`COLLATE "C"`), measures and cuts strings by code point.
  *
- * JavaScript compares UTF-16 units, which differs from code points only for surrogates against
- * U+E000 to U+FFFF. Most strings contain neither, so they only pay for a comparison.
+ * JavaScript compares strings by UTF-16 unit. The order differs from that of code points only
+ * between surrogates and U+E000 to U+FFFF. Most strings contain neither, so they need only an
+ * ordinary comparison.
  */
 
 /** Orders strings by code points, which is the order of their UTF-8 bytes. */
@@ -18,8 +19,8 @@ export function compareCodePoints(left: string, right: string): number {
 }
 
 /**
- * Maps a UTF-16 unit to its position by code point: surrogates come after the rest of the basic
- * plane.
+ * Maps a UTF-16 unit to its position in code point order: surrogates come after the rest of the
+ * basic plane.
  */
 function rank(unit: number): number {
   if (unit < 0xd800) return unit;
@@ -33,7 +34,7 @@ function hasSurrogates(text: string): boolean {
 export function codePointLength(text: string): number {
   let length = text.length;
   for (let at = 0; at < text.length; at += 1) {
-    // The second half of a pair adds no character.
+    // The second half of a surrogate pair is not counted as a character.
     if ((text.charCodeAt(at) & 0xfc00) === 0xdc00) length -= 1;
   }
   return length;

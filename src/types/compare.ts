@@ -16,13 +16,13 @@ import type { Interval, RowValue, Value, Whole } from "./value.ts";
 export type Comparator = (left: Value, right: Value) => number;
 
 /**
- * Returns a negative number, 0 or a positive number as `left` sorts before, with or after `right`.
+ * Returns a negative number, 0 or a positive number if `left` sorts before, with or after `right`.
  */
 export function compareValues(type: DataType, left: Value, right: Value): number {
   return comparatorFor(type)(left, right);
 }
 
-/** Returns {@linkcode compareValues} for hot loops: the branch on the type is taken once. */
+/** Returns {@linkcode compareValues} for hot loops, with the branch on the type taken only once. */
 export function comparatorFor(type: DataType): Comparator {
   if (type.kind === "array") return compareArrays(comparatorFor(type.element));
   if (type.kind === "row") return compareRows(type.fields);
@@ -50,7 +50,7 @@ export function comparatorFor(type: DataType): Comparator {
   }
 }
 
-/** NULLs are equal, and sort after all values. */
+/** Compares values that may be NULL. NULLs are equal to one another, and sort after all values. */
 function compareRows(fields: readonly RowField[]): Comparator {
   const comparators = fields.map(({ type }) => comparatorFor(type));
   return (left, right) => {
@@ -123,8 +123,8 @@ function compareEmbeddings(left: Value, right: Value): number {
 }
 
 /**
- * Compares the elements of all dimensions in order, then their count, then the dimensions. A NULL
- * element is above every value and equal to NULL.
+ * Compares arrays: the elements of all dimensions in order, then the number of elements, then the
+ * dimensions. A NULL element sorts after every value and equals NULL.
  */
 function compareArrays(compareElements: Comparator): Comparator {
   return (left, right) => {
@@ -194,8 +194,8 @@ export function haveSameGroupKey(type: DataType, left: Value, right: Value): boo
 }
 
 /**
- * Returns the key of an element. The key begins with its length, which distinguishes ['a,b'] from
- * ['a', 'b'].
+ * Returns the key of an array element. The key begins with its own length, which distinguishes
+ * ['a,b'] from ['a', 'b'].
  */
 function elementKey(type: DataType, value: Value): string {
   if (isArrayValue(value)) return `[${value.map((item) => elementKey(type, item)).join("")}]`;
@@ -208,7 +208,7 @@ function keyPart(type: DataType, value: Value): string {
   return `${key.length}:${key}`;
 }
 
-/** Returns {@linkcode groupKeyOf} for hot loops; undefined if the value is its own key. */
+/** Returns {@linkcode groupKeyOf} for hot loops; undefined if each value is its own key. */
 export function groupKeyMakerFor(type: DataType): ((value: Value) => GroupKey) | undefined {
   switch (typeOrder(type)) {
     case "json":

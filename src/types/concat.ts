@@ -38,7 +38,7 @@ export function concat(type: DataType, parts: readonly Vector[]): Vector {
   const kind = physicalKind(type);
   if (kind !== "any") {
     if (parts.every((part) => part.kind === kind || part.kind === "const")) {
-      // An integer beyond 2^53 may also be a constant.
+      // A constant may also be an integer beyond 2^53.
       const numbers = parts as readonly (NumberVector | ConstVector)[];
       if (!numbers.some(isWide)) return concatNumbers(kind, numbers, length);
     }

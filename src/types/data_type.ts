@@ -16,7 +16,7 @@ export type DataType =
   | { readonly kind: "bigint" }
   | { readonly kind: "float" }
   | { readonly kind: "double" }
-  /** `isExact` marks a column of a recursive query, whose steps may not round. */
+  /** `isExact` marks a column of a recursive query, whose steps must not round. */
   | {
       readonly kind: "decimal";
       readonly precision: number;
@@ -36,7 +36,7 @@ export type DataType =
   | { readonly kind: "money" }
   /** `length` is absent for a literal and for BIT VARYING of any length. */
   | { readonly kind: "bit"; readonly length?: number; readonly isVarying?: true }
-  /** An address with the length of its network, and a network. */
+  /** The types of a network address (with the length of its network) and of a network. */
   | { readonly kind: "inet" }
   | { readonly kind: "cidr" }
   | { readonly kind: "macaddr" }
@@ -48,15 +48,22 @@ export type DataType =
   /** A path into JSON documents, in its canonical text. */
   | { readonly kind: "jsonpath" }
   | { readonly kind: "enum"; readonly enumType: EnumType }
-  /** The words of a document, and a condition over them, each in canonical text. */
+  /**
+   * The types of a document's words and of a condition over such words; both are stored as
+   * canonical text.
+   */
   | { readonly kind: "tsvector" }
   | { readonly kind: "tsquery" }
   | { readonly kind: "array"; readonly element: DataType }
-  /** A column contains rows only of a type that CREATE TYPE has defined, which has a name. */
+  /**
+   * The type of a row. Columns can have it only if CREATE TYPE has defined it, which gives it a
+   * name.
+   */
   | { readonly kind: "row"; readonly fields: readonly RowField[]; readonly named?: NamedRow }
   /**
-   * `isNull` is set for a literal NULL, which has no digits to keep. `isJson` is set for a list or
-   * an object among the parameters of a request, whose text is JSON.
+   * An expression whose type is not known yet. `isNull` is set for a literal NULL, which has no
+   * digits to keep. `isJson` is set for a request parameter that is a list or an object, whose text
+   * is JSON.
    */
   | { readonly kind: "unknown"; readonly isNull?: true; readonly isJson?: true };
 
@@ -65,7 +72,8 @@ export interface RowField {
   readonly name: string;
   readonly type: DataType;
   /**
-   * The domain of a field of a named row type, whose conditions the function that makes it checks.
+   * The domain of a field in a named row type. The function that creates the row checks the
+   * conditions of the domain.
    */
   readonly domain?: DomainType;
 }
@@ -207,7 +215,8 @@ export function isNumeric(type: DataType): boolean {
 }
 
 /**
- * Returns the name for `PG_TYPEOF`, messages and information_schema: PostgreSQL's if it has one.
+ * Returns the name of a type for `PG_TYPEOF`, messages and information_schema: the name in
+ * PostgreSQL, if it has one there.
  */
 export function typeName(type: DataType): string {
   switch (type.kind) {
@@ -242,7 +251,7 @@ export function typeName(type: DataType): string {
   }
 }
 
-/** The names of types without parameters that differ from their kinds. */
+/** The names of types without parameters, where they differ from the type's kind. */
 const OTHER_NAMES: Readonly<Partial<Record<TypeKind, string>>> = {
   int: "integer",
   float: "real",

@@ -15,7 +15,7 @@ import { MICROS_PER_DAY } from "./interval.ts";
 import { pad2, textFromClock } from "./interval_text.ts";
 import { type Whole, wholeFromBigint } from "./value.ts";
 
-/** The days of 4714-11-24 BC, where Julian days begin, and of 5874897-12-31. */
+/** The days of 4714-11-24 BC, on which Julian days begin, and of 5874897-12-31. */
 const DATE_MIN: number = -2_440_588;
 const DATE_MAX: number = 2_145_042_905;
 
@@ -49,7 +49,7 @@ export function dateOfTimestamp(value: Whole): number {
   return value === TIMESTAMP_MINUS_INFINITY ? DATE_MINUS_INFINITY : splitTimestamp(value).days;
 }
 
-/** Days whose microseconds, with any time of day, are safe integers. */
+/** The range of days for which the microseconds at any time of day are safe integers. */
 const SAFE_DAYS = 104_248;
 
 export interface CivilDate {
@@ -149,7 +149,8 @@ export function splitTimestamp(value: Whole): SplitTimestamp {
 }
 
 /**
- * Joins a day and microseconds of any sign and size below 2^53.
+ * Combines a day and a number of microseconds, which may be negative and has a magnitude below
+ * 2^53, to a timestamp.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -185,7 +186,7 @@ export function roundMicros(micros: number, digits: number): number {
   return Math.round(micros / step) * step;
 }
 
-/** Returns the year as it is counted in its era, with at least four digits. */
+/** Returns the year within its era, BC or AD, with at least four digits. */
 function yearText(year: number): string {
   return (year > 0 ? year : 1 - year).toString().padStart(4, "0");
 }
@@ -211,7 +212,9 @@ export function textFromDatetime(value: Whole): string {
 }
 
 /**
- * Returns the text of ISO 8601, with a T between date and time. @param zone The text of the zone.
+ * Returns the text of a timestamp in ISO 8601, with a T between date and time.
+ *
+ * @param zone The text of the time zone.
  */
 export function isoTextOf(value: Whole, zone: string): string {
   return momentText(value, "T", zone);

@@ -1,15 +1,15 @@
 /**
- * Reads dates and times in the forms that PostgreSQL reads.
+ * Reads dates and times in the forms that PostgreSQL accepts.
  *
- * A text in the form of ISO 8601 is matched as a whole. Any other text is split into parts, and
- * each part gets its meaning from its form and from the parts before it, as in PostgreSQL:
+ * A text in ISO 8601 form is matched as a whole. Any other text is split into parts. The meaning of
+ * each part depends on its form and on the parts before it, as in PostgreSQL:
  *
  *     January 8, 1999   1/8/1999   1999.008   J2451187   99-Jan-08 BC   Thu Jan 08 04:05:06 1999 PST
  *     ───┬─── ┬  ─┬──   ───┬────   ───┬────   ┬───┬───   ────┬──── ┬
  *       word  number      date      number    word number   date   word
  *
- * The first of two numbers without a name of a month is the month (`1/8/1999` is January 8). A
- * first number of three digits or more is the year.
+ * If the text does not name a month, the first of two numbers is the month (`1/8/1999` is January
+ * 8). If the first number has three or more digits, it is the year.
  */
 import { DatabaseError } from "../base/errors.ts";
 import {
@@ -27,16 +27,18 @@ import { offsetSecondsAtLocal, type TimeZone, zoneFromText } from "./time_zone.t
 import type { Whole } from "./value.ts";
 import type { ZonedTime } from "./zoned_time.ts";
 
-/** The time of the statement, for words such as `now`; without it they are refused. */
+/**
+ * The time of the statement, which words such as `now` denote. Without it, such words are refused.
+ */
 export interface Now {
   readonly nowMicros: number | undefined;
 }
 
 interface DateTimeText {
   readonly days: number;
-  /** Microseconds since midnight; undefined if the text has only a date. */
+  /** Microseconds since midnight; undefined if the text contains only a date. */
   readonly micros: number | undefined;
-  /** The zone in the text; undefined if the text names no zone. */
+  /** The time zone in the text; undefined if the text names none. */
   readonly zone: TimeZone | undefined;
 }
 
@@ -62,8 +64,9 @@ export function dateFromText(text: string, now: Now): number {
 }
 
 /**
- * Reads a timestamp. A zone in the text is ignored. @throws {DatabaseError} INVALID_VALUE,
- * VALUE_OUT_OF_RANGE
+ * Reads a timestamp without time zone. A zone in the text is ignored.
+ *
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
 export function timestampFromText(text: string, now: Now): Whole {
   const moment = momentFromWord(text, now);
@@ -73,8 +76,9 @@ export function timestampFromText(text: string, now: Now): Whole {
 }
 
 /**
- * Reads a datetime. A zone in the text is applied. @throws {DatabaseError} INVALID_VALUE,
- * VALUE_OUT_OF_RANGE
+ * Reads a timestamp with time zone. A zone in the text is applied.
+ *
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
 export function datetimeFromText(text: string, now: Now): Whole {
   const moment = momentFromWord(text, now);
@@ -86,7 +90,8 @@ export function datetimeFromText(text: string, now: Now): Whole {
 }
 
 /**
- * Returns microseconds since midnight, up to 24:00.
+ * Reads a time of day, in microseconds since midnight, up to 24:00.
+ *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
 export function timeFromText(text: string, now: Now): number {
@@ -103,7 +108,8 @@ export function timeFromText(text: string, now: Now): number {
 }
 
 /**
- * Reads a time of day with a zone, which is UTC if the text names none.
+ * Reads a time of day with its time zone, which is UTC if the text names none.
+ *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
 export function zonedTimeFromText(text: string, now: Now): ZonedTime {
@@ -121,7 +127,10 @@ export function zonedTimeFromText(text: string, now: Now): ZonedTime {
 
 const ZONED_TIME = "a time with time zone";
 
-/** Reads a clock and its zone. A zone whose offset changes needs a date. */
+/**
+ * Reads a time of day and its time zone. If the offset of the zone changes over time, a date is
+ * needed as well.
+ */
 function zonedClock(match: RegExpExecArray, text: string, what: string): ZonedTime {
   const micros = microsFromClock(match, 1, text);
   const [, , , , , , name] = match;
@@ -145,7 +154,10 @@ function readDateTime(text: string, what: string, now: Now): DateTimeText {
   return { days, micros, zone };
 }
 
-/** Converts a year of a text, because there is no year 0 between 1 BC and 1 AD. */
+/**
+ * Converts a year as written to an astronomical year, because 1 BC is followed by 1 AD, without a
+ * year 0.
+ */
 function yearOf(year: number, text: string): number {
   if (year > 0) return year;
   throw new DatabaseError(
@@ -169,7 +181,7 @@ function microsFromClock(match: RegExpExecArray, group: number, text: string): n
   );
 }
 
-/** Returns the hours of the day; NaN if an hour with AM or PM is above 12. */
+/** Returns the hour of the day; NaN if an hour with AM or PM is greater than 12. */
 function hoursOf(hours: number, half: string | undefined): number {
   if (half === undefined) return hours;
   if (hours > 12) return Number.NaN;
@@ -204,20 +216,20 @@ interface TextPart {
 }
 
 /**
- * Matches one part of a text: a time, a date with separators, a number, a zone with its sign, or a
- * word, which is a date or the name of a zone if a separator follows it.
+ * Matches one part of a text: a time, a date with separators, a number, a zone with a sign, or a
+ * word. If a separator follows the word, it is a date or the name of a zone.
  */
 const PART =
   /(?<time>\d+:[\d:.]*)|(?<date>\d+([-/.])(?:\d+\3[\d./-]*|[a-z][a-z\d./-]*)|\d+[-/]\d+)|(?<number>\d+(?:\.\d*)?|\.\d+)|[+-]\s*(?<zone>\d[\d:]*)|(?<word>[a-z]+)(?<more>[-/.+\d][a-z\d+/_.:-]*)?/iy;
 
-/** Matches characters between parts that have no meaning. */
+/** Matches characters between parts that have no meaning of their own. */
 const GAP = /[\s,;()]*/y;
 
 function monthOf(word: string): number | undefined {
   return word === "sept" ? 9 : MONTHS.get(word);
 }
 
-/** Returns whether a word keeps its meaning if a digit or a sign follows it without a space. */
+/** Returns whether a word keeps its meaning when a digit or a sign follows it without a space. */
 function isKeyword(word: string): boolean {
   return monthOf(word) !== undefined || WEEKDAY.test(word) || /^(?:t|j|ad|bc|am|pm)$/.test(word);
 }
@@ -250,14 +262,17 @@ function partsOf(text: string): readonly TextPart[] | undefined {
   return parts;
 }
 
-/** Collects the parts of a text. Each `#take…` returns whether its part has a meaning here. */
+/**
+ * Collects the parts of a text. Each `#take…` method returns whether the part is meaningful at this
+ * point.
+ */
 class DateTimeReader {
   readonly #text: string;
   readonly #now: Now;
   #year: number | undefined;
   #month: number | undefined;
   #day: number | undefined;
-  /** The days since 1970 of a text that names its day in one part, such as a Julian day. */
+  /** The days since 1970, if a single part of the text determines the day, such as a Julian day. */
   #days: number | undefined;
   #dayOfYear: number | undefined;
   #hasNamedMonth = false;
@@ -266,7 +281,7 @@ class DateTimeReader {
   #zone: TimeZone | undefined;
   #half: string | undefined;
   #isBeforeChrist = false;
-  /** The meaning that `J` or `T` gives to the next part. */
+  /** The meaning that a preceding `J` or `T` gives to the next part. */
   #next: "julian" | "time" | undefined;
 
   constructor(text: string, now: Now) {
@@ -306,7 +321,7 @@ class DateTimeReader {
     return isCivil || this.#days !== undefined || this.#dayOfYear !== undefined;
   }
 
-  /** Whether the month and the day are known, so that a further word is the name of a zone. */
+  /** Whether the month and the day are known. If they are, another word is the name of a zone. */
   #hasDay(): boolean {
     return this.#hasDate() || (this.#month !== undefined && this.#day !== undefined);
   }
@@ -329,7 +344,10 @@ class DateTimeReader {
     return true;
   }
 
-  /** After a date, `040506-08` is a time with a zone, and any other word is the name of a zone. */
+  /**
+   * Reads a part after a date: `040506-08` is a time with a zone, and any other word is the name of
+   * a zone.
+   */
   #takeAfterDate(text: string): boolean {
     const match = /^(\d+(?:\.\d+)?)(-\d+)$/.exec(text);
     if (match === null) return this.#setZone(zoneFromText(text));
@@ -362,7 +380,8 @@ class DateTimeReader {
   }
 
   /**
-   * Reads the number of days since the beginning of 4714 BC. Its fraction is the time of the day.
+   * Reads the number of days since the beginning of 4714 BC. The fraction of the number is the time
+   * of day.
    */
   #takeJulian(text: string): boolean {
     if (this.#hasDate()) return false;
@@ -380,7 +399,9 @@ class DateTimeReader {
     return this.#takeJulian(days) && this.#setZone(zoneFromText(zone));
   }
 
-  /** Reads digits without separators: a date until there is one, then a time. */
+  /**
+   * Reads digits without separators, as a date if none has been read yet, and otherwise as a time.
+   */
   #takeDigits(text: string): boolean {
     if (this.#hasDate() || text.includes(".")) return this.#takeClockDigits(text);
     const match = /^(\d{2,4})(\d{2})(\d{2})$/.exec(text);
@@ -402,7 +423,7 @@ class DateTimeReader {
     this.#hasShortYear = text.length <= 2;
   }
 
-  /** Assigns a number of a date to a place that is still free. */
+  /** Assigns a number in a date to the year, month or day, whichever is still missing. */
   #takePlace(text: string): boolean {
     const value = Number(text);
     const isLong = text.length >= 3;
@@ -441,7 +462,8 @@ class DateTimeReader {
   }
 
   /**
-   * If two numbers are beside the name of a month, a short first number was the day, not the year.
+   * If a date consists of two numbers and the name of a month, and the first number is short, it
+   * was the day and not the year.
    */
   #takeDayOrYear(text: string): boolean {
     if (!this.#hasNamedMonth || text.length <= 2) {
@@ -457,7 +479,7 @@ class DateTimeReader {
   #takeMonth(month: number): boolean {
     if (this.#hasNamedMonth) return false;
     if (this.#month !== undefined) {
-      // The number before the month was the day.
+      // The number before the name of the month was the day.
       if (this.#day !== undefined) return false;
       this.#day = this.#month;
     }

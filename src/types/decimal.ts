@@ -11,14 +11,18 @@ import { DECIMAL_PRECISION_MAX } from "./data_type.ts";
 import { type Whole, wholeFromBigint } from "./value.ts";
 
 /**
- * Powers of ten, up to more than twice the largest scale, which is the largest shift of a division.
+ * The powers of ten up to more than twice the largest scale, which is the largest shift in a
+ * division.
  */
 const POWERS: readonly bigint[] = Array.from({ length: 96 }, (_, power) => 10n ** BigInt(power));
 
-/** Powers of ten by which a double can represent every multiple below 2^53 exactly. */
+/** The powers of ten for which a double can represent every multiple below 2^53 exactly. */
 const SMALL_POWERS: readonly number[] = Array.from({ length: 16 }, (_, power) => 10 ** power);
 
-/** Larger exponents and digit counts are refused before BigInt, whose cost grows faster. */
+/**
+ * The maximum exponent and number of digits. Larger ones are refused before BigInt reads them,
+ * because its cost grows faster than linearly.
+ */
 const EXPONENT_MAX = 10_000;
 
 /** The hint for a value that needs more digits than any DECIMAL has. */
@@ -54,7 +58,7 @@ export function multiplyWhole(left: Whole, right: Whole): Whole {
   return wholeFromBigint(BigInt(left) * BigInt(right));
 }
 
-/** Returns the quotient, rounded toward zero. The divisor is not 0. */
+/** Returns the quotient, rounded toward zero. The divisor must not be 0. */
 export function divideWhole(left: Whole, right: Whole): Whole {
   if (typeof left === "number" && typeof right === "number") {
     // The remainder is exact, so the remaining division has no rounding.
@@ -63,7 +67,7 @@ export function divideWhole(left: Whole, right: Whole): Whole {
   return wholeFromBigint(BigInt(left) / BigInt(right));
 }
 
-/** Returns the remainder with the dividend's sign. The divisor is not 0. */
+/** Returns the remainder, which has the sign of the dividend. The divisor must not be 0. */
 export function remainderWhole(left: Whole, right: Whole): Whole {
   if (typeof left === "number" && typeof right === "number") return (left % right) + 0;
   return wholeFromBigint(BigInt(left) % BigInt(right));
@@ -77,7 +81,7 @@ export function compareWhole(left: Whole, right: Whole): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** Returns the quotient, rounded half away from zero. The divisor is not 0. */
+/** Returns the quotient, rounded half away from zero. The divisor must not be 0. */
 export function roundedQuotient(left: Whole, right: Whole): Whole {
   if (typeof left === "number" && typeof right === "number") {
     const remainder = left % right;
@@ -103,13 +107,13 @@ export function rescale(value: Whole, from: number, to: number): Whole {
   return to > from ? multiplyWhole(value, power) : roundedQuotient(value, power);
 }
 
-/** Cuts digits beyond a scale instead of rounding. */
+/** Converts an unscaled number to a smaller scale by cutting digits instead of rounding. */
 export function truncateScale(value: Whole, from: number, to: number): Whole {
   if (to >= from) return rescale(value, from, to);
   return divideWhole(value, SMALL_POWERS[from - to] ?? powerOfTen(from - to));
 }
 
-/** Divides decimals to a given scale of the quotient. The divisor is not 0. */
+/** Divides decimals, with a given scale for the quotient. The divisor must not be 0. */
 export function divideDecimal(
   left: { value: Whole; scale: number },
   right: { value: Whole; scale: number },
@@ -153,18 +157,18 @@ export function textFromDecimal(value: Whole, scale: number): string {
   return `${negative ? "-" : ""}${digits.slice(0, point)}.${digits.slice(point)}`;
 }
 
-/** The exact digits in the text of a number, which equals `unscaled` / 10^`scale`. */
+/** The exact digits in the text of a number, whose value is `unscaled` / 10^`scale`. */
 export interface DecimalDigits {
   readonly unscaled: bigint;
-  /** The number of fraction digits as written, after the exponent; never negative. */
+  /** The number of fraction digits after the exponent has been applied; never negative. */
   readonly scale: number;
 }
 
 /**
- * Reads `[+-]digits[.digits][e[+-]digits]`, with underscores between digits.
+ * Reads `[+-]digits[.digits][e[+-]digits]`, with underscores allowed between digits.
  *
- * @returns undefined if the text is not such a number.
- * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the exponent is beyond every range.
+ * @returns undefined if the text is not such a number. @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ * if the exponent exceeds the range of every type.
  */
 export function digitsFromText(text: string): DecimalDigits | undefined {
   const match =
@@ -200,7 +204,10 @@ export function decimalFromText(text: string, precision: number, scale: number):
   return fitDecimal(value, precision, scale);
 }
 
-/** Returns the smallest precision and scale for the digits, or undefined beyond 38 digits. */
+/**
+ * Returns the smallest precision and scale that hold the digits, or undefined if there are more
+ * than 38 digits.
+ */
 export function decimalShape(
   digits: DecimalDigits,
 ): { precision: number; scale: number } | undefined {

@@ -1,8 +1,8 @@
 /**
- * Defines domains: conditions over the values of another type, under a name.
+ * Defines domains, which are named conditions on the values of another type.
  *
- * A value of a domain is a value of its base type, so expressions do not distinguish domains. The
- * conditions are checked where a value is converted to the domain: by a cast, and when a row is
+ * A value of a domain is a value of its base type, so expressions do not distinguish the two. The
+ * conditions are checked wherever a value is converted to the domain: in a cast, and when a row is
  * written.
  */
 import { type DataType, typeName } from "./data_type.ts";
@@ -10,7 +10,7 @@ import { qualifiedTypeName } from "./enum_type.ts";
 
 export interface DomainCheck {
   readonly name: string;
-  /** The condition as SQL text, in which `VALUE` is the value. */
+  /** The condition as SQL text, in which `VALUE` denotes the value to check. */
   readonly sql: string;
 }
 
@@ -18,7 +18,7 @@ export interface DomainRules {
   /** The type of the values. */
   readonly base: DataType;
   readonly notNull: boolean;
-  /** The DEFAULT of columns that declare none, as SQL text. */
+  /** The DEFAULT, as SQL text, of columns that declare none themselves. */
   readonly defaultSql?: string;
   readonly checks: readonly DomainCheck[];
 }

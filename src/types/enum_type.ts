@@ -1,18 +1,19 @@
 /**
- * Defines enum types: lists of labels, ordered as their type declares them.
+ * Defines enum types, which are lists of labels in the order in which the type declares them.
  *
- * A value is the position of its label in that order, a number that never changes. A label between
- * two others gets a number between theirs, so that values on disk keep their meaning.
+ * Each label has a number, which never changes, and the numbers have the order of the labels. A
+ * value is the number of its label. A label that is added between two others gets a number between
+ * theirs, so that stored values keep their meaning.
  *
  * The catalog replaces the labels of a type in place, so that plans, live queries and topics that
- * hold the type know new labels at once. A number is never given to another label.
+ * hold the type know new labels at once. A number is never reused for another label.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
 
 export interface EnumLabel {
   readonly label: string;
-  /** The value of the label. */
+  /** The number that represents the label. */
   readonly position: number;
 }
 
@@ -88,7 +89,8 @@ export function enumFromText(type: EnumType, text: string): number {
 }
 
 /**
- * Returns the label of a value. A value of a dropped type has no label, so its number is returned.
+ * Returns the label of a value. If the type has been dropped, there is no label, so the number is
+ * returned.
  */
 export function textFromEnum(type: EnumType, position: number): string {
   return lookupOf(type).labels.get(position) ?? String(position);

@@ -13,7 +13,7 @@ export function shortestFloat(value: number): number {
   if (Number.isInteger(value) && Math.abs(value) < 16_777_216) return value;
   const quick = shortestMiddling(value);
   if (quick !== undefined) return quick;
-  // 32 bits always preserve six digits, except for subnormal numbers.
+  // 32 bits always preserve six digits, except in subnormal numbers.
   const from = Math.abs(value) < FLOAT_NORMAL_MIN ? 1 : 6;
   for (let precision = from; precision < 9; precision += 1) {
     const candidate = Number(value.toPrecision(precision));
@@ -58,7 +58,7 @@ function notation(value: number, digitCount: number): string {
   const isPlain = exponent >= -4 && exponent < digitCount;
   if (isPlain) {
     const plain = value.toString();
-    // JavaScript uses no exponent down to 1e-6, so the text never has one here.
+    // JavaScript writes no exponent for numbers down to 1e-6, so the text contains none here.
     return plain;
   }
   const size = Math.abs(exponent);
@@ -78,7 +78,11 @@ export function finiteDouble(value: number): number {
   );
 }
 
-/** Rounds a double to 32 bits; NaN and infinity stay. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/**
+ * Rounds a double to 32 bits; NaN and infinity stay unchanged.
+ *
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
 export function floatFromDouble(value: number): number {
   return Number.isFinite(value) ? finiteFloat(value) : value;
 }

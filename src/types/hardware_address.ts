@@ -1,14 +1,14 @@
 /**
- * Implements the types MACADDR and MACADDR8: addresses of network cards, of 6 and of 8 bytes.
+ * Implements the types MACADDR and MACADDR8: hardware addresses of 6 and 8 bytes.
  *
- * A value is its text, `08:00:2b:01:02:03`, whose order is that of the bytes.
+ * A value is its own text, such as `08:00:2b:01:02:03`. Texts sort in the same order as the bytes.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
 
 export type HardwareKind = "macaddr" | "macaddr8";
 
-/** The forms of MACADDR. Only between `:` or `-` may a byte have one digit. */
+/** The forms of a MACADDR. A byte may be written with one digit only between `:` or `-`. */
 const MAC_FORMS: readonly RegExp[] = [
   /^([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2})$/i,
   /^([0-9a-f]{1,2})-([0-9a-f]{1,2})-([0-9a-f]{1,2})-([0-9a-f]{1,2})-([0-9a-f]{1,2})-([0-9a-f]{1,2})$/i,
@@ -17,7 +17,7 @@ const MAC_FORMS: readonly RegExp[] = [
   /^([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i,
 ];
 
-/** MACADDR8 takes one kind of separator between any of its pairs of digits. */
+/** Matches a MACADDR8. The same separator may appear between any two bytes. */
 const MAC8_FORM = /^[0-9a-f]{2}(?:([:.-]?)[0-9a-f]{2})(?:[:.-]?[0-9a-f]{2})*$/i;
 
 /** @throws {DatabaseError} INVALID_VALUE */

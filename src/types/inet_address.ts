@@ -1,16 +1,16 @@
 /**
- * Implements the types INET and CIDR: an address of IPv4 or IPv6 with the length of its network.
+ * Implements the types INET and CIDR: an IPv4 or IPv6 address with the length of its network.
  *
- * A value is an ASCII string whose order is PostgreSQL's order of addresses: by family, by network,
- * by the length of the network, and by the address within it.
+ * A value is an ASCII string. The strings sort like addresses in PostgreSQL: by family, by network,
+ * by the length of the network, and by the address within the network.
  *
  *     4 0a010000 10 0a010203      10.1.2.3/16
  *     │ ───┬──── ┬  ───┬────
- *     │ network  │  address, left out if it is the first one of its network
+ *     │ network  │  address, omitted if it is the first one of its network
  *   family     length
  *
- * An address of IPv6 has 32 hexadecimal digits instead of 8. A value of CIDR is the first address
- * of its network.
+ * An IPv6 address has 32 hexadecimal digits instead of 8. A CIDR value is the first address of its
+ * network.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
@@ -87,7 +87,8 @@ export function inetFromText(kind: InetKind, text: string): string {
 }
 
 /**
- * Reads up to four numbers. With fewer than four, an INET has to write the length of its network.
+ * Reads up to four numbers. An INET with fewer than four numbers must specify the length of its
+ * network.
  */
 function ipv4From(
   kind: InetKind,
@@ -102,14 +103,17 @@ function ipv4From(
   if (given === undefined && kind === "inet" && octets.length < 4) return undefined;
   const bits =
     given ?? (kind === "inet" ? 32 : Math.max(classBits(Number(octets[0])), 8 * octets.length));
-  // An INET has to write all bytes of its network.
+  // An INET must contain all bytes of its network.
   if (bits > 32 || (kind === "inet" && Math.floor(bits / 8) > octets.length)) return undefined;
   const bytes = [0, 1, 2, 3].map((index) => BigInt(octets[index] ?? "0"));
   const address = bytes.reduce((sum, byte) => (sum << 8n) | byte, 0n);
   return { family: 4, address, length: bits };
 }
 
-/** Returns the length of a network that is written without one, by the class of its first byte. */
+/**
+ * Returns the length of a network that is written without a length, according to the class of its
+ * first byte.
+ */
 function classBits(first: number): number {
   if (first >= 240) return 32;
   if (first >= 224) return first === 224 ? 4 : 8;
@@ -131,7 +135,7 @@ function ipv6From(written: string, length: string | undefined): InetAddress | un
   return { family: 6, address, length: bits };
 }
 
-/** Reads groups of 16 bits, of which the last two may be written as an address of IPv4. */
+/** Reads groups of 16 bits. The last two groups may be written as an IPv4 address. */
 function groupsOf(written: string): number[] | undefined {
   if (written === "") return [];
   const groups: number[] = [];
@@ -147,7 +151,10 @@ function groupsOf(written: string): number[] | undefined {
   return groups.length > 8 ? undefined : groups;
 }
 
-/** Returns the text of a value: an INET without its length if it is a whole address. */
+/**
+ * Returns the text of a value. The length of the network is omitted for an INET that is a single
+ * address.
+ */
 export function textFromInet(kind: InetKind, value: string): string {
   const inet = inetOfValue(value);
   const isWhole = kind === "inet" && inet.length === inetWidth(inet.family);
@@ -180,7 +187,7 @@ function groupsOfAddress(address: bigint): number[] {
   );
 }
 
-/** Finds the longest run of groups that are 0; the first one of equal runs. */
+/** Finds the longest run of zero groups, or the first of several equally long ones. */
 function longestZeros(groups: readonly number[]): { start: number; length: number } {
   let best = { start: 0, length: 0 };
   for (let start = 0; start < groups.length; start += 1) {
@@ -191,7 +198,7 @@ function longestZeros(groups: readonly number[]): { start: number; length: numbe
   return best;
 }
 
-/** Returns the text of a CIDR without the bytes behind its network: `10.1/16`, `1:2/32`. */
+/** Returns the text of a CIDR without the bytes that follow its network: `10.1/16`, `1:2/32`. */
 export function abbreviatedCidr(value: string): string {
   const inet = inetOfValue(value);
   const { address, family, length } = inet;
@@ -203,7 +210,7 @@ export function abbreviatedCidr(value: string): string {
   const count = Math.max(2, Math.ceil(length / 16));
   const groups = groupsOfAddress(address).slice(0, count);
   const { start, length: zeros } = longestZeros(groups);
-  // An address that ends in one of IPv4 is written as a whole.
+  // An address that ends in an IPv4 address is written in full.
   if (start === 0 && zeros >= 5 && zeros < count) return `${hostText(inet)}/${length}`;
   const words = groups.map((group) => group.toString(16));
   if (zeros === 0) return `${words.join(":")}/${length}`;

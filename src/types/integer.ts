@@ -11,8 +11,8 @@ export type IntegerKind = "smallint" | "int" | "bigint";
 const BIGINT_MAX = 2n ** 63n - 1n;
 const BIGINT_MIN = -(2n ** 63n);
 /**
- * The maximum length. Longer strings are refused before BigInt, whose cost grows with the square of
- * the length.
+ * The maximum length of an integer's text. Longer strings are refused before BigInt reads them,
+ * because its cost grows with the square of the length.
  */
 const DIGITS_MAX = 1000;
 
@@ -40,7 +40,10 @@ function outOfRange(kind: IntegerKind, text: string): DatabaseError {
   );
 }
 
-/** Reads decimal digits with a sign, or `0x`, `0o`, `0b`, with underscores between digits. */
+/**
+ * Matches decimal digits with a sign, or digits after `0x`, `0o` or `0b`, with underscores between
+ * digits.
+ */
 export function integerFromText(kind: IntegerKind, text: string): Whole {
   const trimmed = text.trim();
   if (/^-?\d{1,15}$/.test(trimmed)) return fitInteger(kind, Number(trimmed) + 0);

@@ -1,8 +1,8 @@
 /**
- * Computes with intervals: separate numbers of months, days and microseconds. Their text form is in
- * `interval_text.ts`.
+ * Computes with intervals, which consist of separate numbers of months, days and microseconds.
+ * Their text form is in `interval_text.ts`.
  *
- * Fractions of a unit carry over into the next smaller one (0.5 months are 15 days), as in
+ * The fraction of a unit is carried over into the next smaller unit (0.5 months are 15 days), as in
  * PostgreSQL.
  */
 import { DatabaseError } from "../base/errors.ts";
@@ -36,11 +36,11 @@ function fitsInt(value: number): boolean {
 
 export type IntervalField = "year" | "month" | "day" | "hour" | "minute" | "second";
 
-/** The limit in `INTERVAL '…' DAY TO HOUR` or `INTERVAL(3)`. */
+/** The restriction to certain fields or digits, in `INTERVAL '…' DAY TO HOUR` or `INTERVAL(3)`. */
 export interface IntervalLimit {
-  /** One or two fields as written; undefined for all. */
+  /** The one or two fields that the restriction names; undefined if it allows all fields. */
   readonly fields: readonly IntervalField[] | undefined;
-  /** The number of fraction digits of a second. */
+  /** The number of fraction digits in a second. */
   readonly digits: number | undefined;
 }
 
@@ -51,7 +51,8 @@ const MICROS_OF_FIELD: Readonly<Record<"hour" | "minute" | "second", number>> = 
 };
 
 /**
- * Cuts the parts of an interval below the last field of a limit. Parts above the first field stay.
+ * Removes the parts of an interval below the last field of a restriction. Parts above its first
+ * field stay.
  */
 export function limitedInterval(interval: Interval, { digits, fields }: IntervalLimit): Interval {
   const { days, micros, months } = interval;
@@ -74,7 +75,10 @@ export function limitedInterval(interval: Interval, { digits, fields }: Interval
   }
 }
 
-/** Returns the length for comparison in microseconds, with 30 days a month and 24 hours a day. */
+/**
+ * Returns the length of an interval in microseconds, for comparisons. A month counts as 30 days,
+ * and a day as 24 hours.
+ */
 export function intervalSpan({ months, days, micros }: Interval): Whole {
   const wholeDays = months * DAYS_PER_MONTH + days;
   const span = wholeDays * MICROS_PER_DAY + micros;
@@ -95,24 +99,25 @@ export function negateInterval({ months, days, micros }: Interval): Interval {
 }
 
 /**
- * Multiplies by a finite factor. Fractions of months carry over into days, and fractions of days
- * into time.
+ * Multiplies an interval by a finite factor. Fractions of months are carried over into days, and
+ * fractions of days into time.
  */
 export function scaleInterval({ months, days, micros }: Interval, factor: number): Interval {
   return intervalOfFractions(months * factor, days * factor, micros * factor);
 }
 
 /**
- * Divides by a finite number that is not 0. Fractions carry over as in {@linkcode scaleInterval}.
+ * Divides an interval by a finite number that is not 0. Fractions are carried over as in {@linkcode
+ * scaleInterval}.
  */
 export function divideInterval({ months, days, micros }: Interval, divisor: number): Interval {
   return intervalOfFractions(months / divisor, days / divisor, micros / divisor);
 }
 
 /**
- * Converts fractions: fractions of months become days, and the remaining fractions become seconds.
- * Both are rounded to microseconds of their unit, as in PostgreSQL, because errors of binary
- * fractions would show otherwise.
+ * Carries over fractions: fractions of months become days, and the remaining fractions become
+ * seconds. As in PostgreSQL, both are rounded to a millionth of their unit, because the errors of
+ * binary fractions would otherwise show.
  */
 function intervalOfFractions(months: number, days: number, micros: number): Interval {
   const wholeMonths = Math.trunc(months);

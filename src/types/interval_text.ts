@@ -1,6 +1,6 @@
 /**
- * Reads and writes the text forms of intervals. As in PostgreSQL, several forms are read and one is
- * written.
+ * Reads and writes the text forms of intervals. As in PostgreSQL, several forms can be read, and
+ * one is written.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
@@ -18,7 +18,7 @@ import {
 import { withoutTrailingZeros } from "./trailing_zeros.ts";
 import type { Interval } from "./value.ts";
 
-/** The size of one unit in months, days or microseconds. */
+/** The size of a unit, in months, days or microseconds. */
 interface Unit {
   readonly part: "months" | "days" | "micros";
   readonly count: number;
@@ -83,8 +83,8 @@ class Sum {
 
 /**
  * Reads PostgreSQL's verbose form, `hh:mm[:ss]`, `y-m` and ISO 8601 durations. A number without a
- * unit counts in the last field of the limit, or in seconds; smaller parts than that field are
- * truncated.
+ * unit counts in the last allowed field, or in seconds if all fields are allowed; parts smaller
+ * than that field are truncated.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
@@ -100,7 +100,7 @@ export function intervalFromText(text: string, limit?: IntervalLimit): Interval 
   );
 }
 
-/** Writes PostgreSQL's form: `1 year 2 mons -3 days +04:05:06.5`. */
+/** Writes an interval in PostgreSQL's form: `1 year 2 mons -3 days +04:05:06.5`. */
 export function textFromInterval({ months, days, micros }: Interval): string {
   const parts: string[] = [];
   let isBefore = false;
@@ -135,8 +135,8 @@ export function pad2(value: number): string {
 }
 
 /**
- * As in PostgreSQL, a number may follow `@`, a unit of one letter and `mon` without a space, and
- * spaces may follow a sign.
+ * Matches one part of the verbose form. As in PostgreSQL, a number may follow `@`, a one-letter
+ * unit or `mon` without a space, and spaces may follow a sign.
  */
 const TOKEN =
   /\s*(?:([+-]?)\s*(\d+):(\d{1,2})(?::(\d{1,2}))?(\.\d*)?|([+-]?)\s*(\d+)-(\d{1,2})(?=$|\s)|([+-]?\s*(?:\d+(?:\.\d*)?|\.\d+))\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|(?<=@|(?<![a-z])(?:[dhmsy]|mon))\d)\s*/iy;
@@ -171,7 +171,7 @@ class Parts {
     this.#bareField = fields.at(-1) ?? "second";
   }
 
-  /** Adds the part of a match. Returns whether the part is allowed here. */
+  /** Adds a matched part to the interval. Returns whether the part is allowed at this point. */
   add(
     match: RegExpExecArray,
     { isLast, isSpaced }: { isLast: boolean; isSpaced: boolean },
@@ -185,7 +185,7 @@ class Parts {
     return match[11] === undefined || isLast;
   }
 
-  /** Returns undefined if there was no part, or two parts set the same field. */
+  /** Returns the interval, or undefined if there was no part or if two parts set the same field. */
   end(): Interval | undefined {
     if (this.#bare !== undefined) {
       const unit = UNIT_BY_WORD.get(this.#bareField);
@@ -236,8 +236,8 @@ class Parts {
 const PARTS_OF_SECONDS = ["second", "millisecond", "microsecond"] as const;
 
 /**
- * Returns the fields that an amount of a unit sets. Seconds with a fraction also set the smaller
- * units.
+ * Returns the fields that are set by an amount of a unit. Seconds with a fraction also set the
+ * smaller units.
  */
 function wordsOf(unit: Unit, amount: number): readonly string[] {
   const word = wordOf(unit);
@@ -258,8 +258,8 @@ function addYears(sum: Sum, match: RegExpExecArray): boolean {
 }
 
 /**
- * Returns the unit after a number. A number without a unit must end at a space, so that a date is
- * not read as numbers.
+ * Returns the unit that follows a number. If no unit follows, the number must end at a space, so
+ * that a date is not read as numbers.
  */
 function unitOf(word: string, isSpaced: boolean): Unit | "bare" | undefined {
   if (word === "") return isSpaced ? "bare" : undefined;
@@ -288,9 +288,9 @@ function addClock(
 
 const ISO_PART = /([+-]?(?:\d+(?:\.\d*)?|\.\d+))([A-Z])/y;
 
-/** A half of the ISO form, before or after the T. */
+/** One half of the ISO form: the part before or after the T. */
 interface IsoHalf {
-  /** Matches numbers without units: with separators, and digits alone. */
+  /** Matches numbers without units: numbers with separators, or digits alone. */
   readonly forms: readonly RegExp[];
   readonly units: Readonly<Record<string, string>>;
 }

@@ -1,9 +1,10 @@
 /**
- * Converts values to JSON cells of the wire, and parameters of a request to values.
+ * Converts values to JSON cells for responses, and request parameters to values.
  *
- * JSON.stringify of a cell gives its wire form: integers beyond 2^53, decimals, NaN and infinity,
- * also of dates, are strings; bytes, embeddings and arrays are arrays; rows, like JSON values, are
- * strings of JSON text; and types without a wire name are sent as strings.
+ * JSON.stringify turns a cell into its wire form. Integers beyond 2^53, decimals, NaN and infinity
+ * (including infinite dates) are strings. Bytes, embeddings and arrays are arrays. Rows, like JSON
+ * values, are strings of JSON text. Values of types without a name in the wire format are sent as
+ * strings.
  */
 
 import { DatabaseError } from "../base/errors.ts";
@@ -20,7 +21,7 @@ import { jsonTextOf } from "./json_of_value.ts";
 import { textFromValue } from "./text_form.ts";
 import { type Value, type Whole, wholeFromBigint } from "./value.ts";
 
-/** The `data_type` of a schema field: one of 15 words, or an object for those with parameters. */
+/** The `data_type` of a schema field: one of 15 words, or an object for a type with parameters. */
 export type DataTypeJson =
   | string
   | { readonly Array: DataTypeJson }
@@ -59,7 +60,7 @@ const WORDS: Readonly<Record<Exclude<TypeKind, "array" | "decimal" | "embedding"
   unknown: "Text",
 };
 
-/** Returns the `data_type` of a type. Types without a word of their own are sent as Text. */
+/** Returns the `data_type` of a type. A type without a word of its own is sent as Text. */
 export function dataTypeWord(type: DataType): DataTypeJson {
   if (type.kind === "decimal") {
     return { Decimal: { precision: type.precision, scale: type.scale } };
@@ -68,7 +69,7 @@ export function dataTypeWord(type: DataType): DataTypeJson {
   return type.kind === "embedding" ? { Embedding: type.dimensions } : WORDS[type.kind];
 }
 
-/** Returns a function that makes cells of the values of a type, including NULL. */
+/** Returns a function that converts values of a type, including NULL, to cells. */
 export function cellMakerFor(type: DataType): (value: Value) => unknown {
   switch (type.kind) {
     case "bigint":
@@ -107,8 +108,8 @@ export function cellMakerFor(type: DataType): (value: Value) => unknown {
 }
 
 /**
- * Returns a function that makes cells from which assignment reads the same values again: a date or
- * timestamp outside the years in which its number is accepted is a string.
+ * Returns a function that creates cells from which an assignment reads the same values again. A
+ * date or timestamp is a string if its year is outside the range in which numbers are accepted.
  */
 export function readableCellMakerFor(type: DataType): (value: Value) => unknown {
   switch (type.kind) {
@@ -129,8 +130,8 @@ export function readableCellMakerFor(type: DataType): (value: Value) => unknown 
 }
 
 /**
- * Returns a function that makes cells in which integers beyond 2^53 stay bigint: the encoder of a
- * message decides how to write them.
+ * Returns a function that creates cells in which integers beyond 2^53 stay bigint, so that the
+ * encoder of a message decides how to write them.
  */
 export function exactCellMakerFor(type: DataType): (value: Value) => unknown {
   switch (type.kind) {
@@ -146,7 +147,7 @@ export function exactCellMakerFor(type: DataType): (value: Value) => unknown {
   }
 }
 
-/** Whether values serve as cells unchanged, so that a row can be sent without conversion. */
+/** Whether values can be used as cells unchanged, so that a row can be sent without conversion. */
 export function isCellIdentity(type: DataType): boolean {
   return cellMakerFor(type) === identity;
 }
@@ -190,7 +191,7 @@ function wholeCell(value: Value): unknown {
 }
 
 /**
- * A parameter of the request. An integer of at most 53 bits is a number, any other number keeps its
+ * A request parameter. An integer of at most 53 bits is a number, any other number keeps its
  * digits, and a list or an object is its JSON text.
  */
 export type WireParameter =
@@ -201,7 +202,10 @@ export type WireParameter =
   | { readonly number: string }
   | { readonly json: string };
 
-/** A value with its type. A `value` of type unknown is the text of an untyped literal, or NULL. */
+/**
+ * A value with its type. If the type is unknown, the value is NULL or the text of an untyped
+ * literal.
+ */
 export interface TypedValue {
   readonly type: DataType;
   readonly value: Value;
@@ -227,7 +231,7 @@ function checkedText(text: string): string {
 }
 
 function valueFromJsonNumber(text: string): TypedValue {
-  // The length limit protects BigInt from hostile digits; 64 bits need 20.
+  // The length limit protects BigInt from malicious input; 64-bit integers need 20 characters.
   if (/^-?\d+$/.test(text) && text.length <= 40) {
     const whole = wholeFromBigint(BigInt(text));
     if (fitsInteger("bigint", whole)) return { type: BIGINT, value: whole };

@@ -1,11 +1,10 @@
 /**
- * Reads lists and objects among the parameters of a request, according to their type in the
- * statement:
+ * Reads request parameters that are lists or objects, according to their type in the statement:
  *
- *     list as an array     each item as a parameter of the element type would be read; lists within
- *                          it are further dimensions, unless the elements are JSON or BYTES
- *     list as BYTES        the numbers of the bytes, as in a cell
- *     list as EMBEDDING    its numbers
+ *     list as an array     each item is read like a parameter of the element type; lists within it
+ *                          are further dimensions, unless the elements are JSON or BYTES
+ *     list as BYTES        the numbers are the bytes, as in a cell
+ *     list as EMBEDDING    the numbers of the embedding
  *     either as JSON       the unchanged document
  *
  * The JSON text of a list is therefore never mistaken for the text form of an array or of bytes.
@@ -47,12 +46,12 @@ export function valueFromJsonParameter(type: DataType, text: string, nowMicros?:
   );
 }
 
-/** Reads an item of a list, which is neither null nor a further dimension. */
+/** Reads a list item that is neither null nor a further dimension. */
 type ReadItem = (raw: string, isString: boolean) => Value;
 
 /**
- * Reads a list as an array whose items another function reads. That function receives the content
- * of a string, and the JSON text of anything else.
+ * Reads a list as an array, calling a function to read each item. The function receives the content
+ * of a string item, and the JSON text of any other item.
  *
  * @throws {DatabaseError} The errors of reading an item.
  */

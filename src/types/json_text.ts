@@ -49,7 +49,7 @@ function skipSpace(text: string, at: number): number {
   }
 }
 
-/** The error for a text that is not JSON. */
+/** Returns the error for a text that is not JSON. */
 export class MalformedJson extends DatabaseError {
   /** The offset of the first unexpected character; the length of the text if it ends too early. */
   readonly at: number;
@@ -169,7 +169,7 @@ function checkString(text: string, open: number): number {
     } else if (code >= 0x20) {
       at += 1;
     } else {
-      // A control character, or NaN past the end of the text.
+      // The cause is a control character, or NaN because the text has ended.
       throw malformed(text, at);
     }
   }
@@ -235,15 +235,15 @@ function skipScalar(text: string, start: number): number {
 }
 
 /**
- * Returns the end of the string that begins at `open`, or of a text that does not close it. Large
- * documents consist mostly of strings, and searching for the next quote skips many characters at a
- * time.
+ * Returns the end of the string that begins at `open`, or the end of the text if the string is not
+ * closed. Large documents consist mostly of strings, and searching for the next quote skips many
+ * characters at a time.
  */
 export function jsonStringEnd(text: string, open: number): number {
   for (let quote = text.indexOf('"', open + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
     let backslashCount = 0;
     while (text.charCodeAt(quote - 1 - backslashCount) === BACKSLASH) backslashCount += 1;
-    // An even number of backslashes escapes only itself, not the quote.
+    // If the number of backslashes is even, they escape only one another, not the quote.
     if (backslashCount % 2 === 0) return quote + 1;
   }
   return text.length;
@@ -255,7 +255,9 @@ export function jsonString(text: string, { start, end }: JsonSlice): string {
   return raw.includes("\\") ? (JSON.parse(`"${raw}"`) as string) : raw;
 }
 
-/** Returns members in document order. Keys may repeat in JSON, never in JSONB. */
+/**
+ * Returns the members of an object in document order. Keys may repeat in JSON, but never in JSONB.
+ */
 export function jsonMembers(text: string, { start }: JsonSlice): JsonMember[] {
   const members: JsonMember[] = [];
   let at = skipSpace(text, start + 1);
@@ -284,8 +286,8 @@ export function jsonElements(text: string, { start }: JsonSlice): JsonSlice[] {
 }
 
 /**
- * Returns the value of a key, the last one if it repeats; undefined if absent or not an object. The
- * object may have space around it, like a whole document.
+ * Returns the value of a key, or the last value if the key repeats; undefined if the key does not
+ * exist or the text is not an object. The object may have space around it, like a whole document.
  */
 export function jsonMember(text: string, slice: JsonSlice, key: string): JsonSlice | undefined {
   const open = skipSpace(text, slice.start);
@@ -307,7 +309,8 @@ export function jsonMember(text: string, slice: JsonSlice, key: string): JsonSli
 export function isJsonString(text: string, slice: JsonSlice, wanted: string): boolean {
   const length = slice.end - slice.start - 2;
   if (length === wanted.length) {
-    // Without an escape, equal JSON means an equal string; with an escape, the lengths differ.
+    // If neither string contains an escape, they are equal as JSON only if their texts are equal.
+    // With an escape, the lengths differ.
     return text.startsWith(wanted, slice.start + 1) && !wanted.includes("\\");
   }
   return length > wanted.length && jsonString(text, slice) === wanted;
@@ -331,7 +334,8 @@ function isPlain(number: string): boolean {
 }
 
 /**
- * Returns the same text for equal numbers: the significant digits and the position of the point.
+ * Returns the same text for equal numbers: the significant digits and the position of the decimal
+ * point.
  */
 function numberKey(number: string): string {
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number);
@@ -344,7 +348,8 @@ function numberKey(number: string): string {
 }
 
 /**
- * Returns the element at an index, from the end if negative; undefined if absent or not an array.
+ * Returns the array element at an index, which counts from the end if it is negative; undefined if
+ * there is no such element or the text is not an array.
  */
 export function jsonElement(text: string, slice: JsonSlice, index: number): JsonSlice | undefined {
   if (text.charCodeAt(slice.start) !== ARRAY_OPEN) return undefined;
@@ -369,8 +374,8 @@ export function jsonPath(text: string, path: readonly string[]): JsonSlice | und
 }
 
 /**
- * Returns the result of `->>`: the content of a string, the text of any other value, undefined for
- * null.
+ * Returns the result of `->>`: the content of a string, undefined for null, and the text of any
+ * other value.
  *
  * @throws {DatabaseError} INVALID_VALUE for a JSON string that is not a valid text value.
  */
@@ -382,9 +387,10 @@ export function jsonScalarText(text: string, slice: JsonSlice): string | undefin
 }
 
 /**
- * Returns the characters of a string or key as text.
+ * Returns the characters of a JSON string or key as text.
  *
- * @throws {DatabaseError} INVALID_VALUE if they are valid in JSON but not in a text value.
+ * @throws {DatabaseError} INVALID_VALUE if the characters are valid in JSON but not in a text
+ * value.
  */
 export function textOfJsonString(characters: string): string {
   if (!characters.includes("\u0000") && characters.isWellFormed()) return characters;

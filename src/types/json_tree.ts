@@ -22,17 +22,20 @@ import {
 import { withoutFractionZeros } from "./trailing_zeros.ts";
 import { wholeFromBigint } from "./value.ts";
 
-/** A number as its canonical text, so that no digit is lost. */
+/** A number, kept as canonical text so that no digit is lost. */
 interface JsonNumber {
   readonly number: string;
 }
 
-/** Members in canonical order. */
+/** The members of an object, in canonical order. */
 export type JsonObject = ReadonlyMap<string, JsonNode>;
 
 export type JsonNode = null | boolean | string | JsonNumber | readonly JsonNode[] | JsonObject;
 
-/** The maximum number of digits without exponent: `1e999999` must not become a megabyte. */
+/**
+ * The maximum number of digits that are written without an exponent, so that `1e999999` does not
+ * become a megabyte of text.
+ */
 const NUMBER_DIGITS_MAX = 1000;
 
 export function isJsonArray(node: JsonNode): node is readonly JsonNode[] {
@@ -48,13 +51,17 @@ export function jsonTree(text: string): JsonNode {
   return nodeAt(text, jsonRoot(text), { left: Number.POSITIVE_INFINITY });
 }
 
-/** Validates and canonicalises. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+/**
+ * Validates a JSON document and returns its canonical text.
+ *
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
+ */
 export function canonicalJson(text: string): string {
   checkJson(text);
   return textFromJson(nodeAt(text, jsonRoot(text), { left: PARTS_OF_TEXT_MAX }));
 }
 
-/** @param parts The number of parts that the value may still have. */
+/** @param parts The number of parts that the value may still contain. */
 function nodeAt(text: string, slice: JsonSlice, parts: { left: number }): JsonNode {
   parts.left -= 1;
   if (parts.left < 0) throw tooManyParts();
@@ -96,7 +103,9 @@ function checkedString(text: string): string {
 }
 
 /**
- * Returns a number without exponent, as JSONB keeps it. @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ * Returns a number without exponent, as JSONB keeps it.
+ *
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 export function canonicalNumber(text: string): string {
   if (text.length <= NUMBER_DIGITS_MAX && /^(?:0|-?[1-9]\d*)(?:\.\d+)?$/.test(text)) return text;
@@ -111,7 +120,7 @@ export function canonicalNumber(text: string): string {
   );
 }
 
-/** Orders members. The last of repeated keys wins. */
+/** Sorts members into canonical order. If a key repeats, its last member wins. */
 export function jsonObject(members: readonly (readonly [string, JsonNode])[]): JsonObject {
   if (members.length < 2) return new Map(members);
   const byKey = new Map(members);
@@ -203,7 +212,10 @@ function compareNumbers(left: string, right: string): number {
   );
 }
 
-/** Returns a string that is the same exactly for equal documents, such as `1.0` and `1`. */
+/**
+ * Returns the same string for equal documents, such as `1.0` and `1`, and different strings for all
+ * others.
+ */
 export function jsonGroupKey(text: string): string {
   return keyOf(jsonTree(text));
 }

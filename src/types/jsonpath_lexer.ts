@@ -11,7 +11,7 @@ export type PathTokenKind = "word" | "string" | "number" | "variable" | "symbol"
 
 export interface PathToken {
   readonly kind: PathTokenKind;
-  /** A symbol as written; for other kinds the text without quotes and escapes. */
+  /** A symbol as written. For other kinds of tokens, the text without quotes and escapes. */
   readonly text: string;
 }
 
@@ -36,7 +36,7 @@ export function pathTokens(text: string): PathToken[] {
   return new PathLexer(text).tokens();
 }
 
-/** Returns the error for a string that is not a path: a syntax error, as in PostgreSQL. */
+/** Returns the error for a string that is not a path, which is a syntax error, as in PostgreSQL. */
 export function malformedPath(text: string, why: string, hint?: string): DatabaseError {
   return new DatabaseError(
     "INVALID_SQL",
@@ -85,7 +85,7 @@ class PathLexer {
     return { kind: "symbol", text: symbol };
   }
 
-  /** `$`, `$name` or `$"name"`. */
+  /** Reads a variable: `$`, `$name` or `$"name"`. */
   #variable(): PathToken {
     this.#at += 1;
     const next = this.#text[this.#at] ?? " ";
@@ -136,7 +136,10 @@ class PathLexer {
     }
   }
 
-  /** Reads `\n`, `\x41`, `\u0041`, `\u{1f600}`; any other escaped character represents itself. */
+  /**
+   * Reads an escape: `\n`, `\x41`, `\u0041`, `\u{1f600}`. Any other escaped character represents
+   * itself.
+   */
   #escape(): string {
     const rest = this.#text.slice(this.#at + 1, this.#at + 10);
     const [whole, ...digits] =
@@ -157,12 +160,12 @@ class PathLexer {
     return ESCAPED.get(character) ?? own;
   }
 
-  /** @param written The escape, for the message. */
+  /** @param written The escape as written, for the error message. */
   #character(written: string, code: number): string {
     if (code === 0 || code > 0x10ffff) {
       throw malformedPath(this.#text, `\\${written} is not a character that a string can contain`);
     }
-    // The two halves of a surrogate pair are written one after the other.
+    // The two halves of a surrogate pair are two consecutive escapes.
     const pair = code >= 0xd800 && code <= 0xdbff;
     const [escape = "", low = ""] =
       (pair && /^\\u([0-9a-f]{4})/i.exec(this.#text.slice(this.#at, this.#at + 6))) || [];

@@ -51,18 +51,19 @@ const METHODS: ReadonlySet<string> = new Set<PathMethod>([
   "keyvalue",
 ]);
 
-/** The flags of like_regex, in the order in which a path is written. */
+/** The flags of like_regex, in the order in which a path lists them. */
 const REGEX_FLAGS = "ismxq";
 
 /**
- * Parses a path. @throws {DatabaseError} INVALID_SQL, INVALID_VALUE, UNSUPPORTED_FEATURE,
- * VALUE_OUT_OF_RANGE
+ * Parses a path.
+ *
+ * @throws {DatabaseError} INVALID_SQL, INVALID_VALUE, UNSUPPORTED_FEATURE, VALUE_OUT_OF_RANGE
  */
 export function parseJsonPath(text: string): JsonPath {
   return new PathParser(text).parse();
 }
 
-/** Links a part to the end of a chain. */
+/** Links a part to the end of a chain of accessors. */
 function linked(part: PathPart, next: PathPart): PathPart {
   return { ...part, next: part.next === undefined ? next : linked(part.next, next) };
 }
@@ -74,8 +75,8 @@ class PathParser {
   #depth = 0;
   #parts = 0;
   /**
-   * The numbers of open filters, in which `@` has a value, and of open subscripts, in which `last`
-   * has one.
+   * The numbers of open filters, within which `@` has a value, and of open subscripts, within which
+   * `last` has one.
    */
   #filters = 0;
   #subscripts = 0;
@@ -130,7 +131,10 @@ class PathParser {
     if (!this.#acceptSymbol(symbol)) throw this.#unexpected();
   }
 
-  /** Keywords are read in any case, but `null`, `true` and `false` in lower case only. */
+  /**
+   * Keywords may be written in any case, except `null`, `true` and `false`, which must be in lower
+   * case.
+   */
   #isWord(word: string, ahead = 0): boolean {
     const { kind, text } = this.#peek(ahead);
     return kind === "word" && text.toLowerCase() === word;

@@ -1,6 +1,6 @@
 /**
- * The parts of a JSON path. The parts of a chain such as `$.a[0].size()` are linked by `next`. Each
- * part continues from the items that the preceding part yields.
+ * Defines the parts of a JSON path. The parts of a chain such as `$.a[0].size()` are linked by
+ * `next`. Each part continues with the items that the preceding part yields.
  */
 
 /** The properties that every part has. */
@@ -20,7 +20,7 @@ export type PathMethod =
   | "keyvalue"
   | "datetime";
 
-/** A part that is true, false or unknown. */
+/** A part of a path whose result is true, false or unknown. */
 export type PathPredicate = LinkedPart &
   (
     | { readonly kind: "and" | "or"; readonly left: PathPredicate; readonly right: PathPredicate }
@@ -42,7 +42,7 @@ export type PathPredicate = LinkedPart &
     | { readonly kind: "exists"; readonly operand: PathPart }
   );
 
-/** Indexes of an array: one, or a range. */
+/** Array indexes: a single one or a range. */
 export interface PathSubscript {
   readonly from: PathPart;
   readonly to?: PathPart;
@@ -57,7 +57,7 @@ export type PathPart =
         | { readonly kind: "current" }
         | { readonly kind: "last" }
         | { readonly kind: "boolean"; readonly value: boolean }
-        /** The text of a number is canonical, as in JSONB. */
+        /** The text of a number, in the canonical form of JSONB. */
         | { readonly kind: "number"; readonly text: string }
         | { readonly kind: "string"; readonly text: string }
         | { readonly kind: "variable"; readonly text: string }
@@ -65,7 +65,7 @@ export type PathPart =
         | { readonly kind: "everyMember" }
         | { readonly kind: "everyElement" }
         | { readonly kind: "subscripts"; readonly subscripts: readonly PathSubscript[] }
-        /** Levels of depth; infinite for `last`. */
+        /** The levels of depth; infinity stands for `last`. */
         | { readonly kind: "levels"; readonly first: number; readonly last: number }
         | {
             readonly kind: "arithmetic";

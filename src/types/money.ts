@@ -1,5 +1,6 @@
 /**
- * Implements the type MONEY: an amount in cents, as an integer of 64 bits, written `-$1,234.50`.
+ * Implements the type MONEY: an amount in cents, stored as a 64-bit integer and written as
+ * `-$1,234.50`.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
@@ -11,7 +12,11 @@ const CENTS_MIN = -(2n ** 63n);
 /** Whether brackets, a sign and `$` are around digits, in any order. */
 const FORM = /^\s*(\()?\s*(-)?\s*\$?\s*(-)?\s*([\d,]*)(?:\.(\d*))?\s*(\))?\s*(-)?\s*\$?\s*$/;
 
-/** Reads an amount; digits beyond cents are rounded. @throws {DatabaseError} INVALID_VALUE */
+/**
+ * Reads an amount of money. Digits beyond cents are rounded.
+ *
+ * @throws {DatabaseError} INVALID_VALUE
+ */
 export function moneyFromText(text: string): Whole {
   const match = FORM.exec(text);
   const [, open, before, after, whole = "", fraction = "", close, behind] = match ?? [];
@@ -47,7 +52,7 @@ export function moneyOfCents(cents: number): Whole {
   return checkedMoney(BigInt(roundHalfEven(cents)));
 }
 
-/** Rounds as the processor does: a half goes to the even neighbour. */
+/** Rounds like the processor: a half is rounded to the nearest even integer. */
 function roundHalfEven(value: number): number {
   const below = Math.floor(value);
   const rest = value - below;

@@ -6,16 +6,16 @@ import { fitsInteger } from "./integer.ts";
 import type { TypedValue } from "./json_cell.ts";
 import { wholeFromBigint } from "./value.ts";
 
-/** The number of digits that a number represents exactly, as in most literals. */
+/** The number of digits that a double represents exactly, which is sufficient for most literals. */
 const SHORT_DIGITS = /^-?\d{1,15}$/;
 
 /**
- * Reads a literal with its leading minus. The type is INT if the value fits, else BIGINT, else
- * DECIMAL with the scale as written, or DOUBLE above 38 digits. Also reads `0xff`, `0o7`, `0b1` and
- * underscores.
+ * Reads a number literal with its leading minus. The type is INT or BIGINT if the value fits,
+ * otherwise DECIMAL with the scale as written, or DOUBLE if there are more than 38 digits. `0xff`,
+ * `0o7`, `0b1` and underscores are also accepted.
  *
- * @returns undefined if the text is not a number.
- * @throws {DatabaseError} VALUE_OUT_OF_RANGE if it is beyond DOUBLE.
+ * @returns undefined if the text is not a number. @throws {DatabaseError} VALUE_OUT_OF_RANGE if the
+ * number exceeds DOUBLE.
  */
 export function valueFromNumberText(text: string): TypedValue | undefined {
   if (SHORT_DIGITS.test(text)) {

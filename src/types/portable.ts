@@ -12,7 +12,7 @@ export interface PortableBatch {
   readonly bytes: number;
 }
 
-/** The bytes counted for a value besides its text or its bytes. */
+/** The number of bytes counted for each value in addition to its text or its bytes. */
 const PLAIN_BYTES = 32;
 
 type TransferableNumbers = Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array;
@@ -20,7 +20,7 @@ type TransferableNumbers = Uint8Array | Uint16Array | Uint32Array | Int32Array |
 /** Copies elements into transferable memory. */
 type Own = <T extends TransferableNumbers>(array: T, start: number, end: number) => T;
 
-/** Bytes read from a file are a Buffer, whose own `slice` does not copy. */
+/** Bytes that were read from a file are a Buffer, whose own `slice` does not copy. */
 function copied<T extends TransferableNumbers>(array: T, start: number, end: number): T;
 function copied(array: TransferableNumbers, start: number, end: number): TransferableNumbers {
   return array instanceof Uint8Array

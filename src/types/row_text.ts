@@ -1,5 +1,5 @@
 /**
- * Reads and writes the text form of rows, as PostgreSQL does: `(1,"a b",)`. A NULL is written as
+ * Reads and writes the text form of rows, as PostgreSQL does: `(1,"a b",)`. NULL is written as
  * nothing, and an empty string as a pair of quotes.
  */
 import type { Value } from "./value.ts";
@@ -13,8 +13,9 @@ export function textFromRow(
 }
 
 /**
- * Returns the cells of a row, with NULL for an empty one; undefined if the text has another form.
- * Within a cell, quotes and backslashes protect characters, and spaces belong to it.
+ * Returns the cells of a row, with NULL for each empty cell; undefined if the text has another
+ * form. Within a cell, quotes and backslashes protect special characters, and spaces are part of
+ * the cell.
  */
 export function cellsFromRowText(text: string): (string | null)[] | undefined {
   const trimmed = text.trim();
@@ -30,7 +31,9 @@ export function cellsFromRowText(text: string): (string | null)[] | undefined {
   }
 }
 
-/** Matches a cell: quoted parts, in which quotes are doubled or escaped, and plain characters. */
+/**
+ * Matches a cell: quoted parts, in which quotes are doubled or escaped, and unquoted characters.
+ */
 const CELL = /(?:"(?:[^"\\]|""|\\[\s\S])*"|\\[\s\S]|[^(),"\\])*/y;
 
 function isEmptyRow(cells: readonly (string | null)[]): boolean {

@@ -1,9 +1,10 @@
 /**
- * The order of TSVECTOR and TSQUERY, which is that of PostgreSQL: first by the size of the value as
- * PostgreSQL stores it, then by its parts. It has no meaning to people, but DISTINCT, keys and `<`
- * depend on it.
+ * Defines the order of TSVECTOR and TSQUERY values, which is the same as in PostgreSQL: first by
+ * the size of the value as PostgreSQL stores it, then by its parts. The order means nothing to
+ * people, but DISTINCT, keys and `<` depend on it.
  *
- * A TSQUERY is compared without the weights and the prefixes of its words.
+ * The comparison of two TSQUERY values ignores the weights of their words and whether the words are
+ * prefixes.
  */
 import { compareCodePoints } from "./code_points.ts";
 import { type TsQuery, textFromTsQuery, tsQueryFromText } from "./tsquery.ts";
@@ -15,7 +16,10 @@ export function compareTsVectorTexts(left: string, right: string): number {
   return vectorBytes(a) - vectorBytes(b) || a.length - b.length || compareWords(a, b);
 }
 
-/** Returns the size of a value without its header: strings and, at even places, positions. */
+/**
+ * Returns the size of a value without its header: the strings and the positions, which begin at
+ * even offsets.
+ */
 function vectorBytes(words: readonly TsWord[]): number {
   let bytes = 4 * words.length;
   for (const { positions, word } of words) {
@@ -59,7 +63,7 @@ export function compareTsQueryTexts(left: string, right: string): number {
   );
 }
 
-/** Returns a string that is the same for exactly the queries that are equal. */
+/** Returns a string that is the same for equal queries and differs between unequal ones. */
 export function tsQueryGroupKey(text: string): string {
   const query = tsQueryFromText(text);
   return query === undefined ? "" : textFromTsQuery(bare(query));
@@ -94,7 +98,7 @@ function childrenOf(query: TsQuery): readonly TsQuery[] {
 
 const RANKS = { word: 0, not: 1, and: 2, or: 3, phrase: 4 } as const;
 
-/** Operators precede words, and the higher rank, checksum or distance comes first. */
+/** Operators sort before words, and higher ranks, checksums and distances sort first. */
 function compareNodes(left: TsQuery, right: TsQuery): number {
   if (left.kind !== right.kind) return RANKS[right.kind] - RANKS[left.kind];
   if (left.kind === "word" && right.kind === "word") {
@@ -117,8 +121,8 @@ const TABLE: Int32Array = Int32Array.from({ length: 256 }, (_, index) => {
 });
 
 /**
- * Returns the checksum that PostgreSQL keeps of a word: the table of the reflected CRC-32, read in
- * the order of the plain one.
+ * Returns the checksum that PostgreSQL stores for a word. The table is that of the reflected
+ * CRC-32, but it is read in the order of the unreflected one.
  */
 function checksum(word: string): number {
   let crc = -1;

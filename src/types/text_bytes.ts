@@ -40,7 +40,7 @@ export function hashText({ view }: TextSource, start: number, end: number): numb
   return hash ^ (hash >>> 16);
 }
 
-/** Hashes consecutive strings; `offsets` has one entry more than there are strings. */
+/** Hashes consecutive strings; `offsets` has one more entry than there are strings. */
 export function hashTexts(source: TextSource, offsets: Uint32Array, into: Int32Array): void {
   for (let row = 0; row < into.length; row += 1) {
     const start = offsets[row] ?? 0;
@@ -65,7 +65,7 @@ export function areEqualTexts(
   return true;
 }
 
-/** Copies bytes to `at`, where there must be room for them. */
+/** Copies bytes to position `at`; the target must have room for them. */
 export function copyText(
   { view }: TextSource,
   { start, end }: ByteRange,
@@ -78,7 +78,7 @@ export function copyText(
   for (; from < end; from += 1, to += 1) into.setUint8(to, view.getUint8(from));
 }
 
-/** Compares as code points: returns a negative number, 0 or a positive number. */
+/** Compares strings by code points: returns a negative number, 0 or a positive number. */
 export function compareTexts(
   { view }: TextSource,
   { start, end }: ByteRange,
@@ -99,7 +99,7 @@ export function compareTexts(
   return end - start - (otherEnd - otherStart);
 }
 
-/** Compares strings in two different buffers, as code points. */
+/** Compares strings in two different buffers by code points. */
 export function compareTextBytes(
   bytes: Uint8Array,
   { start, end }: ByteRange,

@@ -250,7 +250,7 @@ function textFromPlain(type: DataType, value: Value): string {
     case "cidr":
       return textFromInet(type.kind, value as string);
     default:
-      // Handles integers, and types whose value is their text.
+      // Handles integers, and the types whose values are their own text.
       return typeof value === "string" ? value : (value as Whole).toString();
   }
 }
@@ -298,7 +298,7 @@ export function limitedText(lengthMax: number | undefined, text: string): string
   if (lengthMax === undefined || text.length <= lengthMax) return text;
   const length = codePointLength(text);
   if (length <= lengthMax) return text;
-  // The SQL standard lets spaces beyond the length vanish.
+  // The SQL standard allows spaces beyond the declared length to be removed.
   const kept = sliceCodePoints(text, 0, lengthMax);
   if (/^ +$/.test(text.slice(kept.length))) return kept;
   throw new DatabaseError(
@@ -338,7 +338,10 @@ function bytesFromText(text: string): Uint8Array {
   return new Uint8Array(Buffer.concat(parts));
 }
 
-/** Reads `[1,2.5,-3e-2]`, with exactly as many finite numbers as the type has dimensions. */
+/**
+ * Reads an embedding such as `[1,2.5,-3e-2]`, with exactly as many finite numbers as the type has
+ * dimensions.
+ */
 export function embeddingFromText(dimensions: number, text: string): Float32Array {
   const trimmed = text.trim();
   if (!trimmed.startsWith("[") || !trimmed.endsWith("]")) {

@@ -1,32 +1,39 @@
 /**
  * Parses time zones, which are IANA names or fixed offsets, and finds their offset at an instant.
  *
- * The rules come from the runtime's ICU data. One formatter per zone is cached, because creating
- * one costs more than a thousand uses.
+ * The rules come from the ICU data of the runtime. One formatter per zone is cached, because
+ * creating a formatter takes longer than a thousand calls.
  */
 import { assert } from "../base/assert.ts";
 import type { Whole } from "./value.ts";
 
 export type TimeZone =
   | { readonly kind: "fixed"; readonly offsetSeconds: number }
-  /** An abbreviation whose offset has changed. Each offset has the second of its first use. */
+  /**
+   * A time zone abbreviation whose offset has changed. Each offset is stored with the second from
+   * which it applies.
+   */
   | { readonly kind: "changed"; readonly offsets: readonly (readonly [number, number])[] }
   | {
       readonly kind: "named";
       readonly name: string;
       readonly format: Intl.DateTimeFormat;
-      /** Offsets at the start of days, by days since 1970. */
+      /** The offsets at the start of each day, by the number of days since 1970. */
       readonly offsetByDay: Map<number, number>;
     };
 
-/** The maximum number of zones. There are about 600 names, so ordinary use never reaches it. */
+/**
+ * The maximum number of cached zones. There are about 600 names, so ordinary use never reaches the
+ * limit.
+ */
 const ZONES_MAX = 1000;
 
 const zoneByName = new Map<string, TimeZone>();
 
 /**
- * Hours east of UTC of the abbreviations that PostgreSQL knows by default. An abbreviation has one
- * offset all year, whereas the zone of the same name in the time zone database may change it.
+ * The offsets, in hours east of UTC, of the abbreviations that PostgreSQL knows by default. An
+ * abbreviation has the same offset all year, whereas the offset of a zone with the same name in the
+ * time zone database may change during the year.
  */
 const ABBREVIATIONS: ReadonlyMap<string, number> = new Map([
   ...["Z", "UTC", "UT", "GMT", "ZULU", "WET"].map((name) => [name, 0] as const),
@@ -73,7 +80,9 @@ const CHANGED_ABBREVIATIONS: ReadonlyMap<string, TimeZone> = new Map([
 
 const OFFSET = /^([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?$/;
 
-/** Reads `Z`, `UTC`, `±hh[:mm[:ss]]` (east is positive) or an IANA name, in any case. */
+/**
+ * Parses `Z`, `UTC`, `±hh[:mm[:ss]]` (east is positive) or an IANA name, in upper or lower case.
+ */
 export function zoneFromText(text: string): TimeZone | undefined {
   const name = text.trim().toUpperCase();
   const hoursEast = ABBREVIATIONS.get(name);
@@ -129,13 +138,13 @@ function namedZone(name: string): TimeZone | undefined {
 }
 
 /**
- * The number of days per zone whose offset is cached. Using a formatter costs as much as a hundred
- * look-ups.
+ * The number of days per zone whose offset is cached. Calling a formatter takes as long as a
+ * hundred look-ups.
  */
 const DAYS_KEPT = 20_000;
 const SECONDS_PER_DAY = 86_400;
 
-/** Returns the offset in seconds east of UTC at an instant, which is in microseconds UTC. */
+/** Returns the offset in seconds east of UTC at an instant, which is given in microseconds UTC. */
 export function offsetSecondsAt(zone: TimeZone, instant: Whole): number {
   if (zone.kind === "fixed") return zone.offsetSeconds;
   const seconds = Math.floor(Number(instant) / 1_000_000);
@@ -144,7 +153,7 @@ export function offsetSecondsAt(zone: TimeZone, instant: Whole): number {
   }
   const day = Math.floor(seconds / SECONDS_PER_DAY);
   const before = offsetAtDay(zone, day);
-  // No zone changes twice between two midnights of UTC.
+  // No zone changes its offset twice between two UTC midnights.
   return before === offsetAtDay(zone, day + 1) ? before : offsetAt(zone.format, seconds);
 }
 
@@ -157,7 +166,7 @@ function offsetAtDay(zone: TimeZone & { kind: "named" }, day: number): number {
   return offset;
 }
 
-/** The last second that a Date can show, in the year 275760. */
+/** The last second that a JavaScript Date can represent, in the year 275760. */
 const DATE_SECONDS_MAX = 8_640_000_000_000;
 
 function offsetAt(format: Intl.DateTimeFormat, instant: number): number {
@@ -182,10 +191,11 @@ function offsetAt(format: Intl.DateTimeFormat, instant: number): number {
 }
 
 /**
- * Returns the offset of the zone, in seconds east of UTC, when its clocks show a local time.
+ * Returns the offset of the zone, in seconds east of UTC, at the moment when its clocks show a
+ * local time.
  *
- * A time that clocks skip or show twice is read with the offset before the change, as PostgreSQL
- * does for skipped times. A time that occurs twice means the one in standard time.
+ * A time that the clocks skip is read with the offset before the change, as in PostgreSQL. A time
+ * that occurs twice denotes the occurrence in standard time.
  */
 export function offsetSecondsAtLocal(zone: TimeZone, local: Whole): number {
   if (zone.kind === "fixed") return zone.offsetSeconds;
@@ -196,14 +206,14 @@ export function offsetSecondsAtLocal(zone: TimeZone, local: Whole): number {
   const isBefore = offsetSecondsAt(zone, micros - before * 1_000_000) === before;
   const isAfter = offsetSecondsAt(zone, micros - after * 1_000_000) === after;
   if (isBefore && isAfter) return Math.min(before, after);
-  // An abbreviation has its new offset as soon as clocks should have changed.
+  // The new offset of an abbreviation applies from the moment at which the clocks were changed.
   const isSkipped = !isBefore && !isAfter;
   return isAfter || (isSkipped && zone.kind === "changed") ? after : before;
 }
 
 /**
- * Returns the offset of a local time for which the offsets a day earlier and a day later are equal.
- * Two changes within two days are rare, and the result is still right at the instant itself.
+ * Returns the offset at a local time if the offsets a day earlier and a day later are equal. Two
+ * changes within two days are rare, and even then the result is correct at the instant itself.
  */
 function offsetAround(zone: TimeZone, micros: number, offset: number): number {
   const there = offsetSecondsAt(zone, micros - offset * 1_000_000);

@@ -16,7 +16,7 @@ export interface TsQueryWord {
   readonly word: string;
   /** Whether the word is a prefix that matches all words that begin with it. */
   readonly isPrefix: boolean;
-  /** The weights of positions that match, as a set of bits; 0 for all weights. */
+  /** The weights that a matching position may have, as a set of bits; 0 allows all weights. */
   readonly weights: number;
 }
 
@@ -42,15 +42,15 @@ const TOKEN =
   /\s*(?:(<->|<\d+>|[()!&|])|(?:'((?:[^'\\]|''|\\[\s\S])*)'|((?:[^\s:'()!&|<>\\]|\\[\s\S])(?:[^\s:()!&|<>\\]|\\[\s\S])*))(?::([A-Da-d*]+))?)/uy;
 
 /**
- * Converts a word of the text to a part of the query; "nothing" for an ignored word, such as a stop
- * word.
+ * Converts a word in the text to a part of the query; "nothing" if the word is ignored, as stop
+ * words are.
  */
 export type TsOperand = (word: TsQueryWord) => TsQueryPart;
 
-/** A part of a query while ignored words are being removed. */
+/** A part of a query from which ignored words are being removed. */
 export type TsQueryPart = TsQuery | { readonly kind: "nothing" } | TsQueryBranch;
 
-/** A branch of a query, in which every operand may be empty. */
+/** A branch of a query whose operands may be empty. */
 export type TsQueryBranch =
   | { readonly kind: "not"; readonly operand: TsQueryPart }
   | { readonly kind: "and" | "or"; readonly left: TsQueryPart; readonly right: TsQueryPart }
@@ -181,10 +181,10 @@ class TsQueryParser {
   }
 }
 
-/** A query without ignored words, and the distances by which its ends have moved. */
+/** The query that remains after ignored words have been removed. */
 interface Cleaned {
   readonly query: TsQuery | undefined;
-  /** The distances that removed words have left before and after the query. */
+  /** The distances that the removed words leave before and after the query. */
   readonly before: number;
   readonly behind: number;
 }
@@ -253,7 +253,10 @@ export function textFromTsQuery(query: TsQuery | undefined): string {
 
 const PRIORITIES = { or: 1, and: 2, phrase: 3, not: 4 } as const;
 
-/** @param isRightOfPhrase Whether a phrase needs brackets, because phrases join from the left. */
+/**
+ * @param isRightOfPhrase Whether a phrase needs brackets here, because phrases associate to the
+ * left.
+ */
 function written(query: TsQuery, outer: number, isRightOfPhrase: boolean): string {
   if (query.kind === "word") return wordText(query);
   const priority = PRIORITIES[query.kind];

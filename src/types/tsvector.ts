@@ -24,7 +24,7 @@ export interface TsWord {
   readonly positions: readonly TsPosition[];
 }
 
-/** The highest position. All later words get this position as well. */
+/** The highest possible position, which all later words share. */
 export const TS_POSITION_MAX = 16_383;
 const POSITIONS_OF_WORD_MAX = 255;
 /** The maximum number of UTF-8 bytes of a word, and of all words of a document. */
@@ -33,7 +33,7 @@ const VECTOR_BYTES_MAX = 1_048_575;
 
 const WEIGHTS = "DCBA";
 
-/** Returns the number of a weight that is written as a letter; undefined for another character. */
+/** Returns the number of the weight that a letter denotes; undefined for any other character. */
 export function tsWeightOf(letter: string): TsWeight | undefined {
   const weight = letter.length === 1 ? WEIGHTS.indexOf(letter.toUpperCase()) : -1;
   return weight < 0 ? undefined : (weight as TsWeight);
@@ -43,7 +43,10 @@ export function tsWeightLetter(weight: TsWeight): string {
   return WEIGHTS.charAt(weight);
 }
 
-/** Reads a word, its positions, and the spaces after them, which a quoted word does not need. */
+/**
+ * Reads a word, its positions, and the spaces that follow them. A quoted word needs no space after
+ * it.
+ */
 const ENTRY =
   /(?:'((?:[^'\\]|''|\\[\s\S])*)'|((?:[^\s:'\\]|\\[\s\S])(?:[^\s:\\]|\\[\s\S])*))(?::(\d+[A-Da-d*]*(?:,\d+[A-Da-d*]*)*))?(?:\s+|$|(?<='))/uy;
 
@@ -92,7 +95,7 @@ function positionsFrom(written: string | undefined, text: string): TsPosition[] 
   });
 }
 
-/** Orders words and joins equal ones. @throws {DatabaseError} VALUE_TOO_LONG */
+/** Sorts words, and merges equal words. @throws {DatabaseError} VALUE_TOO_LONG */
 export function tsVectorOf(words: readonly TsWord[]): TsWord[] {
   const byWord = new Map<string, TsPosition[]>();
   for (const { positions, word } of words) {

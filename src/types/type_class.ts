@@ -59,10 +59,10 @@ export type TypeOrder =
   | "whole"
   | "double"
   | "boolean"
-  /** Text, ordered by its UTF-8 bytes. */
+  /** Text, ordered by UTF-8 bytes. */
   | "text"
   | "json"
-  /** Words of documents and conditions over them, in the order of PostgreSQL. */
+  /** The words of documents, and conditions over such words, in PostgreSQL's order. */
   | "search"
   | "bytes"
   | "embedding"

@@ -88,7 +88,10 @@ function commonOfKind(left: DataType, right: DataType): DataType {
 
 type RowType = Extract<DataType, { kind: "row" }>;
 
-/** Fields unify by position, and the result has the names of the left row. */
+/**
+ * The fields of two rows are unified by position, and the result has the field names of the left
+ * row.
+ */
 function commonRow(left: RowType, right: RowType): DataType | undefined {
   if (left.named !== undefined && sameType(left, right)) return left;
   if (left.fields.length !== right.fields.length) return undefined;

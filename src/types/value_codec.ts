@@ -37,7 +37,9 @@ const TAG_INTERVAL = 10;
 const TAG_ARRAY = 11;
 const TAG_ROW = 12;
 
-/** The depth to which rows and arrays may contain each other. A definition has few levels. */
+/**
+ * The maximum depth to which rows and arrays may be nested. Actual types have only a few levels.
+ */
 const NESTING_MAX = 100;
 
 export function writeValue(into: ByteWriter, value: Value): void {

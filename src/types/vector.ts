@@ -113,7 +113,10 @@ export interface Selection {
   readonly count: number;
 }
 
-/** Returns the representation of a type's values in memory if all are present and small enough. */
+/**
+ * Returns the representation that the values of a type have in memory if none is NULL and all are
+ * small enough.
+ */
 export function physicalKind(type: DataType): "bool" | "i32" | "f64" | "any" {
   switch (type.kind) {
     case "boolean":
@@ -143,7 +146,7 @@ export function isNullAt(vector: Vector, row: number): boolean {
   return vector.nulls !== undefined && vector.nulls[row] === 1;
 }
 
-/** Whether a vector of doubles may hold NaN, which the operators of JavaScript do not order. */
+/** Whether a vector of doubles may contain NaN, which JavaScript operators do not order. */
 export function mayHoldNan(vector: Vector): boolean {
   if (vector.kind === "const") return Number.isNaN(vector.value);
   if (vector.kind !== "f64") return vector.kind === "any";
@@ -154,7 +157,7 @@ export function mayHoldNan(vector: Vector): boolean {
   return false;
 }
 
-/** Whether all doubles are finite, including the unspecified doubles at NULL rows. */
+/** Whether all doubles are finite, including the unspecified doubles of NULL rows. */
 export function areFinite(values: Float64Array): boolean {
   // Infinity minus itself is NaN, and so is every sum with NaN. A loop without a branch is faster.
   let sum = 0;
@@ -198,10 +201,11 @@ function textAt(vector: Utf8Vector, row: number): string {
 }
 
 /**
- * Returns all strings of a vector as a new array. The strings may share their memory, so keeping a
- * few strings keeps all.
+ * Returns all strings of a vector as a new array. The strings may share memory, so keeping a few of
+ * them keeps the memory of all.
  *
- * If everything is ASCII, one call decodes all strings, four times as fast as one call for each.
+ * If all strings are ASCII, they are decoded in a single call, which is four times as fast as one
+ * call for each.
  */
 export function textsOf(vector: Utf8Vector): (string | null)[] {
   const { bytes, length, nulls, offsets } = vector;
@@ -210,7 +214,7 @@ export function textsOf(vector: Utf8Vector): (string | null)[] {
   const end = offsets[length] ?? start;
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const all = buffer.toString("utf8", start, end);
-  // A character beyond ASCII has fewer UTF-16 units than bytes.
+  // The text of a character beyond ASCII has fewer UTF-16 units than bytes.
   const isAscii = all.length === end - start;
   for (let row = 0; row < length; row += 1) {
     const from = offsets[row] ?? 0;
@@ -229,7 +233,10 @@ export function valuesOf(vector: Vector): Value[] {
   return values;
 }
 
-/** Makes a vector of the tightest kind for the type. The array is taken over, not copied. */
+/**
+ * Creates a vector of the most compact kind for the type. The vector takes over the array without
+ * copying it.
+ */
 export function vectorFromValues(type: DataType, values: readonly Value[]): Vector {
   const kind = physicalKind(type);
   if (kind === "any") return { kind: "any", length: values.length, values };
@@ -251,7 +258,8 @@ export function vectorFromValues(type: DataType, values: readonly Value[]): Vect
     } else if (typeof value === "boolean") {
       into[row] = value ? 1 : 0;
     } else {
-      // The vector contains an integer beyond 2^53. Only this vector pays for it.
+      // An integer beyond 2^53 in the vector needs a slower representation, which other vectors do
+      // not use.
       assert(typeof value === "bigint", "a numeric column holds numbers");
       return { kind: "any", length, values };
     }
@@ -327,7 +335,10 @@ export function take(vector: Vector, { rows, count }: Selection): Vector {
   }
 }
 
-/** Returns rows `start` (inclusive) to `end` (exclusive) of a batch. Aliases it if possible. */
+/**
+ * Returns rows `start` (inclusive) to `end` (exclusive) of a batch. The result shares the memory of
+ * the batch if possible.
+ */
 export function partOf(batch: Batch, start: number, end: number): Batch {
   if (start === 0 && end === batch.rowCount) return batch;
   return {
@@ -406,7 +417,10 @@ export function gatherFloat64(from: Float64Array, rows: RowNumbers, count: numbe
   return into;
 }
 
-/** Returns rows `start` (inclusive) to `end` (exclusive). Aliases the vector if possible. */
+/**
+ * Returns rows `start` (inclusive) to `end` (exclusive) of a vector. The result shares the memory
+ * of the vector if possible.
+ */
 export function slice(vector: Vector, start: number, end: number): Vector {
   const length = end - start;
   switch (vector.kind) {

@@ -1,8 +1,8 @@
 /**
- * Implements the type TIME WITH TIME ZONE: a time of day and the offset of its zone.
+ * Implements the type TIME WITH TIME ZONE: a time of day and its UTC offset.
  *
- * A value is an ASCII string whose order is PostgreSQL's order: by the moment in UTC, then by the
- * offset, the eastern one first.
+ * A value is an ASCII string. The strings have the order that PostgreSQL defines: by the moment in
+ * UTC, then by the offset, with the eastern one first.
  *
  *     0104767000000 086400          05:06:07+00
  *     ─────┬─────── ──┬───
@@ -13,9 +13,9 @@ import { MICROS_PER_DAY } from "./interval.ts";
 import { textFromClock } from "./interval_text.ts";
 
 export interface ZonedTime {
-  /** Microseconds since midnight, in the zone. */
+  /** The microseconds since midnight, in local time. */
   readonly micros: number;
-  /** Seconds east of UTC. */
+  /** The offset in seconds east of UTC. */
   readonly offset: number;
 }
 
@@ -43,7 +43,7 @@ export function textFromZonedTime(value: string): string {
   return textFromClock(micros) + offsetText(offset);
 }
 
-/** Returns `+02`, `-03:30` or `+01:23:45`. */
+/** Returns the text of an offset, such as `+02`, `-03:30` or `+01:23:45`. */
 function offsetText(offset: number): string {
   const seconds = Math.abs(offset);
   const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];

@@ -397,8 +397,9 @@ function useChosen(
 }
 
 /**
- * Reads more rows when the end of the table is reached. @returns A function that reads all
- * remaining rows.
+ * Reads more rows when the end of the table is reached.
+ *
+ * @returns A function that reads all remaining rows.
  */
 function useMore(
   { more, rowCount, schema }: GridProps,

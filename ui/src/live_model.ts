@@ -87,8 +87,9 @@ export class LiveModel {
   #isPartial = false;
 
   /**
-   * Keeps the newest `rowsMax` rows. @param order The columns to sort by; if omitted, the newest
-   * rows come first.
+   * Keeps the newest `rowsMax` rows.
+   *
+   * @param order The columns to sort by; if omitted, the newest rows come first.
    */
   constructor(rowsMax: number, order?: readonly OrderTerm[]) {
     this.#rowsMax = rowsMax;
@@ -124,8 +125,9 @@ export class LiveModel {
   }
 
   /**
-   * Removes rows that were deleted long enough ago. @returns How many milliseconds to wait until
-   * the next call.
+   * Removes rows that were deleted long enough ago.
+   *
+   * @returns How many milliseconds to wait until the next call.
    */
   sweep(nowMs: number): number | undefined {
     for (const [key, goneMs] of this.#gone) {

@@ -47,8 +47,9 @@ export class FeedBatchSize {
   }
 
   /**
-   * Records that a whole batch has been sent. @param replacedBytes The bytes of the versions that
-   * the batch replaced.
+   * Records that a whole batch has been sent.
+   *
+   * @param replacedBytes The bytes of the versions that the batch replaced.
    */
   finished(rowCount: number, replacedBytes: number): void {
     this.#readSize?.note(rowCount, replacedBytes + this.#messageBytes);

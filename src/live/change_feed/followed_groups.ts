@@ -55,8 +55,9 @@ export class FollowedGroups<Member extends GroupMember> {
   }
 
   /**
-   * Removes columns that no group needs. Must not be called while a batch is being read. @param
-   * groups All groups of the feed.
+   * Removes columns that no group needs. Must not be called while a batch is being read.
+   *
+   * @param groups All groups of the feed.
    */
   compactColumns(groups: () => readonly SubscriptionGroup<Member>[]): void {
     if (!this.#columns.compact()) return;

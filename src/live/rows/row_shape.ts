@@ -136,7 +136,9 @@ export class WireRowShape {
   }
 
   /**
-   * Returns the wire rows of a batch. @param projections The projections of a plan with this shape.
+   * Returns the wire rows of a batch.
+   *
+   * @param projections The projections of a plan with this shape.
    */
   rows(batch: Batch, projections: Projections): MutableRow[] {
     return batch.rowCount === 0 ? [] : this.rowsOf(this.shaped(batch, projections));

@@ -84,8 +84,9 @@ export class BodyLedger {
   }
 
   /**
-   * Counts a short body of a known user. @throws {HttpError} RATE_LIMIT_EXCEEDED,
-   * TOO_MANY_CONNECTIONS
+   * Counts a short body of a known user.
+   *
+   * @throws {HttpError} RATE_LIMIT_EXCEEDED, TOO_MANY_CONNECTIONS
    */
   takeShort(userId: string, bytes: number): void {
     const { bytesMax, userBytesMax } = this.#bounds;

@@ -99,8 +99,9 @@ export async function bodyOf(
 }
 
 /**
- * Reads a form, as other servers send it. @throws {HttpError} unsupported_media_type,
- * invalid_request
+ * Reads a form, as other servers send it.
+ *
+ * @throws {HttpError} unsupported_media_type, invalid_request
  */
 export async function formOf(
   exchange: Exchange,

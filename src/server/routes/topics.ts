@@ -182,7 +182,9 @@ async function giveBack(exchange: Exchange, options: TopicRouteOptions): Promise
 }
 
 /**
- * Reads a request from a caller who is allowed to read topics. @throws The refusal of the request.
+ * Reads a request from a caller who is allowed to read topics.
+ *
+ * @throws The refusal of the request.
  */
 function callOf(
   exchange: Exchange,

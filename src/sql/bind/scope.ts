@@ -45,8 +45,9 @@ const SEARCHED_COLUMNS_MAX = 32;
 const indexes = new WeakMap<readonly BoundColumn[], ReadonlyMap<string, readonly BoundColumn[]>>();
 
 /**
- * Returns the only column with a given name in several lists. @throws {DatabaseError}
- * AMBIGUOUS_COLUMN
+ * Returns the only column with a given name in several lists.
+ *
+ * @throws {DatabaseError} AMBIGUOUS_COLUMN
  */
 function columnOf(
   { _location, name }: ExprRef,

@@ -342,8 +342,9 @@ function requireDefault(
 }
 
 /**
- * Returns the names of the checks that read a column, once they fit its new type. @throws
- * {DatabaseError}
+ * Returns the names of the checks that read a column, once they fit its new type.
+ *
+ * @throws {DatabaseError}
  */
 function fittingChecks(
   table: TableEntry,
@@ -368,7 +369,9 @@ function withDomain(column: ColumnEntry, domain: DomainType | undefined): Column
 
 /**
  * Checks that a foreign key has the same form on both sides, because keys are compared in their
- * stored form. @throws {DatabaseError}
+ * stored form.
+ *
+ * @throws {DatabaseError}
  */
 function requireReferable(
   table: TableEntry,

@@ -192,7 +192,9 @@ function commentedIndex(
 
 /**
  * Returns a copy of the table in which the comment is set: on the table itself, on a column or on a
- * constraint. @throws {DatabaseError}
+ * constraint.
+ *
+ * @throws {DatabaseError}
  */
 function commentedTable(
   node: CommentStatement,

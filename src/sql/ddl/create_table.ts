@@ -23,8 +23,9 @@ import { withLikedParts, withLikes } from "./table_likes.ts";
 import { qualifiedName, type TableCall, type TableDeps } from "./table_statement.ts";
 
 /**
- * Checks the caller's rights before any part of the request runs. @throws {DatabaseError}
- * PERMISSION_DENIED
+ * Checks the caller's rights before any part of the request runs.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED
  */
 export function authorizeCreateTable(
   { name }: CreateTableStatement,

@@ -88,7 +88,9 @@ export class DefinitionStatements {
   }
 
   /**
-   * Checks the rights of a definition before any part of the request runs. @throws {DatabaseError}
+   * Checks the rights of a definition before any part of the request runs.
+   *
+   * @throws {DatabaseError}
    */
   authorize(node: DefiningStatement, principal: Principal, namespace: string): void {
     const { catalog } = this.#deps;
@@ -275,8 +277,9 @@ export class DefinitionStatements {
 }
 
 /**
- * Returns the response to a CREATE statement whose object already exists. @throws The given error
- * if it has another cause.
+ * Returns the response to a CREATE statement whose object already exists.
+ *
+ * @throws The given error if it has another cause.
  */
 function passedOver(error: unknown): string {
   if (!(error instanceof DatabaseError) || error.code !== "ALREADY_EXISTS") throw error;

@@ -39,8 +39,9 @@ interface DroppedTables {
 }
 
 /**
- * Checks the caller's rights before any part of the request runs. @throws {DatabaseError}
- * PERMISSION_DENIED
+ * Checks the caller's rights before any part of the request runs.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED
  */
 export function authorizeDropTables(
   { names }: DropTableStatement,
@@ -68,8 +69,9 @@ export function dropTables(
 }
 
 /**
- * Returns the tables that a statement drops, and everything that is dropped with them. @throws
- * {DatabaseError}
+ * Returns the tables that a statement drops, and everything that is dropped with them.
+ *
+ * @throws {DatabaseError}
  */
 function droppedBy(
   node: DropTableStatement,

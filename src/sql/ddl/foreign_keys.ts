@@ -330,7 +330,9 @@ export function foreignKeyNamed(table: TableEntry, { name, _location }: Name): F
 }
 
 /**
- * Refuses to drop objects to which foreign keys refer. @throws {DatabaseError} DEPENDENT_OBJECTS
+ * Refuses to drop objects to which foreign keys refer.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
  */
 export function refuseReferring(
   action: string,

@@ -228,8 +228,9 @@ function foundIndex(
 }
 
 /**
- * A primary key or a UNIQUE constraint is renamed as well, as in PostgreSQL. @throws
- * {DatabaseError}
+ * A primary key or a UNIQUE constraint is renamed as well, as in PostgreSQL.
+ *
+ * @throws {DatabaseError}
  */
 export function renameIndex(
   node: AlterIndexStatement,

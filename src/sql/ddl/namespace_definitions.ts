@@ -45,8 +45,9 @@ export type EntryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 type NamespaceDeps = Pick<SqlEnvironment, "catalog" | "live" | "store">;
 
 /**
- * Checks the caller's rights before any part of the request runs. @throws {DatabaseError}
- * PERMISSION_DENIED
+ * Checks the caller's rights before any part of the request runs.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED
  */
 export function authorizeNamespace(
   node: AlterNamespaceStatement | CreateNamespaceStatement | DropNamespaceStatement,

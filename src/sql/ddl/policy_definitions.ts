@@ -43,8 +43,9 @@ export function isPolicyDefinition(node: Statement): node is PolicyDefinition {
 }
 
 /**
- * Checks the right to define policies before any part of the request runs. @throws {DatabaseError}
- * PERMISSION_DENIED
+ * Checks the right to define policies before any part of the request runs.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED
  */
 export function authorizePolicy(
   node: PolicyDefinition,

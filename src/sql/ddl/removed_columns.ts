@@ -65,8 +65,9 @@ interface DependentsDeps {
 }
 
 /**
- * Returns the views to drop together with the columns. @throws {DatabaseError} DEPENDENT_OBJECTS,
- * and the errors of `reach`.
+ * Returns the views to drop together with the columns.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS, and the errors of `reach`.
  */
 export function viewsWithout(
   removed: readonly RemovedColumns[],
@@ -90,8 +91,9 @@ interface RemovedPolicies {
 }
 
 /**
- * Returns the policies to drop together with the columns of a table. @throws {DatabaseError}
- * DEPENDENT_OBJECTS, and the errors of `reach`.
+ * Returns the policies to drop together with the columns of a table.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS, and the errors of `reach`.
  */
 export function policiesWithout(
   removed: readonly RemovedColumns[],

@@ -244,7 +244,9 @@ function refuseOption(
 }
 
 /**
- * Returns the owner that OWNED BY names; undefined if there is no OWNED BY. @throws {DatabaseError}
+ * Returns the owner that OWNED BY names; undefined if there is no OWNED BY.
+ *
+ * @throws {DatabaseError}
  */
 function ownerIn(
   options: readonly SequenceOption[],

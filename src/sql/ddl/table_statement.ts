@@ -33,8 +33,9 @@ export function qualifiedName(name: QName, namespace: string): string {
 }
 
 /**
- * Requires that the object has the kind that ALTER or DROP names. @throws {DatabaseError}
- * INVALID_OPERATION
+ * Requires that the object has the kind that ALTER or DROP names.
+ *
+ * @throws {DatabaseError} INVALID_OPERATION
  */
 export function requireKind(kind: string | undefined, table: TableEntry, node: Statement): void {
   const own = shownKindOf(table);

@@ -295,8 +295,9 @@ export function requireRename(
 }
 
 /**
- * Refuses to rename a type or label to which stored SQL text refers. @throws {DatabaseError}
- * DEPENDENT_OBJECTS, PERMISSION_DENIED
+ * Refuses to rename a type or label to which stored SQL text refers.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS, PERMISSION_DENIED
  */
 function refuseNamed(
   what: string,
@@ -324,8 +325,9 @@ function labelAt(labels: readonly EnumLabel[], { _location, label }: LabelNode):
 }
 
 /**
- * Inserts a label between two others, at a position half-way between theirs. @throws
- * {DatabaseError}
+ * Inserts a label between two others, at a position half-way between theirs.
+ *
+ * @throws {DatabaseError}
  */
 function withLabel(labels: readonly EnumLabel[], { label, place }: AddLabel): readonly EnumLabel[] {
   const at =

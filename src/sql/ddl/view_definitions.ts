@@ -67,8 +67,9 @@ interface NewViewCall extends ViewCall {
 }
 
 /**
- * Checks the caller's rights before any part of the request runs. @throws {DatabaseError}
- * PERMISSION_DENIED
+ * Checks the caller's rights before any part of the request runs.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED
  */
 export function authorizeView(
   node: AlterViewStatement | CreateViewStatement | DropViewStatement,

@@ -137,8 +137,9 @@ export class Uploads {
   }
 
   /**
-   * Returns the cell of each upload. @throws {DatabaseError} INVALID_INPUT if an upload is in
-   * several cells.
+   * Returns the cell of each upload.
+   *
+   * @throws {DatabaseError} INVALID_INPUT if an upload is in several cells.
    */
   #cellsOf(
     { filePositions, keyOf, table }: UploadTarget,

@@ -19,8 +19,9 @@ import { itemsOf } from "./base/array_shapes.ts";
 import { checkMadeLength } from "./base/made_length.ts";
 
 /**
- * Returns the array with one element replaced. @throws {DatabaseError} INVALID_VALUE,
- * VALUE_OUT_OF_RANGE
+ * Returns the array with one element replaced.
+ *
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
 export function withElement(array: Value, positions: readonly Value[], element: Value): ArrayValue {
   const ranges = positions.map((position): AssignedRange => {

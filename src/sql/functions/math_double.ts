@@ -78,8 +78,9 @@ function exponential(value: number): number {
 }
 
 /**
- * Returns the tangent of an angle. @throws {DatabaseError} VALUE_OUT_OF_RANGE for an infinite
- * angle.
+ * Returns the tangent of an angle.
+ *
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE for an infinite angle.
  */
 function tangentOf(angle: number): number {
   if (Math.abs(angle) !== Number.POSITIVE_INFINITY) return Math.tan(angle);

@@ -39,7 +39,9 @@ function wholeAddress(family: 4 | 6, address: bigint): string {
 }
 
 /**
- * Returns the smallest network that contains two addresses. @throws {DatabaseError} INVALID_VALUE
+ * Returns the smallest network that contains two addresses.
+ *
+ * @throws {DatabaseError} INVALID_VALUE
  */
 function merged([left = null, right = null]: readonly Value[]): Value {
   const a = inetOfValue(left as string);

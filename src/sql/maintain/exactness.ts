@@ -36,7 +36,7 @@ export function isExactQuery(query: BoundSelect): boolean {
 
 /** Returns the expressions of a block that are computed from its joins. */
 export function expressionsOfBlock(select: BoundSelect): readonly BoundExpression[] {
-  // The conditions belong to the joins.
+  // The condition in WHERE is part of the joins, not computed from them.
   return expressionsIn({ ...select, from: undefined, where: undefined });
 }
 

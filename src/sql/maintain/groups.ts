@@ -138,7 +138,9 @@ export class Groups {
   }
 
   /**
-   * Applies changes of the join, and returns the changes of the rows. @throws {CannotFollow}
+   * Applies changes of the join, and returns the changes of the rows.
+   *
+   * @throws {CannotFollow}
    * @throws {DatabaseError}
    */
   apply(changes: JoinChanges, read: ReadGroup | undefined): RowChanges {

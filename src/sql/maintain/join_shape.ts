@@ -484,7 +484,9 @@ interface SubqueryTest {
 
 /**
  * Returns the existence test of a condition; undefined if the condition is no test, or a test of
- * the rows of a query with grouping, order or limit. @throws {NotMaintained}
+ * the rows of a query with grouping, order or limit.
+ *
+ * @throws {NotMaintained}
  */
 function existenceIn(condition: BoundExpression): SubqueryTest | undefined {
   const isNegated = condition.kind === "not";

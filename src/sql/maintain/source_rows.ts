@@ -71,7 +71,9 @@ export class SourceRows {
    * Returns the rows with a key.
    *
    * @throws {CannotFollow} If the index does not have the rows of this seq, or the step reads too
-   * many rows. @throws {DatabaseError}
+   * many rows.
+   *
+   * @throws {DatabaseError}
    */
   find(source: number, { access, key, upTo }: SourceKey): readonly Row[] {
     const { owners, places, store } = this.#options;

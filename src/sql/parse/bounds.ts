@@ -46,8 +46,9 @@ export function countPart(cursor: Cursor): void {
 }
 
 /**
- * Returns the error for too many expressions. @param place The place in the text; absent if the
- * expressions do not belong to a single place.
+ * Returns the error for too many expressions.
+ *
+ * @param place The place in the text; absent if the expressions do not belong to a single place.
  */
 export function tooManyParts(place?: ErrorPlace): DatabaseError {
   return tooMany(

@@ -149,8 +149,9 @@ export function parseCreateTable(
 }
 
 /**
- * Parses `LIKE t [{INCLUDING | EXCLUDING} part …]`. @param after The number of columns before the
- * clause.
+ * Parses `LIKE t [{INCLUDING | EXCLUDING} part …]`.
+ *
+ * @param after The number of columns before the clause.
  */
 function parseLike(cursor: Cursor, after: number): TableLike {
   const start = cursor.token;

@@ -19,8 +19,9 @@ const ROWS_PER_QUERY = 200;
 const ROWS_PER_GROUPED = 4;
 
 /**
- * Whether grouping all rows is expected to be cheaper than running a query for each row. @param
- * where The condition of the block, parts of which may restrict the left side.
+ * Whether grouping all rows is expected to be cheaper than running a query for each row.
+ *
+ * @param where The condition of the block, parts of which may restrict the left side.
  */
 export function areGroupsCheaper(
   { left, right }: BoundJoin,

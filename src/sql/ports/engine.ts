@@ -244,8 +244,9 @@ export interface CompiledExpression {
   /** The index of a batch column, if the expression just reads that column. */
   readonly column?: number;
   /**
-   * Returns one value per row of `batch`. @throws {DatabaseError} Errors of the expression on a
-   * row.
+   * Returns one value per row of `batch`.
+   *
+   * @throws {DatabaseError} Errors of the expression on a row.
    */
   evaluate(batch: Batch): Vector;
 }

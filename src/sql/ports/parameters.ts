@@ -62,8 +62,9 @@ export function shortParameters(params: readonly SqlParameter[]): readonly SqlPa
 }
 
 /**
- * Requires that the statements use every parameter number up to the highest. @throws
- * {DatabaseError} INVALID_PARAMETER
+ * Requires that the statements use every parameter number up to the highest.
+ *
+ * @throws {DatabaseError} INVALID_PARAMETER
  */
 export function requireNoGap(used: ReadonlySet<number>, count: number): void {
   for (let number = 1; number <= count; number += 1) {

@@ -96,7 +96,9 @@ export interface BackupAccess {
   /** Starts a backup. @throws {DatabaseError} INVALID_OPTION if the path is not allowed. */
   backUp(target: string, createdBy: string): BegunJob;
   /**
-   * Starts a restore. @param options.to The target time; if absent, the moment of the backup.
+   * Starts a restore.
+   *
+   * @param options.to The target time; if absent, the moment of the backup.
    * @throws {DatabaseError} INVALID_OPTION
    */
   restore(source: string, options: { createdBy: string; to: RestoreStatement["to"] }): BegunJob;
@@ -303,8 +305,10 @@ export interface TopicConsumerRow {
 /** The operations of the topics layer that SQL uses. */
 export interface TopicAccess {
   /**
-   * Returns the next messages of a partition. @throws {DatabaseError} OBJECT_NOT_FOUND if the topic
-   * was dropped, CANCELLED after KILL, DATA_DAMAGED, STORAGE_UNAVAILABLE
+   * Returns the next messages of a partition.
+   *
+   * @throws {DatabaseError} OBJECT_NOT_FOUND if the topic was dropped, CANCELLED after KILL,
+   *   DATA_DAMAGED, STORAGE_UNAVAILABLE
    */
   consume(request: TopicConsumeRequest): Promise<TopicMessages>;
   /**

@@ -274,8 +274,9 @@ function liveSelect(
 }
 
 /**
- * Returns the statement of a text that contains only a query to be followed. @throws
- * {DatabaseError}
+ * Returns the statement of a text that contains only a query to be followed.
+ *
+ * @throws {DatabaseError}
  */
 export function followedNode(
   sql: string,

@@ -413,7 +413,9 @@ export function* boundInSteps(
 }
 
 /**
- * Returns an error in the form that the caller may see. @throws {DatabaseError} PERMISSION_DENIED
+ * Returns an error in the form that the caller may see.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED
  */
 function toldTo({ catalog, principal, statement }: Binder, error: unknown): unknown {
   if (error instanceof DatabaseError) authorize(statement.requirements, principal, catalog);

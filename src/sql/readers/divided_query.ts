@@ -157,8 +157,9 @@ export class DividedQuery {
   }
 
   /**
-   * Makes all readers end. @param failure The error of the statement; absent if the statement runs
-   * again.
+   * Makes all readers end.
+   *
+   * @param failure The error of the statement; absent if the statement runs again.
    */
   #end(failure?: Error): void {
     if (this.#isEnding) return;

@@ -53,8 +53,9 @@ export class JobLedger implements RequestLedger {
   }
 
   /**
-   * Checks whether the job has to end. @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED,
-   * SHUTTING_DOWN
+   * Checks whether the job has to end.
+   *
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
    */
   look(): void {
     this.noteProgress();

@@ -21,7 +21,9 @@ const IDS_MAX = 1024;
 
 export interface QuestionsOptions {
   /**
-   * Sends a question and waits for the answer. @throws {DatabaseError} If the statement has to end.
+   * Sends a question and waits for the answer.
+   *
+   * @throws {DatabaseError} If the statement has to end.
    */
   readonly ask: <K extends Question["kind"]>(question: QuestionOf<K>) => Answers[K];
   /** Reports that no more rows of a reading are needed. */

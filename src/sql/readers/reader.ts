@@ -83,7 +83,9 @@ export interface ReaderQuery {
   /** Receives rows. @throws {DatabaseError} An error that ends the statement. */
   onBatch(batch: Batch): void;
   /**
-   * Receives further rows as text, once `textFormat` has returned a format. @throws {DatabaseError}
+   * Receives further rows as text, once `textFormat` has returned a format.
+   *
+   * @throws {DatabaseError}
    */
   onText?(text: RowText): void;
   /** Returns the text format of further rows; undefined as long as batches are needed. */

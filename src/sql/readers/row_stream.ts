@@ -27,8 +27,9 @@ export class RowStream implements Elsewhere {
   readonly #arrived = new Signal();
 
   /**
-   * Begins to read in a reader. Returns undefined if the place is the event loop. @throws
-   * {DatabaseError}
+   * Begins to read in a reader. Returns undefined if the place is the event loop.
+   *
+   * @throws {DatabaseError}
    */
   static begin(
     place: ReadingPlace,
@@ -68,8 +69,9 @@ export class RowStream implements Elsewhere {
   }
 
   /**
-   * Waits until the reader has accepted a statement that reads no rows. @throws READ_HERE @throws
-   * {DatabaseError}
+   * Waits until the reader has accepted a statement that reads no rows.
+   *
+   * @throws READ_HERE @throws {DatabaseError}
    */
   async ready(): Promise<void> {
     if ((await this.next()) !== undefined) throw new Error("The statement reads rows");

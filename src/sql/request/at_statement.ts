@@ -57,8 +57,9 @@ export function atStatement(error: DatabaseError, statementIndex: number): Datab
 }
 
 /**
- * Returns the response to a request whose first statement failed. @throws The errors of {@linkcode
- * failureFrom}.
+ * Returns the response to a request whose first statement failed.
+ *
+ * @throws The errors of {@linkcode failureFrom}.
  */
 export function failedResponse(error: unknown, failed: FailedRequest): SqlResponse {
   return { results: [], error: atStatement(failureFrom(error, failed), 0) };

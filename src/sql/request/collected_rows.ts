@@ -90,8 +90,9 @@ export class CollectedRows {
   }
 
   /**
-   * Adds rows as text, which follow rows that were passed on. @throws {DatabaseError}
-   * RESULT_TOO_LARGE
+   * Adds rows as text, which follow rows that were passed on.
+   *
+   * @throws {DatabaseError} RESULT_TOO_LARGE
    */
   addText(text: RowText): void {
     assert(this.isStreamed, "rows are added as text only to a streamed result");

@@ -306,8 +306,9 @@ async function nextChangeMs(
 }
 
 /**
- * Returns the seq of the state that was current at an earlier seq. @throws {DatabaseError}
- * HISTORY_TOO_OLD
+ * Returns the seq of the state that was current at an earlier seq.
+ *
+ * @throws {DatabaseError} HISTORY_TOO_OLD
  */
 function earlierSeq(store: PastStore, tables: readonly ResultTable[], at: Seq): Seq {
   let seq = at;

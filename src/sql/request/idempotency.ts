@@ -78,7 +78,9 @@ export class IdempotentRequests {
   }
 
   /**
-   * Runs a request, or returns its stored response. @throws {DatabaseError} IDEMPOTENCY_CONFLICT
+   * Runs a request, or returns its stored response.
+   *
+   * @throws {DatabaseError} IDEMPOTENCY_CONFLICT
    */
   async execute(
     principal: Principal,

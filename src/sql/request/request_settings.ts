@@ -82,8 +82,9 @@ export class RequestSettings {
   }
 
   /**
-   * Applies a change, and returns the new value. @throws {DatabaseError} INVALID_OPTION,
-   * TRANSACTION_REQUIRED
+   * Applies a change, and returns the new value.
+   *
+   * @throws {DatabaseError} INVALID_OPTION, TRANSACTION_REQUIRED
    */
   change(asked: AskedChange): { readonly name: string; readonly value: string } {
     const change = readChange(asked, this.#deps);

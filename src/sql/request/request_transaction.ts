@@ -113,8 +113,10 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Called when PREPARE or DEALLOCATE runs. @throws {DatabaseError} TRANSACTION_LIMIT if the total
-   * text of all prepared statements would be too long.
+   * Called when PREPARE or DEALLOCATE runs.
+   *
+   * @throws {DatabaseError} TRANSACTION_LIMIT if the total text of all prepared statements would be
+   *   too long.
    */
   notePrepared(node: PrepareStatement | DeallocateStatement): void {
     if (!this.#isHeld) return;

@@ -211,8 +211,9 @@ function flag(name: string, description: string, initial: string): SettingKind {
 }
 
 /**
- * Defines a setting whose value is one of several words. @param words The first word is the
- * default.
+ * Defines a setting whose value is one of several words.
+ *
+ * @param words The first word is the default.
  */
 function word(name: string, words: readonly string[], description: string): SettingKind {
   const [initial = ""] = words;

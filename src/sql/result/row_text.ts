@@ -44,8 +44,9 @@ export function rowText(
 }
 
 /**
- * Yields rows as elements of a JSON array. @param isFirst Whether these are the first rows of the
- * array.
+ * Yields rows as elements of a JSON array.
+ *
+ * @param isFirst Whether these are the first rows of the array.
  */
 export function* jsonRows(rows: WireRows, { isFirst }: { isFirst: boolean }): Generator<string> {
   let piece = "";

@@ -56,8 +56,9 @@ export class SortedRuns {
   }
 
   /**
-   * Adds rows to the current run. @param bytes The size of the rows, as counted against the memory
-   * budget.
+   * Adds rows to the current run.
+   *
+   * @param bytes The size of the rows, as counted against the memory budget.
    */
   append(batch: Batch, bytes: number): void {
     const run = defined(this.#runs.at(-1), "a run has been begun");

@@ -134,8 +134,9 @@ export class TemporaryFiles {
   }
 
   /**
-   * Takes bytes from the limit; called by {@linkcode SpillFile}. @throws {DatabaseError}
-   * MEMORY_EXCEEDED, DISK_FULL
+   * Takes bytes from the limit; called by {@linkcode SpillFile}.
+   *
+   * @throws {DatabaseError} MEMORY_EXCEEDED, DISK_FULL
    */
   take(bytes: number): void {
     const { bytesMax, directory, disk, minFreeBytes } = this.#space.options;

@@ -333,7 +333,9 @@ export type StorageListDeps = Pick<SqlEnvironment, "catalog" | "settings">;
 
 /**
  * Returns `local`, which every database has and which cannot be altered, followed by all other
- * storages. @param isAdmin Whether the caller may see their paths.
+ * storages.
+ *
+ * @param isAdmin Whether the caller may see their paths.
  */
 export function storageRows(
   { catalog, settings }: StorageListDeps,

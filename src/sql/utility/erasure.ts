@@ -88,8 +88,9 @@ async function run(deps: ErasureDeps, erasure: Erasure, job: Job): Promise<void>
 }
 
 /**
- * Erases an account, table by table. @throws The error of the first table that failed, once all
- * other tables have been erased.
+ * Erases an account, table by table.
+ *
+ * @throws The error of the first table that failed, once all other tables have been erased.
  */
 async function erase(
   deps: ErasureDeps,

@@ -82,8 +82,9 @@ const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description",
 );
 
 /**
- * Runs a SHOW or DESCRIBE statement. @throws {DatabaseError} If the object does not exist or the
- * caller may not see it.
+ * Runs a SHOW or DESCRIBE statement.
+ *
+ * @throws {DatabaseError} If the object does not exist or the caller may not see it.
  */
 export function show(
   deps: ShowDeps,

@@ -26,8 +26,9 @@ export const STORAGE_CHECK_COLUMNS: readonly PlainColumn[] = [
 ];
 
 /**
- * Returns the storage that a statement names; undefined for the data directory. @throws
- * {DatabaseError}
+ * Returns the storage that a statement names; undefined for the data directory.
+ *
+ * @throws {DatabaseError}
  */
 export function checkedStorage(
   catalog: Catalog,

@@ -15,7 +15,9 @@ interface NumberRange {
 }
 
 /**
- * Returns a number. @param parameters The parameter values of the request.
+ * Returns a number.
+ *
+ * @param parameters The parameter values of the request.
  * @throws {DatabaseError} INVALID_PARAMETER, VALUE_OUT_OF_RANGE
  */
 export function numberFrom(

@@ -168,8 +168,9 @@ export class Flusher {
 
   /**
    * Flushes all rows that the table has at the time of the call. Resolves when they are published
-   * or the job was cancelled. @param job The caller's job, which the caller ends. If omitted, the
-   * flush creates one.
+   * or the job was cancelled.
+   *
+   * @param job The caller's job, which the caller ends. If omitted, the flush creates one.
    */
   async flush(table: StoredTable, job?: Job): Promise<FlushResult> {
     const running = this.#flushing.get(table);

@@ -140,8 +140,9 @@ interface ReadStretch extends Stretch {
 }
 
 /**
- * Merges a column of numbers that every row has. @param of Returns the numbers for the rows of a
- * stretch.
+ * Merges a column of numbers that every row has.
+ *
+ * @param of Returns the numbers for the rows of a stretch.
  */
 function mergedNumbers<T extends Float64Array | Uint8Array>(
   readers: readonly SegmentReader[],

@@ -100,8 +100,9 @@ export class Scrubber {
   }
 
   /**
-   * Reads all bytes of segments. @throws {DiskError} The first error, once all other segments have
-   * been read.
+   * Reads all bytes of segments.
+   *
+   * @throws {DiskError} The first error, once all other segments have been read.
    */
   async #readAll(segments: readonly OpenSegment[], job: Job): Promise<void> {
     const isStopped = (): boolean => job.isCancelled || this.#isClosing;

@@ -39,7 +39,9 @@ export interface HistoryFault {
 }
 
 /**
- * Returns the first inconsistency of each segment. @throws {CorruptionError} @throws {DiskError}
+ * Returns the first inconsistency of each segment.
+ *
+ * @throws {CorruptionError} @throws {DiskError}
  */
 export function historyFaults(options: HistoryCheckOptions): HistoryFault[] {
   const places: CheckedPlace[] = [];

@@ -176,8 +176,9 @@ function faultOf(check: () => void): CorruptionError | undefined {
 }
 
 /**
- * Yields the offset up to which a segment has been checked, after each step. @throws
- * {CorruptionError}
+ * Yields the offset up to which a segment has been checked, after each step.
+ *
+ * @throws {CorruptionError}
  */
 function* checkSteps(disk: Disk, path: string, entry: SegmentEntry): Generator<number> {
   // A separate cache is used, because these bytes are read only once and must not evict shared

@@ -27,8 +27,9 @@ interface Damaged {
 }
 
 /**
- * Quarantines segments. Returns the new paths in lost+found/. @throws {DiskError} @throws
- * {DatabaseError}
+ * Quarantines segments. Returns the new paths in lost+found/.
+ *
+ * @throws {DiskError} @throws {DatabaseError}
  */
 export function quarantineSegments(
   disk: Disk,

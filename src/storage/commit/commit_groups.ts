@@ -88,8 +88,9 @@ export class CommitGroups implements CommitLogEvents {
   }
 
   /**
-   * Checks that the log accepts commits. @throws {DatabaseError} STORAGE_UNAVAILABLE once the log
-   * has failed.
+   * Checks that the log accepts commits.
+   *
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE once the log has failed.
    */
   requireLog(): void {
     if (this.#fatal !== undefined) throw this.#fatal;

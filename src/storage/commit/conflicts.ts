@@ -39,7 +39,9 @@ export function requireKeyless(write: TableWrite, tableName: string): void {
 }
 
 /**
- * Checks that a row can be inserted. @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE
+ * Checks that a row can be inserted.
+ *
+ * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE
  */
 export function requireInsertable(
   check: ConflictCheck,

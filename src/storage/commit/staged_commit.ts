@@ -367,7 +367,9 @@ function requireUnaltered({ definition, table }: StagedTable): void {
 }
 
 /**
- * Checks that a row can be written. @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE
+ * Checks that a row can be written.
+ *
+ * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE
  */
 function requireWritable(check: ConflictCheck, newest: VersionCursor | undefined, row: Row): void {
   if (check.write.operation === "insert") requireInsertable(check, newest, row);

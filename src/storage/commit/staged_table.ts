@@ -198,8 +198,9 @@ export class StagedTable {
   }
 
   /**
-   * Checks that no other commit has replaced a version. @throws {DatabaseError}
-   * SERIALIZATION_FAILURE if one has.
+   * Checks that no other commit has replaced a version.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if one has.
    */
   requireUnreplaced(): void {
     for (const { place, replaced } of this.#places) {

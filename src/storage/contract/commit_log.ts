@@ -85,8 +85,9 @@ export interface CommitLog {
 
   /**
    * Begins a commit that is encoded over many ticks, before its seqs are known. Nothing of it is in
-   * the log before `append`. @param offsetOf Returns the offset of a row's seq from the seq of the
-   * first row.
+   * the log before `append`.
+   *
+   * @param offsetOf Returns the offset of a row's seq from the seq of the first row.
    */
   prepare(offsetOf: (index: number) => number): PreparedCommit;
   /**

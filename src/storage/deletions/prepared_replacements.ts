@@ -37,8 +37,9 @@ export class PreparedReplacements {
   }
 
   /**
-   * Records the replacement of a row. Call this at most once for each row. @param seqOffset The
-   * offset from the first seq of the commit.
+   * Records the replacement of a row. Call this at most once for each row.
+   *
+   * @param seqOffset The offset from the first seq of the commit.
    */
   note(row: number, seqOffset: number): void {
     const number = row >>> PAGE_BITS;

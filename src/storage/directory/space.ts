@@ -66,8 +66,9 @@ export class SpaceGuard {
   }
 
   /**
-   * Admits an operation. @throws {DatabaseError} DISK_FULL while only operations that use the
-   * reserve are accepted.
+   * Admits an operation.
+   *
+   * @throws {DatabaseError} DISK_FULL while only operations that use the reserve are accepted.
    */
   admit({ usesReserve }: { usesReserve: boolean }): void {
     this.#commitCount += 1;

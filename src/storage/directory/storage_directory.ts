@@ -68,8 +68,9 @@ export function isMarked(disk: Disk, root: string): boolean {
 }
 
 /**
- * Returns the error for a storage that cannot be used. @param action The failed action, such as
- * "read".
+ * Returns the error for a storage that cannot be used.
+ *
+ * @param action The failed action, such as "read".
  */
 export function unavailable(
   action: string,

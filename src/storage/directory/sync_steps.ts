@@ -9,8 +9,9 @@ import type { Disk, DiskFile } from "../../base/disk.ts";
 export type SyncSteps<Result> = Generator<DiskFile | string, Result, void>;
 
 /**
- * Runs the steps with synchronous syncs. @throws The errors of the steps. A failed sync is thrown
- * into the step that requested it.
+ * Runs the steps with synchronous syncs.
+ *
+ * @throws The errors of the steps. A failed sync is thrown into the step that requested it.
  */
 export function runNow<Result>(disk: Disk, steps: SyncSteps<Result>): Result {
   let step = steps.next();

@@ -33,8 +33,9 @@ export function writeHead(
 }
 
 /**
- * Checks that the bytes of a commit encoded so far are within the limit. @throws {DatabaseError}
- * LIMIT_EXCEEDED
+ * Checks that the bytes of a commit encoded so far are within the limit.
+ *
+ * @throws {DatabaseError} LIMIT_EXCEEDED
  */
 export function requireCommitFits(bytes: number, commitBytesMax: number): void {
   if (bytes <= commitBytesMax) return;
@@ -71,8 +72,9 @@ export function writeRow(into: ByteWriter, row: Row, head: RowHead): void {
 }
 
 /**
- * Writes one row of a columnar batch, like {@linkcode writeRow}. @throws {DatabaseError}
- * ROW_TOO_LARGE
+ * Writes one row of a columnar batch, like {@linkcode writeRow}.
+ *
+ * @throws {DatabaseError} ROW_TOO_LARGE
  */
 export function writeRowAt(
   into: ByteWriter,

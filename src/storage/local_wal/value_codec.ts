@@ -37,8 +37,9 @@ export function writeValueAt(into: ByteWriter, column: Vector, row: number): voi
 }
 
 /**
- * Appends the next value to a column of the same type. @throws {CorruptionError} If there is no
- * value at this position.
+ * Appends the next value to a column of the same type.
+ *
+ * @throws {CorruptionError} If there is no value at this position.
  */
 export function readValueInto(from: ByteReader, column: MemColumn): void {
   const tag = from.u8();

@@ -97,8 +97,9 @@ export class LocalWal implements CommitLog {
   #failure: unknown;
 
   /**
-   * Continues the log. @throws {DiskError} If the first file cannot be created, or a torn group
-   * cannot be wiped.
+   * Continues the log.
+   *
+   * @throws {DiskError} If the first file cannot be created, or a torn group cannot be wiped.
    */
   constructor(options: LocalWalOptions) {
     const { commitBytesMax = COMMIT_BYTES_MAX, end, fileBytes, rowBytesMax, isRelaxed } = options;

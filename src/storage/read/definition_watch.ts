@@ -19,7 +19,9 @@ export class DefinitionWatch {
   }
 
   /**
-   * Checks that no column was altered. @throws {DatabaseError} SERIALIZATION_FAILURE if one was.
+   * Checks that no column was altered.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if one was.
    */
   check(): void {
     if (this.#table.definition !== this.#definition) this.#follow();

@@ -64,8 +64,9 @@ export class StoreScan implements Scan {
   }
 
   /**
-   * Returns the next rows. @throws {DatabaseError} SERIALIZATION_FAILURE if a column was altered in
-   * the meantime.
+   * Returns the next rows.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if a column was altered in the meantime.
    */
   next(): ScanBatch | undefined {
     this.#watch.check();

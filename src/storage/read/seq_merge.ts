@@ -99,7 +99,7 @@ export class SeqMerge<Rows extends { readonly rowCount: number }> {
   readonly #unread: SeqSource<Rows>[];
   #heads: SeqHead<Rows>[] = [];
 
-  /** @param seqsOf Returns the seqs of a batch, in an array that contains no others. */
+  /** @param seqsOf Returns the seqs of the rows in a batch, and nothing else, as an array. */
   constructor(sources: readonly SeqSource<Rows>[], seqsOf: (rows: Rows) => Float64Array) {
     this.#seqsOf = seqsOf;
     this.#unread = sources.toSorted((left, right) => right.minSeq - left.minSeq);

@@ -42,7 +42,9 @@ export class KnownTables implements TableSharing {
   #lastId = 0;
 
   /**
-   * Shares a table with the reader. @throws {DatabaseError} DATA_DAMAGED @throws {CorruptionError}
+   * Shares a table with the reader.
+   *
+   * @throws {DatabaseError} DATA_DAMAGED @throws {CorruptionError}
    */
   share(table: StoredTable, options: ShareOptions): SharedTable {
     const { definition } = table;

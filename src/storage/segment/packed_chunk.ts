@@ -126,8 +126,9 @@ export class PackedChunk {
   }
 
   /**
-   * Reads one value. @throws {CorruptionError} If a block is damaged; this also applies to all
-   * methods below.
+   * Reads one value.
+   *
+   * @throws {CorruptionError} If a block is damaged; this also applies to all methods below.
    */
   value(row: number): Value {
     assert(row >= 0 && row < this.#shape.rowCount, "a row is within its chunk");

@@ -89,8 +89,9 @@ function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues 
 }
 
 /**
- * Builds a dictionary. Returns undefined if there are too few rows for this many values. @param
- * codes One code for each row.
+ * Builds a dictionary. Returns undefined if there are too few rows for this many values.
+ *
+ * @param codes One code for each row.
  */
 function dictionaryOf(texts: readonly Value[], codes: Uint16Array): EncodedValues | undefined {
   const valueCount = texts.length;

@@ -16,8 +16,9 @@ import type { IndexFilePlace } from "../segment/index_header.ts";
 import { SegmentReader } from "../segment/reader.ts";
 
 /**
- * Opens a segment. @throws {CorruptionError} If it is damaged or is a different segment. @throws
- * {DiskError}
+ * Opens a segment.
+ *
+ * @throws {CorruptionError} If it is damaged or is a different segment. @throws {DiskError}
  */
 export function openListedSegment(
   disk: Disk,
@@ -43,8 +44,9 @@ export function openListedSegment(
 export type IndexOpener<Entries> = (disk: Disk, path: string, place: IndexFilePlace) => Entries;
 
 /**
- * Opens the file of an index of a segment. @throws {CorruptionError} If it is missing, damaged or
- * belongs elsewhere. @throws {DiskError}
+ * Opens the file of an index of a segment.
+ *
+ * @throws {CorruptionError} If it is missing, damaged or belongs elsewhere. @throws {DiskError}
  */
 export function openListedIndex<Entries>(
   disk: Disk,
@@ -63,8 +65,9 @@ function isSameHistory(left: HistoryBounds | undefined, right: HistoryBounds | u
 }
 
 /**
- * Reads a deletion vector. @throws {CorruptionError} If it is damaged or belongs to a different
- * segment. @throws {DiskError}
+ * Reads a deletion vector.
+ *
+ * @throws {CorruptionError} If it is damaged or belongs to a different segment. @throws {DiskError}
  */
 export function readListedDeletions(
   disk: Disk,

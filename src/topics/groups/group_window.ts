@@ -149,8 +149,9 @@ export class GroupWindow {
   }
 
   /**
-   * Adds the next new message as a waiting one. @param key Identifies its row; undefined if its
-   * order does not matter.
+   * Adds the next new message as a waiting one.
+   *
+   * @param key Identifies its row; undefined if its order does not matter.
    */
   push(key: string | undefined): void {
     const offset = this.#end;

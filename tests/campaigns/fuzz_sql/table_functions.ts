@@ -51,8 +51,9 @@ const FORMS: readonly CallForm[] = [
 ];
 
 /**
- * Returns a call as an item of FROM. @param before The items that the call may read; empty if it
- * comes first.
+ * Returns a call as an item of FROM.
+ *
+ * @param before The items that the call may read; empty if it comes first.
  */
 export function tableCallOf(
   before: Scope,

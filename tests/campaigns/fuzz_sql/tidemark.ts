@@ -13,7 +13,9 @@ export interface TidemarkSide extends AsyncDisposable {
   /** Runs SQL text that must succeed. @throws If it is refused. */
   readonly prepare: (sql: string) => Promise<void>;
   /**
-   * Creates an index. Returns false if the index is refused. @throws If the refusal is a defect.
+   * Creates an index. Returns false if the index is refused.
+   *
+   * @throws If the refusal is a defect.
    */
   readonly mayIndex: (sql: string) => Promise<boolean>;
 }

@@ -80,8 +80,9 @@ export interface WindowCalls {
 }
 
 /**
- * Returns one to three calls. @param isUnique Whether no two rows agree in all columns of the
- * scope.
+ * Returns one to three calls.
+ *
+ * @param isUnique Whether no two rows agree in all columns of the scope.
  */
 export function windowCallsOf(scope: Scope, { isUnique }: { isUnique: boolean }): WindowCalls {
   const { chance } = scope;

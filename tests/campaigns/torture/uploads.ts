@@ -38,7 +38,9 @@ export class Uploader {
   }
 
   /**
-   * Downloads every file. @returns The files that differ from what was acknowledged.
+   * Downloads every file.
+   *
+   * @returns The files that differ from what was acknowledged.
    *
    * @param isInjected Cuts one of the files first, to show that the difference would be found.
    */

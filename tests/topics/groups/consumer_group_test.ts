@@ -110,8 +110,9 @@ function poll(
 
 /**
  * Checks that a stream gets a message again although its delay ends during the fetch, before the
- * read of the time that follows `looks` other reads. @returns Whether the fetch read the time that
- * often.
+ * read of the time that follows `looks` other reads.
+ *
+ * @returns Whether the fetch read the time that often.
  */
 async function getsDelayedMessage(looks: number): Promise<boolean> {
   await using world = await open();

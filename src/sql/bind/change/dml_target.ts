@@ -54,8 +54,9 @@ export interface Target {
 }
 
 /**
- * Binds the target table. @param commands The commands whose policies must permit the rows that the
- * statement finds in it.
+ * Binds the target table.
+ *
+ * @param commands The commands whose policies must permit the rows that the statement finds in it.
  */
 export function bindTarget(
   name: QNameAliased,
@@ -328,7 +329,9 @@ function assignedBySet(bound: BoundExpression, target: ColumnAssignment): BoundE
 }
 
 /**
- * Returns the position of a column that may be assigned. @throws {DatabaseError} INVALID_OPERATION
+ * Returns the position of a column that may be assigned.
+ *
+ * @throws {DatabaseError} INVALID_OPERATION
  */
 function settablePosition(table: TableEntry, column: Name): number {
   const position = positionOf(table, column);

@@ -67,10 +67,10 @@ export interface GuardedChange {
   readonly node: AstNode;
   readonly inserts?: boolean;
   readonly updates?: boolean;
-  /** Whether it may update stored rows that its query has not found. */
+  /** Whether the change may update stored rows that its query has not found, as an upsert does. */
   readonly replaces?: boolean;
   readonly removes?: boolean;
-  /** Whether it returns the rows that it writes. */
+  /** Whether the change returns the rows that it writes. */
   readonly returns: boolean;
   /** The view through which the rows are written. */
   readonly view?: ViewRelation | undefined;

@@ -70,7 +70,9 @@ export interface FormedOperands {
 }
 
 /**
- * Casts operands for an operator. @throws {DatabaseError} TYPE_MISMATCH if no form accepts them.
+ * Casts operands for an operator.
+ *
+ * @throws {DatabaseError} TYPE_MISMATCH if no form accepts them.
  */
 export function operandsOf(operands: BinaryOperands, node: Expr): FormedOperands {
   const comparison = comparisonOf(operands.op);
@@ -99,8 +101,9 @@ export function operandsOf(operands: BinaryOperands, node: Expr): FormedOperands
 }
 
 /**
- * Applies an operator to bound operands. @throws {DatabaseError} TYPE_MISMATCH if no form accepts
- * them.
+ * Applies an operator to bound operands.
+ *
+ * @throws {DatabaseError} TYPE_MISMATCH if no form accepts them.
  */
 export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression {
   const comparison = comparisonOf(operands.op);

@@ -257,8 +257,9 @@ export interface CommonCast {
 }
 
 /**
- * Casts all expressions to their common type. @throws {DatabaseError} TYPE_MISMATCH if there is
- * none.
+ * Casts all expressions to their common type.
+ *
+ * @throws {DatabaseError} TYPE_MISMATCH if there is none.
  */
 export function castToCommonType(
   expressions: readonly BoundExpression[],

@@ -73,8 +73,9 @@ function rowEquals(
 }
 
 /**
- * Refuses rows without fields, which are neither equal nor unequal. @throws {DatabaseError}
- * INVALID_QUERY
+ * Refuses rows without fields, which are neither equal nor unequal.
+ *
+ * @throws {DatabaseError} INVALID_QUERY
  */
 function requireFields(fields: readonly unknown[], { _location }: AstNode): void {
   if (fields.length > 0) return;

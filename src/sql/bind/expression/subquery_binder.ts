@@ -104,8 +104,9 @@ export interface Quantified {
 }
 
 /**
- * Binds `operands operator ANY (query)`, or ALL. @throws {DatabaseError} TYPE_MISMATCH,
- * INVALID_QUERY
+ * Binds `operands operator ANY (query)`, or ALL.
+ *
+ * @throws {DatabaseError} TYPE_MISMATCH, INVALID_QUERY
  */
 export function bindQuantifiedQuery(
   { node, operands, operator, quantifier, query: queryNode }: Quantified,

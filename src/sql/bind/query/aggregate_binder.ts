@@ -29,7 +29,9 @@ import { readsOuter } from "./query_walk.ts";
 import { sortOf } from "./sort_entry.ts";
 
 /**
- * Binds an aggregate call without OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND
+ * Binds an aggregate call without OVER.
+ *
+ * @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND
  */
 export function bindAggregate(
   call: ExprCall,
@@ -179,7 +181,9 @@ export interface AggregateArguments {
 }
 
 /**
- * Binds the arguments of an aggregate. @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_QUERY
+ * Binds the arguments of an aggregate.
+ *
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_QUERY
  */
 export function bindAggregateArguments(
   call: ExprCall,

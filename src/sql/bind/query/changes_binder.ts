@@ -33,8 +33,10 @@ export function isChangesCall({ function: { name, schema } }: FromCall): boolean
 }
 
 /**
- * Binds a call of `changes`. @throws {DatabaseError} INVALID_QUERY, INVALID_NAME, TABLE_NOT_FOUND;
- * INVALID_OPERATION for a relation without history; TYPE_MISMATCH
+ * Binds a call of `changes`.
+ *
+ * @throws {DatabaseError} INVALID_QUERY, INVALID_NAME, TABLE_NOT_FOUND; INVALID_OPERATION for a
+ *   relation without history; TYPE_MISMATCH
  */
 export function bindChanges(
   item: FromCall,

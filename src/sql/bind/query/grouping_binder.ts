@@ -309,7 +309,9 @@ export class GroupedBlock {
 
   /**
    * Checks that direct arguments, such as the fraction of a percentile, are the same for the whole
-   * group. @throws {DatabaseError}
+   * group.
+   *
+   * @throws {DatabaseError}
    */
   checkDirectArguments(): void {
     for (const { argument, extra, form } of this.#block.sink.aggregates) {

@@ -12,8 +12,9 @@ import { sameExpression } from "../walk.ts";
 import { queriesAround, type SelectDeps } from "./select_deps.ts";
 
 /**
- * Returns the output for `ORDER BY 2` and `GROUP BY 2`. @throws {DatabaseError} INVALID_QUERY if
- * out of range.
+ * Returns the output for `ORDER BY 2` and `GROUP BY 2`.
+ *
+ * @throws {DatabaseError} INVALID_QUERY if out of range.
  */
 export function outputByOrdinal(
   expression: Expr,

@@ -58,8 +58,9 @@ function withoutHistory(node: Expr, what: string): DatabaseError {
 }
 
 /**
- * Binds an expression that is computed once per run. @param clause The clause that contains the
- * expression, for messages.
+ * Binds an expression that is computed once per run.
+ *
+ * @param clause The clause that contains the expression, for messages.
  */
 export function bindWithoutColumns(
   node: Expr,

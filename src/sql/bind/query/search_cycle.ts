@@ -34,7 +34,9 @@ interface AddedColumn {
 }
 
 /**
- * Returns the union with the added columns. @throws {DatabaseError} INVALID_QUERY
+ * Returns the union with the added columns.
+ *
+ * @throws {DatabaseError} INVALID_QUERY
  *
  * @param names The names of the columns without the added ones.
  */

@@ -328,7 +328,9 @@ function columnsOf(
 }
 
 /**
- * Binds a scalar function in FROM, which yields one row. @throws {DatabaseError} FUNCTION_NOT_FOUND
+ * Binds a scalar function in FROM, which yields one row.
+ *
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND
  */
 function scalarCall(name: string, args: readonly BoundExpression[], node: AstNode): BoundCall {
   const types = args.map(({ type }) => type);

@@ -219,8 +219,9 @@ function namedWindow(name: AstNode & { readonly name: string }, sink: WindowSink
 }
 
 /**
- * Returns the window on which another one is based. @throws {DatabaseError} If both define the same
- * clause.
+ * Returns the window on which another one is based.
+ *
+ * @throws {DatabaseError} If both define the same clause.
  */
 function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindow {
   const name = over.base?.name ?? "";

@@ -271,8 +271,9 @@ export class ChangeWriter {
   }
 
   /**
-   * Commits in the current tick. @throws SLICE_OVER @throws {DatabaseError} The errors of
-   * `applyChanges`.
+   * Commits in the current tick.
+   *
+   * @throws SLICE_OVER @throws {DatabaseError} The errors of `applyChanges`.
    */
   finishNow(): DmlOutcome {
     const changes = this.#changes;

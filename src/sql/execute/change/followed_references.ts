@@ -315,8 +315,9 @@ class Followed {
   }
 
   /**
-   * Requires that the parents of staged rows exist and that their unique keys are free. @throws
-   * {DatabaseError}
+   * Requires that the parents of staged rows exist and that their unique keys are free.
+   *
+   * @throws {DatabaseError}
    */
   #requireSound({ owner, rows, table }: ChangedRows): void {
     const context = this.#context;

@@ -81,8 +81,9 @@ export function sourceOf(read: ReadRows, context: ExecutionContext, sink: ReadSi
 }
 
 /**
- * Charges the memory of a batch to the budget of the statement. @throws {DatabaseError}
- * MEMORY_EXCEEDED
+ * Charges the memory of a batch to the budget of the statement.
+ *
+ * @throws {DatabaseError} MEMORY_EXCEEDED
  */
 function counted(read: ReturnType<ReadRows["next"]>, context: ExecutionContext): typeof read {
   return whenThere(read, (batch) => {

@@ -65,8 +65,9 @@ export function compileReturning(
 }
 
 /**
- * Returns the rows that RETURNING reads. @param seqs The seq of each change; a change without a seq
- * reads NULL.
+ * Returns the rows that RETURNING reads.
+ *
+ * @param seqs The seq of each change; a change without a seq reads NULL.
  */
 export function returnedRows(
   { hasDeleted, types }: Returning,

@@ -119,7 +119,9 @@ function* heldStaging(
 
 /**
  * Requires that only one part of a statement changes a stored row, because PostgreSQL would carry
- * out an arbitrary one of several changes. @throws {DatabaseError} CARDINALITY_VIOLATION
+ * out an arbitrary one of several changes.
+ *
+ * @throws {DatabaseError} CARDINALITY_VIOLATION
  */
 function requireChangedOnce(
   runtime: TableRuntime,
@@ -138,8 +140,9 @@ function requireChangedOnce(
 }
 
 /**
- * Requires that the parents of the rows that are committed in this tick exist. @throws
- * {DatabaseError}
+ * Requires that the parents of the rows that are committed in this tick exist.
+ *
+ * @throws {DatabaseError}
  */
 function requireParentsNow(
   { table }: TableRuntime,

@@ -97,7 +97,9 @@ export class Effort {
   }
 
   /**
-   * Records the evaluation of an expression over some rows. @throws The errors of {@linkcode note}.
+   * Records the evaluation of an expression over some rows.
+   *
+   * @throws The errors of {@linkcode note}.
    */
   noteRows(rowCount: number): void {
     this.#callsToLook -= rowCount / ROWS_PER_CALL;

@@ -44,8 +44,9 @@ export interface ExecutionContext {
   /** The staged rows that the statement sees instead of the stored rows with the same keys. */
   readonly staged: StagedRows | undefined;
   /**
-   * Requires that a table still has the definition with which the statement was bound. @throws
-   * {DatabaseError} SERIALIZATION_FAILURE if the table was altered.
+   * Requires that a table still has the definition with which the statement was bound.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if the table was altered.
    */
   requireUnaltered(table: TableEntry): void;
   /**
@@ -134,8 +135,9 @@ export interface QueryShare {
 }
 
 /**
- * Checks the number of rows in a result. @throws {DatabaseError} RESULT_TOO_LARGE above `rowsMax`;
- * 0 means no limit.
+ * Checks the number of rows in a result.
+ *
+ * @throws {DatabaseError} RESULT_TOO_LARGE above `rowsMax`; 0 means no limit.
  */
 export function checkResultRows(rowCount: number, rowsMax: number): void {
   if (rowsMax === 0 || rowCount <= rowsMax) return;
@@ -189,8 +191,9 @@ export interface RowsOfQuestions {
 /** The data that a COPY FROM reads, piece by piece. */
 export interface CopyInput {
   /**
-   * Returns the next bytes; undefined at the end of the data. @throws {DatabaseError} CANCELLED or
-   * another reason to end the request
+   * Returns the next bytes; undefined at the end of the data.
+   *
+   * @throws {DatabaseError} CANCELLED or another reason to end the request
    */
   next(): Promise<Uint8Array | undefined>;
   /** Records rows that were read. */
@@ -213,8 +216,9 @@ export interface UploadTarget {
  */
 export interface UploadSink {
   /**
-   * Assigns the uploaded files to the rows that refer to them. @throws {DatabaseError}
-   * INVALID_INPUT
+   * Assigns the uploaded files to the rows that refer to them.
+   *
+   * @throws {DatabaseError} INVALID_INPUT
    */
   place(target: UploadTarget, rows: readonly Row[]): void;
   /** Lists the files and moves them into place, in the tick in which their rows commit. */

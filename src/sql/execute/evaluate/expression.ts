@@ -48,8 +48,9 @@ import { type BatchLayout, SINGLE_ROW } from "./layout.ts";
 import { compileRowIn } from "./row_members.ts";
 
 /**
- * Computes one value for each row of a batch. @throws {DatabaseError} The errors of evaluating a
- * row.
+ * Computes one value for each row of a batch.
+ *
+ * @throws {DatabaseError} The errors of evaluating a row.
  */
 export type Evaluator = (batch: Batch, context: ExecutionContext) => Vector;
 

@@ -102,8 +102,9 @@ export class JoinTable {
   }
 
   /**
-   * Builds the index. Must be called after the last rows were added. @param checkTime Called from
-   * time to time.
+   * Builds the index. Must be called after the last rows were added.
+   *
+   * @param checkTime Called from time to time.
    */
   finish(checkTime: () => void): void {
     this.#release();

@@ -129,7 +129,7 @@ export class LookupJoin implements Operator {
     this.#hasPartner = false;
   }
 
-  /** Gives rows, and all rows that follow them, to the hash join. */
+  /** Passes a batch, and all driving rows that follow it, to the hash join. */
   #leaveTo(batch: Batch): void {
     const { driving, hashJoin } = this.#options;
     this.#batch = undefined;

@@ -103,8 +103,9 @@ export class MemoryBudget {
   }
 
   /**
-   * Takes memory. @throws {DatabaseError} MEMORY_EXCEEDED if the statement would use more memory
-   * than allowed.
+   * Takes memory.
+   *
+   * @throws {DatabaseError} MEMORY_EXCEEDED if the statement would use more memory than allowed.
    */
   take(bytes: number): void {
     if (this.#isElastic) return this.#hold(bytes);

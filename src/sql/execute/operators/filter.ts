@@ -254,8 +254,9 @@ export class Limit implements Operator {
 }
 
 /**
- * Converts the value of LIMIT or OFFSET to a row count. @throws {DatabaseError} VALUE_OUT_OF_RANGE
- * if negative.
+ * Converts the value of LIMIT or OFFSET to a row count.
+ *
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if negative.
  */
 export function rowCountFrom(value: Value, clause: "LIMIT" | "OFFSET"): number {
   if (value === null) return clause === "LIMIT" ? Number.POSITIVE_INFINITY : 0;

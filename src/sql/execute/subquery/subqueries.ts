@@ -142,8 +142,9 @@ class SubqueryState {
   }
 
   /**
-   * Returns the result for one set of outer values. @throws {DatabaseError} The errors of the
-   * query.
+   * Returns the result for one set of outer values.
+   *
+   * @throws {DatabaseError} The errors of the query.
    */
   answerFor(outerValues: readonly Value[]): SubqueryAnswer {
     const { outerTypes, isVolatile } = this.#subquery;
@@ -198,8 +199,9 @@ class SubqueryState {
 }
 
 /**
- * Runs a query. Its operators keep rows only while the subquery runs. @param step Returns true once
- * the query has ended.
+ * Runs a query. Its operators keep rows only while the subquery runs.
+ *
+ * @param step Returns true once the query has ended.
  */
 function drained(
   context: InnerContext,

@@ -23,7 +23,9 @@ interface MemberReader {
   /** Returns the key as a canonical JSON string. @throws {DatabaseError} INVALID_VALUE */
   readonly readKey: (key: Value) => string;
   /**
-   * Returns the value as canonical JSON. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
+   * Returns the value as canonical JSON.
+   *
+   * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
    */
   readonly readValue: (value: Value) => string;
 }

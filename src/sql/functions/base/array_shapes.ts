@@ -66,8 +66,9 @@ function checkedJoin(parts: ArrayValue): ArrayValue {
 }
 
 /**
- * Returns an array of the given sizes that is filled with one value. @throws {DatabaseError}
- * INVALID_VALUE, VALUE_TOO_LONG
+ * Returns an array of the given sizes that is filled with one value.
+ *
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG
  */
 export function filled([value = null, sizes = null, bounds]: readonly Value[]): Value {
   const lengths = flatItems(sizes, "fill an array by");

@@ -36,8 +36,9 @@ export interface SettingCalls {
   /** Returns the value of a setting, or undefined if there is no such setting. */
   current(name: string): string | undefined;
   /**
-   * Changes a setting for the rest of the request or transaction. Returns the new value. @throws
-   * {DatabaseError} INVALID_OPTION, TRANSACTION_REQUIRED
+   * Changes a setting for the rest of the request or transaction. Returns the new value.
+   *
+   * @throws {DatabaseError} INVALID_OPTION, TRANSACTION_REQUIRED
    *
    * @param value The new value; undefined for the default.
    */

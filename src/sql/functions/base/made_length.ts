@@ -12,8 +12,9 @@ import { PARTS_OF_TEXT_MAX } from "../../../base/limits.ts";
 const MADE_LENGTH_MAX = 2 * 1024 * 1024;
 
 /**
- * Limits the number of items in an array that is created from a text. @throws {DatabaseError}
- * VALUE_TOO_LONG
+ * Limits the number of items in an array that is created from a text.
+ *
+ * @throws {DatabaseError} VALUE_TOO_LONG
  */
 export function checkMadeItems(count: number): void {
   if (count <= PARTS_OF_TEXT_MAX) return;

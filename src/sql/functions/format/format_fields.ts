@@ -70,8 +70,9 @@ export class MomentFields {
   }
 
   /**
-   * Records the calendar and the clock to which a field belongs, and refuses a mixture. @throws
-   * {DatabaseError} INVALID_VALUE
+   * Records the calendar and the clock to which a field belongs, and refuses a mixture.
+   *
+   * @throws {DatabaseError} INVALID_VALUE
    */
   meet(field: string): void {
     if (CLOCK_OF_12.test(field)) this.#hasClockOf12 = true;
@@ -111,8 +112,9 @@ export class MomentFields {
   }
 
   /**
-   * Combines the fields into a point in time. @throws {DatabaseError} VALUE_OUT_OF_RANGE,
-   * INVALID_VALUE
+   * Combines the fields into a point in time.
+   *
+   * @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE
    */
   moment(): ParsedMoment {
     const micros = this.#micros();

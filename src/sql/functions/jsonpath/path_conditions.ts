@@ -8,8 +8,9 @@ import { numberOf, type PathItem } from "./path_items.ts";
 import { compareMoments, PathMoment } from "./path_moments.ts";
 
 /**
- * Compares two items. @throws {DatabaseError} UNSUPPORTED_FEATURE if only the functions with `_tz`
- * can compare them.
+ * Compares two items.
+ *
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if only the functions with `_tz` can compare them.
  */
 export function compareItems(
   op: PathComparison,
@@ -57,8 +58,9 @@ export function startsWith(text: PathItem, beginning: PathItem): boolean | undef
 }
 
 /**
- * Tests a string against `like_regex`. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE
- * for an invalid pattern.
+ * Tests a string against `like_regex`.
+ *
+ * @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE for an invalid pattern.
  */
 export function matchesPattern(
   text: PathItem,

@@ -101,7 +101,9 @@ function clockOf(
 const CLOCK_FIELD = /^(?:HH|MI$|SS|MS$|US$|FF\d|[AP]\.?M\.?$)/;
 
 /**
- * Reads a string according to a template of to_timestamp. @throws {DatabaseError} INVALID_VALUE, …
+ * Reads a string according to a template of to_timestamp.
+ *
+ * @throws {DatabaseError} INVALID_VALUE, …
  */
 export function momentFromTemplate(text: string, template: string): PathMoment {
   const { days, micros, offsetMicros, end, isComplete } = momentFromFormat(text, template);

@@ -84,7 +84,9 @@ export class PathRun {
   }
 
   /**
-   * Passes on all items. @throws {DatabaseError} A PathFault, or an error that is always reported.
+   * Passes on all items.
+   *
+   * @throws {DatabaseError} A PathFault, or an error that is always reported.
    */
   items(receive: Receiver): void {
     this.#follow(this.#path.root, this.#document, this.#scope(), receive);

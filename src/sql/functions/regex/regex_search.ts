@@ -153,7 +153,9 @@ export class RegexSearch {
   }
 
   /**
-   * Returns the first match that begins at or after `start`. @throws {DatabaseError} LIMIT_EXCEEDED
+   * Returns the first match that begins at or after `start`.
+   *
+   * @throws {DatabaseError} LIMIT_EXCEEDED
    */
   find(text: string, start: number, effort: CallEffort): RegexMatch | undefined {
     try {

@@ -60,8 +60,9 @@ function partsOf(
 }
 
 /**
- * Translates the pieces of a part. @param greed The suffix of each repetition: "?" makes it match
- * as little as possible.
+ * Translates the pieces of a part.
+ *
+ * @param greed The suffix of each repetition: "?" makes it match as little as possible.
  */
 function regexOf(pieces: readonly SimilarPiece[], greed: "" | "?"): string {
   let regex = "";
