@@ -5,12 +5,13 @@
  * The store, the clock, randomness and the sockets are simulated. The world `real` uses the
  * engine's own store on a simulated disk, with flushes, merges and expiring history. In every third
  * world the table is a STREAM table, whose rows expire. In the worlds named `results`, a whole
- * database on a simulated disk follows random queries of several tables. Every twentieth seed runs
- * twice and must produce the same trace. Prints a line every ten seconds and one at the end. Exits
- * with 1 if a change was missed, sent twice, out of order or wrong, if a client's view differs from
- * the result, if the engine reached an impossible state, or if a seed did not repeat. A fault names
- * its seed, and the same seed with the same number of steps reproduces the world. With `--inject`,
- * a fault is injected into the store below the engine or into a socket above it
+ * database on a simulated disk follows random queries of several tables, two of them as users under
+ * policies and views, with memberships that change. Every twentieth seed runs twice and must
+ * produce the same trace. Prints a line every ten seconds and one at the end. Exits with 1 if a
+ * change was missed, sent twice, out of order or wrong, if a client's view differs from the result,
+ * if the engine reached an impossible state, or if a seed did not repeat. A fault names its seed,
+ * and the same seed with the same number of steps reproduces the world. With `--inject`, a fault is
+ * injected into the store below the engine or into a socket above it
  * (`tests/simulation/live_injected_faults.ts` lists the faults; `all` takes each in turn), and the
  * exit code is 0 only if the fault is found.
  */

@@ -8,10 +8,14 @@
  * - each complete state is the result of the SELECT at its seq;
  * - once no work is left, each client has the rows of the SELECT, even if only time has changed
  *   them;
+ * - a user to whom policies show some rows, or to whom a view with the rights of its owner does,
+ *   has the rows of the query with these conditions written out;
  * - a client that applies the messages as they arrive never meets a change that cannot be applied;
  * - a delete has the reason `expired` only if its row was old enough.
  */
 import { type Chance, chanceFromSeed } from "../../scripts/support/chance.ts";
+import type { Principal } from "../../src/auth/mod.ts";
+import { defined } from "../../src/base/assert.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
 import type { Seq } from "../../src/base/seq.ts";
 import type { ChangeMessage } from "../../src/protocol/mod.ts";
@@ -21,6 +25,7 @@ import { fuzzQueryOf } from "../campaigns/fuzz_live/queries.ts";
 import { type FollowedTable, makeSchema, tableOf } from "../campaigns/fuzz_live/tables.ts";
 import { ForwardingDisk } from "../support/forwarding_disk.ts";
 import { ManualClock } from "../support/manual_clock.ts";
+import { principalFor } from "../support/principal_for.ts";
 import {
   type FollowedState,
   type PlantedFault,
@@ -29,6 +34,13 @@ import {
 import { SimulatedDisk } from "../support/simulated_disk.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 import { StreamViolation } from "./live_simulation.ts";
+import {
+  RULED_SCHEMA,
+  RULED_USERS,
+  type RuledQuery,
+  ruledCommitOf,
+  ruledQueryOf,
+} from "./ruled_queries.ts";
 
 const QUERIES = 6;
 
@@ -73,6 +85,8 @@ export interface ResultSimulationReport {
 
 interface Client {
   readonly sql: string;
+  /** The user who follows the query, if it is not root. */
+  readonly ruled: RuledQuery | undefined;
   readonly params: readonly (string | number | null)[];
   readonly readsClock: boolean;
   /** Whether rows may disappear while the clients are compared with the SELECT. */
@@ -152,26 +166,31 @@ class ResultWorld {
     await run(
       `CREATE STREAM TABLE brief (id INT PRIMARY KEY, kind INT, at TIMESTAMPTZ DEFAULT now()) WITH (TTL_SECONDS = ${TTL_SECONDS}, ACCESS_LEVEL = 'PUBLIC')`,
     );
+    for (const sql of RULED_SCHEMA) await run(sql);
     const { tables, views } = await makeSchema(run, this.#chance);
     this.#tables = tables;
     const sources = { chance: this.#chance, tables: tables.map(tableOf), views };
     const clockQuery = this.#chance.pick(CLOCK_QUERIES);
     this.#follow(clockQuery, []);
     this.#follow(this.#chance.pick(STREAM_QUERIES), []);
+    for (const user of RULED_USERS) {
+      const ruled = ruledQueryOf(this.#chance, user);
+      this.#follow(ruled.sql, [], ruled);
+    }
     for (let count = 0; count < QUERIES; count += 1) {
       const { parameters, sql } = fuzzQueryOf(sources);
       this.#follow(sql, (parameters[0] ?? []) as Client["params"]);
     }
   }
 
-  #follow(sql: string, params: Client["params"]): void {
-    const plan = this.#planOf(sql, params);
+  #follow(sql: string, params: Client["params"], ruled?: RuledQuery): void {
+    const plan = this.#planOf({ sql, params, ruled });
     if (plan === undefined) return;
     const states: FollowedState[] = [];
     const { readsClock } = plan;
     const readsStream = STREAM_QUERIES.includes(sql);
     const follower = this.#followerOf(states);
-    const client: Client = { sql, params, readsClock, readsStream, states, follower };
+    const client: Client = { sql, params, ruled, readsClock, readsStream, states, follower };
     this.#clients.push(client);
     this.#subscribe(client, undefined);
   }
@@ -185,8 +204,18 @@ class ResultWorld {
     });
   }
 
-  #planOf(sql: string, params: Client["params"]): ResultPlan | undefined {
+  #principalOf({ ruled }: Pick<Client, "ruled">): Principal {
     const { database, principal } = this.#engine;
+    return ruled === undefined ? principal : principalFor(database, ruled.userId);
+  }
+
+  #planOf({
+    params,
+    ruled,
+    sql,
+  }: Pick<Client, "params" | "ruled" | "sql">): ResultPlan | undefined {
+    const { database } = this.#engine;
+    const principal = this.#principalOf({ ruled });
     try {
       const asked = { sql, params: params.map(parameterOf), namespace: "fuzz" };
       const planned = database.sql.planFollowed(principal, asked);
@@ -198,8 +227,10 @@ class ResultWorld {
     }
   }
 
-  #subscribe({ follower, params, sql }: Client, from: number | undefined): void {
-    const { database, principal } = this.#engine;
+  #subscribe(client: Client, from: number | undefined): void {
+    const { follower, params, sql } = client;
+    const { database } = this.#engine;
+    const principal = this.#principalOf(client);
     const options = from === undefined ? {} : { options: { from_seq_id: from } };
     const spec = { id: "q", sql, params, namespace_id: "fuzz", ...options };
     follower.subscription = database.live.subscribe({ principal, spec, sink: follower });
@@ -239,6 +270,8 @@ class ResultWorld {
       timed,
       brief,
       brief,
+      ruledCommitOf(chance),
+      ruledCommitOf(chance),
       ...Array.from({ length: 5 }, () => commitOf(this.#tables, chance)),
     ]);
     this.#pending.push(this.#engine.ask(sql, { namespace: "fuzz" }));
@@ -277,11 +310,21 @@ class ResultWorld {
     for (const { follower } of this.#clients) follower.drain();
     await this.#catchUp();
     for (const client of this.#clients) {
-      const plan = this.#planOf(client.sql, client.params);
+      const plan = this.#judgingPlanOf(client);
       if (plan === undefined) continue;
       await this.#judge(client, plan);
       if (client.follower.failure !== undefined) this.#reconnect(client);
     }
+  }
+
+  /**
+   * Returns the plan whose rows a client should have: with the policies written out, if any apply.
+   */
+  #judgingPlanOf(client: Client): ResultPlan | undefined {
+    const { params, ruled } = client;
+    if (ruled === undefined) return this.#planOf(client);
+    const plan = this.#planOf({ sql: ruled.writtenOut, params, ruled: undefined });
+    return defined(plan, "a query with its policies written out is followed as a whole");
   }
 
   async #catchUp(): Promise<void> {
