@@ -32,6 +32,10 @@ const QUERIES = [
   "a <20000> b",
 ] as const;
 
+const TALE =
+  "The quick brown fox, a well-known <b>animal</b>, jumps over the lazy dog. It was 12.5 years old, " +
+  "and lived at http://example.com/fox/den &amp; elsewhere. Nobody knew another fox that jumps as high.";
+
 /** Words with each ending that the stemmer knows. */
 const WORDS =
   "caresses ponies ties cats gas kiwis agreed feed plastered bled motoring sing conflated troubled " +
@@ -163,6 +167,22 @@ export const TEXT_SEARCH: CaseFile = {
       ],
       CONDITIONS,
     ),
+    ...selects(
+      [
+        `ts_headline('english', '${TALE}', to_tsquery('english', '#'))`,
+        `ts_headline('${TALE}', to_tsquery('english', '#'), 'MaxWords=8, MinWords=3, StartSel=[, StopSel="]"')`,
+        `ts_headline('simple', '${TALE}', '#', 'MaxFragments=2, MaxWords=6, MinWords=2, FragmentDelimiter=" / "')`,
+      ],
+      ["fox", "dog & fox", "dog | jump", "fox <-> jumps", "quick & slow", "known:*", "!fox", "old"],
+    ),
+    `SELECT ts_headline('english', '${TALE}', to_tsquery('english', 'fox'), 'HighlightAll=on')`,
+    `SELECT ts_headline('{"a": "a fox", "b": [1, null, "x"]}'::json, 'fox'), ts_headline('simple', '{"a": "a fox", "b": [1, null, "x"]}'::jsonb, 'fox', 'StartSel=<')`,
+    "SELECT ts_headline('english', 'foo bar', to_tsquery('foo'), 'Nope=1')",
+    "SELECT ts_headline('english', 'foo bar', to_tsquery('foo'), 'MaxWords=1')",
+    "SELECT ts_headline('english', '', to_tsquery('foo')), ts_headline('foo bar', ''::tsquery)",
+    "SELECT ts_lexize('english_stem', 'skies'), ts_lexize('simple', 'Skies'), ts_lexize('english_stem', 'the')",
+    "SELECT ts_lexize('nope', 'skies')",
+    ...selects(["websearch_to_tsquery('simple', '#')"], ["abc:def", "a:B!c|d", "foo-bar x:y or z"]),
     "SELECT ts_rank('{0.1, 0.2}', 'a:1'::tsvector, 'a')",
     "SELECT ts_rank('{0.1, 0.2, 0.3, 2}', 'a:1'::tsvector, 'a')",
     "SELECT 'fat cats ate rats' @@ 'cat', 'fat cats' @@ to_tsquery('cat & fat'), to_tsquery('fat') @@ to_tsvector('fat cats')",

@@ -28,6 +28,25 @@ test.each([
   expect(await engine.rows(`SELECT ${sql}`)).toEqual([[value]]);
 });
 
+test("NULLs of JSON documents and paths are those of PostgreSQL", async () => {
+  expect(
+    await engine.rows(`SELECT a, b, c FROM json_to_record('{"a": null, "b": null, "c": [1, null]}')
+      AS t (a JSON, b JSONB, c JSONB[])`),
+  ).toEqual([[null, null, ["1", null]]]);
+  expect(await engine.rows("SELECT '[]'::jsonb #- '{a}'")).toEqual([["[]"]]);
+  expect(await engine.failure(`SELECT jsonb_set('{"d": {}}', ARRAY['d', NULL], '1')`)).toStartWith(
+    "INVALID_VALUE",
+  );
+});
+
+test("array_to_json separates elements by lines on request", async () => {
+  expect(
+    await engine.rows(
+      "SELECT array_to_json(ARRAY[1, 2], true), array_to_json(ARRAY[[1], [2]], true), array_to_json(ARRAY[1, 2], false)",
+    ),
+  ).toEqual([["[1,\n 2]", "[[1],\n [2]]", "[1,2]"]]);
+});
+
 describe("refused by the name of the feature", () => {
   test.each([
     ["SELECT to_regclass('t')", "objects have no oids"],
@@ -36,6 +55,8 @@ describe("refused by the name of the feature", () => {
     ["SELECT pg_notify('a', 'b')", "there is no NOTIFY"],
     ["SELECT float8_accum('{1,2,3}'::float8[], 1)", "it is an internal part"],
     ["SELECT pg_partition_root('t')", "tables have no partitions"],
+    ["SELECT * FROM ts_debug('a')", "text search shows"],
+    ["SELECT pg_column_size(1)", "values are stored in columns"],
     ["SELECT pg_trigger_depth()", "there are no triggers"],
     ["SELECT pg_ls_dir('.')", "SQL does not reach the files"],
     ["CREATE TABLE empty ()", "Cannot use a table without columns"],

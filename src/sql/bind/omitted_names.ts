@@ -39,6 +39,11 @@ const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
     /^pg_(?:notify|listening_channels|notification_queue_usage)$/,
     "there is no NOTIFY; live queries and topics deliver changes",
   ],
+  [
+    /^(?:ts_debug|ts_parse|ts_token_type|ts_stat|ts_rewrite)$/,
+    "text search shows and rewrites no parts of its parser and queries",
+  ],
+  [/^pg_column_(?:size|compression)$/, "values are stored in columns of many rows"],
   [/^pg_trigger_depth$/, "there are no triggers"],
   [
     /^pg_(?:ls_\w+|read_\w*file|stat_file|log_backend_memory_contexts|reload_conf|rotate_logfile|terminate_backend|cancel_backend)$/,

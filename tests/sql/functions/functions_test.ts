@@ -421,6 +421,8 @@ const SEARCH_CASES: readonly Case[] = [
   ["length", [words("cat:1 hat:2")], "2"],
   ["ts_delete", [words("cat:1 hat:2"), "cat"], "'hat':2"],
   ["ts_filter", [words("cat:1A hat:2"), texts("{a}")], "'cat':1A"],
+  ["ts_headline", ["fat cats", query("fat")], "<b>fat</b> cats"],
+  ["ts_lexize", ["english_stem", "cats"], "{cat}"],
   ["tsvector_to_array", [words("hat cat:1")], "{cat,hat}"],
   ["array_to_tsvector", [texts("{hat,cat}")], "'cat' 'hat'"],
   ["numnode", [query("cat & !hat")], "4"],

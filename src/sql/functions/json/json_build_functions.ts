@@ -124,6 +124,20 @@ function rowToJson(
   return jsonOfFields(type.fields, row as RowValue, isSpread === true ? ",\n " : ",");
 }
 
+/** With TRUE, there is a line feed between the elements. */
+function arrayToJson(
+  [array = null, isSpread = false]: readonly Value[],
+  types: readonly DataType[],
+): string {
+  if (isSpread !== true || array === null) return toJson([array], types);
+  const type = firstType(types);
+  assert(type.kind === "array", "the overload takes arrays");
+  const inner: readonly Value[] = array as readonly Value[];
+  const isDeep = inner.some((each) => Array.isArray(each));
+  const elements = inner.map((each) => toJson([each], [isDeep ? type : type.element]));
+  return `[${elements.join(",\n ")}]`;
+}
+
 export const JSON_BUILD_FUNCTIONS: readonly ScalarFunction[] = [
   ...both({ json: ["to_json", "json_from_scalar"], jsonb: ["to_jsonb"] }, (binary) => [
     building(["any"], toJson, { binary }),
@@ -133,7 +147,11 @@ export const JSON_BUILD_FUNCTIONS: readonly ScalarFunction[] = [
     building([ROW], rowToJson, { binary: false }),
     building([ROW, BOOLEAN], rowToJson, { binary: false }),
   ),
-  ...functionsNamed(["array_to_json"], building(["array"], toJson, { binary: false })),
+  ...functionsNamed(
+    ["array_to_json"],
+    building(["array"], toJson, { binary: false }),
+    building(["array", BOOLEAN], arrayToJson, { binary: false }),
+  ),
   ...both({ json: ["json_build_array"], jsonb: ["jsonb_build_array"] }, (binary) => [
     building([], buildArray, { binary, isVariadic: true }),
   ]),

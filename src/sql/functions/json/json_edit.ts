@@ -40,7 +40,7 @@ function set([json = null, path = null, value = null, creates = true]: readonly 
   const made = jsonTree(value as string);
   return textFromJson(
     jsonEdit(checkedDocument(json), {
-      path: textsOf(path),
+      path: pathOf(path),
       creates: creates === true,
       replace: () => made,
     }),
@@ -61,7 +61,7 @@ function setLax(values: readonly Value[]): Value {
     case "delete_key":
       return textFromJson(
         jsonEdit(checkedDocument(json), {
-          path: textsOf(path),
+          path: pathOf(path),
           creates: false,
           replace: () => undefined,
         }),
@@ -80,7 +80,7 @@ function insert([json = null, path = null, value = null, after = false]: readonl
   const made = jsonTree(value as string);
   return textFromJson(
     jsonEdit(checkedDocument(json), {
-      path: textsOf(path),
+      path: pathOf(path),
       creates: true,
       replace: () => made,
       insert: after === true ? "after" : "before",
@@ -163,6 +163,17 @@ export const JSON_EDIT_FUNCTIONS: readonly ScalarFunction[] = [
     overload([JSONB], TEXT, ([json = null]) => pretty(jsonTree(json as string), "")),
   ),
 ];
+
+/** Returns the steps of a path to change. @throws {DatabaseError} INVALID_VALUE for a NULL. */
+function pathOf(path: Value): string[] {
+  const steps = textsOf(path);
+  const at = (path as readonly Value[]).indexOf(null);
+  if (at === -1) return steps;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot change the value at a JSON path: the element at position ${at + 1} is NULL`,
+  );
+}
 
 /** Returns the strings in an array, except NULLs. */
 export function textsOf(value: Value): string[] {

@@ -61,10 +61,42 @@ export function* foundWords(
     const isLong = lower.length * 3 > TS_WORD_BYTES_MAX;
     if (isLong && Buffer.byteLength(lower) > TS_WORD_BYTES_MAX) continue;
     position += 1;
-    const isEnglish = configuration === "english" && token.kind === "word";
-    const word = isEnglish ? stemmed(lower) : lower;
+    const word = wordOfToken(token, configuration);
     yield { token, word, position: Math.min(position, TS_POSITION_MAX) };
   }
+}
+
+/** Returns the word that a token becomes; undefined for a stop word. */
+export function wordOfToken(
+  { kind, text }: Pick<SearchToken, "kind" | "text">,
+  configuration: SearchConfiguration,
+): string | undefined {
+  const lower = text.toLowerCase();
+  return configuration === "english" && kind === "word" ? stemmed(lower) : lower;
+}
+
+/** The dictionaries of PostgreSQL that the configurations use. */
+const DICTIONARIES: ReadonlyMap<string, SearchConfiguration> = new Map([
+  ["simple", "simple"],
+  ["english_stem", "english"],
+]);
+
+/**
+ * Returns the words that a dictionary makes of a token: none for a stop word.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND
+ */
+export function wordsOfDictionary(name: string, text: string): readonly string[] {
+  const configuration = DICTIONARIES.get(name.trim().replace(/^pg_catalog\./, ""));
+  if (configuration === undefined) {
+    throw new DatabaseError(
+      "OBJECT_NOT_FOUND",
+      `Cannot find the dictionary ${excerpt(name)} of text search`,
+      { hint: "the dictionaries are simple and english_stem" },
+    );
+  }
+  const word = wordOfToken({ kind: "word", text }, configuration);
+  return word === undefined ? [] : [word];
 }
 
 function stemmed(word: string): string | undefined {

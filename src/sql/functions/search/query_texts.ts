@@ -68,7 +68,8 @@ function joined(left: TsQueryPart, right: TsQueryPart, as: Joining): TsQueryPart
 }
 
 /** A part of a web search query: a quoted phrase or words, with or without a minus sign. */
-const WEB_PART = /\s*((?:-\s*)*)(?:"([^"]*)(?:"|$)|(or(?![\p{L}\p{N}_-])|[^\s"]+))/iuy;
+const WEB_PART =
+  /\s*((?:-\s*)*)(?:"([^"]*)(?:"|$)|(or(?![\p{L}\p{N}_-])|[^\s"!&|()<:]+|[!&|()<:]))/iuy;
 
 /**
  * Evaluates `websearch_to_tsquery`, which supports `or` between words, `-` before a word that must

@@ -4,6 +4,9 @@ import {
   type DataType,
   FLOAT,
   INT,
+  isJsonArray,
+  isJsonObject,
+  type JsonNode,
   jsonTree,
   quotedTsWord,
   TEXT,
@@ -12,6 +15,7 @@ import {
   type TsQuery,
   type TsWeight,
   type TsWord,
+  textFromJson,
   textFromTsQuery,
   textFromTsVector,
   tsQueryFromText,
@@ -28,7 +32,9 @@ import {
   DEFAULT_CONFIGURATION,
   foundWords,
   type SearchConfiguration,
+  wordsOfDictionary,
 } from "./configurations.ts";
+import { headlineOf } from "./headline.ts";
 import { jsonFilter, jsonStrings, STRINGS_ONLY } from "./json_strings.ts";
 import { queryFromOperators, queryFromWeb, queryFromWords } from "./query_texts.ts";
 import { densityRankOf, type RankOptions, rankOf, rankWeights } from "./rank.ts";
@@ -165,6 +171,66 @@ function ranks(name: string, rank: Rank): ScalarFunction[] {
   );
 }
 
+/** Creates the overloads of ts_headline for texts or for JSON. */
+function headlines(parameter: DataType | "json"): Overload[] {
+  const evaluate = (
+    [document = null, query = null, options = ""]: readonly Value[],
+    types: readonly DataType[],
+    configuration: SearchConfiguration,
+  ): string => {
+    const sought = queryOf(query as string).query;
+    const given = { configuration, options: options as string };
+    const headline = (text: string): string => headlineOf(text, sought, given);
+    if (parameter !== "json") return headline(document as string);
+    const changed = mappedStrings(jsonTree(document as string), headline);
+    return isBinary(types.find(isJson)) ? textFromJson(changed) : compactJson(changed);
+  };
+  return [
+    overload(
+      [parameter, TSQUERY, TEXT],
+      jsonOrText,
+      (values, _, types) => evaluate(values, types, DEFAULT_CONFIGURATION),
+      { optionalCount: 1 },
+    ),
+    overload(
+      [TEXT, parameter, TSQUERY, TEXT],
+      jsonOrText,
+      ([name = null, ...values], _, types) =>
+        evaluate(values, types, configurationOf(name as string)),
+      { optionalCount: 1 },
+    ),
+  ];
+}
+
+function jsonOrText(types: readonly DataType[]): DataType {
+  return types.find(isJson) ?? TEXT;
+}
+
+function isJson({ kind }: DataType): boolean {
+  return kind === "json";
+}
+
+function isBinary(type: DataType | undefined): boolean {
+  return type?.kind === "json" && type.binary;
+}
+
+/** Returns JSON text without spaces between its parts. */
+function compactJson(node: JsonNode): string {
+  if (node === null || typeof node !== "object") return textFromJson(node);
+  if (isJsonArray(node)) return `[${node.map(compactJson).join(",")}]`;
+  if (!isJsonObject(node)) return textFromJson(node);
+  const members = [...node].map(([key, value]) => `${JSON.stringify(key)}:${compactJson(value)}`);
+  return `{${members.join(",")}}`;
+}
+
+function mappedStrings(node: JsonNode, change: (text: string) => string): JsonNode {
+  if (typeof node === "string") return change(node);
+  if (node === null || typeof node === "boolean") return node;
+  if (isJsonArray(node)) return node.map((element) => mappedStrings(element, change));
+  if (!isJsonObject(node)) return node;
+  return new Map([...node].map(([key, value]) => [key, mappedStrings(value, change)]));
+}
+
 function partCount(query: TsQuery | undefined): number {
   if (query === undefined) return 0;
   if (query.kind === "word") return 1;
@@ -227,6 +293,13 @@ export const SEARCH_FUNCTIONS: readonly ScalarFunction[] = [
   ...queries("plainto_tsquery", (text, own) => queryFromWords(text, own, "and")),
   ...queries("phraseto_tsquery", (text, own) => queryFromWords(text, own, "phrase")),
   ...queries("websearch_to_tsquery", queryFromWeb),
+  ...functionsNamed(
+    ["ts_lexize"],
+    overload([TEXT, TEXT], TEXTS, ([name = null, token = null]) => [
+      ...wordsOfDictionary(name as string, token as string),
+    ]),
+  ),
+  ...functionsNamed(["ts_headline"], ...headlines(TEXT), ...headlines("json")),
   ...ranks("ts_rank", rankOf),
   ...ranks("ts_rank_cd", densityRankOf),
   ...functionsNamed(

@@ -19,6 +19,21 @@ export interface SearchToken {
   readonly start: number;
 }
 
+/** A piece of a text: a token, or the text between two tokens. */
+export interface TextPiece {
+  /**
+   * - word, number, other: a token
+   * - compound: a token whose parts follow
+   * - tag: an HTML tag or comment
+   * - mark: an entity or a protocol
+   * - space: any other text
+   */
+  readonly kind: "word" | "number" | "other" | "compound" | "tag" | "mark" | "space";
+  readonly text: string;
+  /** The token; absent for a piece that is skipped in a search. */
+  readonly token?: SearchToken;
+}
+
 /** Lengths are bounded, so that no pattern reads the whole rest of a text at each position. */
 const LABEL = String.raw`[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?`;
 const HOST = String.raw`(?:${LABEL}\.){1,20}[A-Za-z]{2,63}(?![\p{L}\p{N}])(?::\d+)?`;
@@ -74,6 +89,35 @@ export function* searchTokens(text: string): Generator<SearchToken> {
     // A hyphen after a compound is not the sign of a number.
     if (reading === "compound" && text[at] === "-") at += 1;
   }
+}
+
+const NUMBER = /^[+-]?\d+(?:\.\d+)*(?:[eE][+-]?\d+)?$/;
+
+/** Yields all pieces of a text in order. Apart from compounds, they make up the text. */
+export function* textPieces(text: string): Generator<TextPiece> {
+  let spaceFrom = 0;
+  for (let at = 0; at < text.length; ) {
+    const found = tokenAt(text, at);
+    if (found === undefined) {
+      at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
+      continue;
+    }
+    if (spaceFrom < at) yield { kind: "space", text: text.slice(spaceFrom, at) };
+    const [matched, reading] = found;
+    if (reading === "skip") yield { kind: matched.startsWith("<") ? "tag" : "mark", text: matched };
+    let end = at;
+    for (const token of tokensOf(matched, reading, at)) {
+      if (end < token.start) yield { kind: "space", text: text.slice(end, token.start) };
+      const isWhole = (reading === "url" || reading === "compound") && token.text === matched;
+      const kind = isWhole ? "compound" : NUMBER.test(token.text) ? "number" : token.kind;
+      yield { kind, text: token.text, token };
+      if (!isWhole) end = token.start + token.text.length;
+    }
+    at += matched.length;
+    spaceFrom = at;
+    if (reading === "compound" && text[at] === "-") at += 1;
+  }
+  if (spaceFrom < text.length) yield { kind: "space", text: text.slice(spaceFrom) };
 }
 
 function tokenAt(text: string, at: number): readonly [string, TokenReading] | undefined {

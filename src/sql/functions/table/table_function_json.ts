@@ -129,11 +129,11 @@ function arrayFromJson(text: string, list: JsonSlice, element: DataType): ArrayV
 /** Returns a JSON value cast to a type. @throws {DatabaseError} Errors of the cast. */
 function valueFromJson(text: string, slice: JsonSlice, to: DataType): Value {
   const kind = jsonKindAt(text, slice.start);
+  if (kind === "null") return null;
   if (to.kind === "json") {
     const own = text.slice(slice.start, slice.end);
     return to.binary ? canonicalJson(own) : own;
   }
-  if (kind === "null") return null;
   if (to.kind === "array" && kind === "array") return arrayFromJson(text, slice, to.element);
   if (to.kind === "row" && kind === "object") {
     return { cells: recordRow(text, slice, { columns: to.fields }) };
