@@ -1,6 +1,6 @@
 /**
- * Encodes values as self-describing bytes. The log needs them, because a frame is read without the
- * table definition of its time, and so do chunks of arrays and intervals.
+ * Encodes values as self-describing bytes. The log needs this form, because a frame is read without
+ * the table definition with which it was written. Chunks of arrays and intervals use it as well.
  *
  *     TAG  MEANING          BYTES AFTER IT
  *      0   NULL

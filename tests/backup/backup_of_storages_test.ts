@@ -55,7 +55,7 @@ async function placesOf(table: string): Promise<unknown[]> {
   return rows.flat();
 }
 
-describe("a backup of storages", () => {
+describe("backup and restore of tables that are in storages", () => {
   test("a backup contains copies of the segments in all storages, and verify reads these copies", async () => {
     await engine.run(`BACKUP DATABASE TO '${root}/b'`);
     expect(namesBelow(join(root, "b", "segments"))).toEqual(["1/1.1.dv", "1/1.seg", "1/2.seg"]);
@@ -160,7 +160,7 @@ describe("a backup of storages", () => {
   });
 });
 
-describe("verify and repair with storages", () => {
+describe("verify and repair examine files in storages", () => {
   beforeEach(() => engine.database.close());
   afterEach(() => engine.reopen());
 

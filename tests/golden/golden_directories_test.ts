@@ -179,7 +179,7 @@ function invertedIn(directory: string): readonly (readonly [string, string])[] {
   );
 }
 
-describe.each(FORMATS)("the golden directory of %s", (format) => {
+describe.each(FORMATS)("a data directory of %s can still be opened", (format) => {
   test("the golden directory has the rows, history, definitions and users that were written", async () => {
     const directory = copyOf(format);
     const expected: unknown = await Bun.file(join(FIXTURES, format, "contents.json")).json();

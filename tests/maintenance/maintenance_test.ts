@@ -81,7 +81,7 @@ function endOfFrames(path: string): number {
   return end;
 }
 
-describe("verify", () => {
+describe("verify reports damage", () => {
   test("verify accepts a killed server's directory, and changes no byte", () => {
     const before = treeOf(killed);
     const { code, text, told } = maintain("verify", [killed]);
@@ -397,7 +397,7 @@ describe.each(["verify", "repair"] as const)(
       expect(treeOf(path)).toEqual(before);
     });
 
-    test("a directory in use", () => {
+    test("a directory that another process uses", () => {
       const path = copyOf(killed);
       const release = bunDisk.lock(`${path}/LOCK`);
       const before = treeOf(path);
@@ -414,7 +414,7 @@ describe.each(["verify", "repair"] as const)(
   },
 );
 
-describe("repair", () => {
+describe("repair of a directory", () => {
   test("repair leaves an intact directory unchanged", () => {
     const path = copyOf(killed);
     const before = treeOf(path, ["LOCK"]);

@@ -8,7 +8,7 @@ import { startTestServer, type TestServer } from "../support/http.ts";
 
 const ID_FIELD = { name: "id", data_type: "BigInt", index: 0 } as const;
 
-describe("a server with defaults", () => {
+describe("a server with the default configuration", () => {
   let server: TestServer;
 
   beforeAll(async () => {

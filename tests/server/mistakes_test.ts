@@ -163,7 +163,7 @@ describe("the body of a request to /v1/api/sql is not JSON", () => {
   });
 });
 
-describe("a member has a wrong name", () => {
+describe("a member of the request has a wrong name", () => {
   test.each([
     ["query", "sql"],
     ["statement", "sql"],
@@ -271,7 +271,7 @@ describe("a member has a wrong name", () => {
   });
 });
 
-describe("parameters are wrong", () => {
+describe("parameters of the request are wrong", () => {
   test.each<[unknown, string, string]>([
     [
       { id: 1 },
@@ -294,7 +294,7 @@ describe("parameters are wrong", () => {
   });
 });
 
-describe("a token is wrong", () => {
+describe("the token of the request is wrong", () => {
   const LOGIN = 'POST /v1/api/auth/login with {"user": "…", "password": "…"}';
   const SEND = `send the header Authorization: Bearer <token>; ${LOGIN} returns the token as access_token`;
   const sql = '{"sql":"SELECT 1"}';
@@ -353,7 +353,7 @@ describe("a token is wrong", () => {
   });
 });
 
-describe("a method is wrong", () => {
+describe("the method of the request is wrong", () => {
   test.each([
     [
       "GET",

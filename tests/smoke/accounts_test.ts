@@ -129,7 +129,7 @@ describe("a server without configured sign-ups", () => {
   });
 });
 
-describe("sign-up", () => {
+describe("creating an account by sign-up", () => {
   test("sign-up creates an account of role user that can log in", async () => {
     const user = newName();
     const [status] = await post("signup", { user, password: PASSWORD });
@@ -216,7 +216,7 @@ describe("sign-up", () => {
   });
 });
 
-describe("a guest", () => {
+describe("using the server as a guest", () => {
   async function newGuest(): Promise<Login> {
     const [status, body] = await post("guest", {});
     expect(status).toBe(200);
@@ -264,7 +264,7 @@ describe("a guest", () => {
   });
 });
 
-describe("a user's own password", () => {
+describe("users change their own passwords", () => {
   test("a user changes the password with the old one, which ends other sessions and begins a new one", async () => {
     const user = newName();
     const token = await server.createUser(user);
@@ -319,7 +319,7 @@ describe("a user's own password", () => {
   });
 });
 
-describe("a user's own account", () => {
+describe("users delete their own accounts", () => {
   test("a user deletes the account with the password, together with its sessions and rows", async () => {
     const user = newName();
     const token = await server.createUser(user);
@@ -344,7 +344,7 @@ describe("a user's own account", () => {
   });
 });
 
-describe("a link sent by email", () => {
+describe("links that the server sends by email", () => {
   test("a link sets a new password once, ends all sessions and lifts a lock", async () => {
     const user = newName();
     const email = `${user}@example.com`;
@@ -407,7 +407,7 @@ describe("a link sent by email", () => {
   });
 });
 
-describe("an email address", () => {
+describe("users change their email addresses", () => {
   test("an address is a login name once it is verified, for one account only", async () => {
     const email = `${newName()}@example.com`;
     const first = await post("signup", { email, password: PASSWORD });

@@ -52,7 +52,7 @@ function statement(sql: string, fields: Record<string, unknown> = {}): string {
   return JSON.stringify({ sql, ...fields });
 }
 
-describe("a body of /v1/api/sql", () => {
+describe("malformed bodies of /v1/api/sql", () => {
   const insert = "INSERT INTO default.t VALUES (1, 'x')";
 
   test.each([
@@ -110,7 +110,7 @@ describe("a body of /v1/api/sql", () => {
   );
 });
 
-describe("SQL", () => {
+describe("invalid SQL in a request", () => {
   const nested = (depth: number): string => `SELECT ${"(".repeat(depth)}1${")".repeat(depth)}`;
   test.each([
     ["nothing", "", "EMPTY_SQL"],
@@ -158,7 +158,7 @@ describe("SQL", () => {
   });
 });
 
-describe("parameters", () => {
+describe("invalid parameters in a request", () => {
   const sql = "SELECT $1::BIGINT, $2::TEXT";
   test.each([
     ["too few", sql, [1], "INVALID_PARAMETER"],
@@ -181,7 +181,7 @@ describe("parameters", () => {
   });
 });
 
-describe("a token", () => {
+describe("invalid tokens in a request", () => {
   const nowSeconds = Math.floor(Date.now() / 1000);
 
   function claims(change: Record<string, unknown> = {}): Record<string, unknown> {
@@ -289,7 +289,7 @@ describe("a token", () => {
   });
 });
 
-describe("a path", () => {
+describe("malformed paths of requests", () => {
   test.each([
     ["/nope", 404, "not_found"],
     ["/v1/api/sql/", 404, "not_found"],
@@ -316,7 +316,7 @@ describe("a path", () => {
   });
 });
 
-describe("a frame", () => {
+describe("malformed WebSocket frames", () => {
   async function connected(): Promise<SocketClient> {
     const socket = await SocketClient.connect(server.url, { token: server.token });
     await socket.expect("auth_success");

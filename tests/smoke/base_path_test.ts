@@ -65,7 +65,7 @@ function cookiePaths(answer: Response): string[] {
   return paths.map((path) => path ?? "");
 }
 
-describe("below server.base_path", () => {
+describe("requests below server.base_path", () => {
   test.each([
     ["/my/db/health/live", 200],
     ["/health/live", 200],

@@ -201,7 +201,7 @@ test("the endpoint takes one COPY, and says what it is given instead", async () 
   expect(((await misspelt.json()) as SqlBody).error?.message).toContain('did you mean "sql"');
 });
 
-describe("the client", () => {
+describe("COPY through the client", () => {
   function client(): ReturnType<typeof createClient> {
     return createClient({ url: server.url, auth: () => server.token });
   }

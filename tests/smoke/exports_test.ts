@@ -80,7 +80,7 @@ async function refusal(answer: Response): Promise<unknown[]> {
   return [answer.status, error.code, error.message];
 }
 
-describe("an archive", () => {
+describe("the contents of an exported archive", () => {
   test("an archive contains what SELECT shows of its user, and COPY reads it back", async () => {
     const path = await exported(ann);
     const answer = await server.get(path, bearer(ann));
@@ -137,7 +137,7 @@ describe("an archive", () => {
   });
 });
 
-describe("a download", () => {
+describe("downloading an export", () => {
   test("a download is available to the user and to role dba", async () => {
     const path = await exported(ann);
     expect((await server.get(path, bearer(server.token))).status).toBe(200);

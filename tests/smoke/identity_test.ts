@@ -25,7 +25,7 @@ async function statusAndError(answer: Response): Promise<[number, string]> {
   return [answer.status, error];
 }
 
-describe("setup", () => {
+describe("setting up the first account", () => {
   test("setup is needed until it is done, and happens once", async () => {
     await using server = await startServer();
     expect(await (await server.get(STATUS)).json()).toEqual({
@@ -145,7 +145,7 @@ describe("setup", () => {
   });
 });
 
-describe("a session", () => {
+describe("the session of a user", () => {
   let server: ServerProcess;
   beforeAll(async () => {
     server = await startReadyServer({ config: { limits: { login_max_failures: 3 } } });

@@ -278,7 +278,7 @@ const STATEMENTS: readonly (readonly [sql: string, rows?: readonly unknown[]])[]
   ["EXPORT USER DATA"],
 ];
 
-describe("statements of bob", () => {
+describe("statements of bob do not reach the rows of alice", () => {
   test.each(STATEMENTS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ sql, rows }) => {
     const answer = await server.post("/v1/api/sql", { sql }, { Authorization: `Bearer ${bob}` });
     const text = await everythingIn(answer);
@@ -467,7 +467,7 @@ describe("requests of bob for the file of alice", () => {
   });
 });
 
-describe("subscriptions of bob", () => {
+describe("subscriptions of bob do not reach the rows of alice", () => {
   const everything = "SELECT * FROM app.notes";
 
   /** Subscribes as bob, lets alice write, and returns all frames that were sent to bob. */

@@ -352,7 +352,7 @@ describe("a login fails and opens no session", () => {
   });
 });
 
-describe("a page of an application", () => {
+describe("a login that begins on a page of an application", () => {
   const verifier = "v".repeat(64);
   const challenge = new Bun.CryptoHasher("sha256").update(verifier).digest("base64url");
   const query = new URLSearchParams({ return_to: `${APP}/done?x=1`, challenge });

@@ -97,7 +97,7 @@ async function statusOf(token: string): Promise<number> {
   return (await server.sql("SELECT 1", { token })).status;
 }
 
-describe("a logout at a real provider", () => {
+describe("logging out at a real provider", () => {
   test("ends the session that began with it, with its sockets, and no other", async () => {
     const [here, there] = [new Browser(), new Browser()];
     const first = await loggedIn("one", "ann", here);

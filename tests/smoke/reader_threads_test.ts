@@ -152,7 +152,7 @@ function mappedOf(folder: string): readonly string[] {
   return [...new Set(paths.map((line) => line.slice(line.indexOf("/"))))];
 }
 
-describe("a long query in a reader", () => {
+describe("a long query that runs in a reader", () => {
   test(
     "a long query reads one snapshot while transactions run",
     async () => {

@@ -86,7 +86,7 @@ test("SIGUSR1 and SIGUSR2 are ignored, with one log line each", async () => {
   expect(server.output.split("ignored a signal")).toHaveLength(3);
 });
 
-describe.skipIf(!hasOpenssl)("SIGHUP with TLS", () => {
+describe.skipIf(!hasOpenssl)("SIGHUP reloads the TLS certificate", () => {
   test("SIGHUP uses a new certificate for new connections, while open connections and running requests continue", async () => {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-tls-"));
     const [cert, key] = [join(directory, "c.pem"), join(directory, "k.pem")];

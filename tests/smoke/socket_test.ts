@@ -72,7 +72,7 @@ async function follow(socket: SocketClient, spec: Spec): Promise<InitialDataBatc
   }
 }
 
-describe("login on a socket", () => {
+describe("logging in on a socket", () => {
   test("a login by header succeeds without a message", async () => {
     const socket = await SocketClient.connect(server.url, { token: server.token });
     expect(await socket.next()).toEqual({
@@ -142,7 +142,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
     speech = "json";
   });
 
-  describe("a snapshot", () => {
+  describe("the snapshot at the start of a subscription", () => {
     test("a snapshot arrives in batches as in the contract, followed by changes", async () => {
       const table = await newTable();
       await server.rows(
@@ -244,7 +244,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
     });
   });
 
-  describe("a change", () => {
+  describe("changes that a subscription delivers", () => {
     test("a change is an insert, update or delete depending on whether the row matched before and matches now", async () => {
       const table = await newTable();
       const socket = await connect();
@@ -367,7 +367,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
     });
   });
 
-  describe("a resume", () => {
+  describe("resuming a subscription", () => {
     test("a resume replays every later change and deletion, each once", async () => {
       const table = await newTable();
       const first = await connect();
@@ -451,7 +451,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
     });
   });
 
-  describe("a query that cannot be followed", () => {
+  describe("a query that cannot be a live query", () => {
     test.each([
       ["SELECT id FROM chat.t1, chat.t1 b", "INVALID_SQL"],
       ["SELECT id, COUNT(*) FROM chat.t1", "INVALID_SQL"],
@@ -529,7 +529,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
   });
 });
 
-describe("a format", () => {
+describe("the format of the rows in a subscription", () => {
   test("MessagePack arrives in binary frames, large ones compressed, and control messages as text", async () => {
     const table = await newTable();
     const values = Array.from({ length: 100 }, (_, id) => `(${id}, 'room', 'text')`).join(", ");

@@ -18,7 +18,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-describe("a response", () => {
+describe("the form of a response to SQL", () => {
   test("a response has a notice if milliseconds are stored as a timestamp", async () => {
     await server.rows("CREATE TABLE chat.seen (id INT PRIMARY KEY, at TIMESTAMP)");
     const insert = "INSERT INTO chat.seen (id, at) VALUES (1, $1)";
@@ -220,7 +220,7 @@ describe("a response", () => {
   });
 });
 
-describe("a namespace", () => {
+describe("the default namespace of a request", () => {
   test("a request has its own namespace, or default without one, and USE changes it", async () => {
     const sql = "SELECT COUNT(*) > 0 FROM messages";
     expect(await server.rows(sql, { namespace: "chat" })).toEqual([[true]]);
@@ -248,7 +248,7 @@ describe("check mode of a request", () => {
   });
 });
 
-describe("an idempotency key", () => {
+describe("requests with an idempotency key", () => {
   const sql = "INSERT INTO chat.messages VALUES (100, 'once', 'x') RETURNING id";
   const fields = { idempotency_key: "key-1" };
 
@@ -269,7 +269,7 @@ describe("an idempotency key", () => {
   });
 });
 
-describe("streaming formats", () => {
+describe("responses in streaming formats", () => {
   async function asked(sql: string, accept: string): Promise<Response> {
     return server.post(
       "/v1/api/sql",
@@ -331,7 +331,7 @@ describe("streaming formats", () => {
   });
 });
 
-describe("cells", () => {
+describe("the form of the cells in a response", () => {
   test.each([
     ["TRUE", "Boolean", true],
     ["7::SMALLINT", "SmallInt", 7],
@@ -364,7 +364,7 @@ describe("cells", () => {
   });
 });
 
-describe("parameters", () => {
+describe("the form of the parameters in a request", () => {
   test.each([
     ["$1::BIGINT", 9007199254740991, 9007199254740991],
     ["$1::BIGINT", "9223372036854775807", "9223372036854775807"],
@@ -405,7 +405,7 @@ describe("parameters", () => {
   });
 });
 
-describe("concurrent writes", () => {
+describe("concurrent writes to one table", () => {
   test("concurrent writes each get their own ids, in the order of their commits", async () => {
     await server.rows("CREATE TABLE chat.burst (id INT PRIMARY KEY)");
     const answers = await Promise.all(

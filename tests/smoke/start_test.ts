@@ -82,7 +82,7 @@ function expectRefusal({ code, stderr }: Run, ...wanted: (string | RegExp)[]): v
   expect(code).toBe(1);
 }
 
-describe("the server does not start", () => {
+describe("reasons for which the server does not start", () => {
   test("the server does not start without a configuration file", async () => {
     expectRefusal(await run([]), /config/i);
   });
@@ -228,7 +228,7 @@ describe("errors refer to the configuration", () => {
   });
 });
 
-describe("the server", () => {
+describe("a started server", () => {
   test("the server prints --help and --version", async () => {
     const help = await run(["--help"]);
     expect(help).toMatchObject({ code: 0, stderr: "" });
@@ -510,7 +510,7 @@ describe("statements that run beyond the stop timeout", () => {
   });
 });
 
-describe("a remote caller", () => {
+describe("requests of a remote caller", () => {
   const outsideMissing =
     outsideAddress() === undefined ? "this machine has no address besides loopback" : undefined;
   testUnless(outsideMissing)("may not set up or ask for health", async () => {

@@ -135,7 +135,7 @@ describe("a change that fails leaves no effect", () => {
   });
 });
 
-describe("_seq in changes", () => {
+describe("_seq in statements that change rows", () => {
   test("_seq stays the same in a row that UPDATE does not change, and RETURNING shows this", async () => {
     const before = await engine.rows("SELECT id, _seq FROM t");
     expect(await engine.rows("UPDATE t SET a = a, b = b RETURNING id, _seq")).toEqual(before);
@@ -178,7 +178,7 @@ describe("_seq in changes", () => {
   });
 });
 
-describe("_deleted in queries and changes", () => {
+describe("_deleted in queries and in statements that change rows", () => {
   test("_deleted in WHERE makes tombstones readable, but never changeable", async () => {
     await engine.run("DELETE FROM t WHERE id = 2");
     expect(

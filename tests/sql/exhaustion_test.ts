@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-describe("lists of 100,000 items", () => {
+describe("statements with lists of 100,000 items", () => {
   const values = Array.from({ length: LISTED }, (_, i) => `(${i})`).join(",");
 
   test("100,000 rows of VALUES are read", async () => {
@@ -61,7 +61,7 @@ describe("patterns on which a backtracking matcher would never finish", () => {
   });
 });
 
-describe("a literal of a megabyte", () => {
+describe("statements with a literal of a megabyte", () => {
   const long = "x".repeat(1_000_000);
 
   test.each([
@@ -83,7 +83,7 @@ describe("a literal of a megabyte", () => {
   });
 });
 
-describe("queries nested in one another", () => {
+describe("statements with deeply nested queries", () => {
   const chainOf = (length: number): string => {
     const entry = (i: number): string => `, w${i + 1} AS (SELECT a + 1 AS a FROM w${i})`;
     const entries = Array.from({ length: length - 1 }, (_, i) => entry(i + 1));

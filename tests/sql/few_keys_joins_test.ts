@@ -100,7 +100,7 @@ describe("a join with few keys reads only the rows with these keys", () => {
   });
 });
 
-describe("a join that reads by keys", () => {
+describe("joins that read one side by the keys of the other", () => {
   test("a join by keys sees what its transaction has written", async () => {
     const entries = await engine.run(
       "BEGIN; UPDATE users SET name = 'mine' WHERE id = 37; DELETE FROM users WHERE id = 74;" +
@@ -152,7 +152,7 @@ describe("a join that reads by keys", () => {
   });
 });
 
-describe("a join in a step of a recursion", () => {
+describe("joins in a step of a recursion", () => {
   /** The last steps have hundreds of rows, for which the engine uses a hash join. */
   const STEPS = 4;
 

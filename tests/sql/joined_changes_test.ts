@@ -27,7 +27,7 @@ beforeEach(async () => {
 
 const all = () => engine.rows("SELECT id, a, b FROM t ORDER BY id");
 
-describe("UPDATE … FROM", () => {
+describe("UPDATE with FROM", () => {
   test("UPDATE … FROM uses the values of the matching row, and leaves other rows unchanged", async () => {
     const [entry] = await engine.run("UPDATE t SET a = v, b = w FROM s WHERE k = id");
     expect([entry?.rowCount, entry?.message]).toEqual([2, "Updated 2 row(s)"]);
@@ -149,7 +149,7 @@ describe("UPDATE … FROM", () => {
   });
 });
 
-describe("DELETE … USING", () => {
+describe("DELETE with USING", () => {
   test("DELETE … USING counts each row once, and RETURNING can name both sides", async () => {
     const [entry] = await engine.run("DELETE FROM t USING pair WHERE pair.x = t.id RETURNING t.id");
     expect([entry?.rowCount, entry?.rows]).toEqual([2, [[1], [2]]]);
@@ -173,7 +173,7 @@ describe("DELETE … USING", () => {
   });
 });
 
-describe("INSERT … query", () => {
+describe("INSERT with a query", () => {
   const insert = async (sql: string) => {
     await engine.run("DELETE FROM t");
     await engine.run(sql);
@@ -285,7 +285,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ["INSERT INTO t VALUES ((SELECT k FROM s), 1, 'x')", "CARDINALITY_VIOLATION@1"],
 ];
 
-describe("changes that are refused", () => {
+describe("joined changes that are refused", () => {
   test.each(REFUSED)("%s: %s", async (sql, failure) => {
     const before = await engine.rows("SELECT *, _seq FROM t");
     expect(await engine.failure(sql)).toStartWith(failure);

@@ -23,63 +23,68 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-describe.each(["in memory", "in a segment"])("batches of %s rows", (where) => {
-  beforeAll(async () => {
-    if (where === "in a segment") await engine.run("STORAGE FLUSH TABLE big");
-  });
+describe.each(["in memory", "in a segment"])(
+  "changes of many rows, in batches of %s rows",
+  (where) => {
+    beforeAll(async () => {
+      if (where === "in a segment") await engine.run("STORAGE FLUSH TABLE big");
+    });
 
-  test("a join returns more than one batch of rows without a match", async () => {
-    const join = "FROM big LEFT JOIN few ON few.id = big.id";
-    expect(await engine.rows(`SELECT count(*), count(few.n), sum(big.g) ${join}`)).toEqual([
-      [ROWS, 1, 45_000],
-    ]);
-    const rows = await engine.rows(`SELECT big.id, few.v, few.n ${join} ORDER BY big.id`);
-    expect(rows.map(([id]) => id)).toEqual(Array.from({ length: ROWS }, (_, id) => id));
-    expect(rows.filter(([, v, n]) => v !== null || n !== null)).toEqual([[3, "three", 3]]);
-    expect(
-      await engine.rows(
-        `SELECT g, few.v, count(*) ${join} WHERE big.g = 3 GROUP BY g, few.v ORDER BY 2`,
-      ),
-    ).toEqual([
-      [3, "three", 1],
-      [3, null, 999],
-    ]);
-  });
+    test("a join returns more than one batch of rows without a match", async () => {
+      const join = "FROM big LEFT JOIN few ON few.id = big.id";
+      expect(await engine.rows(`SELECT count(*), count(few.n), sum(big.g) ${join}`)).toEqual([
+        [ROWS, 1, 45_000],
+      ]);
+      const rows = await engine.rows(`SELECT big.id, few.v, few.n ${join} ORDER BY big.id`);
+      expect(rows.map(([id]) => id)).toEqual(Array.from({ length: ROWS }, (_, id) => id));
+      expect(rows.filter(([, v, n]) => v !== null || n !== null)).toEqual([[3, "three", 3]]);
+      expect(
+        await engine.rows(
+          `SELECT g, few.v, count(*) ${join} WHERE big.g = 3 GROUP BY g, few.v ORDER BY 2`,
+        ),
+      ).toEqual([
+        [3, "three", 1],
+        [3, null, 999],
+      ]);
+    });
 
-  test("a join on a condition without a key returns all pairs", async () => {
-    const sql =
-      "SELECT count(*), count(few.v) FROM big LEFT JOIN few ON few.id < big.id AND few.v = 'three' AND big.g = 1";
-    expect(await engine.rows(sql)).toEqual([[ROWS, 999]]);
-  });
+    test("a join on a condition without a key returns all pairs", async () => {
+      const sql =
+        "SELECT count(*), count(few.v) FROM big LEFT JOIN few ON few.id < big.id AND few.v = 'three' AND big.g = 1";
+      expect(await engine.rows(sql)).toEqual([[ROWS, 999]]);
+    });
 
-  test("LIMIT, OFFSET, WITH TIES and DISTINCT work across batches", async () => {
-    expect(await engine.rows(`SELECT id FROM big LIMIT 2 OFFSET 4095`)).toEqual([[4095], [4096]]);
-    expect(
-      await engine.rows(`SELECT id FROM big ORDER BY id DESC LIMIT 2 OFFSET ${ROWS - 2}`),
-    ).toEqual([[1], [0]]);
-    const ties = await engine.rows(
-      "SELECT g, id FROM big ORDER BY g OFFSET 4 FETCH FIRST 1 ROW WITH TIES",
-    );
-    expect(ties).toHaveLength(996);
-    expect(ties.every(([g, id]) => g === 0 && Number(id) % 10 === 0)).toBe(true);
-    expect(await engine.rows("SELECT DISTINCT g FROM big ORDER BY g LIMIT 3")).toEqual([
-      [0],
-      [1],
-      [2],
-    ]);
-  });
+    test("LIMIT, OFFSET, WITH TIES and DISTINCT work across batches", async () => {
+      expect(await engine.rows(`SELECT id FROM big LIMIT 2 OFFSET 4095`)).toEqual([[4095], [4096]]);
+      expect(
+        await engine.rows(`SELECT id FROM big ORDER BY id DESC LIMIT 2 OFFSET ${ROWS - 2}`),
+      ).toEqual([[1], [0]]);
+      const ties = await engine.rows(
+        "SELECT g, id FROM big ORDER BY g OFFSET 4 FETCH FIRST 1 ROW WITH TIES",
+      );
+      expect(ties).toHaveLength(996);
+      expect(ties.every(([g, id]) => g === 0 && Number(id) % 10 === 0)).toBe(true);
+      expect(await engine.rows("SELECT DISTINCT g FROM big ORDER BY g LIMIT 3")).toEqual([
+        [0],
+        [1],
+        [2],
+      ]);
+    });
 
-  test("INSERT … SELECT, UPDATE and DELETE change more rows than a batch holds", async () => {
-    await engine.run("CREATE TABLE copy (id INT PRIMARY KEY, g INT)");
-    expect((await engine.run("INSERT INTO copy SELECT id, g FROM big"))[0]?.rowCount).toBe(ROWS);
-    expect((await engine.run("UPDATE copy SET g = g + 1 WHERE g < 5"))[0]?.rowCount).toBe(ROWS / 2);
-    expect((await engine.run("DELETE FROM copy WHERE g = 5"))[0]?.rowCount).toBe(ROWS / 5);
-    expect(await engine.rows("SELECT sum(g), count(*) FROM copy")).toEqual([[40_000, 8000]]);
-    await engine.run("DROP TABLE copy");
-  });
-});
+    test("INSERT … SELECT, UPDATE and DELETE change more rows than a batch holds", async () => {
+      await engine.run("CREATE TABLE copy (id INT PRIMARY KEY, g INT)");
+      expect((await engine.run("INSERT INTO copy SELECT id, g FROM big"))[0]?.rowCount).toBe(ROWS);
+      expect((await engine.run("UPDATE copy SET g = g + 1 WHERE g < 5"))[0]?.rowCount).toBe(
+        ROWS / 2,
+      );
+      expect((await engine.run("DELETE FROM copy WHERE g = 5"))[0]?.rowCount).toBe(ROWS / 5);
+      expect(await engine.rows("SELECT sum(g), count(*) FROM copy")).toEqual([[40_000, 8000]]);
+      await engine.run("DROP TABLE copy");
+    });
+  },
+);
 
-describe("a long cross join", () => {
+describe("a cross join that takes long", () => {
   const product = "SELECT count(*) FROM big a, big b, big c WHERE a.g + b.g + c.g < 0";
 
   test("a long cross join ends at its time limit, and yields to other work", async () => {
@@ -227,7 +232,7 @@ test("aggregates that differ only in their order are distinct", async () => {
   expect(row).toEqual(["ba", "ab", ...Array<string>(298).fill("ab")]);
 });
 
-describe("a list of outputs", () => {
+describe("a select list with many outputs", () => {
   const listed = (count: number): string => Array.from({ length: count }, () => "1").join(",");
 
   test("a select list may have 4096 outputs", async () => {

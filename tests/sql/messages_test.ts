@@ -43,7 +43,7 @@ test("the refusal of a view or of its parameters names them", async () => {
   );
 });
 
-describe("DROP … IF EXISTS", () => {
+describe("the notice of DROP … IF EXISTS", () => {
   test("DROP TABLE IF EXISTS reports which tables were dropped, and which did not exist", async () => {
     await engine.run("CREATE TABLE app.e1 (id INT PRIMARY KEY)");
     const [dropped] = await engine.run("DROP TABLE IF EXISTS app.nope, app.e1");

@@ -53,7 +53,7 @@ async function as(userId: string, sql: string): Promise<unknown> {
 
 const MEMBERS_SEE = "SELECT id FROM app.messages ORDER BY id";
 
-describe("rows that are read", () => {
+describe("policies restrict the rows that are read", () => {
   test("a member of a room sees its messages, and nobody else does", async () => {
     expect(await as("ann", MEMBERS_SEE)).toEqual([[1], [2]]);
     expect(await as("cat", MEMBERS_SEE)).toEqual([[3]]);
@@ -161,7 +161,7 @@ describe("rows that are read", () => {
   });
 });
 
-describe("rows that are written", () => {
+describe("policies restrict the rows that are written", () => {
   const INSERT = "INSERT INTO app.messages (id, room, body) VALUES";
 
   test("INSERT accepts only rows that WITH CHECK permits", async () => {
@@ -299,7 +299,7 @@ describe("rows that are written", () => {
   });
 });
 
-describe("callers and their policies", () => {
+describe("policies depend on the caller", () => {
   test("EXECUTE AS applies the policies of the user who is acted for", async () => {
     const inside = (user: string, sql: string) => `EXECUTE AS USER '${user}' (${sql})`;
     expect(await as("sam", inside("ann", "SELECT id FROM app.messages ORDER BY id"))).toEqual([

@@ -73,7 +73,7 @@ const MATRIX: readonly (readonly [string, readonly string[]])[] = [
   ],
 ];
 
-describe("the role matrix", () => {
+describe("every role has exactly its rights", () => {
   test.each(MATRIX)("%s", async (sql, expected) => {
     // Check mode is used for DROP, because it runs nothing.
     const check = sql.startsWith("DROP");
@@ -100,7 +100,7 @@ describe("the role matrix", () => {
   });
 });
 
-describe("EXECUTE AS", () => {
+describe("rights inside EXECUTE AS", () => {
   test("EXECUTE AS reads and writes the rows of the named user, and the response says so", async () => {
     engine.userId = "sam";
     const [entry] = await engine.run(
@@ -141,7 +141,7 @@ describe("EXECUTE AS", () => {
   });
 });
 
-describe("listed objects", () => {
+describe("users see only objects that they may read", () => {
   test.each([
     ["SHOW TABLES IN app", 1],
     [

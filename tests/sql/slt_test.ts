@@ -94,7 +94,7 @@ describe("runSlt", () => {
   });
 });
 
-describe("extensions of the test format", () => {
+describe("extensions of the sqllogictest format", () => {
   test("users stay in effect, whereas parameters and a namespace belong to one request", async () => {
     const requests: SltRequest[] = [];
     const execute = (request: SltRequest): Promise<SltAnswer> => {

@@ -99,7 +99,7 @@ test("policies of the table hold for writes through a view", async () => {
   ]);
 });
 
-describe("WITH CHECK OPTION", () => {
+describe("views WITH CHECK OPTION", () => {
   test.each([
     ["a row beyond the view", "INSERT INTO app.k (aa, bb) VALUES (2, 'x')", "app.k"],
     ["a row beyond a view in it", "INSERT INTO app.k (aa, bb) VALUES (1000, 'x')", "app.r"],
@@ -125,7 +125,7 @@ describe("WITH CHECK OPTION", () => {
   });
 });
 
-describe("refused", () => {
+describe("writes through views that are refused", () => {
   test.each([
     ["SELECT DISTINCT a FROM app.t", "DELETE FROM app.bad", "READ_ONLY_OBJECT"],
     ["SELECT count(*) AS n FROM app.t", "DELETE FROM app.bad", "READ_ONLY_OBJECT"],

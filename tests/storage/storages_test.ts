@@ -325,7 +325,7 @@ test("Storages.examine yields to other work while a disk takes long to sync", as
   storages.close();
 });
 
-describe("a table in a storage", () => {
+describe("a table whose segments are in a storage", () => {
   test.each([false, true])(
     "a table that is dropped with its storage leaves its files to the last reader, and others' files alone: %p",
     async (isTaken) => {

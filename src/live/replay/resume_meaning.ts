@@ -31,7 +31,9 @@ export interface ResumeOf<Plan> {
   readonly plan: Plan;
   /** The position is above 0, because a client that resumes from 0 has no rows. */
   readonly position: Seq;
-  /** The claims with which the client got its rows, if it says so. */
+  /**
+   * The claims for which the client received its rows; undefined if the client does not state them.
+   */
   readonly claimsKey: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Reads the segments of a path that names something stored. */
+/** Reads the segments of a URL path that identifies a stored object, such as a file. */
 import { invalidInput } from "./request_body.ts";
 
 /**

@@ -114,7 +114,7 @@ function isOnAllowList({ origin }: Exchange, allowed: IpRanges): boolean {
   return allowed.has(origin.ip);
 }
 
-/** A single server is its own cluster, and the leader of everything in it. */
+/** Returns the health of the cluster, which consists of this server alone. */
 function clusterBody(options: HealthRouteOptions): ClusterHealthBody {
   const uptimeSeconds = Math.floor(options.uptimeSeconds());
   return {

@@ -80,7 +80,10 @@ export class SetRows {
     return netChanges(rows, times);
   }
 
-  /** Counts a row of a block, and returns how often the operation had the row before. */
+  /**
+   * Counts a row from one block of a set operation. Returns how often the operation yielded the row
+   * before.
+   */
   #count(given: Row, weight: number): { readonly counted: Counted; readonly old: number } {
     const row = given.slice(0, -1);
     const block = Number(given.at(-1));

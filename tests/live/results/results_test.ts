@@ -184,7 +184,7 @@ test("a changed row keeps its key, and only its changed values are sent", async 
   expect(rows?.[0]?.["_seq"]).toBe(database.store.visibleSeq);
 });
 
-describe("ORDER BY and LIMIT", () => {
+describe("live queries with ORDER BY and LIMIT", () => {
   const TOP = "SELECT id, text FROM app.messages ORDER BY stars DESC NULLS LAST, id LIMIT 2";
 
   test("the ack contains the order, and rows contain the columns that determine their place", async () => {
@@ -373,7 +373,7 @@ test("subscribers share a result whether the digits of a parameter are sent or i
   ]);
 });
 
-describe("definitions and rights", () => {
+describe("changes of definitions and rights during a live query", () => {
   const JOIN = "SELECT r.name, m.text FROM app.rooms r JOIN app.messages m ON m.room = r.id";
   const ENDINGS: readonly (readonly [string, string, string, string])[] = [
     ["a dropped table", JOIN, "DROP TABLE app.messages", "NOT_FOUND"],
@@ -584,7 +584,7 @@ test("last_rows is refused for queries over more than the rows of one table", ()
   );
 });
 
-describe("resume", () => {
+describe("resuming a live query", () => {
   const JOIN =
     "SELECT m.id, r.name, m.text FROM app.rooms r JOIN app.messages m ON m.room = r.id ORDER BY m.id";
 

@@ -164,7 +164,7 @@ test("bodies are read up to 64 KiB, in which the longest passwords fit", async (
   });
 });
 
-describe("a page from another origin", () => {
+describe("a request from a page with another origin", () => {
   const cors = { allowed_origins: ["https://app.example"], allow_credentials: true, max_age: 0 };
   const security = { trusted_proxies: [], allowed_hosts: [], metrics_allow: [], cors };
   const foreign = { Origin: "http://127.0.0.1:1" };

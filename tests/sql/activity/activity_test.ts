@@ -31,7 +31,7 @@ afterAll(() => engine[Symbol.asyncDispose]());
 
 const RUNNING = "SELECT query_id, user_id, as_user, state, rows_read, sql FROM system.queries";
 
-describe("KILL QUERY", () => {
+describe("KILL QUERY ends statements", () => {
   const LONG: readonly string[] = [
     "SELECT count(*) FROM s a, s b, s c WHERE a.a + b.a + c.a < 0",
     "SELECT a.t FROM s a, s b ORDER BY a.t DESC, b.t",
@@ -181,7 +181,7 @@ test("durations have at most three decimals", async () => {
   expect(shown).not.toMatch(/\.\d{4}/);
 });
 
-describe("system.query_stats", () => {
+describe("the contents of system.query_stats", () => {
   test("system.query_stats counts loads with any number of rows as one statement, without their values", async () => {
     await engine.run("CREATE TABLE loaded (id INT PRIMARY KEY, note TEXT)");
     for (const [from, count] of [
@@ -260,7 +260,7 @@ test("a statement that starts a job does not count as a slow query", async () =>
   rmSync(roots, { recursive: true });
 });
 
-describe("slowSql", () => {
+describe("the log of slow SQL statements", () => {
   const limits = { sqlBytesMax: 1000, parametersMax: 10, nestingMax: 10 };
 
   test.each([

@@ -219,7 +219,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ["ALTER v SET NOT NULL, ALTER m TYPE DATE", "TYPE_MISMATCH"],
 ];
 
-describe("alterations that are refused", () => {
+describe("ALTER TABLE statements that are refused", () => {
   const COLUMNS =
     "id INT, k DECIMAL(5,2), v INT, w VARCHAR(5), m DECIMAL(5,2), " +
     "g BIGINT GENERATED ALWAYS AS IDENTITY, PRIMARY KEY (id, k), CONSTRAINT c CHECK (v > 0)";

@@ -133,7 +133,7 @@ test("a row whose value cannot be computed leaves the table as it was", async ()
   expect(await engine.rows(`SELECT v FROM ${table} ORDER BY id`)).toEqual([["10"], ["ten"]]);
 });
 
-describe("refused", () => {
+describe("type changes that are refused", () => {
   test.each([
     ["a cast that only USING may make", "v TEXT", "ALTER v TYPE INT", "TYPE_MISMATCH"],
     [

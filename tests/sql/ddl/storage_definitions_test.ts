@@ -330,7 +330,7 @@ test("STORAGE CHECK reports whether a storage can be used, and EXTENDED its size
   await engine.run("DROP STORAGE fast");
 });
 
-describe("a missing storage", () => {
+describe("a storage that is missing", () => {
   const away = (): string => join(root, "away");
 
   async function withTables(): Promise<void> {

@@ -33,7 +33,7 @@ afterAll(async () => {
 /** These values are decoded strings, because a function without a loop produced them. */
 const STRINGS = "(SELECT id, reverse(reverse(s)) AS s, at, d, k FROM n.t) t";
 
-describe("a loop over a column", () => {
+describe("loops over whole columns", () => {
   test.each([
     "length(s)",
     "upper(s)",
@@ -164,7 +164,7 @@ describe("a loop over a column", () => {
   });
 });
 
-describe("the first rows of a sort", () => {
+describe("sorts of which only the first rows are needed", () => {
   test.each([
     "k, id",
     "k DESC, s DESC, id",

@@ -100,7 +100,7 @@ function begunJob(user: string): Job {
   return job;
 }
 
-describe("an export", () => {
+describe("exporting the data of a user", () => {
   test("an export contains the user's rows and files, and nothing of other users", async () => {
     const [jobId, type, status, , , message] = await exportOf("ada");
     expect([type, status]).toEqual(["export", "completed"]);
@@ -183,7 +183,7 @@ describe("an export", () => {
   });
 });
 
-describe("the archives of a user", () => {
+describe("the list of a user's archives", () => {
   test("a new archive of a user replaces the previous one", async () => {
     const [first] = await exportOf("ada");
     const [second] = await exportOf("ada");
@@ -245,7 +245,7 @@ describe("the archives of a user", () => {
   });
 });
 
-describe("an open export", () => {
+describe("an export that is still running", () => {
   test("a user can have only one open export, which continues", async () => {
     const job = begunJob("ada");
     const other = begunJob("bob");

@@ -153,7 +153,7 @@ describe("a view with the rights of its owner", () => {
   });
 });
 
-describe("views within views", () => {
+describe("views that read other views", () => {
   test("a view with the rights of its reader has them within any view", async () => {
     await create("dora", "app.plain AS SELECT id FROM app.people");
     await create("dora", `open.outer ${OWN} AS SELECT id FROM app.plain`);
@@ -179,7 +179,7 @@ describe("views within views", () => {
   });
 });
 
-describe("the owner of a view", () => {
+describe("the rights of a view's owner", () => {
   const STATE =
     "SELECT table_name, security_invoker, access_level, view_owner, is_in_force FROM information_schema.views";
 

@@ -234,7 +234,7 @@ test("the rows of each user are found separately", async () => {
   expect(await own.rows(his)).toEqual([[11]]);
 });
 
-test("definitions of inverted indexes", async () => {
+test("inverted indexes that are defined or refused", async () => {
   await using own = await TestEngine.open({ clock: systemClock });
   await own.run(
     "CREATE TABLE d (id INT PRIMARY KEY, body TEXT, data JSONB, list INT[], raw JSON, words TSVECTOR);" +

@@ -31,7 +31,7 @@ async function rowsOf(sql: string): Promise<unknown> {
 const PRODUCT =
   "FROM parts, makers, lines WHERE parts.p = lines.p AND makers.m = lines.m AND name = 'm3'";
 
-describe("the order of joins", () => {
+describe("the order in which joins are executed", () => {
   test("relations without a common condition are not joined first", async () => {
     expect(await planText(`SELECT count(*) ${PRODUCT}`)).not.toContain("Nested Loop");
     expect(await rowsOf(`SELECT count(*) ${PRODUCT}`)).toEqual([[714]]);
@@ -110,7 +110,7 @@ const EXISTENCES: readonly (readonly [condition: string, form: string, count: nu
   ],
 ];
 
-describe("EXISTS as a join", () => {
+describe("EXISTS is executed as a join", () => {
   test.each([...EXISTENCES])("%s becomes a %s join", async (condition, form, count) => {
     const sql = `SELECT count(*) FROM parts WHERE ${condition}`;
     // The subquery evaluates rows that match no equality, and conditions outside WHERE.

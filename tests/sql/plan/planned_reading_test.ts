@@ -135,7 +135,7 @@ describe("columns that are equal through others", () => {
   });
 });
 
-describe("LATERAL rows of expressions", () => {
+describe("LATERAL joins with rows of expressions", () => {
   test.each([
     ["SELECT count(*) FROM t, LATERAL (VALUES (t.v), (t.g)) x(y)", "VALUES(v, g)"],
     [
@@ -158,7 +158,7 @@ describe("LATERAL rows of expressions", () => {
   });
 });
 
-describe("LATERAL aggregates", () => {
+describe("LATERAL joins with aggregates", () => {
   // A subquery in the condition prevents the query from being grouped.
   const hidden = (sql: string): string => sql.replaceAll("= d.g", "+ 0 * (SELECT 1) = d.g");
 

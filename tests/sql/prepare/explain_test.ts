@@ -41,7 +41,7 @@ async function nodesOf(sql: string, options?: string): Promise<PlanNode[]> {
   return flat(await planOf(sql, options));
 }
 
-describe("EXPLAIN", () => {
+describe("the plans that EXPLAIN shows", () => {
   test("a node that reads a table shows how, and other nodes do not", async () => {
     const nodes = await nodesOf(
       "SELECT x, count(*) FROM t WHERE a > 5 GROUP BY x ORDER BY 2 LIMIT 3",
@@ -256,7 +256,7 @@ describe("EXPLAIN", () => {
   });
 });
 
-describe("EXPLAIN EXECUTE AS", () => {
+describe("EXPLAIN of EXECUTE AS", () => {
   beforeAll(async () => {
     await engine.run(
       "CREATE USER dan WITH INTERNAL; CREATE USER sam WITH INTERNAL ROLE service;" +

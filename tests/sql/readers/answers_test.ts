@@ -150,7 +150,7 @@ test("staged rows of a table that was dropped in the meantime are read to the en
   expect([error?.code, error?.statementIndex]).toEqual(["SERIALIZATION_FAILURE", 3]);
 });
 
-describe("ids in a reader", () => {
+describe("ids that a query in a reader creates", () => {
   let engine: TestEngine;
 
   beforeEach(async () => {

@@ -213,7 +213,7 @@ describe("the event loop stays free", () => {
   });
 });
 
-describe("a reader that fails", () => {
+describe("a reader thread that fails", () => {
   const upsert =
     "INSERT INTO e.t VALUES (1, 5, 'x') ON CONFLICT (id) DO UPDATE SET v = (SELECT count(*) FROM e.u) + t.v RETURNING v, (SELECT count(*) FROM e.t)";
 

@@ -50,7 +50,7 @@ const CHANGES: readonly (readonly [string, string])[] = [
   ["a transaction", "BEGIN; UPDATE t SET v = v + 1; INSERT INTO u SELECT * FROM t; COMMIT"],
 ];
 
-describe("changes that are ended", () => {
+describe("long changes that are ended early", () => {
   test.each(CHANGES)("after KILL, %s has changed nothing", async (_name, sql) => {
     const long = begin(sql);
     const running = "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'";

@@ -145,7 +145,7 @@ describe("statements that find no reader free", () => {
   });
 });
 
-describe("events that end a wait", () => {
+describe("events that end the wait for a reader", () => {
   test("KILL ends a wait", async () => {
     const first = await busy();
     const killed = [send("SELECT max(v) FROM t"), send("UPDATE t SET v = 0")];

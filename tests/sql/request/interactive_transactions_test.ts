@@ -217,7 +217,7 @@ describe("a failed statement of a transaction", () => {
   });
 });
 
-describe("a transaction that is unknown", () => {
+describe("statements in an unknown transaction", () => {
   const failures = async (id: string): Promise<readonly string[]> => [
     await engine.failure("SELECT 1", within(id)),
     await codeOf(() => end(id, "COMMIT")),
@@ -298,7 +298,7 @@ describe("a transaction that is unknown", () => {
   });
 });
 
-describe("KILL TRANSACTION", () => {
+describe("KILL TRANSACTION ends a transaction", () => {
   test("KILL TRANSACTION ends a transaction that system.transactions lists", async () => {
     const id = opened({ isReadOnly: false });
     await engine.run("UPDATE t SET v = 0; SELECT 1", within(id));

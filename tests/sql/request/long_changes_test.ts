@@ -83,7 +83,7 @@ const CHANGES: readonly (readonly [string, string])[] = [
   ["a VALUES list", listed(ROWS)],
 ];
 
-describe("killed changes", () => {
+describe("long changes that are killed", () => {
   for (const [name, sql] of CHANGES) {
     test(`the killed change ${name} has changed nothing`, async () => {
       const long = begin(sql);
@@ -99,7 +99,7 @@ describe("killed changes", () => {
   }
 });
 
-describe("completed changes", () => {
+describe("long changes that are completed", () => {
   test.each([
     ["UPDATE", "UPDATE t SET v = v + 1", [ROWS, String(ROWS)], [0, null]],
     ["UPDATE … FROM", CHANGES[1]?.[1] ?? "", [ROWS, String(ROWS)], [0, null]],
@@ -143,7 +143,7 @@ const VALUES = [
   ["TEXT", "'the same'"],
 ] as const;
 
-describe("changes by columns", () => {
+describe("long changes that are computed column by column", () => {
   const names = VALUES.map((_, at) => `c${at}`);
   const shown = names.map((name) => `${name}::text`).join(", ");
   const made = (g: string): string =>

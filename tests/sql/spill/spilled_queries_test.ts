@@ -167,7 +167,7 @@ async function spilledRows(sql: string): Promise<readonly (readonly unknown[])[]
   return rows;
 }
 
-describe("a statement beyond its memory", () => {
+describe("a statement that exceeds its memory limit", () => {
   test.each(ORDERED)("a spilled statement returns rows in the same order: %s", async (sql) => {
     expect(await spilledRows(sql)).toEqual(await rowsOf(large, sql));
     expect(temporaryFiles(small)).toEqual([]);
@@ -228,7 +228,7 @@ test(`random queries have the same result with little memory as with much (seed 
   expect(temporaryFiles(small)).toEqual([]);
 });
 
-describe("temporary files of a statement", () => {
+describe("temporary files of a statement are removed", () => {
   const sql =
     "SELECT n, repeat('x', 50) AS t FROM generate_series(1, 5000000) g(n) ORDER BY n % 1000, n";
 

@@ -128,7 +128,7 @@ async function jobsEnded(): Promise<void> {
   await Promise.all(engine.database.jobs.all().map(({ ended }) => ended));
 }
 
-describe("PURGE", () => {
+describe("PURGE erases history", () => {
   test("PURGE deletes dead letters that name the user and were written before dead letters had owners", async () => {
     await engine.run(
       "CREATE TOPIC dead; CREATE TOPIC work WITH (MAX_DELIVERIES = 1, DEAD_LETTER = 'default.dead')",
@@ -287,7 +287,7 @@ describe("PURGE", () => {
   });
 });
 
-describe("DROP USER", () => {
+describe("DROP USER erases the user's rows", () => {
   test(
     "DROP USER keeps the rows unreadable for 30 days, and then erases them",
     async () => {

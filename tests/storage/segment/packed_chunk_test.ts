@@ -99,7 +99,7 @@ function longText(random: SeededRandom, length: number): string {
   return text.slice(0, length);
 }
 
-describe("round trip", () => {
+describe("packed chunks are read as they were written", () => {
   test.each(COLUMN_TYPES.map((type) => [JSON.stringify(type), type] as const))(
     "%s comes back whole, in part and one by one",
     (_name, type) => {
@@ -248,7 +248,7 @@ function bytesOfText(value: Value): Value {
   return typeof value === "string" ? new TextEncoder().encode(value) : null;
 }
 
-describe("the choice of packing", () => {
+describe("the choice of which chunks to pack", () => {
   const random = new SeededRandom(2);
 
   /** Returns rows of one string each, so that a chunk has this many bytes including its offsets. */
@@ -331,7 +331,7 @@ describe("the choice of packing", () => {
   });
 });
 
-describe("memory of packed chunks", () => {
+describe("the memory that packed chunks use", () => {
   const random = new SeededRandom(3);
   const values = Array.from({ length: 20_000 }, () => longText(random, 200));
   const file = encodeSegment(inputOf(TEXT, values, "auto"));
@@ -414,7 +414,7 @@ function defined<T>(value: T | undefined): T {
   return value;
 }
 
-describe("damage to packed chunks", () => {
+describe("damage to packed chunks is detected", () => {
   const random = new SeededRandom(6);
   const values = Array.from({ length: 400 }, () => longText(random, 250));
   const good = encodeSegment(inputOf(TEXT, values, "zstd"));

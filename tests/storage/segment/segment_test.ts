@@ -110,7 +110,7 @@ function expectSame(reader: SegmentReader, { input, values }: SegmentModel): voi
   }
 }
 
-describe("round trip", () => {
+describe("segments are read as they were written", () => {
   for (const type of COLUMN_TYPES) {
     test(`every shape and NULL pattern of ${JSON.stringify(type)} is read back`, () => {
       const seed = seedOf(11);
@@ -312,7 +312,7 @@ describe("round trip", () => {
   });
 });
 
-describe("ways to read a row", () => {
+describe("reading single rows of a segment", () => {
   const KEYS: readonly (readonly DataType[])[] = [[INT], [TEXT], [TEXT, INT], [BIGINT], [UUID], []];
   for (const keyTypes of KEYS) {
     test(`findKey, rowOfSeq and ownerRange agree with a model: key ${keyTypes.map((type) => type.kind).join()}`, () => {
@@ -429,7 +429,7 @@ class CountedFile extends ForwardingFile {
   }
 }
 
-describe("damage to segments", () => {
+describe("damage to segments is detected", () => {
   const random = new SeededRandom(5);
   const { input } = randomSegment(random, { rowCount: 40, ownerCount: 4, keyTypes: [INT] });
   const good = encodeSegment(input);
@@ -523,7 +523,7 @@ describe("damage to segments", () => {
   });
 });
 
-describe("writing and closing", () => {
+describe("writing and closing a segment", () => {
   const input = plainInput([{ type: INT, values: [1, 2, 3] }]);
 
   test("writeSegment writes the bytes of encodeSegment in steps", () => {

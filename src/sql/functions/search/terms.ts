@@ -116,7 +116,7 @@ export type TermOperator =
   | "?|"
   | "?&";
 
-/** For each operator of SQL, the operator that it is with the indexed value left or right of it. */
+/** The equivalents of an SQL operator when the indexed value is its left or its right operand. */
 type OperatorSides = Readonly<{ left?: TermOperator; right?: TermOperator }>;
 
 const OPERATORS: Readonly<Record<TermKind, ReadonlyMap<string, OperatorSides>>> = {

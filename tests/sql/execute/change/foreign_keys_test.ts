@@ -398,7 +398,7 @@ test("a key may have several columns, with MATCH SIMPLE and MATCH FULL", async (
   ]);
 });
 
-describe("deferred constraints", () => {
+describe("constraints that are deferred to the commit", () => {
   beforeEach(async () => {
     await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY, cid INT);
       CREATE TABLE ${c} (id INT PRIMARY KEY, pid INT NOT NULL, CONSTRAINT up FOREIGN KEY (pid) REFERENCES ${p} DEFERRABLE INITIALLY DEFERRED);

@@ -148,7 +148,7 @@ describe.each(FORMATS)("the format %s", (format) => {
   });
 });
 
-describe("options of COPY", () => {
+describe("the options of COPY", () => {
   test("HEADER skips the first line, and MATCH compares its names", async () => {
     expect(
       await copyIn(engine, "COPY x.p FROM STDIN (FORMAT csv, HEADER)", 'a,"b\n,"\n1,2,x'),
@@ -227,7 +227,7 @@ describe("options of COPY", () => {
   });
 });
 
-describe("rows of COPY", () => {
+describe("the rows that COPY reads and writes", () => {
   test("copied rows get defaults for absent columns, and generated ids", async () => {
     await engine.run("CREATE TABLE x.g (id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID(), n INT)");
     expect(await copyIn(engine, "COPY x.g (n) FROM STDIN", "1\n2\n")).toBe(2);
