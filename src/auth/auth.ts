@@ -33,7 +33,7 @@ import { mayExecuteAs, requireMessages, requireTokenToAct } from "./permissions.
 import type { Principal } from "./principal.ts";
 import { ProviderLogins } from "./provider_logins.ts";
 import { ProviderLogouts } from "./provider_logouts.ts";
-import { ProviderUsers } from "./provider_users.ts";
+import { ProviderUsers, type ProviderUsersOptions } from "./provider_users.ts";
 import { type CreateTokenRequest, ServiceTokens } from "./service_tokens.ts";
 import { type OnRevoked, SessionEnds } from "./session_ends.ts";
 import { Sessions, unauthorized } from "./sessions.ts";
@@ -141,7 +141,7 @@ export class Auth {
     const { accounts, jwtSecret: secret } = settings;
     const known = {
       ...shared,
-      ...externalParts(settings, shared),
+      ...externalParts(settings, { ...shared, refreshLifetimeSeconds }),
       sessions: this.#sessions,
       serviceTokens: this.#serviceTokens,
       lastSeen: this.#lastSeen,
@@ -156,7 +156,7 @@ export class Auth {
       hasCode: settings.hasSetupCode,
       takeAttempt: (caller) => this.#bucket.takeAttempt(caller),
     });
-    this.#users = new UserAdmin(shared);
+    this.#users = new UserAdmin({ ...shared, refreshLifetimeSeconds });
     this.#logins = new Logins({ ...known, isEmailLogin: accounts.isEmailLogin });
     const forAccounts = {
       ...known,
@@ -495,7 +495,8 @@ export class Auth {
 /** Returns the parts that know other issuers and their users. */
 function externalParts(
   { accounts, oidc }: AuthSettings,
-  shared: Pick<AuthOptions, "catalog" | "clock" | "log" | "onAudit">,
+  shared: Pick<AuthOptions, "catalog" | "clock" | "log" | "onAudit"> &
+    Pick<ProviderUsersOptions, "refreshLifetimeSeconds" | "sessionEnds">,
 ): {
   externalTokens: ExternalTokens;
   providers: Providers;

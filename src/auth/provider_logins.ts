@@ -20,7 +20,7 @@ import type { Log } from "../base/log.ts";
 import { putNewest } from "../base/newest.ts";
 import type { Random } from "../base/random.ts";
 import type { Catalog, UserEntry } from "../catalog/mod.ts";
-import type { AuthStatusBody, LoginBody, MessageBody } from "../protocol/mod.ts";
+import type { AccountLinksBody, AuthStatusBody, LoginBody, MessageBody } from "../protocol/mod.ts";
 import { turnedOff } from "./account_settings.ts";
 import { bodyFields, type Caller, textField } from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
@@ -39,7 +39,7 @@ import { ProviderError } from "./oidc/provider_fetch.ts";
 import type { LoginProvider, Providers } from "./oidc/providers.ts";
 import type { ExternalIdentity } from "./oidc/token_claims.ts";
 import type { Principal } from "./principal.ts";
-import type { ProviderUsers } from "./provider_users.ts";
+import { linksOf, type ProviderUsers } from "./provider_users.ts";
 import { isServiceSession } from "./service_tokens.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -115,6 +115,8 @@ const CODE_MS = 60_000;
 const CODES_MAX = 10_000;
 
 const CODE_LENGTH_MAX = 256;
+
+const NAME_LENGTH_MAX = 1024;
 
 export class ProviderLogins {
   readonly #options: ProviderLoginsOptions;
@@ -200,32 +202,18 @@ export class ProviderLogins {
   }
 
   /**
-   * Links the caller's own account to the person to whom a code belongs. A user with a password
-   * must repeat it, because the link is a second way into the account.
+   * Links the caller's own account to the person of a code. A user with a password gives it again,
+   * and any other user the code of a login that is linked already, because the link is a further
+   * way into the account.
    *
    * @throws {AuthError}
    */
   async link(principal: Principal, body: unknown, caller: Caller): Promise<MessageBody> {
-    const { bucket, catalog, logins, mayLink, providerUsers } = this.#options;
-    bucket.takeAttempt(caller);
-    if (!mayLink) throw turnedOff("Linking accounts is disabled", "oidc.linking = true");
-    const before = catalog.user(principal.userId);
-    const { authType } = before ?? {};
-    const { sessionId } = principal;
-    const isLogin = !isServiceSession(sessionId) && !isExternalSession(sessionId);
-    if (!isLogin || (authType !== "password" && authType !== "guest")) {
-      throw new AuthError(
-        "forbidden",
-        "Only a guest, or a user who has logged in with a password, can link the account",
-      );
-    }
+    const { catalog, providerUsers } = this.#options;
+    const { authType } = this.#requireLinking(principal, caller);
     const fields = bodyFields(body);
-    if (authType === "password") {
-      const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
-      await logins.check({ userId: principal.userId, password }, caller, {
-        action: "link account",
-      });
-    }
+    await this.#requirePassword({ principal, fields, authType }, caller, "link account");
+    if (authType === "oauth") this.#requireOwnLogin(principal, fields);
     const identity = this.#taken(body);
     const user = catalog.user(principal.userId);
     const linked = providerUsers.linkedTo(identity);
@@ -237,7 +225,90 @@ export class ProviderLogins {
     return { message: `The account is linked to ${identity.provider.settings?.label ?? "it"}` };
   }
 
-  /** Returns the login that this browser started, if the callback belongs to it. */
+  /** Returns the links of the caller's own account. */
+  links({ userId }: Principal): AccountLinksBody {
+    const user = this.#options.catalog.user(userId);
+    const links = user === undefined ? [] : linksOf(user);
+    return {
+      links: links.map(({ provider, subject }) => {
+        return { provider, subject, label: this.#labelOf(provider) };
+      }),
+    };
+  }
+
+  /**
+   * Removes a link of the caller's own account, and ends the sessions that began with it.
+   *
+   * @throws {AuthError}
+   */
+  async unlink(principal: Principal, body: unknown, caller: Caller): Promise<MessageBody> {
+    const { catalog, providerUsers } = this.#options;
+    const { authType } = this.#requireLinking(principal, caller);
+    const fields = bodyFields(body);
+    const provider = textField(fields, ["provider"], NAME_LENGTH_MAX);
+    const subject = textField(fields, ["subject"], NAME_LENGTH_MAX);
+    await this.#requirePassword({ principal, fields, authType }, caller, "unlink account");
+    const user = catalog.user(principal.userId);
+    const links = user === undefined ? [] : linksOf(user);
+    const link = links.find((each) => each.provider === provider && each.subject === subject);
+    if (user === undefined || link === undefined) {
+      throw new AuthError("invalid_request", "The account has no such link");
+    }
+    if (user.authType === "oauth" && links.length === 1) {
+      throw new AuthError(
+        "forbidden",
+        "This is the only way into the account: link another login first",
+      );
+    }
+    providerUsers.unlink(user, link, caller);
+    return { message: `The account is no longer linked to ${this.#labelOf(provider)}` };
+  }
+
+  /** Returns the account of a caller who may change its links. @throws {AuthError} */
+  #requireLinking({ sessionId, userId }: Principal, caller: Caller): UserEntry {
+    const { bucket, catalog, mayLink } = this.#options;
+    bucket.takeAttempt(caller);
+    if (!mayLink) throw turnedOff("Linking accounts is disabled", "oidc.linking = true");
+    const user = catalog.user(userId);
+    const isLogin = !isServiceSession(sessionId) && !isExternalSession(sessionId);
+    if (isLogin && user !== undefined && user.authType !== "internal") return user;
+    throw new AuthError(
+      "forbidden",
+      "Only a guest, or a user who has logged in, can link the account",
+    );
+  }
+
+  async #requirePassword(
+    {
+      authType,
+      fields,
+      principal: { userId },
+    }: {
+      principal: Principal;
+      fields: ReturnType<typeof bodyFields>;
+      authType: UserEntry["authType"];
+    },
+    caller: Caller,
+    action: string,
+  ): Promise<void> {
+    if (authType !== "password") return;
+    const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
+    await this.#options.logins.check({ userId, password }, caller, { action });
+  }
+
+  /** Requires the code of another login that belongs to the caller. @throws {AuthError} */
+  #requireOwnLogin({ userId }: Principal, fields: ReturnType<typeof bodyFields>): void {
+    const code = textField(fields, ["own_code"], CODE_LENGTH_MAX);
+    const verifier = textField(fields, ["own_verifier"], CODE_LENGTH_MAX);
+    const own = this.#taken({ code, verifier });
+    if (this.#options.providerUsers.linkedTo(own)?.userId !== userId) throw invalidCode();
+  }
+
+  #labelOf(link: string): string {
+    return this.#options.providers.named(link)?.settings.label ?? link;
+  }
+
+  /** Returns the login that this browser began, if the callback belongs to it. */
   #begun(name: string, { query, sealed }: LoginReturn): BegunLogin | undefined {
     const { clock, secret } = this.#options;
     const begun = sealed === undefined ? undefined : unsealedLogin(secret, sealed);

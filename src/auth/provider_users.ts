@@ -12,16 +12,31 @@
  * - A login does not create a dropped account again, because DROP USER would then have no effect on
  *   a user who comes back.
  */
+
+import { type Clock, HOUR_MS } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { type Catalog, newUserIdFault, type Role, type UserEntry } from "../catalog/mod.ts";
+import {
+  authDataOf,
+  type Catalog,
+  linksIn,
+  newUserIdFault,
+  type Role,
+  type UserEntry,
+} from "../catalog/mod.ts";
 import type { Caller } from "./answers.ts";
 import { type OnAudit, ownAction, sourceOf } from "./audit.ts";
+import { AuthError } from "./auth_error.ts";
 import type { ExternalIdentity } from "./oidc/token_claims.ts";
+import { endProviderSessions } from "./provider_sessions.ts";
+import type { SessionEnds } from "./session_ends.ts";
 import type { SignUpRate } from "./sign_up_rate.ts";
 
 export interface ProviderUsersOptions {
   catalog: Catalog;
+  clock: Clock;
   log: Log;
+  sessionEnds: SessionEnds;
+  refreshLifetimeSeconds: number;
   signUpRate: SignUpRate;
   /** Whether unknown users get an account. */
   autoProvisions: boolean;
@@ -32,6 +47,25 @@ export interface ProviderUsersOptions {
 
 /** The prefix of the ids of accounts that logins create. Sign-ups may not choose a name with it. */
 export const PROVIDER_USER_PREFIX = "oidc:";
+
+/** The maximum number of links of an account. */
+export const LINKS_MAX = 10;
+
+/** A link of an account to a person at a provider. */
+export interface AccountLink {
+  /** The name of a section of the configuration, or an issuer. */
+  readonly provider: string;
+  readonly subject: string;
+}
+
+/** Returns the links of an account that a login has used. */
+export function linksOf({ authData }: UserEntry): readonly AccountLink[] {
+  return linksIn(authData)
+    .map((link) => JSON.parse(link) as Partial<AccountLink>)
+    .flatMap(({ provider = "", subject }) =>
+      subject === undefined ? [] : [{ provider, subject }],
+    );
+}
 
 /** Returns the text of a link, as an account stores it. */
 export function linkText(provider: string, subject: string): string {
@@ -68,17 +102,37 @@ export class ProviderUsers {
     return this.#provisioned(identity, caller);
   }
 
-  /** Links an account to a person, replacing an earlier link. */
+  /**
+   * Gives an account a further link to a person. A link that waits for a user of the provider is
+   * replaced. @throws {AuthError} invalid_request, if there are too many.
+   */
   link(user: UserEntry, { provider, subject }: ExternalIdentity, caller: Caller): UserEntry {
     const { catalog } = this.#options;
-    const authData = linkText(provider.link, subject);
+    const link = linkText(provider.link, subject);
+    const pending = pendingLinkText(provider.link, user.userId);
+    const others = linksIn(user.authData).filter((each) => each !== link && each !== pending);
+    if (others.length >= LINKS_MAX) {
+      throw new AuthError("invalid_request", `An account has at most ${LINKS_MAX} links`);
+    }
     const isGuest = user.authType === "guest";
     const changed = catalog.changeUser(user.userId, {
-      authData,
+      authData: authDataOf([...others, link]),
       ...(isGuest ? { authType: "oauth" } : {}),
     });
     this.#note(changed, { action: "link account", provider: provider.link }, caller);
     return changed;
+  }
+
+  /** Removes a link of an account, and ends the sessions that began with it. */
+  unlink(user: UserEntry, link: AccountLink, caller: Caller): void {
+    const { catalog, refreshLifetimeSeconds, clock } = this.#options;
+    const text = linkText(link.provider, link.subject);
+    const left = linksIn(user.authData).filter((each) => each !== text);
+    catalog.changeUser(user.userId, { authData: authDataOf(left) });
+    const ended = { link: link.provider, subject: link.subject, session: undefined };
+    const untilMs = clock.nowMs() + refreshLifetimeSeconds * 1000 + HOUR_MS;
+    endProviderSessions(this.#options, ended, untilMs);
+    this.#note(user, { action: "unlink account", provider: link.provider }, caller);
   }
 
   #claimed(identity: ExternalIdentity, caller: Caller): UserEntry | undefined {

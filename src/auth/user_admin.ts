@@ -6,21 +6,26 @@
  * caller that has been dropped or has lost its role in the meantime must not be able to create
  * another account.
  */
+import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import {
+  authDataOf,
   type Catalog,
   checkNewUserId,
+  linksIn,
   type NewUser,
   ROOT_USER_ID,
   type Role,
+  type UserChange,
   type UserEntry,
 } from "../catalog/mod.ts";
 import { AuthError } from "./auth_error.ts";
 import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
 import { isAtLeast, mayCreateUser, mayManageUser, maySetPassword } from "./permissions.ts";
 import type { Principal } from "./principal.ts";
-import { linkText, pendingLinkText } from "./provider_users.ts";
+import { endProviderSessions } from "./provider_sessions.ts";
+import { LINKS_MAX, linksOf, linkText, pendingLinkText } from "./provider_users.ts";
 import type { SessionEnds } from "./session_ends.ts";
 import { EMAIL_LENGTH_MAX } from "./setup.ts";
 
@@ -51,6 +56,8 @@ export interface CreateUserRequest {
  */
 export interface AlterUserRequest {
   readonly userId: string;
+  /** The link to a provider to add or to drop, in the form of {@linkcode NewCredentials}. */
+  readonly link?: { readonly add?: string; readonly drop?: string };
   readonly password?: string;
   readonly role?: Role;
   readonly email?: string;
@@ -60,6 +67,8 @@ export interface AlterUserRequest {
 
 export interface UserAdminOptions {
   catalog: Catalog;
+  clock: Clock;
+  refreshLifetimeSeconds: number;
   log: Log;
   hasher: PasswordHasher;
   policy: PasswordPolicy;
@@ -143,6 +152,7 @@ export class UserAdmin {
     }
     checkEmail(email);
     checkMetadata(request.metadata);
+    this.#linked(before, request);
     return before;
   }
 
@@ -156,7 +166,8 @@ export class UserAdmin {
     const before = this.checkAlter(principal, request);
     const passwordHash =
       password === undefined ? undefined : await this.#hash(userId, password, principal);
-    const { tokenVersion } = this.#authoriseAlter(principal, request);
+    const user = this.#authoriseAlter(principal, request);
+    const { tokenVersion } = user;
     // Without this check, someone with a stolen token could still set the password after a change
     // that has invalidated the token.
     if (userId === principal.actorId && tokenVersion !== before.tokenVersion) {
@@ -170,8 +181,10 @@ export class UserAdmin {
       ...(role === undefined ? {} : { role }),
       ...(email === undefined ? {} : { email }),
       ...(request.metadata === undefined ? {} : { metadata: request.metadata }),
+      ...this.#linked(user, request),
     });
     if (after.tokenVersion !== before.tokenVersion) sessionEnds.endUser(userId);
+    if (request.link?.drop !== undefined) this.#endSessionsOf(before, after);
     if (password !== undefined) this.#options.onPassword(userId);
     const changed = CHANGES.filter((field) => request[field] !== undefined).join(", ");
     log.info("user changed", { user: userId, changed, role, by: principal.actorId });
@@ -227,10 +240,10 @@ export class UserAdmin {
   }
 
   #authoriseAlter(principal: Principal, request: AlterUserRequest): UserEntry {
-    const { userId, password, role, email, metadata } = request;
+    const { userId, password, role, email, link, metadata } = request;
     if (!this.#hasRoleStill(principal)) throw denied(`alter user ${userId}`);
     const user = this.#options.catalog.user(userId);
-    const isOther = role !== undefined || email !== undefined || metadata !== undefined;
+    const isOther = [role, email, metadata, link].some((change) => change !== undefined);
     const isOwnPassword = userId === principal.userId && !isOther;
     if (!isOwnPassword && !isAtLeast(principal.role, "dba")) throw denied(`alter user ${userId}`);
     if (user === undefined) throw notFound("alter", userId);
@@ -246,6 +259,52 @@ export class UserAdmin {
       );
     }
     return user;
+  }
+
+  /**
+   * Returns the links of an account after a change, and how its user then logs in.
+   *
+   * @throws {DatabaseError} INVALID_VALUE, ALREADY_EXISTS, LIMIT_EXCEEDED, OBJECT_NOT_FOUND
+   */
+  #linked(user: UserEntry, { link }: AlterUserRequest): UserChange {
+    if (link === undefined) return {};
+    const { authData, authType, userId } = user;
+    const links = linksIn(authData);
+    const what = `Cannot alter user ${userId}`;
+    const text = oauthLink(userId, link.add ?? link.drop ?? "", what);
+    if (link.add === undefined) {
+      const left = links.filter((each) => each !== text);
+      if (left.length < links.length) return { authData: authDataOf(left) };
+      throw new DatabaseError("OBJECT_NOT_FOUND", `${what}: the account has no such link`);
+    }
+    const holder = this.#options.catalog.userByLink(text);
+    if (holder !== undefined) {
+      const fault = `user ${holder.userId} is already linked to this provider and subject`;
+      throw new DatabaseError("ALREADY_EXISTS", `${what}: ${fault}`);
+    }
+    if (links.length >= LINKS_MAX) {
+      throw new DatabaseError(
+        "LIMIT_EXCEEDED",
+        `${what}: an account has at most ${LINKS_MAX} links`,
+      );
+    }
+    const next = { authData: authDataOf([...links, text]) };
+    return authType === "password" ? next : { ...next, authType: "oauth" };
+  }
+
+  /** Ends the sessions that began with links that an account has no longer. */
+  #endSessionsOf(before: UserEntry, after: UserEntry): void {
+    const { clock, refreshLifetimeSeconds } = this.#options;
+    const left = new Set(linksIn(after.authData));
+    for (const { provider, subject } of linksOf(before)) {
+      if (left.has(linkText(provider, subject))) continue;
+      const ended = { link: provider, subject, session: undefined };
+      endProviderSessions(
+        this.#options,
+        ended,
+        clock.nowMs() + refreshLifetimeSeconds * 1000 + HOUR_MS,
+      );
+    }
   }
 
   /**
@@ -271,7 +330,7 @@ export class UserAdmin {
       case "password":
         return { passwordHash: await this.#hash(userId, credentials.password, principal) };
       case "oauth":
-        return { authData: oauthLink(userId, credentials.link) };
+        return { authData: oauthLink(userId, credentials.link, `Cannot create user ${userId}`) };
       case "internal":
         return {};
     }
@@ -295,7 +354,7 @@ export class UserAdmin {
 }
 
 /** The properties that an ALTER USER statement can change. */
-const CHANGES = ["password", "role", "email", "metadata"] as const;
+const CHANGES = ["password", "role", "email", "metadata", "link"] as const;
 
 /** The maximum size of a user's metadata, which is in memory for all users. */
 const METADATA_BYTES_MAX = 16 * 1024;
@@ -335,10 +394,10 @@ function isJsonObject(text: string): boolean {
 const ROLES: readonly Role[] = ["user", "service", "dba", "system"];
 
 /** Returns the canonical form of the link's text. @throws {DatabaseError} INVALID_VALUE */
-function oauthLink(userId: string, text: string): string {
+function oauthLink(userId: string, text: string, what: string): string {
   const refused = new DatabaseError(
     "INVALID_VALUE",
-    `Cannot create user ${userId}: OAUTH must be JSON text with a string "provider" and, if it is known, a string "subject"`,
+    `${what}: OAUTH must be JSON text with a string "provider" and, if it is known, a string "subject"`,
   );
   let link: unknown;
   try {

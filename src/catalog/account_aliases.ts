@@ -6,6 +6,19 @@
 import type { UserEntry } from "./entries.ts";
 import { foldedUserName } from "./name_folding.ts";
 
+/** Returns the links of an account, each as the text of one object. */
+export function linksIn(authData: string | undefined): readonly string[] {
+  if (authData === undefined) return [];
+  if (!authData.startsWith("[")) return [authData];
+  return (JSON.parse(authData) as readonly unknown[]).map((link) => JSON.stringify(link));
+}
+
+/** Returns the text of links, as an account stores it; null if there are none. */
+export function authDataOf(links: readonly string[]): string | null {
+  if (links.length <= 1) return links[0] ?? null;
+  return `[${links.join(",")}]`;
+}
+
 export class AccountAliases {
   readonly #byLoginName = new Map<string, UserEntry>();
   /**
@@ -16,7 +29,7 @@ export class AccountAliases {
   /** The accounts by their addresses in lower case. */
   readonly #byEmail = new Map<string, UserEntry[]>();
 
-  /** The accounts by the text of their link to a provider. */
+  /** The accounts by the texts of their links to providers. */
   readonly #byLink = new Map<string, UserEntry>();
 
   linked(link: string): UserEntry | undefined {
@@ -36,7 +49,7 @@ export class AccountAliases {
   }
 
   add(user: UserEntry): void {
-    if (user.authData !== undefined) this.#byLink.set(user.authData, user);
+    for (const link of linksIn(user.authData)) this.#byLink.set(link, user);
     if (user.loginName !== undefined) this.#byLoginName.set(user.loginName, user);
     for (const name of namesOf(user)) this.#byFolded.set(foldedUserName(name), user);
     if (user.email === undefined) return;
@@ -45,7 +58,7 @@ export class AccountAliases {
   }
 
   remove(user: UserEntry): void {
-    if (user.authData !== undefined) this.#byLink.delete(user.authData);
+    for (const link of linksIn(user.authData)) this.#byLink.delete(link);
     if (user.loginName !== undefined) this.#byLoginName.delete(user.loginName);
     for (const name of namesOf(user)) {
       const folded = foldedUserName(name);

@@ -368,7 +368,7 @@ export class Accounts {
       authType: change.authType ?? before.authType,
       ...(loginName === undefined ? {} : { loginName }),
       ...(change.metadata === undefined ? {} : { metadata: change.metadata }),
-      ...(change.authData === undefined ? {} : { authData: change.authData }),
+      ...(change.authData === undefined ? {} : { authData: change.authData ?? undefined }),
       passwordHash: change.passwordHash ?? before.passwordHash,
       tokenVersion: Math.max(change.tokenVersion ?? 0, before.tokenVersion + (endsTokens ? 1 : 0)),
       lastLoginAtMs: change.lastLoginAtMs ?? before.lastLoginAtMs,

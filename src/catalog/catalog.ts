@@ -57,7 +57,8 @@ export interface UserChange {
   readonly loginName?: string;
   readonly authType?: UserEntry["authType"];
   readonly metadata?: string;
-  readonly authData?: string;
+  /** The links to providers, as {@linkcode UserEntry.authData} has them; null for none. */
+  readonly authData?: string | null;
   readonly passwordHash?: string;
   readonly tokenVersion?: number;
   readonly lastLoginAtMs?: number;
@@ -261,7 +262,7 @@ export interface Catalog {
   userDroppedSeq(userId: string): number;
   /** Returns the user with a login name, which is an id or a `loginName` in Unicode form NFC. */
   userByLogin(name: string): UserEntry | undefined;
-  /** Returns the user with a link to a provider. @param link The text of `authData`. */
+  /** Returns the user with a link to a provider. @param link The text of one link. */
   userByLink(link: string): UserEntry | undefined;
   /**
    * Returns the users that have an address, whether or not it is verified. Case does not matter.

@@ -538,7 +538,8 @@ export interface UserEntry {
   readonly tokenVersion: number;
   /**
    * The link to a provider (OpenID Connect) as JSON text: `provider` and `subject`, or `provider`
-   * and `user` before the first login. At most one account has a given link.
+   * and `user` before the first login. Several links are an array. At most one account has a given
+   * link.
    */
   readonly authData?: string | undefined;
   readonly lastLoginAtMs: number | undefined;

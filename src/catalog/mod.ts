@@ -1,8 +1,9 @@
 /**
  * Names and rules: namespaces, tables, users, files, and the manifest of the store.
  */
+export { authDataOf, linksIn } from "./account_aliases.ts";
 export { ROOT_USER_ID } from "./accounts.ts";
-export type { Catalog, Dependents, NewUser } from "./catalog.ts";
+export type { Catalog, Dependents, NewUser, UserChange } from "./catalog.ts";
 export {
   CatalogDatabase,
   type UsedBefore,

@@ -222,10 +222,30 @@ export interface ProviderCodeRequestBody {
   readonly verifier: string;
 }
 
+/** The links of the caller's account. */
+export interface AccountLinksBody {
+  readonly links: readonly {
+    /** The name of the provider. */
+    readonly provider: string;
+    readonly subject: string;
+    readonly label: string;
+  }[];
+}
+
+export interface ProviderUnlinkRequestBody {
+  readonly provider: string;
+  readonly subject: string;
+  /** The password; absent if the account has none. */
+  readonly password?: string | null;
+}
+
 /** The request body of `POST /v1/api/auth/oidc/link`. */
 export interface ProviderLinkRequestBody extends ProviderCodeRequestBody {
-  /** The password of the account; absent for a guest, who has no password. */
+  /** The password of the account; absent if it has none. */
   readonly password?: string | null;
+  /** The code of a login that is linked already, for an account without a password. */
+  readonly own_code?: string;
+  readonly own_verifier?: string;
 }
 
 /** The request body of `POST /v1/api/auth/reset_link`. */

@@ -12,6 +12,7 @@ export {
   wireErrorOf,
 } from "./error_codes.ts";
 export type {
+  AccountLinksBody,
   AliveBody,
   AuthStatusBody,
   ClusterHealthBody,
@@ -29,6 +30,7 @@ export type {
   PlainErrorBody,
   ProviderCodeRequestBody,
   ProviderLinkRequestBody,
+  ProviderUnlinkRequestBody,
   ReadinessBody,
   RefreshRequestBody,
   ResetLinkRequestBody,

@@ -30,6 +30,8 @@ const ACCOUNTS = {
   mallory: { email: "victim@example.com", email_verified: false },
   victim: { email: "victim@example.com", email_verified: true },
   zoe: {},
+  kim: {},
+  lou: {},
 };
 
 let key: JWK;
@@ -447,6 +449,93 @@ describe("a login that begins on a page of an application", () => {
     ]);
     expect((await link({ code: "x" }, {}))[0]).toBe(401);
     expect(await link({ code: "x" }, as(login.access_token))).toEqual([400, "invalid_request"]);
+  });
+
+  test("an account has several logins, which its user lists and removes", async () => {
+    const as = (bearer: string): Record<string, string> => ({ Authorization: `Bearer ${bearer}` });
+    const call = async (
+      action: "link" | "unlink",
+      body: object,
+      token: string,
+    ): Promise<[number, unknown]> => {
+      const answer = await server.post(`/v1/api/auth/oidc/${action}`, body, as(token));
+      const { error, message } = (await answer.json()) as { error?: string; message: string };
+      return [answer.status, error ?? message];
+    };
+    const linksOf = async (token: string): Promise<unknown> =>
+      await (await server.get("/v1/api/auth/oidc/links", as(token))).json();
+    const loginOf = async (account: string): Promise<Login> =>
+      (await (await exchanged(await codeFor(account))).json()) as Login;
+
+    await server.rows(`CREATE USER many OAUTH '{"provider": "idp", "subject": "kim"}'`);
+    const first = await loginOf("kim");
+    expect(first.user.id).toBe("many");
+    const token = first.access_token;
+    // Without a password, a login that is linked already permits the further one.
+    const code = await codeFor("lou");
+    expect(await call("link", { code, verifier }, token)).toEqual([400, "invalid_request"]);
+    const foreign = { own_code: await codeFor("ann"), own_verifier: verifier };
+    expect(await call("link", { code, verifier, ...foreign }, token)).toEqual([
+      403,
+      "invalid_code",
+    ]);
+    const own = { own_code: await codeFor("kim"), own_verifier: verifier };
+    const further = { code: await codeFor("lou"), verifier, ...own };
+    expect((await call("link", further, token))[0]).toBe(200);
+    const second = await loginOf("lou");
+    expect(second.user.id).toBe("many");
+    expect(await linksOf(token)).toEqual({
+      links: [
+        { provider: "idp", subject: "kim", label: "Example" },
+        { provider: "idp", subject: "lou", label: "Example" },
+      ],
+    });
+    expect(await server.rows("SELECT auth_data FROM system.users WHERE user_id = 'many'")).toEqual([
+      ['[{"provider":"idp","subject":"kim"},{"provider":"idp","subject":"lou"}]'],
+    ]);
+    await server.restart("SIGKILL");
+    expect(await call("unlink", { provider: "idp", subject: "eve" }, token)).toEqual([
+      400,
+      "invalid_request",
+    ]);
+    expect((await call("unlink", { provider: "idp", subject: "lou" }, token))[0]).toBe(200);
+    // Its sessions end, and those of the other link go on.
+    expect((await server.sql("SELECT 1", { token: second.access_token })).status).toBe(401);
+    expect((await server.sql("SELECT 1", { token })).status).toBe(200);
+    expect(await call("unlink", { provider: "idp", subject: "kim" }, token)).toEqual([
+      403,
+      "forbidden",
+    ]);
+  });
+
+  test("administrators add and drop links", async () => {
+    const refused = async (sql: string): Promise<[string | undefined, string | undefined]> => {
+      const { error } = (await server.sql(sql)).body;
+      return [error?.code, error?.message];
+    };
+    await server.rows("CREATE USER worker INTERNAL");
+    const link = `'{"provider": "idp", "subject": "lou"}'`;
+    await server.rows(`ALTER USER worker ADD OAUTH ${link}`);
+    const login = (await (await exchanged(await codeFor("lou"))).json()) as Login;
+    expect(login.user.id).toBe("worker");
+    expect((await refused(`ALTER USER lina ADD OAUTH ${link}`))[1]).toContain(
+      "user worker is already linked to this provider and subject",
+    );
+    expect((await refused("ALTER USER worker ADD OAUTH 'x'"))[1]).toContain(
+      "Cannot alter user worker: OAUTH must be JSON text",
+    );
+    expect((await refused(`ALTER USER lina DROP OAUTH ${link}`))[1]).toContain(
+      "the account has no such link",
+    );
+    for (let count = 1; count < 10; count += 1) {
+      await server.rows(
+        `ALTER USER worker ADD OAUTH '{"provider": "idp", "subject": "other ${count}"}'`,
+      );
+    }
+    const eleventh = `ALTER USER worker ADD OAUTH '{"provider": "idp", "subject": "one more"}'`;
+    expect((await refused(eleventh))[1]).toContain("an account has at most 10 links");
+    await server.rows(`ALTER USER worker DROP OAUTH ${link}`);
+    expect((await server.sql("SELECT 1", { token: login.access_token })).status).toBe(401);
   });
 
   test("a page gives a guest a login, and the guest keeps its id", async () => {

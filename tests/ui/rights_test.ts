@@ -78,6 +78,25 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       // Another person's change appears automatically.
       await server.rows("CREATE POLICY all_read ON chat.messages FOR SELECT USING (TRUE)");
       await policies.getByRole("row", { name: /all_read/ }).waitFor();
+      // The form shows what the policy says, and the statement that changes it.
+      const changing = await openForm(policies, "Change policy");
+      await changing.getByLabel("Policy").selectOption("authors ON chat.messages");
+      expect(await changing.getByLabel("user").isChecked()).toBe(true);
+      const using = changing.getByLabel(/^USING/);
+      expect(await using.inputValue()).toContain("author");
+      await changing.getByLabel("service").check();
+      await using.fill("autor = 'eve'");
+      await changing.getByRole("button", { name: "Change policy" }).click();
+      await changing.getByRole("alert").filter({ hasText: "autor" }).waitFor();
+      expect(faults({ exceptStatus: 400 })).toEqual([]);
+      await using.fill("author = 'eve'");
+      expect(await changing.getByRole("group", { name: "The statement" }).innerText()).toBe(
+        'ALTER POLICY "authors" ON "chat"."messages" TO user, service\n  USING (author = \'eve\')',
+      );
+      await changing.getByRole("button", { name: "Change policy" }).click();
+      await policies.getByRole("row", { name: /authors ALL public author = 'eve'/ }).waitFor();
+      await changing.getByLabel("Policy").selectOption("all_read ON chat.messages");
+      expect(await changing.getByLabel("user").isChecked()).toBe(false);
       await row.getByRole("button", { name: "Drop authors" }).click();
       await row.getByRole("button", { name: "Really drop authors?" }).click();
       await row.waitFor({ state: "detached" });

@@ -4,7 +4,7 @@
  */
 import type { ReactNode } from "react";
 import type { CellObject } from "../../src/client/mod.ts";
-import { InvitationForm, PolicyForm, TokenForm } from "./rights_forms.tsx";
+import { InvitationForm, PolicyChangeForm, PolicyForm, TokenForm } from "./rights_forms.tsx";
 import { DropButton, Fault, RightsList, useStatement } from "./rights_list.tsx";
 import {
   dropPolicySql,
@@ -12,7 +12,7 @@ import {
   RIGHTS_QUERIES,
   ROLES,
   setRoleSql,
-  tableSql,
+  tableOfPolicy,
 } from "./rights_sql.ts";
 import { strings } from "./strings.ts";
 import { textOf } from "./use_rows.ts";
@@ -63,20 +63,20 @@ function Policies(): ReactNode {
           head: texts.change,
           cell: (row) => {
             const name = textOf(row, "policy_name");
-            return <DropButton name={name} sql={dropPolicySql(name, tableOf(row))} />;
+            return (
+              <DropButton
+                name={name}
+                sql={dropPolicySql(name, tableOfPolicy(textOf(row, "table_id")))}
+              />
+            );
           },
         },
       ]}
     >
       <PolicyForm />
+      <PolicyChangeForm />
     </RightsList>
   );
-}
-
-/** The id of a table is its namespace and name, both without quotes. */
-function tableOf(row: CellObject): string {
-  const [namespace = "", table = ""] = textOf(row, "table_id").split(/\.(.*)/s);
-  return tableSql(namespace, table);
 }
 
 function Users({ userId }: { readonly userId: string }): ReactNode {

@@ -3,20 +3,24 @@
  * so that users can learn it and repeat it in a script.
  */
 import { type ReactNode, type SubmitEvent, useId, useState } from "react";
+import type { CellObject } from "../../src/client/mod.ts";
 import { copyText } from "./clipboard.ts";
 import { Icon } from "./icon.tsx";
 import { Fault, useStatement } from "./rights_list.tsx";
 import {
+  alterPolicySql,
   COMMANDS,
   createInvitationSql,
   createPolicySql,
   createTokenSql,
   type InvitationDraft,
   POLICY_ROLES,
+  type PolicyChange,
   type PolicyDraft,
   RIGHTS_QUERIES,
   SCOPES,
   type TokenDraft,
+  tableOfPolicy,
   tableSql,
 } from "./rights_sql.ts";
 import { SoftButton } from "./soft_button.tsx";
@@ -91,6 +95,73 @@ export function PolicyForm(): ReactNode {
       )}
     </AddForm>
   );
+}
+
+/** Changes a policy that exists. The form shows what the policy says now. */
+export function PolicyChangeForm(): ReactNode {
+  const rows = useRows(RIGHTS_QUERIES.policies).rows ?? [];
+  const policies = new Map(rows.map((row) => [policyIdOf(row), changeOf(row)]));
+  const [draft, setDraft] = useState<{ id: string; changed: Partial<PolicyChange> }>();
+  const ids = [...policies.keys()];
+  const id = draft !== undefined && policies.has(draft.id) ? draft.id : (ids[0] ?? "");
+  const before = policies.get(id);
+  if (before === undefined) return null;
+  const { changed = {} } = draft?.id === id ? draft : {};
+  const policy = { ...before, ...changed };
+  const change = (part: Partial<PolicyChange>): void =>
+    setDraft({ id, changed: { ...changed, ...part } });
+  return (
+    <AddForm
+      title={texts.policies.alter}
+      sql={alterPolicySql(policy)}
+      onDone={() => setDraft(undefined)}
+    >
+      <Choice
+        label={texts.policies.policy}
+        value={id}
+        values={ids}
+        onChange={(value) => setDraft({ id: value, changed: {} })}
+      />
+      <Checks
+        label={texts.policies.roles}
+        values={POLICY_ROLES}
+        chosen={policy.roles}
+        onChange={(roles) => change({ roles })}
+      />
+      {policy.command !== "INSERT" && (
+        <Field
+          label={texts.policies.using}
+          value={policy.using}
+          isCode
+          onChange={(using) => change({ using })}
+        />
+      )}
+      {policy.command !== "SELECT" && policy.command !== "DELETE" && (
+        <Field
+          label={texts.policies.check}
+          value={policy.check}
+          isCode
+          onChange={(check) => change({ check })}
+        />
+      )}
+    </AddForm>
+  );
+}
+
+function policyIdOf(row: CellObject): string {
+  return `${textOf(row, "policy_name")} ON ${textOf(row, "table_id")}`;
+}
+
+function changeOf(row: CellObject): PolicyChange {
+  const roles = textOf(row, "roles");
+  return {
+    name: textOf(row, "policy_name"),
+    table: tableOfPolicy(textOf(row, "table_id")),
+    command: textOf(row, "command"),
+    roles: POLICY_ROLES.filter((role) => roles.split(/\W+/).includes(role)),
+    using: textOf(row, "using_expression"),
+    check: textOf(row, "check_expression"),
+  };
 }
 
 const NO_TOKEN: TokenDraft = {

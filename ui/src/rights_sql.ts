@@ -82,6 +82,32 @@ export function createPolicySql({
   ].join("");
 }
 
+/** A policy with the parts that ALTER POLICY can change. */
+export interface PolicyChange {
+  readonly name: string;
+  readonly table: string;
+  readonly command: string;
+  readonly roles: readonly string[];
+  readonly using: string;
+  readonly check: string;
+}
+
+/** A condition that is left empty stays as it is, because ALTER POLICY cannot remove it. */
+export function alterPolicySql({ check, name, roles, table, using }: PolicyChange): string {
+  return [
+    `ALTER POLICY ${nameSql(name)} ON ${table}`,
+    ` TO ${roles.length === 0 ? "public" : roles.join(", ")}`,
+    using.trim() === "" ? "" : `\n  USING (${using.trim()})`,
+    check.trim() === "" ? "" : `\n  WITH CHECK (${check.trim()})`,
+  ].join("");
+}
+
+/** Returns the table of a row of policies: its name with its namespace, both without quotes. */
+export function tableOfPolicy(tableId: string): string {
+  const [namespace = "", table = ""] = tableId.split(/\.(.*)/s);
+  return tableSql(namespace, table);
+}
+
 export function dropPolicySql(name: string, table: string): string {
   return `DROP POLICY ${nameSql(name)} ON ${table}`;
 }

@@ -102,6 +102,8 @@ export const strings = {
       noTable:
         "No table is RESTRICTED, so there is nothing for a policy to permit. ALTER TABLE … SET ACCESS LEVEL restricted changes that.",
       add: "Create policy",
+      alter: "Change policy",
+      policy: "Policy",
       table: "Table",
       command: "Command",
       roles: "Roles",

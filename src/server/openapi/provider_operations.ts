@@ -8,7 +8,7 @@ const LIMITED = { 429: ["rate_limited"], 500: ["internal_error"] } as const;
 const PROVIDER = inPath("provider", "The name of a section oidc.providers of the configuration");
 
 export const PROVIDER_OPERATIONS: Readonly<
-  Record<"callback" | "link" | "login" | "logout" | "token", Operation>
+  Record<"callback" | "link" | "links" | "login" | "logout" | "token" | "unlink", Operation>
 > = {
   login: {
     id: "beginProviderLogin",
@@ -90,11 +90,40 @@ export const PROVIDER_OPERATIONS: Readonly<
       ...LIMITED,
     },
   },
+  links: {
+    id: "listAccountLinks",
+    tag: "auth",
+    summary: "List the logins of providers to which the caller's own account is linked",
+    access: "bearer or cookie",
+    answers: { 200: { description: "The links", content: jsonOf("AccountLinks") } },
+    errors: { 401: ["unauthorized"], 500: ["internal_error"] },
+  },
+  unlink: {
+    id: "unlinkAccount",
+    tag: "auth",
+    summary: "Remove a link of the caller's own account, and end the sessions that began with it",
+    description: "Requires oidc.linking. The only way into an account stays.",
+    access: "bearer or cookie",
+    body: {
+      content: jsonOf("ProviderUnlinkRequest"),
+      required: true,
+      example: { provider: "google", subject: "…", password: "…" },
+    },
+    answers: { 200: { description: "Done", content: jsonOf("Message") } },
+    errors: {
+      400: ["invalid_request"],
+      401: ["unauthorized", "account_locked"],
+      403: ["forbidden"],
+      ...LIMITED,
+    },
+  },
   link: {
     id: "linkAccount",
     tag: "auth",
     summary: "Link the caller's own account to the login of a provider",
-    description: "Requires oidc.linking. Guests send no password, and keep their account and rows.",
+    description:
+      "Requires oidc.linking. Guests send no password, and keep their account and rows; an account of " +
+      "a provider sends the code of a login that it has already. An account may have ten links.",
     access: "bearer or cookie",
     body: {
       content: jsonOf("ProviderLinkRequest"),

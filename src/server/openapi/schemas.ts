@@ -3,6 +3,7 @@
  * and lists all named schemas.
  */
 import type {
+  AccountLinksBody,
   AliveBody,
   AuthStatusBody,
   ClusterHealthBody,
@@ -20,6 +21,7 @@ import type {
   PlainErrorBody,
   ProviderCodeRequestBody,
   ProviderLinkRequestBody,
+  ProviderUnlinkRequestBody,
   ReadinessBody,
   RefreshRequestBody,
   ResetLinkRequestBody,
@@ -68,7 +70,9 @@ export type SchemaName =
   | "PasswordRequest"
   | "PlainError"
   | "ProviderCodeRequest"
+  | "AccountLinks"
   | "ProviderLinkRequest"
+  | "ProviderUnlinkRequest"
   | "Readiness"
   | "RefreshRequest"
   | "ResetLinkRequest"
@@ -231,7 +235,7 @@ const OWN_PASSWORD = optional({
   type: ["string", "null"],
   format: "password",
   maxLength: 4096,
-  description: "A guest has none",
+  description: "Guests, and accounts of providers, have none",
 });
 
 const PROVIDER_CODE = {
@@ -313,6 +317,27 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   ProviderCodeRequest: strictBodyOf<ProviderCodeRequestBody>(PROVIDER_CODE),
   ProviderLinkRequest: strictBodyOf<ProviderLinkRequestBody>({
     ...PROVIDER_CODE,
+    password: OWN_PASSWORD,
+    own_code: optional({
+      ...TEXT,
+      maxLength: 256,
+      description: "The code of a login that is linked already, if the account has no password",
+    }),
+    own_verifier: optional({ ...TEXT, maxLength: 256, description: "The verifier of own_code" }),
+  }),
+  AccountLinks: bodyOf<AccountLinksBody>({
+    links: {
+      type: "array",
+      items: bodyOf<AccountLinksBody["links"][number]>({
+        provider: { ...TEXT, description: "The name of the provider" },
+        subject: { ...TEXT, description: "The id that the provider gives the person" },
+        label: TEXT,
+      }),
+    },
+  }),
+  ProviderUnlinkRequest: strictBodyOf<ProviderUnlinkRequestBody>({
+    provider: TEXT,
+    subject: TEXT,
     password: OWN_PASSWORD,
   }),
   Readiness: bodyOf<ReadinessBody>({

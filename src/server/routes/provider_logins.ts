@@ -7,6 +7,7 @@
  *     GET  {provider}/callback   from the provider, to the page that began the login
  *     POST {provider}/backchannel_logout   from the provider, when it has ended a session
  *     POST token, link           the code of an application, for a session or for a link
+ *     GET  links, POST unlink    the links of the caller's account
  */
 import type { LoginStep } from "../../auth/mod.ts";
 import { pathBelow } from "../admission/base_path.ts";
@@ -47,7 +48,16 @@ const CHALLENGE = /^[\w-]{43}$/;
 
 const CODE_FIELDS: FieldNames = { code: ["tidemark_code"], verifier: ["code_verifier"] };
 
-const LINK_FIELDS: FieldNames = { ...CODE_FIELDS, password: ["pass", "pwd", "passwd", "secret"] };
+const PASSWORD_FIELDS: FieldNames = { password: ["pass", "pwd", "passwd", "secret"] };
+
+const LINK_FIELDS: FieldNames = {
+  ...CODE_FIELDS,
+  ...PASSWORD_FIELDS,
+  own_code: [],
+  own_verifier: [],
+};
+
+const UNLINK_FIELDS: FieldNames = { provider: [], subject: ["sub"], ...PASSWORD_FIELDS };
 
 export interface ProviderRouteOptions extends AuthRouteOptions {
   /** Whether a login may end at a page of an origin. */
@@ -66,10 +76,22 @@ export function providerRoutes(options: ProviderRouteOptions): readonly Route[] 
       const principal = callerOf(exchange, options);
       return json(exchange, 200, await providerLogins.link(principal, body, exchange));
     }),
+    route("unlink", async (exchange) => {
+      const body = await bodyOf(exchange, { ...options, names: UNLINK_FIELDS });
+      const principal = callerOf(exchange, options);
+      return json(exchange, 200, await providerLogins.unlink(principal, body, exchange));
+    }),
+    {
+      path: `${PATH}links`,
+      method: "GET",
+      shape: "A",
+      operation: PROVIDER_OPERATIONS.links,
+      handle: (exchange) => json(exchange, 200, providerLogins.links(callerOf(exchange, options))),
+    },
   ];
 }
 
-function route(name: "link" | "token", handle: RouteFunction): Route {
+function route(name: "link" | "token" | "unlink", handle: RouteFunction): Route {
   const operation = PROVIDER_OPERATIONS[name];
   return { path: PATH + name, method: "POST", shape: "A", operation, handle };
 }

@@ -39,6 +39,12 @@ export function parseAlterUser(cursor: Cursor, start: number): AlterUserStatemen
   const name = cursor.is("current_user")
     ? { ...cursor.takeName(), currentUser: true as const }
     : parseUserName(cursor);
+  const link = cursor.acceptOneOf("add", "drop");
+  if (link !== undefined) {
+    cursor.expect("oauth");
+    const text = cursor.string("a string");
+    return { type: "alter user", name, link: { [link]: text }, _location: cursor.since(start) };
+  }
   cursor.expect("set");
   const word = cursor.expectOneOf("password", "role", "email", "metadata");
   if (word === "role") {

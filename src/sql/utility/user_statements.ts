@@ -142,6 +142,7 @@ function userChangeOf(node: AlterUserStatement, principal: Principal): AlterUser
     ...(role === undefined ? {} : { role }),
     ...(node.email === undefined ? {} : { email: node.email }),
     ...(node.metadata === undefined ? {} : { metadata: node.metadata }),
+    ...(node.link === undefined ? {} : { link: node.link }),
   };
 }
 

@@ -531,6 +531,8 @@ export interface CreateUserStatement extends AstNode {
 export interface AlterUserStatement extends AstNode {
   readonly type: "alter user";
   readonly name: UserName;
+  /** The link to a provider that is added or dropped, as JSON text. */
+  readonly link?: { readonly add?: string; readonly drop?: string } | undefined;
   readonly password?: string | undefined;
   readonly role?: Name | undefined;
   readonly email?: string | undefined;

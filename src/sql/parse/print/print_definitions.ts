@@ -272,9 +272,13 @@ function commentText({ comment, kind, name, part }: CommentStatement): string {
   return `COMMENT ON ${kind.toUpperCase()} ${object} IS ${text}`;
 }
 
-function alterUserText({ email, metadata, name, password, role }: AlterUserStatement): string {
+function alterUserText(statement: AlterUserStatement): string {
+  const { email, link, metadata, name, password, role } = statement;
   const user = name.currentUser === true ? "CURRENT_USER" : stringText(name.name);
   if (password !== undefined) return `ALTER USER ${user} SET PASSWORD ${MASK}`;
+  if (link !== undefined) {
+    return `ALTER USER ${user} ${link.add === undefined ? "DROP" : "ADD"} OAUTH ${MASK}`;
+  }
   if (metadata !== undefined) return `ALTER USER ${user} SET METADATA ${stringText(metadata)}`;
   const change =
     role === undefined ? `EMAIL ${stringText(email ?? "")}` : `ROLE ${nameText(role.name)}`;
