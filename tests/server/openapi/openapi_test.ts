@@ -230,6 +230,7 @@ test("a body whose schema names all its members is refused if it has any other m
       "logout",
       "oidc/link",
       "oidc/token",
+      "oidc/unlink",
       "password",
       "refresh",
       "reset",
