@@ -8,6 +8,7 @@ import { collectPath } from "../idle_memory/measure.ts";
 import { besideBulk, bytesOfFollower, type Changes, costUnder, fill, follow } from "./costs.ts";
 import { measureRooms, type RoomsFigures, type RoomsPlace } from "./rooms.ts";
 import { pgliteRooms, postgresRooms, tidemarkRooms } from "./rooms_places.ts";
+import { surrealRooms } from "./surreal_rooms.ts";
 import type { Subscribed } from "./tidemark_followers.ts";
 
 export interface LiveSqlOptions {
@@ -68,6 +69,7 @@ async function roomLines({ isQuick, seconds }: LiveSqlOptions): Promise<Line[]> 
     },
     postgresRooms,
     pgliteRooms,
+    surrealRooms,
   ];
   for (const open of openers) {
     const place = await open();

@@ -70,7 +70,8 @@ export const ROOMS_QUERY =
   "FROM members s JOIN rooms r ON r.id = s.room JOIN messages m ON m.room = s.room " +
   "WHERE s.person = $1 GROUP BY r.id, r.name";
 
-function roomsOf(user: number): number[] {
+/** Returns the rooms of a user. */
+export function roomsOf(user: number): number[] {
   return Array.from({ length: ROOMS_PER_USER }, (_, index) => (user + index * 41) % ROOM_COUNT);
 }
 
