@@ -57,6 +57,7 @@ const FAMILY_NAMES: Readonly<Record<Extract<ParameterType, string>, string>> = {
   integer: "whole number",
   json: "JSON",
   jsonText: "JSON",
+  exact: "NUMERIC",
   numeric: "number",
   same: "any",
 };

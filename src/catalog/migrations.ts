@@ -100,6 +100,10 @@ export const MIGRATIONS: readonly string[] = [
   `
   SELECT 1;
   `,
+  // A column may be a NUMERIC without a size, which an older server cannot read.
+  `
+  SELECT 1;
+  `,
 ];
 
 /** The format version that this server writes. */

@@ -131,20 +131,28 @@ function listComparer(compare: CompareCells): CompareCells {
   return compareItems;
 }
 
-/** Compares numbers or decimal digits; all values of a column have the same number of decimals. */
+/** Compares numbers or decimal digits, also of numbers beyond the range of a double. */
 function compareNumbers(left: number | string, right: number | string): number {
   const [a, b] = [Number(left), Number(right)];
   if (a < b) return -1;
   if (a > b) return 1;
   // NaN is above all numbers.
   if (a !== b) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
-  if ((typeof left === "number" && typeof right === "number") || !Number.isFinite(a)) return 0;
-  const [exactLeft, exactRight] = [digitsOf(left), digitsOf(right)];
+  if (typeof left === "number" && typeof right === "number") return 0;
+  const texts = [String(left), String(right)];
+  const scale = Math.max(...texts.map((text) => fractionOf(text).length));
+  const [exactLeft = 0n, exactRight = 0n] = texts.map((text) => unscaledOf(text, scale));
   return exactLeft === exactRight ? 0 : exactLeft < exactRight ? -1 : 1;
 }
 
-function digitsOf(value: number | string): bigint {
-  return BigInt(String(value).replace(".", ""));
+function fractionOf(text: string): string {
+  return text.split(".")[1] ?? "";
+}
+
+/** Returns an integer in the order of the numbers; infinity is above those with digits. */
+function unscaledOf(text: string, scale: number): bigint {
+  if (!/^-?\d+(?:\.\d+)?$/.test(text)) return 0n;
+  return BigInt(`${text.split(".")[0] ?? ""}${fractionOf(text).padEnd(scale, "0")}`);
 }
 
 function compareTexts(left: string | boolean, right: string | boolean): number {

@@ -13,6 +13,7 @@ export type WireRow = Readonly<Record<string, WireCell>>;
 
 export type DataTypeWord =
   | string
+  /** The precision is 0 for a NUMERIC without a size, whose numbers have scales of their own. */
   | { readonly Decimal: { readonly precision: number; readonly scale: number } }
   | { readonly Embedding: number }
   /** The type of the elements; an array with several dimensions is an array of arrays. */

@@ -15,15 +15,7 @@ import { castForms } from "./cast_forms.ts";
 import { castNumber } from "./cast_number.ts";
 import { castTime } from "./cast_time.ts";
 import { codePointLength, sliceCodePoints } from "./code_points.ts";
-import {
-  type DataType,
-  DECIMAL_PRECISION_MAX,
-  isInteger,
-  isNumeric,
-  sameType,
-  typeName,
-} from "./data_type.ts";
-import { decimalFromText } from "./decimal.ts";
+import { type DataType, isInteger, isNumeric, NUMERIC, sameType, typeName } from "./data_type.ts";
 import { excerpt } from "./excerpt.ts";
 import { shortestFloat } from "./float_text.ts";
 import { textFromInet } from "./inet_address.ts";
@@ -100,38 +92,6 @@ interface Wanted {
 export type FoundCast = Caster | "same" | undefined;
 
 function findCast(wanted: Wanted): FoundCast {
-  const cast = findAnyCast(wanted);
-  const { from, mode, to } = wanted;
-  if (typeof cast !== "function" || mode !== "assignment" || to.kind !== "decimal") return cast;
-  const isBare = to.precision === DECIMAL_PRECISION_MAX && to.scale === BARE_DECIMAL_SCALE;
-  const mayVanish = !isInteger(from) && (from.kind !== "decimal" || from.scale > to.scale);
-  return isBare && mayVanish ? keepingNonZero(cast, from) : cast;
-}
-
-/** The scale of a NUMERIC that is declared without precision and scale. */
-const BARE_DECIMAL_SCALE = 10;
-
-/** Refuses a nonzero value that a NUMERIC without precision and scale would round to 0. */
-function keepingNonZero(cast: Caster, from: DataType): Caster {
-  return (value) => {
-    const stored = cast(value);
-    if (stored !== 0 || isZero(value)) return stored;
-    throw new DatabaseError(
-      "VALUE_OUT_OF_RANGE",
-      `Cannot store ${excerpt(textFromValue(from, value))} as numeric: its first ${BARE_DECIMAL_SCALE} digits after the point are 0, and no others are kept`,
-      {
-        hint: "declare the column with a scale, for example NUMERIC(38,20), or as DOUBLE PRECISION",
-      },
-    );
-  };
-}
-
-function isZero(value: Value): boolean {
-  if (typeof value === "string") return !/[1-9]/.test(value.replace(/e.*$/is, ""));
-  return Number(value) === 0;
-}
-
-function findAnyCast(wanted: Wanted): FoundCast {
   const { from, to, mode } = wanted;
   if (from.kind === "unknown") return castUntyped(wanted);
   if (to.kind === "unknown") return "same";
@@ -245,12 +205,10 @@ function castFromJson(from: DataType, to: DataType, mode: CastMode): FoundCast {
   };
 }
 
-/** JSON numbers are exact: they are read as decimals of up to 38 digits. */
+/** JSON numbers are exact. */
 function numberFromJsonText(text: string, to: DataType): Value {
   if (!isInteger(to)) return valueFromText(to, text);
-  const whole = decimalFromText(text, DECIMAL_PRECISION_MAX, 0);
-  assert(whole !== undefined, "a JSON number reads as a decimal");
-  return valueFromText(to, whole.toString());
+  return castValue(valueFromText(NUMERIC, text), { from: NUMERIC, to, mode: "explicit" });
 }
 
 const COMPOUND: ReadonlySet<string> = new Set(["array", "row"]);

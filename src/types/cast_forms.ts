@@ -2,7 +2,14 @@
 import { bitsOfWhole, cutBits, fittedBits, wholeOfBits } from "./bit_string.ts";
 import type { CastMode, FoundCast } from "./cast.ts";
 import { castNumber } from "./cast_number.ts";
-import { type DataType, decimalType, isInteger, isNumeric, sameType } from "./data_type.ts";
+import {
+  type DataType,
+  decimalType,
+  isExactDecimal,
+  isInteger,
+  isNumeric,
+  sameType,
+} from "./data_type.ts";
 import { isFiniteTimestamp, roundMicros, splitTimestamp } from "./datetime.ts";
 import { mac8OfMac, macOfMac8 } from "./hardware_address.ts";
 import { inetNetwork, inetOfValue, inetValue } from "./inet_address.ts";
@@ -44,7 +51,7 @@ export function castForms(from: DataType, to: DataType, mode: CastMode): FoundCa
 /** Casts to a type that many other types cast to. */
 function fromForms(from: DataType, to: DataType, mode: CastMode): FoundCast {
   if (from.kind === "money" && isNumeric(to) && mode !== "implicit") {
-    return to.kind === "decimal" ? castNumber(CENTS, to, mode) : undefined;
+    return isExactDecimal(to) ? castNumber(CENTS, to, mode) : undefined;
   }
   if (from.kind === "timetz" && to.kind === "time" && mode !== "implicit") {
     const digits = to.digits ?? 6;
@@ -76,7 +83,7 @@ function toBits(from: DataType, to: DataType & { kind: "bit" }, mode: CastMode):
 
 function toMoney(from: DataType, mode: CastMode): FoundCast {
   if (from.kind === "money") return "same";
-  if (mode === "implicit" || !(isInteger(from) || from.kind === "decimal")) return undefined;
+  if (mode === "implicit" || !(isInteger(from) || isExactDecimal(from))) return undefined;
   const wide = decimalType(38, 2);
   const cast = castNumber(from, wide, mode);
   if (cast === undefined) return undefined;

@@ -1,11 +1,22 @@
 /**
  * Casts among the numeric types. Widening is implicit; narrowing checks the range.
  */
+
+import { DatabaseError } from "../base/errors.ts";
 import type { CastMode, FoundCast } from "./cast.ts";
-import type { DataType } from "./data_type.ts";
+import { type DataType, type NumericType, sameType, typeName } from "./data_type.ts";
 import { decimalFromDouble, doubleFromDecimal, fitDecimal, rescale } from "./decimal.ts";
-import { finiteFloat, floatFromDouble } from "./float_text.ts";
+import { finiteDouble, finiteFloat, floatFromDouble } from "./float_text.ts";
 import { fitInteger, integerFromDouble } from "./integer.ts";
+import {
+  doubleFromNumeric,
+  fitNumeric,
+  isFiniteNumeric,
+  numericFromDouble,
+  numericOf,
+  textFromNumeric,
+  wholeFromNumeric,
+} from "./numeric.ts";
 import { decimalOf } from "./unify.ts";
 import type { Value, Whole } from "./value.ts";
 
@@ -14,13 +25,21 @@ const RANK: Readonly<Record<string, number>> = {
   int: 1,
   bigint: 2,
   decimal: 3,
+  numeric: 3,
   float: 4,
   double: 5,
 };
 
+/** The number of digits that every value of a binary type keeps. */
+const FLOAT_DIGITS = 6;
+const DOUBLE_DIGITS = 15;
+
 export function castNumber(from: DataType, to: DataType, mode: CastMode): FoundCast {
   if ((RANK[to.kind] ?? 0) < (RANK[from.kind] ?? 0) && mode === "implicit") return undefined;
+  if (to.kind === "numeric") return toNumeric(from, to);
   switch (from.kind) {
+    case "numeric":
+      return fromNumeric(to);
     case "decimal":
       return fromDecimal(from.scale, from.precision, to);
     case "float":
@@ -29,6 +48,66 @@ export function castNumber(from: DataType, to: DataType, mode: CastMode): FoundC
     default:
       return fromInteger(from, to);
   }
+}
+
+function toNumeric(from: DataType, to: NumericType): FoundCast {
+  const isBare = to.size === undefined && to.isTrimmed !== true;
+  if (from.kind === "numeric") {
+    return isBare || sameType(from, to) ? "same" : (value) => fitNumeric(value as string, to);
+  }
+  const read = numericReader(from);
+  return isBare ? read : (value) => fitNumeric(read(value), to);
+}
+
+function numericReader(from: DataType): (value: Value) => string {
+  switch (from.kind) {
+    case "float":
+    case "double": {
+      const digits = from.kind === "float" ? FLOAT_DIGITS : DOUBLE_DIGITS;
+      return (value) => numericFromDouble(value as number, digits);
+    }
+    default: {
+      const scale = from.kind === "decimal" ? from.scale : 0;
+      return (value) => numericOf(value as Whole, scale);
+    }
+  }
+}
+
+function fromNumeric(to: DataType): FoundCast {
+  switch (to.kind) {
+    case "smallint":
+    case "int":
+    case "bigint": {
+      const { kind } = to;
+      return (value) => fitInteger(kind, wholeFromNumeric(finite(value, to), 0));
+    }
+    case "decimal": {
+      const { precision, scale } = to;
+      return (value) => fitDecimal(wholeFromNumeric(finite(value, to), scale), precision, scale);
+    }
+    case "float":
+      return (value) => finiteOrSpecial(value as string, finiteFloat);
+    case "double":
+      return (value) => finiteOrSpecial(value as string, finiteDouble);
+    default:
+      return undefined;
+  }
+}
+
+/** Refuses a finite number that a binary type cannot represent. */
+function finiteOrSpecial(value: string, fit: (value: number) => number): number {
+  const number = doubleFromNumeric(value);
+  return isFiniteNumeric(value) ? fit(number) : number;
+}
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE for NaN and the infinities. */
+function finite(value: Value, to: DataType): string {
+  const numeric = value as string;
+  if (isFiniteNumeric(numeric)) return numeric;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot represent ${textFromNumeric(numeric)} as ${typeName(to)}: it must be a finite number`,
+  );
 }
 
 function fromInteger(from: DataType, to: DataType): FoundCast {
@@ -87,8 +166,7 @@ function fromBinary(from: "float" | "double", to: DataType): FoundCast {
     case "decimal": {
       const { precision, scale } = to;
       const type = { precision, scale };
-      // The number of digits that every value of the width keeps.
-      const digits = from === "float" ? 6 : 15;
+      const digits = from === "float" ? FLOAT_DIGITS : DOUBLE_DIGITS;
       return (value) => decimalFromDouble(value as number, type, digits);
     }
     case "float":

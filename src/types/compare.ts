@@ -9,6 +9,7 @@ import type { DataType, RowField } from "./data_type.ts";
 import { compareWhole } from "./decimal.ts";
 import { intervalSpan } from "./interval.ts";
 import { compareJson, jsonGroupKey, jsonTree } from "./json_tree.ts";
+import { compareNumerics, numericKey } from "./numeric.ts";
 import { compareTsQueryTexts, compareTsVectorTexts, tsQueryGroupKey } from "./search_order.ts";
 import { typeOrder } from "./type_class.ts";
 import type { Interval, RowValue, Value, Whole } from "./value.ts";
@@ -31,6 +32,8 @@ export function comparatorFor(type: DataType): Comparator {
       return compareNumbers;
     case "double":
       return compareDoubles;
+    case "numeric":
+      return compareNumericValues;
     case "boolean":
       return compareNatural;
     case "text":
@@ -73,6 +76,10 @@ function compareText(left: Value, right: Value): number {
 
 function compareNumbers(left: Value, right: Value): number {
   return compareWhole(left as Whole, right as Whole);
+}
+
+function compareNumericValues(left: Value, right: Value): number {
+  return compareNumerics(left as string, right as string);
 }
 
 function compareDoubles(left: Value, right: Value): number {
@@ -178,6 +185,8 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
       return (value as Float32Array).join(",");
     case "interval":
       return intervalSpan(value as Interval);
+    case "numeric":
+      return numericKey(value as string);
     case "whole":
     case "double":
     case "boolean":
@@ -216,6 +225,7 @@ export function groupKeyMakerFor(type: DataType): ((value: Value) => GroupKey) |
     case "bytes":
     case "embedding":
     case "interval":
+    case "numeric":
     case "array":
     case "row":
       return (value) => groupKeyOf(type, value);

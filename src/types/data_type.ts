@@ -16,13 +16,14 @@ export type DataType =
   | { readonly kind: "bigint" }
   | { readonly kind: "float" }
   | { readonly kind: "double" }
-  /** `isExact` marks a column of a recursive query, whose steps must not round. */
-  | {
-      readonly kind: "decimal";
-      readonly precision: number;
-      readonly scale: number;
-      readonly isExact?: true;
-    }
+  /** All values have one scale. Only expressions have a precision above 38. */
+  | { readonly kind: "decimal"; readonly precision: number; readonly scale: number }
+  /**
+   * A number of any digits, with a scale of its own. A size is present only if it is none that
+   * `decimal` represents. `isTrimmed` marks a column of a key, whose values show no zeros at their
+   * end, so that equal values have equal strings.
+   */
+  | { readonly kind: "numeric"; readonly size?: NumericSize; readonly isTrimmed?: true }
   /** `lengthMax` counts code points; absent for TEXT. */
   | { readonly kind: "text"; readonly lengthMax?: number }
   /** A JSON value keeps its text as written. `binary` marks JSONB, whose text is canonical. */
@@ -67,6 +68,12 @@ export type DataType =
    */
   | { readonly kind: "unknown"; readonly isNull?: true; readonly isJson?: true };
 
+/** The declared size of a NUMERIC. The scale may be negative, or larger than the precision. */
+export interface NumericSize {
+  readonly precision: number;
+  readonly scale: number;
+}
+
 /** A field of a row. */
 export interface RowField {
   readonly name: string;
@@ -85,6 +92,8 @@ export interface NamedRow {
   readonly name: string;
 }
 
+export type NumericType = DataType & { readonly kind: "numeric" };
+
 export type TypeKind = DataType["kind"];
 
 export const BOOLEAN: DataType = { kind: "boolean" };
@@ -93,6 +102,8 @@ export const INT: DataType = { kind: "int" };
 export const BIGINT: DataType = { kind: "bigint" };
 export const FLOAT: DataType = { kind: "float" };
 export const DOUBLE: DataType = { kind: "double" };
+export const NUMERIC: NumericType = { kind: "numeric" };
+export const TRIMMED_NUMERIC: NumericType = { kind: "numeric", isTrimmed: true };
 export const TEXT: DataType = { kind: "text" };
 export const JSON_TEXT: DataType = { kind: "json", binary: false };
 export const JSONB: DataType = { kind: "json", binary: true };
@@ -119,8 +130,11 @@ export const UNKNOWN: DataType = { kind: "unknown" };
 export const UNKNOWN_NULL: DataType = { kind: "unknown", isNull: true };
 export const UNKNOWN_JSON: DataType = { kind: "unknown", isJson: true };
 
-/** The largest precision of DECIMAL. */
+/** The largest precision of a column of kind `decimal`. */
 export const DECIMAL_PRECISION_MAX = 38;
+
+/** The largest precision that an expression of kind `decimal` may have. */
+export const COMPUTED_PRECISION_MAX = 1000;
 
 export function decimalType(precision: number, scale: number): DataType {
   return { kind: "decimal", precision, scale };
@@ -140,6 +154,7 @@ export function sameType(left: DataType, right: DataType): boolean {
       return isSameEnum(left, right);
     case "decimal":
     case "bit":
+    case "numeric":
       return sameSizes(left, right);
     case "array":
     case "row":
@@ -148,13 +163,27 @@ export function sameType(left: DataType, right: DataType): boolean {
     case "datetime":
     case "time":
     case "timetz":
-      return right.kind === left.kind && (left.digits ?? 6) === (right.digits ?? 6);
+      return sameDigits(left, right);
     default:
       return true;
   }
 }
 
-function sameSizes(left: DataType & { kind: "bit" | "decimal" }, right: DataType): boolean {
+type TimeType = DataType & { kind: "timestamp" | "datetime" | "time" | "timetz" };
+
+function sameDigits(left: TimeType, right: DataType): boolean {
+  return right.kind === left.kind && (left.digits ?? 6) === (right.digits ?? 6);
+}
+
+function sameSizes(
+  left: DataType & { kind: "bit" | "decimal" | "numeric" },
+  right: DataType,
+): boolean {
+  if (left.kind === "numeric") {
+    if (right.kind !== "numeric" || left.isTrimmed !== right.isTrimmed) return false;
+    const { size } = right;
+    return left.size?.precision === size?.precision && left.size?.scale === size?.scale;
+  }
   if (left.kind === "bit") {
     return (
       right.kind === "bit" && left.length === right.length && left.isVarying === right.isVarying
@@ -189,6 +218,7 @@ export function isInteger(type: DataType): boolean {
 /** Whether values of a type are strings in memory. */
 export function isStringKind(kind: TypeKind): boolean {
   switch (kind) {
+    case "numeric":
     case "text":
     case "json":
     case "uuid":
@@ -208,10 +238,13 @@ export function isStringKind(kind: TypeKind): boolean {
   }
 }
 
+/** Whether a type is NUMERIC in SQL, in either of its representations. */
+export function isExactDecimal(type: DataType): boolean {
+  return type.kind === "decimal" || type.kind === "numeric";
+}
+
 export function isNumeric(type: DataType): boolean {
-  return (
-    isInteger(type) || type.kind === "decimal" || type.kind === "float" || type.kind === "double"
-  );
+  return isInteger(type) || isExactDecimal(type) || type.kind === "float" || type.kind === "double";
 }
 
 /**
@@ -222,6 +255,8 @@ export function typeName(type: DataType): string {
   switch (type.kind) {
     case "decimal":
       return `numeric(${type.precision},${type.scale})`;
+    case "numeric":
+      return numericTypeName(type.size);
     case "text":
       return type.lengthMax === undefined ? "text" : `character varying(${type.lengthMax})`;
     case "json":
@@ -258,6 +293,10 @@ const OTHER_NAMES: Readonly<Partial<Record<TypeKind, string>>> = {
   double: "double precision",
   bytes: "bytea",
 };
+
+function numericTypeName(size: NumericSize | undefined): string {
+  return size === undefined ? "numeric" : `numeric(${size.precision},${size.scale})`;
+}
 
 function bitTypeName({ isVarying, length }: DataType & { kind: "bit" }): string {
   const name = isVarying === true ? "bit varying" : "bit";

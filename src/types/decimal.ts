@@ -25,10 +25,7 @@ const SMALL_POWERS: readonly number[] = Array.from({ length: 16 }, (_, power) =>
  */
 const EXPONENT_MAX = 10_000;
 
-/** The hint for a value that needs more digits than any DECIMAL has. */
-export const DECIMAL_TOO_LONG: string = `a DECIMAL has at most ${DECIMAL_PRECISION_MAX} digits: ROUND the values that it is computed from, or cast them to DOUBLE PRECISION`;
-
-function powerOfTen(power: number): bigint {
+export function powerOfTen(power: number): bigint {
   assert(power >= 0, "a power of ten is not negative");
   return POWERS[power] ?? 10n ** BigInt(power);
 }
@@ -89,13 +86,16 @@ export function roundedQuotient(left: Whole, right: Whole): Whole {
     if (Math.abs(remainder) * 2 < Math.abs(right)) return quotient + 0;
     return quotient + (left < 0 === right < 0 ? 1 : -1);
   }
-  const dividend = BigInt(left);
-  const divisor = BigInt(right);
+  return wholeFromBigint(roundedBig(BigInt(left), BigInt(right)));
+}
+
+/** Returns the quotient of big integers, rounded half away from zero. The divisor is not 0. */
+export function roundedBig(dividend: bigint, divisor: bigint): bigint {
   const quotient = dividend / divisor;
   const remainder = dividend % divisor;
   const twice = remainder < 0n ? -2n * remainder : 2n * remainder;
-  if (twice < (divisor < 0n ? -divisor : divisor)) return wholeFromBigint(quotient);
-  return wholeFromBigint(quotient + (dividend < 0n === divisor < 0n ? 1n : -1n));
+  if (twice < (divisor < 0n ? -divisor : divisor)) return quotient;
+  return quotient + (dividend < 0n === divisor < 0n ? 1n : -1n);
 }
 
 /** Converts an unscaled number from one scale to another, rounding if digits are lost. */
@@ -135,7 +135,6 @@ export function fitDecimal(value: Whole, precision: number, scale: number): Whol
     "VALUE_OUT_OF_RANGE",
     `Cannot represent ${shortened(textFromDecimal(value, scale))} as numeric(${precision},${scale}): ` +
       `the value must be less than 10^${precision - scale} in magnitude`,
-    precision === DECIMAL_PRECISION_MAX ? { hint: DECIMAL_TOO_LONG } : {},
   );
 }
 

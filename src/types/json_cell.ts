@@ -28,7 +28,9 @@ export type DataTypeJson =
   | { readonly Decimal: { readonly precision: number; readonly scale: number } }
   | { readonly Embedding: number };
 
-const WORDS: Readonly<Record<Exclude<TypeKind, "array" | "decimal" | "embedding">, string>> = {
+const WORDS: Readonly<
+  Record<Exclude<TypeKind, "array" | "decimal" | "embedding" | "numeric">, string>
+> = {
   boolean: "Boolean",
   smallint: "SmallInt",
   int: "Int",
@@ -60,8 +62,12 @@ const WORDS: Readonly<Record<Exclude<TypeKind, "array" | "decimal" | "embedding"
   unknown: "Text",
 };
 
-/** Returns the `data_type` of a type. A type without a word of its own is sent as Text. */
+/** The size of NUMERIC without one. */
+const UNSIZED = { precision: 0, scale: 0 };
+
+/** Returns the `data_type` of a type. Types without a word of their own are sent as Text. */
 export function dataTypeWord(type: DataType): DataTypeJson {
+  if (type.kind === "numeric") return { Decimal: type.size ?? UNSIZED };
   if (type.kind === "decimal") {
     return { Decimal: { precision: type.precision, scale: type.scale } };
   }
@@ -92,6 +98,7 @@ export function cellMakerFor(type: DataType): (value: Value) => unknown {
     case "embedding":
       return (value) => (value === null ? null : Array.from(value as Float32Array, shortestFloat));
     case "interval":
+    case "numeric":
     case "timetz":
     case "money":
     case "inet":

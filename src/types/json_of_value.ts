@@ -5,6 +5,7 @@ import { type ArrayValue, isArrayValue } from "./array_shape.ts";
 import { type DataType, isNumeric, type RowField } from "./data_type.ts";
 import { isoTextOf } from "./datetime.ts";
 import { shortestFloat } from "./float_text.ts";
+import { isFiniteNumeric } from "./numeric.ts";
 import { textFromValue } from "./text_form.ts";
 import type { RowValue, Value, Whole } from "./value.ts";
 
@@ -34,7 +35,10 @@ export function jsonTextOf(type: DataType, value: Value): string {
       return JSON.stringify(isoTextOf(value as Whole, "+00:00"));
     default: {
       // JSON has no form for NaN and infinity, so they are strings.
-      const isNumber = isNumeric(type) && (typeof value === "bigint" || Number.isFinite(value));
+      const isNumber =
+        type.kind === "numeric"
+          ? isFiniteNumeric(value as string)
+          : isNumeric(type) && (typeof value === "bigint" || Number.isFinite(value));
       return isNumber ? textFromValue(type, value) : JSON.stringify(textFromValue(type, value));
     }
   }

@@ -41,6 +41,7 @@ export {
   BOOLEAN,
   BYTES,
   CIDR,
+  COMPUTED_PRECISION_MAX,
   DATE,
   DATETIME,
   type DataType,
@@ -52,6 +53,7 @@ export {
   INET,
   INT,
   INTERVAL,
+  isExactDecimal,
   isInteger,
   isNumeric,
   isStringKind,
@@ -62,6 +64,8 @@ export {
   MACADDR8,
   MONEY,
   type NamedRow,
+  NUMERIC,
+  type NumericSize,
   type RowField,
   SMALLINT,
   sameType,
@@ -105,7 +109,6 @@ export { datetimeFromText, isTimeWord } from "./datetime_text.ts";
 export {
   addWhole,
   compareWhole,
-  DECIMAL_TOO_LONG,
   type DecimalDigits,
   decimalFromText,
   decimalShape,
@@ -217,6 +220,50 @@ export {
 } from "./jsonpath_syntax.ts";
 export { checkedMoney, moneyOfCents } from "./money.ts";
 export { valueFromNumberText } from "./number_literal.ts";
+export {
+  type BigDecimal,
+  bigDecimalOf,
+  ceilingNumeric,
+  compareNumerics,
+  doubleFromNumeric,
+  fitNumeric,
+  floorNumeric,
+  isFiniteNumeric,
+  leastNumericScale,
+  NUMERIC_NAN,
+  numericExponent,
+  numericFromText,
+  numericOf,
+  numericOfSpecial,
+  numericScale,
+  numericSign,
+  roundNumeric,
+  shortDecimalOf,
+  textFromNumeric,
+  trimmedNumeric,
+  truncateNumeric,
+} from "./numeric.ts";
+export {
+  absoluteNumeric,
+  addNumerics,
+  bucketOfNumeric,
+  divideNumerics,
+  multiplyNumerics,
+  negateNumeric,
+  quotientOf,
+  remainderNumeric,
+  subtractNumerics,
+  wholeQuotient,
+  wholesAtOneScale,
+} from "./numeric_arithmetic.ts";
+export {
+  exponentialNumeric,
+  logarithmToBase,
+  naturalLogarithm,
+  powerNumeric,
+  rootAt,
+  squareRootNumeric,
+} from "./numeric_functions.ts";
 export { type PortableBatch, portableBatch } from "./portable.ts";
 export type { TermKind } from "./term_kind.ts";
 export {
@@ -261,7 +308,7 @@ export {
   tsWeightOf,
 } from "./tsvector.ts";
 export { isNumberType, isTextType, isWholeType, typeOrder } from "./type_class.ts";
-export { commonType, decimalOf, unbounded } from "./unify.ts";
+export { commonType, comparedType, decimalOf, unbounded } from "./unify.ts";
 export {
   type Interval,
   isInterval,

@@ -1,21 +1,21 @@
 /** Determines the type and value of a number literal in a statement. */
-import { BIGINT, DECIMAL_PRECISION_MAX, DOUBLE, decimalType, INT } from "./data_type.ts";
+import { BIGINT, DECIMAL_PRECISION_MAX, decimalType, INT, NUMERIC } from "./data_type.ts";
 import { decimalShape, digitsFromText } from "./decimal.ts";
-import { doubleFromText } from "./float_text.ts";
 import { fitsInteger } from "./integer.ts";
 import type { TypedValue } from "./json_cell.ts";
+import { numericFromText, numericOf } from "./numeric.ts";
 import { wholeFromBigint } from "./value.ts";
 
 /** The number of digits that a double represents exactly, which is sufficient for most literals. */
 const SHORT_DIGITS = /^-?\d{1,15}$/;
 
 /**
- * Reads a number literal with its leading minus. The type is INT or BIGINT if the value fits,
- * otherwise DECIMAL with the scale as written, or DOUBLE if there are more than 38 digits. `0xff`,
- * `0o7`, `0b1` and underscores are also accepted.
+ * Reads a literal with its leading minus. The type is INT if the value fits, else BIGINT, else
+ * DECIMAL with the scale as written, or NUMERIC above 38 digits. Also reads `0xff`, `0o7`, `0b1`
+ * and underscores.
  *
- * @returns undefined if the text is not a number. @throws {DatabaseError} VALUE_OUT_OF_RANGE if the
- * number exceeds DOUBLE.
+ * @returns undefined if the text is not a number.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if it is beyond NUMERIC.
  */
 export function valueFromNumberText(text: string): TypedValue | undefined {
   if (SHORT_DIGITS.test(text)) {
@@ -30,19 +30,20 @@ export function valueFromNumberText(text: string): TypedValue | undefined {
     return wholeLiteral(radix[1] === "-" ? -magnitude : magnitude);
   }
   if (plain.length > DECIMAL_PRECISION_MAX * 4 || /e[+-]?\d{3,}$/i.test(plain)) {
-    return doubleLiteral(plain);
+    return longLiteral(plain);
   }
   const digits = digitsFromText(plain);
   if (digits === undefined) return undefined;
   if (/^-?\d+$/.test(plain)) return wholeLiteral(digits.unscaled);
   const shape = decimalShape(digits);
-  if (shape === undefined) return doubleLiteral(plain);
+  if (shape === undefined) return longLiteral(plain);
   const type = decimalType(shape.precision, shape.scale);
   return { type, value: wholeFromBigint(digits.unscaled) };
 }
 
-function doubleLiteral(text: string): TypedValue {
-  return { type: DOUBLE, value: doubleFromText(text, "double precision") + 0 };
+function longLiteral(text: string): TypedValue | undefined {
+  const value = numericFromText(text);
+  return value === undefined ? undefined : { type: NUMERIC, value };
 }
 
 function wholeLiteral(whole: bigint): TypedValue {
@@ -50,6 +51,6 @@ function wholeLiteral(whole: bigint): TypedValue {
   if (fitsInteger("int", value)) return { type: INT, value };
   if (fitsInteger("bigint", value)) return { type: BIGINT, value };
   const shape = decimalShape({ unscaled: whole, scale: 0 });
-  if (shape === undefined) return { type: DOUBLE, value: Number(whole) };
+  if (shape === undefined) return { type: NUMERIC, value: numericOf(whole, 0) };
   return { type: decimalType(shape.precision, 0), value };
 }

@@ -43,6 +43,7 @@ import { checkJson } from "./json_text.ts";
 import { canonicalJson } from "./json_tree.ts";
 import { canonicalPath } from "./jsonpath_text.ts";
 import { moneyFromText, textFromMoney } from "./money.ts";
+import { fitNumeric, numericFromText, textFromNumeric } from "./numeric.ts";
 import { cellsFromRowText, textFromRow } from "./row_text.ts";
 import { textFromTsQuery, tsQueryFromText } from "./tsquery.ts";
 import { textFromTsVector, tsVectorFromText } from "./tsvector.ts";
@@ -118,7 +119,7 @@ function rowFromText({ fields, named }: NamedRowType, text: string, nowMicros?: 
 }
 
 type AddressType = DataType & { kind: "inet" | "cidr" | "macaddr" | "macaddr8" };
-type NumberType = DataType & { kind: IntegerKind | "float" | "double" | "decimal" };
+type NumberType = DataType & { kind: IntegerKind | "float" | "double" | "decimal" | "numeric" };
 
 /** Reads a value of a type without parts. */
 function valueOfOneForm(
@@ -155,13 +156,12 @@ function valueOfOneForm(
   }
 }
 
-function numberFromText(
-  type: DataType & { kind: IntegerKind | "float" | "double" | "decimal" },
-  text: string,
-): Value {
+function numberFromText(type: NumberType, text: string): Value {
   switch (type.kind) {
     case "decimal":
       return decimalFromText(text.trim(), type.precision, type.scale) ?? refuseDecimal(type, text);
+    case "numeric":
+      return fitNumeric(numericFromText(text) ?? refuse(type, text), type);
     case "float":
       return floatFromDouble(doubleFromText(text, typeName(type)));
     case "double":
@@ -210,6 +210,8 @@ export function textFromValue(type: DataType, value: Value): string {
       return textFromDouble(value as number);
     case "decimal":
       return textFromDecimal(value as Whole, type.scale);
+    case "numeric":
+      return textFromNumeric(value as string);
     case "timestamp":
       return textFromTimestamp(value as Whole);
     case "datetime":
@@ -266,13 +268,17 @@ function booleanFromText(text: string): boolean {
   return BOOLEAN_WORDS.get(text.trim().toLowerCase()) ?? refuse({ kind: "boolean" }, text);
 }
 
+/** Why a NUMERIC of a declared size holds no NaN. */
+const NO_SPECIALS = "a NUMERIC of up to 38 digits has no NaN and no infinity";
+const SPECIALS_HINT = "NUMERIC without a size has them";
+
 /** @throws {DatabaseError} UNSUPPORTED_FEATURE, INVALID_VALUE */
 function refuseDecimal(type: DataType, text: string): never {
   if (!/^\s*(?:nan|[+-]?inf(?:inity)?)\s*$/i.test(text)) return refuse(type, text);
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot read ${excerpt(text)} as ${typeName(type)}: NUMERIC has no NaN and no infinity`,
-    { hint: "DOUBLE PRECISION and REAL have them" },
+    `Cannot read ${excerpt(text)} as ${typeName(type)}: ${NO_SPECIALS}`,
+    { hint: SPECIALS_HINT },
   );
 }
 

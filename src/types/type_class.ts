@@ -35,6 +35,7 @@ export function typeClass(type: DataType): TypeClass {
     case "int":
     case "bigint":
     case "decimal":
+    case "numeric":
     case "float":
     case "double":
       return "number";
@@ -58,6 +59,8 @@ export type TypeOrder =
   /** Integers, held as numbers or bigints. A DECIMAL is held as an unscaled integer. */
   | "whole"
   | "double"
+  /** Strings in the order of the values; equal values may have different strings. */
+  | "numeric"
   | "boolean"
   /** Text, ordered by UTF-8 bytes. */
   | "text"
@@ -80,6 +83,7 @@ const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
   float: "double",
   double: "double",
   decimal: "whole",
+  numeric: "numeric",
   text: "text",
   json: "json",
   timestamp: "whole",

@@ -3,13 +3,17 @@
  */
 import {
   BIT,
+  COMPUTED_PRECISION_MAX,
   type DataType,
-  DECIMAL_PRECISION_MAX,
+  isExactDecimal,
+  isInteger,
   isNumeric,
+  NUMERIC,
   type RowField,
   sameType,
   TEXT,
   TIMETZ,
+  TRIMMED_NUMERIC,
   VARBIT,
 } from "./data_type.ts";
 import { typeClass } from "./type_class.ts";
@@ -21,6 +25,26 @@ import { typeClass } from "./type_class.ts";
  * @returns undefined if there is no such type.
  */
 export function commonType(types: readonly DataType[]): DataType | undefined {
+  return commonBy(types, commonOfTwo);
+}
+
+/** Returns {@linkcode commonType} for values that are compared, and whose scale is not shown. */
+export function comparedType(types: readonly DataType[]): DataType | undefined {
+  return commonBy(
+    types,
+    (left, right) =>
+      comparedDecimal(left, right) ?? comparedKey(left, right) ?? commonOfTwo(left, right),
+  );
+}
+
+/** Returns the form of a key, if a column of one is compared with an exact number. */
+function comparedKey(left: DataType, right: DataType): DataType | undefined {
+  const isKey = [left, right].some((type) => type.kind === "numeric" && type.isTrimmed === true);
+  const areExact = [left, right].every((type) => isInteger(type) || isExactDecimal(type));
+  return isKey && areExact ? TRIMMED_NUMERIC : undefined;
+}
+
+function commonBy(types: readonly DataType[], join: typeof commonOfTwo): DataType | undefined {
   let common: DataType | undefined;
   let hasUntyped = false;
   for (const type of types) {
@@ -28,15 +52,12 @@ export function commonType(types: readonly DataType[]): DataType | undefined {
       hasUntyped ||= type.isNull !== true;
       continue;
     }
-    common = common === undefined ? type : commonOfTwo(common, type);
+    common = common === undefined ? type : join(common, type);
     if (common === undefined) return undefined;
   }
   if (common === undefined) return TEXT;
   return hasUntyped ? unbounded(common) : common;
 }
-
-/** DECIMAL declared without precision and scale. */
-const PLAIN_DECIMAL: DecimalType = { kind: "decimal", precision: DECIMAL_PRECISION_MAX, scale: 10 };
 
 /**
  * Returns the type that an untyped literal adopts from a value of this type: the same type without
@@ -47,7 +68,8 @@ export function unbounded(type: DataType): DataType {
     case "text":
       return TEXT;
     case "decimal":
-      return widestDecimal(type, PLAIN_DECIMAL);
+    case "numeric":
+      return NUMERIC;
     case "array":
       return { kind: "array", element: unbounded(type.element) };
     default:
@@ -60,6 +82,7 @@ const NUMERIC_ORDER: readonly string[] = [
   "int",
   "bigint",
   "decimal",
+  "numeric",
   "float",
   "double",
 ];
@@ -137,11 +160,23 @@ function withoutDigits(type: DataType): DataType {
   }
 }
 
-/** Returns the wider of two numeric types, according to implicit casts. */
+/**
+ * Returns the wider of two numeric types, according to implicit casts. Numbers of different scales
+ * keep theirs, which only NUMERIC without a size allows.
+ */
 function commonNumeric(left: DataType, right: DataType): DataType {
   const [narrow, wide] = rankOf(left) <= rankOf(right) ? [left, right] : [right, left];
+  if (wide.kind === "numeric") return sameType(left, right) ? left : NUMERIC;
   if (wide.kind !== "decimal") return wide;
-  return widestDecimal(decimalOf(narrow), wide);
+  const other = decimalOf(narrow);
+  return other.scale === wide.scale ? widestDecimal(other, wide) : NUMERIC;
+}
+
+/** Returns the widest of two types, if both are exact and their digits are known. */
+function comparedDecimal(left: DataType, right: DataType): DecimalType | undefined {
+  if (left.kind !== "decimal" && right.kind !== "decimal") return undefined;
+  const areExact = [left, right].every((type) => isInteger(type) || type.kind === "decimal");
+  return areExact ? widestDecimal(decimalOf(left), decimalOf(right)) : undefined;
 }
 
 function rankOf(type: DataType): number {
@@ -164,12 +199,12 @@ export function decimalOf(type: DataType): DecimalType {
   }
 }
 
-function widestDecimal(left: DecimalType, right: DecimalType): DataType {
+function widestDecimal(left: DecimalType, right: DecimalType): DecimalType {
   const scale = Math.max(left.scale, right.scale);
   const whole = Math.max(left.precision - left.scale, right.precision - right.scale);
   return {
     kind: "decimal",
-    precision: Math.min(DECIMAL_PRECISION_MAX, Math.max(whole + scale, 1)),
+    precision: Math.min(COMPUTED_PRECISION_MAX, Math.max(whole + scale, 1)),
     scale,
   };
 }

@@ -7,6 +7,7 @@
  *     float                        number already rounded to 32 bits (Math.fround); else as double
  *     double                       number; -0 equals 0, and NaN equals itself and is above all others
  *     decimal(p,s)                 the unscaled integer, as bigint type does: 12.30 at scale 2 is 1230
+ *     numeric                      string whose order is that of the values (see `numeric.ts`)
  *     text                         string without NUL
  *     json                         string: the text (JSON) or the canonical text (JSONB)
  *     timestamp, datetime          microseconds since 1970-01-01 (datetime: UTC), as bigint type does

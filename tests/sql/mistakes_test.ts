@@ -655,7 +655,10 @@ test.each([
   ["SELECT xpath('/a', '<a/>')", "Cannot call xpath: there is no XML"],
   ["SELECT lo_create(0)", "Cannot call lo_create: there are no large objects"],
   ["SELECT txid_current()", "Cannot call txid_current: transactions have no numbers"],
-  ["SELECT 'NaN'::numeric", 'Cannot read "NaN" as numeric(38,15): NUMERIC has no NaN'],
+  [
+    "SELECT 'NaN'::numeric(5, 2)",
+    'Cannot read "NaN" as numeric(5,2): a NUMERIC of up to 38 digits has no NaN',
+  ],
   ["SELECT '[0:1]={1,2}'::int[]", "its first position is not 1, but all arrays start at 1"],
   [
     "SELECT '05:00+00'::timetz AT TIME ZONE 'Europe/Berlin'",

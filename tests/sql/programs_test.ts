@@ -135,7 +135,7 @@ test("a shop runs with the statements of SQLAlchemy, Knex and Rails", async () =
     [
       `INSERT INTO "items" ("sku", "price", "created_at", "updated_at") VALUES ('s', 4.0,
         '2024-01-01 00:00:00.5', '2024-01-01 00:00:00.5') RETURNING "id", "total"`,
-      [[1, "8.0000000000"]],
+      [[1, "8.00"]],
     ],
     [
       `SELECT customers.name, count(orders.id) AS count_1 FROM customers LEFT OUTER JOIN orders

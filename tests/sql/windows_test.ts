@@ -79,7 +79,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "SELECT id, lag(id, 1, 0.5) OVER (ORDER BY id) FROM t ORDER BY id LIMIT 2",
     [
       [1, "0.5"],
-      [2, "1.0"],
+      [2, "1"],
     ],
   ],
   [
@@ -195,10 +195,10 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
   [
     "SELECT v, count(*) OVER (ORDER BY v RANGE BETWEEN 0.05 PRECEDING AND 0.05 FOLLOWING) FROM (VALUES (1.00), (1.05), (1.101), (2)) q(v) ORDER BY v",
     [
-      ["1.000", 2],
-      ["1.050", 2],
+      ["1.00", 2],
+      ["1.05", 2],
       ["1.101", 1],
-      ["2.000", 1],
+      ["2", 1],
     ],
   ],
   [

@@ -89,6 +89,7 @@ export async function writeGolden(directory: string): Promise<unknown> {
   await fillEnums(database, run);
   await fillDomains(database, run);
   await fillPolicies(run);
+  await fillNumbers(database, run);
   await fillSearches(database, run);
   const contents = await contentsOf(database);
   await database.close();
@@ -257,6 +258,18 @@ async function fillDomains(database: Database, run: Run): Promise<void> {
     `ALTER DOMAIN app.percent ADD CONSTRAINT not_one CHECK (VALUE <> 1);
      ALTER VIEW app.open_tasks RENAME TO unfinished; INSERT INTO app.tasks (id, until) VALUES (3, '294246-12-31')`,
   );
+}
+
+/** Creates columns of numbers of any digits, one of them a key. */
+async function fillNumbers(database: Database, run: Run): Promise<void> {
+  await run(
+    `CREATE SHARED TABLE app.numbers (code NUMERIC PRIMARY KEY, v NUMERIC, w NUMERIC(60, 20), several NUMERIC[]);
+     INSERT INTO app.numbers VALUES (1.50, 'NaN', 12345678901234567890123456789012345.5, '{1.10,NaN,NULL}'),
+       (-1e40, '-Infinity', 0, '{}'), (2, 1.500, NULL, NULL)`,
+  );
+  await database.store.flush(tableIdOf(database, "numbers"));
+  await settled();
+  await run("INSERT INTO app.numbers VALUES (3.0, 1e-50, 1, '{0.00}')");
 }
 
 /** Creates policies that read another table, whose column is renamed later. */

@@ -166,7 +166,7 @@ test.each([
   ["0xff", "integer", 255],
   ["1_000", "integer", 1000],
   ["0.001", "numeric(3,3)", 1],
-  ["1e40", "double precision", 1e40],
+  ["1e40", "numeric", "34i91"],
 ] as const)("valueFromNumberText(%p) has type %p", (text, type, value) => {
   const literal = valueFromNumberText(text);
   expect(literal === undefined ? undefined : typeName(literal.type)).toBe(type);

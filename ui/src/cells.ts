@@ -10,7 +10,10 @@ const NUMERIC: ReadonlySet<string> = new Set(["SmallInt", "Int", "BigInt", "Floa
 /** Returns a type in SQL notation. */
 export function typeText(type: DataTypeWord): string {
   if (typeof type === "string") return SQL_NAMES[type] ?? type.toUpperCase();
-  if ("Decimal" in type) return `DECIMAL(${type.Decimal.precision},${type.Decimal.scale})`;
+  if ("Decimal" in type) {
+    const { precision, scale } = type.Decimal;
+    return precision === 0 ? "NUMERIC" : `DECIMAL(${precision},${scale})`;
+  }
   if ("Array" in type) return `${typeText(type.Array)}[]`;
   return `EMBEDDING(${type.Embedding})`;
 }

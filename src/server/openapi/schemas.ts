@@ -144,7 +144,7 @@ const SCHEMA_FIELD: Schema = bodyOf<SchemaField>({
       {
         type: "object",
         description:
-          "Decimal with precision and scale, Embedding with its dimensions, or Array with the type of its elements",
+          "Decimal with precision and scale (both 0 for NUMERIC without a size), Embedding with its dimensions, or Array with the type of its elements",
       },
     ],
     description:

@@ -103,7 +103,7 @@ function requireKeyScale(
   { columnId, name, type: from }: ColumnEntry,
   { position, to }: { to: DataType; position: number },
 ): void {
-  if (from.kind !== "decimal" || to.kind !== "decimal" || from.scale === to.scale) return;
+  if (from.kind !== "decimal" || (to.kind === "decimal" && from.scale === to.scale)) return;
   const what = `Cannot change the scale of column "${name}" of ${nameOf(table)}`;
   if (table.primaryKey.includes(columnId)) {
     throw new DatabaseError("UNSUPPORTED_FEATURE", `${what}: it is part of the key`, {
@@ -438,6 +438,7 @@ function isWidening(from: DataType, to: DataType): boolean {
         (to.lengthMax === undefined || to.lengthMax > from.lengthMax)
       );
     case "decimal":
+      if (to.kind === "numeric") return to.size === undefined;
       return (
         to.kind === "decimal" &&
         to.scale >= from.scale &&

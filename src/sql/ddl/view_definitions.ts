@@ -18,7 +18,7 @@ import {
   type ViewTable,
   viewRightsFrom,
 } from "../../catalog/mod.ts";
-import { sameType, typeName } from "../../types/mod.ts";
+import { isExactDecimal, sameType, typeName } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundCte, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -261,7 +261,7 @@ function requireSameColumns(
 ): void {
   for (const [i, { isDeclared, name, type }] of old.entries()) {
     const column = columns[i];
-    const areDecimals = column?.type.kind === "decimal" && type.kind === "decimal";
+    const areDecimals = column !== undefined && isExactDecimal(column.type) && isExactDecimal(type);
     const keepsType = areDecimals && !isDeclared && !column.isDeclared;
     if (column?.name === name && (keepsType || sameType(column.type, type))) continue;
     const found =

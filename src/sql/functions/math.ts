@@ -2,28 +2,43 @@
 import { DatabaseError } from "../../base/errors.ts";
 import {
   BIGINT,
+  bucketOfNumeric,
+  COMPUTED_PRECISION_MAX,
+  casterFor,
+  ceilingNumeric,
   comparatorFor,
+  compareNumerics,
   compareWhole,
   type DataType,
-  DECIMAL_PRECISION_MAX,
   DOUBLE,
   decimalOf,
   decimalType,
   digitsFromText,
   finiteDouble,
-  fitDecimal,
   fitInteger,
-  fitsPrecision,
+  floorNumeric,
   INT,
+  isExactDecimal,
+  isFiniteNumeric,
   isInteger,
-  multiplyWhole,
+  leastNumericScale,
+  NUMERIC,
+  NUMERIC_NAN,
+  numericOf,
+  numericScale,
+  numericSign,
   remainderWhole,
   rescale,
   roundHalfEven,
+  roundNumeric,
+  trimmedNumeric,
+  truncateNumeric,
   truncateScale,
   type Value,
   type Whole,
   wholeFromBigint,
+  wholeQuotient,
+  wholesAtOneScale,
 } from "../../types/mod.ts";
 import { flatItems } from "./base/array_shapes.ts";
 import { firstType, functionsNamed, overload } from "./base/define.ts";
@@ -43,10 +58,17 @@ function roundedType(
 ): DataType {
   const { precision, scale: from } = decimalOf(type);
   const digits = precision - from + scale + (carries ? 1 : 0);
-  return decimalType(Math.min(DECIMAL_PRECISION_MAX, Math.max(digits, 1)), scale);
+  return decimalType(Math.min(COMPUTED_PRECISION_MAX, Math.max(digits, 1)), scale);
 }
 
 type WholeRounding = (value: Whole, from: number, to: number) => Whole;
+
+/** A way of rounding, for each representation of numbers. */
+interface Rounding {
+  readonly onDecimal: WholeRounding;
+  readonly onDouble: (value: number) => number;
+  readonly onNumeric: (value: string) => string;
+}
 
 function ceiling(value: Whole, from: number): Whole {
   const cut = truncateScale(value, from, 0);
@@ -66,20 +88,31 @@ function addOne(value: Whole, step: 1 | -1): Whole {
  * Creates a function from a number to an integer of the same type. A decimal result has no fraction
  * digits.
  */
-function toWhole(onDecimal: WholeRounding, onDouble: (value: number) => number): Overload {
+function toWhole({ onDecimal, onDouble, onNumeric }: Rounding): Overload {
   return overload(
     ["numeric"],
     (types) => (types[0]?.kind === "decimal" ? roundedType(firstType(types), 0) : firstType(types)),
     ([value = null], _, types) => {
       const type = firstType(types);
       if (type.kind === "decimal") return onDecimal(value as Whole, type.scale, 0);
+      if (type.kind === "numeric") return onNumeric(value as string);
       return isInteger(type) ? value : onDouble(value as number);
     },
   );
 }
 
-/** Creates `round(x, n)` and `trunc(x, n)`. A constant n determines the scale of the result. */
-function toDigits(onDecimal: WholeRounding, onDouble: DoubleRounding): Overload {
+/** A way of rounding to a number of digits, for each representation of numbers. */
+interface DigitsRounding {
+  readonly onDecimal: WholeRounding;
+  readonly onDouble: (value: number, digits: number) => number;
+  readonly onNumeric: (value: string, digits: number) => string;
+}
+
+/**
+ * Creates `round(x, n)` and `trunc(x, n)`. A constant n determines the scale of a DECIMAL result;
+ * the result of any other n has a scale of its own.
+ */
+function toDigits(rounding: DigitsRounding): Overload {
   return {
     ...overload(
       ["numeric", INT],
@@ -90,33 +123,38 @@ function toDigits(onDecimal: WholeRounding, onDouble: DoubleRounding): Overload 
       const type = firstType(types);
       const digits = constants[1];
       const result = resultOfDigits(type, typeof digits === "number" ? digits : undefined);
-      return { result, evaluate: roundingTo(type, result, { onDecimal, onDouble }) };
+      return { result, evaluate: roundingTo(type, result, rounding) };
     },
   };
 }
 
-type DoubleRounding = (value: number, digits: number) => number;
+/** The largest constant number of digits for which the result has one scale. */
+const ONE_SCALE_MAX = 30;
 
 function resultOfDigits(type: DataType, digits: number | undefined): DataType {
   if (type.kind === "float" || type.kind === "double") return DOUBLE;
   if (isInteger(type)) return type;
-  const scale = digits === undefined ? decimalScale(type) : Math.max(0, Math.min(digits, 30));
-  return roundedType(type, scale, digits === undefined || digits < decimalScale(type));
+  if (digits === undefined || digits > ONE_SCALE_MAX || type.kind === "numeric") return NUMERIC;
+  return roundedType(type, Math.max(0, digits), digits < decimalScale(type));
 }
 
 function roundingTo(
   type: DataType,
   result: DataType,
-  { onDecimal, onDouble }: { onDecimal: WholeRounding; onDouble: DoubleRounding },
+  { onDecimal, onDouble, onNumeric }: DigitsRounding,
 ): Specialised["evaluate"] {
   if (type.kind === "float" || type.kind === "double") {
     return ([value = null, digits = null]) =>
       Number.isFinite(value) ? finiteDouble(onDouble(value as number, digits as number)) : value;
   }
+  if (result.kind === "numeric") {
+    const toNumeric = numericReader(type);
+    return ([value = null, digits = null]) => onNumeric(toNumeric(value), digits as number);
+  }
   const from = decimalScale(type);
   const to = decimalScale(result);
   return ([value = null, digits = null]) => {
-    const at = Math.max(-DECIMAL_PRECISION_MAX - 1, digits as number);
+    const at = Math.max(-COMPUTED_PRECISION_MAX - 1, digits as number);
     const whole = value as Whole;
     // Digits before the decimal point are removed by shifting the point and shifting it back.
     const rounded =
@@ -125,9 +163,14 @@ function roundingTo(
         : at >= 0
           ? rescale(onDecimal(whole, from, at), at, to)
           : rescale(onDecimal(whole, from - at, 0), 0, to - at);
-    if (result.kind === "decimal") return fitDecimal(rounded, result.precision, result.scale);
     return isInteger(result) ? fitInteger("bigint", rounded) : rounded;
   };
+}
+
+/** Returns a function that reads values of an exact type as NUMERIC. */
+function numericReader(type: DataType): (value: Value) => string {
+  const cast = casterFor(type, NUMERIC, "implicit");
+  return (value) => (cast === undefined ? value : cast(value)) as string;
 }
 
 /**
@@ -171,10 +214,28 @@ function resolved(op: string): Overload {
     specialise: (types) => {
       const form = resolveArithmetic(op, types[0] ?? INT, types[1] ?? INT);
       if (form === undefined) return undefined;
-      // Exact operands are returned unchanged, because each keeps its own scale.
-      return { result: form.result, evaluate: (values) => form.evaluate(values) };
+      if (form.result.kind !== "numeric") {
+        // Exact operands are returned unchanged, because each keeps its own scale.
+        return { result: form.result, evaluate: (values) => form.evaluate(values) };
+      }
+      return { result: NUMERIC, evaluate: onNumerics(types, (l, r) => form.evaluate([l, r])) };
     },
   };
+}
+
+/** Computes a function of two exact numbers in NUMERIC. */
+function onNumerics(
+  types: readonly DataType[],
+  compute: (left: string, right: string) => Value,
+): Specialised["evaluate"] {
+  const [readLeft = numericReader(INT), readRight = readLeft] = types.map(numericReader);
+  return ([left = null, right = null]) => compute(readLeft(left), readRight(right));
+}
+
+/** Whether two arguments are exact numbers, one of which has a scale of its own. */
+function areNumerics(types: readonly DataType[]): boolean {
+  const areExact = types.every((type) => isInteger(type) || isExactDecimal(type));
+  return areExact && types.some(({ kind }) => kind === "numeric");
 }
 
 /** Returns the common exact type of both arguments, or undefined if one is FLOAT or DOUBLE. */
@@ -192,7 +253,7 @@ function exactPair(
 /** The typed argument determines the type of an untyped one: an integer, or a decimal. */
 function besideUntyped(form: Overload): readonly Overload[] {
   const both = (type: DataType): Overload => ({ ...form, parameters: [type, type] });
-  return [both(INT), both(BIGINT), both(decimalType(DECIMAL_PRECISION_MAX, 10)), form];
+  return [both(INT), both(BIGINT), { ...form, parameters: ["exact", "exact"] }, form];
 }
 
 /** gcd and lcm for exact numbers of a common scale. */
@@ -200,6 +261,10 @@ function divisorFunction(compute: (left: bigint, right: bigint) => bigint): Over
   return {
     ...overload(["numeric", "numeric"], firstType, () => null),
     specialise: (types) => {
+      if (areNumerics(types)) {
+        const evaluate = onNumerics(types, (l, r) => wholesAtOneScale(l, r, compute));
+        return { result: NUMERIC, evaluate };
+      }
       const pair = exactPair(types);
       if (pair === undefined) return undefined;
       const { result } = pair;
@@ -217,7 +282,6 @@ function divisorFunction(compute: (left: bigint, right: bigint) => bigint): Over
 }
 
 function fitted(value: Whole, type: DataType): Value {
-  if (type.kind === "decimal") return fitDecimal(value, type.precision, type.scale);
   return type.kind === "smallint" || type.kind === "int" || type.kind === "bigint"
     ? fitInteger(type.kind, value)
     : value;
@@ -236,14 +300,22 @@ function leastMultiple(left: bigint, right: bigint): bigint {
   return multiple < 0n ? -multiple : multiple;
 }
 
+/** Returns the type of quotients without fractions. */
+function quotientType([left = INT, right = INT]: readonly DataType[]): DataType {
+  const { precision, scale } = decimalOf(left);
+  const digits = precision - scale + decimalScale(right);
+  return decimalType(Math.min(COMPUTED_PRECISION_MAX, Math.max(digits, 1)), 0);
+}
+
 /** The overload of `div(a, b)`, the integer quotient rounded toward zero. */
 const WHOLE_QUOTIENT: Overload = {
   ...overload(["numeric", "numeric"], firstType, () => null),
   specialise: (types) => {
+    if (areNumerics(types)) return { result: NUMERIC, evaluate: onNumerics(types, wholeQuotient) };
     const pair = exactPair(types);
     if (pair === undefined) return undefined;
     const isWhole = isInteger(pair.result);
-    const result = isWhole ? pair.result : decimalType(DECIMAL_PRECISION_MAX, 0);
+    const result = isWhole ? pair.result : quotientType(types);
     const scale = Math.max(pair.left, pair.right);
     return {
       result,
@@ -257,26 +329,25 @@ const WHOLE_QUOTIENT: Overload = {
   },
 };
 
-/** Computes a factorial. 33! is the largest one that fits in 38 digits. */
+/** The largest number whose factorial NUMERIC represents. */
+const FACTORIAL_MAX = 32_177;
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 function factorial([value = null]: readonly Value[]): Value {
   const n = Number(value);
-  if (n < 0) {
-    throw new DatabaseError(
-      "VALUE_OUT_OF_RANGE",
-      `Cannot take the factorial of ${n}: it must not be negative`,
-    );
-  }
-  let product: Whole = 1;
-  for (let factor = 2; factor <= n; factor += 1) {
-    product = multiplyWhole(product, factor);
-    if (!fitsPrecision(product, DECIMAL_PRECISION_MAX)) {
-      throw new DatabaseError(
-        "VALUE_OUT_OF_RANGE",
-        `Cannot take the factorial of ${n}: the result has more than ${DECIMAL_PRECISION_MAX} digits`,
-      );
-    }
-  }
-  return product;
+  if (n >= 0 && n <= FACTORIAL_MAX) return numericOf(productOf(1, n), 0);
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot take the factorial of ${n}: it must be from 0 to ${FACTORIAL_MAX}`,
+  );
+}
+
+/** Multiplies consecutive integers in halves, which keeps the factors short. */
+function productOf(first: number, last: number): bigint {
+  if (first > last) return 1n;
+  if (first === last) return BigInt(first);
+  const middle = Math.floor((first + last) / 2);
+  return productOf(first, middle) * productOf(middle + 1, last);
 }
 
 function extreme(sign: 1 | -1): Overload {
@@ -296,19 +367,36 @@ function extreme(sign: 1 | -1): Overload {
   );
 }
 
+function numericBucket([x = null, low = null, high = null, count = null]: readonly Value[]): Value {
+  const [value, from, to, buckets] = [x, low, high, count] as [string, string, string, number];
+  requireBuckets(buckets, compareNumerics(from, to));
+  if (value === NUMERIC_NAN || !isFiniteNumeric(from) || !isFiniteNumeric(to)) {
+    throw unboundedBuckets();
+  }
+  return fitInteger("int", bucketOfNumeric(value, { low: from, high: to }, buckets));
+}
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+function requireBuckets(count: number, order: number): void {
+  if (count > 0 && order !== 0) return;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    "Cannot find the bucket: the bucket count must be positive, and the bounds must differ",
+  );
+}
+
+function unboundedBuckets(): DatabaseError {
+  return new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    "Cannot find the bucket: the bounds must be finite, and the value must not be NaN",
+  );
+}
+
 function widthBucket([x = null, low = null, high = null, count = null]: readonly Value[]): Value {
   const [value, from, to, buckets] = [x, low, high, count] as [number, number, number, number];
-  if (buckets <= 0 || from === to) {
-    throw new DatabaseError(
-      "VALUE_OUT_OF_RANGE",
-      "Cannot find the bucket: the bucket count must be positive, and the bounds must differ",
-    );
-  }
+  requireBuckets(buckets, from - to);
   if (Number.isNaN(value) || !Number.isFinite(from) || !Number.isFinite(to)) {
-    throw new DatabaseError(
-      "VALUE_OUT_OF_RANGE",
-      "Cannot find the bucket: the bounds must be finite, and the value must not be NaN",
-    );
+    throw unboundedBuckets();
   }
   const isAscending = from < to;
   if (isAscending ? value < from : value > from) return 0;
@@ -347,23 +435,21 @@ function minScale(value: Whole, scale: number): number {
 
 const TRIM_SCALE: Overload = {
   ...overload(["numeric"], firstType, ([value = null]) => value),
-  specialise: (types, [constant]) => {
-    const type = firstType(types);
-    if (type.kind !== "decimal" || constant === undefined || constant === null) {
-      return { result: type, evaluate: ([value = null]) => value };
-    }
-    const scale = minScale(constant as Whole, type.scale);
-    return {
-      result: roundedType(type, scale),
-      evaluate: ([value = null]) => rescale(value as Whole, type.scale, scale),
-    };
+  specialise: ([type = INT]) => {
+    if (!isExactDecimal(type)) return { result: type, evaluate: ([value = null]) => value };
+    const toNumeric = numericReader(type);
+    return { result: NUMERIC, evaluate: ([value = null]) => trimmedNumeric(toNumeric(value)) };
   },
 };
 
 const SIGN: Overload = overload(
   ["numeric"],
   (types) => (types[0]?.kind === "decimal" ? decimalType(1, 0) : firstType(types)),
-  ([value = null]) => compareWhole(value as Whole, 0),
+  ([value = null], _, types) => {
+    if (firstType(types).kind !== "numeric") return compareWhole(value as Whole, 0);
+    const sign = numericSign(value as string);
+    return Number.isNaN(sign) ? value : numericOf(BigInt(sign), 0);
+  },
 );
 
 const ABS: Overload = {
@@ -374,43 +460,66 @@ const ABS: Overload = {
   },
 };
 
+/** Returns a number of digits of a NUMERIC, which NaN and the infinities do not have. */
+function digitsOf(
+  ofDecimal: (value: Whole, scale: number) => number,
+  ofNumeric: (value: string) => number,
+): Overload {
+  return overload(["numeric"], INT, ([value = null], _, types) => {
+    const type = firstType(types);
+    if (type.kind !== "numeric") return ofDecimal(value as Whole, decimalScale(type));
+    return isFiniteNumeric(value as string) ? ofNumeric(value as string) : null;
+  });
+}
+
 export const MATH_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(["abs"], ABS),
   ...functionsNamed(["sign"], SIGN),
-  ...functionsNamed(["ceil", "ceiling"], toWhole(ceiling, Math.ceil)),
-  ...functionsNamed(["floor"], toWhole(floor, Math.floor)),
-  ...functionsNamed(["round"], toWhole(rescale, roundToEven), toDigits(rescale, roundDouble)),
+  ...functionsNamed(
+    ["ceil", "ceiling"],
+    toWhole({ onDecimal: ceiling, onDouble: Math.ceil, onNumeric: ceilingNumeric }),
+  ),
+  ...functionsNamed(
+    ["floor"],
+    toWhole({ onDecimal: floor, onDouble: Math.floor, onNumeric: floorNumeric }),
+  ),
+  ...functionsNamed(
+    ["round"],
+    toWhole({
+      onDecimal: rescale,
+      onDouble: roundToEven,
+      onNumeric: (value) => roundNumeric(value, 0),
+    }),
+    toDigits({ onDecimal: rescale, onDouble: roundDouble, onNumeric: roundNumeric }),
+  ),
   ...functionsNamed(
     ["trunc"],
-    toWhole(truncateScale, Math.trunc),
-    toDigits(truncateScale, truncateDouble),
+    toWhole({
+      onDecimal: truncateScale,
+      onDouble: Math.trunc,
+      onNumeric: (value) => truncateNumeric(value, 0),
+    }),
+    toDigits({ onDecimal: truncateScale, onDouble: truncateDouble, onNumeric: truncateNumeric }),
   ),
   ...functionsNamed(["mod"], ...besideUntyped(resolved("%"))),
   ...functionsNamed(["div"], ...besideUntyped(WHOLE_QUOTIENT)),
   ...functionsNamed(["gcd"], ...besideUntyped(divisorFunction(greatestDivisor))),
   ...functionsNamed(["lcm"], ...besideUntyped(divisorFunction(leastMultiple))),
-  ...functionsNamed(
-    ["factorial"],
-    overload(["integer"], decimalType(DECIMAL_PRECISION_MAX, 0), factorial),
-  ),
+  ...functionsNamed(["factorial"], overload(["integer"], NUMERIC, factorial)),
   ...functionsNamed(["greatest"], extreme(1)),
   ...functionsNamed(["least"], extreme(-1)),
   ...functionsNamed(
     ["width_bucket"],
     overload([DOUBLE, DOUBLE, DOUBLE, INT], INT, widthBucket),
+    overload(["exact", "exact", "exact", INT], INT, numericBucket),
     overload(["element", "array"], INT, (values, _, types) =>
       bucketInArray(values, firstType(types)),
     ),
   ),
   ...functionsNamed(
     ["scale"],
-    overload(["numeric"], INT, (_values, _call, types) => decimalScale(firstType(types))),
+    digitsOf((_value, scale) => scale, numericScale),
   ),
-  ...functionsNamed(
-    ["min_scale"],
-    overload(["numeric"], INT, ([value = null], _, types) =>
-      minScale(value as Whole, decimalScale(firstType(types))),
-    ),
-  ),
+  ...functionsNamed(["min_scale"], digitsOf(minScale, leastNumericScale)),
   ...functionsNamed(["trim_scale"], TRIM_SCALE),
 ];

@@ -1,6 +1,19 @@
-/** Defines mathematical functions in DOUBLE: roots, logarithms, powers and trigonometry. */
+/**
+ * Defines mathematical functions in DOUBLE: roots, logarithms, powers and trigonometry. Roots,
+ * logarithms and powers of a DECIMAL are computed to its digits.
+ */
 import { DatabaseError } from "../../base/errors.ts";
-import { DOUBLE, finiteDouble } from "../../types/mod.ts";
+import {
+  DOUBLE,
+  exponentialNumeric,
+  finiteDouble,
+  logarithmToBase,
+  NUMERIC,
+  naturalLogarithm,
+  numericOf,
+  powerNumeric,
+  squareRootNumeric,
+} from "../../types/mod.ts";
 import { functionsNamed, overload } from "./base/define.ts";
 import type { Overload, ScalarFunction } from "./base/function.ts";
 import { power, squareRoot } from "./operator/operator_arithmetic.ts";
@@ -96,16 +109,36 @@ function arcTangent(value: number): number {
   );
 }
 
+/** Computes a function of a DECIMAL to its own digits. */
+function exactly(compute: (value: string) => string): Overload {
+  return overload(["exact"], NUMERIC, ([value = null]) => compute(value as string));
+}
+
+function exactlyOfTwo(compute: (left: string, right: string) => string): Overload {
+  return overload(["exact", "exact"], NUMERIC, ([left = null, right = null]) =>
+    compute(left as string, right as string),
+  );
+}
+
+const EXACT_LOGARITHM: Overload = exactly((value) => logarithmToBase(TEN, value));
+const TEN = numericOf(10n, 0);
+
 const COMMON_LOGARITHM = within("log", isPositive, Math.log10);
 
 export const MATH_DOUBLE_FUNCTIONS: readonly ScalarFunction[] = [
-  ...functionsNamed(["sqrt"], ofOne(squareRoot)),
+  ...functionsNamed(["sqrt"], ofOne(squareRoot), exactly(squareRootNumeric)),
   ...functionsNamed(["cbrt"], ofOne(Math.cbrt)),
-  ...functionsNamed(["exp"], ofOne(exponential)),
-  ...functionsNamed(["ln"], within("ln", isPositive, Math.log)),
-  ...functionsNamed(["log"], COMMON_LOGARITHM, ofTwo(logarithm)),
-  ...functionsNamed(["log10"], COMMON_LOGARITHM),
-  ...functionsNamed(["power", "pow"], ofTwo(power)),
+  ...functionsNamed(["exp"], ofOne(exponential), exactly(exponentialNumeric)),
+  ...functionsNamed(["ln"], within("ln", isPositive, Math.log), exactly(naturalLogarithm)),
+  ...functionsNamed(
+    ["log"],
+    COMMON_LOGARITHM,
+    EXACT_LOGARITHM,
+    ofTwo(logarithm),
+    exactlyOfTwo(logarithmToBase),
+  ),
+  ...functionsNamed(["log10"], COMMON_LOGARITHM, EXACT_LOGARITHM),
+  ...functionsNamed(["power", "pow"], ofTwo(power), exactlyOfTwo(powerNumeric)),
   ...functionsNamed(
     ["pi"],
     overload([], DOUBLE, () => Math.PI),

@@ -11,10 +11,12 @@ import {
   type DataType,
   DOUBLE,
   INT,
+  isExactDecimal,
   isInteger,
   isNumeric,
   JSON_TEXT,
   JSONB,
+  NUMERIC,
   TEXT,
   type Value,
 } from "../../types/mod.ts";
@@ -175,6 +177,11 @@ interface Fit {
 const UNTYPED_COST = 1;
 const CAST_COST = 10;
 
+/**
+ * The cost of an integer as NUMERIC: above its cost as DOUBLE, unless some argument is a DECIMAL.
+ */
+const INEXACT_COST = 16;
+
 function fitSignature(signature: Signature, given: readonly DataType[]): Fit | undefined {
   const parameters = parametersFor(signature, given.length);
   if (parameters === undefined) return undefined;
@@ -223,6 +230,23 @@ function sharedTypes(
   return same === undefined || element === undefined ? undefined : { same, element };
 }
 
+function fitExact(given: DataType): { type: DataType; cost: number } | undefined {
+  if (given.kind === "unknown") return { type: NUMERIC, cost: UNTYPED_COST };
+  if (isExactDecimal(given)) return { type: NUMERIC, cost: 0 };
+  return isInteger(given) ? { type: NUMERIC, cost: INEXACT_COST } : undefined;
+}
+
+function fitJson(
+  parameter: "json" | "jsonText",
+  given: DataType,
+): { type: DataType; cost: number } | undefined {
+  if (given.kind === "unknown") {
+    return { type: parameter === "json" ? JSONB : JSON_TEXT, cost: UNTYPED_COST };
+  }
+  if (given.kind === "file") return { type: JSON_TEXT, cost: 0 };
+  return given.kind === "json" ? { type: given, cost: 0 } : undefined;
+}
+
 function fitArgument(
   parameter: ParameterType,
   given: DataType,
@@ -235,14 +259,14 @@ function fitArgument(
     case "numeric":
       if (isUntyped) return { type: DOUBLE, cost: UNTYPED_COST };
       return isNumeric(given) ? { type: given, cost: 0 } : undefined;
+    case "exact":
+      return fitExact(given);
     case "integer":
       if (isUntyped) return { type: INT, cost: UNTYPED_COST };
       return isInteger(given) ? { type: given, cost: 0 } : undefined;
     case "json":
     case "jsonText":
-      if (isUntyped) return { type: parameter === "json" ? JSONB : JSON_TEXT, cost: UNTYPED_COST };
-      if (given.kind === "file") return { type: JSON_TEXT, cost: 0 };
-      return given.kind === "json" ? { type: given, cost: 0 } : undefined;
+      return fitJson(parameter, given);
     case "array": {
       const type: DataType = { kind: "array", element: shared.element };
       if (isUntyped) return { type, cost: UNTYPED_COST };
@@ -261,7 +285,7 @@ function fitArgument(
  * Kinds of types whose arguments are passed unchanged, with their precision, scale or interval
  * fields.
  */
-const KEPT: ReadonlySet<string> = new Set(["decimal", "embedding", "row"]);
+const KEPT: ReadonlySet<string> = new Set(["decimal", "embedding", "numeric", "row"]);
 
 function fitType(
   parameter: DataType,
@@ -279,7 +303,7 @@ function fitType(
   return { type: parameter, cost: CAST_COST + castDistance(given, parameter) };
 }
 
-const NUMERIC_ORDER = ["smallint", "int", "bigint", "decimal", "float", "double"];
+const NUMERIC_ORDER = ["smallint", "int", "bigint", "decimal", "numeric", "float", "double"];
 
 /**
  * Returns the cost of an implicit cast; closer types cost less. A date prefers the timestamp with

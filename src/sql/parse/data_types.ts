@@ -104,7 +104,10 @@ function zoneWords(cursor: Cursor): string {
 function parseConfig(cursor: Cursor): number[] {
   cursor.expect("(");
   const config = [cursor.integer("a size of the type")];
-  while (cursor.accept(",")) config.push(cursor.integer("a size of the type"));
+  while (cursor.accept(",")) {
+    const sign = cursor.accept("-") ? -1 : 1;
+    config.push(sign * cursor.integer("a size of the type"));
+  }
   cursor.expect(")");
   return config;
 }

@@ -9,14 +9,22 @@ import {
   elementsOf,
   type Interval,
   isFiniteDate,
+  isFiniteNumeric,
   isFiniteTimestamp,
+  numericScale,
   textFromDecimal,
+  textFromNumeric,
   textFromValue,
   type Value,
   valueAt,
   type Whole,
 } from "../../types/mod.ts";
-import { DECIMAL_MINUS, EPOCH_DAYS, EPOCH_MICROS } from "../execute/copy/binary_columns.ts";
+import {
+  DECIMAL_MINUS,
+  EPOCH_DAYS,
+  EPOCH_MICROS,
+  SPECIAL_SIGNS,
+} from "../execute/copy/binary_columns.ts";
 
 const HIGH = 4_294_967_296;
 
@@ -39,6 +47,7 @@ const TYPE_NUMBERS: ReadonlyMap<string, number> = new Map([
   ["datetime", 1184],
   ["interval", 1186],
   ["decimal", 1700],
+  ["numeric", 1700],
   ["uuid", 2950],
 ]);
 const TEXT_NUMBER = 25;
@@ -79,7 +88,9 @@ function writeValue(bytes: GrowingBytes, type: DataType, value: Value): void {
     case "time":
       return bytes.whole(value as Whole);
     case "decimal":
-      return writeDecimal(bytes, value as Whole, type.scale);
+      return writeDecimal(bytes, textFromDecimal(value as Whole, type.scale), type.scale);
+    case "numeric":
+      return writeNumeric(bytes, value as string);
     case "date":
       return writeDate(bytes, value as number);
     case "timestamp":
@@ -96,8 +107,7 @@ function writeValue(bytes: GrowingBytes, type: DataType, value: Value): void {
     case "array":
       return writeArray(bytes, type.element, value as readonly Value[]);
     case "json":
-      if (type.binary) bytes.int8(1);
-      return bytes.text(value as string);
+      return writeJson(bytes, value as string, type.binary);
     default:
       return bytes.text(textFromValue(type, value));
   }
@@ -132,9 +142,21 @@ function writeEmbedding(bytes: GrowingBytes, numbers: Float32Array): void {
   for (const number of numbers) bytes.float(number);
 }
 
+/** JSONB begins with its version. */
+function writeJson(bytes: GrowingBytes, text: string, isBinary: boolean): void {
+  if (isBinary) bytes.int8(1);
+  bytes.text(text);
+}
+
+function writeNumeric(bytes: GrowingBytes, value: string): void {
+  const text = textFromNumeric(value);
+  if (isFiniteNumeric(value)) return writeDecimal(bytes, text, numericScale(value));
+  const sign = SPECIAL_SIGNS.get(text) ?? 0;
+  for (const field of [0, 0, sign, 0]) bytes.int16(field);
+}
+
 /** Writes a decimal as its sign and its base-10,000 digits. */
-function writeDecimal(bytes: GrowingBytes, value: Whole, scale: number): void {
-  const text = textFromDecimal(value, scale);
+function writeDecimal(bytes: GrowingBytes, text: string, scale: number): void {
   const isNegative = text.startsWith("-");
   const [whole = "", fraction = ""] = (isNegative ? text.slice(1) : text).split(".");
   const wholeDigits = whole.padStart(Math.ceil(whole.length / 4) * 4, "0");

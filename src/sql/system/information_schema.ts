@@ -574,6 +574,8 @@ function numericShape(type: DataType): [number | null, number | null] {
   switch (type.kind) {
     case "decimal":
       return [type.precision, type.scale];
+    case "numeric":
+      return [type.size?.precision ?? null, type.size?.scale ?? null];
     case "smallint":
       return [16, 0];
     case "int":

@@ -1,12 +1,14 @@
 /**
  * Converts values that were stored before an ALTER TABLE widened the type of their column. SMALLINT
- * and INT widen to BIGINT, a DECIMAL gets more digits after the decimal point, and JSON text
- * becomes canonical JSONB. Every other widening leaves the stored form of a value unchanged.
+ * and INT widen to BIGINT, a DECIMAL gets more digits after the decimal point or becomes a NUMERIC
+ * without a size, and JSON text becomes canonical JSONB. Every other widening leaves the stored
+ * form of a value unchanged.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
   canonicalJson,
   type DataType,
+  numericOf,
   physicalKind,
   sameType,
   type Value,
@@ -32,6 +34,10 @@ export function formOf(type: DataType): number {
 export function converted(value: Value, formThen: number, now: DataType): Value {
   if (value === null) return value;
   const formNow = formOf(now);
+  if (now.kind === "numeric") {
+    const isWhole = typeof value === "number" || typeof value === "bigint";
+    return isWhole ? numericOf(value, formThen) : value;
+  }
   if (now.kind === "json") {
     return formNow > formThen && typeof value === "string" ? canonicalOf(value) : value;
   }
@@ -54,7 +60,8 @@ function canonicalOf(text: string): string {
 export function convertVector(vector: Vector, from: DataType, to: DataType): Vector {
   if (sameType(from, to)) return vector;
   const formThen = formOf(from);
-  if (formThen === formOf(to)) {
+  const isKept = formThen === formOf(to) && (to.kind !== "numeric" || from.kind === "numeric");
+  if (isKept) {
     // The values are the same, but their representation may be wider.
     if (vector.kind !== "i32" || physicalKind(to) !== "f64") return vector;
     const { length, nulls } = vector;

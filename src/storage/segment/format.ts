@@ -73,7 +73,7 @@ import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
 import { numberInMagic } from "../../base/bytes.ts";
 import { type Hash64, placeSeed, xxHash3 } from "../../base/checksum.ts";
-import { type DataType, isNumeric, physicalKind } from "../../types/mod.ts";
+import { type DataType, isStringKind, physicalKind } from "../../types/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 
 export const HEADER_BYTES = 64;
@@ -179,7 +179,7 @@ export function layoutOf(type: DataType): Layout {
     case "row":
       return "values";
     default:
-      assert(!isNumeric(type), "numeric columns are not encoded as text");
+      assert(isStringKind(type.kind), "only strings are encoded as text");
       return "text";
   }
 }

@@ -102,11 +102,11 @@ const MATH: readonly Case[] = [
   ["mod", [-7, 3], "-1"],
   ["mod", [n("5.5"), 2], "1.5"],
   ["div", [-7, 2], "-3", "integer"],
-  ["div", [n("7.5"), n("2")], "3", "numeric(38,0)"],
+  ["div", [n("7.5"), n("2")], "3", "numeric(1,0)"],
   ["gcd", [12, -18], "6"],
   ["lcm", [4, 6], "12"],
   ["gcd", [n("1.5"), n("0.25")], "0.25"],
-  ["factorial", [20], "2432902008176640000", "numeric(38,0)"],
+  ["factorial", [20], "2432902008176640000", "numeric"],
   ["factorial", [33], "8683317618811886495518194401280000000"],
   ["greatest", [1, null, 5], "5", "integer"],
   ["greatest", [1, n("2.5")], "2.5"],
@@ -126,7 +126,7 @@ const MATH: readonly Case[] = [
   ["log", [2, 64], "6"],
   ["log10", [1000], "3"],
   ["power", [2, 10], "1024"],
-  ["pow", [9, n("0.5")], "3"],
+  ["pow", [9, n("0.5")], "3.0000000000000000"],
   ["pi", [], "3.141592653589793"],
   ["degrees", [dbl("3.141592653589793")], "180"],
   ["radians", [180], "3.141592653589793"],
@@ -512,7 +512,7 @@ const ARRAYS: readonly Case[] = [
   ["array_dims", [ints("{{1,2},{3,4}}")], "[1:2][1:2]"],
   ["array_lower", [ints("{1}"), 1], "1"],
   ["array_upper", [ints("{1,2,3}"), 1], "3"],
-  ["array_append", [ints("{1}"), n("2.5")], "{1.0,2.5}"],
+  ["array_append", [ints("{1}"), n("2.5")], "{1,2.5}"],
   ["array_append", [nullOf(INTS), 1], "{1}"],
   ["array_prepend", [0, ints("{1}")], "{0,1}"],
   ["array_cat", [ints("{1}"), ints("{2,NULL}")], "{1,2,NULL}"],
@@ -704,7 +704,6 @@ const SEEING_NULL = new Set([
 test.each([
   ["sqrt", [-1], "VALUE_OUT_OF_RANGE"],
   ["to_char", [dbl("NaN"), "999.9"], "VALUE_OUT_OF_RANGE"],
-  ["to_char", [dbl("-Infinity"), "9.99EEEE"], "VALUE_OUT_OF_RANGE"],
   ["to_char", [dbl("Infinity"), "RN"], "VALUE_OUT_OF_RANGE"],
   ["to_timestamp", [dbl("NaN")], "VALUE_OUT_OF_RANGE"],
   ["ln", [0], "VALUE_OUT_OF_RANGE"],
@@ -713,7 +712,7 @@ test.each([
   ["power", [-8, n("0.5")], "VALUE_OUT_OF_RANGE"],
   ["exp", [1000], "VALUE_OUT_OF_RANGE"],
   ["asin", [2], "VALUE_OUT_OF_RANGE"],
-  ["factorial", [34], "VALUE_OUT_OF_RANGE"],
+  ["factorial", [32_178], "VALUE_OUT_OF_RANGE"],
   ["factorial", [-1], "VALUE_OUT_OF_RANGE"],
   ["div", [1, 0], "DIVISION_BY_ZERO"],
   ["mod", [n("1.5"), 0], "DIVISION_BY_ZERO"],
@@ -833,8 +832,10 @@ test("resolveFunction prefers exact types, then the nearest cast", () => {
   expect(resultOf("date_trunc", TEXT, TIMESTAMP)).toBe("timestamp");
   expect(resultOf("date_trunc", TEXT, DATE)).toBe("datetime");
   expect(resultOf("abs", FLOAT)).toBe("float");
-  expect(resultOf("round", decimalType(5, 2), INT)).toBe("decimal");
-  expect(resolveFunction("round", [decimalType(5, 2), INT])?.result).toEqual(decimalType(6, 2));
+  expect(resultOf("round", decimalType(5, 2), INT)).toBe("numeric");
+  expect(resolveFunction("round", [decimalType(5, 2), INT], [undefined, 1])?.result).toEqual(
+    decimalType(5, 1),
+  );
   expect(resultOf("to_char", INT, TEXT)).toBe("text");
   expect(functionExists("abs")).toBe(true);
   expect(functionExists("nofn")).toBe(false);

@@ -5,9 +5,9 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BOOLEAN,
+  COMPUTED_PRECISION_MAX,
   DATE,
   type DataType,
-  DECIMAL_PRECISION_MAX,
   dateOfTimestamp,
   decimalType,
   isFiniteTimestamp,
@@ -160,7 +160,7 @@ function atOneScale(op: string, form: OperatorForm | undefined): OperatorForm | 
   if (left.scale === right.scale || form.result.kind !== "decimal") return form;
   const scale = Math.max(left.scale, right.scale);
   const wholeDigits = Math.max(left.precision - left.scale, right.precision - right.scale);
-  if (wholeDigits + scale >= DECIMAL_PRECISION_MAX) return form;
+  if (wholeDigits + scale >= COMPUTED_PRECISION_MAX) return form;
   const widened = decimalType(wholeDigits + scale, scale);
   return resolveBinary(op, widened, widened);
 }
@@ -170,25 +170,41 @@ function atOneScale(op: string, form: OperatorForm | undefined): OperatorForm | 
  * side.
  */
 function comparedTypes(
-  { type: left }: BoundExpression,
-  { type: right }: BoundExpression,
+  leftSide: BoundExpression,
+  rightSide: BoundExpression,
 ): [DataType, DataType] {
-  return [isUntypedBeside(left, right) ? right : left, isUntypedBeside(right, left) ? left : right];
+  const { type: left } = leftSide;
+  const { type: right } = rightSide;
+  if (isUntypedBeside(left, right) || isSteppedBeside(leftSide, rightSide)) return [right, right];
+  return isUntypedBeside(right, left) || isSteppedBeside(rightSide, leftSide)
+    ? [left, left]
+    : [left, right];
 }
 
 function isUntypedBeside(type: DataType, other: DataType): boolean {
   return type.kind === "unknown" && other.kind === "decimal";
 }
 
-/** Returns an untyped literal that is compared with a DECIMAL; undefined for any other operand. */
+/**
+ * Whether a comparison converts a NUMERIC to the DECIMAL on its other side, whose column keeps its
+ * fast form, its key and its ranges.
+ */
+function isSteppedBeside(operand: BoundExpression, other: BoundExpression): boolean {
+  if (operand.type.kind !== "numeric" || other.type.kind !== "decimal") return false;
+  return readsColumn(other) || !readsColumn(operand);
+}
+
+/**
+ * Returns an untyped literal or a NUMERIC that is compared with a DECIMAL; undefined for any other
+ * operand.
+ */
 function comparedLiteral(
   operand: BoundExpression,
   operator: ComparisonOperator | undefined,
   type: DataType,
 ): BoundExpression | undefined {
-  if (operator === undefined || operand.type.kind !== "unknown" || type.kind !== "decimal") {
-    return undefined;
-  }
+  if (operator === undefined || type.kind !== "decimal") return undefined;
+  if (operand.type.kind !== "unknown" && operand.type.kind !== "numeric") return undefined;
   if (operand.kind === "constant" && operand.value === null) return undefined;
   return decimalLiteral(operand, { operator, type });
 }

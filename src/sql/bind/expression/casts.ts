@@ -5,6 +5,7 @@ import {
   castBetween,
   castValue,
   commonType,
+  comparedType,
   type DataType,
   DOUBLE,
   decimalOf,
@@ -280,7 +281,7 @@ export function castToCompare(
   nodes: readonly AstNode[],
   what: string,
 ): CommonCast {
-  const type = commonType(typesOf(expressions));
+  const type = comparedType(typesOf(expressions));
   if (type?.kind !== "float" || !typesOf(expressions).some(isInteger)) {
     return castAllTo(type, { expressions, nodes, what });
   }

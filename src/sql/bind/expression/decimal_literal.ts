@@ -1,6 +1,6 @@
 /**
  * Binds untyped literals that are compared with a DECIMAL, as in `price >= '9.995'` or `price = $1`
- * with text.
+ * with text, and numbers of a scale of their own.
  *
  * The literal gets exactly the type of the other side, so that the comparison can use its fast
  * form, its key and its ranges. The literal is not rounded. If a literal lies between two steps of
@@ -9,12 +9,15 @@
  */
 import {
   addWhole,
+  bigDecimalOf,
   castValue,
   compareWhole,
   type DataType,
-  digitsFromText,
   fitsPrecision,
+  isFiniteNumeric,
   negateWhole,
+  numericFromText,
+  numericSign,
   rescale,
   truncateScale,
   UNKNOWN,
@@ -32,16 +35,29 @@ export function decimalLiteral(
   literal: BoundExpression,
   { operator, type }: { operator: ComparisonOperator; type: DecimalDataType },
 ): BoundExpression {
+  const compare = literal.type.kind === "numeric" ? comparedNumeric : comparedText;
   const convert = (value: Value): Value =>
-    typeof value === "string" ? comparedAs(value, operator, type) : value;
+    typeof value === "string" ? compare(value, operator, type) : value;
   noteLiteral(literal, convert);
   return { kind: "cast", type, operand: literal, convert, isNumericIdentity: false };
 }
 
-function comparedAs(text: string, operator: ComparisonOperator, type: DecimalDataType): Value {
-  const digits = digitsFromText(text.trim());
+function comparedText(text: string, operator: ComparisonOperator, type: DecimalDataType): Value {
+  const value = numericFromText(text);
   // The string is not a number; the cast raises the error.
-  if (digits === undefined) return castValue(text, { from: UNKNOWN, to: type, mode: "implicit" });
+  if (value === undefined) return castValue(text, { from: UNKNOWN, to: type, mode: "implicit" });
+  return comparedNumeric(value, operator, type);
+}
+
+function comparedNumeric(
+  value: string,
+  operator: ComparisonOperator,
+  type: DecimalDataType,
+): Value {
+  if (!isFiniteNumeric(value)) {
+    return numericSign(value) < 0 ? negateWhole(beyond(type)) : beyond(type);
+  }
+  const digits = bigDecimalOf(value);
   const whole = wholeFromBigint(digits.unscaled);
   const cut = truncateScale(whole, digits.scale, type.scale);
   const isStep =

@@ -30,6 +30,7 @@ import {
   MACADDR,
   MACADDR8,
   MONEY,
+  NUMERIC,
   SMALLINT,
   TEXT,
   TIME,
@@ -298,9 +299,6 @@ function timeType(definition: BasicDataTypeDef, type: DataType): DataType {
   }
 }
 
-/** The scale of a bare NUMERIC if the value is not known when the statement is bound. */
-const UNKNOWN_SCALE = 15;
-
 /**
  * Returns the type of `operand::NUMERIC` without a precision: one with as many digits as the
  * operand may have.
@@ -321,28 +319,34 @@ export function bareDecimalOf(operand: DataType, text: string | undefined): Data
   }
   const digits = text === undefined ? undefined : digitsFromText(text.trim());
   const shape = digits === undefined ? undefined : decimalShape(digits);
-  return shape === undefined
-    ? decimalType(DECIMAL_PRECISION_MAX, UNKNOWN_SCALE)
-    : decimalType(shape.precision, shape.scale);
+  return shape === undefined ? NUMERIC : decimalType(shape.precision, shape.scale);
 }
 
 /** Whether a type as written is NUMERIC without a size. */
 export function isBareDecimal(definition: DataTypeDef): boolean {
   if (definition.kind === "array" || definition.config !== undefined) return false;
   if (definition.definedType !== undefined) return false;
-  const type = resolveType(definition);
-  return type.kind === "decimal";
+  return resolveType(definition) === NUMERIC;
 }
 
 function decimalFrom(
   definition: BasicDataTypeDef,
   precision: number | undefined,
-  scale: number | undefined,
+  scale = 0,
 ): DataType {
-  if (precision === undefined) return decimalType(DECIMAL_PRECISION_MAX, 10);
-  const digits = inRange(definition, precision, { min: 1, max: DECIMAL_PRECISION_MAX });
-  return decimalType(digits, inRange(definition, scale ?? 0, { min: 0, max: digits }));
+  if (precision === undefined) return NUMERIC;
+  const size = {
+    precision: inRange(definition, precision, { min: 1, max: NUMERIC_PRECISION_MAX }),
+    scale: inRange(definition, scale, { min: -NUMERIC_PRECISION_MAX, max: NUMERIC_PRECISION_MAX }),
+  };
+  const isShort = size.precision <= DECIMAL_PRECISION_MAX;
+  return isShort && size.scale >= 0 && size.scale <= size.precision
+    ? decimalType(size.precision, size.scale)
+    : { kind: "numeric", size };
 }
+
+/** The largest precision, and the largest scale, that a type may declare. */
+const NUMERIC_PRECISION_MAX = 1000;
 
 function inRange(
   definition: BasicDataTypeDef,

@@ -22,6 +22,7 @@ import {
 import type { BoundAggregate, BoundExpression, BoundSort } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { castTo } from "../expression/casts.ts";
+import { ofOneScale } from "../expression/one_scale.ts";
 import { bindRow, knowsRow, presenceOf } from "../expression/row_values.ts";
 import type { Scope } from "../scope.ts";
 import { readsColumn, sameExpression } from "../walk.ts";
@@ -198,7 +199,10 @@ export function bindAggregateArguments(
   // The expression to sort by is passed as the last argument of an ordered-set aggregate.
   const ordered = call.withinGroup === undefined ? [] : [call.withinGroup.by];
   const nodes = isStar ? [] : [...call.args, ...ordered];
-  const args = nodes.map((argument) => bindArgument(call, argument, inner, bind));
+  const args = nodes.map((argument) => {
+    const bound = bindArgument(call, argument, inner, bind);
+    return (SUMS.has(name) ? ofOneScale(bound, argument) : undefined) ?? bound;
+  });
   if (!isStar && args.length === 0) throw unknownFunction(name, [], call);
   const types = args.map((argument) => argument.type);
   const form = resolveAggregate(name, types);
@@ -212,6 +216,9 @@ export function bindAggregateArguments(
   );
   return { form, args: cast, given: args };
 }
+
+/** Aggregates that do not depend on the scale of each number. */
+const SUMS: ReadonlySet<string> = new Set(["sum", "avg"]);
 
 /**
  * Binds `count(DISTINCT (a, b))`: DISTINCT compares all arguments, and count reads the first one,

@@ -23,7 +23,7 @@ import { columnOutput, selectFrom, selectFromQuery } from "../bound_nodes.ts";
 import { settled } from "../expression/expression_binder.ts";
 import { declaredOf, PassedOn } from "./correlation.ts";
 import { isVolatileQuery, readsOuterColumns } from "./query_walk.ts";
-import { recursiveOutputs, roomyColumns, widened } from "./recursive_types.ts";
+import { recursiveOutputs, widened } from "./recursive_types.ts";
 import { extendedUnion } from "./search_cycle.ts";
 import { boundNow, type CteEntry, type SelectDeps } from "./select_deps.ts";
 import { setOperationOf } from "./set_binder.ts";
@@ -281,10 +281,9 @@ function boundUntilWide(
   names: readonly string[],
   { name, query, deps }: { query: SelectFromUnion; name: string; deps: SelectDeps },
 ): RecursiveSide {
-  let columns = roomyColumns(first.outputs.map(({ expression }) => expression.type));
+  let types: readonly DataType[] = first.outputs.map(({ expression }) => expression.type);
   const restore = countsAround(deps);
   for (let round = 0; ; round += 1) {
-    const types = columns.map(({ type }) => type);
     const recursion: BoundRecursion = { name };
     const working: CteEntry = {
       kind: "working",
@@ -302,11 +301,11 @@ function boundUntilWide(
     if (!side.isRecursive) return side;
     checkForm(side, working.references.count, { first, query });
     const given = next.outputs.map(({ expression }) => expression.type);
-    const wider = widened(columns, given, round);
-    if (wider === columns) return side;
+    const wider = widened(types, given, round);
+    if (wider === types) return side;
     deps.statement.bindAgain(query.right);
     restore();
-    columns = wider;
+    types = wider;
   }
 }
 

@@ -20,9 +20,13 @@ import {
   type DataType,
   DIMENSIONS_MAX,
   decimalFromText,
+  fitNumeric,
   floatFromDouble,
   isFiniteDate,
   isFiniteTimestamp,
+  numericFromText,
+  numericScale,
+  roundNumeric,
   typeName,
   type Value,
   type Vector,
@@ -150,6 +154,8 @@ export function binaryValue(bytes: Buffer, range: CellRange, type: DataType): Va
       if (value === undefined) throw refuse(type, "it is not a number");
       return value;
     }
+    case "numeric":
+      return numericAt(bytes, range, type);
     case "uuid":
       require(16);
       return valueFromText(type, bytes.toString("hex", start, end));
@@ -233,6 +239,27 @@ function dateSince(days: number): number {
 function timestampSince(micros: Whole): Whole {
   if (!isFiniteTimestamp(micros)) return micros;
   return checkTimestamp(wholeFromBigint(BigInt(micros) + BigInt(EPOCH_MICROS)));
+}
+
+/** The signs of numbers that are not finite, by their texts. */
+export const SPECIAL_SIGNS: ReadonlyMap<string, number> = new Map([
+  ["NaN", 0xc000 - 0x10000],
+  ["Infinity", 0xd000 - 0x10000],
+  ["-Infinity", 0xf000 - 0x10000],
+]);
+
+/** Reads a number with the scale that its bytes state, NaN or an infinity. */
+function numericAt(bytes: Buffer, range: CellRange, type: DataType & { kind: "numeric" }): Value {
+  const { end, start } = range;
+  const sign = end - start < 8 ? 0 : bytes.readInt16BE(start + 4);
+  for (const [text, special] of SPECIAL_SIGNS) {
+    if (sign === special) return valueFromText(type, text);
+  }
+  const value = numericFromText(decimalText(bytes, range, type));
+  if (value === undefined) throw refuse(type, "it is not a number");
+  const scale = bytes.readUInt16BE(start + 6);
+  const shown = numericScale(value) < scale ? roundNumeric(value, scale) : value;
+  return fitNumeric(shown, type);
 }
 
 /** Reads a decimal and returns it as a string of digits. @throws {DatabaseError} INVALID_VALUE */

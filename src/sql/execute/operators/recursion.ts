@@ -4,9 +4,9 @@
  *     first ──rows──► working table ──next──► rows ──► working table ──► … until there are none
  */
 import { defined } from "../../../base/assert.ts";
-import { DatabaseError, withDetails } from "../../../base/errors.ts";
+import { DatabaseError } from "../../../base/errors.ts";
 import { RECURSION_ROWS_MAX } from "../../../base/limits.ts";
-import { type Batch, type DataType, DECIMAL_TOO_LONG, keepRows } from "../../../types/mod.ts";
+import { type Batch, type DataType, keepRows } from "../../../types/mod.ts";
 import type { BoundRecursion } from "../../bind/bound.ts";
 import type { ExecutionContext, SharedRows, StepAnswers } from "../context/execution_context.ts";
 import { InnerContext } from "../context/inner_context.ts";
@@ -78,9 +78,6 @@ export class WorkingTable implements Operator {
   }
 }
 
-const OUTGROWN_HINT =
-  "a DECIMAL has at most 38 digits: round the value in each step, as in round(x * 1.5, 10), or cast it to DOUBLE PRECISION in the first query";
-
 /**
  * The number of batches between two time checks. A step that reads much checks the time itself, and
  * a short one takes as long as twenty checks.
@@ -131,7 +128,7 @@ export class Recursion implements Operator {
     for (;;) {
       this.#lookCount += 1;
       if (this.#lookCount % STEPS_PER_LOOK === 0) this.#options.context.checkTime();
-      const batch = this.#stepped();
+      const batch = this.#step.next();
       if (batch === undefined) {
         if (!this.#begin()) return undefined;
         continue;
@@ -164,19 +161,6 @@ export class Recursion implements Operator {
     this.#answers?.end();
     this.#answers = undefined;
     this.#memory.close();
-  }
-
-  /**
-   * Returns the next rows of the current step. If a DECIMAL overflows, the error gets a hint that
-   * its value is computed by the steps.
-   */
-  #stepped(): Batch | undefined {
-    try {
-      return this.#step.next();
-    } catch (error) {
-      if (!(error instanceof DatabaseError) || error.hint !== DECIMAL_TOO_LONG) throw error;
-      throw withDetails(error, { hint: OUTGROWN_HINT });
-    }
   }
 
   /** Starts the next step. Returns false if the recursion has ended. */

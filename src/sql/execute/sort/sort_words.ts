@@ -67,6 +67,7 @@ function kindOf(type: DataType): "number" | "text" | undefined {
     case "bytes":
     case "embedding":
     case "interval":
+    case "numeric":
     case "array":
     case "row":
       return undefined;

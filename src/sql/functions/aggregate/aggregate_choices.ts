@@ -41,7 +41,7 @@ export class FoldState implements AggregateState {
 /** Whether values of a type are ordered like the numbers that represent them. */
 function isOrderedNumber(type: DataType): boolean {
   return (
-    isNumeric(type) ||
+    (isNumeric(type) && type.kind !== "numeric") ||
     type.kind === "money" ||
     type.kind === "date" ||
     type.kind === "time" ||

@@ -8,7 +8,7 @@ import { type DataType, DECIMAL_PRECISION_MAX, DOUBLE, decimalType } from "../..
 import type { AggregateForm } from "./aggregate_state.ts";
 import { partOfSquares, VARIANCES } from "./aggregate_statistics.ts";
 import { CountedParts, partOfSum } from "./aggregate_sums.ts";
-import { resolveAggregate } from "./aggregates.ts";
+import { resolveAggregate, summedDecimal } from "./aggregates.ts";
 
 export interface AggregateParts {
   /** The aggregates of each part, applied to the arguments of the original aggregate. */
@@ -38,7 +38,8 @@ export function partsOf(form: AggregateForm): AggregateParts | undefined {
       if (form.result.kind === "interval") return undefined;
       return { parts: [sumOf(form), countOf(form)], whole: form };
     default: {
-      if (!VARIANCES.has(form.name)) return undefined;
+      // Squares of a part may have more digits than a NUMERIC.
+      if (!VARIANCES.has(form.name) || form.argumentTypes[0]?.kind === "numeric") return undefined;
       return { parts: [sumOf(form), countOf(form), squaresOf(form)], whole: form };
     }
   }
@@ -68,7 +69,7 @@ function squaresOf(form: AggregateForm): AggregateForm {
 function typeOfSum(type: DataType): DataType {
   switch (type.kind) {
     case "decimal":
-      return decimalType(DECIMAL_PRECISION_MAX, type.scale);
+      return summedDecimal(type);
     case "smallint":
     case "int":
     case "bigint":

@@ -7,10 +7,18 @@
  */
 import {
   addWhole,
+  type BigDecimal,
+  bigDecimalOf,
   type DataType,
   doubleFromDecimal,
   finiteDouble,
+  isFiniteNumeric,
   multiplyWhole,
+  NUMERIC_NAN,
+  numericOf,
+  numericScale,
+  quotientOf,
+  rootAt,
   subtractWhole,
   type Value,
   type Whole,
@@ -34,9 +42,19 @@ export const VARIANCES: ReadonlyMap<string, VarianceOptions> = new Map([
 ]);
 
 export function varianceState(type: DataType, options: VarianceOptions): AggregateState {
-  return isInexact(type)
-    ? new DoubleVariance((squares, count) => finishVariance(squares, count, options))
-    : new ExactVariance(type.kind === "decimal" ? type.scale : 0, options);
+  if (isInexact(type)) {
+    return new DoubleVariance((squares, count) => finishVariance(squares, count, options));
+  }
+  if (type.kind === "numeric") return new NumericVariance(options);
+  if (type.kind === "decimal") {
+    const scale = 2 * type.scale;
+    return new ExactVariance((scaled, count) =>
+      numericVariance(BigInt(scaled), { scale, count, options }),
+    );
+  }
+  return new ExactVariance((scaled, count) =>
+    finishVariance(doubleFromDecimal(scaled, 0) / count, count, options),
+  );
 }
 
 /**
@@ -81,15 +99,14 @@ class SquareSums implements AggregateState {
 
 /** Adds values, or partial results with sum, count and sum of squares. */
 class ExactVariance implements AggregateState {
-  readonly #scale: number;
-  readonly #options: VarianceOptions;
+  readonly #finish: (scaled: Whole, count: number) => Value;
   readonly #counts: number[] = [];
   readonly #sums: Whole[] = [];
   readonly #squares: Whole[] = [];
 
-  constructor(scale: number, options: VarianceOptions) {
-    this.#scale = scale;
-    this.#options = options;
+  /** @param finish Converts the population variance times count², which is exact. */
+  constructor(finish: (scaled: Whole, count: number) => Value) {
+    this.#finish = finish;
   }
 
   add(group: number, ...values: readonly Value[]): void {
@@ -106,14 +123,85 @@ class ExactVariance implements AggregateState {
     const count = this.#counts[group] ?? 0;
     if (count === 0) return null;
     const sum = this.#sums[group] ?? 0;
-    // The population variance times count², exactly.
     const scaled = subtractWhole(
       multiplyWhole(this.#squares[group] ?? 0, count),
       multiplyWhole(sum, sum),
     );
-    const deviations = doubleFromDecimal(scaled, 2 * this.#scale) / count;
-    return finishVariance(deviations, count, this.#options);
+    return this.#finish(scaled, count);
   }
+}
+
+/** The sums of one group of NUMERIC values. */
+interface NumericSums {
+  count: number;
+  /** Whether all values are finite. */
+  isFinite: boolean;
+  scale: number;
+  /** The sum, and the sum of squares: unscaled, at the scale and at twice the scale. */
+  sum: bigint;
+  squares: bigint;
+}
+
+/**
+ * Computes variance like {@linkcode ExactVariance}, of values that each have a scale. The squares
+ * may have more digits than a NUMERIC.
+ */
+class NumericVariance implements AggregateState {
+  readonly #options: VarianceOptions;
+  readonly #groups: NumericSums[] = [];
+
+  constructor(options: VarianceOptions) {
+    this.#options = options;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value === null) return;
+    let sums = this.#groups[group];
+    if (sums === undefined) {
+      sums = { count: 0, isFinite: true, scale: 0, sum: 0n, squares: 0n };
+      this.#groups[group] = sums;
+    }
+    sums.count += 1;
+    if (!isFiniteNumeric(value as string)) sums.isFinite = false;
+    else addSquare(sums, bigDecimalOf(value as string));
+  }
+
+  finish(group: number): Value {
+    const sums = this.#groups[group];
+    if (sums === undefined) return null;
+    const { count, isFinite, scale, squares, sum } = sums;
+    const { isPopulation } = this.#options;
+    if (!isPopulation && count === 1) return null;
+    if (!isFinite) return NUMERIC_NAN;
+    return numericVariance(squares * BigInt(count) - sum * sum, {
+      scale: 2 * scale,
+      count,
+      options: this.#options,
+    });
+  }
+}
+
+function addSquare(sums: NumericSums, { scale, unscaled }: BigDecimal): void {
+  const shared = Math.max(scale, sums.scale);
+  const grown = 10n ** BigInt(shared - sums.scale);
+  const value = unscaled * 10n ** BigInt(shared - scale);
+  sums.sum = sums.sum * grown + value;
+  sums.squares = sums.squares * grown * grown + value * value;
+  sums.scale = shared;
+}
+
+/** @param scaled The population variance times count², unscaled. */
+function numericVariance(
+  scaled: bigint,
+  { count, options, scale }: { scale: number; count: number; options: VarianceOptions },
+): Value {
+  const { isDeviation, isPopulation } = options;
+  if (!isPopulation && count === 1) return null;
+  if (scaled <= 0n) return numericOf(0n, 0);
+  const divisor = BigInt(count) * BigInt(isPopulation ? count : count - 1);
+  const quotient = quotientOf({ unscaled: scaled, scale }, { unscaled: divisor, scale: 0 });
+  return isDeviation ? rootAt(quotient, numericScale(quotient)) : quotient;
 }
 
 /** Computes variance like {@linkcode ExactVariance}, but from deviations from the mean. */

@@ -7,19 +7,24 @@
  */
 import {
   addIntervals,
+  addWhole,
   areFinite,
   checkedMoney,
   type DataType,
   divideInterval,
+  divideNumerics,
   doubleFromDecimal,
+  doubleFromNumeric,
   finiteDouble,
   finiteFloat,
-  fitDecimal,
   fitInteger,
   type Interval,
+  isFiniteNumeric,
   negateWhole,
+  numericOf,
+  numericOfSpecial,
   rescale,
-  roundedQuotient,
+  shortDecimalOf,
   type Value,
   type Vector,
   type Whole,
@@ -358,6 +363,52 @@ class DoubleSumState implements AggregateState {
   }
 }
 
+/**
+ * Sums of NUMERIC. A value cannot be removed: the sum shows as many digits as the value that has
+ * most of them.
+ */
+class NumericState implements AggregateState {
+  /** The sums of the finite values, unscaled, and their scales. */
+  readonly #sums: Whole[] = [];
+  readonly #scales: number[] = [];
+  /** The sums of NaN and the infinities, for groups that have them. */
+  readonly #specials: number[] = [];
+  readonly #counts: number[] = [];
+  readonly #finish: (sum: string, count: number) => string;
+
+  constructor(finish: (sum: string, count: number) => string) {
+    this.#finish = finish;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null, count = 1] = values;
+    if (value === null) return;
+    this.#counts[group] = (this.#counts[group] ?? 0) + (count as number);
+    if (isFiniteNumeric(value as string)) this.#addFinite(group, value as string);
+    else this.#specials[group] = (this.#specials[group] ?? 0) + doubleFromNumeric(value as string);
+  }
+
+  #addFinite(group: number, value: string): void {
+    const { scale: added, unscaled } = shortDecimalOf(value);
+    const held = this.#scales[group] ?? 0;
+    const scale = Math.max(held, added);
+    const sum = rescale(this.#sums[group] ?? 0, held, scale);
+    this.#sums[group] = addWhole(sum, rescale(unscaled, added, scale));
+    this.#scales[group] = scale;
+  }
+
+  finish(group: number): Value {
+    const count = this.#counts[group];
+    if (count === undefined) return null;
+    const special = this.#specials[group];
+    const sum =
+      special === undefined
+        ? numericOf(this.#sums[group] ?? 0, this.#scales[group] ?? 0)
+        : numericOfSpecial(special);
+    return this.#finish(sum, count);
+  }
+}
+
 class IntervalState implements AggregateState {
   readonly #sums: Interval[] = [];
   readonly #counts: number[] = [];
@@ -383,16 +434,18 @@ class IntervalState implements AggregateState {
   }
 }
 
+function averageOf(sum: string, count: number): string {
+  return divideNumerics(sum, numericOf(count, 0));
+}
+
 /** Creates the state of sum(x), whose result has the given type. */
 export function sumState(argument: DataType, result: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: false });
   if (result.kind === "double") return new DoubleSumState(finiteDouble);
   if (result.kind === "float") return new DoubleSumState(finiteFloat);
+  if (result.kind === "numeric") return new NumericState((sum) => sum);
   if (result.kind === "money") return new WholeState((sum) => checkedMoney(BigInt(sum)));
-  if (result.kind === "decimal") {
-    const { precision, scale } = result;
-    return new WholeState((sum) => fitDecimal(sum, precision, scale));
-  }
+  if (result.kind === "decimal") return new WholeState((sum) => sum);
   return new WholeState(
     (sum) => fitInteger("bigint", sum),
     (sum) => sum,
@@ -402,6 +455,7 @@ export function sumState(argument: DataType, result: DataType): AggregateState {
 /** Creates the state of sum(x) over a part of the rows. The result may have any size. */
 export function partOfSum(argument: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: false });
+  if (argument.kind === "numeric") return new NumericState((sum) => sum);
   if (argument.kind === "float" || argument.kind === "double")
     return new DoubleSumState(finiteDouble);
   return new WholeState(
@@ -411,17 +465,15 @@ export function partOfSum(argument: DataType): AggregateState {
 }
 
 /** Creates the state of avg(x), whose result has the given type. */
-export function averageState(argument: DataType, result: DataType): AggregateState {
+export function averageState(argument: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: true });
   if (argument.kind === "float" || argument.kind === "double") {
     return new DoubleState((sum, count) => sum / count);
   }
-  if (argument.kind === "decimal" && result.kind === "decimal") {
-    const { precision, scale } = result;
-    const from = argument.scale;
-    return new WholeState((sum, count) =>
-      fitDecimal(roundedQuotient(rescale(sum, from, scale), count), precision, scale),
-    );
+  if (argument.kind === "numeric") return new NumericState(averageOf);
+  if (argument.kind === "decimal") {
+    const { scale } = argument;
+    return new WholeState((sum, count) => averageOf(numericOf(sum, scale), count));
   }
   return new WholeState(
     (sum, count) => doubleFromDecimal(sum, 0) / count,

@@ -7,16 +7,19 @@
 import {
   BIGINT,
   BOOLEAN,
+  COMPUTED_PRECISION_MAX,
   type DataType,
   DECIMAL_PRECISION_MAX,
   DOUBLE,
   decimalType,
   INTERVAL,
+  isExactDecimal,
   isInteger,
   isNumeric,
   JSON_TEXT,
   JSONB,
   MONEY,
+  NUMERIC,
   TEXT,
 } from "../../../types/mod.ts";
 import { ApproximatePercentileState, DistinctState } from "./aggregate_approximate.ts";
@@ -41,9 +44,6 @@ import { averageState, CountState, sumState } from "./aggregate_sums.ts";
 export type { AggregateForm, AggregateState, BatchGroups };
 
 type Resolver = (types: readonly DataType[]) => Omit<AggregateForm, "name"> | undefined;
-
-/** The minimum scale of an average of decimals. */
-const AVERAGE_SCALE_MIN = 16;
 
 /**
  * Returns the type as which an argument counts: an untyped literal is text, or DOUBLE in
@@ -73,6 +73,18 @@ function resolveCount(types: readonly DataType[]): ReturnType<Resolver> {
   return { argumentTypes, result: BIGINT, create: () => new CountState() };
 }
 
+/** The number of digits that a sum of rows may have more than each of them. */
+const SUMMED_DIGITS = 19;
+
+/** Returns the type of sums of a DECIMAL. */
+export function summedDecimal({
+  precision,
+  scale,
+}: Pick<DataType & { kind: "decimal" }, "precision" | "scale">): DataType {
+  const wanted = Math.max(DECIMAL_PRECISION_MAX, precision + SUMMED_DIGITS);
+  return decimalType(Math.min(COMPUTED_PRECISION_MAX, wanted), scale);
+}
+
 function sumType(type: DataType): DataType | undefined {
   switch (type.kind) {
     case "smallint":
@@ -81,7 +93,9 @@ function sumType(type: DataType): DataType | undefined {
     case "bigint":
       return decimalType(DECIMAL_PRECISION_MAX, 0);
     case "decimal":
-      return decimalType(DECIMAL_PRECISION_MAX, type.scale);
+      return summedDecimal(type);
+    case "numeric":
+      return NUMERIC;
     case "float":
     case "double":
       return DOUBLE;
@@ -95,9 +109,7 @@ function sumType(type: DataType): DataType | undefined {
 }
 
 function averageType(type: DataType): DataType | undefined {
-  if (type.kind === "decimal") {
-    return decimalType(DECIMAL_PRECISION_MAX, Math.max(type.scale, AVERAGE_SCALE_MIN));
-  }
+  if (isExactDecimal(type)) return NUMERIC;
   if (type.kind === "interval") return INTERVAL;
   return isNumeric(type) ? DOUBLE : undefined;
 }
@@ -225,7 +237,7 @@ const RESOLVERS = new Map<string, Resolver>([
     "avg",
     ofOne((type) => {
       const result = averageType(type);
-      return result && { result, create: () => averageState(type, result) };
+      return result && { result, create: () => averageState(type) };
     }, DOUBLE),
   ],
   ["min", resolveExtreme("min")],
@@ -285,7 +297,8 @@ for (const [name, options] of VARIANCES) {
     name,
     ofOne((type) => {
       if (!isNumeric(type)) return undefined;
-      return { result: DOUBLE, create: () => varianceState(type, options) };
+      const result = isExactDecimal(type) ? NUMERIC : DOUBLE;
+      return { result, create: () => varianceState(type, options) };
     }, DOUBLE),
   );
 }

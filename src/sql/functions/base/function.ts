@@ -82,6 +82,7 @@ export interface CallDeps {
  * A parameter's type: one data type, or a family.
  * - any: every type; unknown becomes text
  * - numeric: any numeric type, passed as it is
+ * - exact: NUMERIC without a size, for a DECIMAL, and beside one for an integer
  * - integer: smallint, int or bigint, passed as it is
  * - json, jsonText: json or jsonb; an untyped literal is jsonb, or json
  * - array: any array
@@ -92,6 +93,7 @@ export type ParameterType =
   | DataType
   | "any"
   | "numeric"
+  | "exact"
   | "integer"
   | "json"
   | "jsonText"

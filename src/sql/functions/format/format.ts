@@ -10,14 +10,17 @@ import {
   decimalFromText,
   decimalOf,
   decimalType,
+  doubleFromNumeric,
   INTERVAL,
   type Interval,
+  isFiniteNumeric,
   isFiniteTimestamp,
   isInteger,
   joinTimestamp,
   TEXT,
   TIMESTAMP,
   textFromDecimal,
+  textFromNumeric,
   type Value,
   type Whole,
 } from "../../../types/mod.ts";
@@ -45,6 +48,7 @@ function isInfinite(value: Value): boolean {
 const OF_NUMBER: Overload = overload(["numeric", TEXT], TEXT, (values, _, types) => {
   const [value = null, pattern = null] = values;
   const type = types[0] ?? DOUBLE;
+  if (type.kind === "numeric") return formatNumeric(value as string, pattern as string);
   const isExact = isInteger(type) || type.kind === "decimal";
   if (!isExact) {
     const digitsMax = type.kind === "float" ? FLOAT_DIGITS : DOUBLE_DIGITS;
@@ -54,6 +58,11 @@ const OF_NUMBER: Overload = overload(["numeric", TEXT], TEXT, (values, _, types)
   const text = textFromDecimal(value as Whole, type.kind === "decimal" ? scale : 0);
   return formatNumber(text, pattern as string);
 });
+
+function formatNumeric(value: string, pattern: string): string {
+  if (isFiniteNumeric(value)) return formatNumber(textFromNumeric(value), pattern);
+  return formatDouble(doubleFromNumeric(value), { pattern, digitsMax: DOUBLE_DIGITS });
+}
 
 /** The number of decimal digits that every FLOAT preserves. */
 const FLOAT_DIGITS = 6;

@@ -3,7 +3,17 @@
  * point.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { digitsFromText, rescale, textFromDecimal, wholeFromBigint } from "../../../types/mod.ts";
+import {
+  bigDecimalOf,
+  numericExponent,
+  numericFromText,
+  numericSign,
+  rescale,
+  roundNumeric,
+  textFromDecimal,
+  textFromNumeric,
+  wholeFromBigint,
+} from "../../../types/mod.ts";
 import { romanFromNumber } from "./format_pattern.ts";
 import { type NumberPattern, patternOf } from "./number_pattern.ts";
 import { NumberWriter } from "./number_writer.ts";
@@ -12,9 +22,10 @@ import { NumberWriter } from "./number_writer.ts";
 export function formatNumber(digits: string, pattern: string): string {
   const format = patternOf(pattern);
   if (format.roman !== undefined) return formatRoman(digits, format);
-  if (format.isScientific) return formatScientific(Number(digits), format);
-  const read = digitsFromText(digits);
-  if (read === undefined) return "";
+  const value = numericFromText(digits);
+  if (value === undefined) return "";
+  if (format.isScientific) return formatExactScientific(value, format);
+  const read = bigDecimalOf(value);
   const scaled = rescale(
     wholeFromBigint(read.unscaled * 10n ** BigInt(format.shift)),
     read.scale,
@@ -34,10 +45,11 @@ export function formatDouble(
   value: number,
   { digitsMax, pattern }: { pattern: string; digitsMax: number },
 ): string {
+  const format = patternOf(pattern);
   if (!Number.isFinite(value)) {
+    if (format.isScientific) return ` #.${"#".repeat(format.fractionCount + 4)}`;
     throw unformattable(`${value} has no digits; write it with ::text`);
   }
-  const format = patternOf(pattern);
   if (format.roman !== undefined) return formatRoman(roundedToEven(value, 0), format);
   if (format.isScientific) return formatScientific(value, format);
   const size = Math.abs(value) * 10 ** format.shift;
@@ -88,6 +100,28 @@ function formatRoman(digits: string, { isTight, roman }: NumberPattern): string 
   const text = romanFromNumber(value);
   const cased = roman === "rn" ? text.toLowerCase() : text;
   return isTight ? cased : cased.padStart(ROMAN_WIDTH);
+}
+
+/** Formats a finite NUMERIC with an exponent, rounded half away from zero. */
+function formatExactScientific(value: string, format: NumberPattern): string {
+  const { fractionCount, isTight } = format;
+  const rounded = roundNumeric(value, fractionCount - firstPower(value));
+  const power = firstPower(rounded);
+  const digits = textFromNumeric(rounded)
+    .replace(/^-?[0.]*/, "")
+    .replace(".", "")
+    .slice(0, fractionCount + 1)
+    .padEnd(fractionCount + 1, "0");
+  const fraction = fractionCount === 0 ? "" : `.${digits.slice(1)}`;
+  const size = Math.abs(power).toString().padStart(2, "0");
+  const text = `${digits.slice(0, 1)}${fraction}e${power < 0 ? "-" : "+"}${size}`;
+  if (numericSign(value) < 0) return `-${text}`;
+  return isTight ? text : ` ${text}`;
+}
+
+/** Returns the power of ten of the first digit; 0 for zero. */
+function firstPower(value: string): number {
+  return numericSign(value) === 0 ? 0 : numericExponent(value) - 1;
 }
 
 function formatScientific(value: number, { fractionCount, isTight }: NumberPattern): string {

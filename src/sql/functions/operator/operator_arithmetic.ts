@@ -1,30 +1,39 @@
 /**
- * Arithmetic on numbers. It is exact and range-checked for integers and decimals. DECIMAL with
- * FLOAT or DOUBLE is computed in DOUBLE.
+ * Arithmetic on numbers. It is exact and range-checked for integers, and exact for decimals of any
+ * digits. DECIMAL with FLOAT or DOUBLE is computed in DOUBLE.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
+  absoluteNumeric,
+  addNumerics,
   addWhole,
+  COMPUTED_PRECISION_MAX,
   type DataType,
-  DECIMAL_PRECISION_MAX,
   DOUBLE,
   decimalOf,
   decimalType,
-  divideDecimal,
+  divideNumerics,
   divideWhole,
   FLOAT,
   finiteDouble,
   finiteFloat,
-  fitDecimal,
   fitInteger,
   INT,
   type IntegerKind,
+  isExactDecimal,
   isInteger,
   isNumeric,
+  multiplyNumerics,
   multiplyWhole,
+  NUMERIC,
+  negateNumeric,
   negateWhole,
+  powerNumeric,
+  quotientOf,
+  remainderNumeric,
   remainderWhole,
   rescale,
+  subtractNumerics,
   subtractWhole,
   type Value,
   type Whole,
@@ -32,9 +41,6 @@ import {
 } from "../../../types/mod.ts";
 import type { OperatorForm } from "../base/function.ts";
 import { binaryForm, divisionByZero, knownType, prefixForm } from "../base/operator_form.ts";
-
-/** The minimum scale of a quotient. */
-const QUOTIENT_SCALE_MIN = 16;
 
 type WholeOperation = (left: Whole, right: Whole) => Whole;
 
@@ -66,15 +72,18 @@ export function resolveArithmetic(
   const left = knownType(leftType, rightType);
   const right = knownType(rightType, leftType);
   if (!isNumeric(left) || !isNumeric(right)) return undefined;
-  if (op === "^") return binaryForm([DOUBLE, DOUBLE], DOUBLE, power);
+  const hasBinary = isBinaryNumber(left) || isBinaryNumber(right);
+  const isDecimal = !hasBinary && (isExactDecimal(left) || isExactDecimal(right));
+  if (op === "^" && !isDecimal) return binaryForm([DOUBLE, DOUBLE], DOUBLE, power);
   if (isInteger(left) && isInteger(right)) {
     return integerArithmetic(op, left, right) ?? bitwise(op, left, right);
   }
-  if (isBinaryNumber(left) || isBinaryNumber(right)) {
+  if (hasBinary) {
     const isFloat = left.kind === "float" && right.kind === "float";
     return floatArithmetic(op, isFloat ? FLOAT : DOUBLE);
   }
-  return decimalArithmetic(op, left, right);
+  const isUnsized = left.kind === "numeric" || right.kind === "numeric";
+  return (isUnsized ? undefined : decimalArithmetic(op, left, right)) ?? numericArithmetic(op);
 }
 
 function isBinaryNumber(type: DataType): boolean {
@@ -161,45 +170,12 @@ function underflow(): DatabaseError {
   );
 }
 
-/**
- * The minimum scale to which a result with more than 38 digits is reduced. Digits before the point
- * take precedence.
- */
-const REDUCED_SCALE_MIN = 6;
-
-/**
- * The largest scale of a product of two numbers of 38 digits; a larger scale is reduced to it. A
- * precision of 38 says nothing about the values, so digits are reserved for large values.
- */
-const PRODUCT_SCALE_MAX = 20;
-const PRODUCT_SCALE_REDUCED = 16;
-
 type DecimalOperand = ReturnType<typeof decimalOf>;
 
-/** Whether the precision of both operands is meaningful, because it was declared. */
-function areDeclared(left: DecimalOperand, right: DecimalOperand): boolean {
-  return Math.max(left.precision, right.precision) < DECIMAL_PRECISION_MAX;
-}
-
-/** Returns the scale of a result of declared operands, with `wholeDigits` before the point. */
-function reducedScale(wholeDigits: number, scale: number): number {
-  const room = DECIMAL_PRECISION_MAX - wholeDigits;
-  return Math.min(scale, Math.max(room, REDUCED_SCALE_MIN));
-}
-
-function productScale(left: DecimalOperand, right: DecimalOperand): number {
-  const exact = left.scale + right.scale;
-  if (left.isExact === true || right.isExact === true) {
-    return Math.min(DECIMAL_PRECISION_MAX, exact);
-  }
-  if (areDeclared(left, right))
-    return reducedScale(left.precision + right.precision - exact, exact);
-  if (left.precision !== right.precision) return Math.min(DECIMAL_PRECISION_MAX, exact);
-  const largest = Math.max(left.scale, right.scale);
-  if (exact <= Math.max(PRODUCT_SCALE_MAX, largest)) return exact;
-  return largest > PRODUCT_SCALE_MAX ? largest : PRODUCT_SCALE_REDUCED;
-}
-
+/**
+ * Returns the arithmetic of two types whose values have one scale each. A quotient has a scale of
+ * its own, and so has a result whose digits no such type counts.
+ */
 function decimalArithmetic(
   op: string,
   leftType: DataType,
@@ -209,58 +185,67 @@ function decimalArithmetic(
   const right = decimalOf(rightType);
   const wholeDigits = Math.max(left.precision - left.scale, right.precision - right.scale);
   const scale = Math.max(left.scale, right.scale);
-  const operands: [DataType, DataType] = [left, right];
   switch (op) {
     case "+":
-    case "-": {
-      const held = areDeclared(left, right) ? reducedScale(wholeDigits + 1, scale) : scale;
-      const precision = Math.min(DECIMAL_PRECISION_MAX, wholeDigits + held + 1);
-      const compute = op === "+" ? addWhole : subtractWhole;
-      return binaryForm(operands, decimalType(precision, held), (l, r) => {
-        const a = rescale(l as Whole, left.scale, scale);
-        const b = rescale(r as Whole, right.scale, scale);
-        return fitDecimal(rescale(compute(a, b), scale, held), precision, held);
+      return atOneScale(left, right, { precision: wholeDigits + scale + 1, compute: addWhole });
+    case "-":
+      return atOneScale(left, right, {
+        precision: wholeDigits + scale + 1,
+        compute: subtractWhole,
       });
-    }
     case "*": {
-      const exact = left.scale + right.scale;
-      const held = productScale(left, right);
-      const precision = Math.min(DECIMAL_PRECISION_MAX, left.precision + right.precision);
-      return binaryForm(operands, decimalType(precision, held), (l, r) => {
-        const product = multiplyWhole(l as Whole, r as Whole);
-        return fitDecimal(rescale(product, exact, held), precision, held);
-      });
+      const precision = left.precision + right.precision;
+      if (precision > COMPUTED_PRECISION_MAX) return undefined;
+      const type = decimalType(precision, left.scale + right.scale);
+      return binaryForm([left, right], type, (l, r) => multiplyWhole(l as Whole, r as Whole));
     }
     case "/":
-      return decimalDivision(left, right);
-    case "%": {
-      const precision = Math.min(DECIMAL_PRECISION_MAX, Math.max(wholeDigits + scale, 1));
-      return binaryForm(operands, decimalType(precision, scale), (l, r) => {
+      return binaryForm([left, right], NUMERIC, (l, r) => {
         if (r === 0) throw divisionByZero();
-        const a = rescale(l as Whole, left.scale, scale);
-        const b = rescale(r as Whole, right.scale, scale);
-        return fitDecimal(remainderWhole(a, b), precision, scale);
+        return quotientOf(
+          { unscaled: BigInt(l as Whole), scale: left.scale },
+          { unscaled: BigInt(r as Whole), scale: right.scale },
+        );
       });
-    }
+    case "%":
+      return atOneScale(left, right, {
+        precision: Math.max(wholeDigits + scale, 1),
+        compute: (l, r) => {
+          if (r === 0) throw divisionByZero();
+          return remainderWhole(l, r);
+        },
+      });
     default:
       return undefined;
   }
 }
 
-function decimalDivision(left: DecimalOperand, right: DecimalOperand): OperatorForm {
-  const full = Math.max(left.scale, right.scale, QUOTIENT_SCALE_MIN);
-  const wholeDigits = left.precision - left.scale + right.scale;
-  const scale = areDeclared(left, right) ? reducedScale(wholeDigits, full) : full;
-  const precision = Math.min(DECIMAL_PRECISION_MAX, Math.max(wholeDigits + scale, 1));
-  return binaryForm([left, right], decimalType(precision, scale), (l, r) => {
-    if (r === 0) throw divisionByZero();
-    const quotient = divideDecimal(
-      { value: l as Whole, scale: left.scale },
-      { value: r as Whole, scale: right.scale },
-      scale,
-    );
-    return fitDecimal(quotient, precision, scale);
-  });
+/** Returns an operation on integers at the larger of two scales, which the result has too. */
+function atOneScale(
+  left: DecimalOperand,
+  right: DecimalOperand,
+  { compute, precision }: { precision: number; compute: WholeOperation },
+): OperatorForm | undefined {
+  if (precision > COMPUTED_PRECISION_MAX) return undefined;
+  const scale = Math.max(left.scale, right.scale);
+  return binaryForm([left, right], decimalType(precision, scale), (l, r) =>
+    compute(rescale(l as Whole, left.scale, scale), rescale(r as Whole, right.scale, scale)),
+  );
+}
+
+const NUMERIC_OPERATIONS: ReadonlyMap<string, (left: string, right: string) => string> = new Map([
+  ["+", addNumerics],
+  ["-", subtractNumerics],
+  ["*", multiplyNumerics],
+  ["/", divideNumerics],
+  ["%", remainderNumeric],
+  ["^", powerNumeric],
+]);
+
+function numericArithmetic(op: string): OperatorForm | undefined {
+  const compute = NUMERIC_OPERATIONS.get(op);
+  if (compute === undefined) return undefined;
+  return binaryForm([NUMERIC, NUMERIC], NUMERIC, (l, r) => compute(l as string, r as string));
 }
 
 /** Returns a power. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
@@ -302,7 +287,13 @@ export function resolveNumericPrefix(op: string, type: DataType): OperatorForm |
     case "+":
       return prefixForm(operand, operand, (value) => value);
     case "-":
-      return prefixForm(operand, operand, numericFunction(operand, negateWhole, negateDouble));
+      return prefixForm(
+        operand,
+        operand,
+        operand.kind === "numeric"
+          ? (value) => negateNumeric(value as string)
+          : numericFunction(operand, negateWhole, negateDouble),
+      );
     case "@":
       return prefixForm(operand, operand, absolute(operand));
     case "|/":
@@ -326,6 +317,7 @@ function negateDouble(value: number): number {
  * because -32768 has no absolute value in SMALLINT.
  */
 export function absolute(type: DataType): (value: Value) => Value {
+  if (type.kind === "numeric") return (value) => absoluteNumeric(value as string);
   return numericFunction(type, (value) => (value < 0 ? negateWhole(value) : value), Math.abs);
 }
 

@@ -5,19 +5,14 @@
 import {
   BOOLEAN,
   type Comparator,
-  commonType,
   comparatorFor,
-  compareWhole,
+  comparedType,
   type DataType,
   DOUBLE,
-  decimalOf,
   INTERVAL,
   isNumeric,
   JSONB,
-  rescale,
   TEXT,
-  type Value,
-  type Whole,
 } from "../../../types/mod.ts";
 import type { OperatorForm } from "../base/function.ts";
 import { isSpan } from "../base/operator_form.ts";
@@ -80,16 +75,13 @@ interface OperandComparison {
 
 /** Returns the types in which operands are compared, or undefined if they cannot be compared. */
 function comparisonOf(left: DataType, right: DataType): OperandComparison | undefined {
-  const type = comparedType(left, right);
+  const type = typeOfComparison(left, right);
   if (type === undefined) return undefined;
-  if (type.kind === "decimal" && type.precision - type.scale < wholeDigits(left, right)) {
-    return mixedScales(left, right);
-  }
   return { operands: [type, type], compare: comparatorFor(type) };
 }
 
-function comparedType(left: DataType, right: DataType): DataType | undefined {
-  const type = commonType([left, right]);
+function typeOfComparison(left: DataType, right: DataType): DataType | undefined {
+  const type = comparedType([left, right]);
   if (type === undefined && isSpan(left) && isSpan(right)) return INTERVAL;
   if (type?.kind === "jsonpath") return undefined;
   // JSON is compared by its value, and so is a file reference.
@@ -104,29 +96,4 @@ function comparedType(left: DataType, right: DataType): DataType | undefined {
 
 function isBothNumeric(left: DataType, right: DataType): boolean {
   return isNumeric(left) && isNumeric(right);
-}
-
-function wholeDigits(left: DataType, right: DataType): number {
-  return Math.max(wholeDigitsOf(left), wholeDigitsOf(right));
-}
-
-function wholeDigitsOf(type: DataType): number {
-  if (type.kind === "unknown") return 0;
-  const { precision, scale } = decimalOf(type);
-  return precision - scale;
-}
-
-/**
- * No decimal type can represent both operands, so each keeps its own type and they are compared
- * exactly.
- */
-function mixedScales(leftType: DataType, rightType: DataType): OperandComparison {
-  const left = decimalOf(leftType);
-  const right = decimalOf(rightType);
-  const scale = Math.max(left.scale, right.scale);
-  return {
-    operands: [left, right],
-    compare: (l: Value, r: Value) =>
-      compareWhole(rescale(l as Whole, left.scale, scale), rescale(r as Whole, right.scale, scale)),
-  };
 }

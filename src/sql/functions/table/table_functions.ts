@@ -2,7 +2,9 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type ArrayValue,
+  addNumerics,
   addWhole,
+  compareNumerics,
   compareValues,
   compareWhole,
   DATETIME,
@@ -12,9 +14,13 @@ import {
   INT,
   INTERVAL,
   type Interval,
+  isFiniteNumeric,
+  numericOf,
+  numericSign,
   type Row,
   rescale,
   SMALLINT,
+  subtractNumerics,
   TEXT,
   TIMESTAMP,
   TSVECTOR,
@@ -56,6 +62,7 @@ function seriesType(types: readonly DataType[]): DataType | undefined {
     case "int":
     case "bigint":
     case "decimal":
+    case "numeric":
       return type;
     default:
       return undefined;
@@ -71,6 +78,10 @@ const NUMBERS: TableForm = {
   },
   *rows([from, to, by], { types }): Generator<Row> {
     const [type] = types;
+    if (type?.kind === "numeric") {
+      yield* numericSeries(from as string, to as string, by as string | undefined);
+      return;
+    }
     const one = type?.kind === "decimal" ? rescale(1, 0, type.scale) : 1;
     const step = (by as Whole | undefined) ?? one;
     const direction = compareWhole(step, 0);
@@ -83,6 +94,24 @@ const NUMBERS: TableForm = {
     }
   },
 };
+
+function* numericSeries(from: string, to: string, by = numericOf(1n, 0)): Generator<Row> {
+  const direction = numericSign(by);
+  if (direction === 0) throw stepOfNothing();
+  if (![from, to, by].every(isFiniteNumeric)) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      "Cannot create a series: its bounds and its step must be finite numbers",
+    );
+  }
+  let value = from;
+  while (compareNumerics(value, to) * direction <= 0) {
+    yield [value];
+    // The step after the last value may have more digits than any value.
+    if (compareNumerics(subtractNumerics(to, value), by) * direction < 0) return;
+    value = addNumerics(value, by);
+  }
+}
 
 function moments(type: DataType): TableForm {
   return {

@@ -4,6 +4,7 @@
  */
 import {
   addIntervals,
+  addNumerics,
   addWhole,
   BIGINT,
   commonType,
@@ -15,8 +16,11 @@ import {
   isInteger,
   isNumeric,
   MICROS_PER_DAY,
+  NUMERIC,
   negateInterval,
   negateWhole,
+  numericSign,
+  subtractNumerics,
   TIMESTAMP,
   TIMETZ,
   type Value,
@@ -80,6 +84,17 @@ function ofNumbers(key: DataType, offset: DataType): FrameReach | undefined {
       offsetType: DOUBLE,
       isNegative: isNegativeNumber,
       step: (value, by, direction) => (value as number) + direction * (by as number),
+    };
+  }
+  if (type.kind === "numeric") {
+    return {
+      keyType: NUMERIC,
+      offsetType: NUMERIC,
+      isNegative: (by) => numericSign(by as string) < 0,
+      step: (value, by, direction) =>
+        direction === 1
+          ? addNumerics(value as string, by as string)
+          : subtractNumerics(value as string, by as string),
     };
   }
   // A sum beyond the range of the type is not converted back, because it sorts after every row.

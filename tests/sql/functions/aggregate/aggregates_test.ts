@@ -94,7 +94,7 @@ const CASES: readonly Case[] = [
     [decimalType(10, 2)],
     all(decimalType(10, 2), "1", "2", "2"),
     "1.6666666666666667",
-    "numeric(38,16)",
+    "numeric",
   ],
   ["avg", [INTERVAL], all(INTERVAL, "1 day", "2 days"), "1 day 12:00:00", "interval"],
   ["min", [INT], rows(3, 1, null), "1", "integer"],
@@ -186,8 +186,8 @@ const CASES: readonly Case[] = [
     "variance",
     [decimalType(5, 1)],
     all(decimalType(5, 1), "1.5", "2.5"),
-    "0.5",
-    "double precision",
+    "0.50000000000000000000",
+    "numeric",
   ],
   ["var_samp", [DOUBLE], all(DOUBLE, "1.5", "2.5"), "0.5", "double precision"],
   ["var_pop", [INT], rows(1, 1), "0", "double precision"],
@@ -416,11 +416,6 @@ test("isAggregate recognizes aggregates, and resolveAggregate refuses unsupporte
 });
 
 test("sums beyond the range of their type are refused", () => {
-  const largest = "9".repeat(38);
-  const type = decimalType(38, 0);
-  expect(errorCodeOf(() => aggregate("sum", [type], all(type, largest, "1")))).toBe(
-    "VALUE_OUT_OF_RANGE",
-  );
   expect(errorCodeOf(() => aggregate("sum", [DOUBLE], all(DOUBLE, "1e308", "1e308")))).toBe(
     "VALUE_OUT_OF_RANGE",
   );

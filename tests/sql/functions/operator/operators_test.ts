@@ -49,7 +49,7 @@ const CASES: readonly Case[] = [
   [7, "/", 2, "3", "integer"],
   [-7, "/", 2, "-3"],
   [-7, "%", 3, "-1"],
-  [n("7.0"), "/", 2, "3.5000000000000000", "numeric(17,16)"],
+  [n("7.0"), "/", 2, "3.5000000000000000", "numeric"],
   [n("0.1"), "+", n("0.2"), "0.3", "numeric(2,1)"],
   [n("1.10"), "*", 2, "2.20", "numeric(13,2)"],
   [n("1.5"), "%", n("0.4"), "0.3"],
@@ -200,7 +200,6 @@ test.each([
   [of(SMALLINT, "32767"), "*", of(SMALLINT, "2"), "VALUE_OUT_OF_RANGE"],
   [of(BIGINT, "9223372036854775807"), "+", 1, "VALUE_OUT_OF_RANGE"],
   [of(BIGINT, "-9223372036854775808"), "/", -1, "VALUE_OUT_OF_RANGE"],
-  [of(decimalType(38, 0), "9".repeat(38)), "+", n("1"), "VALUE_OUT_OF_RANGE"],
   [of(DOUBLE, "1e300"), "*", of(DOUBLE, "1e300"), "VALUE_OUT_OF_RANGE"],
   [of(DOUBLE, "1e-300"), "*", of(DOUBLE, "1e-300"), "VALUE_OUT_OF_RANGE"],
   [of(FLOAT, "3e38"), "+", of(FLOAT, "3e38"), "VALUE_OUT_OF_RANGE"],
@@ -271,7 +270,7 @@ test("LIKE accepts a different escape character, or none", () => {
   expect(alternating?.evaluate(["!x", "!%", "\\"])).toBe(true);
 });
 
-test("comparisons cast both sides to one type, unless no decimal can hold both", () => {
+test("comparisons cast both sides to one type", () => {
   const operandsOf = (left: DataType, right: DataType): string[] | undefined =>
     resolveBinary("=", left, right)?.operands.map(typeName);
   expect(operandsOf(INT, BIGINT)).toEqual(["bigint", "bigint"]);
@@ -280,7 +279,7 @@ test("comparisons cast both sides to one type, unless no decimal can hold both",
     "text",
     "text",
   ]);
-  expect(operandsOf(BIGINT, decimalType(38, 38))).toEqual(["numeric(19,0)", "numeric(38,38)"]);
+  expect(operandsOf(BIGINT, decimalType(38, 38))).toEqual(["numeric(57,38)", "numeric(57,38)"]);
   expect(operandsOf(FILE, FILE)).toEqual(["jsonb", "jsonb"]);
   expect(operandsOf(INT, FLOAT)).toEqual(["double precision", "double precision"]);
 });

@@ -1,0 +1,392 @@
+/**
+ * Represents a NUMERIC without a size: a number of any digits with a scale of its own, NaN or an
+ * infinity. A value is a string of ASCII characters whose order is that of the values:
+ *
+ *     "0" -Infinity     "1…" below 0     "2" zero     "3…" above 0     "4" Infinity     "5" NaN
+ *
+ *     above 0   "3" exponent digits            0.digits × 10^exponent, without zeros at the end
+ *     below 0   "1" exponent digits "~"        the exponent and each digit counted down from the top
+ *     scale     " " digits                     at the end, if more digits are shown than are needed
+ *
+ * The exponent has three characters of 6 bits. Two values are equal if their strings are equal
+ * before the space: 1.5 and 1.50 differ in what they show, and not in what they are.
+ */
+import { assert } from "../base/assert.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { NumericSize, NumericType } from "./data_type.ts";
+import { powerOfTen, roundedBig } from "./decimal.ts";
+import { type Whole, wholeFromBigint } from "./value.ts";
+
+/** The largest number of digits before and after the point. */
+const WHOLE_DIGITS_MAX = 131_072;
+const NUMERIC_SCALE_MAX = 16_383;
+
+export const NUMERIC_NAN = "5";
+const MINUS_INFINITY = "0";
+const INFINITY = "4";
+const ZERO = "2";
+const POSITIVE = "3";
+const NEGATIVE = "1";
+const NEGATIVE_END = "~";
+const SCALE_MARK = " ";
+
+/** A finite number: `unscaled` / 10^`scale`. */
+export interface BigDecimal {
+  readonly unscaled: bigint;
+  readonly scale: number;
+}
+
+/** A finite number whose unscaled integer is a number if it can be. */
+interface ShortDecimal {
+  readonly unscaled: Whole;
+  readonly scale: number;
+}
+
+/** The digits of a finite number other than 0: 0.`digits` × 10^`exponent`. */
+interface NumericParts {
+  readonly isNegative: boolean;
+  readonly exponent: number;
+  readonly digits: string;
+  readonly scale: number;
+}
+
+/** Returns the part of a value that is the same for equal values. */
+export function numericKey(value: string): string {
+  const end = value.indexOf(SCALE_MARK);
+  return end < 0 ? value : value.slice(0, end);
+}
+
+export function compareNumerics(left: string, right: string): number {
+  if (left === right) return 0;
+  const a = numericKey(left);
+  const b = numericKey(right);
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+export function isFiniteNumeric(value: string): boolean {
+  return value !== NUMERIC_NAN && value !== INFINITY && value !== MINUS_INFINITY;
+}
+
+/** Returns -1, 0 or 1, and NaN for NaN. */
+export function numericSign(value: string): number {
+  if (value === NUMERIC_NAN) return Number.NaN;
+  const [kind = ZERO] = value;
+  return kind === ZERO ? 0 : kind < ZERO ? -1 : 1;
+}
+
+/** Returns NaN, an infinity or 0. */
+export function numericOfSpecial(value: number): string {
+  if (Number.isNaN(value)) return NUMERIC_NAN;
+  if (value === 0) return ZERO;
+  return value > 0 ? INFINITY : MINUS_INFINITY;
+}
+
+/** Returns the number of digits that a finite value shows after its point. */
+export function numericScale(value: string): number {
+  const [kind] = value;
+  return kind === ZERO ? scaleAfter(value, 1, 0) : partsOf(value).scale;
+}
+
+function scaleAfter(value: string, end: number, least: number): number {
+  return value[end] === SCALE_MARK ? Number(value.slice(end + 1)) : least;
+}
+
+const EXPONENT_CHARACTERS = 3;
+const EXPONENT_BIAS = 20_000;
+const EXPONENT_LIMIT = 2 ** 18;
+const FIRST_CHARACTER = 48;
+
+function exponentText(biased: number): string {
+  return String.fromCharCode(
+    FIRST_CHARACTER + (biased >> 12),
+    FIRST_CHARACTER + ((biased >> 6) & 63),
+    FIRST_CHARACTER + (biased & 63),
+  );
+}
+
+function biasedAt(value: string): number {
+  const at = (place: number): number => value.charCodeAt(place) - FIRST_CHARACTER;
+  return (at(1) << 12) | (at(2) << 6) | at(3);
+}
+
+function complement(digits: string): string {
+  let text = "";
+  for (let at = 0; at < digits.length; at += 1) {
+    text += String.fromCharCode(2 * FIRST_CHARACTER + 9 - digits.charCodeAt(at));
+  }
+  return text;
+}
+
+/** Returns the parts of a finite value other than 0. */
+function partsOf(value: string): NumericParts {
+  const isNegative = value.startsWith(NEGATIVE);
+  const start = 1 + EXPONENT_CHARACTERS;
+  const mark = isNegative ? value.indexOf(NEGATIVE_END) : value.indexOf(SCALE_MARK);
+  const end = mark < 0 ? value.length : mark;
+  const held = value.slice(start, end);
+  const digits = isNegative ? complement(held) : held;
+  const biased = biasedAt(value);
+  const exponent = (isNegative ? EXPONENT_LIMIT - 1 - biased : biased) - EXPONENT_BIAS;
+  const least = Math.max(0, digits.length - exponent);
+  return {
+    isNegative,
+    exponent,
+    digits,
+    scale: scaleAfter(value, isNegative ? end + 1 : end, least),
+  };
+}
+
+/**
+ * Returns the value with these digits, which begin and end with a digit other than 0.
+ *
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
+function numericOfParts({ digits, exponent, isNegative, scale }: NumericParts): string {
+  if (exponent > WHOLE_DIGITS_MAX || scale > NUMERIC_SCALE_MAX) throw numericOverflow();
+  const biased = exponent + EXPONENT_BIAS;
+  const suffix = scale > digits.length - exponent && scale > 0 ? `${SCALE_MARK}${scale}` : "";
+  return isNegative
+    ? `${NEGATIVE}${exponentText(EXPONENT_LIMIT - 1 - biased)}${complement(digits)}${NEGATIVE_END}${suffix}`
+    : `${POSITIVE}${exponentText(biased)}${digits}${suffix}`;
+}
+
+export function numericOverflow(): DatabaseError {
+  return new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot represent the value as numeric: it must have at most ${WHOLE_DIGITS_MAX} digits before the point and ${NUMERIC_SCALE_MAX} after it`,
+  );
+}
+
+function zeroOfScale(scale: number): string {
+  return scale === 0 ? ZERO : `${ZERO}${SCALE_MARK}${scale}`;
+}
+
+/**
+ * Returns a finite value as an integer and a scale.
+ */
+export function bigDecimalOf(value: string): BigDecimal {
+  assert(isFiniteNumeric(value), "only a finite number has digits");
+  if (value.startsWith(ZERO)) return { unscaled: 0n, scale: scaleAfter(value, 1, 0) };
+  const { digits, exponent, isNegative, scale } = partsOf(value);
+  const size = BigInt(digits) * powerOfTen(scale + exponent - digits.length);
+  return { unscaled: isNegative ? -size : size, scale };
+}
+
+/** The number of digits that a double represents exactly. */
+const SHORT_DIGITS = 15;
+
+/** Returns {@linkcode bigDecimalOf} with a number instead of a bigint, if the number is short. */
+export function shortDecimalOf(value: string): ShortDecimal {
+  if (value.startsWith(ZERO)) return { unscaled: 0, scale: scaleAfter(value, 1, 0) };
+  const { digits, exponent, isNegative, scale } = partsOf(value);
+  const zeros = scale + exponent - digits.length;
+  if (digits.length + zeros > SHORT_DIGITS) {
+    const size = BigInt(digits) * powerOfTen(zeros);
+    return { unscaled: wholeFromBigint(isNegative ? -size : size), scale };
+  }
+  const size = Number(digits) * 10 ** zeros;
+  return { unscaled: isNegative ? -size : size, scale };
+}
+
+/**
+ * Returns a number as a value that shows `scale` digits after its point, at most the largest scale.
+ *
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
+export function numericOf(given: Whole, givenScale: number): string {
+  const scale = Math.min(givenScale, NUMERIC_SCALE_MAX);
+  const unscaled =
+    givenScale === scale ? given : roundedBig(BigInt(given), powerOfTen(givenScale - scale));
+  if (unscaled === 0 || unscaled === 0n) return zeroOfScale(scale);
+  const isNegative = unscaled < 0;
+  const text = (isNegative ? -unscaled : unscaled).toString();
+  const digits = withoutZeros(text);
+  return numericOfParts({ isNegative, digits, exponent: text.length - scale, scale });
+}
+
+function withoutZeros(digits: string): string {
+  let end = digits.length;
+  while (end > 0 && digits.charCodeAt(end - 1) === FIRST_CHARACTER) end -= 1;
+  return digits.slice(0, end);
+}
+
+/** Rounds a finite value half away from zero. A negative scale rounds digits before the point. */
+export function roundNumeric(value: string, scale: number): string {
+  return atScale(value, scale, roundedBig);
+}
+
+/** Cuts the digits of a finite value after a scale. */
+export function truncateNumeric(value: string, scale: number): string {
+  return atScale(value, scale, (unscaled, power) => unscaled / power);
+}
+
+/** Returns the largest integer that is at most the value. */
+export function floorNumeric(value: string): string {
+  return atScale(value, 0, (unscaled, power) => {
+    const quotient = unscaled / power;
+    return unscaled < 0n && unscaled % power !== 0n ? quotient - 1n : quotient;
+  });
+}
+
+/** Returns the least integer that is at least the value. */
+export function ceilingNumeric(value: string): string {
+  return atScale(value, 0, (unscaled, power) => {
+    const quotient = unscaled / power;
+    return unscaled > 0n && unscaled % power !== 0n ? quotient + 1n : quotient;
+  });
+}
+
+/** Returns a value without the zeros at its end. */
+export function trimmedNumeric(value: string): string {
+  return numericKey(value);
+}
+
+/** Gives a finite value another scale. Digits are lost as `divide` says. */
+function atScale(
+  value: string,
+  scale: number,
+  divide: (unscaled: bigint, power: bigint) => bigint,
+): string {
+  if (!isFiniteNumeric(value)) return value;
+  const from = bigDecimalOf(value);
+  const to = Math.min(NUMERIC_SCALE_MAX, Math.max(scale, -WHOLE_DIGITS_MAX - 1));
+  const shown = Math.max(0, to);
+  if (to >= from.scale) return numericOf(from.unscaled * powerOfTen(to - from.scale), to);
+  const kept = divide(from.unscaled, powerOfTen(from.scale - to));
+  return numericOf(kept * powerOfTen(shown - to), shown);
+}
+
+/** Returns the scale that a finite value needs. */
+export function leastNumericScale(value: string): number {
+  if (value.startsWith(ZERO)) return 0;
+  const { digits, exponent } = partsOf(value);
+  return Math.max(0, digits.length - exponent);
+}
+
+export function textFromNumeric(value: string): string {
+  if (value === NUMERIC_NAN) return "NaN";
+  if (value === INFINITY) return "Infinity";
+  if (value === MINUS_INFINITY) return "-Infinity";
+  if (value.startsWith(ZERO)) {
+    const scale = scaleAfter(value, 1, 0);
+    return scale === 0 ? "0" : `0.${"0".repeat(scale)}`;
+  }
+  const { digits, exponent, isNegative, scale } = partsOf(value);
+  const whole = exponent <= 0 ? "0" : digits.slice(0, exponent).padEnd(exponent, "0");
+  const fraction =
+    exponent <= 0 ? `${"0".repeat(-exponent)}${digits}` : digits.slice(Math.max(exponent, 0));
+  const sign = isNegative ? "-" : "";
+  return scale === 0 ? `${sign}${whole}` : `${sign}${whole}.${fraction.padEnd(scale, "0")}`;
+}
+
+const SPECIAL_TEXTS: ReadonlyMap<string, string> = new Map([
+  ["nan", NUMERIC_NAN],
+  ["infinity", INFINITY],
+  ["+infinity", INFINITY],
+  ["-infinity", MINUS_INFINITY],
+  ["inf", INFINITY],
+  ["+inf", INFINITY],
+  ["-inf", MINUS_INFINITY],
+]);
+
+/**
+ * Reads `[+-]digits[.digits][e[+-]digits]`, with underscores between digits, NaN or an infinity.
+ *
+ * @returns undefined if the text is not such a number.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
+export function numericFromText(given: string): string | undefined {
+  const text = given.trim();
+  const match =
+    /^([+-]?)(\d+(?:_\d+)*)?(?:\.((?:\d+(?:_\d+)*)?))?(?:[eE]([+-]?\d+(?:_\d+)*))?$/.exec(text);
+  if (match === null) return SPECIAL_TEXTS.get(text.toLowerCase());
+  const whole = (match[2] ?? "").replaceAll("_", "");
+  const fraction = (match[3] ?? "").replaceAll("_", "");
+  if (whole === "" && fraction === "") return undefined;
+  const shift = Number((match[4] ?? "0").replaceAll("_", ""));
+  const scale = Math.max(0, fraction.length - shift);
+  if (scale > NUMERIC_SCALE_MAX) throw numericOverflow();
+  const all = `${whole}${fraction}`;
+  const start = all.search(/[1-9]/);
+  if (start < 0) return zeroOfScale(scale);
+  const digits = withoutZeros(all.slice(start));
+  const exponent = whole.length - start + shift;
+  return numericOfParts({ isNegative: match[1] === "-", digits, exponent, scale });
+}
+
+/** The first digits of a number, in the groups of four in which PostgreSQL counts its digits. */
+interface NumericHead {
+  /** The power of 10000 of the first group. */
+  readonly weight: number;
+  /** The first group, 1 to 9999; 0 for zero. */
+  readonly first: number;
+}
+
+const GROUP_DIGITS = 4;
+
+/** Returns the first group of digits of a finite value. */
+export function numericHead(value: string): NumericHead {
+  if (value.startsWith(ZERO)) return { weight: 0, first: 0 };
+  const { digits, exponent } = partsOf(value);
+  return headOf(digits, exponent);
+}
+
+/** Returns the first group of 0.`digits` × 10^`exponent`. */
+export function headOf(digits: string, exponent: number): NumericHead {
+  const weight = Math.floor((exponent - 1) / GROUP_DIGITS);
+  const count = exponent - weight * GROUP_DIGITS;
+  return { weight, first: Number(digits.slice(0, count).padEnd(count, "0")) };
+}
+
+/** Returns the power of ten above the first digit: 0 for 0.5, 1 for 5. */
+export function numericExponent(value: string): number {
+  return value.startsWith(ZERO) ? 0 : partsOf(value).exponent;
+}
+
+/**
+ * Gives a value the form that a type declares.
+ *
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
+export function fitNumeric(value: string, { isTrimmed, size }: NumericType): string {
+  const fitted = size === undefined ? value : fitSize(value, size);
+  return isTrimmed === true ? trimmedNumeric(fitted) : fitted;
+}
+
+/** Rounds a value to a declared size. */
+function fitSize(value: string, { precision, scale }: NumericSize): string {
+  if (value === NUMERIC_NAN) return value;
+  const rounded = isFiniteNumeric(value) ? roundNumeric(value, scale) : value;
+  const fits =
+    isFiniteNumeric(rounded) &&
+    (rounded.startsWith(ZERO) || numericExponent(rounded) <= precision - scale);
+  if (fits) return rounded;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot represent ${shortened(textFromNumeric(value))} as numeric(${precision},${scale}): ` +
+      `the value must be less than 10^${precision - scale} in magnitude`,
+  );
+}
+
+function shortened(text: string): string {
+  return text.length <= 48 ? text : `${text.slice(0, 45)}...`;
+}
+
+/** Returns the nearest double; an infinity beyond the range of doubles. */
+export function doubleFromNumeric(value: string): number {
+  return Number(textFromNumeric(value));
+}
+
+/** Returns a finite value as an unscaled integer, rounded to a scale. */
+export function wholeFromNumeric(value: string, scale: number): Whole {
+  const from = bigDecimalOf(roundNumeric(value, scale));
+  return wholeFromBigint(from.unscaled);
+}
+
+/** Converts a double, of which a finite one keeps as many digits as every double has. */
+export function numericFromDouble(value: number, significantDigits: number): string {
+  if (!Number.isFinite(value)) return numericOfSpecial(value);
+  const read = numericFromText(value.toPrecision(significantDigits));
+  assert(read !== undefined, "toPrecision writes a number");
+  return trimmedNumeric(read);
+}

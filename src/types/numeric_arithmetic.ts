@@ -1,0 +1,203 @@
+/**
+ * Computes with the values of NUMERIC without a size. The scale of each result is that of
+ * PostgreSQL: of a sum the larger scale, of a product the sum of the scales, and of a quotient at
+ * least 16 significant digits.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import {
+  addWhole,
+  divideWhole,
+  multiplyWhole,
+  negateWhole,
+  powerOfTen,
+  remainderWhole,
+  rescale,
+  roundedBig,
+  subtractWhole,
+} from "./decimal.ts";
+import {
+  type BigDecimal,
+  bigDecimalOf,
+  compareNumerics,
+  headOf,
+  isFiniteNumeric,
+  NUMERIC_NAN,
+  numericHead,
+  numericOf,
+  numericOfSpecial,
+  numericScale,
+  numericSign,
+  shortDecimalOf,
+  textFromNumeric,
+} from "./numeric.ts";
+import type { Whole } from "./value.ts";
+
+/** The number of significant digits that a rounded result has at least. */
+export const SIGNIFICANT_DIGITS_MIN = 16;
+
+/** The largest scale to which a result is rounded. */
+export const RESULT_SCALE_MAX = 1000;
+
+/** Returns a special value as the double of the same name, and `finite` for any other value. */
+function specialOr(value: string, finite: number): number {
+  return isFiniteNumeric(value) ? finite : Number(textFromNumeric(value));
+}
+
+function isEitherSpecial(left: string, right: string): boolean {
+  return !isFiniteNumeric(left) || !isFiniteNumeric(right);
+}
+
+/** Returns both numbers at the larger of their scales. */
+function atOneScale(left: string, right: string): { a: Whole; b: Whole; scale: number } {
+  const l = shortDecimalOf(left);
+  const r = shortDecimalOf(right);
+  const scale = Math.max(l.scale, r.scale);
+  return {
+    a: rescale(l.unscaled, l.scale, scale),
+    b: rescale(r.unscaled, r.scale, scale),
+    scale,
+  };
+}
+
+export function addNumerics(left: string, right: string): string {
+  if (isEitherSpecial(left, right)) {
+    return numericOfSpecial(specialOr(left, 0) + specialOr(right, 0));
+  }
+  const { a, b, scale } = atOneScale(left, right);
+  return numericOf(addWhole(a, b), scale);
+}
+
+export function subtractNumerics(left: string, right: string): string {
+  if (isEitherSpecial(left, right)) {
+    return numericOfSpecial(specialOr(left, 0) - specialOr(right, 0));
+  }
+  const { a, b, scale } = atOneScale(left, right);
+  return numericOf(subtractWhole(a, b), scale);
+}
+
+export function multiplyNumerics(left: string, right: string): string {
+  if (isEitherSpecial(left, right)) {
+    return numericOfSpecial(
+      specialOr(left, numericSign(left)) * specialOr(right, numericSign(right)),
+    );
+  }
+  const l = shortDecimalOf(left);
+  const r = shortDecimalOf(right);
+  return numericOf(multiplyWhole(l.unscaled, r.unscaled), l.scale + r.scale);
+}
+
+export function negateNumeric(value: string): string {
+  if (!isFiniteNumeric(value)) return numericOfSpecial(-specialOr(value, 0));
+  const { scale, unscaled } = shortDecimalOf(value);
+  return numericOf(negateWhole(unscaled), scale);
+}
+
+export function absoluteNumeric(value: string): string {
+  return numericSign(value) < 0 ? negateNumeric(value) : value;
+}
+
+/** @throws {DatabaseError} DIVISION_BY_ZERO */
+function refuseZero(left: string, right: string): void {
+  if (left === NUMERIC_NAN || numericSign(right) !== 0) return;
+  throw new DatabaseError("DIVISION_BY_ZERO", "Cannot divide by zero");
+}
+
+/** @throws {DatabaseError} DIVISION_BY_ZERO */
+export function divideNumerics(left: string, right: string): string {
+  refuseZero(left, right);
+  if (isEitherSpecial(left, right)) return specialQuotient(left, right);
+  return quotientAt(left, right, quotientScale(left, right));
+}
+
+function specialQuotient(left: string, right: string): string {
+  const sign = isFiniteNumeric(left) ? 0 : numericSign(right);
+  return numericOfSpecial(specialOr(left, sign) / specialOr(right, numericSign(right)));
+}
+
+/** Returns a quotient of finite numbers, rounded to a scale. */
+export function quotientAt(left: string, right: string, scale: number): string {
+  return bigQuotient(bigDecimalOf(left), bigDecimalOf(right), scale);
+}
+
+function bigQuotient(left: BigDecimal, right: BigDecimal, scale: number): string {
+  const shift = scale - left.scale + right.scale;
+  const dividend = shift > 0 ? left.unscaled * powerOfTen(shift) : left.unscaled;
+  const divisor = shift < 0 ? right.unscaled * powerOfTen(-shift) : right.unscaled;
+  return numericOf(roundedBig(dividend, divisor), scale);
+}
+
+/** Divides numbers, which may have more digits than a NUMERIC. The divisor is not 0. */
+export function quotientOf(left: BigDecimal, right: BigDecimal): string {
+  const scale = significantScale(bigHead(left), bigHead(right));
+  return bigQuotient(left, right, resultScale(scale, left.scale, right.scale));
+}
+
+function bigHead({ scale, unscaled }: BigDecimal): ReturnType<typeof headOf> {
+  if (unscaled === 0n) return { weight: 0, first: 0 };
+  const text = unscaled.toString();
+  const digits = unscaled < 0n ? text.slice(1) : text;
+  return headOf(digits, digits.length - scale);
+}
+
+/** Returns the scale of a quotient, which gives it at least 16 significant digits. */
+function quotientScale(left: string, right: string): number {
+  const scale = significantScale(numericHead(left), numericHead(right));
+  return resultScale(scale, numericScale(left), numericScale(right));
+}
+
+function significantScale(
+  left: ReturnType<typeof headOf>,
+  right: ReturnType<typeof headOf>,
+): number {
+  const weight = left.weight - right.weight - (left.first <= right.first ? 1 : 0);
+  return SIGNIFICANT_DIGITS_MIN - weight * 4;
+}
+
+/** Limits the scale of a result, which keeps the scale of its operands. */
+export function resultScale(scale: number, ...operands: readonly number[]): number {
+  return Math.min(RESULT_SCALE_MAX, Math.max(scale, ...operands, 0));
+}
+
+/** Returns the quotient without its fraction. @throws {DatabaseError} DIVISION_BY_ZERO */
+export function wholeQuotient(left: string, right: string): string {
+  refuseZero(left, right);
+  if (isEitherSpecial(left, right)) return specialQuotient(left, right);
+  const { a, b } = atOneScale(left, right);
+  return numericOf(divideWhole(a, b), 0);
+}
+
+/** Returns the remainder with the dividend's sign. @throws {DatabaseError} DIVISION_BY_ZERO */
+export function remainderNumeric(left: string, right: string): string {
+  refuseZero(left, right);
+  if (isEitherSpecial(left, right)) {
+    const isKept = isFiniteNumeric(left) && right !== NUMERIC_NAN;
+    return isKept ? left : NUMERIC_NAN;
+  }
+  const { a, b, scale } = atOneScale(left, right);
+  return numericOf(remainderWhole(a, b), scale);
+}
+
+/** Computes an integer function of two finite numbers at their larger scale. */
+export function wholesAtOneScale(
+  left: string,
+  right: string,
+  compute: (left: bigint, right: bigint) => bigint,
+): string {
+  if (isEitherSpecial(left, right)) return NUMERIC_NAN;
+  const { a, b, scale } = atOneScale(left, right);
+  return numericOf(compute(BigInt(a), BigInt(b)), scale);
+}
+
+/** Returns the number of the bucket that holds a value. The bounds are finite and differ. */
+export function bucketOfNumeric(
+  value: string,
+  { high, low }: { readonly low: string; readonly high: string },
+  count: number,
+): number {
+  const isAscending = compareNumerics(low, high) < 0;
+  const order = isAscending ? compareNumerics : (a: string, b: string) => compareNumerics(b, a);
+  if (order(value, low) < 0) return 0;
+  if (order(value, high) >= 0) return count + 1;
+  const reached = multiplyNumerics(subtractNumerics(value, low), numericOf(count, 0));
+  return Number(textFromNumeric(wholeQuotient(reached, subtractNumerics(high, low)))) + 1;
+}
