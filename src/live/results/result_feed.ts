@@ -6,13 +6,18 @@
  *     commit ──► due ──► changes up to the newest seq, once ──by partition──► groups
  *
  * Invariants: every group in a feed has the result at the feed's seq. A group leaves the feed
- * before it is evaluated, and joins it again with its new rows.
+ * before it is evaluated, and joins it again with its new rows. While the feed follows many
+ * changes, it lets other work run, and some groups already have the result at a later seq. Before a
+ * group joins, the feed follows these changes to their end.
  *
  * If the rows do not contain the seqs of their last changes, each commit is a separate step, so
  * that the seq of the step is that of the change. A feed that is far behind follows all commits in
  * one step.
  */
+import type { Clock } from "../../base/clock.ts";
+import { pauser } from "../../base/pauser.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
+import { runToCompletion } from "../../base/steps.ts";
 import type { JoinChangeSource, JoinChanges, ResultTable } from "../../sql/mod.ts";
 import type { Store } from "../../storage/mod.ts";
 import type { Evaluated, Evaluations } from "./evaluations.ts";
@@ -41,6 +46,7 @@ export interface ResultFeedOptions {
   readonly tables: readonly ResultTable[];
   readonly store: Pick<Store, "visibleSeq">;
   readonly budget: StateBudget;
+  readonly clock: Clock;
   /** Schedules the work of feeds, without waiting for long evaluations. */
   readonly evaluations: Evaluations<Evaluated>;
   /** Called when the last group has left. */
@@ -56,7 +62,12 @@ export class ResultFeed implements Evaluated {
   /** Groups whose subscriptions wait for a later seq. */
   readonly #waiting = new Set<FedGroup>();
   #seq: Seq = SEQ_ZERO;
+  /** Whether the groups may lack changes up to the visible seq. */
   #isDue = false;
+  /** Whether a commit has changed a table since the feed last began to follow all changes. */
+  #isNoted = false;
+  /** The rest of the work that is under way. */
+  #work: Generator<undefined, void> | undefined;
   /**
    * Whether a group is about to join, so that the feed continues even if all other groups leave.
    */
@@ -88,6 +99,7 @@ export class ResultFeed implements Evaluated {
   /** Records that a commit has changed one of the tables. */
   noteChange(): void {
     this.#isDue = true;
+    this.#isNoted = true;
     this.#options.evaluations.request(this);
   }
 
@@ -102,11 +114,12 @@ export class ResultFeed implements Evaluated {
    * @returns false if the group has to be evaluated again.
    */
   join(group: FedGroup, { partition, seq }: { partition: string; seq: Seq }): boolean {
+    if (this.#work !== undefined) runToCompletion(this.#work);
     if (this.#groups.size === 0) {
       this.#seq = seq;
     } else if (seq > this.#seq) {
       this.#isJoined = true;
-      this.#followUpTo(seq);
+      runToCompletion(this.#followUpTo(seq));
       this.#isJoined = false;
     } else if (seq < this.#seq) {
       const missed = this.#missed(seq, partition);
@@ -126,7 +139,7 @@ export class ResultFeed implements Evaluated {
     const isWanted = (other: string): boolean => other === partition;
     const missed: JoinChanges[] = [];
     for (const { after, upTo } of this.#stepsBetween(seq, this.#seq)) {
-      const found = this.#options.source.between({ after, upTo, isWanted });
+      const found = runToCompletion(this.#options.source.between({ after, upTo, isWanted }));
       if (found === undefined) return undefined;
       missed.push(found.get(partition) ?? { tuples: [], weights: [], after, upTo });
     }
@@ -160,9 +173,17 @@ export class ResultFeed implements Evaluated {
     onEmpty(this);
   }
 
-  evaluate(): Promise<boolean> {
-    this.#followUpTo(this.#options.store.visibleSeq);
-    return Promise.resolve(false);
+  async evaluate(): Promise<boolean> {
+    const { clock, source, store } = this.#options;
+    this.#isNoted = false;
+    const work = this.#followUpTo(store.visibleSeq);
+    // Between two parts of the work, an index in memory might forget the rows of earlier seqs.
+    if (source.kept.length > 0) runToCompletion(work);
+    this.#work = work;
+    const pause = pauser(clock);
+    while (work.next().done !== true) await pause();
+    this.#work = undefined;
+    return false;
   }
 
   #add(group: FedGroup, partition: string): void {
@@ -204,23 +225,26 @@ export class ResultFeed implements Evaluated {
     return ends.map((seq, index) => ({ after: ends[index - 1] ?? after, upTo: seq }));
   }
 
-  #followUpTo(upTo: Seq): void {
+  *#followUpTo(upTo: Seq): Generator<undefined, void> {
+    this.#isDue = true;
     try {
       const isWanted = (partition: string): boolean => this.#groups.has(partition);
       for (const step of this.#stepsBetween(this.#seq, upTo)) {
-        this.#seq = step.upTo;
-        this.#isDue = step.upTo < this.#options.store.visibleSeq;
-        const changes = this.#options.source.between({ ...step, isWanted });
+        const changes = yield* this.#options.source.between({ ...step, isWanted });
         if (changes === undefined) {
           for (const group of this.#all()) group.beginAnew();
-          return;
+          break;
         }
         for (const [partition, found] of changes) {
-          for (const group of this.#groupsOf(partition)) group.follow(found);
+          for (const group of this.#groupsOf(partition)) {
+            group.follow(found);
+            yield;
+          }
         }
+        this.#seq = step.upTo;
       }
       this.#seq = upTo;
-      this.#isDue = upTo < this.#options.store.visibleSeq;
+      this.#isDue = this.#isNoted;
     } catch (error) {
       for (const group of this.#all()) group.fail(error);
     }

@@ -47,38 +47,37 @@ export class StepMessages {
   readonly seq: Seq;
   /** The number of changes in all messages. */
   readonly changeCount: number;
-  readonly #steps: readonly StepMessage[];
+  readonly #changes: readonly LiveChange[];
+  readonly #options: PendingChangeOptions;
+  /** The messages that some subscription has reached. */
+  readonly #steps: StepMessage[] = [];
+  /** The number of changes in these messages. */
+  #start = 0;
 
-  /** @param options.isPartial Whether more than these messages belong to the step. */
   constructor(
     changes: readonly LiveChange[],
-    {
-      seq,
-      isPartial = false,
-      ...options
-    }: PendingChangeOptions & { seq: Seq; isPartial?: boolean },
+    { seq, ...options }: PendingChangeOptions & { seq: Seq },
   ) {
     this.seq = seq;
     this.changeCount = changes.length;
-    const pendings: PendingChange[] = [];
-    for (let start = 0; start < changes.length; ) {
-      const pending = pendingChangeFrom(changes, start, { ...options, countMax: changes.length });
-      start += pending.count;
-      const isCommitEnd = start === changes.length && !isPartial;
-      pendings.push({ ...pending, isCommitEnd });
-    }
-    this.#steps = pendings.map((pending) => ({ pending, messages: new Messages() }));
+    this.#changes = changes;
+    this.#options = options;
   }
 
-  get count(): number {
-    return this.#steps.length;
-  }
-
-  /** Returns one message of the step, addressed to a subscription. */
+  /** Returns one message of the step, addressed to a subscription; undefined after the last. */
   message(index: number, subscriptionId: string): SharedMessage | undefined {
+    while (index >= this.#steps.length && this.#start < this.changeCount) this.#addStep();
     const step = this.#steps[index];
     if (step === undefined) return undefined;
     const make = (): SharedMessage => shared(changeMessage(step.pending, subscriptionId));
     return step.messages.get(subscriptionId, make);
+  }
+
+  #addStep(): void {
+    const options = { ...this.#options, countMax: this.changeCount };
+    const pending = pendingChangeFrom(this.#changes, this.#start, options);
+    this.#start += pending.count;
+    const isCommitEnd = this.#start === this.changeCount;
+    this.#steps.push({ pending: { ...pending, isCommitEnd }, messages: new Messages() });
   }
 }

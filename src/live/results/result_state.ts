@@ -60,6 +60,7 @@ export async function newState(
   const seqs = { after: before?.seq ?? SEQ_ZERO, upTo: changedSeq };
   let bytes = 0;
   let foundCount = 0;
+  let comparedCount = 0;
   for (const [index, given] of rows.entries()) {
     if (index % ROWS_PER_STEP === ROWS_PER_STEP - 1) {
       check(bytes);
@@ -81,6 +82,8 @@ export async function newState(
   }
   if (foundCount < before.rows.size) {
     for (const row of before.rows.values()) {
+      comparedCount += 1;
+      if (comparedCount % ROWS_PER_STEP === 0) await pause();
       if (!kept.has(row.key)) changes.push(shape.deletion(row, seq));
     }
   }
@@ -179,11 +182,11 @@ export function changesBetween(
   return inOrder(changes);
 }
 
-const RANKS: Record<LiveChange["type"], number> = { delete: 0, update: 1, insert: 2 };
+const ORDER: readonly LiveChange["type"][] = ["delete", "update", "insert"];
 
 /** Puts deletes first, so that a client never has more rows than the query's LIMIT. */
 function inOrder(changes: LiveChange[]): LiveChange[] {
-  return changes.toSorted((left, right) => RANKS[left.type] - RANKS[right.type]);
+  return ORDER.flatMap((wanted) => changes.filter(({ type }) => type === wanted));
 }
 
 /** The names of the fields, and which of them identify a row. */

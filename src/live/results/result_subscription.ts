@@ -66,6 +66,12 @@ export interface ResultSubscriptionOptions {
   readonly boundary: Seq;
 }
 
+/** A step of more changes is sent within the budgets of ticks, in which others have their turn. */
+const CHANGES_AT_ONCE_MAX = 256;
+
+/** The cost of a message with as many changes as it can hold, encoded once. */
+const UNITS_PER_MESSAGE = 1024;
+
 /** The messages of the step that is being sent. */
 interface SendingStep extends ResultStep {
   sentCount: number;
@@ -171,7 +177,8 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     this.#delivered = before;
     this.#sending = { before, after, messages, sentCount: 0 };
     this.#state = "behind";
-    this.#guarded(() => this.#catchUp());
+    if (messages.changeCount > CHANGES_AT_ONCE_MAX) this.#host.enqueue(this);
+    else this.#guarded(() => void this.#catchUp(undefined));
   }
 
   wake(): void {
@@ -182,7 +189,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     let isDone = true;
     this.#guarded(() => {
       if (this.#state === "loading") isDone = !this.#load(budget);
-      if (this.#state === "behind") this.#catchUp();
+      if (this.#state === "behind") isDone = !this.#catchUp(budget);
     });
     return isDone;
   }
@@ -314,34 +321,42 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     this.backpressure.send(sharedBatch({ subscriptionId: this.id, rows, control }));
   }
 
-  /** Sends steps until the client has the newest state or its queue is full. */
-  #catchUp(): void {
+  /**
+   * Sends steps until the client has the newest state or its queue is full. Returns whether the
+   * budget stopped it.
+   */
+  #catchUp(budget: TickBudget | undefined): boolean {
     while (this.#state === "behind") {
-      if (this.#sending !== undefined && !this.#send(this.#sending)) {
+      if (this.#sending !== undefined && !this.#send(this.#sending, budget)) {
+        if (!this.backpressure.isFull) return true;
         this.backpressure.addWaiting(this);
-        return;
+        return false;
       }
       const delivered = this.#delivered;
       assert(delivered !== undefined, "a ready subscription has a state");
       // After the review, the group is evaluated again and calls `take`.
-      if (this.group.isSuspended) return;
+      if (this.group.isSuspended) return false;
       if (this.group.state?.rows === delivered.rows) {
         this.#state = "following";
         this.#delivered = undefined;
-        return;
+        return false;
       }
       const step = this.group.stepFrom(delivered);
       if (step !== undefined) this.#sending = { ...step, sentCount: 0 };
     }
+    return false;
   }
 
-  /** Returns whether there was room for all messages of a step. */
-  #send(sending: SendingStep): boolean {
+  /** Returns whether the queue and the budget had room for all messages of a step. */
+  #send(sending: SendingStep, budget: TickBudget | undefined): boolean {
     const { after, before, messages } = sending;
-    for (; sending.sentCount < messages.count; sending.sentCount += 1) {
-      if (this.backpressure.isFull) return false;
+    for (;;) {
+      if (this.backpressure.isFull || budget?.isSpent === true) return false;
       const message = messages.message(sending.sentCount, this.id);
-      if (message !== undefined) this.backpressure.send(message);
+      if (message === undefined) break;
+      this.backpressure.send(message);
+      sending.sentCount += 1;
+      budget?.spend(UNITS_PER_MESSAGE);
     }
     this.#sending = undefined;
     this.#delivered = after;

@@ -161,6 +161,7 @@ export class FollowedResults {
       tables,
       store: this.#host.store,
       budget: this.#host.budget,
+      clock: this.#host.clock,
       evaluations: this.#feedTurns,
       onEmpty: () => {
         this.#feeds.delete(source);

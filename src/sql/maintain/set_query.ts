@@ -159,12 +159,16 @@ class ChangesOfBlocks implements IndexedChanges {
     return [...new Set(known.flat())].toSorted((left, right) => left - right);
   }
 
-  between({ after, isWanted, upTo }: ChangeRange): ReadonlyMap<string, JoinChanges> | undefined {
+  *between({
+    after,
+    isWanted,
+    upTo,
+  }: ChangeRange): Generator<undefined, ReadonlyMap<string, JoinChanges> | undefined> {
     const tuples: Row[] = [];
     const weights: number[] = [];
     if (!isWanted(WHOLE)) return new Map();
     for (const { joins, rowsOf } of this.#blocks) {
-      const found = joins.changes.between({ after, upTo, isWanted: () => true });
+      const found = yield* joins.changes.between({ after, upTo, isWanted: () => true });
       if (found === undefined) return undefined;
       for (const changes of found.values()) {
         const { added, removed } = rowsOf(changes);

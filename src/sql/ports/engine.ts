@@ -446,10 +446,10 @@ export interface JoinChangeSource {
   /** The indexes in memory that are used. */
   readonly kept: readonly IndexInMemory[];
   /**
-   * Returns the changes by partition; undefined if following them would take longer than
-   * evaluations, or is impossible.
+   * Computes the changes by partition, in short steps. Returns undefined if following them would
+   * take longer than evaluations, or is impossible.
    */
-  between(range: ChangeRange): ReadonlyMap<string, JoinChanges> | undefined;
+  between(range: ChangeRange): Generator<undefined, ReadonlyMap<string, JoinChanges> | undefined>;
   /**
    * Returns the seqs of the commits between two seqs that changed a table, ascending; undefined if
    * they changed too much for {@linkcode between}.

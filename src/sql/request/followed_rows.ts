@@ -130,6 +130,9 @@ function cellsOf({ rows, ...state }: StatementRows): ResultRows {
   return { ...state, rows: rows as readonly (readonly WireCell[])[] };
 }
 
+/** The number of rows that are converted before other work may run. */
+const ROWS_PER_PART = 1024;
+
 /** Runs the seed of a maintained query, and converts its rows to cells. */
 class Maintainer implements ResultMaintainer {
   readonly #deps: FollowedRowsDeps;
@@ -170,8 +173,9 @@ class Maintainer implements ResultMaintainer {
       statement: this.#shared.seed,
     });
     return {
-      result: result.then(({ rows, ...state }) => {
-        return { ...state, rows: this.#cells(this.#result.begin(rows as readonly Row[])) };
+      result: result.then(async ({ rows, ...state }) => {
+        const begun = this.#result.begin(rows as readonly Row[]);
+        return { ...state, rows: await this.#cellsInParts(begun) };
       }),
       cancel,
     };
@@ -181,6 +185,16 @@ class Maintainer implements ResultMaintainer {
     const changes = this.#result.apply(joined);
     if (changes === undefined) return undefined;
     return { removed: this.#cells(changes.removed), added: this.#cells(changes.added) };
+  }
+
+  async #cellsInParts(rows: readonly Row[]): Promise<readonly (readonly WireCell[])[]> {
+    const pause = pauser(this.#deps.clock);
+    const all: (readonly WireCell[])[] = [];
+    for (let start = 0; start < rows.length; start += ROWS_PER_PART) {
+      for (const cells of this.#cells(rows.slice(start, start + ROWS_PER_PART))) all.push(cells);
+      await pause();
+    }
+    return all;
   }
 
   #cells(rows: readonly Row[]): readonly (readonly WireCell[])[] {

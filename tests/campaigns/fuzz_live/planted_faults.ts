@@ -37,7 +37,7 @@ const REPLACEMENTS = {
   // Each message of a commit claims to be the last.
   early: {
     file: "live/results/result_messages.ts",
-    line: "const isCommitEnd = start === changes.length && !isPartial;",
+    line: "const isCommitEnd = this.#start === this.changeCount;",
     instead: "const isCommitEnd = true;",
   },
   // The last row of a commit is missing in the evaluation after it.

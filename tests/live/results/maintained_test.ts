@@ -493,6 +493,43 @@ test("a change is not processed for subscribers that it does not concern", async
   expect(await stepsOf(sql, [{ number: "2" }])).toEqual([1, 1]);
 });
 
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+test("other work runs while many changes are followed, and subscribers come and go meanwhile", async () => {
+  const sql =
+    "SELECT o.id, i.id AS item, i.n FROM shop.orders o JOIN shop.items i ON i.order_id = o.id WHERE o.user_id = $1";
+  const users = [20, 21, 22, 23];
+  await run(`INSERT INTO shop.orders SELECT 1000 + n, 20 + n % 4, n FROM generate_series(0, 899) AS g(n);
+    INSERT INTO shop.items SELECT 1000 + n, 1000 + n, 1, n, 0 FROM generate_series(0, 899) AS g(n)`);
+  const first = await followEach(sql, users.slice(0, 3));
+  const [[gone] = [], [kept] = []] = first;
+  const changesBefore = kept?.changes.length ?? 0;
+  await run("UPDATE shop.items SET n = n + 1 WHERE id >= 1000");
+  let turns = 0;
+  for (; kept?.changes.length === changesBefore; turns += 1) await nextTurn();
+  expect(turns).toBeGreaterThan(10);
+  await run("UPDATE shop.items SET n = n + 1 WHERE id >= 1000");
+  for (let turn = 0; turn < 6; turn += 1) await nextTurn();
+  gone?.subscription?.close();
+  const late = follow(sql, undefined, { params: [23] });
+  const other = follow(sql, undefined, { params: [22] });
+  await run("UPDATE shop.items SET n = n + 1 WHERE id = 1002");
+  for (const each of [kept, late, other]) await current(each ?? late);
+  for (const [follower, user] of [
+    [kept, 21],
+    [late, 23],
+    [other, 22],
+  ] as const) {
+    const rows: unknown[][] = (follower?.rows ?? []).map(({ id, item, n }) => [id, item, n]);
+    const select = await run(`${sql.replace("$1", String(user))} ORDER BY 1, 2`);
+    expect(rows.toSorted(([left], [right]) => Number(left) - Number(right))).toEqual(
+      select.map((row) => row.slice()),
+    );
+  }
+});
+
 test("an index finds the new minimum or maximum of a group after a deletion", async () => {
   const sql = "SELECT user_id, min(total), max(total) FROM shop.orders GROUP BY user_id";
   const follower = await current(follow(sql, undefined));
