@@ -69,7 +69,7 @@ test("large arrays keep their own growth factor", () => {
 });
 
 describe("an array equals a plain list after random changes and rollbacks", () => {
-  test.each([1, 2, 3, 4, 5])("seed %d", (seed) => {
+  test.each([1, 2, 3, 4, 5])("the array equals the list for seed %d", (seed) => {
     const random = new SeededRandom(seed);
     const below = (count: number): number => Math.floor(random.unit() * count);
     const growth = new Growth<Uint32Array>((capacity) => new Uint32Array(capacity));

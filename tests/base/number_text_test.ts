@@ -9,7 +9,7 @@ test("seqText writes every seq as the runtime does", () => {
   for (const seq of [...seqs, ...seqs.toReversed()]) expect(seqText(seq)).toBe(String(seq));
 });
 
-test.each([-1, 0.5, 2 ** 53, Number.NaN])("seqText refuses %d", (seq) => {
+test.each([-1, 0.5, 2 ** 53, Number.NaN])("seqText refuses %d, which is not a seq", (seq) => {
   expect(() => seqText(seq)).toThrow("a seq is a whole number");
 });
 

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { beginningOf, endOf, withoutMiddle } from "../../src/base/short_text.ts";
 
-test("beginningOf and endOf never split a character", () => {
+test("beginningOf and endOf do not split a character", () => {
   expect([0, 1, 2, 3, 4, 9].map((length) => beginningOf("a😀b", length))).toEqual([
     "",
     "a",

@@ -19,7 +19,7 @@ test.each([
   ["\u039dina", "nina"],
   ["ﬁn", "fin"],
   ["e\u0301va", "\u00e9va"],
-])("%s folds to %s", (name, folded) => {
+])("the name %s is folded to %s", (name, folded) => {
   expect(foldedUserName(name)).toBe(folded);
 });
 

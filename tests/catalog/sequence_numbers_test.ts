@@ -114,24 +114,27 @@ test("a killed server continues after the numbers that it issued", () => {
 test.each([
   ["the same sequence", 5, 71],
   ["another sequence of its id", 6, 11],
-])("a catalog that replaces one with %s", (_, createdAtMs, next) => {
-  const path = freshPath();
-  const catalog = openCatalog(path);
-  catalog.createSequence(ENTRY);
-  catalog.setNumber(ENTRY, 10, true);
-  const mark = { sequenceId: 1, value: "70", isCalled: true };
-  catalog.continueFrom({
-    numbers: [],
-    storages: [],
-    serviceTokens: [],
-    invitations: [],
-    sequences: [{ createdAtMs, mark }],
-  });
-  catalog.close();
-  const again = openCatalog(path);
-  expect(again.nextNumber(ENTRY)).toBe(next);
-  again.close();
-});
+])(
+  "a catalog whose former file contained %s continues with the right number",
+  (_, createdAtMs, next) => {
+    const path = freshPath();
+    const catalog = openCatalog(path);
+    catalog.createSequence(ENTRY);
+    catalog.setNumber(ENTRY, 10, true);
+    const mark = { sequenceId: 1, value: "70", isCalled: true };
+    catalog.continueFrom({
+      numbers: [],
+      storages: [],
+      serviceTokens: [],
+      invitations: [],
+      sequences: [{ createdAtMs, mark }],
+    });
+    catalog.close();
+    const again = openCatalog(path);
+    expect(again.nextNumber(ENTRY)).toBe(next);
+    again.close();
+  },
+);
 
 test("a catalog that replaces an unreadable one skips some numbers, but not the whole sequence", () => {
   const path = freshPath();

@@ -36,7 +36,7 @@ function indexFile(path: string, isLast = false): string {
   return join(path, "segments", found.at(isLast ? -1 : 0) ?? "none");
 }
 
-describe("checks of an index file", () => {
+describe("checks of an index file find damage", () => {
   test("an index file is intact at first", () => {
     const { code, text } = maintain("verify", [directory]);
     expect({ code, text }).toMatchObject({ code: 0 });
@@ -103,7 +103,7 @@ describe("checks of an index file", () => {
   });
 });
 
-describe("checks of the file of an inverted index", () => {
+describe("checks of the file of an inverted index find damage", () => {
   let inverted: string;
 
   beforeAll(async () => {

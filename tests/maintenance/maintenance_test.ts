@@ -81,7 +81,7 @@ function endOfFrames(path: string): number {
   return end;
 }
 
-describe("verify reports damage", () => {
+describe("verify reports damage and changes nothing", () => {
   test("verify accepts a killed server's directory, and changes no byte", () => {
     const before = treeOf(killed);
     const { code, text, told } = maintain("verify", [killed]);
@@ -338,7 +338,7 @@ test.each(["verify", "repair"] as const)("%s explains its usage on request", (co
 });
 
 describe.each(["verify", "repair"] as const)(
-  "%s exits with 2 and changes nothing for:",
+  "%s exits with 2 and changes nothing if its arguments or its directory are wrong",
   (command) => {
     function expectRefusal(args: readonly string[], message: string | RegExp): void {
       const { code, lines, told } = maintain(command, args);
@@ -346,7 +346,7 @@ describe.each(["verify", "repair"] as const)(
       expect({ code, lines }).toEqual({ code: 2, lines: [] });
     }
 
-    test("no path, two paths, an unknown option", () => {
+    test("no path, two paths or an unknown option is refused", () => {
       expectRefusal([], `Cannot ${command}: name the data directory\nusage: tidemark ${command}`);
       expectRefusal([""], "name the data directory");
       expectRefusal([killed, "/tmp"], "name only one data directory, not /tmp as well");
@@ -354,7 +354,7 @@ describe.each(["verify", "repair"] as const)(
       if (command === "verify") expectRefusal([killed, "--accept-loss"], "unknown option");
     });
 
-    test("a missing path, a file, a directory of another program", () => {
+    test("a missing path, a file or a directory of another program is refused", () => {
       const directory = freshDirectory();
       const missing = join(directory, "missing");
       expectRefusal([missing], `Cannot ${command} ${missing}: there is no such directory`);
@@ -369,7 +369,7 @@ describe.each(["verify", "repair"] as const)(
       expect(readdirSync(other)).toEqual(["precious.txt"]);
     });
 
-    test("a directory, or a catalog, of a newer format", () => {
+    test("a directory or a catalog of a newer format is refused", () => {
       const path = copyOf(killed);
       writeFileSync(`${path}/format.json`, '{"format":2}\n');
       const before = treeOf(path);
@@ -386,7 +386,7 @@ describe.each(["verify", "repair"] as const)(
       expect(treeOf(other, ["LOCK"])).toEqual(tree);
     });
 
-    test("a segment of a newer format, which is not damage", () => {
+    test("a segment of a newer format is reported, but not as damage", () => {
       const path = copyOf(killed);
       const file = `${path}/segments/1/1.seg`;
       const bytes = readFileSync(file);
@@ -397,7 +397,7 @@ describe.each(["verify", "repair"] as const)(
       expect(treeOf(path)).toEqual(before);
     });
 
-    test("a directory that another process uses", () => {
+    test("a directory that another process uses is refused", () => {
       const path = copyOf(killed);
       const release = bunDisk.lock(`${path}/LOCK`);
       const before = treeOf(path);
@@ -414,7 +414,7 @@ describe.each(["verify", "repair"] as const)(
   },
 );
 
-describe("repair of a directory", () => {
+describe("repair changes only damaged directories", () => {
   test("repair leaves an intact directory unchanged", () => {
     const path = copyOf(killed);
     const before = treeOf(path, ["LOCK"]);
@@ -561,7 +561,7 @@ describe("repair of a directory", () => {
   });
 });
 
-describe("repair of a damaged log", () => {
+describe("repair of a damaged log needs --accept-loss", () => {
   test("repair of a damaged log reports what would be lost, and does nothing without --accept-loss", () => {
     const path = copyOf(killed);
     damage(`${path}/${WAL_2}`, 5000);

@@ -16,7 +16,7 @@ import {
 import { missingFrom, pathsIn } from "../../scripts/check/paths.ts";
 import { repeatedTypes, untidyIn } from "../../scripts/check/tidy.ts";
 
-describe("layerFaultsIn", () => {
+describe("layerFaultsIn finds imports that point up or past a mod.ts", () => {
   const forbidden: readonly (readonly [path: string, source: string])[] = [
     ["src/storage/scan.ts", 'import { bind } from "../sql/mod.ts";'],
     ["src/storage/scan.ts", 'import type {\n  Bound,\n  Plan,\n} from "../sql/mod.ts";'],
@@ -49,7 +49,7 @@ describe("layerFaultsIn", () => {
     ["src/backup/backup.ts", 'import { x } from "../catalog/files.ts";'],
   ];
 
-  test.each(forbidden)("finds the fault in %s: %s", (path, source) => {
+  test.each(forbidden)("layerFaultsIn finds the fault in %s: %s", (path, source) => {
     expect(layerFaultsIn(path, source)).toHaveLength(1);
   });
 
@@ -66,19 +66,19 @@ describe("layerFaultsIn", () => {
     ["src/main.ts", 'import { systemClock } from "./base/clock.ts";'],
   ];
 
-  test.each(allowed)("lets %s pass: %s", (path, source) => {
+  test.each(allowed)("layerFaultsIn accepts %s: %s", (path, source) => {
     expect(layerFaultsIn(path, source)).toEqual([]);
   });
 });
 
-describe("testFaultsIn", () => {
+describe("testFaultsIn finds tests that import past a mod.ts", () => {
   test.each([
     ["tests/live/program/read_size_test.ts", "../../../src/live/delivery/groups.ts"],
     ["tests/sql/cases_test.ts", "../../src/sql/functions/registry.ts"],
     ["tests/client/outgoing_test.ts", "../../src/server/admission/rate_limit.ts"],
     ["tests/campaigns/crash_states/steps.ts", "../../../src/storage/commit/commit.ts"],
     ["tests/auth/token_test.ts", "../../src/catalog/accounts.ts"],
-  ])("finds the fault in %s: %s", (path, module) => {
+  ])("testFaultsIn finds the fault in %s: %s", (path, module) => {
     expect(testFaultsIn(path, `import { x } from "${module}";`)).toHaveLength(1);
   });
 
@@ -92,7 +92,7 @@ describe("testFaultsIn", () => {
     ["tests/simulation/live_worlds.ts", "../../src/base/clock.ts"],
     ["tests/database_test.ts", "../src/database.ts"],
     ["tests/support/forged_segment.ts", "../../src/storage/segment/format.ts"],
-  ])("lets %s pass: %s", (path, module) => {
+  ])("testFaultsIn accepts %s: %s", (path, module) => {
     expect(testFaultsIn(path, `import { x } from "${module}";`)).toEqual([]);
   });
 });
@@ -110,7 +110,7 @@ import {
   expect(foldersUsedIn("ui/src/auth/auth.ts", source)).toEqual([]);
 });
 
-describe("orderFaultsIn", () => {
+describe("orderFaultsIn checks the order of sub-folders", () => {
   const tour = `# Tour
 
 | folder | contents |
@@ -160,7 +160,7 @@ describe("orderFaultsIn", () => {
   });
 });
 
-describe("cyclesIn", () => {
+describe("cyclesIn finds cycles of imports", () => {
   const known = [
     ["src/sql/bind/expression/calls.ts", 'import { bindQuery } from "../query/select.ts";'],
     ["src/sql/bind/query/select.ts", 'import { bindCall } from "../expression/calls.ts";'],
@@ -216,7 +216,7 @@ test.each([
   ['import { createClient } from "../../src/client/mod.ts";', 0],
   ['import type { SchemaField } from "../../src/protocol/mod.ts";', 0],
   ['import { Grid } from "./grid.tsx"; import { useState } from "react";', 0],
-])("uiFaultsIn of %s: %d", (source, count) => {
+])("uiFaultsIn finds in %s this number of faults: %d", (source, count) => {
   expect(uiFaultsIn("ui/src/results.tsx", source)).toHaveLength(count);
 });
 
@@ -238,7 +238,7 @@ test("repeatedTypes lists a type that two files declare, but not two declaration
   ]);
 });
 
-describe("untidyIn", () => {
+describe("untidyIn finds faults of layout", () => {
   test.each([
     ["no header", "const a = 1;\n"],
     ["an open end", sourceWith("// TO|DO later")],
@@ -272,7 +272,7 @@ describe("untidyIn", () => {
   });
 });
 
-describe("pathsIn", () => {
+describe("pathsIn finds the paths that a document names", () => {
   const folders = new Set(["src", "scripts", "storage"]);
 
   test.each([
@@ -287,7 +287,7 @@ describe("pathsIn", () => {
       "`/v1/ws` `wal/HWM` `a.b` `mod.ts`",
       [],
     ],
-  ])("finds %s", (_name, document, found) => {
+  ])("pathsIn finds %s", (_name, document, found) => {
     expect(pathsIn(document, folders)).toEqual(
       typeof found === "string" ? found.split(" ") : found,
     );
@@ -301,7 +301,7 @@ test("missingFrom finds only the path that does not exist", () => {
   ]);
 });
 
-describe("language", () => {
+describe("the language check finds headless sentences and stiff phrases", () => {
   test.each([
     "What a reader may see.",
     "Who is connected; undefined before authentication.",
@@ -339,7 +339,7 @@ describe("language", () => {
     return hitsIn(sentencesIn(path, source)).map(({ line, kind }) => `${line} ${kind}`);
   }
 
-  test("openings are found in comments, tags, items, messages and test names", () => {
+  test("headless openings are found in comments, tags, items, messages and test names", () => {
     expect(found("/**\n * Good. What a file\n * holds.\n */")).toEqual(["2 opening"]);
     expect(found("const a = 1; // Of a row.")).toEqual(["1 opening"]);
     expect(found("// Reads rows\n// of a table. Those that\n// fail end it.")).toEqual([
@@ -354,7 +354,7 @@ describe("language", () => {
     expect(found("# Rows\n\nGood. Who reads.\n", "README.md")).toEqual(["3 opening"]);
   });
 
-  test("phrases are found in every text", () => {
+  test("stiff phrases are found in every kind of text", () => {
     expect(found("// A copy for who asks.\nconst a = 1;")).toEqual(["1 phrase"]);
     expect(found('fail("no row, as this hangs on its key");')).toEqual(["1 phrase"]);
     expect(found("// A lock that hangs on to its owner.")).toEqual([]);

@@ -11,7 +11,7 @@ function rowsIn(name: TableName): (readonly (string | number)[])[] {
   return made.flatMap(({ row, table }) => (table === name ? [row] : []));
 }
 
-describe("data", () => {
+describe("the TPC-H generator follows the specification", () => {
   test("TPC-H data is the same for the same seed, and different for another one", () => {
     const first = (seed: number): readonly Made[] => [...rowsOf(0.01, seed).take(500)];
     expect(first(1)).toEqual(made.slice(0, 500));
@@ -49,7 +49,7 @@ describe("data", () => {
   });
 });
 
-describe("differenceOf", () => {
+describe("differenceOf compares two results", () => {
   test("differenceOf accepts rounded numbers, numbers as text, and equal rows in any order", () => {
     expect(differenceOf([["1.50", "a"]], [[1.500001, "a"]])).toBeUndefined();
     expect(differenceOf([["x"], ["y"]], [["y"], ["x"]])).toBeUndefined();

@@ -8,7 +8,7 @@ import { startTestServer, type TestServer } from "../support/http.ts";
 
 const ID_FIELD = { name: "id", data_type: "BigInt", index: 0 } as const;
 
-describe("a server with the default configuration", () => {
+describe("a server with the default configuration responds as the contract specifies", () => {
   let server: TestServer;
 
   beforeAll(async () => {
@@ -111,7 +111,7 @@ describe("a server with the default configuration", () => {
     expect([...response.headers.keys()].filter((name) => name.startsWith("access-"))).toEqual([]);
   });
 
-  test("probes get responses", async () => {
+  test("health probes get responses", async () => {
     const healthy = {
       status: "healthy",
       api_version: "v1",

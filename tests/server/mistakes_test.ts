@@ -42,7 +42,7 @@ function post(body: string | Uint8Array, headers: Record<string, string> = {}): 
 const TAKES =
   'this endpoint accepts application/json, as {"sql": "SELECT 1"}, or multipart/form-data with a part "sql"';
 
-describe("the body of a request to /v1/api/sql is not JSON", () => {
+describe("a body for /v1/api/sql that is not JSON is explained", () => {
   test.each<[string, string]>([
     ["", "it is empty, but must be JSON"],
     [" \n", "it is empty, but must be JSON"],
@@ -163,7 +163,7 @@ describe("the body of a request to /v1/api/sql is not JSON", () => {
   });
 });
 
-describe("a member of the request has a wrong name", () => {
+describe("a request with a wrong member name is explained", () => {
   test.each([
     ["query", "sql"],
     ["statement", "sql"],
@@ -171,7 +171,7 @@ describe("a member of the request has a wrong name", () => {
     ["text", "sql"],
     ["command", "sql"],
     ["SQL", "sql"],
-  ])("%s instead of %s", async (name, meant) => {
+  ])("a request with %s instead of %s is explained", async (name, meant) => {
     const message = `Cannot read "${name}": did you mean "${meant}"?`;
     const answer = await refused("/v1/api/sql", post(JSON.stringify({ [name]: "SELECT 1" })));
     expect(answer).toEqual([400, "INVALID_INPUT", message]);
@@ -187,7 +187,7 @@ describe("a member of the request has a wrong name", () => {
     ["timeout", "timeout_ms"],
     ["timeoutMs", "timeout_ms"],
     ["idempotencyKey", "idempotency_key"],
-  ])("%s in place of %s", async (name, meant) => {
+  ])("a request with %s in place of %s is explained", async (name, meant) => {
     const message = `Cannot read "${name}": did you mean "${meant}"?`;
     const body = JSON.stringify({ sql: "SELECT 1", [name]: 1 });
     expect(await refused("/v1/api/sql", post(body))).toEqual([400, "INVALID_INPUT", message]);
@@ -271,7 +271,7 @@ describe("a member of the request has a wrong name", () => {
   });
 });
 
-describe("parameters of the request are wrong", () => {
+describe("a request with wrong parameters is explained", () => {
   test.each<[unknown, string, string]>([
     [
       { id: 1 },
@@ -294,7 +294,7 @@ describe("parameters of the request are wrong", () => {
   });
 });
 
-describe("the token of the request is wrong", () => {
+describe("a request with a wrong token is explained", () => {
   const LOGIN = 'POST /v1/api/auth/login with {"user": "…", "password": "…"}';
   const SEND = `send the header Authorization: Bearer <token>; ${LOGIN} returns the token as access_token`;
   const sql = '{"sql":"SELECT 1"}';
@@ -353,7 +353,7 @@ describe("the token of the request is wrong", () => {
   });
 });
 
-describe("the method of the request is wrong", () => {
+describe("a request with a wrong method is explained", () => {
   test.each([
     [
       "GET",
@@ -369,7 +369,7 @@ describe("the method of the request is wrong", () => {
     ],
     ["POST", "/health", "GET", "curl"],
     ["POST", "/v1/api/auth/me", "GET", "curl -H 'Authorization: Bearer <token>'"],
-  ])("%s on %s", async (method, path, right, call) => {
+  ])("a request with method %s on %s is explained", async (method, path, right, call) => {
     const answer = await server.fetch(path, { method });
     expect(answer.headers.get("allow")).toStartWith(right);
     expect([answer.status, await answer.json()]).toEqual([
@@ -428,7 +428,7 @@ test.each(["/nope", `/${"x/".repeat(3000)}`])("the path %s is near no other", as
   expect(await refused(path, {})).toEqual([404, "not_found", message]);
 });
 
-describe("a message on a WebSocket is wrong", () => {
+describe("a wrong message on a WebSocket is explained", () => {
   const TYPES =
     "the types are authenticate, subscribe, next_batch, unsubscribe, ping, consume, credit, topic_ack, nack, stop";
 
@@ -488,7 +488,7 @@ describe("a message on a WebSocket is wrong", () => {
       '{"type":"unsubscribe","id":"a"}',
       'Cannot read unsubscribe: "subscription_id" must be a string, but it is missing',
     ],
-  ])("%s", async (text, message) => {
+  ])("the message %s is explained", async (text, message) => {
     const socket = await SocketClient.connect(server.url, { token });
     await socket.expect("auth_success");
     socket.sendRaw(text);

@@ -126,7 +126,7 @@ test("an assertion in a tick of the engine ends its own run and no other", async
   }
 });
 
-test.each(INJECTED_FAULTS)("an injected fault is found: %s", async (injected) => {
+test.each(INJECTED_FAULTS)("the simulation finds the injected fault: %s", async (injected) => {
   const finding = await findInjected(injected, { seed: SEED_FIRST, steps: STEPS });
   expect(finding).toBeDefined();
 });

@@ -100,7 +100,7 @@ async function noticeTo(email: string, type: string): Promise<Notice> {
   return notice;
 }
 
-describe("a server without configured sign-ups", () => {
+describe("a server without configured sign-ups refuses them", () => {
   let plain: ServerProcess;
   beforeAll(async () => {
     plain = await startReadyServer();
@@ -344,7 +344,7 @@ describe("users delete their own accounts", () => {
   });
 });
 
-describe("links that the server sends by email", () => {
+describe("a server sends links by email", () => {
   test("a link sets a new password once, ends all sessions and lifts a lock", async () => {
     const user = newName();
     const email = `${user}@example.com`;

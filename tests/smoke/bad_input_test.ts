@@ -52,7 +52,7 @@ function statement(sql: string, fields: Record<string, unknown> = {}): string {
   return JSON.stringify({ sql, ...fields });
 }
 
-describe("malformed bodies of /v1/api/sql", () => {
+describe("malformed bodies of /v1/api/sql are refused", () => {
   const insert = "INSERT INTO default.t VALUES (1, 'x')";
 
   test.each([
@@ -110,7 +110,7 @@ describe("malformed bodies of /v1/api/sql", () => {
   );
 });
 
-describe("invalid SQL in a request", () => {
+describe("a request with invalid SQL is refused", () => {
   const nested = (depth: number): string => `SELECT ${"(".repeat(depth)}1${")".repeat(depth)}`;
   test.each([
     ["nothing", "", "EMPTY_SQL"],
@@ -158,7 +158,7 @@ describe("invalid SQL in a request", () => {
   });
 });
 
-describe("invalid parameters in a request", () => {
+describe("a request with invalid parameters is refused", () => {
   const sql = "SELECT $1::BIGINT, $2::TEXT";
   test.each([
     ["too few", sql, [1], "INVALID_PARAMETER"],
@@ -181,7 +181,7 @@ describe("invalid parameters in a request", () => {
   });
 });
 
-describe("invalid tokens in a request", () => {
+describe("a request with an invalid token is refused", () => {
   const nowSeconds = Math.floor(Date.now() / 1000);
 
   function claims(change: Record<string, unknown> = {}): Record<string, unknown> {
@@ -237,10 +237,13 @@ describe("invalid tokens in a request", () => {
     ],
   ];
 
-  test.each(cases)("%s", async (_name, token, code = "INVALID_CREDENTIALS") => {
-    const headers = { Authorization: `Bearer ${token()}` };
-    expect(await send(statement("SELECT 1"), { headers })).toEqual([401, code]);
-  });
+  test.each(cases)(
+    "a request with a token %s is refused",
+    async (_name, token, code = "INVALID_CREDENTIALS") => {
+      const headers = { Authorization: `Bearer ${token()}` };
+      expect(await send(statement("SELECT 1"), { headers })).toEqual([401, code]);
+    },
+  );
 
   test("an expired token is refused with the endpoint that returns a new one", async () => {
     const expired = signToken(claims({ exp: nowSeconds - 90, iat: nowSeconds - 900 }), SECRET);
@@ -267,7 +270,7 @@ describe("invalid tokens in a request", () => {
     ["no header", {}, "MISSING_AUTHORIZATION"],
     ["another scheme", { Authorization: "Basic YTpi" }, "INVALID_CREDENTIALS"],
     ["no token", { Authorization: "Bearer" }, "INVALID_CREDENTIALS"],
-  ])("%s", async (_name, headers, code) => {
+  ])("a request with %s is refused", async (_name, headers, code) => {
     const answer = await fetch(`${server.url}/v1/api/sql`, {
       method: "POST",
       headers: { "Content-Type": "application/json", ...(headers as Record<string, string>) },
@@ -289,7 +292,7 @@ describe("invalid tokens in a request", () => {
   });
 });
 
-describe("malformed paths of requests", () => {
+describe("malformed paths of requests are refused", () => {
   test.each([
     ["/nope", 404, "not_found"],
     ["/v1/api/sql/", 404, "not_found"],
@@ -316,7 +319,7 @@ describe("malformed paths of requests", () => {
   });
 });
 
-describe("malformed WebSocket frames", () => {
+describe("malformed WebSocket frames are refused", () => {
   async function connected(): Promise<SocketClient> {
     const socket = await SocketClient.connect(server.url, { token: server.token });
     await socket.expect("auth_success");

@@ -65,7 +65,7 @@ function cookiePaths(answer: Response): string[] {
   return paths.map((path) => path ?? "");
 }
 
-describe("requests below server.base_path", () => {
+describe("the server serves requests below server.base_path", () => {
   test.each([
     ["/my/db/health/live", 200],
     ["/health/live", 200],
@@ -143,7 +143,7 @@ describe("requests below server.base_path", () => {
     await stream.body?.cancel();
   });
 
-  test("the API description and advice contain the base path", async () => {
+  test("the API description and its advice contain the base path", async () => {
     const description = await (await server.get("/my/db/v1/openapi.json")).json();
     expect(description).toMatchObject({ servers: [{ url: "/my/db" }] });
     const types = (await server.get("/my/db/v1/client.js")).headers.get("x-typescript-types");
@@ -153,13 +153,13 @@ describe("requests below server.base_path", () => {
   });
 });
 
-describe("below X-Forwarded-Prefix of a trusted proxy", () => {
+describe("the server serves requests below X-Forwarded-Prefix of a trusted proxy", () => {
   test.each([
     ["/db", "/db"],
     ["/db/", "/db"],
     ["/a/b.c/d-e~f_g", "/a/b.c/d-e~f_g"],
     ["/outer, /inner", "/outer/inner"],
-  ])("the prefix %s becomes the path %s", async (prefix, path) => {
+  ])("the prefix %s of a trusted proxy becomes the path %s", async (prefix, path) => {
     // The proxy may have removed the prefix or left it in place.
     for (const asked of ["/", `${path}/`]) {
       const answer = await through(prefix, asked);

@@ -201,7 +201,7 @@ test("the endpoint takes one COPY, and says what it is given instead", async () 
   expect(((await misspelt.json()) as SqlBody).error?.message).toContain('did you mean "sql"');
 });
 
-describe("COPY through the client", () => {
+describe("the client sends and receives the data of COPY", () => {
   function client(): ReturnType<typeof createClient> {
     return createClient({ url: server.url, auth: () => server.token });
   }
@@ -226,7 +226,7 @@ describe("COPY through the client", () => {
     await server.sql("DELETE FROM x.t WHERE true");
   });
 
-  test("tells of a faulty row, and of data of the wrong type", async () => {
+  test("copyFrom reports a faulty row, and data of the wrong type", async () => {
     const db = client();
     const copying = db.copyFrom("COPY x.t FROM STDIN (FORMAT csv)", "q,1\n");
     expect(copying).rejects.toThrow('(line 1, column "id")');
@@ -237,7 +237,7 @@ describe("COPY through the client", () => {
   });
 });
 
-describe("into a table whose policies hold queries", () => {
+describe("COPY writes to a table whose policies contain queries", () => {
   let writer: string;
 
   beforeAll(async () => {
@@ -254,29 +254,32 @@ describe("into a table whose policies hold queries", () => {
     );
   });
 
-  test.each(["x.ruled", "x.tree", "x.slowly"])("all pieces are written: %s", async (table) => {
-    for (const round of [1, 2, 3]) {
-      const first = round * 10_000;
-      const pieces = [0, 100, 200].map((from) =>
-        Array.from({ length: 100 }, (_, i) => `${first + from + i},${i + 1},text\n`).join(""),
-      );
-      const { body, close, send } = heldBody(pieces[0] ?? "");
-      const answer = copy(`COPY ${table} (id, room, t) FROM STDIN (FORMAT csv)`, {
-        token: writer,
-        body,
-      });
-      await until(async () => Number((await running())[0]?.[2] ?? 0) > 0);
-      for (const piece of pieces.slice(1)) send(piece);
-      close();
-      const { error, results } = await bodyOf(await answer);
-      expect(error).toBeUndefined();
-      expect(results[0]?.row_count).toBe(300);
-      const written = `SELECT count(*), min(id), max(id) FROM ${table} WHERE id >= ${first}`;
-      expect(await server.rows(written)).toEqual([[300, first, first + 299]]);
-    }
-  });
+  test.each(["x.ruled", "x.tree", "x.slowly"])(
+    "all pieces are written to a table with policies: %s",
+    async (table) => {
+      for (const round of [1, 2, 3]) {
+        const first = round * 10_000;
+        const pieces = [0, 100, 200].map((from) =>
+          Array.from({ length: 100 }, (_, i) => `${first + from + i},${i + 1},text\n`).join(""),
+        );
+        const { body, close, send } = heldBody(pieces[0] ?? "");
+        const answer = copy(`COPY ${table} (id, room, t) FROM STDIN (FORMAT csv)`, {
+          token: writer,
+          body,
+        });
+        await until(async () => Number((await running())[0]?.[2] ?? 0) > 0);
+        for (const piece of pieces.slice(1)) send(piece);
+        close();
+        const { error, results } = await bodyOf(await answer);
+        expect(error).toBeUndefined();
+        expect(results[0]?.row_count).toBe(300);
+        const written = `SELECT count(*), min(id), max(id) FROM ${table} WHERE id >= ${first}`;
+        expect(await server.rows(written)).toEqual([[300, first, first + 299]]);
+      }
+    },
+  );
 
-  test("data within a transaction are written, and a conflict repeats nothing", async () => {
+  test("data within a transaction are written to a table with policies, and a conflict repeats nothing", async () => {
     const data = "COPY x.tree (id, room, t) FROM STDIN;\n1\t1\ta\n2\t2\tb\n\\.\n";
     await server.rows(`BEGIN; ${data}COMMIT`, { token: writer });
     const written = "SELECT id FROM x.tree WHERE id < 1000 ORDER BY id";
@@ -292,7 +295,7 @@ describe("into a table whose policies hold queries", () => {
     expect(await server.rows(written)).toEqual([[1]]);
   });
 
-  test("a row that they refuse ends it, whichever piece has it", async () => {
+  test("a row that the policies refuse ends the copy, whichever piece contains it", async () => {
     const { body, close, send } = heldBody("900001,1,a\n");
     const answer = copy("COPY x.ruled FROM STDIN (FORMAT csv)", { token: writer, body });
     await until(async () => Number((await running())[0]?.[2] ?? 0) > 0);

@@ -224,7 +224,7 @@ test("a client that does not read fills its queue, and later gets everything in 
   await liveCountIs(0);
 });
 
-describe("the end of an event stream", () => {
+describe("an event stream ends with a message", () => {
   test.each<[string, (user: string) => Promise<unknown>, string]>([
     ["when its user is dropped", (user) => server.rows(`DROP USER ${user}`), "TOKEN_REVOKED"],
     [

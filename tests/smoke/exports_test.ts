@@ -80,7 +80,7 @@ async function refusal(answer: Response): Promise<unknown[]> {
   return [answer.status, error.code, error.message];
 }
 
-describe("the contents of an exported archive", () => {
+describe("an exported archive contains the data of its user", () => {
   test("an archive contains what SELECT shows of its user, and COPY reads it back", async () => {
     const path = await exported(ann);
     const answer = await server.get(path, bearer(ann));
@@ -137,7 +137,7 @@ describe("the contents of an exported archive", () => {
   });
 });
 
-describe("downloading an export", () => {
+describe("an export can be downloaded", () => {
   test("a download is available to the user and to role dba", async () => {
     const path = await exported(ann);
     expect((await server.get(path, bearer(server.token))).status).toBe(200);

@@ -83,7 +83,7 @@ function storedFiles(): string[] {
 
 const INSERT = "INSERT INTO app.docs VALUES ($1, $2, FILE('doc'))";
 
-describe("uploading a file", () => {
+describe("a file can be uploaded", () => {
   test("an upload returns a reference, and its bytes can be downloaded", async () => {
     const parts = { params: '[1, "one"]', "file:doc": textFile("hello") };
     expect((await upload({ sql: INSERT, parts })).body).toMatchObject({ status: "success" });
@@ -267,7 +267,7 @@ describe("an upload that fails leaves nothing behind", () => {
   });
 });
 
-describe("downloading a file through a signed URL", () => {
+describe("a signed URL gives access to a file", () => {
   let owner: string;
 
   beforeAll(async () => {

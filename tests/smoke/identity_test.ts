@@ -25,7 +25,7 @@ async function statusAndError(answer: Response): Promise<[number, string]> {
   return [answer.status, error];
 }
 
-describe("setting up the first account", () => {
+describe("the first account is set up once", () => {
   test("setup is needed until it is done, and happens once", async () => {
     await using server = await startServer();
     expect(await (await server.get(STATUS)).json()).toEqual({
@@ -145,7 +145,7 @@ describe("setting up the first account", () => {
   });
 });
 
-describe("the session of a user", () => {
+describe("a user has a session from the login to the logout", () => {
   let server: ServerProcess;
   beforeAll(async () => {
     server = await startReadyServer({ config: { limits: { login_max_failures: 3 } } });

@@ -438,7 +438,7 @@ describe("streamed results of bob contain nothing of alice", () => {
   });
 });
 
-describe("requests of bob for the file of alice", () => {
+describe("bob cannot read the file of alice", () => {
   test.each([
     ["by its path", () => aliceFile],
     ["by its name", () => `${aliceFile}-${CANARY.slice(0, 3)}.txt`],

@@ -119,7 +119,7 @@ class Client {
   }
 }
 
-describe.each(["json", "msgpack"])("over %s", (serialization) => {
+describe.each(["json", "msgpack"])("over %s, a client follows a live query", (serialization) => {
   async function connect(token = server.token): Promise<Client> {
     const query = `?serialization=${serialization}`;
     const socket = await SocketClient.connect(server.url, { token, query });

@@ -17,7 +17,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-describe("requests of a health probe", () => {
+describe("a health probe is answered", () => {
   test.each(["/v1/api/healthcheck", "/health"])(
     "%s shows version and date to local callers",
     async (path) => {
@@ -75,7 +75,7 @@ describe("requests of a health probe", () => {
   });
 });
 
-describe("every path of the server", () => {
+describe("every path of the server handles HEAD and foreign origins", () => {
   test("every path responds to HEAD as to GET, but without a body", async () => {
     const answer = await fetch(`${server.url}/health/live`, { method: "HEAD" });
     expect([answer.status, await answer.text()]).toEqual([200, ""]);

@@ -97,8 +97,8 @@ async function statusOf(token: string): Promise<number> {
   return (await server.sql("SELECT 1", { token })).status;
 }
 
-describe("logging out at a real provider", () => {
-  test("ends the session that began with it, with its sockets, and no other", async () => {
+describe("a logout at the provider ends sessions of this server", () => {
+  test("a logout token ends the session that began with it, with its sockets, and no other", async () => {
     const [here, there] = [new Browser(), new Browser()];
     const first = await loggedIn("one", "ann", here);
     const second = await loggedIn("one", "ann", there);
@@ -117,7 +117,7 @@ describe("logging out at a real provider", () => {
     expect(await statusOf(again)).toBe(200);
   });
 
-  test("ends all sessions of the person if the provider names none, also after a kill", async () => {
+  test("a logout token that names no session ends all sessions of the person, even after a kill", async () => {
     const [here, there, elsewhere] = [new Browser(), new Browser(), new Browser()];
     const tokens = [await loggedIn("all", "bob", here), await loggedIn("all", "bob", there)];
     const other = await loggedIn("all", "ann", elsewhere);
@@ -129,7 +129,7 @@ describe("logging out at a real provider", () => {
     expect(await statusOf(await loggedIn("all", "bob", there))).toBe(200);
   });
 
-  test("a consent that is withdrawn lets sessions go on, and the next login fails", async () => {
+  test("a withdrawn consent leaves sessions open, but the next login fails", async () => {
     const browser = new Browser();
     const token = await loggedIn("one", "bob", browser);
     await providers.one.next({ deny: true });
@@ -198,7 +198,7 @@ describe("a token that is refused ends nothing", () => {
     expect(await statusOf(standing)).toBe(200);
   });
 
-  test("with a signature of another key, of another type, or of no form", async () => {
+  test("a logout token with a signature by another key, of another type, or of no form is refused", async () => {
     const standing = await issuer.token({ sub: "erik" });
     const claims = (): Record<string, unknown> => logoutClaims({ sub: "erik" });
     const forged = await issuer.token(claims(), { key: otherKey });
@@ -211,20 +211,20 @@ describe("a token that is refused ends nothing", () => {
     expect(await statusOf(standing)).toBe(200);
   });
 
-  test("that was used before", async () => {
+  test("a logout token that was used before is refused", async () => {
     const token = await issuer.token(logoutClaims({ sub: "fritz" }));
     expect((await send(token)).status).toBe(200);
     expect((await send(token)).status).toBe(400);
   });
 
-  test("at another provider, or at none", async () => {
+  test("a logout token for another provider, or for none, is refused", async () => {
     const token = await issuer.token(logoutClaims());
     expect((await send(token, "one")).status).toBe(400);
     expect((await send(token, "bearer-only")).status).toBe(404);
     expect((await send(token, "nobody")).status).toBe(404);
   });
 
-  test("in a body of another form", async () => {
+  test("a logout token in a body of another form is refused", async () => {
     const url = `${server.url}${API}/signing/backchannel_logout`;
     const logout_token = await issuer.token(logoutClaims());
     const asJson = await fetch(url, {
@@ -238,7 +238,7 @@ describe("a token that is refused ends nothing", () => {
   });
 });
 
-test("a provider whose keys cannot be had is told to come again", async () => {
+test("a provider whose keys cannot be fetched is asked to try again", async () => {
   const dead = await SigningIssuer.start();
   dead[Symbol.dispose]();
   const own = await startReadyServer({

@@ -152,7 +152,7 @@ function mappedOf(folder: string): readonly string[] {
   return [...new Set(paths.map((line) => line.slice(line.indexOf("/"))))];
 }
 
-describe("a long query that runs in a reader", () => {
+describe("a long query runs in a reader", () => {
   test(
     "a long query reads one snapshot while transactions run",
     async () => {
@@ -370,7 +370,7 @@ describe("a reader asks the event loop for data that only the event loop has", (
   );
 });
 
-describe("a long query that sleeps does so in its reader", () => {
+describe("a long query that sleeps does so in its reader, without blocking the event loop", () => {
   const SLEEPING = "SELECT count(DISTINCT s) > 0, pg_sleep(3000) FROM r.t";
 
   test(
@@ -410,7 +410,7 @@ describe("a long query that sleeps does so in its reader", () => {
   );
 });
 
-describe("clients that keep readers waiting", () => {
+describe("clients that keep readers waiting do not block other clients", () => {
   /** A query with a result of 100 MB, far more than sockets and queues can hold. */
   const ANSWER = "SELECT id, repeat(s, 100) FROM r.t";
 

@@ -131,7 +131,7 @@ const CASES: Readonly<Record<string, Case>> = {
 describe.each([
   ["on one server", false],
   ["over a kill", true],
-])("a resume %s", (_where, isKilled) => {
+])("a client that resumes %s gets the changes of definitions", (_where, isKilled) => {
   test.each(Object.entries(CASES))("when %s", async (_what, { change, kind, query, told }) => {
     count += 1;
     const user = `user${count}`;

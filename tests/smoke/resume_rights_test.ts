@@ -148,7 +148,7 @@ const CASES: Readonly<Record<string, Case>> = {
 describe.each([
   ["on one server", false],
   ["over a kill", true],
-])("a resume %s", (_where, isKilled) => {
+])("a client that resumes %s sees only rows that it may read", (_where, isKilled) => {
   test.each(Object.entries(CASES))("when %s", async (what, { policy, ...each }) => {
     count += 1;
     const user = `user${count}`;
@@ -208,7 +208,7 @@ describe.each(Object.entries(BY_CLAIM))("a query by claims, followed %s", (way, 
     );
   });
 
-  test("is resumed with the same claims, and with no others", async () => {
+  test("a query that reads claims is resumed with the same claims, and with no others", async () => {
     const { claims = "", position, told } = await follow(sql, { token: await red() });
     expect(told).toEqual(["row 1"]);
     expect(claims).toMatch(/^[\w-]+$/);
@@ -232,7 +232,7 @@ describe.each(Object.entries(BY_CLAIM))("a query by claims, followed %s", (way, 
     expect(message).toContain("claims must be the text of a subscription_ack");
   });
 
-  test("has the claims in the ids of its events", async () => {
+  test("a query that reads claims has them in the ids of its events", async () => {
     const open = async (token: string, lastId = ""): Promise<EventClient> =>
       await EventClient.open(
         server.url,
@@ -253,7 +253,7 @@ describe.each(Object.entries(BY_CLAIM))("a query by claims, followed %s", (way, 
     other.close();
   });
 
-  test("is resumed by the client with its claims, or read anew", async () => {
+  test("a query that reads claims is resumed by the client with these claims, or read again", async () => {
     const kept = new Map<string, string>();
     const storage = {
       getItem: (key: string) => kept.get(key) ?? null,

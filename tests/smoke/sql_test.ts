@@ -18,7 +18,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-describe("the form of a response to SQL", () => {
+describe("a response to SQL has the form of the contract", () => {
   test("a response has a notice if milliseconds are stored as a timestamp", async () => {
     await server.rows("CREATE TABLE chat.seen (id INT PRIMARY KEY, at TIMESTAMP)");
     const insert = "INSERT INTO chat.seen (id, at) VALUES (1, $1)";
@@ -220,7 +220,7 @@ describe("the form of a response to SQL", () => {
   });
 });
 
-describe("the default namespace of a request", () => {
+describe("a request has a default namespace", () => {
   test("a request has its own namespace, or default without one, and USE changes it", async () => {
     const sql = "SELECT COUNT(*) > 0 FROM messages";
     expect(await server.rows(sql, { namespace: "chat" })).toEqual([[true]]);
@@ -230,7 +230,7 @@ describe("the default namespace of a request", () => {
   });
 });
 
-describe("check mode of a request", () => {
+describe("a request in check mode has no effect", () => {
   test("check mode binds and authorises, but runs nothing", async () => {
     const fields = { check: true };
     const good = await server.sql("DELETE FROM chat.messages; SELECT id FROM chat.messages", {
@@ -248,7 +248,7 @@ describe("check mode of a request", () => {
   });
 });
 
-describe("requests with an idempotency key", () => {
+describe("a request with an idempotency key has an effect once", () => {
   const sql = "INSERT INTO chat.messages VALUES (100, 'once', 'x') RETURNING id";
   const fields = { idempotency_key: "key-1" };
 
@@ -269,7 +269,7 @@ describe("requests with an idempotency key", () => {
   });
 });
 
-describe("responses in streaming formats", () => {
+describe("a response can be streamed in several formats", () => {
   async function asked(sql: string, accept: string): Promise<Response> {
     return server.post(
       "/v1/api/sql",
@@ -331,7 +331,7 @@ describe("responses in streaming formats", () => {
   });
 });
 
-describe("the form of the cells in a response", () => {
+describe("the cells in a response have the documented form", () => {
   test.each([
     ["TRUE", "Boolean", true],
     ["7::SMALLINT", "SmallInt", 7],
@@ -364,7 +364,7 @@ describe("the form of the cells in a response", () => {
   });
 });
 
-describe("the form of the parameters in a request", () => {
+describe("the parameters in a request have the documented form", () => {
   test.each([
     ["$1::BIGINT", 9007199254740991, 9007199254740991],
     ["$1::BIGINT", "9223372036854775807", "9223372036854775807"],
@@ -405,7 +405,7 @@ describe("the form of the parameters in a request", () => {
   });
 });
 
-describe("concurrent writes to one table", () => {
+describe("concurrent writes to one table do not interfere", () => {
   test("concurrent writes each get their own ids, in the order of their commits", async () => {
     await server.rows("CREATE TABLE chat.burst (id INT PRIMARY KEY)");
     const answers = await Promise.all(

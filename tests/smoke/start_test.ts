@@ -82,7 +82,7 @@ function expectRefusal({ code, stderr }: Run, ...wanted: (string | RegExp)[]): v
   expect(code).toBe(1);
 }
 
-describe("reasons for which the server does not start", () => {
+describe("the server does not start if it cannot serve, and says why", () => {
   test("the server does not start without a configuration file", async () => {
     expectRefusal(await run([]), /config/i);
   });
@@ -209,7 +209,7 @@ max_sql_byte = 5`;
   });
 });
 
-describe("errors refer to the configuration", () => {
+describe("startup errors refer to the configuration", () => {
   const secret = '[auth]\njwt_secret = "a secret for the network, with 32 bytes and more"';
 
   test("the error names the configured host if it is not an address", async () => {
@@ -228,7 +228,7 @@ describe("errors refer to the configuration", () => {
   });
 });
 
-describe("a started server", () => {
+describe("a started server explains itself", () => {
   test("the server prints --help and --version", async () => {
     const help = await run(["--help"]);
     expect(help).toMatchObject({ code: 0, stderr: "" });
@@ -437,7 +437,7 @@ test("verify and repair refuse a directory in use, and run once the server has s
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
 });
 
-describe("signals that stop the server", () => {
+describe("SIGTERM and SIGINT stop the server", () => {
   test("SIGTERM stops it cleanly as soon as it reports that it listens", async () => {
     const preload = join(newFolder(), "end_when_listening.ts");
     writeFileSync(
@@ -471,7 +471,7 @@ describe("signals that stop the server", () => {
   );
 });
 
-describe("statements that run beyond the stop timeout", () => {
+describe("the server ends statements that run beyond the stop timeout", () => {
   const ENDLESS = "SELECT count(*) FROM generate_series(1, 9000000000)";
   const config = { server: { shutdown_timeout_secs: 0 } };
 
@@ -510,7 +510,7 @@ describe("statements that run beyond the stop timeout", () => {
   });
 });
 
-describe("requests of a remote caller", () => {
+describe("the server identifies remote callers", () => {
   const outsideMissing =
     outsideAddress() === undefined ? "this machine has no address besides loopback" : undefined;
   testUnless(outsideMissing)("may not set up or ask for health", async () => {

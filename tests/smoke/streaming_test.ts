@@ -54,7 +54,7 @@ async function untilNoneRuns(): Promise<void> {
   await until(async () => (await runningQueries()).length === 0);
 }
 
-describe("the delivery of a long response", () => {
+describe("a long response is sent in parts", () => {
   test("a long response has the shape of a short one", async () => {
     const { status, body } = await server.sql(LONG);
     expect(status).toBe(200);
@@ -103,7 +103,7 @@ describe("the delivery of a long response", () => {
   });
 });
 
-describe("cells of every kind in a streamed response", () => {
+describe("cells of every kind are the same in a streamed response", () => {
   const cells = `n, n + 9007199254740993::BIGINT AS big, (n * 123456789.125)::DECIMAL(30,3) AS exact,
     n / 7.0::DOUBLE AS x, CASE WHEN n % 3 = 0 THEN NULL ELSE 'a "quoted", ' || n END AS s,
     n % 2 = 0 AS b, DATE '2026-01-01' + n AS d, TIMESTAMP '2026-01-01' + n * INTERVAL '1 minute' AS t,
@@ -140,7 +140,7 @@ describe("cells of every kind in a streamed response", () => {
   });
 });
 
-describe("a failure after the first rows of a response", () => {
+describe("a failure after the first rows of a response is reported", () => {
   test("a late failure ends the JSON with the rows sent so far and an error", async () => {
     const { status, body } = await server.sql(`SELECT 1 AS one; ${FAILING}; SELECT 2 AS two`);
     expect(status).toBe(200);
@@ -185,7 +185,7 @@ describe("a failure after the first rows of a response", () => {
   });
 });
 
-describe("a client that reads a streamed response", () => {
+describe("a client reads a streamed response at its own pace", () => {
   test("a client that disconnects while rows arrive ends the query", async () => {
     const controller = new AbortController();
     const answer = await post(ENDLESS, { signal: controller.signal });

@@ -93,7 +93,7 @@ test("a commit announced to a consumer without credit goes to another one", asyn
 describe.each([
   ["JSON", false],
   ["MessagePack", true],
-])("as %s", (_name, packs) => {
+])("topic messages as %s are delivered and acknowledged", (_name, packs) => {
   test("messages arrive as far as the credit allows, and acknowledgements are answered", async () => {
     const names = await newTopic();
     await insert(names, 1, 2, 3);
@@ -306,7 +306,7 @@ test("a message that is delivered too often goes to the dead-letter topic", asyn
   again.close();
 });
 
-describe("bad input from a topic consumer", () => {
+describe("bad input from a topic consumer is refused", () => {
   const open = { type: "consume", id: "c", topic_id: "app.feed", group_id: "g" };
   const cases: [what: string, message: Record<string, unknown>, code: string, word: RegExp][] = [
     ["an unknown topic", open, "NOT_FOUND", /Cannot find topic "app.feed"/],
@@ -328,7 +328,7 @@ describe("bad input from a topic consumer", () => {
     ["drain as text", { type: "stop", id: "c", drain: 1 }, "INVALID_INPUT", /true or false/],
   ];
 
-  test.each(cases)("%s", async (_what, message, code, word) => {
+  test.each(cases)("%s is refused for a topic consumer", async (_what, message, code, word) => {
     const client = await connect();
     client.send({ ...message, request_id: "r" });
     const answer = await client.expect("topic_error");

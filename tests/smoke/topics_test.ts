@@ -76,7 +76,7 @@ function offsetsOf({ messages }: TopicConsumeBody): number[] {
   return messages.map(({ offset }) => offset);
 }
 
-describe("POST /v1/api/topics/consume", () => {
+describe("POST /v1/api/topics/consume delivers messages", () => {
   test("consume returns messages in the form of the wire contract", async () => {
     const names = await newTopic();
     await insert(names, 7);
@@ -209,7 +209,7 @@ describe("POST /v1/api/topics/consume", () => {
   });
 });
 
-describe("POST /v1/api/topics/nack", () => {
+describe("POST /v1/api/topics/nack returns messages", () => {
   test("nack returns messages at once or after a delay, and counts the deliveries", async () => {
     const { topic, ...names } = await newTopic();
     await insert({ topic, ...names }, 1, 2);
@@ -245,7 +245,7 @@ describe("POST /v1/api/topics/nack", () => {
   });
 });
 
-describe("POST /v1/api/topics/ack", () => {
+describe("POST /v1/api/topics/ack acknowledges messages", () => {
   test("ack is cumulative and monotonic", async () => {
     const names = await newTopic();
     await insert(names, 1, 2, 3);
@@ -299,7 +299,7 @@ describe("POST /v1/api/topics/ack", () => {
   });
 });
 
-describe("bad input to the topic endpoints", () => {
+describe("the topic endpoints refuse bad input", () => {
   const cases: [what: string, path: string, fields: Record<string, unknown>, word: RegExp][] = [
     ["no topic", CONSUME, { topic_id: undefined }, /"topic_id": it is missing; expected/],
     ["a topic without namespace", CONSUME, { topic_id: "feed" }, /name of a topic/],

@@ -94,7 +94,7 @@ class Tx {
 const ALL = "SELECT id, v FROM t ORDER BY id";
 const stored = (): Promise<unknown> => server.rows("SELECT id, v FROM app.t ORDER BY id");
 
-describe("a transaction over HTTP", () => {
+describe("a transaction can span HTTP requests", () => {
   test("a transaction over HTTP is opened, described and committed", async () => {
     const { body, status } = await call("", { body: { namespace_id: "app", timeout_ms: 5000 } });
     expect([status, body]).toEqual([
@@ -179,7 +179,7 @@ describe("a transaction over HTTP", () => {
   });
 });
 
-describe("a transaction prevents these Hermitage anomalies:", () => {
+describe("a transaction prevents these anomalies of the Hermitage tests", () => {
   let one: Tx;
   let two: Tx;
 
@@ -188,7 +188,7 @@ describe("a transaction prevents these Hermitage anomalies:", () => {
     two = await Tx.open();
   });
 
-  test("G0, dirty writes", async () => {
+  test("a transaction prevents G0, dirty writes", async () => {
     await one.sql("UPDATE t SET v = 11 WHERE id = 1");
     await two.sql("UPDATE t SET v = 12 WHERE id = 1");
     await one.sql("UPDATE t SET v = 21 WHERE id = 2");
@@ -201,7 +201,7 @@ describe("a transaction prevents these Hermitage anomalies:", () => {
     ]);
   });
 
-  test("G1a, aborted reads", async () => {
+  test("a transaction prevents G1a, aborted reads", async () => {
     await one.sql("UPDATE t SET v = 101 WHERE id = 1");
     expect(await two.sql(ALL)).toEqual([
       [1, 10],
@@ -215,7 +215,7 @@ describe("a transaction prevents these Hermitage anomalies:", () => {
     expect(await two.commit()).toBe("committed");
   });
 
-  test("G1b, intermediate reads", async () => {
+  test("a transaction prevents G1b, intermediate reads", async () => {
     await one.sql("UPDATE t SET v = 101 WHERE id = 1");
     expect(await two.sql(ALL)).toEqual([
       [1, 10],
@@ -230,7 +230,7 @@ describe("a transaction prevents these Hermitage anomalies:", () => {
     await two.commit();
   });
 
-  test("G1c, circular information flow", async () => {
+  test("a transaction prevents G1c, circular information flow", async () => {
     await one.sql("UPDATE t SET v = 11 WHERE id = 1");
     await two.sql("UPDATE t SET v = 22 WHERE id = 2");
     expect(await one.sql("SELECT v FROM t WHERE id = 2")).toEqual([[20]]);
@@ -238,7 +238,7 @@ describe("a transaction prevents these Hermitage anomalies:", () => {
     expect([await one.commit(), await two.commit()]).toEqual(["committed", "committed"]);
   });
 
-  test("OTV, an observed transaction that vanishes", async () => {
+  test("a transaction prevents OTV, in which an observed transaction vanishes", async () => {
     await one.sql("UPDATE t SET v = 11 WHERE id = 1; UPDATE t SET v = 19 WHERE id = 2");
     await two.sql("UPDATE t SET v = 12 WHERE id = 1");
     await one.commit();
@@ -254,7 +254,7 @@ describe("a transaction prevents these Hermitage anomalies:", () => {
     await three.commit();
   });
 
-  test("PMP, predicate-many-preceders of reads", async () => {
+  test("a transaction prevents PMP, predicate-many-preceders of reads", async () => {
     expect(await one.sql("SELECT id FROM t WHERE v = 30")).toEqual([]);
     await two.sql("INSERT INTO t VALUES (3, 30)");
     await two.commit();
@@ -262,7 +262,7 @@ describe("a transaction prevents these Hermitage anomalies:", () => {
     await one.commit();
   });
 
-  test("PMP, predicate-many-preceders of writes", async () => {
+  test("a transaction prevents PMP, predicate-many-preceders of writes", async () => {
     await one.sql("UPDATE t SET v = v + 10");
     await two.sql("DELETE FROM t WHERE v = 20");
     expect(await one.commit()).toBe("committed");
@@ -273,7 +273,7 @@ describe("a transaction prevents these Hermitage anomalies:", () => {
     ]);
   });
 
-  test("P4, lost updates", async () => {
+  test("a transaction prevents P4, lost updates", async () => {
     expect(await one.sql("SELECT v FROM t WHERE id = 1")).toEqual([[10]]);
     expect(await two.sql("SELECT v FROM t WHERE id = 1")).toEqual([[10]]);
     await one.sql("UPDATE t SET v = 11 WHERE id = 1");
@@ -281,7 +281,7 @@ describe("a transaction prevents these Hermitage anomalies:", () => {
     expect([await one.commit(), await two.commit()]).toEqual(["committed", "conflict"]);
   });
 
-  test("G-single, read skew", async () => {
+  test("a transaction prevents G-single, read skew", async () => {
     expect(await one.sql("SELECT v FROM t WHERE id = 1")).toEqual([[10]]);
     await two.sql("UPDATE t SET v = 12 WHERE id = 1; UPDATE t SET v = 18 WHERE id = 2");
     await two.commit();
@@ -289,7 +289,7 @@ describe("a transaction prevents these Hermitage anomalies:", () => {
     await one.commit();
   });
 
-  test("G-single, read skew by a condition", async () => {
+  test("a transaction prevents G-single, read skew by a condition", async () => {
     expect(await one.sql("SELECT id FROM t WHERE v % 5 = 0 ORDER BY id")).toEqual([[1], [2]]);
     await two.sql("UPDATE t SET v = 12 WHERE v = 10");
     await two.commit();
@@ -297,7 +297,7 @@ describe("a transaction prevents these Hermitage anomalies:", () => {
     await one.commit();
   });
 
-  test("G-single, read skew of a write by a condition", async () => {
+  test("a transaction prevents G-single, read skew of a write by a condition", async () => {
     expect(await one.sql("SELECT v FROM t WHERE id = 1")).toEqual([[10]]);
     await two.sql("UPDATE t SET v = 12 WHERE id = 1; UPDATE t SET v = 18 WHERE id = 2");
     await two.commit();
@@ -318,8 +318,8 @@ test("G2-item, write skew, is prevented by reading FOR UPDATE", async () => {
   expect([await one.commit(), await two.commit()]).toEqual(["committed", "transaction_failed"]);
 });
 
-describe("a transaction allows these Hermitage anomalies:", () => {
-  test("G2-item, write skew", async () => {
+describe("a transaction allows these anomalies of the Hermitage tests", () => {
+  test("a transaction allows G2-item, write skew", async () => {
     const [one, two] = [await Tx.open(), await Tx.open()];
     expect(await one.sql(ALL)).toHaveLength(2);
     expect(await two.sql(ALL)).toHaveLength(2);
@@ -332,7 +332,7 @@ describe("a transaction allows these Hermitage anomalies:", () => {
     ]);
   });
 
-  test("G2, anti-dependency cycles of conditions", async () => {
+  test("a transaction allows G2, anti-dependency cycles of conditions", async () => {
     const [one, two] = [await Tx.open(), await Tx.open()];
     expect(await one.sql("SELECT id FROM t WHERE v % 3 = 0")).toEqual([]);
     expect(await two.sql("SELECT id FROM t WHERE v % 3 = 0")).toEqual([]);

@@ -175,7 +175,7 @@ test("EXECUTE AS reads a table to which an earlier definition gives the user acc
   await engine.run("ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')");
 });
 
-test("the statements before one that the caller may not run change nothing", async () => {
+test("statements change nothing if a later statement in the text may not be run by the caller", async () => {
   await engine.run("CREATE USER dora INTERNAL ROLE dba");
   engine.userId = "dora";
   const text = "INSERT INTO app.t VALUES (1, 1); ALTER USER root SET EMAIL 'd@x'";

@@ -104,7 +104,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
 ];
 
 describe("a change that fails leaves no effect", () => {
-  test.each(REFUSED)("%s: %s", async (sql, failure) => {
+  test.each(REFUSED)("the statement %s fails with %s", async (sql, failure) => {
     const before = await engine.rows("SELECT *, _seq FROM t");
     expect(await engine.failure(sql)).toBe(failure);
     expect(await engine.rows("SELECT *, _seq FROM t")).toEqual(before);
@@ -135,7 +135,7 @@ describe("a change that fails leaves no effect", () => {
   });
 });
 
-describe("_seq in statements that change rows", () => {
+describe("_seq has the right value in statements that change rows", () => {
   test("_seq stays the same in a row that UPDATE does not change, and RETURNING shows this", async () => {
     const before = await engine.rows("SELECT id, _seq FROM t");
     expect(await engine.rows("UPDATE t SET a = a, b = b RETURNING id, _seq")).toEqual(before);
@@ -178,7 +178,7 @@ describe("_seq in statements that change rows", () => {
   });
 });
 
-describe("_deleted in queries and in statements that change rows", () => {
+describe("_deleted can be read in queries and in statements that change rows", () => {
   test("_deleted in WHERE makes tombstones readable, but never changeable", async () => {
     await engine.run("DELETE FROM t WHERE id = 2");
     expect(

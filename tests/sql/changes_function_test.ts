@@ -62,7 +62,7 @@ for (const [place, options] of PLACES) {
   });
 }
 
-describe("the table function changes()", () => {
+describe("the table function changes() returns versions", () => {
   let engine: TestEngine;
 
   beforeAll(async () => {

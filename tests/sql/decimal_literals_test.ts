@@ -41,27 +41,33 @@ const TESTS: Readonly<Record<string, (value: number, literal: number) => boolean
   ">=": (a, b) => a >= b,
 };
 
-test.each(["in memory", "in a segment"])("every comparison with text, rows %s", async (where) => {
-  if (where === "in a segment") await engine.run("STORAGE FLUSH TABLE m");
-  for (const literal of LITERALS) {
-    for (const [operator, holds] of Object.entries(TESTS)) {
-      const expected = VALUES.filter((value) => holds(Number(value), Number(literal)));
-      const mirrored = VALUES.filter((value) => holds(Number(literal), Number(value)));
-      for (const column of ["id", "v"]) {
-        const sql = (condition: string): string =>
-          `SELECT id FROM m WHERE ${condition} ORDER BY id`;
-        const ids = async (condition: string, params: readonly string[] = []): Promise<unknown[]> =>
-          (await engine.rows(sql(condition), { params })).map(([id]) => id);
-        const label = `${column} ${operator} ${literal}`;
-        expect(await ids(`${column} ${operator} '${literal}'`), label).toEqual(expected);
-        expect(await ids(`${column} ${operator} $1`, [literal]), label).toEqual(expected);
-        expect(await ids(`'${literal}' ${operator} ${column}`), label).toEqual(mirrored);
+test.each(["in memory", "in a segment"])(
+  "every comparison with text gives the exact result for rows %s",
+  async (where) => {
+    if (where === "in a segment") await engine.run("STORAGE FLUSH TABLE m");
+    for (const literal of LITERALS) {
+      for (const [operator, holds] of Object.entries(TESTS)) {
+        const expected = VALUES.filter((value) => holds(Number(value), Number(literal)));
+        const mirrored = VALUES.filter((value) => holds(Number(literal), Number(value)));
+        for (const column of ["id", "v"]) {
+          const sql = (condition: string): string =>
+            `SELECT id FROM m WHERE ${condition} ORDER BY id`;
+          const ids = async (
+            condition: string,
+            params: readonly string[] = [],
+          ): Promise<unknown[]> =>
+            (await engine.rows(sql(condition), { params })).map(([id]) => id);
+          const label = `${column} ${operator} ${literal}`;
+          expect(await ids(`${column} ${operator} '${literal}'`), label).toEqual(expected);
+          expect(await ids(`${column} ${operator} $1`, [literal]), label).toEqual(expected);
+          expect(await ids(`'${literal}' ${operator} ${column}`), label).toEqual(mirrored);
+        }
       }
     }
-  }
-});
+  },
+);
 
-test("IN, BETWEEN and IS DISTINCT FROM with text", async () => {
+test("IN, BETWEEN and IS DISTINCT FROM compare decimals with text exactly", async () => {
   const count = async (condition: string): Promise<unknown> =>
     (await engine.rows(`SELECT count(*) FROM m WHERE ${condition}`))[0]?.[0];
   expect(await count("v IN ('1.101', '1.1', '1e9', NULL)")).toBe(1);
@@ -101,7 +107,7 @@ test.each([
   expect(await ask("$1", [literal])).toBe(expected);
 });
 
-test("arrays of strings are not rounded either", async () => {
+test("arrays of strings are not rounded when they are compared with decimals", async () => {
   const count = async (condition: string, params: readonly string[] = []): Promise<unknown> =>
     (await engine.rows(`SELECT count(*) FROM m WHERE ${condition}`, { params }))[0]?.[0];
   expect(await count("v = ANY('{1.10,1.109}')")).toBe(1);

@@ -95,7 +95,7 @@ describeUnless(missing)("a dump of pg_dump", () => {
   test.each([
     ["with COPY", []],
     ["with --inserts", ["--inserts"]],
-  ])("%s loads unchanged", async (_form, options) => {
+  ])("the dump of %s loads unchanged", async (_form, options) => {
     await using server = await startReadyServer({
       config: { performance: { request_timeout: 0 } },
     });

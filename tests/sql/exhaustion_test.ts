@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-describe("statements with lists of 100,000 items", () => {
+describe("statements with lists of 100,000 items are executed", () => {
   const values = Array.from({ length: LISTED }, (_, i) => `(${i})`).join(",");
 
   test("100,000 rows of VALUES are read", async () => {
@@ -39,7 +39,7 @@ describe("statements with lists of 100,000 items", () => {
   });
 });
 
-describe("patterns on which a backtracking matcher would never finish", () => {
+describe("patterns on which a backtracking matcher would never finish are handled quickly", () => {
   const text = `REPEAT('a', 100000)`;
 
   test.each([
@@ -61,7 +61,7 @@ describe("patterns on which a backtracking matcher would never finish", () => {
   });
 });
 
-describe("statements with a literal of a megabyte", () => {
+describe("a statement with a literal of a megabyte is executed or refused", () => {
   const long = "x".repeat(1_000_000);
 
   test.each([
@@ -83,7 +83,7 @@ describe("statements with a literal of a megabyte", () => {
   });
 });
 
-describe("statements with deeply nested queries", () => {
+describe("statements with deeply nested queries are limited", () => {
   const chainOf = (length: number): string => {
     const entry = (i: number): string => `, w${i + 1} AS (SELECT a + 1 AS a FROM w${i})`;
     const entries = Array.from({ length: length - 1 }, (_, i) => entry(i + 1));
@@ -228,7 +228,7 @@ test("thousands of short statements in one text yield to other work between stat
   expect((await many).length).toBe(5000);
 });
 
-describe("functions with results that are too large", () => {
+describe("functions whose results are too large are refused", () => {
   test.each([
     ["a text", "REPEAT('ab', 3000000)", "VALUE_TOO_LONG"],
     ["a text of many parts", "FORMAT('%4000000s%4000000s', 'a', 'b')", "VALUE_TOO_LONG"],

@@ -62,7 +62,7 @@ async function same(sql: string, plain: string): Promise<void> {
   expect(rows, sql).toEqual(await engine.rows(plain));
 }
 
-describe("fast paths of conditions", () => {
+describe("fast paths of conditions return the same as the general path", () => {
   test("an expression that may fail is evaluated only for the remaining rows", async () => {
     await same(
       "SELECT count(*) FROM big WHERE k <> 0 AND k > -5 AND 100 / k > 3 AND id > 100",
@@ -111,7 +111,7 @@ describe("fast paths of conditions", () => {
   });
 });
 
-describe("fast paths of joins", () => {
+describe("fast paths of joins return the same as the general path", () => {
   const KEYS = [
     ["k", "k"],
     ["b", "b"],
@@ -161,7 +161,7 @@ describe("fast paths of joins", () => {
   });
 });
 
-describe("fast paths of IN with a query", () => {
+describe("fast paths of IN with a query return the same as the general path", () => {
   test("IN with a query is a semi join with the same meaning", async () => {
     const lists = [
       "SELECT k FROM small",
@@ -206,7 +206,7 @@ describe("fast paths of IN with a query", () => {
   });
 });
 
-describe("fast paths of values", () => {
+describe("fast paths of values return the same as the general path", () => {
   test("LIKE on bytes has the same result as LIKE on strings", async () => {
     for (const pattern of PATTERNS) {
       for (const operator of ["LIKE", "NOT LIKE"]) {
@@ -238,7 +238,7 @@ describe("fast paths of values", () => {
   });
 });
 
-describe("a read by a key of an ordinary index", () => {
+describe("a read by a key of an ordinary index is exact", () => {
   /** The number of rows with each key: none, a few, and more than are read without operators. */
   const COUNTS = [0, 1, 3, 16, 17, 64, 65, 200];
 

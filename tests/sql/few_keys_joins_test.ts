@@ -100,7 +100,7 @@ describe("a join with few keys reads only the rows with these keys", () => {
   });
 });
 
-describe("joins that read one side by the keys of the other", () => {
+describe("joins can read one side by the keys of the other", () => {
   test("a join by keys sees what its transaction has written", async () => {
     const entries = await engine.run(
       "BEGIN; UPDATE users SET name = 'mine' WHERE id = 37; DELETE FROM users WHERE id = 74;" +
@@ -152,7 +152,7 @@ describe("joins that read one side by the keys of the other", () => {
   });
 });
 
-describe("joins in a step of a recursion", () => {
+describe("a join in a step of a recursion is not built again", () => {
   /** The last steps have hundreds of rows, for which the engine uses a hash join. */
   const STEPS = 4;
 
@@ -225,7 +225,7 @@ describe("joins in a step of a recursion", () => {
   });
 });
 
-describe("a join that knows the first column of a key", () => {
+describe("a join can use the first column of a key", () => {
   const days = "CREATE TABLE days (d DATE, n INT, v DECIMAL(8,2), PRIMARY KEY (d, n))";
   const sums = "CREATE TABLE sums (k DECIMAL(8,2), n INT, PRIMARY KEY (k, n))";
   const half = (from: number): string =>

@@ -27,7 +27,7 @@ beforeEach(async () => {
 
 const all = () => engine.rows("SELECT id, a, b FROM t ORDER BY id");
 
-describe("UPDATE with FROM", () => {
+describe("UPDATE with FROM changes matching rows", () => {
   test("UPDATE … FROM uses the values of the matching row, and leaves other rows unchanged", async () => {
     const [entry] = await engine.run("UPDATE t SET a = v, b = w FROM s WHERE k = id");
     expect([entry?.rowCount, entry?.message]).toEqual([2, "Updated 2 row(s)"]);
@@ -149,7 +149,7 @@ describe("UPDATE with FROM", () => {
   });
 });
 
-describe("DELETE with USING", () => {
+describe("DELETE with USING deletes matching rows", () => {
   test("DELETE … USING counts each row once, and RETURNING can name both sides", async () => {
     const [entry] = await engine.run("DELETE FROM t USING pair WHERE pair.x = t.id RETURNING t.id");
     expect([entry?.rowCount, entry?.rows]).toEqual([2, [[1], [2]]]);
@@ -173,7 +173,7 @@ describe("DELETE with USING", () => {
   });
 });
 
-describe("INSERT with a query", () => {
+describe("INSERT with a query adds the rows of the query", () => {
   const insert = async (sql: string) => {
     await engine.run("DELETE FROM t");
     await engine.run(sql);
@@ -285,8 +285,8 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ["INSERT INTO t VALUES ((SELECT k FROM s), 1, 'x')", "CARDINALITY_VIOLATION@1"],
 ];
 
-describe("joined changes that are refused", () => {
-  test.each(REFUSED)("%s: %s", async (sql, failure) => {
+describe("joined changes with a fault are refused", () => {
+  test.each(REFUSED)("the joined change %s is refused with %s", async (sql, failure) => {
     const before = await engine.rows("SELECT *, _seq FROM t");
     expect(await engine.failure(sql)).toStartWith(failure);
     expect(await engine.rows("SELECT *, _seq FROM t")).toEqual(before);

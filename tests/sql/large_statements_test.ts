@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => engine[Symbol.asyncDispose]());
 
 describe.each(["in memory", "in a segment"])(
-  "changes of many rows, in batches of %s rows",
+  "statements change many rows in batches of %s rows",
   (where) => {
     beforeAll(async () => {
       if (where === "in a segment") await engine.run("STORAGE FLUSH TABLE big");
@@ -84,7 +84,7 @@ describe.each(["in memory", "in a segment"])(
   },
 );
 
-describe("a cross join that takes long", () => {
+describe("a cross join that takes long can be interrupted", () => {
   const product = "SELECT count(*) FROM big a, big b, big c WHERE a.g + b.g + c.g < 0";
 
   test("a long cross join ends at its time limit, and yields to other work", async () => {
@@ -232,7 +232,7 @@ test("aggregates that differ only in their order are distinct", async () => {
   expect(row).toEqual(["ba", "ab", ...Array<string>(298).fill("ab")]);
 });
 
-describe("a select list with many outputs", () => {
+describe("a select list may have many outputs", () => {
   const listed = (count: number): string => Array.from({ length: count }, () => "1").join(",");
 
   test("a select list may have 4096 outputs", async () => {

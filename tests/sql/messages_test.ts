@@ -43,7 +43,7 @@ test("the refusal of a view or of its parameters names them", async () => {
   );
 });
 
-describe("the notice of DROP … IF EXISTS", () => {
+describe("DROP … IF EXISTS returns a notice", () => {
   test("DROP TABLE IF EXISTS reports which tables were dropped, and which did not exist", async () => {
     await engine.run("CREATE TABLE app.e1 (id INT PRIMARY KEY)");
     const [dropped] = await engine.run("DROP TABLE IF EXISTS app.nope, app.e1");
@@ -139,7 +139,7 @@ test("DUPLICATE_KEY shows the key as a query does, whichever part of the engine 
   expect((await refusal(insert)).message).toBe(message);
 });
 
-describe("a value that does not fit its column", () => {
+describe("a value that does not fit its column is refused by name", () => {
   const SHORT: readonly (readonly [string, string, string])[] = [
     [
       "INSERT INTO people (id, name, born) VALUES (2, 'a', '2025-01-01'), (3, 'b', '2025-13-01')",
@@ -198,17 +198,20 @@ describe("a value that does not fit its column", () => {
     ],
   ];
 
-  test.each(SHORT)("%s", async (sql, message, at) => {
-    expect(await refusal(sql)).toEqual({ message, at, hint: undefined });
-    // The statement uses the cached plan, with the value at another position.
-    const { position } = (await engine.ask(`  ${sql}`, { namespace: "app" })).error ?? {};
-    expect(`  ${sql}`.slice(position)).toStartWith(at);
-    expect(await refusal(`${sql}; SELECT 1`)).toMatchObject({ message });
-    const within = `EXPLAIN ANALYZE ${sql}`;
-    const { error } = await engine.ask(within, { namespace: "app" });
-    expect(error?.message).toBe(message);
-    expect(within.slice(error?.position)).toStartWith(at);
-  });
+  test.each(SHORT)(
+    "a value that does not fit is refused by name in: %s",
+    async (sql, message, at) => {
+      expect(await refusal(sql)).toEqual({ message, at, hint: undefined });
+      // The statement uses the cached plan, with the value at another position.
+      const { position } = (await engine.ask(`  ${sql}`, { namespace: "app" })).error ?? {};
+      expect(`  ${sql}`.slice(position)).toStartWith(at);
+      expect(await refusal(`${sql}; SELECT 1`)).toMatchObject({ message });
+      const within = `EXPLAIN ANALYZE ${sql}`;
+      const { error } = await engine.ask(within, { namespace: "app" });
+      expect(error?.message).toBe(message);
+      expect(within.slice(error?.position)).toStartWith(at);
+    },
+  );
 
   test("a value that does not fit is identified by its parameter", async () => {
     const insert = "INSERT INTO people (id, name, small) VALUES ($2, 'x', $1)";
@@ -248,12 +251,12 @@ describe("a value that does not fit its column", () => {
   });
 });
 
-describe("features that are not available yet", () => {
+describe("features that are not available yet are refused by name", () => {
   test.each([
     ["CREATE DATABASE x", "CREATE DATABASE", "CREATE NAMESPACE"],
     ["DROP DATABASE x", "DROP DATABASE", "DROP NAMESPACE"],
     ["DROP TABLESPACE x", "DROP TABLESPACE", "DROP STORAGE"],
-  ])("%s", async (sql, construct, hint) => {
+  ])("%s is refused by name, with a hint", async (sql, construct, hint) => {
     const found = await refusal(sql);
     expect(found.message).toBe(`Cannot use ${construct}: it is not available yet`);
     expect(found.hint).toStartWith(hint);

@@ -634,7 +634,7 @@ test.each([
   ...DEFINITIONS,
   ...FUNCTIONS,
   ...SIBLINGS,
-])("%s", async (sql, at, hint) => {
+])("the hint for this mistake is right: %s", async (sql, at, hint) => {
   const { error } = await engine.ask(sql);
   expect(error?.hint).toBe(hint);
   expect(sql.slice(error?.position)).toStartWith(at);

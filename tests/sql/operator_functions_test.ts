@@ -28,7 +28,7 @@ test.each([
   expect(await engine.rows(`SELECT ${sql}`)).toEqual([[value]]);
 });
 
-test("NULLs of JSON documents and paths are those of PostgreSQL", async () => {
+test("NULLs in JSON documents and paths have the same meaning as in PostgreSQL", async () => {
   expect(
     await engine.rows(`SELECT a, b, c FROM json_to_record('{"a": null, "b": null, "c": [1, null]}')
       AS t (a JSON, b JSONB, c JSONB[])`),
@@ -47,7 +47,7 @@ test("array_to_json separates elements by lines on request", async () => {
   ).toEqual([["[1,\n 2]", "[[1],\n [2]]", "[1,2]"]]);
 });
 
-describe("refused by the name of the feature", () => {
+describe("unsupported functions are refused by the name of the feature", () => {
   test.each([
     ["SELECT to_regclass('t')", "objects have no oids"],
     ["SELECT pg_advisory_lock(1)", "requests have no session"],

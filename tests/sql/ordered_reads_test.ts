@@ -33,7 +33,7 @@ async function readOf(sql: string): Promise<number> {
   return Number(/ rows: (\d+); loops/.exec(scan)?.[1]);
 }
 
-describe("the first rows in the order of a column", () => {
+describe("the first rows in the order of a column are read without a sort", () => {
   test.each([
     ["the key", 22, "FROM posts ORDER BY id LIMIT 20"],
     ["the key, from behind", 22, "FROM posts ORDER BY id DESC LIMIT 20"],
@@ -111,7 +111,7 @@ describe("the first rows in the order of a column", () => {
   });
 });
 
-describe("rows between two values of the first column of a key", () => {
+describe("rows between two values of the first column of a key are read by the key", () => {
   beforeAll(async () => {
     await engine.run(
       "CREATE TABLE words (w TEXT PRIMARY KEY, v INT);" +

@@ -86,7 +86,7 @@ for (const [place, options] of PLACES) {
   });
 }
 
-describe("a moment of FOR SYSTEM_TIME AS OF", () => {
+describe("a moment of FOR SYSTEM_TIME AS OF selects an earlier state", () => {
   let engine: TestEngine;
   let clock: ManualClock;
 

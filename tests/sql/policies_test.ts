@@ -117,7 +117,7 @@ describe("policies restrict the rows that are read", () => {
     ],
   ];
 
-  test.each(READS)("%s", async (sql, ann, cat) => {
+  test.each(READS)("a policy applies to: %s", async (sql, ann, cat) => {
     expect(await as("ann", sql)).toEqual(ann);
     expect(await as("cat", sql)).toEqual(cat);
   });
@@ -299,7 +299,7 @@ describe("policies restrict the rows that are written", () => {
   });
 });
 
-describe("policies depend on the caller", () => {
+describe("the effect of a policy depends on the caller", () => {
   test("EXECUTE AS applies the policies of the user who is acted for", async () => {
     const inside = (user: string, sql: string) => `EXECUTE AS USER '${user}' (${sql})`;
     expect(await as("sam", inside("ann", "SELECT id FROM app.messages ORDER BY id"))).toEqual([

@@ -89,7 +89,7 @@ test.each(VALUES)("%s returns %j", async (expression, value) => {
   expect(await engine.printed(`SELECT ${expression}`)).toEqual([[value]]);
 });
 
-describe("rare expressions that are refused", () => {
+describe("rare expressions with a fault are refused", () => {
   test.each([
     ["SELECT (5)[1:2]", "TYPE_MISMATCH"],
     ["SELECT ARRAY[NULL, string_to_array('a,b', ',')]", "INVALID_VALUE"],

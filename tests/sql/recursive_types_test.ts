@@ -29,7 +29,7 @@ async function values(first: string, next: string, shown = "x"): Promise<unknown
   });
 }
 
-describe("the column types of a recursive query", () => {
+describe("a recursive query has column types that fit all its rows", () => {
   test.each([
     ["1.0", "x * 1.5 FROM r WHERE n < 4", ["1", "1.5", "2.25", "3.375"]],
     ["1.0", "x + 0.25 FROM r WHERE n < 4", ["1", "1.25", "1.5", "1.75"]],

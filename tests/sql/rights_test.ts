@@ -74,7 +74,7 @@ const MATRIX: readonly (readonly [string, readonly string[]])[] = [
 ];
 
 describe("every role has exactly its rights", () => {
-  test.each(MATRIX)("%s", async (sql, expected) => {
+  test.each(MATRIX)("each role has its rights for: %s", async (sql, expected) => {
     // Check mode is used for DROP, because it runs nothing.
     const check = sql.startsWith("DROP");
     for (const [i, userId] of USERS.entries()) {
@@ -100,7 +100,7 @@ describe("every role has exactly its rights", () => {
   });
 });
 
-describe("rights inside EXECUTE AS", () => {
+describe("EXECUTE AS runs with the rights of the named user", () => {
   test("EXECUTE AS reads and writes the rows of the named user, and the response says so", async () => {
     engine.userId = "sam";
     const [entry] = await engine.run(

@@ -51,7 +51,7 @@ test("LICENSES.md names the origin of exactly the files of the corpus", async ()
   expect(named).toHaveLength(files.length);
 });
 
-describe("runSlt", () => {
+describe("runSlt executes the cases of a file", () => {
   test("runSlt compares values as the corpus prints them, in the order that the case requests", async () => {
     const rows = rowsOf([10, "b", 1.5], [9, "", null], [true, "é", 2]);
     const query = "query ITR rowsort\nSELECT\n----\n";
@@ -63,7 +63,7 @@ describe("runSlt", () => {
     expect(await reasonOf(query + values.with(4, "c").join("\n"), rows)).toContain("wanted");
   });
 
-  test("compares hashes and counts", async () => {
+  test("runSlt compares hashes and counts", async () => {
     const hash = new Bun.CryptoHasher("md5").update("1\n2\n").digest("hex");
     const query = `query I nosort\nSELECT\n----\n2 values hashing to ${hash}`;
     expect(await reasonOf(query, rowsOf([1], [2]))).toBeUndefined();
@@ -94,7 +94,7 @@ describe("runSlt", () => {
   });
 });
 
-describe("extensions of the sqllogictest format", () => {
+describe("the runner supports extensions of the sqllogictest format", () => {
   test("users stay in effect, whereas parameters and a namespace belong to one request", async () => {
     const requests: SltRequest[] = [];
     const execute = (request: SltRequest): Promise<SltAnswer> => {

@@ -51,7 +51,7 @@ async function planText(sql: string): Promise<string> {
   return (entry?.rows ?? []).map(([line]) => String(line)).join("\n");
 }
 
-describe("queries that look up a list of keys", () => {
+describe("queries look up a list of keys", () => {
   test.each([
     ["SELECT v FROM parts WHERE id IN (1, 2, 3, 2)", "any of 4", 3],
     ["SELECT v FROM parts WHERE id = ANY (ARRAY[1, 2, 9999])", "any of 3", 2],

@@ -475,7 +475,7 @@ test.each(FAILURES.map(([sql, failure]) => ({ sql, failure })))(
   },
 );
 
-describe("subqueries in statements that change rows", () => {
+describe("subqueries in statements that change rows read the right state", () => {
   test("subqueries in a change read the state before the statement", async () => {
     await engine.run(
       "CREATE TABLE c (id INT PRIMARY KEY, v INT); INSERT INTO c VALUES (1, 1), (2, 2)",
@@ -569,7 +569,7 @@ test("one plan serves many callers, each with their own rows", async () => {
   engine.userId = "root";
 });
 
-describe("limits on subqueries", () => {
+describe("subqueries are limited in time and memory", () => {
   beforeAll(async () => {
     await engine.run("CREATE TABLE big (id INT PRIMARY KEY, v INT)");
     const rows = Array.from({ length: 20_000 }, (_, id) => `(${id}, ${id % 5000})`);

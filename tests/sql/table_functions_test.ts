@@ -175,7 +175,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
   ],
 ];
 
-describe("table functions in FROM", () => {
+describe("table functions can be used in FROM", () => {
   for (const [sql, rows] of ANSWERS) {
     test(sql, async () => expect(await engine.printed(sql)).toEqual(rows));
   }

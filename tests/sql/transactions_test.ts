@@ -129,7 +129,7 @@ describe("COMMIT writes the net effect", () => {
   });
 });
 
-describe("a transaction during a concurrent request", () => {
+describe("a transaction is isolated from a concurrent request", () => {
   async function interleaved(first: string, second: string): Promise<[string, string]> {
     const held = await clock.hold(() => engine.failure(first));
     const b = await engine.failure(second);
@@ -330,7 +330,7 @@ test("SHOW returns the isolation level and the time zone in PostgreSQL's words",
   expect((await engine.rows("SHOW TIME ZONE"))[0]?.slice(0, 2)).toEqual(["timezone", "UTC"]);
 });
 
-describe("ROLLBACK TO a savepoint", () => {
+describe("ROLLBACK TO returns to a savepoint", () => {
   const after = async (sql: string): Promise<readonly (readonly unknown[])[]> => {
     await engine.run(`BEGIN; ${sql}; COMMIT`);
     return await engine.rows("SELECT id, v FROM t ORDER BY id");

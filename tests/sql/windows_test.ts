@@ -456,7 +456,7 @@ test("parameters may be arguments, offsets and defaults", async () => {
   ]);
 });
 
-describe("window functions over many rows", () => {
+describe("window functions work over many rows", () => {
   const COUNT = 20_000;
 
   beforeAll(async () => {

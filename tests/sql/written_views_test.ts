@@ -53,7 +53,7 @@ test("renamed and computed columns are read in SET, WHERE and RETURNING", async 
   ]);
 });
 
-test("FROM, ON CONFLICT, and a changing WITH", async () => {
+test("FROM, ON CONFLICT and a changing WITH can be used with a view", async () => {
   await engine.run(
     "UPDATE app.v SET b = s.x FROM (VALUES (1, 'from')) AS s (n, x) WHERE v.a = s.n",
   );
@@ -99,7 +99,7 @@ test("policies of the table hold for writes through a view", async () => {
   ]);
 });
 
-describe("views WITH CHECK OPTION", () => {
+describe("views WITH CHECK OPTION test the rows that are written", () => {
   test.each([
     ["a row beyond the view", "INSERT INTO app.k (aa, bb) VALUES (2, 'x')", "app.k"],
     ["a row beyond a view in it", "INSERT INTO app.k (aa, bb) VALUES (1000, 'x')", "app.r"],
@@ -125,7 +125,7 @@ describe("views WITH CHECK OPTION", () => {
   });
 });
 
-describe("writes through views that are refused", () => {
+describe("writes through a view that cannot be written are refused", () => {
   test.each([
     ["SELECT DISTINCT a FROM app.t", "DELETE FROM app.bad", "READ_ONLY_OBJECT"],
     ["SELECT count(*) AS n FROM app.t", "DELETE FROM app.bad", "READ_ONLY_OBJECT"],

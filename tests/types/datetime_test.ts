@@ -73,7 +73,7 @@ test("dayOfWeek agrees with known days on both sides of 1970", () => {
   expect(dayOfWeek(DATE_MIN)).toBe(1);
 });
 
-test("dates begin with the Julian day 0 and end in the year 5874897", () => {
+test("the first date is Julian day 0, and the last one is in the year 5874897", () => {
   expect(checkDate(DATE_MIN)).toBe(DATE_MIN);
   expect(checkDate(DATE_MAX)).toBe(DATE_MAX);
   expect(() => checkDate(DATE_MIN - 1)).toThrow("between 4714-11-24 BC and");

@@ -75,7 +75,7 @@ test.each([
   ["P0001-02-03T04:05:06.5", "1 year 2 mons 3 days 04:05:06.5"],
   ["P0001-02-03", "1 year 2 mons 3 days"],
   ["PT10:11:12", "10:11:12"],
-])("%p returns %p", (text, written) => {
+])("the interval %p is printed as %p", (text, written) => {
   expect(textFromInterval(intervalFromText(text))).toBe(written);
 });
 

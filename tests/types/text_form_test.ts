@@ -196,7 +196,7 @@ test("a long text is refused quickly, whatever it repeats", () => {
   }
 });
 
-test("words that name a moment use the time of the statement", () => {
+test("words that denote a moment use the time of the statement", () => {
   const now = 1_735_740_000_000_000;
   const read = (type: DataType, text: string): Value => valueFromText(type, text, now);
   expect(textFromValue(TIMESTAMP, read(TIMESTAMP, "now"))).toBe("2025-01-01 14:00:00");

@@ -29,7 +29,7 @@ function ledgerUnderWay(): Ledger {
   return ledger;
 }
 
-describe("Ledger.judge", () => {
+describe("Ledger.judge compares the rows found with the acknowledged changes", () => {
   const clean = { lost: 0, invented: 0, torn: 0 };
 
   test.each([
@@ -40,7 +40,7 @@ describe("Ledger.judge", () => {
     ["nothing is there", {}, { torn: 1, lost: 1, invented: 0 }],
     ["an older state is back", { 1: "a", 2: "x" }, { ...clean, lost: 1 }],
     ["a row comes from nowhere", { 1: "a", 2: "b", 9: "z" }, { ...clean, invented: 1 }],
-  ])("Ledger.judge when %s", (_name, rows, verdict) => {
+  ])("Ledger.judge returns the right counts when %s", (_name, rows, verdict) => {
     expect(ledgerUnderWay().judge(observed(rows))).toMatchObject(verdict);
   });
 
@@ -66,7 +66,7 @@ describe("Ledger.judge", () => {
   });
 });
 
-describe("SeqWatch", () => {
+describe("SeqWatch counts ids that are issued twice", () => {
   test("SeqWatch allows an id to be read again, but counts an id that identifies something else", () => {
     const watch = new SeqWatch();
     watch.acknowledged(5);

@@ -395,8 +395,8 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
   ],
 ];
 
-describe("after each commit, rows and keys equal those of the SELECT:", () => {
-  test.each(QUERIES)("%s", async (_, sql) => {
+describe("after each commit, a live query has the same rows and keys as the SELECT", () => {
+  test.each(QUERIES)("the SELECT and the live query agree on: %s", async (_, sql) => {
     const maintained = await current(follow(sql, undefined));
     const evaluated = await current(follow(sql, "evaluated"));
     for (const [what, commit] of [["the beginning", "SELECT 1"] as const, ...COMMITS]) {
@@ -468,19 +468,22 @@ const QUERIES_WITH_VALUES: readonly (readonly [what: string, sql: string])[] = [
   ],
 ];
 
-describe("queries that differ only in their parameters:", () => {
-  test.each(QUERIES_WITH_VALUES)("%s", async (_, sql) => {
-    const followers = await followEach(sql, [1, 2, 3, 4, null]);
-    for (const [what, commit] of COMMITS) {
-      await run(commit);
-      for (const [index, [maintained, evaluated]] of followers.entries()) {
-        await current(maintained);
-        await current(evaluated);
-        const shown = [what, index];
-        expect([shown, rowsByKey(maintained)]).toEqual([shown, rowsByKey(evaluated)]);
+describe("a live query follows its own parameters next to others with the same text", () => {
+  test.each(QUERIES_WITH_VALUES)(
+    "each subscriber has the rows for its own parameters: %s",
+    async (_, sql) => {
+      const followers = await followEach(sql, [1, 2, 3, 4, null]);
+      for (const [what, commit] of COMMITS) {
+        await run(commit);
+        for (const [index, [maintained, evaluated]] of followers.entries()) {
+          await current(maintained);
+          await current(evaluated);
+          const shown = [what, index];
+          expect([shown, rowsByKey(maintained)]).toEqual([shown, rowsByKey(evaluated)]);
+        }
       }
-    }
-  });
+    },
+  );
 });
 
 test("a change is not processed for subscribers that it does not concern", async () => {

@@ -152,7 +152,7 @@ const QUERIES: readonly (readonly [string, string])[] = [
 ];
 
 describe("after every commit, a subscriber has the rows of the SELECT", () => {
-  test.each(QUERIES)("%s", async (_, sql) => {
+  test.each(QUERIES)("the subscriber has the rows of this SELECT: %s", async (_, sql) => {
     const follower = await current(follow(sql));
     expect(cellsOf(follower)).toHaveLength((await run(sql)).length);
     for (const commit of COMMITS) {
@@ -373,7 +373,7 @@ test("subscribers share a result whether the digits of a parameter are sent or i
   ]);
 });
 
-describe("changes of definitions and rights during a live query", () => {
+describe("a live query reacts to changes of definitions and rights", () => {
   const JOIN = "SELECT r.name, m.text FROM app.rooms r JOIN app.messages m ON m.room = r.id";
   const ENDINGS: readonly (readonly [string, string, string, string])[] = [
     ["a dropped table", JOIN, "DROP TABLE app.messages", "NOT_FOUND"],
@@ -584,7 +584,7 @@ test("last_rows is refused for queries over more than the rows of one table", ()
   );
 });
 
-describe("resuming a live query", () => {
+describe("a live query resumes with what has changed", () => {
   const JOIN =
     "SELECT m.id, r.name, m.text FROM app.rooms r JOIN app.messages m ON m.room = r.id ORDER BY m.id";
 

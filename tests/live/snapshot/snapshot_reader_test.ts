@@ -142,7 +142,7 @@ test("rows that are replaced or deleted during loading appear as they were at th
   ]);
 });
 
-test("no change is sent while a snapshot loads", async () => {
+test("no change is sent while its snapshot loads", async () => {
   const fixture = liveFixture();
   fill(fixture, 4);
   const { sink } = fixture.open(EVERYTHING, { batch_size: 2 });
@@ -266,7 +266,7 @@ test("a loading subscription ends with SUBSCRIPTION_FAILED if it requests nothin
   expect(sink.errors()[0]?.code).toBe("SUBSCRIPTION_FAILED");
 });
 
-test("every scan is closed in the end", () => {
+test("every scan of a snapshot is closed in the end", () => {
   const fixture = liveFixture();
   fill(fixture, 30);
   fixture.open(EVERYTHING, { batch_size: 4 }).subscription.nextBatch();

@@ -28,7 +28,7 @@ function text(value: unknown): string {
   return String(value);
 }
 
-test("setup, login, me, refresh and logout work in order", async () => {
+test("a user can be set up, logged in, shown, refreshed and logged out in this order", async () => {
   await withServer({}, async (server) => {
     const status = async (): Promise<unknown> =>
       await (await server.fetch("/v1/api/auth/status")).json();
@@ -164,7 +164,7 @@ test("bodies are read up to 64 KiB, in which the longest passwords fit", async (
   });
 });
 
-describe("a request from a page with another origin", () => {
+describe("a page from another origin cannot use the cookies of its browser", () => {
   const cors = { allowed_origins: ["https://app.example"], allow_credentials: true, max_age: 0 };
   const security = { trusted_proxies: [], allowed_hosts: [], metrics_allow: [], cors };
   const foreign = { Origin: "http://127.0.0.1:1" };

@@ -181,7 +181,7 @@ test("durations have at most three decimals", async () => {
   expect(shown).not.toMatch(/\.\d{4}/);
 });
 
-describe("the contents of system.query_stats", () => {
+describe("system.query_stats aggregates executions by text", () => {
   test("system.query_stats counts loads with any number of rows as one statement, without their values", async () => {
     await engine.run("CREATE TABLE loaded (id INT PRIMARY KEY, note TEXT)");
     for (const [from, count] of [
@@ -260,7 +260,7 @@ test("a statement that starts a job does not count as a slow query", async () =>
   rmSync(roots, { recursive: true });
 });
 
-describe("the log of slow SQL statements", () => {
+describe("slow SQL statements are logged", () => {
   const limits = { sqlBytesMax: 1000, parametersMax: 10, nestingMax: 10 };
 
   test.each([

@@ -35,7 +35,7 @@ async function alter(where: string, sql: string): Promise<void> {
   if (where === "after a restart") await engine.restart();
 }
 
-describe.each(WHERE)("altered rows %s", (where) => {
+describe.each(WHERE)("altered rows are read correctly %s", (where) => {
   test("a widened integer accepts larger values, even in keys", async () => {
     const table = await filled(where, "id SMALLINT PRIMARY KEY, v INT", "(1, 10), (2, NULL)");
     await alter(where, `ALTER TABLE ${table} ALTER v TYPE BIGINT, MODIFY COLUMN id INT`);
@@ -219,11 +219,11 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ["ALTER v SET NOT NULL, ALTER m TYPE DATE", "TYPE_MISMATCH"],
 ];
 
-describe("ALTER TABLE statements that are refused", () => {
+describe("ALTER TABLE statements with a fault are refused", () => {
   const COLUMNS =
     "id INT, k DECIMAL(5,2), v INT, w VARCHAR(5), m DECIMAL(5,2), " +
     "g BIGINT GENERATED ALWAYS AS IDENTITY, PRIMARY KEY (id, k), CONSTRAINT c CHECK (v > 0)";
-  test.each(REFUSED)("%s: %s", async (action, code) => {
+  test.each(REFUSED)("ALTER TABLE … %s is refused with %s", async (action, code) => {
     await engine.run(`CREATE TABLE IF NOT EXISTS app.refusing (${COLUMNS})`);
     const before = await engine.rows("DESCRIBE app.refusing");
     expect(await engine.failure(`ALTER TABLE app.refusing ${action}`)).toStartWith(code);
@@ -259,7 +259,7 @@ test("a constraint that a later action removes is not enforced", async () => {
   ).toStartWith("NOT_NULL_VIOLATION");
 });
 
-describe("concurrent statements during an alteration", () => {
+describe("concurrent statements are correct during an alteration", () => {
   test("rows written during the check must also satisfy the constraint", async () => {
     const clock = new ManualClock();
     await using paused = await TestEngine.open({ clock });

@@ -34,7 +34,7 @@ async function alter(where: string, sql: string): Promise<void> {
   if (where === "after a restart") await engine.restart();
 }
 
-describe.each(WHERE)("rows %s", (where) => {
+describe.each(WHERE)("rows are rewritten correctly %s", (where) => {
   test("text becomes numbers with USING, and NULL stays NULL", async () => {
     const table = await filled(where, "id INT PRIMARY KEY, v TEXT, w INT", "(1,'10',5),(2,NULL,6)");
     await alter(where, `ALTER TABLE ${table} ALTER v TYPE INTEGER USING v::integer`);
@@ -133,7 +133,7 @@ test("a row whose value cannot be computed leaves the table as it was", async ()
   expect(await engine.rows(`SELECT v FROM ${table} ORDER BY id`)).toEqual([["10"], ["ten"]]);
 });
 
-describe("type changes that are refused", () => {
+describe("type changes that would break another object are refused", () => {
   test.each([
     ["a cast that only USING may make", "v TEXT", "ALTER v TYPE INT", "TYPE_MISMATCH"],
     [
@@ -163,7 +163,7 @@ describe("type changes that are refused", () => {
     expect(await engine.failure(`ALTER TABLE ${table} ${action}`)).toStartWith(code);
   });
 
-  test("a column that a view, a policy, a foreign key or a generated column needs", async () => {
+  test("the type of a column that a view, a policy, a foreign key or a generated column needs cannot change", async () => {
     await engine.run(
       "CREATE TABLE app.parents (id INT PRIMARY KEY, v INT UNIQUE);" +
         "CREATE TABLE app.children (id INT PRIMARY KEY, p INT REFERENCES app.parents (v)," +

@@ -92,7 +92,7 @@ test("comments stay when their objects change, and do not raise the schema versi
   expect(await comments(engine)).toEqual(ALL);
 });
 
-test("NULL and an empty string remove a comment", async () => {
+test("NULL or an empty string as the comment removes a comment", async () => {
   await using engine = await commented();
   await engine.run(
     "COMMENT ON TABLE app.people IS NULL; COMMENT ON COLUMN app.people.name IS '';" +

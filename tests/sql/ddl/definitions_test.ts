@@ -100,7 +100,7 @@ const REFUSED_OPTIONS: readonly (readonly [string, string])[] = [
   ["COMPRESSION = 'zstd', compression = 'none'", "INVALID_OPTION"],
 ];
 
-describe("CREATE TABLE refuses", () => {
+describe("CREATE TABLE refuses faulty definitions", () => {
   test.each(REFUSED_ELEMENTS)("CREATE TABLE refuses (%s) with %s", async (elements, code) => {
     expect(await engine.failure(`CREATE TABLE app.t (${elements})`)).toStartWith(`${code}@1:`);
     expect(await engine.failure("DROP TABLE app.t")).toStartWith("TABLE_NOT_FOUND");
@@ -197,105 +197,116 @@ test("GENERATED ALWAYS refuses explicit values from a list, a query and an upser
   expect(await engine.rows("SELECT v FROM app.gen ORDER BY v")).toEqual([[1], [2]]);
 });
 
-describe.each(["in memory", "in a segment"])("ALTER TABLE with rows %s", (where) => {
-  const inSegment = where === "in a segment";
-  let table = "";
+describe.each(["in memory", "in a segment"])(
+  "ALTER TABLE changes a table with rows %s",
+  (where) => {
+    const inSegment = where === "in a segment";
+    let table = "";
 
-  async function fill(columns: string, rows: string): Promise<void> {
-    table = `app.t${Bun.randomUUIDv7().replaceAll("-", "")}`;
-    await engine.run(`CREATE TABLE ${table} (${columns}); INSERT INTO ${table} VALUES ${rows}`);
-    if (inSegment) await engine.run(`STORAGE FLUSH TABLE ${table}`);
-  }
+    async function fill(columns: string, rows: string): Promise<void> {
+      table = `app.t${Bun.randomUUIDv7().replaceAll("-", "")}`;
+      await engine.run(`CREATE TABLE ${table} (${columns}); INSERT INTO ${table} VALUES ${rows}`);
+      if (inSegment) await engine.run(`STORAGE FLUSH TABLE ${table}`);
+    }
 
-  test("ADD COLUMN gives old rows the default, by which they can be found and changed", async () => {
-    await fill("id INT PRIMARY KEY", "(1), (2)");
-    await engine.run(`ALTER TABLE ${table} ADD COLUMN a INT NOT NULL DEFAULT 5, ADD COLUMN b TEXT`);
-    await engine.run(`INSERT INTO ${table} VALUES (3, 6, 'x')`);
-    expect(await engine.rows(`SELECT id, a, b FROM ${table} WHERE a = 5`)).toEqual([
-      [1, 5, null],
-      [2, 5, null],
-    ]);
-    await engine.run(`UPDATE ${table} SET b = 'y', a = a + 1 WHERE a < 6 AND b IS NULL AND id = 1`);
-    const sums = `SELECT a, count(*), count(b) FROM ${table} GROUP BY a ORDER BY a`;
-    expect(await engine.rows(sums)).toEqual([
-      [5, 1, 0],
-      [6, 2, 2],
-    ]);
-  });
+    test("ADD COLUMN gives old rows the default, by which they can be found and changed", async () => {
+      await fill("id INT PRIMARY KEY", "(1), (2)");
+      await engine.run(
+        `ALTER TABLE ${table} ADD COLUMN a INT NOT NULL DEFAULT 5, ADD COLUMN b TEXT`,
+      );
+      await engine.run(`INSERT INTO ${table} VALUES (3, 6, 'x')`);
+      expect(await engine.rows(`SELECT id, a, b FROM ${table} WHERE a = 5`)).toEqual([
+        [1, 5, null],
+        [2, 5, null],
+      ]);
+      await engine.run(
+        `UPDATE ${table} SET b = 'y', a = a + 1 WHERE a < 6 AND b IS NULL AND id = 1`,
+      );
+      const sums = `SELECT a, count(*), count(b) FROM ${table} GROUP BY a ORDER BY a`;
+      expect(await engine.rows(sums)).toEqual([
+        [5, 1, 0],
+        [6, 2, 2],
+      ]);
+    });
 
-  test("ADD COLUMN without a default refuses NOT NULL, and a default that violates its CHECK", async () => {
-    await fill("id INT PRIMARY KEY", "(1)");
-    const add = `ALTER TABLE ${table} ADD COLUMN`;
-    expect(await engine.failure(`${add} a INT NOT NULL`)).toStartWith("NOT_NULL_VIOLATION@1");
-    expect(await engine.failure(`${add} a INT DEFAULT 5 CHECK (a > 5)`)).toStartWith(
-      "CHECK_VIOLATION@1",
-    );
-    expect(await engine.failure(`${add} a INT PRIMARY KEY`)).toStartWith("INVALID_DEFINITION@1");
-    expect(await engine.rows(`SELECT * FROM ${table}`)).toHaveLength(1);
-  });
+    test("ADD COLUMN without a default refuses NOT NULL, and a default that violates its CHECK", async () => {
+      await fill("id INT PRIMARY KEY", "(1)");
+      const add = `ALTER TABLE ${table} ADD COLUMN`;
+      expect(await engine.failure(`${add} a INT NOT NULL`)).toStartWith("NOT_NULL_VIOLATION@1");
+      expect(await engine.failure(`${add} a INT DEFAULT 5 CHECK (a > 5)`)).toStartWith(
+        "CHECK_VIOLATION@1",
+      );
+      expect(await engine.failure(`${add} a INT PRIMARY KEY`)).toStartWith("INVALID_DEFINITION@1");
+      expect(await engine.rows(`SELECT * FROM ${table}`)).toHaveLength(1);
+    });
 
-  test("ADD COLUMN evaluates a default as the user who adds the column", async () => {
-    await engine.run(
-      "DROP TABLE IF EXISTS app.who; CREATE TABLE app.who (id INT PRIMARY KEY); INSERT INTO app.who VALUES (1);" +
-        "ALTER TABLE app.who ADD by TEXT DEFAULT CURRENT_USER, ADD role TEXT DEFAULT CURRENT_ROLE",
-    );
-    expect(await engine.rows("SELECT by, role FROM app.who")).toEqual([["root", "system"]]);
-    const { error } = await engine.ask("ALTER TABLE app.who ADD n INT DEFAULT 1/0");
-    expect([error?.message, error?.position]).toEqual(['Cannot divide by zero (column "n")', 24]);
-  });
+    test("ADD COLUMN evaluates a default as the user who adds the column", async () => {
+      await engine.run(
+        "DROP TABLE IF EXISTS app.who; CREATE TABLE app.who (id INT PRIMARY KEY); INSERT INTO app.who VALUES (1);" +
+          "ALTER TABLE app.who ADD by TEXT DEFAULT CURRENT_USER, ADD role TEXT DEFAULT CURRENT_ROLE",
+      );
+      expect(await engine.rows("SELECT by, role FROM app.who")).toEqual([["root", "system"]]);
+      const { error } = await engine.ask("ALTER TABLE app.who ADD n INT DEFAULT 1/0");
+      expect([error?.message, error?.position]).toEqual(['Cannot divide by zero (column "n")', 24]);
+    });
 
-  test("DROP COLUMN hides values, and a later column with the name starts empty", async () => {
-    await fill("id INT PRIMARY KEY, v INT, w INT", "(1, 10, 100)");
-    await engine.run(`ALTER TABLE ${table} DROP COLUMN v`);
-    expect(await engine.failure(`SELECT v FROM ${table}`)).toBe("COLUMN_NOT_FOUND@1:7");
-    await engine.run(`ALTER TABLE ${table} ADD COLUMN v INT`);
-    expect(await engine.rows(`SELECT id, v, w FROM ${table}`)).toEqual([[1, null, 100]]);
-  });
+    test("DROP COLUMN hides values, and a later column with the name starts empty", async () => {
+      await fill("id INT PRIMARY KEY, v INT, w INT", "(1, 10, 100)");
+      await engine.run(`ALTER TABLE ${table} DROP COLUMN v`);
+      expect(await engine.failure(`SELECT v FROM ${table}`)).toBe("COLUMN_NOT_FOUND@1:7");
+      await engine.run(`ALTER TABLE ${table} ADD COLUMN v INT`);
+      expect(await engine.rows(`SELECT id, v, w FROM ${table}`)).toEqual([[1, null, 100]]);
+    });
 
-  test("RENAME COLUMN keeps values and renames inside CHECK, even for key columns", async () => {
-    await fill("id INT PRIMARY KEY, v INT CHECK (v < 100), CHECK (v > id)", "(1, 10)");
-    await engine.run(`ALTER TABLE ${table} RENAME COLUMN v TO "odd name", RENAME COLUMN id TO k`);
-    expect(await engine.rows(`SELECT k, "odd name" FROM ${table} WHERE k = 1`)).toEqual([[1, 10]]);
-    expect(await engine.failure(`INSERT INTO ${table} VALUES (2, 200)`)).toStartWith(
-      "CHECK_VIOLATION",
-    );
-    expect(await engine.failure(`INSERT INTO ${table} VALUES (5, 3)`)).toStartWith(
-      "CHECK_VIOLATION",
-    );
-    await engine.run(
-      `INSERT INTO ${table} VALUES (1, 20) ON CONFLICT (k) DO UPDATE SET "odd name" = 20`,
-    );
-    expect(await engine.rows(`SELECT "odd name" FROM ${table}`)).toEqual([[20]]);
-  });
+    test("RENAME COLUMN keeps values and renames inside CHECK, even for key columns", async () => {
+      await fill("id INT PRIMARY KEY, v INT CHECK (v < 100), CHECK (v > id)", "(1, 10)");
+      await engine.run(`ALTER TABLE ${table} RENAME COLUMN v TO "odd name", RENAME COLUMN id TO k`);
+      expect(await engine.rows(`SELECT k, "odd name" FROM ${table} WHERE k = 1`)).toEqual([
+        [1, 10],
+      ]);
+      expect(await engine.failure(`INSERT INTO ${table} VALUES (2, 200)`)).toStartWith(
+        "CHECK_VIOLATION",
+      );
+      expect(await engine.failure(`INSERT INTO ${table} VALUES (5, 3)`)).toStartWith(
+        "CHECK_VIOLATION",
+      );
+      await engine.run(
+        `INSERT INTO ${table} VALUES (1, 20) ON CONFLICT (k) DO UPDATE SET "odd name" = 20`,
+      );
+      expect(await engine.rows(`SELECT "odd name" FROM ${table}`)).toEqual([[20]]);
+    });
 
-  test("DROP COLUMN requires CASCADE if a CHECK reads the column, and then drops the CHECK", async () => {
-    await fill("id INT PRIMARY KEY, v INT CHECK (v > 0)", "(1, 10)");
-    const drop = `ALTER TABLE ${table} DROP COLUMN v`;
-    expect(await engine.failure(drop)).toStartWith("DEPENDENT_OBJECTS@1");
-    await engine.run(`${drop} CASCADE; INSERT INTO ${table} VALUES (2)`);
-    expect(await engine.failure(`ALTER TABLE ${table} DROP COLUMN id`)).toStartWith(
-      "INVALID_OPERATION",
-    );
-  });
+    test("DROP COLUMN requires CASCADE if a CHECK reads the column, and then drops the CHECK", async () => {
+      await fill("id INT PRIMARY KEY, v INT CHECK (v > 0)", "(1, 10)");
+      const drop = `ALTER TABLE ${table} DROP COLUMN v`;
+      expect(await engine.failure(drop)).toStartWith("DEPENDENT_OBJECTS@1");
+      await engine.run(`${drop} CASCADE; INSERT INTO ${table} VALUES (2)`);
+      expect(await engine.failure(`ALTER TABLE ${table} DROP COLUMN id`)).toStartWith(
+        "INVALID_OPERATION",
+      );
+    });
 
-  test("a failing action undoes the preceding ones in the statement", async () => {
-    await fill("id INT PRIMARY KEY", "(1)");
-    const sql = `ALTER TABLE ${table} ADD COLUMN a INT, DROP COLUMN nope`;
-    expect(await engine.failure(sql)).toBe(`COLUMN_NOT_FOUND@1:${sql.indexOf("nope")}`);
-    expect(await engine.failure(`SELECT a FROM ${table}`)).toStartWith("COLUMN_NOT_FOUND");
-  });
+    test("a failing action undoes the preceding ones in the statement", async () => {
+      await fill("id INT PRIMARY KEY", "(1)");
+      const sql = `ALTER TABLE ${table} ADD COLUMN a INT, DROP COLUMN nope`;
+      expect(await engine.failure(sql)).toBe(`COLUMN_NOT_FOUND@1:${sql.indexOf("nope")}`);
+      expect(await engine.failure(`SELECT a FROM ${table}`)).toStartWith("COLUMN_NOT_FOUND");
+    });
 
-  test("names of columns must differ by more than case, and must not be reserved", async () => {
-    await fill("id INT PRIMARY KEY, v INT", "(1, 1)");
-    const alter = `ALTER TABLE ${table}`;
-    expect(await engine.failure(`${alter} ADD COLUMN "V" INT`)).toStartWith("ALREADY_EXISTS");
-    expect(await engine.failure(`${alter} RENAME COLUMN v TO "ID"`)).toStartWith("ALREADY_EXISTS");
-    expect(await engine.failure(`${alter} RENAME COLUMN v TO _v`)).toStartWith("RESERVED_NAME");
-    expect(await engine.failure(`${alter} ADD COLUMN _v INT`)).toStartWith("RESERVED_NAME");
-    await engine.run(`${alter} RENAME COLUMN v TO "V"`);
-    expect(await engine.rows(`SELECT "V" FROM ${table}`)).toEqual([[1]]);
-  });
-});
+    test("column names must differ by more than case, and must not be reserved", async () => {
+      await fill("id INT PRIMARY KEY, v INT", "(1, 1)");
+      const alter = `ALTER TABLE ${table}`;
+      expect(await engine.failure(`${alter} ADD COLUMN "V" INT`)).toStartWith("ALREADY_EXISTS");
+      expect(await engine.failure(`${alter} RENAME COLUMN v TO "ID"`)).toStartWith(
+        "ALREADY_EXISTS",
+      );
+      expect(await engine.failure(`${alter} RENAME COLUMN v TO _v`)).toStartWith("RESERVED_NAME");
+      expect(await engine.failure(`${alter} ADD COLUMN _v INT`)).toStartWith("RESERVED_NAME");
+      await engine.run(`${alter} RENAME COLUMN v TO "V"`);
+      expect(await engine.rows(`SELECT "V" FROM ${table}`)).toEqual([[1]]);
+    });
+  },
+);
 
 test("a statement after a definition in the same text is bound when its turn comes", async () => {
   const rows = await engine.rows(

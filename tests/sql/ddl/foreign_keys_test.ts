@@ -36,7 +36,7 @@ async function keysOf(table: string): Promise<unknown> {
   );
 }
 
-describe("foreign keys that are refused", () => {
+describe("foreign keys with a faulty definition are refused", () => {
   test.each([
     ["id INT PRIMARY KEY, a INT REFERENCES app.nope", "TABLE_NOT_FOUND"],
     ["id INT PRIMARY KEY, a INT REFERENCES $p (nope)", "COLUMN_NOT_FOUND"],
@@ -131,7 +131,7 @@ test("columns and tables with foreign keys can be renamed, dropped and retyped o
   await engine.run(`INSERT INTO ${c} VALUES (2, 99)`);
 });
 
-describe("foreign keys to a unique index", () => {
+describe("foreign keys may refer to a unique index", () => {
   beforeEach(async () => {
     await engine.run(`CREATE UNIQUE INDEX p${count}_v ON ${p} (v);
       CREATE TABLE ${c} (id INT PRIMARY KEY, v INT REFERENCES ${p} (v)); INSERT INTO ${c} VALUES (1, 1)`);

@@ -80,7 +80,7 @@ test("explicit values, violations and faults are refused, and nothing is written
   expect(await all()).toEqual([[1, 2, 1, 2, "#1"]]);
 });
 
-describe("definitions of generated columns", () => {
+describe("generated columns can be altered", () => {
   test.each([
     "x INT GENERATED ALWAYS AS (random()) STORED",
     "x BIGINT GENERATED ALWAYS AS (SNOWFLAKE_ID()) STORED",
@@ -142,7 +142,7 @@ describe("definitions of generated columns", () => {
     expect(await engine.rows(`SELECT total FROM ${t} ORDER BY id`)).toEqual([[5], [77]]);
   });
 
-  test("information_schema and DESCRIBE show the expression, even after a restart", async () => {
+  test("information_schema and DESCRIBE show the expression of a generated column, even after a restart", async () => {
     await engine.restart();
     const name = t.slice(4);
     expect(

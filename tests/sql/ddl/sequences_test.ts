@@ -28,7 +28,7 @@ async function values(sql: string): Promise<unknown[]> {
   return (await engine.rows(sql)).flat();
 }
 
-describe("numbered columns", () => {
+describe("numbered columns take their values from sequences", () => {
   test.each([
     ["SMALLSERIAL", "smallint"],
     ["SERIAL", "integer"],
@@ -146,7 +146,7 @@ describe("numbered columns", () => {
   });
 });
 
-describe("statements on sequences", () => {
+describe("statements create, alter and drop sequences", () => {
   test("CREATE SEQUENCE counts as its options specify", async () => {
     await engine.run(
       `CREATE SEQUENCE app.${t} AS SMALLINT INCREMENT BY -2 MINVALUE 1 MAXVALUE 5 START 4 CACHE 3 CYCLE`,
@@ -261,7 +261,7 @@ describe("statements on sequences", () => {
   });
 });
 
-describe("sequences and their columns", () => {
+describe("sequences depend on their columns", () => {
   test("a column and its sequence are dropped together, but not if the sequence has other users", async () => {
     await engine.run(
       `CREATE TABLE app.${t} (id SERIAL PRIMARY KEY, n SERIAL);` +

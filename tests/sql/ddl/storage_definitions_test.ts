@@ -145,7 +145,7 @@ const REFUSED: readonly (readonly [sql: string, failure: string, message: RegExp
 ];
 
 describe("storages are refused with position and reason", () => {
-  test.each(REFUSED)("%s", async (sql, failure, message) => {
+  test.each(REFUSED)("this storage is refused: %s", async (sql, failure, message) => {
     expect(await engine.failure(sql)).toBe(failure);
     expect(await messageOf(sql)).toMatch(message);
   });
@@ -330,7 +330,7 @@ test("STORAGE CHECK reports whether a storage can be used, and EXTENDED its size
   await engine.run("DROP STORAGE fast");
 });
 
-describe("a storage that is missing", () => {
+describe("a storage that is missing affects only its own tables", () => {
   const away = (): string => join(root, "away");
 
   async function withTables(): Promise<void> {

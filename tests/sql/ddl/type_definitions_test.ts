@@ -29,7 +29,7 @@ async function failure(sql: string, as = "root"): Promise<string> {
   return `${error?.code}: ${error?.message}`;
 }
 
-describe("a type is refused:", () => {
+describe("a type with a faulty definition is refused", () => {
   test.each([
     [
       "CREATE TYPE app.mood AS ENUM ('x')",
@@ -209,7 +209,7 @@ test("types are listed with their labels and comments, and belong to their names
   expect(await engine.rows("SELECT s, ss FROM other.copied")).toEqual([["L", ["S", "L"]]]);
 });
 
-describe("row types that CREATE TYPE defines", () => {
+describe("CREATE TYPE can define row types", () => {
   test("a row type is listed with its fields, and prevents dropping the types of its fields", async () => {
     await engine.run("CREATE TYPE other.colour AS ENUM ('red', 'blue')");
     await engine.run("CREATE TYPE other.paint AS (c other.colour, litres NUMERIC(5, 1))");
@@ -261,7 +261,7 @@ describe("row types that CREATE TYPE defines", () => {
   });
 });
 
-describe("DO blocks that contain a definition", () => {
+describe("DO blocks may contain a definition", () => {
   test.each([
     "DO $$ BEGIN CREATE TYPE app.once AS ENUM ('a'); EXCEPTION WHEN duplicate_object THEN null; END $$",
     "DO 'BEGIN CREATE TYPE app.once AS ENUM(''a''); EXCEPTION WHEN duplicate_object THEN null; END'",

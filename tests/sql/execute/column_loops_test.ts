@@ -33,7 +33,7 @@ afterAll(async () => {
 /** These values are decoded strings, because a function without a loop produced them. */
 const STRINGS = "(SELECT id, reverse(reverse(s)) AS s, at, d, k FROM n.t) t";
 
-describe("loops over whole columns", () => {
+describe("loops over whole columns return the same as loops over rows", () => {
   test.each([
     "length(s)",
     "upper(s)",
@@ -164,7 +164,7 @@ describe("loops over whole columns", () => {
   });
 });
 
-describe("sorts of which only the first rows are needed", () => {
+describe("sorts keep only the first rows if no others are needed", () => {
   test.each([
     "k, id",
     "k DESC, s DESC, id",

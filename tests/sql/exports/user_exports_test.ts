@@ -100,7 +100,7 @@ function begunJob(user: string): Job {
   return job;
 }
 
-describe("exporting the data of a user", () => {
+describe("the data of a user is exported", () => {
   test("an export contains the user's rows and files, and nothing of other users", async () => {
     const [jobId, type, status, , , message] = await exportOf("ada");
     expect([type, status]).toEqual(["export", "completed"]);
@@ -183,7 +183,7 @@ describe("exporting the data of a user", () => {
   });
 });
 
-describe("the list of a user's archives", () => {
+describe("a user has a list of archives", () => {
   test("a new archive of a user replaces the previous one", async () => {
     const [first] = await exportOf("ada");
     const [second] = await exportOf("ada");
@@ -220,7 +220,7 @@ describe("the list of a user's archives", () => {
     while (filesIn("exports").length > 0) await clock.yield();
   });
 
-  test("archives belong to their user and to role dba", async () => {
+  test("archives are accessible to their user and to role dba", async () => {
     const [jobId] = await exportOf("ada");
     const path = { userId: "ada", exportId: String(jobId) };
     const codeFor = (user: string, asked = path): Promise<string> =>
@@ -245,7 +245,7 @@ describe("the list of a user's archives", () => {
   });
 });
 
-describe("an export that is still running", () => {
+describe("an export that is still running can be observed and ended", () => {
   test("a user can have only one open export, which continues", async () => {
     const job = begunJob("ada");
     const other = begunJob("bob");

@@ -52,7 +52,7 @@ const REFUSED: readonly (readonly [string, readonly string[], string])[] = [
 ];
 
 describe("an upload that fails leaves nothing behind", () => {
-  test.each(REFUSED)("%s", async (sql, names, failure) => {
+  test.each(REFUSED)("the failed upload leaves nothing behind: %s", async (sql, names, failure) => {
     const before = [
       engine.storedFiles(),
       engine.database.catalog.files(),

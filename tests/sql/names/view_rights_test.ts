@@ -50,14 +50,14 @@ async function create(userId: string, view: string): Promise<void> {
   expect(await as(userId, `CREATE VIEW ${view}`)).toStartWith("View ");
 }
 
-describe("a view with the rights of its owner", () => {
+describe("a view can have the rights of its owner", () => {
   const NAMES = [
     [1, "Ada"],
     [2, "Bo"],
     [3, "Cy"],
   ];
 
-  test("shows columns of a table that its readers may not read", async () => {
+  test("a view shows columns of a table that its readers may not read", async () => {
     await create("dora", `open.names ${OWN} AS SELECT id, name FROM app.people`);
     for (const reader of ["ann", "sam", "dora", "root"]) {
       expect(await as(reader, "SELECT * FROM open.names ORDER BY id")).toEqual(NAMES);
@@ -74,7 +74,7 @@ describe("a view with the rights of its owner", () => {
     expect(await as("ann", "SELECT * FROM open.names ORDER BY id")).toEqual(NAMES);
   });
 
-  test("hides the rows that it leaves out from conditions that fail", async () => {
+  test("a view hides the rows that it excludes from conditions that fail", async () => {
     await create("dora", `open.red ${OWN} AS SELECT id, name FROM app.people WHERE team = 'red'`);
     for (const condition of ["1 / (id - 2) < 5", "name::int = 1 AND id = 2"]) {
       const answer = await as("ann", `SELECT count(*) FROM open.red WHERE ${condition}`);
@@ -82,7 +82,7 @@ describe("a view with the rights of its owner", () => {
     }
   });
 
-  test("is read by the roles of its access level, and by the owner of its namespace", async () => {
+  test("a view is readable for the roles of its access level, and for the owner of its namespace", async () => {
     const readers = async (): Promise<string> => {
       const names: string[] = [];
       for (const reader of ["ann", "ned", "sam", "dora"]) {
@@ -107,7 +107,7 @@ describe("a view with the rights of its owner", () => {
     expect(await readers()).toBe("dora");
   });
 
-  test("shows each reader the reader's own rows of USER tables", async () => {
+  test("a view shows each reader the reader's own rows of USER tables", async () => {
     await as("ann", "INSERT INTO app.notes VALUES (1, 'of ann')");
     await create(
       "dora",
@@ -118,7 +118,7 @@ describe("a view with the rights of its owner", () => {
     expect(await as("dora", "SELECT * FROM open.both")).toEqual([]);
   });
 
-  test("applies the policies for its owner, to the id of its reader", async () => {
+  test("a view applies its owner's policies with the id of the reader", async () => {
     await create("ned", `ned.mine ${OWN} AS SELECT id, CURRENT_USER() FROM app.posts`);
     expect(await as("ann", "TABLE ned.mine")).toEqual([[1, "ann"]]);
     expect(await as("sam", "TABLE ned.mine")).toEqual([[3, "sam"]]);
@@ -137,7 +137,7 @@ describe("a view with the rights of its owner", () => {
     expect(await as("dora", both)).toEqual([[4, 4, 1]]);
   });
 
-  test("reads earlier states with the rights of its owner", async () => {
+  test("a view reads earlier states with the rights of its owner", async () => {
     await create(
       "dora",
       `open.then ${OWN} AS SELECT id FROM app.people FOR SYSTEM_TIME AS OF NOW()`,
@@ -147,14 +147,14 @@ describe("a view with the rights of its owner", () => {
     expect(await as("ann", "SELECT DISTINCT op FROM open.log")).toEqual([["insert"]]);
   });
 
-  test("still needs the right of its reader to a system view", async () => {
+  test("a view of a system view requires the reader's right to that system view", async () => {
     await create("dora", `open.users ${OWN} AS SELECT user_id FROM system.users`);
     expect(await as("ann", "SELECT * FROM open.users")).toStartWith("PERMISSION_DENIED");
   });
 });
 
-describe("views that read other views", () => {
-  test("a view with the rights of its reader has them within any view", async () => {
+describe("views can read other views", () => {
+  test("a view with the rights of its reader has them within any other view", async () => {
     await create("dora", "app.plain AS SELECT id FROM app.people");
     await create("dora", `open.outer ${OWN} AS SELECT id FROM app.plain`);
     expect(await as("dora", "SELECT count(*) FROM open.outer")).toEqual([[3]]);
@@ -163,7 +163,7 @@ describe("views that read other views", () => {
     );
   });
 
-  test("each view with the rights of its owner has its own owner's", async () => {
+  test("each view with the rights of its owner has those of its own owner", async () => {
     await create("root", `app.inner ${OWN} AS SELECT id FROM app.people`);
     await create("ned", `ned.outer ${OWN} AS SELECT id FROM app.inner`);
     await create("ned", "ned.plain AS SELECT id FROM ned.outer");
@@ -179,12 +179,12 @@ describe("views that read other views", () => {
   });
 });
 
-describe("the rights of a view's owner", () => {
+describe("a view depends on the rights of its owner", () => {
   const STATE =
     "SELECT table_name, security_invoker, access_level, view_owner, is_in_force FROM information_schema.views";
 
   test.each(["ALTER USER dora SET ROLE user", "DROP USER dora"])(
-    "whose rights end, ends the view: %s",
+    "a view is unusable once its owner has lost the rights: %s",
     async (statement) => {
       await create("dora", `open.names ${OWN} AS SELECT id, name FROM app.people`);
       const sql = "SELECT count(*) FROM open.names";
@@ -204,7 +204,7 @@ describe("the rights of a view's owner", () => {
     },
   );
 
-  test("is the user who wrote the text, so nobody borrows the rights of a former owner", async () => {
+  test("the owner of a view is the user who wrote the text, so nobody uses the rights of a former owner", async () => {
     await create("dora", `ned.ids ${OWN} AS SELECT id FROM app.people`);
     expect(
       await as(
@@ -226,7 +226,7 @@ describe("the rights of a view's owner", () => {
     );
   });
 
-  test("is the user who replaced the text, and options that are not repeated are lost", async () => {
+  test("the owner of a view is the user who replaced the text, and options that are not repeated are lost", async () => {
     await create("dora", `open.names ${OWN} AS SELECT id FROM app.people`);
     await engine.run(`CREATE OR REPLACE VIEW open.names ${OWN} AS SELECT id, name FROM app.people`);
     expect(await as("root", STATE)).toEqual([["names", false, "PUBLIC", "root", true]]);
@@ -245,7 +245,7 @@ test("a view keeps its owner and its level when it is renamed or gets a comment"
   expect([row?.[1], row?.[3], row?.[6], row?.[9]]).toEqual(["ids", "VIEW", "numbers", "PUBLIC"]);
 });
 
-test("options that PostgreSQL writes are accepted, and say the same", async () => {
+test("options that PostgreSQL writes are accepted with the same meaning", async () => {
   await engine.run(
     "CREATE VIEW open.a WITH (security_invoker='true') AS SELECT id FROM app.people;" +
       "CREATE VIEW open.b WITH (security_barrier = true) AS SELECT id FROM app.people;" +

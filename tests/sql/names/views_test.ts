@@ -31,7 +31,7 @@ async function as(userId: string, work: () => Promise<void>): Promise<void> {
   }
 }
 
-describe("the rights of a view and of its reader", () => {
+describe("a view needs the rights of its reader", () => {
   test("a view returns the caller's own rows, whoever created it and whoever read it before", async () => {
     const sql = "SELECT b FROM app.v ORDER BY id";
     expect(await engine.rows(sql)).toEqual([["root one"], ["root two"]]);
@@ -113,7 +113,7 @@ describe("the rights of a view and of its reader", () => {
   });
 });
 
-describe("properties that are fixed when a view is created", () => {
+describe("properties are fixed when a view is created", () => {
   test("a view fixes its columns: a new column is hidden, and a renamed one keeps its old name", async () => {
     await engine.run("ALTER TABLE app.u ADD COLUMN d INT DEFAULT 5, RENAME COLUMN b TO bb");
     const [found] = await engine.run("SELECT * FROM app.v WHERE b = 'root one'");
@@ -213,7 +213,7 @@ describe("properties that are fixed when a view is created", () => {
   });
 });
 
-describe("objects that depend on a view", () => {
+describe("objects that depend on a view are protected", () => {
   test("a table, column or view that is needed stays, or the views are dropped too", async () => {
     await engine.run("CREATE VIEW app.w AS SELECT id, (SELECT max(x) FROM app.s) AS m FROM app.v");
     expect(await engine.failure("DROP TABLE app.u")).toBe("DEPENDENT_OBJECTS@1:0");
@@ -240,7 +240,7 @@ describe("objects that depend on a view", () => {
   });
 });
 
-describe("view definitions that are refused", () => {
+describe("view definitions with a fault are refused", () => {
   const FAULTS: readonly (readonly [sql: string, failure: string])[] = [
     ["CREATE VIEW app.v AS SELECT 1", "ALREADY_EXISTS@1:12"],
     ["CREATE VIEW app.s AS SELECT 1", "ALREADY_EXISTS@1:12"],
@@ -315,7 +315,7 @@ describe("view definitions that are refused", () => {
   });
 });
 
-describe("a view whose query contains a long list", () => {
+describe("a view may contain a long list", () => {
   const numbers = Array.from({ length: 5000 }, (_, index) => index);
 
   test("a view over a long list has the rows of its query", async () => {

@@ -132,7 +132,7 @@ test.each([
   expect(error.message).toContain(what);
 });
 
-describe("texts that contain many statements", () => {
+describe("texts that contain many statements are limited", () => {
   test("a text of many statements is refused above the limit, and each statement is counted separately", () => {
     expect(parseStatements("SELECT 1;".repeat(STATEMENTS_MAX))).toHaveLength(STATEMENTS_MAX);
     const error = refusalOf("SELECT 1;".repeat(STATEMENTS_MAX + 1));

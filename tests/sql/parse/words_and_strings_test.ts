@@ -43,7 +43,7 @@ const ALIKE: readonly string[] = [
 const withoutKinds = (node: unknown): unknown =>
   JSON.parse(JSON.stringify(node).replaceAll('"identifier"', '"string"'));
 
-test.each(ALIKE)("%s", (form) => {
+test.each(ALIKE)("the word or string has the right form in: %s", (form) => {
   const [word] = parseStatements(form.replaceAll("§", ""));
   const [text] = parseStatements(form.replaceAll("§", "'"));
   expect(withoutKinds(bare(text))).toEqual(withoutKinds(bare(word)));

@@ -65,7 +65,7 @@ async function requireSame(
   return found;
 }
 
-describe("rows that an index on an expression finds", () => {
+describe("an index on an expression finds rows", () => {
   test.each<[string, string, number, Parameters?]>([
     ["lower(email) = 'e5'", "jobs_lower (lower(email) = 'e5')", 1],
     ["lower(email) = $1 AND n = 5", "jobs_lower (lower(email) = 'e5' AND n = 5)", 1, ["e5"]],
@@ -257,7 +257,7 @@ test.each([
   expect(await messageOf(engine, `CREATE INDEX refused ON jobs (${part})`)).toContain(named);
 });
 
-test("columns that an index reads are protected in definitions", async () => {
+test("columns that an index reads are protected from changes of their definition", async () => {
   await using own = await TestEngine.open({ clock: systemClock });
   await own.run(
     "CREATE TABLE t (id INT PRIMARY KEY, a TEXT, b INT, c INT);" +

@@ -59,7 +59,7 @@ async function requireSame(condition: string): Promise<number> {
   return found.length;
 }
 
-describe("rows that an inverted index finds", () => {
+describe("an inverted index finds rows", () => {
   test.each<[condition: string, index: string, rowsMax: number]>([
     [
       "to_tsvector('english', body) @@ to_tsquery('english', 'rewritten')",
@@ -234,7 +234,7 @@ test("the rows of each user are found separately", async () => {
   expect(await own.rows(his)).toEqual([[11]]);
 });
 
-test("inverted indexes that are defined or refused", async () => {
+test("inverted indexes can be defined, and faulty ones are refused", async () => {
   await using own = await TestEngine.open({ clock: systemClock });
   await own.run(
     "CREATE TABLE d (id INT PRIMARY KEY, body TEXT, data JSONB, list INT[], raw JSON, words TSVECTOR);" +

@@ -31,7 +31,7 @@ async function rowsOf(sql: string): Promise<unknown> {
 const PRODUCT =
   "FROM parts, makers, lines WHERE parts.p = lines.p AND makers.m = lines.m AND name = 'm3'";
 
-describe("the order in which joins are executed", () => {
+describe("joins are executed in the best order", () => {
   test("relations without a common condition are not joined first", async () => {
     expect(await planText(`SELECT count(*) ${PRODUCT}`)).not.toContain("Nested Loop");
     expect(await rowsOf(`SELECT count(*) ${PRODUCT}`)).toEqual([[714]]);
@@ -184,7 +184,7 @@ test("a chain of many tables, written in any order, creates no cross product", a
   expect(await rowsOf(sql)).toEqual([[5 + 23]]);
 });
 
-describe("bestTree", () => {
+describe("bestTree chooses the order of joins", () => {
   test("bestTree streams the largest relation past the others", () => {
     const edges = [
       { left: 0, right: 2, share: 1 / 100 },

@@ -27,7 +27,7 @@ async function planOf(sql: string, params: Parameters = []): Promise<string> {
   return rows.join("\n");
 }
 
-describe("conditions that no row satisfies", () => {
+describe("conditions that no row satisfies read no rows", () => {
   test.each([
     "1 = 0",
     "NULL",
@@ -101,7 +101,7 @@ describe("conditions that no row satisfies", () => {
   });
 });
 
-describe("columns that are equal through others", () => {
+describe("columns are equal through other columns", () => {
   test("equal columns join six readers of a WITH entry without a cross product", async () => {
     const entry = "WITH c AS (SELECT id, g, v FROM t WHERE v > 5)";
     const readers = "c c1, c c2, c c3, c c4, c c5, c c6";
@@ -135,7 +135,7 @@ describe("columns that are equal through others", () => {
   });
 });
 
-describe("LATERAL joins with rows of expressions", () => {
+describe("LATERAL joins with rows of expressions become projections", () => {
   test.each([
     ["SELECT count(*) FROM t, LATERAL (VALUES (t.v), (t.g)) x(y)", "VALUES(v, g)"],
     [
@@ -158,7 +158,7 @@ describe("LATERAL joins with rows of expressions", () => {
   });
 });
 
-describe("LATERAL joins with aggregates", () => {
+describe("LATERAL joins with aggregates become grouped joins", () => {
   // A subquery in the condition prevents the query from being grouped.
   const hidden = (sql: string): string => sql.replaceAll("= d.g", "+ 0 * (SELECT 1) = d.g");
 

@@ -41,7 +41,7 @@ async function nodesOf(sql: string, options?: string): Promise<PlanNode[]> {
   return flat(await planOf(sql, options));
 }
 
-describe("the plans that EXPLAIN shows", () => {
+describe("EXPLAIN shows the plans of statements", () => {
   test("a node that reads a table shows how, and other nodes do not", async () => {
     const nodes = await nodesOf(
       "SELECT x, count(*) FROM t WHERE a > 5 GROUP BY x ORDER BY 2 LIMIT 3",
@@ -99,7 +99,7 @@ describe("the plans that EXPLAIN shows", () => {
     ["SELECT * FROM u", "scan", { owner: "root", estimated_rows: 2 }],
   ];
   for (const [sql, access, details] of ACCESS) {
-    test(`${sql}: ${access}`, async () => {
+    test(`EXPLAIN of ${sql} shows the access ${access}`, async () => {
       const leaf = (await nodesOf(sql)).at(-1);
       expect(leaf).toMatchObject({ access, ...details });
     });
@@ -256,7 +256,7 @@ describe("the plans that EXPLAIN shows", () => {
   });
 });
 
-describe("EXPLAIN of EXECUTE AS", () => {
+describe("EXPLAIN of EXECUTE AS shows the plan for the other user", () => {
   beforeAll(async () => {
     await engine.run(
       "CREATE USER dan WITH INTERNAL; CREATE USER sam WITH INTERNAL ROLE service;" +

@@ -152,7 +152,7 @@ test.each([
   ["SELECT id FROM news FOR SYSTEM_TIME AS OF '2026-01-31'", "INVALID_SQL"],
   ["SELECT user_id FROM system.users", "PERMISSION_DENIED"],
   ["SELECT user_id FROM system.my_account", "INVALID_SQL"],
-] as const)("planLive, %s: %s", (sql, code) => {
+] as const)("planLive refuses %s with %s", (sql, code) => {
   expect(refusal(sql)?.code).toBe(code);
 });
 

@@ -150,7 +150,7 @@ test("staged rows of a table that was dropped in the meantime are read to the en
   expect([error?.code, error?.statementIndex]).toEqual(["SERIALIZATION_FAILURE", 3]);
 });
 
-describe("ids that a query in a reader creates", () => {
+describe("a query in a reader can create ids", () => {
   let engine: TestEngine;
 
   beforeEach(async () => {
@@ -186,7 +186,7 @@ describe("ids that a query in a reader creates", () => {
   });
 });
 
-describe("JobAnswers", () => {
+describe("JobAnswers sends rows to a reader in portions", () => {
   const clock = new ManualClock();
   const options: JobAnswersOptions = {
     clock,

@@ -162,7 +162,7 @@ const FORMS: readonly (readonly [string, string, RequestParts?])[] = [
   ],
 ];
 
-describe("the event loop stays free", () => {
+describe("the event loop stays free during long evaluations", () => {
   let engine: TestEngine;
 
   beforeAll(async () => {
@@ -213,7 +213,7 @@ describe("the event loop stays free", () => {
   });
 });
 
-describe("a reader thread that fails", () => {
+describe("a reader thread that fails does not fail the change", () => {
   const upsert =
     "INSERT INTO e.t VALUES (1, 5, 'x') ON CONFLICT (id) DO UPDATE SET v = (SELECT count(*) FROM e.u) + t.v RETURNING v, (SELECT count(*) FROM e.t)";
 

@@ -87,7 +87,7 @@ const STATEMENTS: readonly string[] = [
   "SELECT count(*) FROM system.tables JOIN t ON true",
 ];
 
-describe("EXPLAIN ANALYZE of a query in a reader", () => {
+describe("EXPLAIN ANALYZE measures a query in a reader", () => {
   for (const sql of STATEMENTS) {
     test(`EXPLAIN ANALYZE shows the same in a reader as on the event loop: ${sql}`, async () => {
       const expected = await planIn(here, sql);

@@ -50,7 +50,7 @@ const CHANGES: readonly (readonly [string, string])[] = [
   ["a transaction", "BEGIN; UPDATE t SET v = v + 1; INSERT INTO u SELECT * FROM t; COMMIT"],
 ];
 
-describe("long changes that are ended early", () => {
+describe("long changes that are ended early change nothing", () => {
   test.each(CHANGES)("after KILL, %s has changed nothing", async (_name, sql) => {
     const long = begin(sql);
     const running = "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'";
@@ -76,7 +76,7 @@ describe("long changes that are ended early", () => {
   });
 });
 
-describe("concurrent writes during a change", () => {
+describe("concurrent writes during a change are detected", () => {
   test("a change runs again on the new rows if others write its rows", async () => {
     const long = begin("UPDATE t SET v = v + 1");
     await Promise.all([

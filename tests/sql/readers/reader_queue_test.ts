@@ -59,7 +59,7 @@ function users(statements: readonly Statement[]): string {
   return statements.map(({ userId }) => userId).join("");
 }
 
-describe("ReaderQueue", () => {
+describe("ReaderQueue divides readers among users", () => {
   test("ReaderQueue takes the statements of one user in the order of arrival", () => {
     const readers = new Readers(1);
     const sent = [1, 2, 3, 4].map(() => readers.send("a"));

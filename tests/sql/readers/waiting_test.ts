@@ -86,7 +86,7 @@ async function queryId(like: string): Promise<string> {
   return String(id);
 }
 
-describe("statements that find no reader free", () => {
+describe("statements that find no reader free wait", () => {
   test("waiting statements run in turn by user, and those of one user in the order of arrival", async () => {
     readers.hold();
     const answers = [
@@ -145,7 +145,7 @@ describe("statements that find no reader free", () => {
   });
 });
 
-describe("events that end the wait for a reader", () => {
+describe("several events end the wait for a reader", () => {
   test("KILL ends a wait", async () => {
     const first = await busy();
     const killed = [send("SELECT max(v) FROM t"), send("UPDATE t SET v = 0")];

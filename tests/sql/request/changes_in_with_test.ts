@@ -15,7 +15,7 @@ const MOVE =
 describe.each([
   ["on the event loop", false],
   ["in a reader", true],
-])("%s", (_place, readsElsewhere) => {
+])("changes in WITH run %s", (_place, readsElsewhere) => {
   let engine: TestEngine;
 
   beforeAll(async () => {
@@ -173,7 +173,7 @@ describe.each([
   });
 });
 
-describe("the reader of a statement with changes in WITH", () => {
+describe("a statement with changes in WITH uses one reader", () => {
   const setUp = async (heldReaders: HeldReaders): Promise<TestEngine> => {
     const own = await TestEngine.open({ heldReaders, readsElsewhere: true });
     await own.run(

@@ -123,7 +123,7 @@ test("a request that is repeated while the first one runs waits for it", async (
   expect(both.map(({ error }) => error?.code)).toEqual(["DUPLICATE_KEY", "DUPLICATE_KEY"]);
 });
 
-test("records survive a restart, from the log and from a segment", async () => {
+test("records of idempotency keys survive a restart, from the log and from a segment", async () => {
   const key = freshKey();
   const sql = "INSERT INTO t VALUES (2, 1)";
   const first = await ask(sql, key);
@@ -155,7 +155,7 @@ async function segmentsOfRecords(wanted: number): Promise<string[]> {
   return listed().map((name) => join(directory, name));
 }
 
-test("records of an owner who never returns are also removed", async () => {
+test("records of idempotency keys of an owner who never returns are also removed", async () => {
   for (let made = 0; made < 40; made += 1) await ask("UPDATE t SET v = v + 1", freshKey());
   await engine.database.store.flush(0xffff_ffff);
   expect((await segmentsOfRecords(1)).length).toBeGreaterThan(0);

@@ -69,7 +69,7 @@ const within = (transaction: string, parts: RequestParts = {}): RequestParts => 
 const all = (): Promise<readonly (readonly unknown[])[]> =>
   engine.rows("SELECT id, v FROM t ORDER BY id");
 
-describe("a transaction that spans requests", () => {
+describe("a transaction can span requests", () => {
   test("a spanning transaction reads its snapshot and its own writes, and commits them together", async () => {
     const id = opened();
     await engine.run("UPDATE t SET v = 11 WHERE id = 1", within(id));
@@ -177,7 +177,7 @@ describe("a transaction that spans requests", () => {
   });
 });
 
-describe("a failed statement of a transaction", () => {
+describe("a failed statement aborts its transaction", () => {
   test("a failed statement of a transaction leaves only ROLLBACK", async () => {
     const id = opened();
     await engine.run("DELETE FROM t WHERE id = 1", within(id));
@@ -217,7 +217,7 @@ describe("a failed statement of a transaction", () => {
   });
 });
 
-describe("statements in an unknown transaction", () => {
+describe("statements in an unknown transaction are refused", () => {
   const failures = async (id: string): Promise<readonly string[]> => [
     await engine.failure("SELECT 1", within(id)),
     await codeOf(() => end(id, "COMMIT")),

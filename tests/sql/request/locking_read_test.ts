@@ -79,7 +79,7 @@ describe("a row that was locked and then changed by another commit makes the com
   });
 });
 
-describe("transactions that lock the same row", () => {
+describe("transactions that lock the same row exclude each other", () => {
   test.each([
     ["UPDATE", "UPDATE", true],
     ["UPDATE", "KEY SHARE", true],
@@ -88,15 +88,18 @@ describe("transactions that lock the same row", () => {
     ["SHARE", "SHARE", false],
     ["SHARE", "KEY SHARE", false],
     ["KEY SHARE", "UPDATE", true],
-  ])("FOR %s and FOR %s exclude each other: %p", async (first, second, isExcluded) => {
-    const [one, two, three] = [opened(), opened(), opened()];
-    await one.sql(`SELECT id FROM t WHERE id = 1 FOR ${first}`);
-    const found = await two.sql(`SELECT id FROM t WHERE id = 1 FOR ${second} NOWAIT`);
-    expect(found).toEqual(isExcluded ? "LOCK_NOT_AVAILABLE" : [[1]]);
-    const plain = await three.sql(`SELECT id FROM t WHERE id = 1 FOR ${second}`);
-    expect(plain).toEqual(isExcluded ? "SERIALIZATION_FAILURE" : [[1]]);
-    for (const each of [one, two, three]) await each.sql("ROLLBACK");
-  });
+  ])(
+    "FOR %s and FOR %s by two transactions exclude each other: %p",
+    async (first, second, isExcluded) => {
+      const [one, two, three] = [opened(), opened(), opened()];
+      await one.sql(`SELECT id FROM t WHERE id = 1 FOR ${first}`);
+      const found = await two.sql(`SELECT id FROM t WHERE id = 1 FOR ${second} NOWAIT`);
+      expect(found).toEqual(isExcluded ? "LOCK_NOT_AVAILABLE" : [[1]]);
+      const plain = await three.sql(`SELECT id FROM t WHERE id = 1 FOR ${second}`);
+      expect(plain).toEqual(isExcluded ? "SERIALIZATION_FAILURE" : [[1]]);
+      for (const each of [one, two, three]) await each.sql("ROLLBACK");
+    },
+  );
 
   test("transactions share a queue with SKIP LOCKED: each takes a different row, even with LIMIT", async () => {
     const next = "SELECT id FROM t ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED";
@@ -143,7 +146,7 @@ test("OF names the tables whose rows are locked", async () => {
   for (const each of [one, two]) await each.sql("ROLLBACK");
 });
 
-test("outside a transaction, the clause has no effect", async () => {
+test("a locking clause has no effect outside a transaction", async () => {
   expect(await engine.rows("SELECT *, v + 1 FROM t WHERE id = 1 FOR UPDATE")).toHaveLength(1);
   const [plain] = await engine.run("SELECT * FROM t WHERE id = 1");
   const [locking] = await engine.run("SELECT * FROM t WHERE id = 1 FOR UPDATE");

@@ -83,7 +83,7 @@ const CHANGES: readonly (readonly [string, string])[] = [
   ["a VALUES list", listed(ROWS)],
 ];
 
-describe("long changes that are killed", () => {
+describe("long changes that are killed change nothing", () => {
   for (const [name, sql] of CHANGES) {
     test(`the killed change ${name} has changed nothing`, async () => {
       const long = begin(sql);
@@ -99,7 +99,7 @@ describe("long changes that are killed", () => {
   }
 });
 
-describe("long changes that are completed", () => {
+describe("long changes that are completed are exact", () => {
   test.each([
     ["UPDATE", "UPDATE t SET v = v + 1", [ROWS, String(ROWS)], [0, null]],
     ["UPDATE … FROM", CHANGES[1]?.[1] ?? "", [ROWS, String(ROWS)], [0, null]],
@@ -143,7 +143,7 @@ const VALUES = [
   ["TEXT", "'the same'"],
 ] as const;
 
-describe("long changes that are computed column by column", () => {
+describe("long changes are computed column by column", () => {
   const names = VALUES.map((_, at) => `c${at}`);
   const shown = names.map((name) => `${name}::text`).join(", ");
   const made = (g: string): string =>
@@ -269,7 +269,7 @@ describe("a change that is refused in the middle leaves nothing", () => {
   });
 });
 
-describe("concurrent writes during a long change", () => {
+describe("concurrent writes during a long change are detected", () => {
   test("a change runs again on the new rows if others write its rows", async () => {
     const long = begin("UPDATE t SET v = v + 1");
     // A short statement runs in the tick in which it is sent.

@@ -130,7 +130,7 @@ describe("PG_SLEEP takes the requested time", () => {
   });
 });
 
-describe("PG_SLEEP in a transaction", () => {
+describe("PG_SLEEP can be used in a transaction", () => {
   beforeEach(async () => {
     await engine.run("CREATE TABLE kv (a INT PRIMARY KEY, v INT); INSERT INTO kv VALUES (2, 30)");
   });
@@ -156,7 +156,7 @@ describe("PG_SLEEP in a transaction", () => {
   });
 });
 
-describe("PG_SLEEP ends early", () => {
+describe("PG_SLEEP ends early if its request ends", () => {
   test("PG_SLEEP ends at once with KILL QUERY", async () => {
     const { answer } = await asleep("SELECT pg_sleep(3000)");
     const [running] = await engine.rows(RUNNING);
@@ -206,7 +206,7 @@ describe("PG_SLEEP ends early", () => {
   });
 });
 
-describe("PG_SLEEP is refused", () => {
+describe("PG_SLEEP is refused to roles that may not use it", () => {
   test("PG_SLEEP is refused below role service, by the role of EXECUTE AS, and through a view", async () => {
     await engine.run(
       "CREATE USER ann WITH PASSWORD 'Correct-horse-9'; CREATE NAMESPACE app;" +

@@ -167,7 +167,7 @@ async function spilledRows(sql: string): Promise<readonly (readonly unknown[])[]
   return rows;
 }
 
-describe("a statement that exceeds its memory limit", () => {
+describe("a statement that exceeds its memory limit is spilled to disk", () => {
   test.each(ORDERED)("a spilled statement returns rows in the same order: %s", async (sql) => {
     expect(await spilledRows(sql)).toEqual(await rowsOf(large, sql));
     expect(temporaryFiles(small)).toEqual([]);

@@ -128,7 +128,7 @@ async function jobsEnded(): Promise<void> {
   await Promise.all(engine.database.jobs.all().map(({ ended }) => ended));
 }
 
-describe("PURGE erases history", () => {
+describe("PURGE erases the history of a user", () => {
   test("PURGE deletes dead letters that name the user and were written before dead letters had owners", async () => {
     await engine.run(
       "CREATE TOPIC dead; CREATE TOPIC work WITH (MAX_DELIVERIES = 1, DEAD_LETTER = 'default.dead')",

@@ -65,7 +65,7 @@ async function opened(disk: GatedDisk, manifest: MemoryManifest): Promise<LocalS
   return store;
 }
 
-describe.each(["flush", "compact"] as const)("during a %s", (work) => {
+describe.each(["flush", "compact"] as const)("names stay consistent during a %s", (work) => {
   /** Starts the work, and returns while its names are being synced. */
   async function begun(): Promise<{
     disk: GatedDisk;

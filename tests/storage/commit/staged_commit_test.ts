@@ -77,7 +77,7 @@ function stagedBy(
   return { staged, add };
 }
 
-describe.each(FORMS)("%s", (form) => {
+describe.each(FORMS)("a staged commit that is written %s is atomic", (form) => {
   test("a staged commit is invisible before it completes, and visible as a whole afterwards", async () => {
     const store = await openStore({ definitions: [TABLE] });
     await commit(store, 1, "insert", numbered(3, "old"));

@@ -15,7 +15,7 @@ const PATH = "1.1.dv";
 
 const QUESTIONS = amountOf({ usual: 12, thorough: 50 });
 
-test("replace, revert and every query agree with a map, before and after the file", () => {
+test("replace, revert and every query of a deletion vector agree with a map, before and after the file", () => {
   const seed = seedOf(1);
   const random = new SeededRandom(seed);
   for (const rowCount of [1, 4095, 4096, 4097, 20_000]) {

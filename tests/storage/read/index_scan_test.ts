@@ -266,7 +266,7 @@ async function changeRandomly(
   return isAccepted;
 }
 
-describe("scans through a secondary index", () => {
+describe("scans can use a secondary index", () => {
   for (const seed of [1, 2, 3]) {
     test(`an index finds what a scan finds, and admits no duplicate (seed ${seed})`, async () => {
       const random = new SeededRandom(seed);

@@ -133,7 +133,7 @@ async function filledStore(): Promise<{ store: LocalStore; seqs: number[] }> {
   return { store, seqs };
 }
 
-describe("scanOrdered", () => {
+describe("scanOrdered reads rows in order", () => {
   test("scanOrdered reads the rows of a scan in order, at every seq and after a merge", async () => {
     const { store, seqs } = await filledStore();
     for (const seq of seqs.slice(-amountOf({ usual: 1, thorough: 3 }))) expectSameOfAll(store, seq);

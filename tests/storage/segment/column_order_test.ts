@@ -59,7 +59,7 @@ function expectOrder(vector: Vector, type: DataType): void {
   );
 }
 
-describe("orderOf sorts numbers", () => {
+describe("orderOf sorts numbers by value", () => {
   test.each([
     ["that ascend", BIGINT, (row: number) => row * 3],
     ["that descend", BIGINT, (row: number) => -row],

@@ -99,7 +99,7 @@ test("verify throws CorruptionError for damage to any single byte", () => {
   }
 });
 
-describe("rows that the writer of segments refuses", () => {
+describe("the writer of segments refuses faulty rows", () => {
   const input = randomHistory(new SeededRandom(34), 20);
   const deleted = input.deleted.map((_, row) => (row === 3 ? 1 : 0));
 

@@ -248,7 +248,7 @@ function bytesOfText(value: Value): Value {
   return typeof value === "string" ? new TextEncoder().encode(value) : null;
 }
 
-describe("the choice of which chunks to pack", () => {
+describe("auto and zstd choose which chunks to pack", () => {
   const random = new SeededRandom(2);
 
   /** Returns rows of one string each, so that a chunk has this many bytes including its offsets. */
@@ -331,7 +331,7 @@ describe("the choice of which chunks to pack", () => {
   });
 });
 
-describe("the memory that packed chunks use", () => {
+describe("packed chunks use little memory", () => {
   const random = new SeededRandom(3);
   const values = Array.from({ length: 20_000 }, () => longText(random, 200));
   const file = encodeSegment(inputOf(TEXT, values, "auto"));

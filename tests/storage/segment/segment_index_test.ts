@@ -86,7 +86,7 @@ test("the filter contains every key, and reports few others", () => {
   }
 });
 
-test("hashKeys and hashOfKey agree for every type and kind of vector", () => {
+test("hashKeys and hashOfKey return the same for every type and kind of vector", () => {
   const random = new SeededRandom(4);
   for (const type of SCALAR_TYPES) {
     if (type.kind === "embedding") continue;

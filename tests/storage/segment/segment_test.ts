@@ -312,10 +312,10 @@ describe("segments are read as they were written", () => {
   });
 });
 
-describe("reading single rows of a segment", () => {
+describe("single rows of a segment can be read", () => {
   const KEYS: readonly (readonly DataType[])[] = [[INT], [TEXT], [TEXT, INT], [BIGINT], [UUID], []];
   for (const keyTypes of KEYS) {
-    test(`findKey, rowOfSeq and ownerRange agree with a model: key ${keyTypes.map((type) => type.kind).join()}`, () => {
+    test(`findKey, rowOfSeq and ownerRange agree with a model for the key ${keyTypes.map((type) => type.kind).join()}`, () => {
       const seed = seedOf(21);
       const random = new SeededRandom(seed);
       for (let round = 0; round < 5; round += 1) {
@@ -523,7 +523,7 @@ describe("damage to segments is detected", () => {
   });
 });
 
-describe("writing and closing a segment", () => {
+describe("segments are written and closed", () => {
   const input = plainInput([{ type: INT, values: [1, 2, 3] }]);
 
   test("writeSegment writes the bytes of encodeSegment in steps", () => {
@@ -568,7 +568,7 @@ describe("writing and closing a segment", () => {
     }
   });
 
-  test("rows out of order are refused", () => {
+  test("the writer refuses rows that are out of order", () => {
     const owners = Float64Array.from([1, 0, 0]);
     expect(() => encodeSegment({ ...input, owners })).toThrow(AssertionError);
     const seqs = Float64Array.from([1, 1, 2]);

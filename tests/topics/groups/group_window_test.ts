@@ -83,10 +83,10 @@ const TABLE: Readonly<Record<string, Readonly<Record<State, State>>>> = {
   },
 };
 
-describe("GroupWindow", () => {
+describe("GroupWindow tracks the state of each message", () => {
   for (const [event, row] of Object.entries(TABLE)) {
     for (const [from, to] of Object.entries(row) as [State, State][]) {
-      test(`${event}: ${from} → ${to}`, () => {
+      test(`the event ${event} changes the state ${from} to ${to}`, () => {
         const window = windowIn(from);
         expect(stateOf(window)).toBe(from);
         EVENTS[event]?.(window);

@@ -105,7 +105,7 @@ test("posting tries the next address if nothing listens at the first one", async
 test.each([
   ["a name without addresses", [], "it cannot be reached"],
   ["a port where nothing listens", ["127.0.0.1"], "ECONNREFUSED"],
-])("posting reports %s", async (_, addresses, expected) => {
+])("posting reports the error for %s", async (_, addresses, expected) => {
   const to = new URL("http://hooks.example.com:1/");
   const answer = await post(["127.0.0.1"], [addresses], { to });
   expect(answer).toMatchObject({ isDelivered: false, reason: expect.stringContaining(expected) });

@@ -40,7 +40,7 @@ const ANSWERS: readonly (readonly [expression: string, value: number, answer: un
   ["(SELECT count(*) FROM generate_subscripts(ARRAY[3, 4], $1))", 1, 2],
 ];
 
-describe("an integer parameter", () => {
+describe("an integer parameter has the type that its place requires", () => {
   test.each([...ANSWERS])("an integer parameter fits %s", async (expression, value, answer) => {
     const [result] = await engine.run(`SELECT ${expression}`, { params: [value] });
     expect(result?.rows).toEqual([[answer]]);

@@ -48,7 +48,7 @@ async function family(
     INSERT INTO ${c} VALUES (10, 1), (11, 2), (12, NULL)`);
 }
 
-describe.each(RELATIONS)("foreign keys from %s to %s", (child, parent) => {
+describe.each(RELATIONS)("foreign keys from %s to %s are enforced", (child, parent) => {
   const relation = [child, parent] as const as (typeof RELATIONS)[number];
 
   test("a row requires its parent, however it is written", async () => {
@@ -140,97 +140,106 @@ describe.each(RELATIONS)("foreign keys from %s to %s", (child, parent) => {
   });
 });
 
-describe.each(RELATIONS)("foreign keys from %s to a unique index of %s", (child, parent) => {
-  /** Creates a parent with three codes and a child with three rows. */
-  async function coded(action: string): Promise<void> {
-    await engine.run(`CREATE ${parent} TABLE ${p} (id INT PRIMARY KEY, code TEXT UNIQUE);
+describe.each(RELATIONS)(
+  "foreign keys from %s to a unique index of %s are enforced",
+  (child, parent) => {
+    /** Creates a parent with three codes and a child with three rows. */
+    async function coded(action: string): Promise<void> {
+      await engine.run(`CREATE ${parent} TABLE ${p} (id INT PRIMARY KEY, code TEXT UNIQUE);
       CREATE ${child} TABLE ${c} (id INT PRIMARY KEY, code TEXT DEFAULT 'z' REFERENCES ${p} (code) ${action});
       INSERT INTO ${p} VALUES (1, 'a'), (2, 'b'), (9, 'z'), (10, NULL);
       INSERT INTO ${c} VALUES (10, 'a'), (11, 'b'), (12, NULL)`);
-  }
-  const codes = (): Promise<unknown> => rows(`SELECT id, code FROM ${c} ORDER BY id`);
-  const BEFORE = [
-    [10, "a"],
-    [11, "b"],
-    [12, null],
-  ];
+    }
+    const codes = (): Promise<unknown> => rows(`SELECT id, code FROM ${c} ORDER BY id`);
+    const BEFORE = [
+      [10, "a"],
+      [11, "b"],
+      [12, null],
+    ];
 
-  test.each(["", "ON UPDATE RESTRICT"])(
-    "%p prevents the change of a referenced key",
-    async (action) => {
-      await coded(action);
-      expect(await code(`INSERT INTO ${c} VALUES (13, 'q')`)).toBe("FOREIGN_KEY_VIOLATION");
-      expect(await code(`UPDATE ${c} SET code = 'q' WHERE id = 10`)).toBe("FOREIGN_KEY_VIOLATION");
-      for (const sql of [
-        `UPDATE ${p} SET code = 'q' WHERE id = 1`,
-        `UPDATE ${p} SET code = NULL WHERE id = 1`,
-        `INSERT INTO ${p} VALUES (1, 'q') ON CONFLICT (id) DO UPDATE SET code = excluded.code`,
-        `BEGIN; UPDATE ${p} SET code = 'q' WHERE id = 1; COMMIT`,
-      ]) {
-        const { error } = await engine.ask(sql);
-        expect([sql, error?.code]).toEqual([sql, "FOREIGN_KEY_VIOLATION"]);
-        expect(error?.message).toContain(
-          `Cannot update ${p}: rows of ${c} refer to key (code) = ('a') by foreign key "c${count}_code_fkey"`,
+    test.each(["", "ON UPDATE RESTRICT"])(
+      "%p prevents the change of a referenced key",
+      async (action) => {
+        await coded(action);
+        expect(await code(`INSERT INTO ${c} VALUES (13, 'q')`)).toBe("FOREIGN_KEY_VIOLATION");
+        expect(await code(`UPDATE ${c} SET code = 'q' WHERE id = 10`)).toBe(
+          "FOREIGN_KEY_VIOLATION",
         );
-      }
-      expect(await code(`DELETE FROM ${p} WHERE id = 1`)).toBe("FOREIGN_KEY_VIOLATION");
-      expect(await rows(`SELECT id, code FROM ${p} ORDER BY id`)).toEqual([
-        [1, "a"],
-        [2, "b"],
-        [9, "z"],
-        [10, null],
-      ]);
-      await engine.run(`UPDATE ${p} SET code = code; UPDATE ${p} SET code = 'y' WHERE code = 'z'`);
+        for (const sql of [
+          `UPDATE ${p} SET code = 'q' WHERE id = 1`,
+          `UPDATE ${p} SET code = NULL WHERE id = 1`,
+          `INSERT INTO ${p} VALUES (1, 'q') ON CONFLICT (id) DO UPDATE SET code = excluded.code`,
+          `BEGIN; UPDATE ${p} SET code = 'q' WHERE id = 1; COMMIT`,
+        ]) {
+          const { error } = await engine.ask(sql);
+          expect([sql, error?.code]).toEqual([sql, "FOREIGN_KEY_VIOLATION"]);
+          expect(error?.message).toContain(
+            `Cannot update ${p}: rows of ${c} refer to key (code) = ('a') by foreign key "c${count}_code_fkey"`,
+          );
+        }
+        expect(await code(`DELETE FROM ${p} WHERE id = 1`)).toBe("FOREIGN_KEY_VIOLATION");
+        expect(await rows(`SELECT id, code FROM ${p} ORDER BY id`)).toEqual([
+          [1, "a"],
+          [2, "b"],
+          [9, "z"],
+          [10, null],
+        ]);
+        await engine.run(
+          `UPDATE ${p} SET code = code; UPDATE ${p} SET code = 'y' WHERE code = 'z'`,
+        );
+        expect(await codes()).toEqual(BEFORE);
+      },
+    );
+
+    test("NO ACTION lets a key move to another row, even within one statement", async () => {
+      await coded("");
+      await engine.run(
+        `UPDATE ${p} SET code = CASE code WHEN 'a' THEN 'b' ELSE 'a' END WHERE id < 3`,
+      );
       expect(await codes()).toEqual(BEFORE);
-    },
-  );
+      expect(await rows(`SELECT code FROM ${p} WHERE id < 3 ORDER BY id`)).toEqual([["b"], ["a"]]);
+    });
 
-  test("NO ACTION lets a key move to another row, even within one statement", async () => {
-    await coded("");
-    await engine.run(
-      `UPDATE ${p} SET code = CASE code WHEN 'a' THEN 'b' ELSE 'a' END WHERE id < 3`,
-    );
-    expect(await codes()).toEqual(BEFORE);
-    expect(await rows(`SELECT code FROM ${p} WHERE id < 3 ORDER BY id`)).toEqual([["b"], ["a"]]);
-  });
+    test.each([
+      ["ON UPDATE CASCADE", ["q", "b", null]],
+      ["ON UPDATE SET NULL", [null, "b", null]],
+      ["ON UPDATE SET DEFAULT", ["z", "b", null]],
+    ])("%s changes the referring rows", async (action, expected) => {
+      await coded(action);
+      const [result] = await engine.run(`UPDATE ${p} SET code = 'q' WHERE id = 1`);
+      expect(result?.rowCount).toBe(1);
+      const changed = expected.map((each, i) => [10 + i, each]);
+      expect(await codes()).toEqual(changed);
+      await engine.run(`BEGIN; UPDATE ${p} SET code = 'r' WHERE id = 2; ROLLBACK`);
+      expect(await codes()).toEqual(changed);
+      expect(await code(`DELETE FROM ${p} WHERE id = 2`)).toBe("FOREIGN_KEY_VIOLATION");
+      await engine.run(
+        `INSERT INTO ${p} VALUES (2, 's') ON CONFLICT (id) DO UPDATE SET code = excluded.code`,
+      );
+      const next = action === "ON UPDATE CASCADE" ? "s" : expected[0];
+      expect(await codes()).toEqual([changed[0], [11, next], [12, null]]);
+    });
 
-  test.each([
-    ["ON UPDATE CASCADE", ["q", "b", null]],
-    ["ON UPDATE SET NULL", [null, "b", null]],
-    ["ON UPDATE SET DEFAULT", ["z", "b", null]],
-  ])("%s changes the referring rows", async (action, expected) => {
-    await coded(action);
-    const [result] = await engine.run(`UPDATE ${p} SET code = 'q' WHERE id = 1`);
-    expect(result?.rowCount).toBe(1);
-    const changed = expected.map((each, i) => [10 + i, each]);
-    expect(await codes()).toEqual(changed);
-    await engine.run(`BEGIN; UPDATE ${p} SET code = 'r' WHERE id = 2; ROLLBACK`);
-    expect(await codes()).toEqual(changed);
-    expect(await code(`DELETE FROM ${p} WHERE id = 2`)).toBe("FOREIGN_KEY_VIOLATION");
-    await engine.run(
-      `INSERT INTO ${p} VALUES (2, 's') ON CONFLICT (id) DO UPDATE SET code = excluded.code`,
-    );
-    const next = action === "ON UPDATE CASCADE" ? "s" : expected[0];
-    expect(await codes()).toEqual([changed[0], [11, next], [12, null]]);
-  });
-
-  test("ON UPDATE CASCADE follows two rows that exchange their keys, and a key that becomes NULL", async () => {
-    await coded("ON UPDATE CASCADE ON DELETE CASCADE");
-    await engine.run(
-      `UPDATE ${p} SET code = CASE code WHEN 'a' THEN 'b' ELSE 'a' END WHERE id < 3`,
-    );
-    expect(await codes()).toEqual([
-      [10, "b"],
-      [11, "a"],
-      [12, null],
-    ]);
-    await engine.run(`UPDATE ${p} SET code = NULL WHERE id = 1; DELETE FROM ${p} WHERE code = 'a'`);
-    expect(await codes()).toEqual([
-      [10, null],
-      [12, null],
-    ]);
-  });
-});
+    test("ON UPDATE CASCADE follows two rows that exchange their keys, and a key that becomes NULL", async () => {
+      await coded("ON UPDATE CASCADE ON DELETE CASCADE");
+      await engine.run(
+        `UPDATE ${p} SET code = CASE code WHEN 'a' THEN 'b' ELSE 'a' END WHERE id < 3`,
+      );
+      expect(await codes()).toEqual([
+        [10, "b"],
+        [11, "a"],
+        [12, null],
+      ]);
+      await engine.run(
+        `UPDATE ${p} SET code = NULL WHERE id = 1; DELETE FROM ${p} WHERE code = 'a'`,
+      );
+      expect(await codes()).toEqual([
+        [10, null],
+        [12, null],
+      ]);
+    });
+  },
+);
 
 test("a changed key is followed through several tables, and back to the first", async () => {
   await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY, code BIGINT UNIQUE, up INT);
@@ -398,7 +407,7 @@ test("a key may have several columns, with MATCH SIMPLE and MATCH FULL", async (
   ]);
 });
 
-describe("constraints that are deferred to the commit", () => {
+describe("constraints can be deferred to the commit", () => {
   beforeEach(async () => {
     await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY, cid INT);
       CREATE TABLE ${c} (id INT PRIMARY KEY, pid INT NOT NULL, CONSTRAINT up FOREIGN KEY (pid) REFERENCES ${p} DEFERRABLE INITIALLY DEFERRED);

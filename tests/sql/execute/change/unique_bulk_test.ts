@@ -44,7 +44,7 @@ test.each<[type: string, keyOf: string]>([
   expect(await engine.rows("SELECT count(*), count(DISTINCT k) FROM t")).toEqual([[4101, 4018]]);
 });
 
-test("owners do not share keys", async () => {
+test("owners of a USER table do not share keys", async () => {
   await using engine = await TestEngine.open({ clock: systemClock });
   await engine.run(`CREATE USER TABLE u (id INT PRIMARY KEY, k TEXT UNIQUE);
     CREATE USER ada WITH PASSWORD 'correct horse 9' ROLE 'user'`);

@@ -53,7 +53,7 @@ const NAMES = COLUMNS.replace("(30,6)", "")
   .split(", ")
   .map((column) => column.split(" ")[0] ?? "");
 
-describe.each(FORMATS)("the format %s", (format) => {
+describe.each(FORMATS)("COPY in the format %s reads what it has written", (format) => {
   test("%s keeps the end of a day and the sign of a zero", async () => {
     const columns = "id INT PRIMARY KEY, t TIME, ts TIME[], d DOUBLE, r REAL, ds DOUBLE[]";
     await engine.run("DROP TABLE IF EXISTS x.m; DROP TABLE IF EXISTS x.n");
@@ -148,7 +148,7 @@ describe.each(FORMATS)("the format %s", (format) => {
   });
 });
 
-describe("the options of COPY", () => {
+describe("the options of COPY have their effect", () => {
   test("HEADER skips the first line, and MATCH compares its names", async () => {
     expect(
       await copyIn(engine, "COPY x.p FROM STDIN (FORMAT csv, HEADER)", 'a,"b\n,"\n1,2,x'),
@@ -168,7 +168,7 @@ describe("the options of COPY", () => {
     );
   });
 
-  test("DELIMITER, QUOTE, ESCAPE and NULL", async () => {
+  test("DELIMITER, QUOTE, ESCAPE and NULL change the characters of the format", async () => {
     const options = "(FORMAT csv, DELIMITER ';', QUOTE '''', ESCAPE '\\', NULL 'nil')";
     await copyIn(engine, `COPY x.p FROM STDIN ${options}`, "1;2;'a\\';b'\n2;3;nil\n3;4;'nil'\n");
     expect(await engine.rows("SELECT t FROM x.p ORDER BY id")).toEqual([["a';b"], [null], ["nil"]]);
@@ -177,7 +177,7 @@ describe("the options of COPY", () => {
     );
   });
 
-  test("DEFAULT, FORCE_NULL, FORCE_NOT_NULL and FORCE_QUOTE", async () => {
+  test("DEFAULT, FORCE_NULL, FORCE_NOT_NULL and FORCE_QUOTE change single columns", async () => {
     await copyIn(
       engine,
       "COPY x.p FROM STDIN (FORMAT csv, DEFAULT 'd', FORCE_NOT_NULL (t))",
@@ -227,7 +227,7 @@ describe("the options of COPY", () => {
   });
 });
 
-describe("the rows that COPY reads and writes", () => {
+describe("COPY reads and writes rows", () => {
   test("copied rows get defaults for absent columns, and generated ids", async () => {
     await engine.run("CREATE TABLE x.g (id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID(), n INT)");
     expect(await copyIn(engine, "COPY x.g (n) FROM STDIN", "1\n2\n")).toBe(2);
@@ -350,8 +350,8 @@ test("more bytes than a statement may hold are refused, unless their rows are sk
   expect(await copyIn(small, copy, `${rows("q")}7,kept\n`, options)).toBe(1);
 });
 
-describe("COPY in a text of several statements", () => {
-  test("the data of COPY follow the statement up to their end marker", async () => {
+describe("COPY may be part of a text of several statements", () => {
+  test("the data of COPY follow the statement, up to their end marker", async () => {
     const results = await engine
       .run(
         "SET client_encoding = 'UTF8'; COPY x.p (id, t) FROM stdin;\n1\tit's; $$\n2\t\\N\n\\.\n\n\nSELECT id, t FROM x.p ORDER BY id",

@@ -71,7 +71,7 @@ const KEYS: readonly (readonly DataType[])[] = [
   [BOOLEAN, BIGINT, TEXT],
 ];
 
-describe("Grouping", () => {
+describe("Grouping numbers the keys of rows", () => {
   test.each(KEYS.map((types) => [types.map(({ kind }) => kind).join(), types] as const))(
     `numbers %s as a map by key does (seed ${seed})`,
     (_, types) => {

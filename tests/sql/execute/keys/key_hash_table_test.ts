@@ -30,7 +30,7 @@ function dictionaryOf(values: readonly Value[], codes: readonly number[]): Vecto
   return { kind: "dict", length, values, codes: Uint8Array.from(codes), nulls: undefined };
 }
 
-describe("KeyHashTable", () => {
+describe("KeyHashTable numbers keys", () => {
   test("KeyHashTable numbers int32, double, bigint and NULL alike", () => {
     const index = new KeyHashTable([BIGINT]);
     const ints: Vector = {
@@ -115,7 +115,7 @@ describe("KeyHashTable", () => {
   });
 });
 
-describe("mapDistinct", () => {
+describe("mapDistinct evaluates a function on distinct values", () => {
   test("mapDistinct evaluates each value that occurs once", () => {
     const asked: Value[] = [];
     const isLong = (value: Value): Value => {

@@ -24,7 +24,7 @@ function anyOf(values: readonly Value[]): Vector {
 
 const seed = seedOf(31);
 
-describe(`TextInterner (seed ${seed})`, () => {
+describe(`TextInterner numbers strings (seed ${seed})`, () => {
   test("TextInterner agrees with a map for every form of vector", () => {
     const random = new SeededRandom(seed);
     const table = new TextInterner();
@@ -80,7 +80,7 @@ describe(`TextInterner (seed ${seed})`, () => {
   });
 });
 
-describe("HashSlots", () => {
+describe("HashSlots finds keys by their hash", () => {
   test.each([
     ["spread", (i: number) => Math.imul(i + 1, 0x9e3779b1) | 0],
     ["of few high bits", (i: number) => (i << 2) | 0],

@@ -65,7 +65,7 @@ test.each([
   ["a few", 10, 3],
   ["a page", BATCH_ROWS_MAX, BATCH_ROWS_MAX],
   ["pieces across the ends of pages", 3 * BATCH_ROWS_MAX + 7, 1500],
-])("rows are read as they were stored: %s", (_, count, piece) => {
+])("materialised rows are read as they were stored: %s", (_, count, piece) => {
   const seed = seedOf();
   const rows = rowsFrom(randomFrom(seed), count);
   const held = new MaterialisedRows(TYPES, memory());
@@ -98,7 +98,7 @@ test("a batch that was read keeps its rows while others are added", () => {
   ]);
 });
 
-test("constants are stored in each form, and NULL only in its own", () => {
+test("constants are stored in each form of vector, and NULL only as NULL", () => {
   const held = new MaterialisedRows(TYPES, memory());
   held.append(
     [7, "x", BIG, true, null].map((value) => constVector(value, 3)),
@@ -149,7 +149,7 @@ test("keep checks the clock for each batch, and retains all rows if the check th
   expect([held.rowCount, held.valueAt(0, 1)]).toEqual([rowCount - 1, rowCount - 2]);
 });
 
-test("after restart, the same place holds other rows, without the earlier NULLs", () => {
+test("after restart, the memory contains other rows, without the earlier NULLs", () => {
   const budget = memory();
   const held = new MaterialisedRows(TYPES, budget);
   held.append(

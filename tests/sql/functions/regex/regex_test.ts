@@ -209,7 +209,7 @@ test("all of 200,000 matches are found quickly", () => {
   expect(count).toBe(200_000);
 });
 
-describe("a regular expression whose search takes long", () => {
+describe("a regular expression whose search takes long is limited", () => {
   const answerOf = (search: () => unknown): string => {
     try {
       return String(search());
@@ -251,7 +251,7 @@ describe("a regular expression whose search takes long", () => {
   });
 });
 
-describe("the syntax of a regular expression", () => {
+describe("the syntax of a regular expression is limited", () => {
   const brackets = (count: number, range: (last: string) => string): string =>
     Array.from({ length: count }, (_, i) => range(String.fromCodePoint(0x2190 + i))).join("|");
 

@@ -76,7 +76,7 @@ test.each([
   ["base64", "", ""],
   ["hex", "41 42\r\n4\u20033", "ABC"],
   ["hex", "4A4b", "JK"],
-])("decode %s skips white space: %p", (format, text, expected) => {
+])("decode %s skips white space in %p", (format, text, expected) => {
   expect(called("decode", [text, format])).toEqual(Uint8Array.from(Buffer.from(expected)));
 });
 

@@ -32,7 +32,7 @@ function bytesIn(tree: object): unknown {
   throw new Error("the tree has a long list");
 }
 
-describe("partsOf", () => {
+describe("partsOf visits the parts of a syntax tree", () => {
   test.each([
     ["IN", "SELECT a FROM t WHERE a IN (", ", ", ")"],
     ["ARRAY", "SELECT a = ANY(ARRAY[", ", ", "]) FROM t"],
@@ -64,7 +64,7 @@ describe("partsOf", () => {
   });
 });
 
-describe("relocated", () => {
+describe("relocated moves the positions in a syntax tree", () => {
   test("relocated sets every position, including those of the values of a long list", () => {
     for (const list of ["1, 'two', NULL", literalsOf(2000)]) {
       const tree = parsed(`SELECT a FROM t WHERE a IN (${list}) ORDER BY b LIMIT 1`);

@@ -62,7 +62,7 @@ describe.each([...shareOf(OPERANDS, { oneOf: 3 })])("%s IN a long list", (operan
     ["truths", ["TRUE", "NULL"]],
     ["nothing but NULL", ["NULL"]],
     ["numbers and texts", ["12", "'13'"]],
-  ])("of %s", async (_, items) => {
+  ])("IN over a long list of %s equals IN over a plain list", async (_, items) => {
     const [long, plain] = bothOf(items);
     for (const not of ["", "NOT "]) {
       const ask = (list: string): string =>
