@@ -173,8 +173,8 @@ describe.each(["json", "msgpack"] as const)(
           ],
           batch_control: { batch_num: 0, has_more: true, status: "loading", last_seq_id: SEQ },
         });
-        // This row is written while the snapshot is in progress. It is not part of the snapshot, but
-        // it is not lost.
+        // This row is written while the snapshot is in progress. It is not part of the snapshot,
+        // but it is not lost.
         await server.rows(`INSERT INTO ${table} VALUES (8, 'lobby', 'hi')`);
         socket.send({ type: "next_batch" });
         expect(await socket.next()).toEqual({

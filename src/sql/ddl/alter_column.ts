@@ -20,7 +20,7 @@ import { addIdentity, alterIdentity, dropIdentity, withColumn } from "./identity
 import type { RowDemand } from "./row_inspection.ts";
 import { checkDefault } from "./table_elements.ts";
 
-/** @param altering Receives the conditions that existing rows must meet. */
+/** @param altering Receives the conditions that the altered table's existing rows must meet. */
 export function alterColumn(
   table: TableEntry,
   { alter, column: name }: TableAlterationAlterColumn,

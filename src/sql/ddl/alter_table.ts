@@ -85,17 +85,20 @@ import {
 import { constraintNotFound, renamedConstraint, renamedTable } from "./table_rename.ts";
 
 export interface Alteration extends ChangedSequences {
-  /** The names of the foreign keys whose existing rows are checked once the keys are in force. */
+  /**
+   * The names of new foreign keys against which existing rows are checked once the keys are in
+   * force.
+   */
   readonly validations: readonly string[];
-  /** The foreign keys of other tables that are also dropped. */
+  /** The foreign keys of other tables that the ALTER TABLE also drops. */
   readonly referring: readonly IncomingReference[];
-  /** The altered table; undefined if nothing changes. */
+  /** The definition of the altered table; undefined if nothing changes. */
   readonly next: TableEntry | undefined;
-  /** The conditions that existing rows must meet. */
+  /** The conditions that existing rows must meet for the ALTER TABLE to succeed. */
   readonly demands: readonly RowDemand[];
-  /** The columns whose values existing rows are rewritten with. */
+  /** The columns for which an ALTER TABLE rewrites existing rows. */
   readonly rewrites: readonly ColumnRewrite[];
-  /** The columns that get a new type and id. */
+  /** The columns that get a new type, and with it a new id. */
   readonly retyped: readonly RetypedColumn[];
 }
 
@@ -181,7 +184,8 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
       return addConstraint(table, change, altering);
     case "validate constraint": {
       const { isValidated, name } = foreignKeyNamed(table, change.constraint);
-      // The copy makes the table count as altered, although its entry does not change yet.
+      // The copy has a different identity, so the table counts as altered although its entry does
+      // not change yet.
       if (!isValidated) altering.validations.push(name);
       return isValidated ? table : { ...table };
     }
@@ -270,7 +274,10 @@ function completed(
   return addForeignKeys(keyed, keys, altering);
 }
 
-/** Sets the value that existing rows have in a new column: its default, evaluated once. */
+/**
+ * Sets the value that existing rows have in a new column. The default of the column is evaluated
+ * once for all of them.
+ */
 function withMissing(
   column: ColumnEntry,
   { altering, position }: { position: number; altering: Altering },
@@ -307,7 +314,10 @@ function withMissing(
   return { ...column, missing };
 }
 
-/** Has existing rows rewritten with the values that the definition of a new column determines. */
+/**
+ * Arranges for existing rows to be rewritten with the values that the definition of a new column
+ * determines.
+ */
 function rewrittenWith(
   column: ColumnEntry,
   { altering, position }: { position: number; altering: Altering },

@@ -13,15 +13,15 @@ import type { ColumnRewrite } from "./row_rewrite.ts";
 
 export type AltererDeps = ExecutionDeps & Pick<BindingDeps, "systemViews">;
 
-/** The caller, and the namespace in which a default is evaluated. */
+/** The caller of the ALTER TABLE, and the namespace in which a default is evaluated. */
 export interface Alterer {
   readonly deps: AltererDeps;
   readonly principal: Principal;
-  /** The namespace of unqualified names. */
+  /** The namespace in which ALTER TABLE looks up unqualified names. */
   readonly namespace: string;
 }
 
-/** Sequences that change with a table. */
+/** The sequences that an ALTER TABLE adds, changes or removes together with the table. */
 export interface ChangedSequences {
   readonly sequences: readonly SequenceEntry[];
   readonly droppedSequences: readonly SequenceEntry[];
@@ -31,7 +31,7 @@ export interface ChangedSequences {
 
 /** A column that gets a new type and id. */
 export interface RetypedColumn {
-  /** The id before the change. */
+  /** The id of a retyped column before the change. */
   readonly columnId: number;
   readonly name: string;
   readonly position: number;
@@ -41,20 +41,20 @@ export class Altering implements Alterer, ChangedSequences {
   readonly deps: AltererDeps;
   readonly principal: Principal;
   readonly namespace: string;
-  /** The conditions that existing rows must meet. */
+  /** The conditions that existing rows must meet for the ALTER TABLE to succeed. */
   readonly demands: RowDemand[] = [];
-  /** The columns whose values existing rows are rewritten with. */
+  /** The columns for which an ALTER TABLE rewrites existing rows. */
   readonly rewrites: ColumnRewrite[] = [];
-  /** The columns that get a new type and id. */
+  /** The columns that get a new type, and with it a new id. */
   readonly retyped: RetypedColumn[] = [];
   /** The table before the first action of the statement. */
   readonly before: TableEntry;
   readonly sequences: SequenceEntry[] = [];
   readonly droppedSequences: SequenceEntry[] = [];
   readonly marks: SequenceMark[] = [];
-  /** The names of the foreign keys whose existing rows still have to be checked. */
+  /** The names of the foreign keys against which existing rows still have to be checked. */
   readonly validations: string[] = [];
-  /** The foreign keys of other tables that are also dropped. */
+  /** The foreign keys of other tables that the ALTER TABLE also drops. */
   readonly referring: IncomingReference[] = [];
 
   constructor(before: TableEntry, { deps, namespace, principal }: Alterer) {
@@ -68,7 +68,11 @@ export class Altering implements Alterer, ChangedSequences {
     return this.sequences.length + this.droppedSequences.length + this.marks.length > 0;
   }
 
-  /** Gives numbered columns their sequences. @throws {DatabaseError} */
+  /**
+   * Gives numbered columns their sequences.
+   *
+   * @throws {DatabaseError}
+   */
   numbered(table: TableEntry, numberings: readonly Numbering[]): TableEntry {
     const { catalog, clock } = this.deps;
     const maker: SequenceMaker = { catalog, clock, principal: this.principal };

@@ -45,7 +45,7 @@ import { checkDefault, newCheck, requireKeyType } from "./table_elements.ts";
 export interface Retyping {
   readonly altering: Altering;
   readonly definition: DataTypeDef;
-  /** The expression of USING. */
+  /** The expression after USING, which computes the new value of each row. */
   readonly using: Expr | undefined;
 }
 
@@ -90,7 +90,8 @@ export function setType(
   }
   if (to.kind === "json") demands.push({ kind: "form", columnId, position });
   const next = withColumn(table, withDomain({ ...column, type: to, missing }, domain));
-  // A condition may have a different meaning with the new type, but it must still be true.
+  // A CHECK may have a different meaning with the new type of its column, but it must still be
+  // true.
   for (const check of fittingChecks(table, next, { definition, name })) {
     demands.push({ kind: "check", name: check, position });
   }
@@ -247,7 +248,7 @@ function computeFrom(
   return compileExpression(cast, layout);
 }
 
-/** Gives the sequence of a column to its new form. */
+/** Adapts the sequence of a numbered column to the new type of the column. */
 function moveSequence(
   table: TableEntry,
   {
@@ -267,7 +268,10 @@ function moveSequence(
   });
 }
 
-/** Returns the table with new indexes in place of those that contain a column's earlier form. */
+/**
+ * Returns the table with new indexes in place of those that contain the earlier form of a retyped
+ * column.
+ */
 function withRebuiltIndexes(
   table: TableEntry,
   {

@@ -31,7 +31,7 @@ const COMMENT_LENGTH_MAX = 10_000;
 
 interface CommentCaller {
   readonly principal: Principal;
-  /** The namespace of unqualified names. */
+  /** The namespace in which COMMENT ON looks up unqualified names. */
   readonly namespace: string;
 }
 
@@ -40,7 +40,9 @@ type CommentDeps = BindingDeps & Pick<SqlEnvironment, "catalog" | "clock" | "sto
 type AlteredObject = Pick<CommentStatement, "_location" | "kind" | "name">;
 
 /**
- * Checks the caller's right to comment on an object, which everybody has who may alter the object.
+ * Checks the caller's right to comment on an object. Everyone who may alter the object has this
+ * right.
+ *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
 export function authorizeComment(
@@ -221,7 +223,10 @@ interface Commented {
   readonly comment?: string | undefined;
 }
 
-/** Returns the entries with a comment on one of them; undefined if none has that name. */
+/**
+ * Returns the entries with a comment on the one that has the given name; undefined if there is
+ * none.
+ */
 function withComment<Entry extends Commented>(
   entries: readonly Entry[] = [],
   name: string,

@@ -79,8 +79,8 @@ export function createTable(
     withLikedParts(withUnique(withFreeKeyName(table, catalog), node, catalog), likes, catalog);
   const owned = (table: TableEntry): TableEntry =>
     owner === undefined ? table : withOwnerPolicies(table, owner, { call, deps });
-  // A trial run refuses columns that cannot be numbered or indexed, invalid foreign keys, and
-  // policies for which a right is missing, before anything is executed.
+  // CREATE TABLE is tried out before the request runs, so that columns that cannot be numbered or
+  // indexed, invalid foreign keys, and policies without the required rights are refused in time.
   const tried = withSequences(numbered, numberings, maker).table;
   requireKnownTypes(tried, { catalog, position });
   withForeignKeys(indexed(tried), keys, alterer);

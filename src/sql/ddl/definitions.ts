@@ -75,7 +75,7 @@ type SmallDefinition =
   | PolicyDefinition
   | DoStatement;
 
-/** The dependencies of definitions. */
+/** The parts of the database that definitions change. */
 export interface DefinitionDeps extends TableDeps, WebhookDefinitionDeps {}
 
 export class DefinitionStatements {

@@ -28,13 +28,13 @@ import { droppedMessage } from "./view_definitions.ts";
 interface DroppedTables {
   readonly tables: readonly TableEntry[];
   readonly views: readonly ViewEntry[];
-  /** Columns in other tables whose DEFAULT uses a dropped sequence. */
+  /** The columns of other tables whose DEFAULT uses a sequence that is dropped. */
   readonly numbered: readonly NumberedColumn[];
   /** Foreign keys of other tables that refer to the dropped tables. */
   readonly referring: readonly IncomingReference[];
   /** Policies of other tables that read the dropped tables. */
   readonly policies: readonly PlacedPolicy[];
-  /** The message that the response contains. */
+  /** The message about the dropped tables in the response. */
   readonly message: string;
 }
 

@@ -117,7 +117,7 @@ function newForeignKey(
     isDeferrable: node.deferrable,
     isDeferred: node.initially === "deferred",
     isValidated: node.notValid !== true,
-    // The seq is set when the change takes effect.
+    // The seq of a foreign key is set when the key takes effect.
     sinceSeq: 0,
   };
 }

@@ -19,8 +19,8 @@ export class HeldOffsets {
   }
 
   /**
-   * Whether the table may be changed in this tick, because its offsets are durable and counting is
-   * paused.
+   * Whether a source table may be changed in this tick. Its offsets must be durable, and the
+   * counting of its messages paused.
    */
   holds(tableId: number): boolean {
     return this.#held.has(tableId) || topicsOf(this.#deps.catalog, tableId).length === 0;
@@ -32,7 +32,7 @@ export class HeldOffsets {
       this.#held.set(tableId, await this.#deps.topics().holdOffsets(tableId));
   }
 
-  /** Resumes counting. */
+  /** Resumes counting the messages of the source table. */
   release(): void {
     for (const release of this.#held.values()) release();
     this.#held.clear();

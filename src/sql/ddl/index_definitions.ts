@@ -39,7 +39,7 @@ import { dropForeignKey, type RedefinitionDeps } from "./redefined_table.ts";
 import { RowInspection } from "./row_inspection.ts";
 import { droppedMessage } from "./view_definitions.ts";
 
-/** How often a build checks whether its request was killed. */
+/** How often the build of an index checks whether its request was killed. */
 const KILL_LOOK_MS = 200;
 
 export interface IndexDeps
@@ -48,7 +48,7 @@ export interface IndexDeps
 /** The request that defines an index. */
 export interface IndexCall {
   readonly principal: Principal;
-  /** The namespace of unqualified names. */
+  /** The namespace in which index statements look up unqualified names. */
   readonly namespace: string;
   readonly ledger: RequestLedger;
 }
@@ -300,7 +300,7 @@ export function resumeIndexBuilds(deps: IndexDeps): void {
 export interface NewIndexes {
   readonly made: readonly IndexEntry[];
   readonly ledger?: RequestLedger;
-  /** The user id of the caller. */
+  /** The id of the user who defines the indexes. */
   readonly createdBy?: string;
 }
 

@@ -31,10 +31,12 @@ import { requireKeyType } from "./table_elements.ts";
 /** An index or a UNIQUE constraint, as written in the statement. */
 export interface WrittenIndex {
   readonly columns: readonly (Name | IndexedExpression)[];
-  /** The operator class of each part of an inverted index; absent for a sorted one. */
+  /** The operator class of each part of an inverted index; absent for a sorted index. */
   readonly classes?: readonly (Name | undefined)[] | undefined;
   readonly where?: IndexedExpression | undefined;
-  /** The name; undefined if it is derived from the table and its columns. */
+  /**
+   * The name of the index or constraint; undefined if it is derived from the table and its columns.
+   */
   readonly name: Name | undefined;
   readonly isUnique: boolean;
   readonly isConstraint: boolean;
@@ -168,9 +170,9 @@ export function indexNamed(
 }
 
 interface IndexParts {
-  /** The ids of the parts, in order. */
+  /** The ids of the columns and expressions that form an index key, in order. */
   readonly columnIds: readonly number[];
-  /** The expressions among the parts. */
+  /** The expressions among the parts of an index key. */
   readonly expressions: readonly IndexExpression[];
 }
 

@@ -48,7 +48,7 @@ export function invertedExpression(
   return { sql, reads: readBy(table, bound), type: bound.type, terms };
 }
 
-/** The operator classes, and the kinds of terms that they name. */
+/** The operator classes of inverted indexes, and the kind of terms that each one indexes. */
 const CLASSES: ReadonlyMap<string, TermKind> = new Map([
   ["tsvector_ops", "words"],
   ["gin_trgm_ops", "trigrams"],

@@ -33,15 +33,15 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import { optionSettings } from "./table_elements.ts";
 
 /**
- * The remaining work of a definition that has been bound against the catalog. It runs in the same
+ * Completes a namespace definition that has been bound against the catalog. It runs in the same
  * tick and returns a description of the change.
  */
 export type BoundDefinition = () => string | Promise<string>;
 
-/** The dependencies for adding an entry to the catalog. */
+/** The parts of the database needed to add an entry to the catalog. */
 export type EntryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
-/** The dependencies for changing a namespace. */
+/** The parts of the database needed to change a namespace. */
 type NamespaceDeps = Pick<SqlEnvironment, "catalog" | "live" | "store">;
 
 /**

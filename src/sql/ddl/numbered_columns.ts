@@ -38,7 +38,7 @@ export interface SequenceMaker {
   readonly catalog: Catalog;
   readonly clock: Clock;
   readonly principal: Principal;
-  /** Sequences that the same statement has already added. */
+  /** The sequences that earlier columns of the same statement have added. */
   readonly before?: readonly SequenceEntry[];
 }
 
@@ -100,7 +100,7 @@ interface SequencePlace {
   readonly numbering: Numbering;
   readonly table: Pick<TableEntry, "name" | "namespace" | "tableId">;
   readonly maker: SequenceMaker;
-  /** Sequences that the same statement has already added. */
+  /** The sequences that earlier columns of the same statement have added. */
   readonly before: readonly SequenceEntry[];
 }
 

@@ -15,7 +15,7 @@ import type { BoundDefinition } from "./namespace_definitions.ts";
 
 interface OwnerCall {
   readonly principal: Principal;
-  /** The namespace of unqualified names. */
+  /** The namespace in which OWNER TO looks up unqualified names. */
   readonly namespace: string;
 }
 

@@ -60,7 +60,11 @@ export function authorizePolicy(
   });
 }
 
-/** Binds a definition of a policy. @throws {DatabaseError} */
+/**
+ * Binds the definition of a policy.
+ *
+ * @throws {DatabaseError}
+ */
 export function definePolicy(
   node: PolicyDefinition,
   call: PolicyCall,

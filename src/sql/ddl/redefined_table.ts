@@ -14,7 +14,7 @@ export type RedefinitionDeps = Pick<
   "catalog" | "definitionOf" | "live" | "store" | "topics"
 >;
 
-/** @param others The other changes of the same transaction of the catalog. */
+/** @param others Changes that the same transaction of the catalog makes to other objects. */
 export function redefineTable(
   { catalog, definitionOf, live, store, topics: topicAccess }: RedefinitionDeps,
   { after, before }: { before: TableEntry; after: TableEntry },
@@ -29,7 +29,8 @@ export function redefineTable(
 }
 
 /**
- * Changes a foreign key in the table's current entry, or drops it if `change` returns undefined.
+ * Changes a foreign key in the current entry of its table, or drops it if `change` returns
+ * undefined.
  */
 export function changeForeignKey(
   deps: RedefinitionDeps,
@@ -49,7 +50,7 @@ export function dropForeignKey(deps: RedefinitionDeps, { child, key }: IncomingR
   changeForeignKey(deps, { tableId: child.tableId, name: key.name }, () => undefined);
 }
 
-/** Drops a policy from the table's current entry. */
+/** Drops a policy from the current entry of its table. */
 export function dropPolicy(deps: RedefinitionDeps, { policy, table }: PlacedPolicy): void {
   const before = deps.catalog.tableById(table.tableId);
   if (before !== undefined)

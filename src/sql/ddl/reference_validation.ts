@@ -11,7 +11,7 @@ import { nameOf } from "../bind/change/dml_target.ts";
 import { referencedKeyOf } from "../execute/change/referenced_key.ts";
 import { keyTextOf } from "../execute/keys/key_text.ts";
 
-/** How many rows are checked between two pauses. */
+/** How many rows a foreign key check reads between two pauses. */
 const BATCH_ROWS = 512;
 
 /**

@@ -9,9 +9,9 @@ import type { AlterTableStatement } from "../parse/ast/ast.ts";
 import type { RetypedColumn } from "./altering.ts";
 import type { TokenReach } from "./topic_sources.ts";
 
-/** Columns that one action removes or gives another id. */
+/** The columns that one action of ALTER TABLE removes or gives another id. */
 export interface RemovedColumns extends Required<Pick<Removal, "columns">> {
-  /** What the statement does to the column that it names. */
+  /** The change that the statement makes to the column that it names. */
   readonly action: string;
   readonly position: number;
   readonly isCascading: boolean;
@@ -83,10 +83,10 @@ export function viewsWithout(
   return [...views.values()];
 }
 
-/** The policies that are dropped together with columns of a table. */
+/** The policies that are dropped together with columns that they read. */
 interface RemovedPolicies {
   readonly own: readonly PolicyEntry[];
-  /** The policies of other tables. */
+  /** The dropped policies that belong to other tables. */
   readonly others: readonly PlacedPolicy[];
 }
 

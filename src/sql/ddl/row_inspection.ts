@@ -34,7 +34,10 @@ import { checkScope } from "../execute/build/table_runtime.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileExpression } from "../execute/evaluate/expression.ts";
 
-/** A condition from one action of a statement, with its position. */
+/**
+ * A condition that an action of ALTER TABLE puts on existing rows, with its position in the
+ * statement.
+ */
 export type RowDemand =
   | { readonly kind: "not null"; readonly columnId: number; readonly position: number }
   | { readonly kind: "form"; readonly columnId: number; readonly position: number }
@@ -43,17 +46,17 @@ export type RowDemand =
   | { readonly kind: "index"; readonly indexId: number; readonly position: number };
 
 export interface InspectionOptions {
-  /** The current definition, under which the rows are stored. */
+  /** The definition of the table before the ALTER TABLE, under which its rows are stored. */
   readonly table: TableEntry;
-  /** The next definition. */
+  /** The definition of the table after the ALTER TABLE. */
   readonly next: TableEntry;
   readonly demands: readonly RowDemand[];
-  /** The context in which checks run. They do not depend on the caller. */
+  /** The context in which existing rows are checked. The checks do not depend on the caller. */
   readonly context?: ExecutionContext;
   readonly store: Pick<Store, "owners" | "scan">;
 }
 
-/** The error codes of computations whose messages may quote values. */
+/** The error codes of computations whose messages may quote values of rows. */
 const QUOTING: ReadonlySet<ErrorCode> = new Set([
   "TYPE_MISMATCH",
   "INVALID_INPUT",
@@ -64,7 +67,7 @@ const QUOTING: ReadonlySet<ErrorCode> = new Set([
   "DIMENSION_MISMATCH",
 ]);
 
-/** Row versions above `after`, up to `upTo`. */
+/** Selects the row versions above the seq `after`, up to the seq `upTo`. */
 export interface InspectedRange {
   readonly after: Seq;
   readonly upTo: Seq;
@@ -78,9 +81,9 @@ type Judge = (batch: Batch) => void;
 
 export class RowInspection {
   readonly #options: InspectionOptions;
-  /** The columns of the next definition that the conditions read. */
+  /** The columns of the altered table that the conditions read. */
   readonly #columns: readonly ColumnEntry[];
-  /** The stored form of each of `#columns`; undefined for a column that no row has. */
+  /** The stored form of each of `#columns`; undefined for a column that existing rows lack. */
   readonly #stored: readonly (ColumnEntry | undefined)[];
   readonly #judges: readonly Judge[];
 
@@ -195,7 +198,7 @@ export class RowInspection {
     if (domain === undefined) return undefined;
     const given = defined(context, "checks have a context");
     const conditions = domain.checks.map(({ sql }) =>
-      // The value is column 0 of a condition.
+      // The new value of a column is column 0 of its condition.
       compileExpression(bindDomainCheck(sql, domain, bindExpression), new Map([[0, 0]])),
     );
     return ({ columns, rowCount }) => {
@@ -249,7 +252,7 @@ export class RowInspection {
     if (demand.kind === "index") return this.#indexJudge(demand.indexId, position);
     const at = this.#columns.findIndex(({ columnId }) => columnId === demand.columnId);
     const column = this.#columns[at];
-    // Reading the value has already proved that it can be represented in the new type.
+    // The value was read in its new type, which proves that it can be represented in it.
     if (column === undefined) return undefined;
     if (demand.kind === "form") return () => undefined;
     if (demand.kind === "domain") return this.#domainJudge(column, at, position);

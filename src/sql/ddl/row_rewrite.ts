@@ -35,24 +35,24 @@ import type { Evaluator } from "../execute/evaluate/expression.ts";
 import { rowsFromBatch } from "../execute/operators/filter.ts";
 import { asType, unquoted } from "./row_inspection.ts";
 
-/** The new values of one column. */
+/** Defines how an ALTER TABLE computes the new values of one column. */
 export interface ColumnRewrite {
-  /** The id of the column in the next definition. */
+  /** The id of the rewritten column in the definition after the ALTER TABLE. */
   readonly columnId: number;
   /**
-   * Computes the values from the columns of the current definition, in their order. Absent if the
-   * next definition determines them, as a DEFAULT or as a generated column.
+   * Computes the new values from the columns of the table before the ALTER TABLE, in their order.
+   * Absent if the definition of the column determines them, as a DEFAULT or as a generated column.
    */
   readonly compute: Evaluator | undefined;
   readonly position: number;
-  /** The new sequence that numbers the rows, which the catalog does not know yet. */
+  /** The new sequence that numbers the existing rows, which the catalog does not know yet. */
   readonly sequence?: SequenceEntry | undefined;
 }
 
 export interface RewriteOptions {
-  /** The current definition, under which the rows are stored. */
+  /** The definition of the table before the ALTER TABLE, under which its rows are stored. */
   readonly table: TableEntry;
-  /** The next definition. */
+  /** The definition of the table after the ALTER TABLE. */
   readonly next: TableEntry;
   readonly rewrites: readonly ColumnRewrite[];
   readonly context: ExecutionContext;
@@ -60,22 +60,25 @@ export interface RewriteOptions {
   readonly store: Pick<Store, "appliedSeq" | "apply" | "durable" | "owners" | "scan">;
 }
 
-/** Row versions above `after`, up to `upTo`. */
+/** Selects the row versions above the seq `after`, up to the seq `upTo`. */
 interface RewrittenRange {
   readonly after: Seq;
   readonly upTo: Seq;
 }
 
-/** The number of rows that one commit rewrites, which are few so that its tick is short. */
+/**
+ * The number of rows that one commit rewrites. It is small, so that the tick of the commit is
+ * short.
+ */
 const ROWS_PER_COMMIT = 2000;
 
 export class RowRewrite {
   readonly #options: RewriteOptions;
   readonly #runtime: TableRuntime;
-  /** The commits of this rewrite, in ascending order. */
+  /** The seqs of the commits that this rewrite has made, in ascending order. */
   readonly #commits: Commit[] = [];
   #numbers: SequenceNumbers;
-  /** The last number of each new sequence, by its id. */
+  /** The last number that the rewrite took from each new sequence, by the id of the sequence. */
   readonly #lastNumbers = new Map<number, Whole>();
 
   constructor(options: RewriteOptions) {
@@ -84,7 +87,7 @@ export class RowRewrite {
     this.#numbers = freshNumbers(options);
   }
 
-  /** The numbers that the new sequences have reached. */
+  /** The numbers that new sequences have reached after they numbered the existing rows. */
   get marks(): readonly SequenceMark[] {
     return [...this.#lastNumbers].map(([sequenceId, value]) => ({
       sequenceId,
@@ -93,7 +96,10 @@ export class RowRewrite {
     }));
   }
 
-  /** The definition under which the rows are written: the current one and the new columns. */
+  /**
+   * The definition under which rewritten rows are stored: the former columns, followed by the new
+   * ones.
+   */
   get written(): TableEntry {
     const { next, table } = this.#options;
     const columns = [...table.columns, ...this.#newColumns];
@@ -120,7 +126,8 @@ export class RowRewrite {
         await pause();
       }
     }
-    // The rows are numbered from the start again when they are written.
+    // The numbers of this trial run are discarded: rows are numbered from the start again when they
+    // are written.
     this.#numbers = freshNumbers(this.#options);
   }
 
@@ -247,7 +254,7 @@ export class RowRewrite {
     });
   }
 
-  /** Returns the values of a column of the next definition, before generated ones are computed. */
+  /** Returns the values of a column of the altered table, before generated columns are computed. */
   #valuesOf(column: ColumnEntry, at: number, current: Batch): Vector {
     const { context, rewrites, table } = this.#options;
     const { rowCount } = current;
@@ -274,7 +281,7 @@ export class RowRewrite {
   }
 }
 
-/** Returns a counter that begins at the start of each sequence, and stores nothing. */
+/** Returns a counter that begins at the start of each sequence, and changes no stored sequence. */
 function freshNumbers({ clock }: RewriteOptions): SequenceNumbers {
   return new SequenceNumbers({ clock, known: [], marks: { store: () => undefined } });
 }

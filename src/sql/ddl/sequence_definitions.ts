@@ -30,7 +30,9 @@ import { droppedMessage } from "./view_definitions.ts";
 
 export type SequenceDefinitionDeps = BindingDeps & RedefinitionDeps & Pick<SqlEnvironment, "clock">;
 
-/** The caller, and the namespace of unqualified names. */
+/**
+ * The caller of a sequence statement, and the namespace in which unqualified names are looked up.
+ */
 export interface SequenceCaller {
   readonly principal: Principal;
   readonly namespace: string;
@@ -49,7 +51,7 @@ export function authorizeSequence(
     const right = node.type === "drop sequence" ? "removeTable" : "defineTable";
     const ownedBy = catalog.sequence(schema, name.name)?.ownedBy;
     const table = ownedBy === undefined ? undefined : catalog.tableById(ownedBy.tableId);
-    // If a table owns the sequence, the rights on the table decide.
+    // If a table owns the sequence, the caller needs the rights on that table.
     if (node.type === "alter sequence" && table !== undefined) {
       requireAlter(principal, table, { namespace: holder });
       continue;
@@ -136,7 +138,8 @@ export function alterSequence(
   };
   altered();
   return () => {
-    // The change is computed again, because numbers may have been taken in the meantime.
+    // The change of the sequence is computed again, because other statements may have taken numbers
+    // in the meantime.
     altered()();
     return `Sequence ${schema}.${name} altered`;
   };

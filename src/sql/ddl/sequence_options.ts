@@ -22,7 +22,7 @@ const HIGHEST: Readonly<Record<CountedType, bigint>> = {
 
 const CACHE_MAX = 1_000_000n;
 
-/** Returns the type of a column if a sequence can count in this type; otherwise undefined. */
+/** Returns the type of a column if a sequence can count in this type, and undefined otherwise. */
 export function countedType({ kind }: DataType): CountedType | undefined {
   return kind === "smallint" || kind === "int" || kind === "bigint" ? kind : undefined;
 }
@@ -75,8 +75,8 @@ interface Bounds {
 }
 
 /**
- * Returns the bounds: those given now, otherwise those given before, otherwise the bounds of the
- * type.
+ * Returns the bounds of a sequence: those in the statement, otherwise its current ones, otherwise
+ * those of its type.
  */
 function boundsIn(
   options: readonly SequenceOption[],
@@ -158,7 +158,10 @@ function numberIn(
   return value === undefined ? undefined : BigInt(value);
 }
 
-/** Returns the bound that the options give. NO MINVALUE and NO MAXVALUE give the default bound. */
+/**
+ * Returns the bound in the options of a sequence. NO MINVALUE and NO MAXVALUE give the default
+ * bound.
+ */
 function boundIn(
   options: readonly SequenceOption[],
   name: "maxvalue" | "minvalue",
@@ -185,8 +188,8 @@ function invalid(options: readonly SequenceOption[], name: string, why: string):
 }
 
 /**
- * Returns how a sequence counts after a change of its type: bounds that were those of the old type
- * become those of the new type.
+ * Returns how a sequence counts after a change of its type. Bounds that equal the limits of the old
+ * type become the limits of the new type.
  */
 export function retyped(shape: SequenceShape, type: CountedType): SequenceShape {
   const highest = HIGHEST[shape.type].toString();

@@ -50,19 +50,20 @@ const ALTER_SETTINGS: readonly string[] = CREATE_SETTINGS.filter(
   (name) => name !== "path" && name !== "base_directory",
 );
 
-/** A part of a template: a plain name that may contain placeholders. */
+/** A part of the path template of a storage: a plain name that may contain placeholders. */
 const TEMPLATE_PART = /^(?:[A-Za-z0-9._-]|\{(?:namespace|tableName|userId)\})+$/;
 
 const LONGEST_NAME: string = "x".repeat(NAME_LENGTH_MAX);
 
 const TEMPLATE_LENGTH_MAX = 200;
 
-/** The longest name that file systems accept. */
+/** The maximum length of a file name on common file systems. */
 const PART_LENGTH_MAX = 255;
 
 /**
- * The maximum length of a path in bytes. Within the system's limit of 4096, it leaves enough bytes
- * for the longest template with the longest names.
+ * The maximum length of the path of a table's directory, in bytes. It is below the system's limit
+ * of 4096, so that file names can follow, and above the length of the longest template with the
+ * longest names.
  */
 const PATH_BYTES_MAX = 2048;
 
@@ -294,7 +295,8 @@ function settingsOf(
 }
 
 /**
- * Returns the value of a template; undefined for any other setting.
+ * Returns the value of a path template; undefined for any other setting.
+ *
  * @throws {DatabaseError} INVALID_OPTION
  */
 function templateOf(setting: StorageSetting | undefined): string | undefined {

@@ -40,9 +40,9 @@ import { requireSourcesKept } from "./topic_sources.ts";
 /** The result of planning an ALTER TABLE. `next` is undefined if the table does not change. */
 interface PlannedAlteration extends Alteration {
   readonly table: TableEntry;
-  /** The views that are dropped together with the dropped columns. */
+  /** The views that are dropped together with columns that they read. */
   readonly views: readonly ViewEntry[];
-  /** The policies of other tables that are dropped together with the dropped columns. */
+  /** The policies of other tables that are dropped together with columns that they read. */
   readonly policies: readonly PlacedPolicy[];
 }
 
@@ -263,8 +263,8 @@ class AlterTable {
   }
 
   /**
-   * Rows that have expired under the old TTL must not reappear under a longer one. Those of a
-   * SHARED table are deleted, and do not.
+   * Records the rows that have expired under the old TTL, so that a longer one restores none of
+   * them. A SHARED table needs no record, because its expired rows are deleted.
    */
   #withoutExpired(table: TableEntry, altered: TableEntry): TableEntry {
     if (table.kind !== "stream") return altered;

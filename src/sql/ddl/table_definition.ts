@@ -39,8 +39,8 @@ export function homeOf(
 /** Returns the store's definition of a table, without its home. */
 export function tableDefinition(table: TableEntry, defaults: TableDefaults): TableDefinition {
   const { compression = "auto", deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
-  // Rows that live briefly are written and deleted often, and a client that was away for longer
-  // than that reads the few that there are.
+  // The rows of such a table live briefly and are deleted often. A client that was away for longer
+  // than the history simply reads the few existing rows again.
   const historyMs = deletedAfterMs(table) ?? defaults.historyMs;
   return {
     tableId: table.tableId,

@@ -45,7 +45,7 @@ const FORBIDDEN_IN_DEFAULTS: ReadonlySet<string> = new Set([
   "INVALID_QUERY",
 ]);
 
-/** Error codes that mean that a DEFAULT itself is faulty. */
+/** The error codes that show that the expression of a DEFAULT is faulty. */
 const UNFIT_DEFAULTS: ReadonlySet<string> = new Set([
   ...FORBIDDEN_IN_DEFAULTS,
   "INVALID_VALUE",
@@ -56,7 +56,7 @@ const UNFIT_DEFAULTS: ReadonlySet<string> = new Set([
 
 export interface TableElements
   extends Pick<TableEntry, "columns" | "primaryKey" | "keyName" | "checks" | "nextColumnId"> {
-  /** The columns whose DEFAULT still needs a sequence. */
+  /** The columns whose DEFAULT still needs a new sequence. */
   readonly numberings: readonly Numbering[];
 }
 
@@ -214,17 +214,21 @@ export type CheckedTable = Pick<
   TableEntry,
   "checks" | "columns" | "keyName" | "name" | "primaryKey"
 > & {
-  /** The beginning of automatic names; absent for that of the table and a column. */
+  /**
+   * The first part of automatic constraint names; by default, the names of the table and the
+   * column.
+   */
   readonly prefix?: string;
   /**
-   * The scope of the table's columns, shared by many checks because creating a scope visits every
+   * The scope of the table's columns. All checks share it, because creating a scope visits every
    * column.
    */
   readonly scope?: Scope;
 };
 
 /**
- * Builds a CHECK with its name. Binding it proves that it is a condition over the columns.
+ * Builds a CHECK with its name. Binding the expression proves that it is a condition over the
+ * columns.
  *
  * @param columnName The column to which the constraint belongs.
  */
@@ -330,8 +334,8 @@ function checkNames(columns: readonly CreateColumnDef[]): void {
 }
 
 /**
- * Whether a column has this name, quoted or unquoted. Names that differ only in case count as the
- * same.
+ * Returns whether a column has this name, quoted or unquoted. Names that differ only in case count
+ * as equal.
  */
 export function hasColumn(columns: readonly ColumnEntry[], name: string): boolean {
   const folded = name.toLowerCase();

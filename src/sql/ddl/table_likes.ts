@@ -40,7 +40,7 @@ import { unqualified } from "./unqualified.ts";
 interface LikeCaller {
   readonly deps: NameDeps;
   readonly principal: Principal;
-  /** The namespace of unqualified names. */
+  /** The namespace in which LIKE looks up unqualified names. */
   readonly namespace: string;
 }
 

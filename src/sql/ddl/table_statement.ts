@@ -14,7 +14,7 @@ import type { ExecutionDeps } from "../prepare/statement_context.ts";
 /** The request that defines or drops a table. */
 export interface TableCall {
   readonly principal: Principal;
-  /** The namespace of unqualified names. */
+  /** The namespace in which the statement looks up unqualified names. */
   readonly namespace: string;
   readonly ledger: RequestLedger;
 }

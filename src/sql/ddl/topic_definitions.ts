@@ -31,12 +31,12 @@ import type { BoundDefinition } from "./namespace_definitions.ts";
 import { optionSettings } from "./table_elements.ts";
 import { checkTopicFilter } from "./topic_filter.ts";
 
-/** The dependencies of topic definitions. */
+/** The parts of the database that topic definitions use. */
 export type TopicDefinitionDeps = NameDeps & Pick<SqlEnvironment, "clock" | "store" | "topics">;
 
 export interface TopicCall {
   readonly principal: Principal;
-  /** The namespace of unqualified names. */
+  /** The namespace in which topic statements look up unqualified names. */
   readonly namespace: string;
 }
 

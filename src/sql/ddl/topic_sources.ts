@@ -52,7 +52,7 @@ export function requireSourcesKept(
   }
 }
 
-/** @param missing The dropped column that a source reads. */
+/** @param missing The dropped column that the condition of a source reads. */
 function requireCascade(
   missing: string,
   { _location, changes }: AlterTableStatement,
@@ -129,7 +129,7 @@ function changedTopics(
 
 interface Retargeted {
   readonly text: string;
-  /** A column that the condition reads but the table no longer has. */
+  /** A column that the condition of a topic source reads, but that its table no longer has. */
   readonly missing?: string | undefined;
 }
 

@@ -36,13 +36,13 @@ import { droppedMessage } from "./view_definitions.ts";
 
 type TypeDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
-/** The caller, and the namespace of unqualified names. */
+/** The caller of a type definition, and the namespace in which unqualified names are looked up. */
 interface TypeCaller {
   readonly principal: Principal;
   readonly namespace: string;
 }
 
-/** The maximum length of a label in bytes, as in PostgreSQL. */
+/** The maximum length of an enum label in bytes, as in PostgreSQL. */
 const LABEL_BYTES_MAX = 63;
 
 const LABELS_MAX = 1000;
@@ -95,7 +95,7 @@ export function createType(
 }
 
 interface NewType extends TypeCaller {
-  /** Returns the labels, the fields or the rules, once the name is known to be free. */
+  /** Returns the labels, fields or constraints of a new type, once its name is known to be free. */
   readonly valuesOf: () => Pick<TypeEntry, "domain" | "fields" | "labels">;
 }
 
@@ -125,7 +125,7 @@ export function defineType(
   };
 }
 
-/** The maximum number of fields of a row type, as of columns of a table. */
+/** The maximum number of fields of a row type, which equals that of the columns of a table. */
 const FIELDS_MAX = 1000;
 
 /** @throws {DatabaseError} INVALID_DEFINITION, LIMIT_EXCEEDED, UNSUPPORTED_FEATURE */
@@ -222,8 +222,8 @@ export function alterType(
   return () => {
     if (node.change.type === "add value") store.requireFreeSpace();
     const { name, namespace: schema } = findType(catalog, node.name, namespace);
-    // The change is computed again, because another statement may have changed the type in the
-    // meantime.
+    // The change of the type is computed again, because another statement may have changed the type
+    // in the meantime.
     const entry = changed();
     if (entry === undefined) return `Type ${schema}.${name} already has the label`;
     catalog.changeType({ ...entry, updatedAtMs: clock.nowMs() });
@@ -325,7 +325,7 @@ function labelAt(labels: readonly EnumLabel[], { _location, label }: LabelNode):
 }
 
 /**
- * Inserts a label between two others, at a position half-way between theirs.
+ * Inserts a label between two others of an enum type, at a position half-way between theirs.
  *
  * @throws {DatabaseError}
  */

@@ -58,7 +58,7 @@ type ViewColumns = ViewShape["columns"];
 
 export interface ViewCall {
   readonly principal: Principal;
-  /** The namespace of unqualified names. */
+  /** The namespace in which view definitions look up unqualified names. */
   readonly namespace: string;
 }
 
@@ -288,7 +288,7 @@ function keepsShape(entry: ViewEntry, before: ViewDeps, after: ViewDeps): boolea
       next.every((column, i) => sameType(column.type, old[i]?.type ?? column.type))
     );
   } catch (error) {
-    // A view that can no longer be bound does not keep its columns.
+    // If the old query can no longer be bound, the columns of the view need not be kept.
     if (error instanceof DatabaseError) return false;
     throw error;
   }
@@ -437,7 +437,11 @@ function renameView(
   };
 }
 
-/** Returns the response message of DROP. @param missing Names that IF EXISTS skipped. */
+/**
+ * Returns the response message of DROP VIEW.
+ *
+ * @param missing The names that IF EXISTS skipped.
+ */
 export function droppedMessage(
   kind: "domain" | "index" | "sequence" | "table" | "type" | "view",
   { dropped, missing }: { dropped: readonly string[]; missing: readonly string[] },

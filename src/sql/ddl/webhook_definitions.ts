@@ -20,7 +20,7 @@ import type { BoundDefinition } from "./namespace_definitions.ts";
 import { optionSettings } from "./table_elements.ts";
 import type { TopicCall } from "./topic_definitions.ts";
 
-/** The dependencies of webhook definitions. */
+/** The parts of the database that webhook definitions use. */
 export type WebhookDefinitionDeps = Pick<
   SqlEnvironment,
   "catalog" | "clock" | "store" | "topics" | "webhooks"
