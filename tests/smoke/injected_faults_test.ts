@@ -9,7 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SocketClient } from "../support/client.ts";
 import { EventClient } from "../support/event_client.ts";
-import { FAULT_KINDS, type FaultStage, type InjectedFault } from "../support/injected_faults.ts";
+import { FAULT_KINDS, type InjectedFault } from "../support/fault_point.ts";
+import { bundleWithFaults, type FaultStage } from "../support/injected_faults.ts";
 import {
   type ServerProcess,
   type SqlAnswer,
@@ -23,6 +24,7 @@ const MS_MAX = 120_000;
 const directory = mkdtempSync(join(tmpdir(), "tidemark-injected-"));
 const control = join(directory, "bug.json");
 
+let program: string;
 let kindIndex = 0;
 let server: ServerProcess;
 let follower: SocketClient;
@@ -30,10 +32,9 @@ let bugCount = 0;
 let rowCount = 0;
 
 function start(): Promise<ServerProcess> {
-  const preload = "./tests/support/injected_faults.ts";
   return startReadyServer({
     env: { INJECTED_FAULT: control },
-    command: [process.execPath, "--preload", preload, "src/main.ts"],
+    command: [process.execPath, program],
     config: { websocket: { auth_timeout_secs: 5 }, storage: { allowed_roots: [directory] } },
   });
 }
@@ -90,6 +91,7 @@ async function expectUnharmed(): Promise<void> {
 }
 
 beforeAll(async () => {
+  program = await bundleWithFaults(join(directory, "program"));
   server = await start();
   await server.rows(
     "CREATE TABLE default.kept (id INT PRIMARY KEY, v TEXT); CREATE TABLE default.other (id INT PRIMARY KEY, v TEXT); CREATE TABLE default.files (id INT PRIMARY KEY, f FILE)",

@@ -1,27 +1,13 @@
 /**
- * Injects faults into a server that a test has started for this purpose. The server process
- * preloads this file, which inserts a call before one line in each stage of a request. The server's
- * own code does not refer to this file.
+ * Makes a server that meets a fault where a test wants one: a bundle with a call before one line in
+ * each stage of a request. The server's own code does not refer to this file.
  *
- * The call throws once, in the stage that the file of INJECTED_FAULT names, after the stage has
- * been passed as often as the file says. If a line is missing or occurs twice, the server does not
- * start: the code has changed, and the entry must be updated.
+ * The call throws if a test has asked for it (`fault_point.ts`). If a line is missing or occurs
+ * twice, there is no bundle: the code has changed, and the entry must be updated.
  */
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { AssertionError } from "../../src/base/assert.ts";
-
-/** The contents of the control file. */
-export interface InjectedFault {
-  readonly stage: FaultStage;
-  readonly kind: FaultKind;
-  /** The number of times that the stage is passed before the fault. */
-  readonly skip: number;
-}
-
-export const FAULT_KINDS = ["assertion", "type", "range", "stack", "value"] as const;
-
-export type FaultKind = (typeof FAULT_KINDS)[number];
+import { ENTRIES } from "../../scripts/prepare.mjs";
 
 /** The file below `src/`, and the line before which the call is inserted. */
 const STAGES = {
@@ -156,42 +142,46 @@ export type FaultStage = keyof typeof STAGES;
 
 const ROOT = join(import.meta.dir, "../../src");
 
+/** The module that the calls lead to. */
+const FAULT_POINT = join(import.meta.dir, "fault_point.ts");
+
 const STAGES_BY_PATH = Map.groupBy(Object.entries(STAGES), ([, [file]]) => join(ROOT, file));
 
-const control = process.env["INJECTED_FAULT"];
-if (control !== undefined) inject(control);
-
-function inject(path: string): void {
-  let armed = "";
-  let passed = 0;
-  Object.assign(globalThis, {
-    meetInjectedFault(stage: string): void {
-      if (!existsSync(path)) return;
-      const text = readFileSync(path, "utf8");
-      if (text !== armed) passed = 0;
-      armed = text;
-      const bug = JSON.parse(text) as InjectedFault;
-      if (bug.stage !== stage) return;
-      passed += 1;
-      if (passed <= bug.skip) return;
-      rmSync(path);
-      fail(bug.kind);
-    },
+/**
+ * Bundles a server with a call in each stage.
+ *
+ * @param folder An absolute path.
+ * @returns The path of its main module.
+ * @throws If a line of STAGES is missing, or occurs twice.
+ */
+export async function bundleWithFaults(folder: string): Promise<string> {
+  await Bun.build({
+    entrypoints: ENTRIES.map((entry) => join(ROOT, "..", entry)),
+    target: "bun",
+    format: "esm",
+    splitting: true,
+    root: ROOT,
+    naming: { entry: "[name].[ext]" },
+    define: { "process.env.TIDEMARK_BUNDLED_FROM": JSON.stringify(ROOT) },
+    outdir: folder,
+    plugins: [
+      {
+        name: "injected faults",
+        setup(build) {
+          build.onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => ({
+            contents: sourceWithFaults(path),
+            loader: "ts",
+          }));
+        },
+      },
+    ],
   });
-  Bun.plugin({
-    name: "injected faults",
-    setup(build) {
-      build.onLoad({ filter: /\/src\/.*\.ts$/ }, (args) => ({
-        contents: sourceWithFaults(args.path),
-        loader: "ts",
-      }));
-    },
-  });
+  return join(folder, "main.js");
 }
 
-/** Lists the errors that would keep a server that preloads this file from starting. */
+/** Lists the errors that would keep a bundle with faults from being made. */
 export function staleFaults(): readonly string[] {
-  return [...STAGES_BY_PATH.keys(), THREADS].flatMap((path) => {
+  return [...STAGES_BY_PATH.keys()].flatMap((path) => {
     try {
       sourceWithFaults(path);
       return [];
@@ -208,28 +198,16 @@ export function staleFaults(): readonly string[] {
  * @throws {Error} If one of these lines is missing or occurs twice.
  */
 function sourceWithFaults(path: string): string {
-  return withFaults(sourceAt(path), STAGES_BY_PATH.get(path) ?? []);
-}
-
-/** Faults are also injected into reader threads. */
-const THREADS = join(ROOT, "threads/message_thread.ts");
-
-function sourceAt(path: string): string {
+  const faults = STAGES_BY_PATH.get(path);
   const source = readFileSync(path, "utf8");
-  if (path !== THREADS) return source;
-  const started = "new Worker(entry.href)";
-  if (!source.includes(started)) throw new Error(`Cannot inject into threads: no "${started}"`);
-  return source.replace(
-    started,
-    `new Worker(entry.href, { preload: ${JSON.stringify(import.meta.path)} })`,
-  );
+  return faults === undefined ? source : withFaults(source, faults);
 }
 
 function withFaults(
   source: string,
   faults: readonly (readonly [stage: string, place: readonly [string, string]])[],
 ): string {
-  let text = source;
+  let text = `import ${JSON.stringify(FAULT_POINT)}; ${source}`;
   for (const [stage, [file, line]] of faults) {
     const parts = text.split("\n");
     const at = parts.findIndex((each) => each.trim() === line);
@@ -239,25 +217,4 @@ function withFaults(
     text = parts.join("\n");
   }
   return text;
-}
-
-function fail(kind: FaultKind): never {
-  switch (kind) {
-    case "assertion":
-      throw new AssertionError("an injected fault");
-    case "type":
-      return (undefined as unknown as { injected: () => never }).injected();
-    case "range":
-      throw new RangeError(`an injected fault: ${"x".repeat(-1)}`);
-    case "stack":
-      throw new Error(`an injected fault that did not overflow: ${overflow(1)}`);
-    case "value":
-      // oxlint-disable-next-line typescript/only-throw-error -- some code might
-      throw "an injected fault";
-  }
-}
-
-/** This is not a tail call, because a tail call would need no stack frame. */
-function overflow(depth: number): number {
-  return overflow(depth + 1) + depth;
 }
