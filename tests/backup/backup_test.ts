@@ -48,6 +48,7 @@ import {
 import { principalFor } from "../support/principal_for.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { TestEngine } from "../support/sql_engine.ts";
+import { amountOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
 afterAll(removeDirectories);
@@ -123,9 +124,10 @@ test("a backup made under load contains every commit up to its seq, and no later
   };
   const writers = ["t", "t", "t", "mine"].map(write);
   const backups: Backup[] = [];
-  for (let round = 0; round < 4; round += 1) {
+  const roundCount = amountOf({ usual: 2, thorough: 4 });
+  for (let round = 0; round < roundCount; round += 1) {
     // Even on a slow machine, a flush happens among these rows.
-    const rowCount = ledger.size + 150;
+    const rowCount = ledger.size + 800 / roundCount;
     await Promise.all([Bun.sleep(250), until(() => ledger.size >= rowCount)]);
     backups.push(await backUp(server, join(root, `b${round}`)));
   }
@@ -367,7 +369,7 @@ test("a restore that fails at any step is completed by the next attempt", async 
     return await database.rows("SELECT id, v FROM t ORDER BY id");
   };
   let failures = 0;
-  for (let changes = 0; ; changes += 1) {
+  for (let changes = 0; ; changes += amountOf({ usual: 2, thorough: 1 })) {
     const target = copyOf(source);
     const disk = diskThatFails(target, changes);
     const { code } = await restore(backup, target, disk);
@@ -386,7 +388,7 @@ test("a restore that fails at any step is completed by the next attempt", async 
     ]);
     rmSync(target, { recursive: true });
   }
-  expect(failures).toBeGreaterThan(20);
+  expect(failures).toBeGreaterThan(amountOf({ usual: 10, thorough: 20 }));
 });
 
 test("a server that is killed during a backup leaves a complete backup or none", async () => {

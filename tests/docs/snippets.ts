@@ -10,7 +10,7 @@
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { ServerProcess } from "../support/server_process.ts";
+import { bundleCommand, type ServerProcess } from "../support/server_process.ts";
 
 export const ROOT: string = join(import.meta.dir, "../..");
 
@@ -110,7 +110,7 @@ export class Runner {
     mkdirSync(bin, { recursive: true });
     for (const [, name] of WRITTEN_PATHS) mkdirSync(join(folder, name), { recursive: true });
     // `npm start -- verify ./data` runs the server program in the folder.
-    const npm = `#!/bin/sh\nshift\n[ "$1" = "--" ] && shift\nexec ${process.execPath} ${ROOT}/src/main.ts "$@"\n`;
+    const npm = `#!/bin/sh\nshift\n[ "$1" = "--" ] && shift\nexec ${bundleCommand().join(" ")} "$@"\n`;
     writeFileSync(join(bin, "npm"), npm, { mode: 0o755 });
     writeFileSync(join(folder, "config.toml"), "");
     writeFileSync(join(folder, "state.sh"), "");

@@ -5,7 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import { EventClient } from "../support/event_client.ts";
-import { startReadyServer } from "../support/server_process.ts";
+import { bundleCommand, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
 const HOUR_MS = 3_600_000;
@@ -13,7 +13,7 @@ const HOUR_MS = 3_600_000;
 test("rows, changes and ids follow the current clock after the clock was ahead", async () => {
   const env: Record<string, string> = { SHIFT_CLOCK_MS: String(HOUR_MS) };
   const preload = ["--preload", "./tests/support/shifted_clock.ts"];
-  const command = [process.execPath, ...preload, "src/main.ts"];
+  const command = bundleCommand(preload);
   await using server = await startReadyServer({ command, env });
   await server.rows(`
     CREATE NAMESPACE app;

@@ -118,7 +118,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-const LONG = "SELECT count(*) FROM generate_series(1, 3000000) g(i) WHERE i % 7 = 1";
+const LONG = "SELECT count(*) FROM generate_series(1, 600000) g(i) WHERE i % 7 = 1";
 
 const RECURSION =
   "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 9) SELECT * FROM t";

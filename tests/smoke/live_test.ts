@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Packr } from "msgpackr";
 import type { ServerMessage, SubscribeOptions } from "../../src/protocol/mod.ts";
 import { SocketClient } from "../support/client.ts";
-import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { bundleCommand, type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -382,26 +382,25 @@ describe.each(["json", "msgpack"])("over %s, a client follows a live query", (se
   });
 });
 
-test.each(["json", "msgpack"])(
-  "a position older than history is refused with RESUME_EXPIRED over %s",
-  async (serialization) => {
-    const env: Record<string, string> = {};
-    const preload = Bun.fileURLToPath(new URL("../support/shifted_clock.ts", import.meta.url));
-    const command = [process.execPath, "--preload", preload, "src/main.ts"];
-    await using old = await startReadyServer({ command, env });
-    await old.rows(
-      "CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY, n INT) " +
-        "WITH (TYPE = 'SHARED', DELETED_RETENTION_HOURS = 1)",
-    );
-    await old.rows("INSERT INTO app.t VALUES (1, 1), (2, 2)");
-    const [first] = await old.rows("SELECT max(_seq) FROM app.t");
-    await old.rows("DELETE FROM app.t WHERE id = 1");
-    const [second] = await old.rows("SELECT max(_seq) FROM app.t WHERE _deleted = true");
-    env["SHIFT_CLOCK_MS"] = String(3 * HOUR_MS);
-    await old.rows("STORAGE FLUSH TABLE app.t");
-    await old.restart();
-    await old.rows("INSERT INTO app.t VALUES (3, 3); STORAGE FLUSH TABLE app.t");
-    await old.rows("STORAGE COMPACT TABLE app.t");
+test("a position older than history is refused with RESUME_EXPIRED", async () => {
+  const env: Record<string, string> = {};
+  const preload = Bun.fileURLToPath(new URL("../support/shifted_clock.ts", import.meta.url));
+  const command = bundleCommand(["--preload", preload]);
+  await using old = await startReadyServer({ command, env });
+  await old.rows(
+    "CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY, n INT) " +
+      "WITH (TYPE = 'SHARED', DELETED_RETENTION_HOURS = 1)",
+  );
+  await old.rows("INSERT INTO app.t VALUES (1, 1), (2, 2)");
+  const [first] = await old.rows("SELECT max(_seq) FROM app.t");
+  await old.rows("DELETE FROM app.t WHERE id = 1");
+  const [second] = await old.rows("SELECT max(_seq) FROM app.t WHERE _deleted = true");
+  env["SHIFT_CLOCK_MS"] = String(3 * HOUR_MS);
+  await old.rows("STORAGE FLUSH TABLE app.t");
+  await old.restart();
+  await old.rows("INSERT INTO app.t VALUES (3, 3); STORAGE FLUSH TABLE app.t");
+  await old.rows("STORAGE COMPACT TABLE app.t");
+  for (const serialization of ["json", "msgpack"]) {
     const query = `?serialization=${serialization}`;
     const socket = await SocketClient.connect(old.url, { token: old.token, query });
     await socket.expect("auth_success");
@@ -421,8 +420,8 @@ test.each(["json", "msgpack"])(
     ]);
     expect(await client.follow("a", sql, { from_seq_id: 0 })).toEqual(["row 2=2", "row 3=3"]);
     client.close();
-  },
-);
+  }
+});
 
 test("/metrics shows how long deliveries take, and how many subscribers are behind", async () => {
   const table = await newTable();

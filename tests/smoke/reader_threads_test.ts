@@ -297,12 +297,12 @@ describe("a long query runs in a reader", () => {
       // Warms up both readers.
       await Promise.all([server.rows(SUMS), server.rows(SUMS)]);
       const before = residentBytes();
-      const client = await slowClient("SELECT id, repeat(s, 400) FROM r.t");
+      const client = await slowClient("SELECT id, repeat(s, 250) FROM r.t");
       // Other queries run in the meantime, long enough for the complete result to be produced.
-      for (let read = 0; read < 20; read += 1) {
+      for (let read = 0; read < 12; read += 1) {
         const [[a, b] = []] = await server.rows(SUMS);
         expect(b).toBe(a);
-        // The result is larger than 400 MB.
+        // The result is larger than 250 MB.
         expect(residentBytes() - before).toBeLessThan(200_000_000);
       }
       await until(async () => (await server.metric("tidemark_readers_busy")) === 1);
@@ -411,8 +411,8 @@ describe("a long query that sleeps does so in its reader, without blocking the e
 });
 
 describe("clients that keep readers waiting do not block other clients", () => {
-  /** A query with a result of 100 MB, far more than sockets and queues can hold. */
-  const ANSWER = "SELECT id, repeat(s, 100) FROM r.t";
+  /** A query with a result of 40 MB, far more than sockets and queues can hold. */
+  const ANSWER = "SELECT id, repeat(s, 40) FROM r.t";
 
   test(
     "clients that read slowly leave the other readers free",

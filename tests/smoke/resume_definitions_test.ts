@@ -1,9 +1,11 @@
 /**
  * Verifies that a client that resumes either has the current result or must start again, even if
  * the name now refers to another table, another user or other columns. Each case runs once on a
- * server that continues, and once with a kill between the loss and the resume.
+ * server that continues, and once with a kill between the loss and the resume. One kill serves all
+ * cases.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { defined } from "../../src/base/assert.ts";
 import type { SubscribeOptions } from "../../src/protocol/mod.ts";
 import { SocketClient } from "../support/client.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -128,32 +130,50 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
+/** A case whose change has happened after its client was lost. */
+interface Prepared {
+  readonly user: string;
+  readonly query: string;
+  readonly position: number;
+}
+
+async function prepared({ change, kind, query }: Case): Promise<Prepared> {
+  count += 1;
+  const user = `user${count}`;
+  const named = (text: string): string =>
+    text.replaceAll("$t", `app.t${count}`).replaceAll("$u", user);
+  const access = kind === "SHARED" ? PUBLIC : "";
+  const token = await server.createUser(user);
+  await server.rows(named(`CREATE ${kind} TABLE $t ${COLUMNS} ${access}`));
+  const writer = kind === "USER" ? token : server.token;
+  await server.rows(named("INSERT INTO $t (id, v) VALUES (1, 'a'), (2, 'b')"), { token: writer });
+  const { position } = await follow(named(query), { token });
+  for (const statement of change) await server.rows(named(statement));
+  return { user, query: named(query), position };
+}
+
 describe.each([
   ["on one server", false],
   ["over a kill", true],
 ])("a client that resumes %s gets the changes of definitions", (_where, isKilled) => {
-  test.each(Object.entries(CASES))("when %s", async (_what, { change, kind, query, told }) => {
-    count += 1;
-    const user = `user${count}`;
-    const named = (text: string): string =>
-      text.replaceAll("$t", `app.t${count}`).replaceAll("$u", user);
-    const access = kind === "SHARED" ? PUBLIC : "";
-    let token = await server.createUser(user);
-    await server.rows(named(`CREATE ${kind} TABLE $t ${COLUMNS} ${access}`));
-    const writer = kind === "USER" ? token : server.token;
-    await server.rows(named("INSERT INTO $t (id, v) VALUES (1, 'a'), (2, 'b')"), { token: writer });
-    const { position } = await follow(named(query), { token });
-    for (const statement of change) await server.rows(named(statement));
-    if (isKilled) await server.restart("SIGKILL");
-    token = (await server.login(user)).access_token;
+  const cases = new Map<string, Prepared>();
 
-    const resumed = await follow(named(query), { token, from_seq_id: position });
+  beforeAll(async () => {
+    for (const [what, each] of Object.entries(CASES)) cases.set(what, await prepared(each));
+    if (isKilled) await server.restart("SIGKILL");
+  });
+
+  test.each(Object.entries(CASES))("when %s", async (what, { told }) => {
+    const { position, query, user } = defined(cases.get(what), "the case is prepared");
+    const token = (await server.login(user)).access_token;
+
+    const resumed = await follow(query, { token, from_seq_id: position });
     expect(resumed.told).toEqual([...told]);
     // The client starts again, and continues from the rows that it reads then.
-    const fresh = await follow(named(query), { token });
-    const next = await follow(named(query), { token, from_seq_id: fresh.position });
+    const fresh = await follow(query, { token });
+    const next = await follow(query, { token, from_seq_id: fresh.position });
     expect(next.told).toEqual([]);
-    const whole = await follow(named(query), { token, from_seq_id: 0 });
+    const whole = await follow(query, { token, from_seq_id: 0 });
     expect(new Set(whole.told)).toEqual(new Set(fresh.told));
   });
 });

@@ -11,6 +11,7 @@ import { SocketClient } from "../support/client.ts";
 import { fileMissing, testUnless } from "../support/requirements.ts";
 import { type Run, runCommandToEnd, runToEnd } from "../support/run_to_end.ts";
 import {
+  bundleCommand,
   type ConfigSections,
   serverCommand,
   startReadyServer,
@@ -43,12 +44,9 @@ function run(args: readonly string[], env: Record<string, string> = {}): Promise
   return runCommandToEnd([...serverCommand(), ...args], { ...ENVIRONMENT, ...env });
 }
 
-/**
- * Runs the program from its sources. Its messages then name npm commands, and it can load further
- * modules.
- */
-function runSources(args: readonly string[], flags: readonly string[] = []): Promise<Run> {
-  return runToEnd([...flags, "src/main.ts", ...args], ENVIRONMENT);
+/** Runs the bundle, whose messages name npm commands. */
+function runBundle(args: readonly string[]): Promise<Run> {
+  return runCommandToEnd([...bundleCommand(), ...args], ENVIRONMENT);
 }
 
 /** Returns a configuration file with these sections and its own paths. */
@@ -187,7 +185,7 @@ max_sql_byte = 5`;
       const path = join(server.dataPath, name);
       const whole = readFileSync(path);
       writeFileSync(path, Buffer.from(whole).fill(0x55, 0, 64));
-      const refused = await runSources([server.configPath]);
+      const refused = await runBundle([server.configPath]);
       expectRefusal(refused, `Cannot start Tidemark on ${server.dataPath}: Cannot read ${path}`);
       expect(refused.stderr.trimEnd()).toEndWith(hint);
       writeFileSync(path, whole);
@@ -196,7 +194,10 @@ max_sql_byte = 5`;
 
   test("the server does not start if it encounters a bug, which is logged and has a separate exit code", async () => {
     const path = configFile("");
-    const { code, stdout } = await runSources([path], ["--preload", injectedFault()]);
+    const { code, stdout } = await runToEnd(
+      ["--preload", injectedFault(), "src/main.ts", path],
+      ENVIRONMENT,
+    );
     expect({ code, stdout }).toEqual({ code: 70, stdout: "" });
     const log = readFileSync(join(dirname(path), "logs/tidemark.log"), "utf8");
     expect(log).toMatch(/stopped by a bug.*TypeError: an injected fault/);
@@ -243,12 +244,12 @@ describe("a started server explains itself", () => {
   test("the server explains the usage of a command by the name with which it was called", async () => {
     for (const command of ["verify", "repair", "restore"]) {
       const usage = `usage: npm start -- ${command} <`;
-      expect(await runSources([command, "--help"])).toMatchObject({
+      expect(await runBundle([command, "--help"])).toMatchObject({
         code: 0,
         stdout: expect.stringContaining(usage),
       });
     }
-    expect((await runSources(["verify"])).stderr).toContain("usage: npm start -- verify <");
+    expect((await runBundle(["verify"])).stderr).toContain("usage: npm start -- verify <");
   });
 
   test("the server validates the configuration with --check, and starts nothing", async () => {
@@ -449,7 +450,7 @@ describe("SIGTERM and SIGINT stop the server", () => {
         return isTaken;
       };`,
     );
-    const command = [process.execPath, "--preload", preload, "src/main.ts"];
+    const command = bundleCommand(["--preload", preload]);
     await using server = await startServer({ command });
     expect(await server.exited()).toBe(0);
   });

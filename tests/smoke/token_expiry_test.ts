@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
 import { EventClient } from "../support/event_client.ts";
-import { startReadyServer } from "../support/server_process.ts";
+import { bundleCommand, startReadyServer } from "../support/server_process.ts";
 
 /**
  * The lifetime of an access token, the leeway of a minute, and the grace period of another minute.
@@ -15,7 +15,7 @@ const OVERDUE_MS = 24 * 3_600_000 + 120_000;
 test("a socket and a stream end with TOKEN_EXPIRED, and those of a permanent service token continue", async () => {
   const preload = ["--preload", "./tests/support/shifted_clock.ts"];
   await using server = await startReadyServer({
-    command: [process.execPath, ...preload, "src/main.ts"],
+    command: bundleCommand(preload),
     env: { SHIFT_CLOCK_BY_SIGNAL_MS: String(OVERDUE_MS) },
   });
   await server.rows("CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY)");

@@ -53,10 +53,8 @@ export class ManualClock implements Clock {
     assert(ms >= 0, "time goes on");
     const untilMs = this.#monotonicMs + ms;
     for (;;) {
-      const timer = this.#timers
-        .filter(({ atMs }) => atMs <= untilMs)
-        .toSorted((left, right) => left.atMs - right.atMs || left.order - right.order)[0];
-      if (timer === undefined) break;
+      const timer = this.#earliest();
+      if (timer === undefined || timer.atMs > untilMs) break;
       this.#timers = this.#timers.filter((other) => other !== timer);
       this.#move(timer.atMs - this.#monotonicMs);
       timer.callback();
@@ -67,6 +65,15 @@ export class ManualClock implements Clock {
   /** Sets only the wall clock, forward or back, as an operator or a time server does. */
   setWall(nowMs: number): void {
     this.#nowMs = nowMs;
+  }
+
+  #earliest(): Timer | undefined {
+    let first: Timer | undefined;
+    for (const timer of this.#timers) {
+      const isEarlier = first === undefined || timer.atMs < first.atMs;
+      if (isEarlier || (timer.atMs === first?.atMs && timer.order < first.order)) first = timer;
+    }
+    return first;
   }
 
   #move(ms: number): void {

@@ -22,9 +22,17 @@ let bundled: string | undefined;
 
 /** Returns the command that starts a server: the executable if there is one. */
 export function serverCommand(): readonly string[] {
-  if (COMPILED !== undefined) return [COMPILED];
+  return COMPILED === undefined ? bundleCommand() : [COMPILED];
+}
+
+/**
+ * Returns the command that starts the bundle, which can preload modules and names npm commands.
+ *
+ * @param flags The flags of the runtime.
+ */
+export function bundleCommand(flags: readonly string[] = []): readonly string[] {
   bundled ??= preparedServer(process.execPath);
-  return [process.execPath, bundled];
+  return [process.execPath, ...flags, bundled];
 }
 
 /** Whether the test runner runs this process. A script measures a server as it is. */
