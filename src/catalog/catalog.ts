@@ -206,6 +206,12 @@ export interface Catalog {
   nextNumber(sequence: SequenceEntry): Whole;
   /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL, STORAGE_UNAVAILABLE */
   setNumber(sequence: SequenceEntry, value: Whole, isCalled: boolean): void;
+  /**
+   * Sets a sequence back from `now` to `before`, so that the numbers between them are issued again.
+   * If the sequence does not stand at `now`, because others have taken numbers, it stays.
+   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
+   */
+  takeBackNumbers(sequence: SequenceEntry, now: SequenceMark, before: SequenceMark): void;
   /** Returns the mark of a sequence, which records the number that the sequence has reached. */
   sequenceMark(sequence: SequenceEntry): SequenceMark;
 

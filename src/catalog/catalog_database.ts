@@ -344,6 +344,10 @@ export class CatalogDatabase implements Catalog {
     this.#definitions.numbers.set(sequence, value, isCalled);
   }
 
+  takeBackNumbers(sequence: SequenceEntry, now: SequenceMark, before: SequenceMark): void {
+    this.#definitions.numbers.takeBack(sequence, now, before);
+  }
+
   sequenceMark(sequence: SequenceEntry): SequenceMark {
     return this.#definitions.numbers.mark(sequence);
   }

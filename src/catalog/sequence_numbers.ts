@@ -125,6 +125,24 @@ export class SequenceNumbers {
     this.#blocks.delete(sequenceId);
   }
 
+  /**
+   * Sets a sequence back from `now` to `before`, so that the numbers between them are issued again.
+   * If the sequence does not stand at `now`, because others have taken numbers, it stays.
+   */
+  takeBack(sequence: CountedSequence, now: SequenceMark, before: SequenceMark): void {
+    const current = this.mark(sequence);
+    if (current.value !== now.value || current.isCalled !== now.isCalled) return;
+    const { sequenceId } = sequence;
+    const block = this.#blocks.get(sequenceId);
+    const taken = block && takenAt(block, before);
+    if (block !== undefined && taken !== undefined) {
+      block.taken = taken;
+      return;
+    }
+    this.#store([before]);
+    this.#blocks.delete(sequenceId);
+  }
+
   /** Returns the unused numbers of all blocks, so that later numbers follow without a gap. */
   giveBack(sequences: Iterable<CountedSequence>): void {
     const marks: SequenceMark[] = [];
@@ -222,6 +240,16 @@ function usedIn(
   if (taken === 0) return { sequenceId, value: first.toString(), isCalled: false };
   const value = first + BigInt(taken - 1) * step;
   return { sequenceId, value: value.toString(), isCalled: true };
+}
+
+/** Returns how many numbers of a block a mark includes; undefined if it is before the block. */
+function takenAt(
+  { first, step, taken }: NumberBlock,
+  { isCalled, value }: SequenceMark,
+): number | undefined {
+  const count = Number((BigInt(value) - first) / step) + (isCalled ? 1 : 0);
+  const isWithin = first + BigInt(count - (isCalled ? 1 : 0)) * step === BigInt(value);
+  return isWithin && count >= 0 && count <= taken ? count : undefined;
 }
 
 /** @throws {DatabaseError} VALUE_OUT_OF_RANGE */

@@ -88,6 +88,26 @@ test("SequenceNumbers issues exact numbers up to the maximum of BIGINT", () => {
   expect(() => numbers.next(SEQUENCE)).toThrow("maximum");
 });
 
+test("SequenceNumbers.takeBack issues numbers again unless others have taken numbers", () => {
+  const disk = new Disk();
+  const numbers = disk.open();
+  numbers.next(SEQUENCE);
+  const before = numbers.mark(SEQUENCE);
+  for (let count = 0; count < 100; count += 1) numbers.next(SEQUENCE);
+  const now = numbers.mark(SEQUENCE);
+  numbers.takeBack(SEQUENCE, now, before);
+  expect([2, 3]).toEqual([numbers.next(SEQUENCE), numbers.next(SEQUENCE)].map(Number));
+  numbers.takeBack(SEQUENCE, now, before);
+  expect(Number(numbers.next(SEQUENCE))).toBe(4);
+  expect(Number(disk.open().next(SEQUENCE))).toBeGreaterThan(4);
+  numbers.takeBack(SEQUENCE, numbers.mark(SEQUENCE), {
+    sequenceId: 1,
+    value: "1",
+    isCalled: false,
+  });
+  expect(Number(numbers.next(SEQUENCE))).toBe(1);
+});
+
 const ENTRY = {
   ...SEQUENCE,
   namespace: "default",

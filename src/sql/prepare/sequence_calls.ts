@@ -5,7 +5,7 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { Catalog, SequenceEntry } from "../../catalog/mod.ts";
+import type { Catalog, SequenceEntry, SequenceMark } from "../../catalog/mod.ts";
 import type { Whole } from "../../types/mod.ts";
 import type { TakenNumbers } from "../execute/context/taken_numbers.ts";
 import type { NextNumberRight, SequenceCalls } from "../functions/base/function.ts";
@@ -18,6 +18,7 @@ import {
 } from "../names/sequences.ts";
 import { visibleTable } from "../names/table_names.ts";
 import { nameInText } from "../parse/name_in_text.ts";
+import type { AttemptNumbers } from "./attempt_numbers.ts";
 
 /** The part of the catalog that counts the numbers of sequences. */
 export type SequenceCatalog = Pick<
@@ -25,10 +26,12 @@ export type SequenceCatalog = Pick<
   | "namespace"
   | "nextNumber"
   | "sequence"
+  | "sequenceMark"
   | "sequences"
   | "setNumber"
   | "table"
   | "tableById"
+  | "takeBackNumbers"
   | "version"
 >;
 
@@ -40,6 +43,8 @@ export interface SequenceCallsOptions {
   /** The numbers that the request, and the transaction to which it belongs, have taken. */
   readonly taken: readonly TakenNumbers[];
   readonly isReadOnly: boolean;
+  /** The record of this attempt of the statement; absent if the statement cannot begin again. */
+  readonly attempt: AttemptNumbers | undefined;
 }
 
 export class OwnSequenceCalls implements SequenceCalls {
@@ -54,17 +59,26 @@ export class OwnSequenceCalls implements SequenceCalls {
   }
 
   next(text: string, right: NextNumberRight): Whole {
-    const { catalog } = this.#options;
+    const { attempt, catalog, taken: takers } = this.#options;
     const sequence = right === "definer" ? this.#named(text) : this.#usable(text, "take");
     if (right === "caller") this.#requireWritable("nextval");
+    attempt?.touch(sequence, { catalog, taken: takers });
     const value = catalog.nextNumber(sequence);
-    for (const taken of this.#options.taken) taken.note(sequence.sequenceId, value);
+    attempt?.note(sequence, value, true);
+    for (const taken of takers) taken.note(sequence.sequenceId, value);
     return value;
   }
 
-  note(text: string, value: Whole): void {
-    const { sequenceId } = this.#named(text);
-    for (const taken of this.#options.taken) taken.note(sequenceId, value);
+  giveBack(text: string, { last, used }: { used: Whole; last: Whole }): void {
+    const { attempt, catalog } = this.#options;
+    const sequence = this.#named(text);
+    const { sequenceId } = sequence;
+    const markOf = (value: Whole): SequenceMark => {
+      return { sequenceId, value: String(value), isCalled: true };
+    };
+    catalog.takeBackNumbers(sequence, markOf(last), markOf(used));
+    attempt?.note(sequence, used, true);
+    for (const taken of this.#options.taken) taken.note(sequenceId, used);
   }
 
   current(text: string): Whole {
@@ -98,9 +112,12 @@ export class OwnSequenceCalls implements SequenceCalls {
   set(text: string, value: Whole, isCalled: boolean): Whole {
     const sequence = this.#usable(text, "set");
     this.#requireWritable("setval");
-    this.#options.catalog.setNumber(sequence, value, isCalled);
+    const { attempt, catalog, taken: takers } = this.#options;
+    attempt?.touch(sequence, { catalog, taken: takers });
+    catalog.setNumber(sequence, value, isCalled);
+    attempt?.note(sequence, value, isCalled);
     if (isCalled) {
-      for (const taken of this.#options.taken) taken.correct(sequence.sequenceId, value);
+      for (const taken of takers) taken.correct(sequence.sequenceId, value);
     }
     return value;
   }

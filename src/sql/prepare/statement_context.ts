@@ -34,6 +34,7 @@ import type { CallDeps, SequenceCalls, SettingCalls } from "../functions/base/fu
 import { referencesTo } from "../names/references.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { TemporaryFiles } from "../spill/mod.ts";
+import type { AttemptNumbers } from "./attempt_numbers.ts";
 import { PastSeqs, type PastStore } from "./past_seqs.ts";
 import { OwnSequenceCalls } from "./sequence_calls.ts";
 
@@ -86,6 +87,8 @@ export interface ContextOptions {
   readonly sliceEndMs?: number | undefined;
   /** The sleeps of the statement; absent if the statement may not sleep. */
   readonly sleeps?: Sleeps | undefined;
+  /** The record of the numbers that this attempt of the statement takes from sequences. */
+  readonly attempt?: AttemptNumbers | undefined;
 }
 
 /** A caller without an identity, for expressions of definitions, which read no row. */
@@ -115,14 +118,16 @@ export interface StatementContext extends ExecutionContext {
 
 export function newContext(deps: ExecutionDeps, options: ContextOptions): StatementContext {
   const { catalog, store } = deps;
-  const { ledger, namespace, principal, transaction } = options;
+  const { attempt, ledger, namespace, principal, transaction } = options;
+  attempt?.begin(catalog);
   const calls: ContextCalls = {
     sequences: () => {
       const taken = [ledger?.numbers ?? [], transaction?.numbers ?? []].flat();
       const isReadOnly = transaction?.isReadOnly === true;
-      return new OwnSequenceCalls({ catalog, namespace, principal, taken, isReadOnly });
+      return new OwnSequenceCalls({ catalog, namespace, principal, taken, isReadOnly, attempt });
     },
     settings: options.settings ?? noSettings,
+    takeBackNumbers: () => attempt?.begin(catalog),
   };
   return new OwnContext(deps, options, calls, {
     references: referencesIn(deps, principal),
@@ -157,6 +162,8 @@ const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
 interface ContextCalls {
   sequences(): SequenceCalls;
   settings(): SettingCalls;
+  /** Takes back the numbers of an attempt that begins again. */
+  takeBackNumbers?(): void;
 }
 
 /**
@@ -316,6 +323,7 @@ class OwnContext implements StatementContext {
 
   beginAnew(sliceEndMs = Number.POSITIVE_INFINITY): void {
     this.#sliceEndMs = sliceEndMs;
+    this.#calls.takeBackNumbers?.();
     this.#subqueries = undefined;
     this.#memory?.close();
     this.#temporary?.close();

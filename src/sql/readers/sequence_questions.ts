@@ -1,9 +1,10 @@
 /**
  * Carries out calls of nextval, currval, lastval and setval by a statement in a reader. The reader
  * asks the event loop, which counts sequences and reserves their numbers durably. Numbers are
- * requested in blocks, and the unused numbers of a block become a gap.
+ * requested in blocks, and the unused numbers of a block are given back.
  */
 import { defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
 import type { Value, Whole } from "../../types/mod.ts";
 import type { NextNumberRight, SequenceCalls } from "../functions/base/function.ts";
 
@@ -30,13 +31,18 @@ export type SequenceCall =
       readonly isCalled: boolean;
     }
   | { readonly op: "owned"; readonly table: string; readonly column: string }
-  | { readonly op: "note"; readonly name: string; readonly value: Whole };
+  | {
+      readonly op: "giveBack";
+      readonly name: string;
+      readonly used: Whole;
+      readonly last: Whole;
+    };
 
 /** Answers a question on the event loop. @throws {DatabaseError} */
 export function answeredCall(call: SequenceCall, sequences: SequenceCalls): readonly Value[] {
   switch (call.op) {
     case "next":
-      return Array.from({ length: call.count }, () => sequences.next(call.name, call.right));
+      return numbersFor(call, sequences);
     case "current":
       return [sequences.current(call.name)];
     case "last":
@@ -45,10 +51,25 @@ export function answeredCall(call: SequenceCall, sequences: SequenceCalls): read
       return [sequences.set(call.name, call.value, call.isCalled)];
     case "owned":
       return [sequences.ownedBy(call.table, call.column)];
-    case "note":
-      sequences.note(call.name, call.value);
+    case "giveBack":
+      sequences.giveBack(call.name, call);
       return [];
   }
+}
+
+/** Takes fewer numbers than were requested if the sequence ends. @throws {DatabaseError} */
+function numbersFor(
+  { count, name, right }: Extract<SequenceCall, { op: "next" }>,
+  sequences: SequenceCalls,
+): readonly Whole[] {
+  const numbers = [sequences.next(name, right)];
+  try {
+    while (numbers.length < count) numbers.push(sequences.next(name, right));
+  } catch (error) {
+    // If the statement needs a further number, it asks again, and receives the error.
+    if (!(error instanceof DatabaseError)) throw error;
+  }
+  return numbers;
 }
 
 interface AskedNumbers {
@@ -96,15 +117,17 @@ export class AskedSequenceCalls implements SequenceCalls {
     return name as string | null;
   }
 
-  note(name: string, value: Whole): void {
-    this.#ask({ op: "note", name, value });
+  giveBack(name: string, numbers: { readonly used: Whole; readonly last: Whole }): void {
+    this.#ask({ op: "giveBack", name, ...numbers });
   }
 
-  /** Tells the event loop which number of each block was taken last. */
+  /** Gives the unused numbers of all blocks back to the event loop. */
   finish(): void {
     for (const [name, block] of this.#blocks) {
-      if (block.taken < block.values.length) this.note(name, lastIn(block));
+      const last = block.values.at(-1) as Whole;
+      if (block.taken < block.values.length) this.giveBack(name, { used: lastIn(block), last });
     }
+    this.#blocks.clear();
   }
 
   #whole(call: SequenceCall): Whole {

@@ -23,6 +23,7 @@ import { referencesTo } from "../names/references.ts";
 import type { CopySettings } from "../parse/ast/ast.ts";
 import type { StatementResult, UploadedFile } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
+import { AttemptNumbers } from "../prepare/attempt_numbers.ts";
 import type { Prepared, PreparedDml, PreparedQuery } from "../prepare/prepared.ts";
 import {
   type ExecutionDeps,
@@ -104,6 +105,8 @@ export class StatementRunner {
   #isWaiting = false;
   /** Whether the statement has already been run a second time because of the storage limit. */
   #hasRunTwice = false;
+  /** The numbers that the current attempt of the statement takes from sequences. */
+  readonly #attempt = new AttemptNumbers();
 
   constructor(deps: StatementDeps, options: RunnerOptions) {
     this.#deps = deps;
@@ -147,6 +150,7 @@ export class StatementRunner {
   /** @throws {DatabaseError} */
   run(prepared: Prepared, options: RunOptions): StatementResult | Promise<StatementResult> {
     this.#hasRunTwice = false;
+    this.#attempt.end();
     if (this.#mustWait(prepared, options)) return this.#runLater(prepared, options);
     return this.#run(prepared, options);
   }
@@ -262,6 +266,7 @@ export class StatementRunner {
       settings: () => this.#settingsOf(principal),
       sliceEndMs: this.#sliceEndMs(mayLeave),
       sleeps: sleeps ?? this.#sleepsOf(prepared, transaction),
+      attempt: this.#attempt,
     });
   }
 
@@ -509,6 +514,7 @@ export class StatementRunner {
           ledger,
           settings: () => this.#settingsOf(principal),
           sliceEndMs: this.#sliceEndMs(mayLeave),
+          attempt: this.#attempt,
         });
       },
     };

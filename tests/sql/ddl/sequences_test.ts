@@ -3,6 +3,7 @@
  * and are created, altered and dropped with their columns.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { HastyClock } from "../../support/hasty_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -398,4 +399,44 @@ test("a reader takes numbers from the event loop, and currval returns the last o
   expect(await elsewhere.rows("SELECT count(DISTINCT n), min(n), max(n) FROM a.t")).toEqual([
     [1000, 1, 1000],
   ]);
+});
+
+test.each([
+  ["on the event loop", {}],
+  ["in a reader", { readsElsewhere: true, takesAll: false }],
+])("a statement that begins again %s takes the same numbers again", async (_, options) => {
+  await using slow = await TestEngine.open({
+    clock: new HastyClock(),
+    config: "performance.request_timeout = 0",
+    ...options,
+  });
+  await slow.run(
+    "CREATE NAMESPACE a; CREATE SEQUENCE a.s; CREATE SEQUENCE a.two MAXVALUE 2 MINVALUE 1;" +
+      "CREATE TABLE a.t (id SERIAL PRIMARY KEY, g INT)",
+  );
+  const next = "SELECT nextval('a.s') FROM generate_series(1, 5)";
+  expect((await slow.rows(next)).flat()).toEqual([1, 2, 3, 4, 5]);
+  expect((await slow.rows(`${next}; SELECT currval('a.s')`)).flat()).toEqual([10]);
+  const many =
+    "SELECT min(n), max(n) FROM (SELECT nextval('a.s') - 10 FROM generate_series(1, 9000)) x(n)";
+  expect(await slow.rows(many)).toEqual([[1, 9000]]);
+  const back = `SELECT (SELECT count(setval('a.s', 10 + 0 * y)) FROM generate_series(1, 9000) y)`;
+  expect(await slow.rows(`${back}; SELECT nextval('a.s')`)).toEqual([[11]]);
+  await slow.run("SELECT setval('a.s', 10)");
+  // Setting a sequence can be undone as well, whether it is set forwards or backwards.
+  const set =
+    "SELECT nextval('a.s'), setval('a.s', x), nextval('a.s') FROM (VALUES (40), (3)) v(x)";
+  expect(await slow.rows(set)).toEqual([
+    [11, 40, 41],
+    [42, 3, 4],
+  ]);
+  const insert = "INSERT INTO a.t (g) SELECT g FROM generate_series(1, 3) g RETURNING id";
+  expect((await slow.rows(insert)).flat()).toEqual([1, 2, 3]);
+  expect((await slow.rows(insert)).flat()).toEqual([4, 5, 6]);
+  const long = "INSERT INTO a.t (g) SELECT g FROM generate_series(1, 9000) g";
+  await slow.run(long);
+  expect(await slow.rows("SELECT max(id) FROM a.t")).toEqual([[9006]]);
+  const all = "SELECT nextval('a.two') FROM generate_series(1, 2)";
+  expect((await slow.rows(all)).flat()).toEqual([1, 2]);
+  expect(await slow.failure(all)).toStartWith("VALUE_OUT_OF_RANGE");
 });

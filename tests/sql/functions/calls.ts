@@ -45,7 +45,7 @@ const NO_SEQUENCES: SequenceCalls = {
   current: () => 0,
   last: () => 0,
   set: (_, value) => value,
-  note: () => undefined,
+  giveBack: () => undefined,
   ownedBy: () => null,
 };
 

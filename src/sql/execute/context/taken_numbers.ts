@@ -5,7 +5,7 @@
 import type { Whole } from "../../../types/mod.ts";
 
 export class TakenNumbers {
-  readonly #bySequence = new Map<number, Whole>();
+  #bySequence = new Map<number, Whole>();
   #lastSequence: number | undefined;
 
   note(sequenceId: number, value: Whole): void {
@@ -16,6 +16,16 @@ export class TakenNumbers {
   /** Replaces the stored number of a sequence by the number that setval has set. */
   correct(sequenceId: number, value: Whole): void {
     this.#bySequence.set(sequenceId, value);
+  }
+
+  /** Returns a function that restores the numbers that are stored now. */
+  saved(): () => void {
+    const numbers = new Map(this.#bySequence);
+    const last = this.#lastSequence;
+    return () => {
+      this.#bySequence = new Map(numbers);
+      this.#lastSequence = last;
+    };
   }
 
   of(sequenceId: number): Whole | undefined {

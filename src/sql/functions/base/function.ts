@@ -25,8 +25,11 @@ export interface SequenceCalls {
    * Sets the last number of a sequence or, if `isCalled` is false, the next one. Returns `value`.
    */
   set(name: string, value: Whole, isCalled: boolean): Whole;
-  /** Records the last of several numbers that were taken from a sequence. */
-  note(name: string, value: Whole): void;
+  /**
+   * Ends the use of several numbers that were taken from a sequence. Those after `used`, up to
+   * `last`, are issued again, unless others have taken numbers in the meantime.
+   */
+  giveBack(name: string, numbers: { readonly used: Whole; readonly last: Whole }): void;
   /** Returns the name of the sequence that a column owns; null if the column owns no sequence. */
   ownedBy(table: string, column: string): string | null;
 }
