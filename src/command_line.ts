@@ -12,7 +12,7 @@ export type Command =
   | { readonly kind: "verify" | "repair" | "restore"; readonly args: readonly string[] }
   | { readonly kind: "refused"; readonly message: string; readonly exitCode: number };
 
-/** The running program and its environment. */
+/** The program that runs the command, and its environment. */
 export interface Program {
   readonly version: string;
   /**

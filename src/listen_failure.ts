@@ -45,7 +45,7 @@ function reasonOf(error: unknown, { host, port }: { host: string; port: number }
   const isUnexplained = code === "EADDRINUSE" && port === 0;
   if (isUnexplained) return hostText(host, "ENOTFOUND");
   if (!NO_ADDRESS.has(code)) return error.message;
-  // The error has the message for a missing file.
+  // This error would otherwise get the message for a missing file.
   const said = code === "ENOENT" ? code : error.message;
   return hostText(host, said);
 }
@@ -81,10 +81,10 @@ function tlsFault(
 class TlsFileError extends Error {}
 
 interface TlsFile {
-  /** The configuration key for the file. */
+  /** The configuration key that names the TLS file. */
   readonly name: string;
   readonly path: string;
-  /** The expected contents. */
+  /** What the TLS file should contain. */
   readonly what: string;
 }
 

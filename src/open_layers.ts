@@ -72,7 +72,7 @@ export interface DatabaseParts {
   readonly onFatal: (cause: unknown) => void;
 }
 
-/** The threads in which long queries run. */
+/** The reader threads, in which long queries run. */
 export interface ReaderThreads {
   open(settings: (number: number) => ReaderSettings): OpenReader;
   /** Whether queries are sent before they turn out to be long. Only tests set this. */
@@ -106,7 +106,7 @@ export interface LowerLayers {
   readonly store: LocalStore;
 }
 
-/** The name of a setting in the catalog. */
+/** The catalog setting that stores the state. */
 const DURABILITY = "durability";
 
 /**

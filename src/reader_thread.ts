@@ -21,7 +21,7 @@ import {
 
 declare const self: Worker;
 
-/** The setup of a reader. */
+/** The data with which a reader thread is set up. */
 export interface ReaderSetup {
   readonly settings: ReaderSettings;
   /** The port for answers to the reader's questions while it runs a statement. */

@@ -31,7 +31,7 @@ const EXPIRY_MS = 1000;
 /** How often the times when users were last seen are written to the catalog. */
 const SEEN_MS = 60_000;
 
-/** The parts of the database that the tasks need. */
+/** The parts of the database on which maintenance tasks work. */
 export interface UpkeepParts
   extends Pick<
     SqlEnvironment,

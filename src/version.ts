@@ -5,7 +5,7 @@
 import manifest from "../package.json" with { type: "json" };
 import { systemClock } from "./base/clock.ts";
 
-/** The semantic version. */
+/** The semantic version of the server. */
 export const VERSION: string = manifest.version;
 
 /**

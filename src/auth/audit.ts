@@ -5,16 +5,16 @@
 import type { Caller } from "./answers.ts";
 
 export interface AuditEvent {
-  /** The attempted action, for example "login" or "drop table". */
+  /** The audited action, for example "login" or "drop table". */
   readonly action: string;
   /** The user who acted; for a failed login, the name that was given. */
   readonly actor: string;
-  /** The object of the action. */
+  /** The object on which the audited action was performed. */
   readonly target: string;
   readonly outcome: "ok" | "denied" | "failed";
   readonly details?: Readonly<Record<string, string | number | boolean>>;
   readonly address?: string | undefined;
-  /** The user whose account or rows the action affected. */
+  /** The user whose account or rows the audited action affected. */
   readonly subject?: string;
 }
 

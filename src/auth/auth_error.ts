@@ -35,9 +35,9 @@ export type AuthCode =
  */
 export class AuthError extends Error {
   readonly code: AuthCode;
-  /** The field of the request to which `weak_password` refers. */
+  /** The request field to which the error `weak_password` refers. */
   readonly field: string | undefined;
-  /** The value of `Retry-After`, in seconds. */
+  /** The value of the header `Retry-After`, in seconds. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(

@@ -110,7 +110,7 @@ async function verifiedBy({ keys }: Provider, token: string): Promise<VerifiedTo
   }
 }
 
-/** The delay after which a client may try again. */
+/** The delay after which a client may try the issuer again. */
 const RETRY_SECONDS = 10;
 
 function mayBeExternal(token: string): boolean {

@@ -23,7 +23,7 @@ import type { FileUrlKey } from "./principal.ts";
 
 type Claims = Readonly<Record<string, string>>;
 
-/** The session for which a URL was signed. */
+/** The session for which a file URL was signed. */
 export type FileUrlSession =
   | {
       readonly kind: "login";
@@ -43,7 +43,7 @@ export type FileUrlSession =
 export interface FileAccessText {
   readonly session: FileUrlSession;
   readonly sessionText: string;
-  /** The expiry in Unix seconds (exclusive). */
+  /** The time at which a signed URL expires, in Unix seconds (exclusive). */
   readonly until: number;
   readonly signature: string;
 }

@@ -15,9 +15,9 @@ import { AuthError } from "./auth_error.ts";
 
 /** The sender on whose behalf a hash is computed. */
 export interface HashTurn {
-  /** Identifies the sender. */
+  /** Identifies the sender of a login attempt. */
   readonly sender: string;
-  /** Whether the user or the device is known. */
+  /** Whether the sender is a user or a device that has logged in before. */
   readonly isTrusted: boolean;
 }
 

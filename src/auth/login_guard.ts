@@ -45,7 +45,7 @@ const SLOW_BY_MS = 1000;
 /** The maximum number of entries of each kind, which take up to about 20 MB. */
 const ENTRIES_MAX = 100_000;
 
-/** The failed logins of a name. */
+/** The failed logins of a user name. */
 export interface LoginTrouble {
   /** The number of consecutive failures from one address. */
   readonly failures: number;
@@ -53,10 +53,10 @@ export interface LoginTrouble {
   readonly lockedForMs: number;
 }
 
-/** A login attempt. */
+/** An attempt to log in, before its outcome is known. */
 export interface Attempt {
   readonly name: string;
-  /** The sender, or the known device. */
+  /** The sender of a login attempt, or its device if the device is known. */
   readonly from: string;
   /** Whether the user has logged in from this sender before. */
   readonly isKnown: boolean;

@@ -16,11 +16,11 @@ export interface BegunLogin extends LoginSecrets {
    * The PKCE challenge of the application that will exchange a code; undefined for the admin page.
    */
   readonly challenge: string | undefined;
-  /** The start of the login in Unix milliseconds. */
+  /** The time at which the login began, in Unix milliseconds. */
   readonly untilMs: number;
 }
 
-/** The maximum duration of a login. */
+/** The maximum time from the beginning of a login at a provider to its end. */
 export const LOGIN_SECONDS = 600;
 
 export function sealedLogin(secret: Uint8Array, login: BegunLogin): string {

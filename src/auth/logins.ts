@@ -26,7 +26,7 @@ export interface LoginsOptions {
   bucket: AuthBucket;
   guard: LoginGuard;
   isSetupNeeded: () => boolean;
-  /** Whether a verified address is a login name. */
+  /** Whether users may log in with a verified email address. */
   isEmailLogin: boolean;
   onAudit: OnAudit;
 }

@@ -425,7 +425,7 @@ export function requireCreateTable(
 
 /** The parameters that the `require…` functions need in addition to the table. */
 export interface TableRight extends ErrorDetails {
-  /** The namespace of the table. */
+  /** The namespace of the table whose rights are checked. */
   readonly namespace: NamespaceEntry | undefined;
 }
 

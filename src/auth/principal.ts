@@ -35,7 +35,7 @@ export interface Principal {
    * row, and whose USER tables are therefore empty.
    */
   readonly owner: number | undefined;
-  /** The user who logged in. */
+  /** The user who logged in, as opposed to the user who is acted for. */
   readonly actorId: string;
   readonly actorRole: Role;
   /**

@@ -53,7 +53,7 @@ export interface ProviderLoginsOptions {
   sessions: Sessions;
   logins: Logins;
   bucket: AuthBucket;
-  /** The key with which the server signs. */
+  /** The key with which the server signs the state of a login. */
   secret: Uint8Array;
   /** Whether users may link their own account to a provider. */
   mayLink: boolean;
@@ -66,24 +66,24 @@ export interface LoginWish {
   readonly returnTo: string;
   /** The PKCE challenge of an application; undefined for the admin page. */
   readonly challenge: string | undefined;
-  /** The URL to which the provider sends the browser. */
+  /** The URL of the provider to which the browser is redirected. */
   readonly callbackUrl: string;
 }
 
-/** The request of a browser to the callback. */
+/** The request that a browser sends to the callback after it has logged in at the provider. */
 export interface LoginReturn {
   readonly query: URLSearchParams;
-  /** The cookie of the login. */
+  /** The cookie that connects the callback to the browser that began the login. */
   readonly sealed: string | undefined;
   readonly callbackUrl: string;
 }
 
-/** The next step for the browser. */
+/** What the browser has to do after the callback. */
 export interface LoginStep {
   readonly location: string;
   /** The value of the login cookie, if a login has started. */
   readonly sealed?: string;
-  /** The session, if the admin page gets one. */
+  /** The new session, if the login was for the admin page. */
   readonly login?: LoginBody;
 }
 
@@ -105,7 +105,7 @@ const DENIALS: ReadonlySet<string> = new Set([
 interface OneTimeCode {
   readonly identity: ExternalIdentity;
   readonly challenge: string;
-  /** The time on the monotonic clock. */
+  /** The current time on the monotonic clock. */
   readonly untilMs: number;
 }
 

@@ -38,9 +38,9 @@ export interface ProviderUsersOptions {
   sessionEnds: SessionEnds;
   refreshLifetimeSeconds: number;
   signUpRate: SignUpRate;
-  /** Whether unknown users get an account. */
+  /** Whether a user whom the server does not know yet gets an account. */
   autoProvisions: boolean;
-  /** The role of accounts that logins create. */
+  /** The role of accounts that are created at a login. */
   defaultRole: Role;
   onAudit: OnAudit;
 }

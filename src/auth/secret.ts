@@ -27,7 +27,7 @@ const FILE_BYTES = SECRET_BYTES_MIN + 4;
 
 /** A problem with the secret, given the address on which the server listens. */
 export interface SecretFault {
-  /** Whether the problem must prevent the server from starting. */
+  /** Whether the problem with the secret must prevent the server from starting. */
   readonly isFatal: boolean;
   readonly message: string;
 }

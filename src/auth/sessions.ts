@@ -60,7 +60,7 @@ const REVOCATION_MARGIN_MS = 5 * 60_000;
 /** The origin of a request, limited to the fields that are logged. */
 export type TokenSource = Pick<Caller, "address" | "requestId">;
 
-/** The claims that identify a session. */
+/** The token claims that identify a session. */
 export interface SessionClaims extends Pick<TokenClaims, "sessionId" | "tokenVersion" | "userId"> {
   readonly role: string;
 }

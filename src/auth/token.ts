@@ -33,10 +33,10 @@ export interface TokenClaims {
   readonly parentId: string | undefined;
   /** The login session, which all tokens of one login have in common. */
   readonly sessionId: string;
-  /** The user's token version when the token was issued. */
+  /** The token version that the user had when the token was issued. */
   readonly tokenVersion: number;
   readonly role: Role;
-  /** The user's address; null unless {@linkcode provenEmailOf} returns it. */
+  /** The email address of the user; null unless {@linkcode provenEmailOf} returns it. */
   readonly email: string | null;
   readonly tokenType: TokenType;
   /** The claims of the provider that identified the user; undefined after any other login. */

@@ -29,7 +29,7 @@ import { LINKS_MAX, linksOf, linkText, pendingLinkText } from "./provider_users.
 import type { SessionEnds } from "./session_ends.ts";
 import { EMAIL_LENGTH_MAX } from "./setup.ts";
 
-/** How a new user will authenticate. */
+/** The way in which a new user will authenticate. */
 export type NewCredentials =
   | { readonly kind: "password"; readonly password: string }
   /**
@@ -37,7 +37,7 @@ export type NewCredentials =
    * the provider whose claim `user_claim` equals the id then gets the account.
    */
   | { readonly kind: "oauth"; readonly link: string }
-  /** A user that cannot log in. */
+  /** A user who cannot log in. */
   | { readonly kind: "internal" };
 
 export interface CreateUserRequest {
@@ -46,7 +46,7 @@ export interface CreateUserRequest {
   /** The role of the new user; absent for `user`. */
   readonly role?: Role;
   readonly email?: string;
-  /** A JSON object, as text. */
+  /** The metadata of the user: a JSON object, as text. */
   readonly metadata?: string;
 }
 
@@ -61,7 +61,7 @@ export interface AlterUserRequest {
   readonly password?: string;
   readonly role?: Role;
   readonly email?: string;
-  /** A JSON object, as text. */
+  /** The metadata of the user: a JSON object, as text. */
   readonly metadata?: string;
 }
 
@@ -353,7 +353,7 @@ export class UserAdmin {
   }
 }
 
-/** The properties that an ALTER USER statement can change. */
+/** The properties of a user that ALTER USER can change. */
 const CHANGES = ["password", "role", "email", "metadata", "link"] as const;
 
 /** The maximum size of a user's metadata, which is in memory for all users. */

@@ -43,7 +43,7 @@ import {
   writeUnit,
 } from "./archive_units.ts";
 
-/** The pause after a failure before the next attempt. */
+/** The pause between a failed attempt to archive a file and the next one. */
 const RETRY_MS = 5000;
 
 /**
@@ -85,14 +85,14 @@ export interface ArchiverOptions {
   readonly onBug: OnBug;
   readonly catalog: CatalogDatabase;
   readonly paths: DataPaths;
-  /** The configured directory of all archives. */
+  /** The configured directory that contains all archives. */
   readonly archivePath: string;
   readonly incarnation: string;
   /** How much space the log files that wait for the archive may take. */
   readonly waitingBytesMax: number;
 }
 
-/** The state of the archive's backlog. */
+/** The state of the files that wait to be archived. */
 export interface ArchiveLag {
   /** The number of full log files that are not in the archive yet. */
   readonly files: number;
@@ -105,7 +105,7 @@ export interface ArchiveLag {
 
 export class Archiver {
   readonly #options: ArchiverOptions;
-  /** The archive of this incarnation. */
+  /** The archive of this incarnation of the database. */
   readonly root: string;
   #store: LocalStore | undefined;
   /**

@@ -15,17 +15,17 @@ import { INCARNATION } from "./archive_units.ts";
 import { BackupJobs, type BackupJobsOptions, type PointBringer } from "./backup_jobs.ts";
 import type { FinishedRestore } from "./finish_restore.ts";
 
-/** The configured limits of backups. */
+/** The configured limits on backups. */
 export interface BackupLimits {
   /** The absolute paths of the directories under which backups are allowed. */
   readonly allowedRoots: readonly string[];
   /** The directory for full log files; undefined if they are not archived. */
   readonly archivePath: string | undefined;
-  /** How much disk space a server keeps free. */
+  /** How much disk space the server keeps free. */
   readonly minFreeBytes: number;
   /** How much of the log a restore to a point keeps in memory at most. */
   readonly heldBytesMax: number;
-  /** The usual length of the log. */
+  /** The usual size of the log, in bytes. */
   readonly walMaxBytes: number;
 }
 

@@ -6,10 +6,10 @@ import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 
 export interface FreeSpaceRequest {
-  /** The action that follows "Cannot" in the error message. */
+  /** The refused action, which follows "Cannot" in the error message. */
   readonly action: string;
   readonly bytes: number;
-  /** The space that must remain free. */
+  /** The space that must remain free on the disk. */
   readonly minFreeBytes: number;
 }
 

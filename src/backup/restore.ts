@@ -55,7 +55,7 @@ export interface RestoreParts {
 /** Observes the progress of copying a backup. */
 export interface StageListener {
   onCopied(copiedBytes: number, totalBytes: number): void;
-  /** Called before each further step, except for copying. */
+  /** Called before each step of a restore except the copying of files. */
   onStep(what: string): void;
   /**
    * Reports uploaded files to which rows refer, but which neither the backup nor the directory

@@ -84,7 +84,7 @@ const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
  */
 const ROW_BYTES_MAX: number = 3 * 1024 * 1024;
 
-/** A log file of a backup. */
+/** A log file that belongs to a backup. */
 interface LogFile {
   readonly number: number;
   readonly file: BackupFile;
@@ -103,7 +103,7 @@ class PointRun {
   readonly #parts: PointParts;
   readonly #pending: DataPaths;
   readonly #list: BackupList;
-  /** The last log file of the backup. */
+  /** The last log file that belongs to the backup. */
   readonly #base: LogFile;
   readonly #pause: () => Promise<void>;
   /** The end of the part of the log that is already in segments. */

@@ -32,7 +32,7 @@ export type Point = { readonly seq: Seq } | { readonly unixMs: number };
 /** The part of a server's log that is not yet in an archive. */
 export interface LogTail {
   readonly incarnation: string | undefined;
-  /** The files of the log, ascending and without gaps. */
+  /** The log files to replay, ascending and without gaps. */
   readonly files: readonly LogSource[];
   readonly journal: readonly JournalEntry[];
   readonly journalEnd: number;
@@ -56,7 +56,9 @@ export interface ArchivedSource extends LogSource {
   readonly unit?: ArchiveUnit;
 }
 
-/** The request and the available log, as plain data. */
+/**
+ * The request for a restore and the available log, as plain data that another thread can receive.
+ */
 export interface PointRequest {
   readonly source: string;
   readonly seq: Seq;
@@ -64,13 +66,13 @@ export interface PointRequest {
   readonly eras: readonly SeqEra[];
   readonly archivePath: string | undefined;
   readonly tail: LogTail | undefined;
-  /** How much space must remain free; see `StageRequest`. */
+  /** How much disk space must remain free; see `StageRequest`. */
   readonly minFreeBytes: number;
   /** How much of the log is kept in memory at most. */
   readonly heldBytesMax?: number;
 }
 
-/** The point at which a backup ends. */
+/** The point in time at which a backup ends. */
 export interface PointBegin {
   /** The incarnation from which the backup comes; undefined if it is older than any archive. */
   readonly incarnation: string | undefined;

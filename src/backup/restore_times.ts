@@ -21,7 +21,7 @@ export interface RestoreTimesOptions {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly log: Log;
-  /** The path of the backup. */
+  /** The path of the backup whose times are read. */
   readonly source: string;
   readonly archivePath: string | undefined;
   /** The catalog of the directory that is being replaced, if it could be read. */

@@ -75,7 +75,7 @@ const LOCK_EXCLUSIVE_NONBLOCKING = 2 | 4;
 class BunDiskFile implements DiskFile {
   readonly path: string;
   readonly #descriptor: number;
-  /** Whether each write is durable when it returns. */
+  /** Whether a write through this file is durable when it returns. */
   readonly #writesThrough: boolean;
   #isOpen = true;
 

@@ -31,7 +31,7 @@ export class ByteReader {
     this.#fileOffset = fileOffset;
   }
 
-  /** The offset of the next byte. */
+  /** The offset of the byte that is read next. */
   get position(): number {
     return this.#position;
   }

@@ -29,7 +29,7 @@ export class ByteWriter {
 
   /** The length up to which the buffer can grow without moving any part. */
   #capacityUpTo: number;
-  /** The pending growth of a shared buffer; undefined otherwise. */
+  /** The growth of a shared buffer that is still pending; undefined if there is none. */
   readonly #growth: Growth<Buffer> | undefined;
 
   /** @param isShared Whether other threads may get views of the output. */

@@ -10,7 +10,7 @@ export const EXIT_DAMAGED = 1;
 export const EXIT_MISUSE = 2;
 export const EXIT_FATAL = 70;
 
-/** The program's name when it is a single executable. */
+/** The name of the program when it runs as a single executable. */
 export const PROGRAM_NAME = "tidemark";
 
 /** Receives the lines that a command prints. */

@@ -18,7 +18,11 @@ export interface CopyOptions {
   readonly source?: DiskFile;
   /** Lets other work run. The promise resolves when copying may continue. */
   readonly pause: () => Promise<void>;
-  /** Called after each piece. @throws {DatabaseError} An error that ends the copying. */
+  /**
+   * Called after each copied piece.
+   *
+   * @throws {DatabaseError} An error that ends the copying.
+   */
   readonly onCopied: (byteCount: number) => void;
 }
 

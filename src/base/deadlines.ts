@@ -8,7 +8,7 @@
 import type { CancelTimer, Clock } from "./clock.ts";
 
 export interface TimedItem {
-  /** The deadline, on the monotonic clock. */
+  /** The deadline of an item, on the monotonic clock. */
   readonly dueMs: number;
   /**
    * The item's position in the heap; -1 if it is not in the heap. Only {@linkcode Deadlines}

@@ -18,7 +18,7 @@ const TEXT_LENGTH_MAX = 2000;
 export interface ErrorDetails {
   /** The offset in the text of the request, in UTF-16 code units from 0. */
   position?: number | undefined;
-  /** A remedy that the caller can apply. */
+  /** A remedy that the caller can apply, as the hint of an error. */
   hint?: string | undefined;
   /** The index of the failing statement, counted from 0. */
   statementIndex?: number | undefined;
@@ -136,7 +136,7 @@ export class CorruptionError extends Error {
   readonly offset: number;
   /** The end of the message, which begins with "Cannot read … at byte …: ". */
   readonly what: string;
-  /** Whether the damage was logged when it was found. */
+  /** Whether the log already contains the damage that the error reports. */
   isLogged = false;
 
   constructor(path: string, offset: number, what: string) {
@@ -150,7 +150,7 @@ export class CorruptionError extends Error {
 
 /** A file that the disk cannot read, because it is damaged or temporarily unavailable. */
 export class UnreadableError extends CorruptionError {
-  /** The code of the underlying {@linkcode DiskError}. */
+  /** The code of the {@linkcode DiskError} that caused the error. */
   readonly code: string;
 
   constructor(path: string, code: string, offset = 0) {
@@ -173,7 +173,7 @@ export class DiskError extends Error {
   /** The error code that the system uses, e.g. "ENOSPC", "EIO", "ENOENT". */
   readonly code: string;
   readonly path: string;
-  /** The failed operation as a verb, e.g. "write". */
+  /** The disk operation that failed, as a verb such as "write". */
   readonly operation: string;
 
   constructor(code: string, path: string, operation: string, cause?: unknown) {

@@ -24,7 +24,7 @@ const RETURNED_BYTES_MAX = 256 * 2 ** 20;
 /** The number of bytes by which the heap must grow after a collection to justify another one. */
 const GROWN_BYTES_MIN = 8 * 2 ** 20;
 
-/** The smallest heap size since the last collection. */
+/** The smallest size of the heap since the last collection. */
 let leastBytes = 0;
 
 /**
@@ -78,7 +78,7 @@ export class IdleCollection {
     this.#collect = collect;
   }
 
-  /** Called whenever the thread has worked. */
+  /** Called whenever the thread has finished some work. */
   noteWork(): void {
     this.#workedAtMs = this.#clock.monotonicMs();
     if (this.#isTimed) return;

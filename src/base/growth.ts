@@ -13,7 +13,7 @@
  */
 type NumberArray = Uint8Array | Int32Array | Uint32Array | Float64Array;
 
-/** The capacity of an initially empty array. */
+/** The initial capacity of an array that grows. */
 const CAPACITY_MIN = 8;
 
 /** The minimum capacity of an array that is moved piece by piece. */
@@ -33,7 +33,7 @@ const LOOK_EVERY = 4096;
 export class Growth<T extends NumberArray> {
   readonly #make: (capacity: number) => T;
   readonly #nextCapacity: (capacity: number) => number;
-  /** The array that is being moved. */
+  /** The array whose values are moved to a larger one. */
   #from: T | undefined;
   #into: T | undefined;
   #copied = 0;

@@ -8,7 +8,7 @@
  */
 import { systemRandom } from "./random.ts";
 
-/** The initial state of a hash. */
+/** The initial state of the hash function. */
 export const HASH_SEED: number = randomInt32();
 
 /**

@@ -9,7 +9,7 @@ import { DatabaseError } from "./errors.ts";
 
 /** All addresses that have the same first `prefixBits` bits as `address`. */
 export interface IpRange {
-  /** An address in canonical form. */
+  /** An IP address in its canonical form. */
   readonly address: string;
   readonly prefixBits: number;
 }

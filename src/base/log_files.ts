@@ -34,7 +34,7 @@ export interface LogLoss {
 
 export interface LogFilesOptions {
   readonly clock: Clock;
-  /** The directory, which is created if it is missing. */
+  /** The directory of the log files, which is created if it is missing. */
   readonly path: string;
   readonly fileBytesMax: number;
   readonly filesMax: number;

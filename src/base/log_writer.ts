@@ -21,7 +21,7 @@ export interface LogWriterOptions {
   readonly level: LogLevel;
   readonly format: "compact" | "pretty" | "json";
   readonly toConsole: boolean;
-  /** The directory, which is created if it is missing. */
+  /** The directory of the log files, which is created if it is missing. */
   readonly path: string;
   readonly fileBytesMax: number;
   readonly filesMax: number;
@@ -37,7 +37,7 @@ const RANKS: Readonly<Record<LogLevel, number>> = {
   trace: 4,
 };
 
-/** How long a line may wait for further lines. */
+/** How long a log line may wait for further lines before it is written. */
 const FLUSH_MS = 200;
 
 /** The indentation that aligns fields with the message, which follows the time and the level. */
@@ -150,7 +150,7 @@ interface TextParts {
   readonly level: LogLevel;
   readonly message: string;
   readonly fields: LogFields;
-  /** The separator before each field. */
+  /** The separator before each field of a log line. */
   readonly separator: string;
 }
 

@@ -26,7 +26,7 @@ export interface MemoryPressureOptions {
   readonly usedBytes: () => number;
   /** Releases memory whose contents can be computed again, and collects garbage. */
   readonly giveBack: () => void;
-  /** Called when work has to begin to wait. */
+  /** Called when memory is so scarce that work has to wait. */
   readonly onTight: (usedBytes: number) => void;
   /** Whether {@linkcode MemoryPressure.noteAllocated} has an effect before `start`. */
   readonly isWatched?: boolean;
@@ -74,7 +74,7 @@ export class MemoryPressure {
     return this.#isTight;
   }
 
-  /** How often memory has been released. */
+  /** How often memory has been released since startup. */
   get givenBackCount(): number {
     return this.#givenBackCount;
   }

@@ -14,7 +14,7 @@ import { loadFromLibc } from "./libc.ts";
 export interface ProgramPagesOptions {
   /** Reads Linux's /proc, which other systems do not have. */
   readonly disk: Pick<Disk, "readFile">;
-  /** The path of the program's file. */
+  /** The path of the program's executable file. */
   readonly path: string;
   /** Releases a range of memory. */
   readonly release: (range: MemoryRange) => void;

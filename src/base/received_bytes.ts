@@ -25,7 +25,7 @@ export interface ReceivedBytes {
   of(descriptor: number): number | undefined;
 }
 
-/** The other end of a connection. */
+/** The peer of a TCP connection. */
 export interface Peer {
   /** The peer's address, in the canonical form that `ip_address.ts` defines. */
   readonly address: string;

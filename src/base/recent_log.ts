@@ -11,7 +11,7 @@ export interface LogLine {
   readonly fields: LogFields;
 }
 
-/** The number of lines that are kept. */
+/** The number of log lines that are kept in memory. */
 const LINES_MAX = 1000;
 
 export class RecentLog implements Log {

@@ -108,7 +108,7 @@ export class SeqGenerator {
     this.#last = last;
   }
 
-  /** The highest id issued so far. */
+  /** The highest seq issued so far. */
   get last(): Seq {
     return this.#last;
   }

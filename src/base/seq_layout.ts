@@ -12,16 +12,16 @@ declare const seqBrand: unique symbol;
  */
 export type Seq = number & { readonly [seqBrand]: true };
 
-/** The epoch of seqs, 2026-01-01T00:00:00Z, in Unix milliseconds. */
+/** The time from which seqs count, 2026-01-01T00:00:00Z, in Unix milliseconds. */
 export const SEQ_EPOCH_MS = 1767225600000;
 
-/** The number of ids in one millisecond. */
+/** The number of seqs that can be issued for one millisecond. */
 export const LOW_SPAN = 4096;
 
-/** The last millisecond that fits into a seq. */
+/** The last millisecond that a seq can represent. */
 export const MS_MAX: number = 2 ** 41 - 1;
 
-/** The seq that precedes every issued seq. */
+/** A seq that is lower than every issued one. */
 export const SEQ_ZERO: Seq = 0 as Seq;
 
 /** Converts a number from outside this program. Returns undefined if the number cannot be a seq. */

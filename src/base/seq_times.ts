@@ -27,7 +27,7 @@ export interface SeqEra {
 }
 
 export interface SeqTimesOptions {
-  /** The eras in ascending order of seq. */
+  /** The eras of the clock in ascending order of their first seq. */
   readonly eras: readonly SeqEra[];
   /**
    * Saves the eras durably; absent if no era will begin.

@@ -70,7 +70,7 @@ export interface SetupUsers {
 }
 
 export interface RevokeOptions {
-  /** The token whose use retires this one. */
+  /** The refresh token that is retired once this token is used. */
   readonly successorId?: string;
   /** Whether an id that was revoked before gets the time of this revocation. */
   readonly isAnew?: boolean;
@@ -78,7 +78,7 @@ export interface RevokeOptions {
 
 /** Other entries that change in the same transaction as a table. */
 export interface Dependents {
-  /** The views to drop. */
+  /** The views that are dropped together with an object. */
   readonly views?: readonly ViewEntry[];
   /** Views, each of which replaces the view with the same viewId. */
   readonly changedViews?: readonly ViewEntry[];
@@ -87,7 +87,7 @@ export interface Dependents {
   /** Sequences, each of which is created or replaces the sequence with the same sequenceId. */
   readonly sequences?: readonly SequenceEntry[];
   readonly droppedSequences?: readonly SequenceEntry[];
-  /** The numbers from which sequences continue. */
+  /** The numbers from which restored sequences continue. */
   readonly marks?: readonly SequenceMark[];
 }
 
@@ -336,7 +336,7 @@ export interface Catalog {
    * takes 20 µs to read.
    */
   files(): readonly FileEntry[];
-  /** The number of listed files. */
+  /** The number of uploaded files in the catalog. */
   readonly fileCount: number;
   /**
    * Returns the file list in portions, ordered by id. Each portion is read on demand; other code

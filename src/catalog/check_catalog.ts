@@ -34,7 +34,7 @@ export interface CatalogCheck {
   readonly catalog: CatalogDatabase | undefined;
 }
 
-/** The suffixes of a database's files. */
+/** The suffixes of the files that belong to an SQLite database. */
 const SUFFIXES = ["", "-wal", "-journal"];
 
 /**

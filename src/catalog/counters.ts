@@ -66,6 +66,6 @@ const FIRST_VALUES: Readonly<Record<CounterName, number>> = {
   first_token_version: 1,
   // The number of transactions that the journal has counted.
   journal_end: 0,
-  // The stamp of the last transaction in the journal.
+  // The stamp of the last transaction that the journal contains.
   journal_stamp: 0,
 };

@@ -62,13 +62,13 @@ export class Definitions {
   readonly #types: DefinedTypes;
   readonly #namespaces = new Map<string, NamespaceEntry>();
   readonly #byId = new Map<number, TableEntry>();
-  /** The current definition of each table. */
+  /** The current definition of each table, by table id. */
   readonly #records = new Map<number, DefinitionRecord>();
   /** The ids of all definitions of each table, in ascending order. */
   readonly #definitionIds = new Map<number, number[]>();
   /** The ids of definitions on disk that are no longer needed. */
   #orphans: readonly number[];
-  /** The entries by namespace and then by name. */
+  /** The objects of a kind by their namespace, and within it by their name. */
   readonly #byName = new Map<string, Map<string, TableEntry>>();
   /** The schema versions of each existing table, in ascending order. */
   readonly #versions = new Map<number, readonly TableVersion[]>();

@@ -26,7 +26,7 @@ export type Role = "user" | "service" | "dba" | "system";
 
 export interface NamespaceEntry {
   readonly name: string;
-  /** The user id of the owner. */
+  /** The id of the user who owns the object. */
   readonly owner: string | undefined;
   /** The position in commit order at which the owner was last changed; absent if it never was. */
   readonly ownerSeq?: number;
@@ -83,7 +83,7 @@ export type IndexEntryState = "building" | "checking" | "ready";
 export interface IndexCondition {
   /** The SQL text with unqualified column names. The text is updated when a column is renamed. */
   readonly sql: string;
-  /** The ids of the columns that the condition reads. */
+  /** The ids of the columns that the CHECK reads. */
   readonly reads: readonly number[];
 }
 
@@ -145,7 +145,7 @@ export type OnDeleteAction = "cascade" | "no action" | "restrict" | "set default
 /** A foreign key constraint. */
 export interface ForeignKeyEntry {
   readonly name: string;
-  /** The ids of the referencing columns. */
+  /** The ids of the referring columns of a foreign key. */
   readonly columnIds: readonly number[];
   /**
    * The referenced table. The foreign key refers to this table's primary key, or to a unique index
@@ -197,7 +197,7 @@ export interface PolicyEntry {
   readonly using?: string;
   /** The condition on new rows; absent if `using` also applies to them. */
   readonly check?: string;
-  /** The namespace for unqualified names in the texts. */
+  /** The namespace in which the conditions of a policy look up unqualified names. */
   readonly searchNamespace: string;
   /**
    * The table itself, followed by the tables that the texts read, with the names that they had when
@@ -213,12 +213,12 @@ export interface PolicyEntry {
 /** A table to which the texts of a policy refer. */
 export interface PolicyTable {
   readonly tableId: number;
-  /** The names of the table in the texts. */
+  /** The names by which the conditions of a policy refer to the table. */
   readonly namespace: string;
   readonly name: string;
   /** All columns that the table had when the policy was created, in order. */
   readonly columns: readonly { readonly columnId: number; readonly name: string }[];
-  /** The ids of the columns that the texts read. */
+  /** The ids of the columns that the conditions of a policy read. */
   readonly used: readonly number[];
 }
 
@@ -241,7 +241,7 @@ export interface StorageEntry {
   readonly storageId: string;
   readonly name: string;
   readonly description?: string;
-  /** The absolute path, which never changes. */
+  /** The absolute path of a storage, which never changes. */
   readonly root: string;
   /**
    * The key in the directory's marker file, by which the directory is recognised; "" until the
@@ -261,7 +261,7 @@ export interface TableEntry {
   readonly kind: TableKind;
   /** The columns in the order of their declaration, without dropped columns. */
   readonly columns: readonly ColumnEntry[];
-  /** The ids of the key columns, in key order. */
+  /** The ids of the primary key's columns, in key order. */
   readonly primaryKey: readonly number[];
   /** The name that CONSTRAINT gave to the key; if absent, `keyNameOf` returns the default name. */
   readonly keyName?: string;
@@ -302,13 +302,13 @@ export interface TableEntry {
  * view was created. Columns that were added to a table later do not belong to the view.
  */
 export interface ViewEntry {
-  /** The id, which is unique among tables and views. */
+  /** The id of the view, which is unique among tables and views. */
   readonly viewId: number;
   readonly namespace: string;
   readonly name: string;
-  /** The query, as the user wrote it. */
+  /** The query of the view, as its author wrote it. */
   readonly sql: string;
-  /** The namespace for unqualified names in the text. */
+  /** The namespace in which the text of the view looks up unqualified names. */
   readonly searchNamespace: string;
   readonly columnNames: readonly string[];
   readonly tables: readonly ViewTable[];
@@ -344,7 +344,7 @@ export interface ViewTable {
   readonly renamedFrom?: string;
   /** All columns that the table had when the view was created, in order. */
   readonly columns: readonly { readonly columnId: number; readonly name: string }[];
-  /** The ids of columns that the view needs. */
+  /** The ids of the columns that the view needs. */
   readonly used: readonly number[];
 }
 
@@ -393,7 +393,7 @@ export interface TypeEntry {
   readonly name: string;
   /** The labels of an enum type in order. */
   readonly labels: readonly EnumLabel[];
-  /** The rules of a domain; absent for other types. */
+  /** The default and the constraints of a domain; absent for other types. */
   readonly domain?: DomainRules;
   /** The fields of a row type; absent for other types. */
   readonly fields?: readonly RowField[];
@@ -412,18 +412,12 @@ export interface SequenceOwner {
 /** The kind of change from which a message is made. */
 export type TopicOperation = "insert" | "update" | "delete";
 
-/**
- * The contents of a message:
- *
- * - key: the columns of the primary key.
- * - full: the row; for a delete, its last values.
- * - diff: the columns of the primary key, and the old and new values of changed columns.
- */
+/** The payload format of a topic's messages: */
 export type TopicPayload = "key" | "full" | "diff";
 
 /** An operation on a table whose changes become messages of a topic. */
 export interface TopicSource {
-  /** The id, which is unique within the topic. */
+  /** The id of a topic source, which is unique within the topic. */
   readonly sourceId: number;
   readonly tableId: number;
   readonly operation: TopicOperation;
@@ -469,7 +463,7 @@ export interface WebhookEntry {
   readonly start: "created" | "earliest";
   /** How long the receiver may take to respond to a request, in seconds. */
   readonly timeoutSecs: number;
-  /** The maximum number of concurrent requests. */
+  /** The maximum number of requests that a webhook sends at the same time. */
   readonly concurrency: number;
   readonly createdBy: string;
   readonly createdAtMs: number;
@@ -481,7 +475,7 @@ export interface TopicEntry {
   readonly topicId: number;
   readonly namespace: string;
   readonly name: string;
-  /** The number of partitions, which never changes. */
+  /** The number of partitions of a topic, which never changes. */
   readonly partitions: number;
   readonly retentionHours: number;
   readonly retentionBytes: number;
@@ -513,7 +507,7 @@ export interface TopicEntry {
 }
 
 export interface UserEntry {
-  /** The id, which is also a login name. */
+  /** The id of a user, which is also the login name. */
   readonly userId: string;
   /** An additional login name, which a guest chose in order to become a user. */
   readonly loginName?: string;
@@ -550,7 +544,7 @@ export interface UserEntry {
   readonly lastSeenAtMs?: number;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
-  /** The time of DROP USER. */
+  /** The time at which DROP USER was executed. */
   readonly deletedAtMs: number | undefined;
   /**
    * The time after which the data of a dropped account is erased; absent before the drop and after
@@ -585,7 +579,7 @@ export interface ServiceTokenEntry {
 /** A code with which a limited number of people can sign up. */
 export interface InvitationEntry {
   readonly name: string;
-  /** The SHA-256 of the code in base64url. */
+  /** The SHA-256 of the invitation code in base64url. */
   readonly secretHash: string;
   /** How many accounts may be created with the code; absent for any number. */
   readonly usesMax?: number;
@@ -599,7 +593,7 @@ export interface InvitationEntry {
 export interface Erasure {
   readonly accountId: number;
   readonly userId: string;
-  /** The number that owns the account's rows. */
+  /** The owner number of the account's rows. */
   readonly owner: number;
   readonly eraseAfterMs: number;
 }

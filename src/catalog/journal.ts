@@ -17,7 +17,7 @@ import { Counters } from "./counters.ts";
 import { allSealed, oneSealed, putSealed, removeSealed, type SealedTable } from "./records.ts";
 import { type SealedChange, SqliteFile } from "./sqlite_file.ts";
 
-/** One transaction in the journal. */
+/** A transaction in the catalog's journal. */
 export interface JournalEntry {
   /** The number of the transaction; the numbers start at 1 and have no gaps. */
   readonly id: number;
@@ -78,12 +78,12 @@ export class CatalogJournal {
     };
   }
 
-  /** The id of the last transaction. */
+  /** The id of the last transaction in the journal. */
   get end(): number {
     return this.#counters.get("journal_end");
   }
 
-  /** The stamp of the last recorded transaction. */
+  /** The stamp of the last transaction in the journal. */
   get stamp(): number {
     return this.#counters.get("journal_stamp");
   }

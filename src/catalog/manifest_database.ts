@@ -34,7 +34,7 @@ export interface SegmentRecord {
   readonly history?: { readonly lowestReplacingSeq: Seq; readonly highestReplacingSeq: Seq };
 }
 
-/** How far a table has been flushed. */
+/** The seq up to which a table has been flushed. */
 export interface TableStateRecord {
   readonly tableId: number;
   readonly flushedSeq: Seq;

@@ -106,5 +106,5 @@ export const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** The format version that this server writes. */
+/** The catalog format that this server writes. */
 export const FORMAT_VERSION: number = MIGRATIONS.length;

@@ -18,7 +18,7 @@ export class NamedEntries<Entry extends NamedEntry> {
   readonly #table: SealedTable;
   readonly #idOf: (entry: Entry) => number;
   readonly #byId = new Map<number, Entry>();
-  /** The entries, indexed by "namespace.name". */
+  /** The catalog entries of a kind, by "namespace.name". */
   readonly #byName = new Map<string, Entry>();
   #sorted: readonly Entry[] | undefined;
 

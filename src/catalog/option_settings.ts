@@ -6,10 +6,10 @@ import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 
 /** One `name = value`, as the parser has read it. */
 export interface OptionSetting {
-  /** The option's name, in any case. */
+  /** The name of the option, in any case. */
   readonly name: string;
   readonly value: string | number | boolean;
-  /** The offset in the text of the request. */
+  /** The offset of the option in the text of the request. */
   readonly position?: number;
 }
 

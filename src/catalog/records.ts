@@ -80,7 +80,7 @@ export function allSealed<T>(file: SealedSource, table: SealedTable): T[] {
 
 /** Selects the rows of a portion. */
 export interface RecordRange {
-  /** The exclusive start of the portion. */
+  /** The id after which the portion starts (exclusive). */
   readonly after: string | number;
   /** An indexed column that the database extracts from the body, and the value to match. */
   readonly match?: readonly [column: string, value: number] | undefined;

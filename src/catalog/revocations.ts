@@ -26,7 +26,7 @@ const KEPT_MS: number = 24 * HOUR_MS;
 const LOOKED_AT_COUNT = 16;
 
 export class Revocations {
-  /** The version of the list, which every revocation increments. */
+  /** The version of the revocation list, which every revocation increments. */
   version = 0;
   readonly #file: SqliteFile;
   readonly #clock: Clock;

@@ -15,7 +15,7 @@ import { DatabaseError } from "../base/errors.ts";
 import { type Whole, wholeFromBigint } from "../types/mod.ts";
 import type { SequenceEntry } from "./entries.ts";
 
-/** The size of the first block. */
+/** The number of values in the first block that a sequence reserves. */
 const BLOCK_MIN = 32;
 const BLOCK_MAX = 65_536;
 
@@ -154,7 +154,7 @@ export class SequenceNumbers {
     if (marks.length > 0) this.#store(marks);
   }
 
-  /** The durable marks. */
+  /** The marks of sequences that are durable. */
   marks(): readonly SequenceMark[] {
     return [...this.#known.values()];
   }

@@ -46,7 +46,7 @@ export type SqliteValue = string | number | null;
 /** A row that a transaction wrote. The value is absent if the row was removed. */
 export type SealedChange = readonly [table: string, key: string | number, value?: unknown];
 
-/** A source of sealed rows. */
+/** A table of the catalog whose rows carry checksums. */
 export interface SealedSource {
   readonly path: string;
   /** Runs a query. @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE */

@@ -10,7 +10,7 @@ import { jsonFromValue, type ValueJson, valueFromJson } from "./records.ts";
 /** One definition of a table, and the seqs between which it was valid. */
 export interface DefinitionRecord {
   readonly definitionId: number;
-  /** The first seq at which the definition was valid. */
+  /** The first seq at which the table had this definition. */
   readonly fromSeq: number;
   /**
    * The seq at which the definition ceased to be valid (exclusive); absent for the current

@@ -19,7 +19,7 @@ export type TopicOptions = Pick<
   "deadLetter" | "maxDeliveries" | "retentionBytes" | "retentionHours"
 >;
 
-/** The defaults for a topic. */
+/** The default values of topic options. */
 const DEFAULTS: TopicOptions = { retentionHours: 168, retentionBytes: 1024 ** 3 };
 
 const HOURS_MAX = 87_600;

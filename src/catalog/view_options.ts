@@ -18,7 +18,7 @@ const FLAGS = ["true", "false", "on", "off"] as const;
 export interface ViewOptionsPlace {
   /** The rights of the view before the change; absent if it ran with those of its reader. */
   readonly before?: ViewRights | undefined;
-  /** The user who sets the options. */
+  /** The user who sets the options of a view. */
   readonly owner: string;
 }
 

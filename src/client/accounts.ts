@@ -13,7 +13,7 @@ export interface SignUpFields {
   readonly user?: string;
   readonly password: string;
   readonly email?: string;
-  /** The code of an invitation. */
+  /** The code of the invitation with which a user signs up. */
   readonly invitation?: string;
 }
 

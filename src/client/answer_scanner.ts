@@ -15,7 +15,7 @@ export type ScannedPart =
     }
   /** An entry has ended. Its rows have already been returned. */
   | { readonly kind: "entry"; readonly entry: StatementEntry }
-  /** The remainder of the response, after the results. */
+  /** The part of a response that follows its results. */
   | { readonly kind: "end"; readonly fields: Readonly<Record<string, unknown>> };
 
 const [QUOTE, BACKSLASH, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [
@@ -44,7 +44,7 @@ export class AnswerScanner {
   /** The range of the complete rows that have not been returned yet. */
   #rowsStart = -1;
   #rowsEnd = -1;
-  /** The part of an entry that precedes its rows. */
+  /** The part of a result entry that precedes its rows. */
   #head = "";
   #schema: readonly SchemaField[] = [];
   #parts: ScannedPart[] = [];
@@ -129,7 +129,7 @@ export class AnswerScanner {
     const text = this.#text.slice(this.#rowsStart, this.#rowsEnd);
     const rows = JSON.parse(`[${text}]`) as readonly (readonly unknown[])[];
     this.#parts.push({ kind: "rows", schema: this.#schema, rows });
-    // An unfinished row is returned once it is complete.
+    // A row that has not arrived completely is returned later.
     const isInRow = this.#depth > ROWS_DEPTH;
     this.#rowsStart = isInRow ? this.#rowStartBehind(this.#rowsEnd) : -1;
     this.#rowsEnd = -1;

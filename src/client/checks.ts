@@ -12,7 +12,7 @@ export interface ValueRule {
 
 export type FieldRules = Readonly<Record<string, ValueRule>>;
 
-/** A call, as error messages describe it. */
+/** The name of a client method, as error messages show it. */
 export interface Call {
   /** Completes a message that begins with "Cannot". */
   readonly doing: string;

@@ -41,7 +41,7 @@ import { runTransaction, type TransactionClient, type TransactionSettings } from
 import type { CellObject, Values } from "./values.ts";
 
 export interface ClientOptions {
-  /** The server's base address, either http or https. */
+  /** The base URL of the server, either http or https. */
   readonly url: string;
   /**
    * Credentials for automatic login: a token, a user and a password, or a function that returns a
@@ -84,7 +84,7 @@ const CREATE: Call = {
 };
 
 const CLIENT_RULES: FieldRules = {
-  // These options are checked elsewhere, with their own messages.
+  // Other modules check these options, with their own messages.
   url: ANYTHING,
   auth: ANYTHING,
   timeout: ANYTHING,

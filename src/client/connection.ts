@@ -83,11 +83,11 @@ export class LiveConnection {
   #cancelWatch: (() => void) | undefined;
   /** Cancels the timer that renews the token of the connection. */
   #cancelRenewal: (() => void) | undefined;
-  /** The token with which the connection has authenticated. */
+  /** The token with which the WebSocket has authenticated. */
   #token: string | undefined;
   /** How many attempts in a row have brought no newer token. */
   #renewalFailures = 0;
-  /** Whether anything has arrived since the last ping. */
+  /** Whether any message has arrived since the last ping. */
   #hasHeard = false;
 
   constructor(options: LiveConnectionOptions) {
@@ -298,7 +298,7 @@ export class LiveConnection {
   #authenticated(): void {
     this.#renewalFailures = 0;
     this.#scheduleRenewal();
-    // A renewal changes nothing besides the token.
+    // The renewal of a token does not affect subscriptions.
     if (this.#isOpen) return;
     this.#isOpen = true;
     this.#failures = 0;

@@ -46,7 +46,7 @@ export interface ConsumedMessage<Payload extends object = Record<string, unknown
   readonly user?: string;
   /** How many times the message has been delivered to the group, including this time. */
   readonly deliveries: number;
-  /** A signal that aborts when the consumer must stop. */
+  /** A signal that aborts when the consumer has to stop. */
   readonly signal: AbortSignal;
 }
 
@@ -62,7 +62,7 @@ export interface ConsumeOptions {
     | { readonly timestampMs: number };
   /** Whether a message waits until all earlier messages with its key are acknowledged, *false*. */
   readonly ordered?: boolean;
-  /** The only partition to read; all partitions if omitted. */
+  /** The partition to consume; all partitions if omitted. */
   readonly partition?: number;
   /** Stops the consumer gracefully: running handlers finish and are acknowledged. */
   readonly signal?: AbortSignal;
@@ -97,7 +97,7 @@ const PAUSE_MS_MAX = 300_000;
 export interface ConsumerSettings {
   readonly environment: ClientEnvironment;
   readonly send: (message: TopicRequestMessage) => void;
-  /** Called when the consumer has ended. */
+  /** Called when the topic consumer has ended. */
   readonly onEnd: (consumer: TopicConsumer) => void;
 }
 

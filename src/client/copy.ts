@@ -22,7 +22,7 @@ export interface CopyResult {
   readonly notices: readonly string[];
 }
 
-/** The methods that copy rows. */
+/** The methods of the client that copy rows. */
 export interface Copies {
   /**
    * Runs `COPY … FROM STDIN` with the given rows. A copy is a single commit: if it fails, no rows

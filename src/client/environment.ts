@@ -3,7 +3,7 @@
  * numbers. Browsers, Bun, Deno and Node provide all of them as globals; tests supply their own.
  */
 
-/** A body whose bytes are read on demand. */
+/** The body of a response, whose bytes are read on demand. */
 export interface BodyStream {
   getReader(): {
     read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>;
@@ -21,7 +21,7 @@ export type BodyData =
   | Blob
   | ReadableStream<Uint8Array<ArrayBuffer>>;
 
-/** The part of a response that the client reads. */
+/** The properties of a response that the client reads. */
 export interface HttpResponse {
   readonly ok: boolean;
   readonly status: number;
@@ -75,13 +75,13 @@ export interface ClientEnvironment {
    * socket may have died unnoticed in the meantime. Returns a function that cancels it.
    */
   whenBack?(callback: () => void): () => void;
-  /** A number in [0, 1). */
+  /** Returns a random number in [0, 1). */
   random(): number;
   /** The time in milliseconds since 1970; taken from the runtime's clock if omitted. */
   now?(): number;
 }
 
-/** An environment that always has a clock. */
+/** The environment of a client, completed with a clock. */
 export interface WholeEnvironment extends ClientEnvironment {
   now(): number;
 }
@@ -103,7 +103,7 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 /** Runtimes require this option if the body is a stream. */
 const HALF_DUPLEX = { duplex: "half" } as const;
 
-/** The globals of the runtime. */
+/** The global objects of the JavaScript runtime. */
 export const globalEnvironment: ClientEnvironment = {
   fetch: (url, { data, ...request }) =>
     fetch(url, data === undefined ? request : { ...request, body: data, ...HALF_DUPLEX }),

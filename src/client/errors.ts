@@ -6,14 +6,14 @@ import type { StatementEntry } from "../protocol/mod.ts";
 
 /** The parts of a refusal other than its code and message. */
 export interface RefusalDetails {
-  /** The HTTP status; 0 for a refusal over WebSocket. */
+  /** The HTTP status of the response; 0 for a refusal over WebSocket. */
   readonly status?: number;
   readonly position?: number | undefined;
   readonly hint?: string | undefined;
-  /** The 0-based index of the statement that failed. */
+  /** The index of the statement that failed, counted from 0. */
   readonly statement?: number | undefined;
   readonly reason?: string | undefined;
-  /** The form field that was refused. */
+  /** The field of the form that the server refused. */
   readonly field?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
   /** The entries of the earlier statements, which remain in effect. */

@@ -10,7 +10,7 @@ import type { RowObject, Statements } from "./statements.ts";
 /** The interval at which the client checks an export that takes longer than its statement. */
 const LOOK_MS = 1000;
 
-/** The states of an export that has not ended. */
+/** The states of an export that is still in progress. */
 const OPEN: ReadonlySet<string> = new Set(["queued", "running"]);
 
 interface ExportRow extends RowObject {

@@ -36,7 +36,7 @@ export interface LiveQuery<Row extends object = CellObject> {
   readonly status: LiveStatus;
   /** The current rows, in order. The list stays the same object until a row changes. */
   readonly rows: readonly Row[];
-  /** The `_seq` up to which everything has been received. */
+  /** The `_seq` up to which the live query has received everything. */
   readonly position: number | undefined;
   /** How many rows and changes arrived twice and were dropped. */
   readonly doubled: number;
@@ -66,14 +66,14 @@ export interface SubscriptionSettings {
   readonly values: Values;
   /** Where positions are stored; the runtime's own storage if omitted. */
   readonly storage: PositionStorage | undefined;
-  /** The user who runs the query, if known. */
+  /** The user for whom the live query runs, if known. */
   readonly userId: () => string | undefined;
-  /** Called when the application has closed the query. */
+  /** Called when the application has closed the live query. */
   readonly onClose: (subscription: FollowedQuery) => void;
 }
 
 interface SubscriptionParts {
-  /** The options, already checked. */
+  /** The options of a live query, which have been checked. */
   readonly options: LiveOptions;
   readonly settings: SubscriptionSettings;
 }
@@ -101,7 +101,7 @@ export class FollowedQuery implements LiveQuery {
    * for other queries, whose messages are applied one by one.
    */
   #held: (ChangeMessage | InitialDataBatch)[] | undefined;
-  /** The last list passed to `onRows`. */
+  /** The rows that `onRows` received last. */
   #told: readonly CellObject[] | undefined;
   #read: RowReader | undefined;
   #status: LiveStatus = "connecting";

@@ -61,7 +61,7 @@ export interface LiveOptions<Row extends object = CellObject> {
   readonly keepRows?: boolean;
   /** Called with the current rows: first when they are complete, and then after each change. */
   readonly onRows?: (rows: readonly Row[]) => void;
-  /** Called with each event. */
+  /** Called with each event of the live query. */
   readonly onEvent?: (event: LiveEvent<Row>) => void;
   /**
    * Called with the reason if the query ends before it is closed. If both this handler and

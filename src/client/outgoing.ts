@@ -19,7 +19,7 @@
 import type { ClientMessage } from "../protocol/mod.ts";
 import type { ClientEnvironment } from "./environment.ts";
 
-/** The id names the subscription, or the ping. */
+/** The message id names the subscription or, for a ping, the ping. */
 export interface SentRequest {
   readonly type: "subscribe" | "next_batch" | "unsubscribe" | "ping";
   readonly id: string;

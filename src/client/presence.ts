@@ -33,7 +33,7 @@ import type { CellObject, Values } from "./values.ts";
 /** A person who is in a room. */
 export interface Person<State = unknown> {
   readonly person: string;
-  /** The state of each of the person's tabs. */
+  /** The state that each of the person's tabs has published. */
   readonly states: readonly State[];
 }
 
@@ -104,7 +104,7 @@ export interface PresenceParts {
   readonly live: (sql: string, options: LiveOptions) => LiveQuery;
 }
 
-/** The rooms that a client is in. */
+/** The rooms in which a client is present. */
 export class Rooms {
   readonly #parts: PresenceParts;
   readonly #entered = new Set<RoomPresence>();
@@ -155,7 +155,7 @@ class RoomPresence implements Presence {
   /** The user to whom the row of the tab belongs, once it is known. */
   #userId: string | undefined;
   #beatCount = 0;
-  /** The heartbeat in flight. */
+  /** The heartbeat that has been sent but not answered yet. */
   #sending: Promise<void> | undefined;
   /** Whether the state has changed since the beat that is under way. */
   #isBehind = false;
@@ -220,7 +220,7 @@ class RoomPresence implements Presence {
     try {
       await this.#parts.statements.execute(sql, { params: [room, this.#tab] });
     } catch {
-      // If the row is not deleted, it expires soon.
+      // If the row cannot be deleted, it expires soon anyway.
     }
   }
 

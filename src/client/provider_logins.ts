@@ -20,10 +20,10 @@ import { ServerError } from "./errors.ts";
 import { type PositionStorage, STORAGE } from "./positions.ts";
 import type { Identity, Session } from "./session.ts";
 
-/** A provider that the server offers. */
+/** A provider through which the server offers logins. */
 export interface ProviderChoice {
   readonly name: string;
-  /** The text of the login button. */
+  /** The text of the button that begins the login. */
   readonly label: string;
 }
 
@@ -36,7 +36,7 @@ export interface BeginOptions {
 }
 
 export interface BegunProviderLogin {
-  /** The address to which the page has to navigate. */
+  /** The URL to which the page has to navigate. */
   readonly url: string;
   /** The secret for `finishProviderLogin`, needed only in a runtime without `sessionStorage`. */
   readonly verifier: string;
@@ -74,7 +74,7 @@ export interface ProviderCalls {
 
 const API = "/v1/api/auth/oidc";
 
-/** The key of the verifier in `sessionStorage`. */
+/** The key under which `sessionStorage` contains the verifier. */
 const VERIFIER_KEY = "tidemark provider login";
 
 const BEGIN: Call = {

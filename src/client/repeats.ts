@@ -26,7 +26,7 @@ export interface RepeatRules {
   readonly maxRetries: number;
   /** Ends the wait before the next attempt. */
   readonly signal: AbortSignal | undefined;
-  /** Called after each failed attempt. */
+  /** Called after each failed attempt to send a request. */
   readonly onFailure?: (() => void) | undefined;
 }
 

@@ -11,11 +11,11 @@ export interface RequestsOptions {
   /** The base URL, without a slash at the end. */
   readonly url: string;
   readonly environment: WholeEnvironment;
-  /** The deadline of a request; undefined for no deadline. */
+  /** The time by which a request must be answered; undefined for no limit. */
   readonly timeoutMs: number | undefined;
 }
 
-/** A body that is not JSON. */
+/** A request body that is not JSON. */
 export class RequestData {
   readonly data: BodyData | FormData;
 
@@ -23,14 +23,14 @@ export class RequestData {
     this.data = data;
   }
 
-  /** Whether the body can be sent only once. */
+  /** Whether the body is a stream, which can be sent only once. */
   get isStream(): boolean {
     return typeof this.data === "object" && "getReader" in this.data;
   }
 }
 
 export interface CallOptions {
-  /** The fields of a JSON object, or other data. */
+  /** The fields of a JSON body, or other data. */
   readonly body?: object | RequestData;
   readonly signal?: AbortSignal;
   readonly token?: string;
@@ -40,18 +40,18 @@ export interface CallOptions {
   readonly isStreamed?: boolean;
 }
 
-/** A response that reports success. */
+/** A response with a status below 400. */
 export interface RequestAnswer {
   readonly status: number;
-  /** The fields of the response's JSON object. */
+  /** The fields of the JSON object in the response. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** The unread body, if the caller reads it itself. */
+  /** The unread body of the response, if the caller reads it itself. */
   readonly body?: BodyStream;
 }
 
 interface Deadline {
   readonly signal: AbortSignal;
-  /** The error that is thrown when the deadline passes. */
+  /** The error that is thrown when a request exceeds its deadline. */
   readonly failure: ConnectionError;
   cancel(): void;
 }
@@ -104,7 +104,7 @@ export class Requests {
     });
   }
 
-  /** The error for a response that broke off. */
+  /** The error that is thrown when a response breaks off. */
   broken(cause: unknown): ConnectionError {
     return unanswered(this.#options.url, cause);
   }

@@ -33,13 +33,13 @@ export interface SessionOptions {
   readonly environment: WholeEnvironment;
   /** The maximum number of times to resend a repeatable request. */
   readonly maxRetries: number;
-  /** The time limit for a request; undefined for none. */
+  /** The time limit for a request, in milliseconds; undefined for none. */
   readonly timeoutMs: number | undefined;
   /** Called when the session has ended without a logout. */
   readonly onSignedOut: () => void;
-  /** Called at a logout, before the server is informed. */
+  /** Called at a logout, before the server is told about it. */
   readonly onLogout: () => void;
-  /** Called when another user takes over the session. */
+  /** Called when a session of another user replaces the current one. */
   readonly onOtherUser: () => void;
 }
 
@@ -54,13 +54,13 @@ export interface SetupFields {
 
 export interface PostOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Whether the server may safely process the request twice. */
+  /** Whether the server may process the request twice without harm. */
   readonly isRepeatable?: boolean;
 }
 
 export interface Identity {
   readonly user: UserBody;
-  /** Whether the role may open the admin page. */
+  /** Whether the user's role may open the admin page. */
   readonly mayAdminister: boolean;
 }
 
@@ -84,11 +84,11 @@ export class Session {
   /** The time at which the access token was received, on the clock of the client. */
   #receivedMs = 0;
   #renewing: Promise<Identity | undefined> | undefined;
-  /** The user who logged in last. */
+  /** The user who has logged in most recently. */
   #userId: string | undefined;
   /** The number of requested logins and logouts so far. */
   #attempt = 0;
-  /** The attempt that determined the current user. */
+  /** The login attempt that determined the current user. */
   #attemptTaken = 0;
   /** Settles when the last requested login has been answered. Never rejects. */
   #loggingIn: Promise<unknown> = Promise.resolve();
@@ -114,7 +114,7 @@ export class Session {
     return this.#accessToken;
   }
 
-  /** The user that the token names, if known. */
+  /** The user whom the access token names, if known. */
   get userId(): string | undefined {
     return this.#userId;
   }
@@ -201,7 +201,7 @@ export class Session {
     // A later attempt that is refused or pending does not invalidate this one.
     if (attempt < this.#attemptTaken) throw replaced();
     this.#attemptTaken = attempt;
-    // An explicit login replaces the credentials.
+    // An explicit login takes precedence over the configured credentials.
     this.#credentials = undefined;
     this.#begin();
     return this.#accept(login);

@@ -65,7 +65,7 @@ export interface Execution {
 
 export type RowObject = CellObject;
 
-/** The methods that run statements. */
+/** The methods of the client that run statements. */
 export interface Statements {
   /**
    * Runs statements. All methods throw a `TypeError` if an argument has the wrong JavaScript type.
@@ -94,7 +94,7 @@ export interface Statements {
   ): Promise<Row[]>;
 }
 
-/** How statements are sent. */
+/** The way in which a client sends statements. */
 export interface Sending {
   readonly session: Session;
   readonly values: Values;

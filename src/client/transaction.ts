@@ -32,14 +32,14 @@ import type { Values } from "./values.ts";
 
 /** An open transaction, which `transaction` passes to its function. */
 export interface TransactionClient extends Statements {
-  /** The id, as `system.transactions` shows it. */
+  /** The id of the transaction, as `system.transactions` shows it. */
   readonly id: string;
 }
 
 export interface TransactionSettings {
   /** The namespace in which unqualified names are looked up. */
   readonly namespace?: string;
-  /** Whether the transaction is read-only. */
+  /** Whether the transaction may only read. */
   readonly readOnly?: boolean;
   /** How long the transaction may stay open; the server's limit if omitted. */
   readonly timeout?: Duration;
@@ -144,7 +144,7 @@ async function commit(session: Session, path: string, body: object): Promise<voi
     await session.call(path, body, { isRepeatable: true, onFailure });
   } catch (error) {
     const isGone = error instanceof ServerError && error.code === "TRANSACTION_NOT_FOUND";
-    // An earlier attempt may have committed.
+    // An earlier attempt to commit may have succeeded.
     if (!isGone || failureCount < 2) throw error;
     throw new ServerError(
       "COMMIT_UNKNOWN",

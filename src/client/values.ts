@@ -36,7 +36,7 @@ export interface Change<Row extends object = CellObject>
   readonly old_values?: readonly OldValues<Row>[];
 }
 
-/** The form of returned cells. */
+/** The form in which cells are returned: JavaScript values or wire values. */
 export type Values = "javascript" | "wire";
 
 type CellReader = (cell: unknown) => unknown;

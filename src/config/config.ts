@@ -50,7 +50,7 @@ export interface ParsedConfig {
   readonly warnings: readonly string[];
 }
 
-/** What a configuration depends on, apart from its file. */
+/** The inputs of the configuration besides its file. */
 export interface Surroundings {
   readonly env?: Environment;
   /** Reads the file that a `…_FILE` variable names. */

@@ -31,7 +31,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export type ReadFile = (path: string) => string;
 
 export interface EnvironmentValues {
-  /** The values, indexed by the paths of their keys. */
+  /** The values from environment variables, by the path of their key. */
   readonly values: ReadonlyMap<string, { readonly value: unknown; readonly variable: string }>;
   readonly faults: readonly string[];
   readonly warnings: readonly string[];

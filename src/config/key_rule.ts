@@ -5,13 +5,13 @@ export interface TextForm {
   readonly pattern: RegExp;
   /** Checks what the pattern cannot express, for a string that matches it. */
   readonly isFitting?: (text: string) => boolean;
-  /** The end of a message, after "should be". */
+  /** The end of an error message, after "should be". */
   readonly expected: string;
 }
 
 type RuleType = "text" | "whole" | "number" | "boolean" | "list" | "levels";
 
-/** The rule for a key's values. */
+/** The rule that the values of a key have to follow. */
 export interface KeyRule<Value = unknown> {
   readonly type: RuleType;
   readonly initial: Value;
@@ -21,7 +21,7 @@ export interface KeyRule<Value = unknown> {
    * than `initial`.
    */
   readonly share?: number;
-  /** The inclusive bounds of numbers. */
+  /** The bounds of a number, both inclusive. */
   readonly min?: number;
   readonly max?: number;
   /** The allowed values of a string; any string if absent. */

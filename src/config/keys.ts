@@ -566,7 +566,7 @@ export type Config = {
   readonly sources: ReadonlyMap<string, "file" | "environment">;
 };
 
-/** A key with its rule. */
+/** A configuration key and the rule for its values. */
 export interface ConfigKey {
   /** The path of the key, such as "server.port". */
   readonly path: string;
@@ -600,7 +600,7 @@ export function providerOfSection(section: string): string | undefined {
   return section.startsWith(PROVIDER_SECTION) ? section.slice(PROVIDER_SECTION.length) : undefined;
 }
 
-/** The names of the keys of a provider. */
+/** The names of the keys that configure a provider. */
 export const PROVIDER_KEY_NAMES: readonly string[] = Object.keys(PROVIDER_RULES);
 
 /** Returns the keys of a provider. @param name The name, or a placeholder for it. */
@@ -621,7 +621,7 @@ export function keyAt(path: string): ConfigKey | undefined {
   return providerKeys(provider).find((key) => key.path === path);
 }
 
-/** The section names. */
+/** The names of the sections of the configuration. */
 export const SECTIONS: readonly string[] = Object.keys(RULES);
 
 /** Alternative names of sections. */

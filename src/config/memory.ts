@@ -16,7 +16,7 @@ import type { Config } from "./keys.ts";
 
 const MIB = 2 ** 20;
 
-/** The path of the key. */
+/** The path of the configuration key. */
 export const MEMORY_KEY = "performance.memory_bytes";
 
 /**
@@ -37,7 +37,7 @@ const RUNTIME_BYTES: number = 96 * MIB;
 const READER_BYTES: number = 48 * MIB;
 const READERS_SHARE: number = 1 / 4;
 
-/** The limit that applies if no limit was detected. */
+/** The memory limit that applies if no limit was detected. */
 export const PLENTY: MemoryLimit = { bytes: 64 * 1024 * MIB, source: "no limit" };
 
 /** The keys whose memory is added to the memory of the other keys. */

@@ -5,7 +5,7 @@
  * it is valid.
  */
 
-/** A line and a column, both counted from 1. */
+/** A position in a file: line and column, both counted from 1. */
 export interface KeyPosition {
   readonly line: number;
   readonly column: number;

@@ -81,7 +81,7 @@ export interface LiveLimits {
 }
 
 interface LocalLiveEngineOptions {
-  /** The store, whose `onVisible` callback the engine sets. */
+  /** The store of rows. The engine sets its `onVisible` callback. */
   readonly store: Store;
   readonly sql: Pick<SqlEngine, "planFollowed" | "planLive">;
   readonly definitions: DefinitionHistory;
@@ -127,7 +127,7 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #pace: Pace;
   readonly #scheduler: Scheduler;
   readonly #host: SubscriptionHost;
-  /** The host of all subscriptions to results. */
+  /** Manages all subscriptions to materialised queries. */
   readonly #resultHost: ResultSubscriptionHost;
   readonly #feeds = new ChangeFeeds<LocalChangeFeed>();
   readonly #results: FollowedResults;

@@ -60,7 +60,7 @@ interface MissingStorage {
   readonly what: string;
 }
 
-/** The result of a check, for a repair. */
+/** The results of the check that a repair needs. */
 export interface DirectoryCheck {
   readonly damageCount: number;
   readonly isFormatDamaged: boolean;
@@ -69,7 +69,7 @@ export interface DirectoryCheck {
   readonly catalog: Pick<CatalogCheck, "damage" | "isOnlyLogDamaged">;
   /** The manifest for the last intact state of the catalog; undefined if it cannot be read. */
   readonly manifest: ManifestState | undefined;
-  /** The highest seq in the catalog. */
+  /** The highest seq that the catalog contains. */
   readonly catalogSeq: number;
   /** The highest id of an uploaded file, which is a SNOWFLAKE_ID. */
   readonly highestFileId: number;

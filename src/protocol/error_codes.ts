@@ -54,9 +54,9 @@ export type TopicCode =
 
 interface WireError {
   readonly code: WireCode;
-  /** A more specific reason; set only for SQL_EXECUTION_ERROR. */
+  /** The specific reason of an error; set only for SQL_EXECUTION_ERROR. */
   readonly reason?: string;
-  /** The HTTP status. */
+  /** The HTTP status with which the error is sent. */
   readonly status: number;
   /** The SQLSTATE, for clients that rely on the SQL standard; not part of the JSON body. */
   readonly sqlstate?: string;

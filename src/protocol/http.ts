@@ -93,7 +93,7 @@ export interface PlainErrorBody {
 
 /** Shape C: an error of a topic endpoint. */
 export interface TopicErrorBody {
-  /** The message, for humans. */
+  /** The text of the error, for people. */
   readonly error: string;
   readonly code: string;
   readonly hint?: string;
@@ -160,7 +160,7 @@ export interface TopicNackRequestBody {
   readonly topic_id: string;
   readonly group_id: string;
   readonly offsets: readonly number[];
-  /** The delay before redelivery; 0 if absent. */
+  /** The delay before the messages are delivered again; 0 if absent. */
   readonly delay_ms?: number | null;
   readonly partition_id?: number | null;
 }
@@ -188,7 +188,7 @@ export interface SetupRequestBody {
   readonly password: string;
   readonly root_password: string;
   readonly email?: string | null;
-  /** The code that the server printed at startup. */
+  /** The setup code that the server printed at startup. */
   readonly setup_code?: string | null;
 }
 
@@ -198,7 +198,7 @@ export interface SignUpRequestBody {
   readonly user?: string | null;
   readonly password: string;
   readonly email?: string | null;
-  /** The code of an invitation. */
+  /** The code of the invitation with which a user signs up. */
   readonly invitation?: string | null;
 }
 
@@ -218,14 +218,14 @@ export interface DeleteRequestBody {
 export interface ProviderCodeRequestBody {
   /** The code with which the login ended, which works once and for a minute. */
   readonly code: string;
-  /** The text whose SHA-256 began the login. */
+  /** The PKCE verifier, whose SHA-256 began the login. */
   readonly verifier: string;
 }
 
-/** The links of the caller's account. */
+/** The provider logins that are linked to the caller's account. */
 export interface AccountLinksBody {
   readonly links: readonly {
-    /** The name of the provider. */
+    /** The configured name of the provider. */
     readonly provider: string;
     readonly subject: string;
     readonly label: string;
@@ -235,7 +235,7 @@ export interface AccountLinksBody {
 export interface ProviderUnlinkRequestBody {
   readonly provider: string;
   readonly subject: string;
-  /** The password; absent if the account has none. */
+  /** The password of the account; absent if it has none. */
   readonly password?: string | null;
 }
 
@@ -250,7 +250,7 @@ export interface ProviderLinkRequestBody extends ProviderCodeRequestBody {
 
 /** The request body of `POST /v1/api/auth/reset_link`. */
 export interface ResetLinkRequestBody {
-  /** A login name or an address. */
+  /** The login name or email address of the user. */
   readonly user: string;
 }
 
@@ -263,7 +263,7 @@ export interface ResetRequestBody {
 /** The request body of `POST /v1/api/auth/email`. */
 export interface EmailRequestBody {
   readonly password: string;
-  /** The new address. */
+  /** The new email address of the user. */
   readonly email: string;
 }
 

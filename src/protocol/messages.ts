@@ -77,7 +77,7 @@ export type TopicRequestMessage =
       readonly id: string;
       readonly topic_id: string;
       readonly group_id: string;
-      /** The partition to read; all partitions if absent. */
+      /** The partition to consume; all partitions if absent. */
       readonly partition_id?: number | null;
       readonly start?: TopicStartBody | null;
       readonly credit?: number | null;
@@ -156,7 +156,7 @@ export interface ChangeMessage {
    * table. Otherwise absent.
    */
   readonly reason?: "expired";
-  /** The commit time, in milliseconds since 1970. */
+  /** The time of the commit, in milliseconds since 1970. */
   readonly ts?: number;
   readonly commit_seq?: number;
   /**
@@ -185,7 +185,7 @@ export type DataMessage = SubscriptionAck | InitialDataBatch | ChangeMessage;
 export interface TopicDelivery {
   readonly type: "messages";
   readonly id: string;
-  /** The messages, with payloads as JSON text. */
+  /** The messages of a topic, with payloads as JSON text. */
   readonly messages: readonly TopicMessageBody[];
 }
 
@@ -194,7 +194,7 @@ export interface TopicErrorMessage {
   readonly id: string;
   readonly code: TopicCode;
   readonly message: string;
-  /** Whether the consumer has ended. */
+  /** Whether the topic consumer has ended. */
   readonly ended: boolean;
   readonly hint?: string;
   readonly request_id?: string;
@@ -209,7 +209,7 @@ export type TopicControlMessage =
       readonly partition_id: number;
       /** The highest offset up to which all messages are acknowledged; -1 if none is. */
       readonly acknowledged_offset: number;
-      /** The number of newly acknowledged messages. */
+      /** The number of messages that were acknowledged for the first time. */
       readonly acknowledged: number;
       readonly request_id?: string;
     }

@@ -35,7 +35,7 @@ import { topicRoutes } from "./routes/topics.ts";
 import { transactionPaths, transactionRoute } from "./routes/transactions.ts";
 import { handleUi, type UiRouteOptions } from "./routes/ui.ts";
 
-/** The parts of the running server that routes use. */
+/** The parts of the server that HTTP routes use. */
 export interface ServerParts {
   readonly cors: Cors;
   readonly connections: Connections;

@@ -46,7 +46,7 @@ export interface RunningServer {
   readonly connections: ConnectionAccess;
   /** The metrics for `system.stats`, which are the same as in `/metrics`. */
   metrics(): readonly MetricSample[];
-  /** The memory that the server uses for its clients. */
+  /** The memory that the server uses for its connections. */
   memory(): ServerMemoryUse;
   /**
    * Listens again, with another certificate. Open connections keep using the old one. If the server

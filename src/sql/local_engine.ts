@@ -35,7 +35,7 @@ import { closeRequest } from "./request/request_end.ts";
 import type { RequestDeps } from "./request/unit_runner.ts";
 import { systemViewsOf } from "./system/system_views.ts";
 
-/** A request on the general path. */
+/** A request that takes the general path. */
 type LongRequest = Pick<RequestOptions, "deps" | "held" | "principal" | "request" | "running">;
 
 export class LocalSqlEngine implements SqlEngine {
@@ -235,7 +235,7 @@ export class LocalSqlEngine implements SqlEngine {
     });
   }
 
-  /** The estimated memory of all cached plans. */
+  /** The estimated memory of all plans in the cache. */
   get planBytes(): number {
     return this.#deps.plans.bytes;
   }

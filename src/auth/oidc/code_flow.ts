@@ -24,7 +24,7 @@ import {
 export interface LoginSecrets {
   readonly state: string;
   readonly nonce: string;
-  /** The PKCE verifier. */
+  /** The PKCE verifier, whose hash the provider receives first. */
   readonly verifier: string;
 }
 

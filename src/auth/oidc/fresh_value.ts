@@ -12,7 +12,7 @@
  */
 import type { Clock } from "../../base/clock.ts";
 
-/** The pause after a failed fetch. */
+/** The pause after a fetch has failed. */
 const RETRY_MS = 10_000;
 
 /** The shortest time between two fetches that unknown keys cause. */
@@ -32,7 +32,7 @@ export class FreshValue<Value> {
   #held: { readonly value: Value; readonly loadedMs: number } | undefined;
   #failure: { readonly error: unknown; readonly atMs: number } | undefined;
   #loading: Promise<Value> | undefined;
-  /** The beginning of the last fetch that `renewed` caused. */
+  /** The time at which the last fetch that `renewed` caused began. */
   #renewedMs = -Infinity;
 
   constructor(options: FreshValueOptions<Value>) {

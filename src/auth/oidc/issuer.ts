@@ -69,7 +69,7 @@ const ALGORITHMS: string[] = [
   "Ed25519",
 ];
 
-/** The types of tokens that report a logout. */
+/** The values of the header `typ` in logout tokens. */
 export const LOGOUT_TYPES: ReadonlySet<string> = new Set(["jwt", "logout+jwt"]);
 
 /** The types of tokens that identify a user. Other types have other purposes, such as a logout. */

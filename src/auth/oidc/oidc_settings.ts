@@ -16,10 +16,10 @@ export interface ProviderSettings {
   readonly audience: string | undefined;
   /** The claim that names the account for a user whose link has no subject yet. */
   readonly userClaim: string;
-  /** The name of the provider on the login page. */
+  /** The name of the provider, as the login page shows it. */
   readonly label: string;
   readonly scopes: readonly string[];
-  /** The claims that CLAIM() returns. */
+  /** The names of the token claims that CLAIM() returns. */
   readonly claims: readonly string[];
 }
 
@@ -27,9 +27,9 @@ export interface OidcSettings {
   readonly providers: readonly ProviderSettings[];
   /** Issuers without a section, whose tokens are accepted for any audience. */
   readonly trustedIssuers: readonly string[];
-  /** Whether unknown users get an account. */
+  /** Whether a user whom the server does not know yet gets an account. */
   readonly autoProvisions: boolean;
-  /** The role of automatically created accounts. */
+  /** The role of accounts that are created at a login. */
   readonly defaultRole: Role;
   /** Whether users may link their own account to a provider. */
   readonly mayLink: boolean;

@@ -6,12 +6,12 @@ import type { OidcSettings, ProviderSettings } from "./oidc_settings.ts";
 import { type ProviderFetch, providerFetch } from "./provider_fetch.ts";
 import type { TrustedIssuer } from "./token_claims.ts";
 
-/** A trusted issuer, with its keys. */
+/** An issuer whose tokens the server trusts, with the keys of the issuer. */
 export interface Provider extends TrustedIssuer {
   readonly keys: Issuer;
 }
 
-/** A provider with browser logins. */
+/** A provider through which browsers can log in. */
 export interface LoginProvider extends Provider {
   readonly settings: ProviderSettings & { readonly clientId: string };
 }

@@ -9,7 +9,7 @@
 import type { ProviderSettings } from "./oidc_settings.ts";
 import type { ProviderObject } from "./provider_fetch.ts";
 
-/** The times of a token, in Unix seconds. */
+/** The times at which a token was issued and becomes valid and invalid, in Unix seconds. */
 export interface TokenTimes {
   readonly issuedAt: number;
   readonly expiresAt: number;
@@ -29,15 +29,15 @@ export interface TrustedIssuer {
   readonly settings: ProviderSettings | undefined;
 }
 
-/** A person, as the issuer identifies them. */
+/** A person, as the issuer of a token identifies them. */
 export interface ExternalIdentity {
   readonly provider: TrustedIssuer;
   readonly subject: string;
   /** The id of the session at the issuer, if the token names one. */
   readonly providerSession: string | undefined;
-  /** The address, if the issuer has verified it. */
+  /** The email address of the person, if the issuer has verified it. */
   readonly email: string | undefined;
-  /** The value of the claim `user_claim`. */
+  /** The value of the token claim that `user_claim` names. */
   readonly userName: string | undefined;
   /** The claims that the configuration tells the server to keep. */
   readonly claims: ProviderObject;

@@ -9,7 +9,7 @@ const FEED_ROWS_MAX = 512;
 const BATCH_MESSAGES_WANTED = 8192;
 
 export class FeedBatchSize {
-  /** The recent average number of messages per version. */
+  /** The recent average number of messages that one version causes. */
   #messagesPerVersion = 1;
   /**
    * The number of messages that the current batch has produced, and the total size of their rows.

@@ -15,7 +15,7 @@ export class FollowedGroups<Member extends GroupMember> {
   readonly #columns = new FeedColumns();
   #only: SubscriptionGroup<Member> | undefined;
 
-  /** The columns that are read for all groups. */
+  /** The table columns that a change feed reads for all of its groups. */
   get columnIds(): readonly number[] {
     return this.#columns.ids;
   }

@@ -20,7 +20,7 @@ const OLD = 2;
  * condition.
  */
 export class DueRows {
-  /** The row indexes, ascending. */
+  /** The indexes of the matching rows, ascending. */
   readonly rows: number[] = [];
   /** The versions of each row that meet the condition: NEW, OLD or both. */
   readonly #versions: number[] = [];

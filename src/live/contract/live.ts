@@ -27,7 +27,7 @@ export interface SharedMessage {
   readonly encoded: (string | Uint8Array | undefined)[];
 }
 
-/** The parts of an `initial_data_batch`. */
+/** The fields of the message `initial_data_batch`. */
 export interface PagedBatch {
   readonly subscriptionId: string;
   readonly rows: RowPage;

@@ -7,7 +7,7 @@ import type { Advancing } from "../scheduler/scheduler.ts";
 
 export class ConnectionBackpressure {
   readonly sink: LiveSink;
-  /** The number of subscriptions of the connection. */
+  /** The number of subscriptions that the connection has. */
   subscriptionCount = 0;
   #isFull = false;
   /**

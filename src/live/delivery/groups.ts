@@ -21,17 +21,17 @@ import {
   shared,
 } from "./messages.ts";
 
-/** A follower's new position after a message of changes. */
+/** The new position of a follower after it has received changes. */
 export interface Reach {
-  /** The seq of the last change in the message. */
+  /** The seq of the last change in a message of changes. */
   readonly lastSeq: Seq;
   /** All changes up to here were sent earlier or do not match. */
   readonly before: Seq;
-  /** The number of changes in the message. */
+  /** The number of changes in a message of changes. */
   readonly count: number;
 }
 
-/** The part of a subscription that its group uses. */
+/** The interface through which a group uses its subscriptions. */
 export interface GroupMember {
   readonly id: string;
   /** Receives a message of changes. */
@@ -40,7 +40,7 @@ export interface GroupMember {
   fail(error: unknown): void;
 }
 
-/** The part of a feed that its groups use. */
+/** The interface through which groups use their change feed. */
 export interface GroupChangeFeed<Member extends GroupMember> {
   readonly tableId: number;
   readonly owner: number;

@@ -43,11 +43,11 @@ export interface PendingChange {
   /** The old values of updated and deleted rows, one entry per changed row. */
   readonly oldValues: readonly WireRow[];
   readonly commitSeq: number;
-  /** The time of the commit, in Unix milliseconds. */
+  /** The time of the commit that made the changes, in Unix milliseconds. */
   readonly commitMs: number;
-  /** The seq of the last change in the message. */
+  /** The seq of the last change in a message of changes. */
   readonly lastSeq: Seq;
-  /** The number of changes in the message. */
+  /** The number of changes in a message of changes. */
   readonly count: number;
   /**
    * Whether this is the last message of its commit. Set only for a materialised query.

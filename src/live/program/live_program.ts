@@ -33,16 +33,16 @@ import { ReadSize } from "./read_size.ts";
 
 export type ChangeType = "insert" | "update" | "delete";
 
-/** One change to the result, caused by one version. */
+/** A change to the result of a live query, caused by one row version. */
 export interface LiveChange {
   readonly type: ChangeType;
   readonly seq: Seq;
   readonly commitSeq: number;
   /** The seq of the replaced version; 0 if there is none. */
   readonly prev: number;
-  /** The full row; undefined for a delete. */
+  /** The full new row; undefined if the row leaves the result. */
   readonly row: WireRow | undefined;
-  /** The old values to send; undefined for an insert. */
+  /** The old values of changed fields; undefined if the row enters the result. */
   readonly old: WireRow | undefined;
   /** Why a row was deleted; absent if somebody deleted it, or it no longer matches the query. */
   readonly reason?: "expired";

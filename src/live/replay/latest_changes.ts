@@ -33,7 +33,7 @@ export interface LatestOptions {
   readonly program: LiveProgram;
   /** The seq up to which the client has received everything. */
   readonly position: Seq;
-  /** The exclusive start of the range of versions. */
+  /** The seq after which the range of versions begins (exclusive). */
   readonly after: Seq;
   /** The inclusive end of the range: the newest version means the newest at this seq. */
   readonly boundary: Seq;
@@ -50,9 +50,9 @@ interface Sides {
 
 /** A walk back along a key that did not finish in its tick. */
 interface Walk {
-  /** The version whose predecessors are examined. */
+  /** The row version whose predecessors are being examined. */
   readonly seq: number;
-  /** The predecessor to examine next. */
+  /** The predecessor that is examined next. */
   readonly prev: number;
 }
 

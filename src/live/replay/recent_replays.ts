@@ -22,7 +22,7 @@ import type { PositionedBatch } from "../subscription/load_reader.ts";
  */
 const KEPT_MS = 100;
 
-/** The parameters of a replay. */
+/** The parameters that determine the messages of a replay. */
 export interface ReplayStart {
   readonly program: LiveProgram;
   readonly position: Seq;

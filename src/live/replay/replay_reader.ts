@@ -38,7 +38,7 @@ export interface ReplayOptions {
   readonly mode: ReplayMode;
   /** The exclusive start of the replay: the client has received everything up to here. */
   readonly position: Seq;
-  /** The inclusive end of the replay. */
+  /** The last seq of the replay (inclusive). */
   readonly boundary: Seq;
   readonly batchSize: number;
   readonly frameBytesMax: number;
@@ -47,7 +47,7 @@ export interface ReplayOptions {
    * rest as ordinary changes.
    */
   readonly changesMax: number;
-  /** The recent replays of other subscriptions. */
+  /** The recent replays of other subscriptions to the same query. */
   readonly recent: RecentReplays;
 }
 
@@ -72,7 +72,7 @@ export class ReplayReader implements LoadReader {
   /** The number of versions that the current request still covers. */
   #credit: number;
   #changesSent = 0;
-  /** The number of steps returned so far. */
+  /** The number of steps that the replay has returned so far. */
   #stepCount = 0;
 
   constructor(options: ReplayOptions) {

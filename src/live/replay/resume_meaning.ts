@@ -71,7 +71,7 @@ function showsSame(
     const was = before.columns.find(({ columnId }) => columnId === id);
     const is = table.columns.find(({ columnId }) => columnId === id);
     if (was === undefined || is === undefined) return false;
-    // A wider type may format the same value differently.
+    // A value may be formatted differently once its column has a wider type.
     const wordOf = ({ type }: typeof was): string => JSON.stringify(dataTypeWord(type));
     return was.name === is.name && wordOf(was) === wordOf(is);
   });

@@ -23,7 +23,7 @@ import type { Store } from "../../storage/mod.ts";
 import type { Evaluated, Evaluations } from "./evaluations.ts";
 import type { StateBudget } from "./state_budget.ts";
 
-/** The part of a group that its feed uses. */
+/** The interface through which a result feed uses its group. */
 export interface FedGroup {
   /** Follows changes up to the feed's seq. */
   follow(changes: JoinChanges): void;
@@ -49,7 +49,7 @@ export interface ResultFeedOptions {
   readonly clock: Clock;
   /** Schedules the work of feeds, without waiting for long evaluations. */
   readonly evaluations: Evaluations<Evaluated>;
-  /** Called when the last group has left. */
+  /** Called when the last group has left the feed. */
   readonly onEmpty: (feed: ResultFeed) => void;
 }
 
@@ -66,7 +66,7 @@ export class ResultFeed implements Evaluated {
   #isDue = false;
   /** Whether a commit has changed a table since the feed last began to follow all changes. */
   #isNoted = false;
-  /** The rest of the work that is under way. */
+  /** The rest of the work that the feed has begun. */
   #work: Generator<undefined, void> | undefined;
   /**
    * Whether a group is about to join, so that the feed continues even if all other groups leave.

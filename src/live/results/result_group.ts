@@ -66,7 +66,7 @@ export interface ResultStep {
   readonly messages: StepMessages;
 }
 
-/** The part of the engine that groups use. */
+/** The interface through which result groups use the live engine. */
 export interface ResultHost {
   readonly store: Pick<Store, "commitMs" | "visibleSeq">;
   readonly clock: Clock;
@@ -76,7 +76,7 @@ export interface ResultHost {
   readonly evaluations: Evaluations<ResultGroup>;
   /** @throws {SubscriptionError} */
   plan(principal: Principal, spec: SubscriptionSpec): FollowedPlan;
-  /** Called when a group has lost its last member. */
+  /** Called when the last subscription has left a result group. */
   forget(group: ResultGroup): void;
   /** Begins to notify a group of commits that change its tables. */
   watch(group: ResultGroup): void;
@@ -95,7 +95,7 @@ const REFRESH_MS = 1000;
 const RETRY_MS = 250;
 
 export class ResultGroup implements Evaluated, FedGroup {
-  /** The memory that the budget counts for the group. */
+  /** The memory that the budget charges for the result group. */
   countedBytes = 0;
   readonly #host: ResultHost;
   readonly #members = new FewItems<ResultMember>();
@@ -109,14 +109,14 @@ export class ResultGroup implements Evaluated, FedGroup {
   #isWayKnown = false;
   /** The feed of changes; absent before the first rows, and during an evaluation. */
   #feed: ResultFeed | undefined;
-  /** The time that the last evaluation took. */
+  /** The time that the last evaluation of the query took. */
   #costMs: number | undefined;
   #evaluationCount = 0;
   #followedCount = 0;
   /** The keys of changed rows; undefined until the first change after an evaluation. */
   #changedKeys: ChangedKeys | undefined;
   #shape: ResultShape;
-  /** The rows at {@linkcode #seq}; undefined before the first evaluation. */
+  /** The rows of the result at {@linkcode #seq}; undefined before the first evaluation. */
   #rows: ResultState["rows"] | undefined;
   #seq: Seq = SEQ_ZERO;
   #changedSeq: Seq = SEQ_ZERO;
@@ -156,7 +156,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     return this.#members;
   }
 
-  /** The newest state; undefined before the first evaluation. */
+  /** The newest state of the result; undefined before the first evaluation. */
   get state(): ResultState | undefined {
     if (this.#rows === undefined) return undefined;
     const isOld = this.#isDue || this.#isUnderWay || this.#plan.changesByTime;

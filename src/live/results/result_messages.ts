@@ -45,13 +45,13 @@ interface StepMessage {
 
 export class StepMessages {
   readonly seq: Seq;
-  /** The number of changes in all messages. */
+  /** The total number of changes in the messages of a step. */
   readonly changeCount: number;
   readonly #changes: readonly LiveChange[];
   readonly #options: PendingChangeOptions;
-  /** The messages that some subscription has reached. */
+  /** The messages that at least one subscription has reached. */
   readonly #steps: StepMessage[] = [];
-  /** The number of changes in these messages. */
+  /** The total number of changes in these messages of a step. */
   #start = 0;
 
   constructor(

@@ -14,7 +14,7 @@ import type { ResultState } from "./result_state.ts";
 
 export interface ResultReading {
   readonly group: ResultGroup;
-  /** The newest visible seq when the subscription began. */
+  /** The newest visible seq at the time when the subscription began. */
   readonly boundary: Seq;
   readonly batchSize: number;
   readonly frameBytesMax: number;

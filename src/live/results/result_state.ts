@@ -18,7 +18,7 @@ import type { LiveChange } from "../program/live_program.ts";
 import { type KeptRow, type StateRows, stateRows } from "./state_rows.ts";
 
 export interface ResultState {
-  /** The seq at which the query returns these rows. */
+  /** The seq for which the query returns these rows. */
   readonly seq: Seq;
   /** The seq of the last commit that changed a table of the query, as far as it was followed. */
   readonly changedSeq: Seq;
@@ -94,7 +94,7 @@ export async function newState(
   return { state, changes: inOrder(changes) };
 }
 
-/** The seqs before and after a change. */
+/** The seqs of the states before and after a change. */
 type ChangedSeqs = Pick<JoinChanges, "after" | "upTo">;
 
 /** Builds a state from the previous state and the rows that have changed since. */

@@ -1,17 +1,4 @@
-/**
- * One subscription to a materialised query.
- *
- *     loading ──last batch──► behind ──everything sent──► following
- *        ▲  │                  ▲  ▲                          │
- *        └──┘ nextBatch        │  └──────── queue full ──────┘
- *     live only: waits as "loading" for the first state, then follows
- *
- *     any ──unsubscribe, kill, failure──► ended
- *
- * Invariants: the client has the rows of one state and, while messages of a step wait for space in
- * the queue, some changes of the next state. Every step is sent completely, and the next step
- * begins at the state where the previous one ended.
- */
+/** A subscription to a materialised query. */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
 import { isExpected, stackOf } from "../../base/errors.ts";
@@ -44,7 +31,7 @@ import type { ResultGroup, ResultMember, ResultStep } from "./result_group.ts";
 import { newestState } from "./result_reader.ts";
 import { type ResultState, schemaOf } from "./result_state.ts";
 
-/** The part of the engine that a subscription uses. */
+/** The interface through which a subscription uses the live engine. */
 export interface ResultSubscriptionHost
   extends Pick<
     SubscriptionHost,
@@ -56,13 +43,13 @@ export interface ResultSubscriptionHost
 
 export interface ResultSubscriptionOptions {
   readonly host: ResultSubscriptionHost;
-  /** The number in the live id. */
+  /** The number of the subscription within its live id. */
   readonly number: number;
   readonly spec: SubscriptionSpec;
   readonly principal: Principal;
   readonly backpressure: ConnectionBackpressure;
   readonly group: ResultGroup;
-  /** The newest visible seq when the subscription begins. */
+  /** The newest visible seq at the time when the subscription begins. */
   readonly boundary: Seq;
 }
 
@@ -72,7 +59,7 @@ const CHANGES_AT_ONCE_MAX = 256;
 /** The cost of a message with as many changes as it can hold, encoded once. */
 const UNITS_PER_MESSAGE = 1024;
 
-/** The messages of the step that is being sent. */
+/** The messages of the step that the subscription is sending. */
 interface SendingStep extends ResultStep {
   sentCount: number;
 }
@@ -85,7 +72,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   readonly #host: ResultSubscriptionHost;
   readonly #number: number;
   readonly #options: SubscriptionSpec["options"];
-  /** The newest visible seq when the subscription began. */
+  /** The newest visible seq at the time when the subscription began. */
   readonly #boundary: Seq;
   readonly #createdMs: number;
   #state: SubscriptionState = "loading";

@@ -30,7 +30,7 @@ interface TableReader {
 export interface ResultStart {
   readonly start: Start;
   readonly batchSize: number;
-  /** The newest visible seq when the subscription begins. */
+  /** The newest visible seq at the time when the subscription begins. */
   readonly boundary: Seq;
 }
 

@@ -26,7 +26,7 @@ export class StateBudget {
     this.#bytesMax = bytesMax;
   }
 
-  /** The memory that all queries use. */
+  /** The memory that all materialised queries use together. */
   get bytes(): number {
     return this.#bytes;
   }

@@ -14,7 +14,7 @@ import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { WireCell } from "../../protocol/mod.ts";
 
-/** A row of a result in memory. */
+/** A row of a materialised result. */
 export interface KeptRow {
   readonly key: string;
   readonly cells: readonly WireCell[];
@@ -22,10 +22,10 @@ export interface KeptRow {
   readonly seq: Seq;
 }
 
-/** One version of the rows. */
+/** One version of the rows of a materialised result. */
 export interface StateRows {
   readonly size: number;
-  /** The approximate memory of all rows. */
+  /** The approximate memory of all rows of the result. */
   readonly bytes: number;
   get(key: string): KeptRow | undefined;
   has(key: string): boolean;

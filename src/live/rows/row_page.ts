@@ -24,7 +24,7 @@ export class RowPage {
     return this.#rowCount;
   }
 
-  /** The rows, divided into consecutive pieces. */
+  /** The rows of a page, divided into consecutive pieces. */
   get parts(): readonly ShapedRows[] {
     return this.#parts;
   }

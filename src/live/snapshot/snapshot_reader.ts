@@ -51,7 +51,7 @@ export interface SnapshotOptions {
   readonly frameBytesMax: number;
   /** The number of newest rows to which the snapshot is limited; undefined for all rows. */
   readonly lastRows: number | undefined;
-  /** Called when rows may be available again after "waiting". */
+  /** Called when rows may be available again after the answer "waiting". */
   readonly onArrived: () => void;
 }
 
@@ -67,7 +67,7 @@ export class SnapshotReader implements LoadReader {
   #sentSeq: Seq = SEQ_ZERO;
   /** The page for the current batch, created with its first row. */
   #page: RowPage | undefined;
-  /** The seq of the last row taken. */
+  /** The seq of the last row that was taken for a batch. */
   #takenSeq: Seq = SEQ_ZERO;
 
   constructor(options: SnapshotOptions) {
@@ -130,7 +130,7 @@ export class SnapshotReader implements LoadReader {
     const range = (): SearchRange => ({
       after: this.#cursor,
       upTo: this.#options.boundary,
-      // One extra row shows whether another batch follows.
+      // One row more than the batch shows whether another batch follows.
       rowsMax: this.#options.batchSize + 1 - this.#rowCount,
       isOfSeqs: false,
     });

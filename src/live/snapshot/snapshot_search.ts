@@ -44,7 +44,7 @@ export class SnapshotSearch {
     this.#onArrived = onArrived;
   }
 
-  /** Whether another thread must find the rows. */
+  /** Whether a reader thread must find the rows of the snapshot. */
   isElsewhere({ plan: { search } }: LiveProgram): boolean {
     return search !== undefined && (this.#isLong ?? search.takesAll);
   }

@@ -15,7 +15,7 @@ export interface BatchStep {
    * is none.
    */
   readonly lastSeq: Seq | undefined;
-  /** Whether loading is over. Changes above `lastSeq` follow. */
+  /** Whether all rows are loaded, so that changes above `lastSeq` follow. */
   readonly isLast: boolean;
   /** Whether the client must send a request before the next step. */
   readonly endsRequest: boolean;

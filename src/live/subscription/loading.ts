@@ -35,7 +35,7 @@ export class Loading {
     this.#options = options;
   }
 
-  /** Whether the client waits for a batch. */
+  /** Whether the client has requested a batch that was not sent yet. */
   get isRequested(): boolean {
     return this.#requestCount > 0;
   }

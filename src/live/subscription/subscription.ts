@@ -45,7 +45,7 @@ import type { BatchStep, LoadReader } from "./load_reader.ts";
 import type { Loading } from "./loading.ts";
 import { countSent, lagMsOf, liveIdOf, liveRowOf, loadingBy } from "./subscription_parts.ts";
 
-/** The part of the engine that a subscription uses. */
+/** The interface through which a subscription uses the live engine. */
 export interface SubscriptionHost {
   readonly store: Store;
   readonly clock: Clock;

@@ -55,7 +55,7 @@ export function lagMsOf(
 export interface SentChanges {
   readonly count: number;
   readonly lastSeq: Seq;
-  /** The creation of the subscription on the monotonic clock. */
+  /** The time at which the subscription was created, on the monotonic clock. */
   readonly createdMs: number;
   /** Whether time changed the rows, so that no commit tells how late they are. */
   readonly isByTime?: boolean;

@@ -100,7 +100,7 @@ export class Connection
   readonly #outbox: Outbox;
   readonly #parts: ConnectionParts;
   readonly #caller: Caller;
-  /** The pending authentication; undefined once the connection is authenticated. */
+  /** The authentication in progress; undefined once the connection is authenticated. */
   #pending: PendingAuthentication | undefined;
   /** The limits on the client's messages; undefined while they need no state. */
   #intake: Intake | undefined;
@@ -108,7 +108,7 @@ export class Connection
   /** The topic consumers; created with the first message about a topic. */
   #consumers: TopicConsumersOfSocket | undefined;
   #state: ConnectionPhase = "unauthenticated";
-  /** Whether the token of another issuer is being checked. */
+  /** Whether the server is checking a token of another issuer. */
   #isChecking = false;
   #format: FrameFormat;
   #principal: Principal | undefined;
@@ -142,7 +142,7 @@ export class Connection
     return this.#state;
   }
 
-  /** The authenticated user; undefined before authentication. */
+  /** The user of the connection; undefined before authentication. */
   get principal(): Principal | undefined {
     return this.#principal;
   }
@@ -314,7 +314,7 @@ export class Connection
     this.#socket.terminate();
   }
 
-  /** Called when the socket is closed. */
+  /** Called when the WebSocket is closed. */
   closed(): void {
     this.#leave();
   }
@@ -567,7 +567,7 @@ export class Connection
     if (this.#state !== "closing") this.#outbox.send(jsonFromMessage(message));
   }
 
-  /** Called when the socket has dropped a frame. */
+  /** Called when the WebSocket has dropped a frame. */
   sendFailed(): void {
     this.#parts.log.warn("websocket dropped a message; closing", { connection: this.connectionId });
     this.#close(CLOSE_INTERNAL, "send failed");

@@ -111,7 +111,7 @@ export class EventStream implements LiveSink, OpenConnection {
     return this.#queuedBytes;
   }
 
-  /** Whether no further message will be queued. */
+  /** Whether the event stream accepts no further message. */
   get isEnding(): boolean {
     return this.#isEnding;
   }

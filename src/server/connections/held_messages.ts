@@ -71,7 +71,7 @@ export interface WatchedSocket {
   /** The id of the user; undefined until the caller is authenticated. */
   readonly userId: string | undefined;
   readonly address: string;
-  /** The total size of all finished messages so far. */
+  /** The total size of all messages that the socket has finished so far. */
   readonly bytesIn: number;
   /** The number of finished messages and control frames so far. */
   readonly framesIn: number;
@@ -258,7 +258,7 @@ export class HeldMessages {
   #count(watched: Watched, bytes: number): void {
     this.#add(watched, -watched.heldBytes);
     watched.heldBytes = bytes;
-    // The caller may have authenticated since the last check.
+    // The connection may have authenticated since the last check.
     watched.countedFor = watched.socket.userId;
     this.#add(watched, bytes);
   }

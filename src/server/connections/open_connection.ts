@@ -10,11 +10,11 @@ export interface OpenConnection {
   readonly transport: ConnectionRow["transport"];
   /** The number of bytes that wait for the network. */
   readonly queuedBytes: number;
-  /** The authenticated user; undefined before authentication. */
+  /** The user of the connection; undefined before authentication. */
   readonly principal: Principal | undefined;
   /** Returns the row of `system.connections`; undefined while there is nothing to show. */
   row(): ConnectionRow | undefined;
-  /** Called about once a second. */
+  /** Called about once a second for each connection. */
   tick(): void;
   /** Ends the connection because its session was revoked. */
   revoke(): void;

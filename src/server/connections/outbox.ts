@@ -34,7 +34,7 @@ type SocketFrame = string | Uint8Array;
 
 /** The objects that all outboxes of a server share. */
 export interface OutboxParts {
-  /** The current limit for the queue of one connection. */
+  /** The present limit for the queue of one connection, in bytes. */
   readonly budgetBytes: number;
   readonly flusher: SocketFlusher;
 }
@@ -65,7 +65,7 @@ export class Outbox {
    * text reaches the socket.
    */
   #heldBytes = 0;
-  /** Whether this outbox is in the flusher's queue. */
+  /** Whether this outbox waits for the flusher. */
   #isDue = false;
   /**
    * Whether the last write was not accepted completely, or was corked and may therefore have left a
@@ -99,7 +99,7 @@ export class Outbox {
     return this.queuedBytes > this.#parts.budgetBytes;
   }
 
-  /** Whether the network has accepted everything that was sent. */
+  /** Whether the network has accepted all bytes that were sent. */
   get isEmpty(): boolean {
     return this.#heldBytes === 0 && this.#socket.getBufferedAmount() === 0;
   }

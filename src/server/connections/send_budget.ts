@@ -14,7 +14,7 @@ const QUEUE_BYTES_MIN = 65_536;
 export interface SendBudgetOptions {
   /** `websocket.send_queue_bytes`. */
   readonly queueBytesMax: number;
-  /** The limit for all queues together. */
+  /** The limit for the send queues of all connections together. */
   readonly bytesMax: number;
   readonly connections: { readonly count: number };
 }
@@ -26,7 +26,7 @@ export class SendBudget {
     this.#options = options;
   }
 
-  /** The current limit for one queue, in bytes. */
+  /** The present limit for the send queue of one connection, in bytes. */
   get queueBytes(): number {
     const { bytesMax, connections, queueBytesMax } = this.#options;
     const share = Math.floor(bytesMax / Math.max(1, connections.count));

@@ -99,7 +99,7 @@ export function authFailure(code: string): AuthFailure {
   return { type: "auth_error", message: MESSAGES[code] ?? "Authentication failed", code: word };
 }
 
-/** The user with a newer token. */
+/** The user whom the newer token identifies. */
 export interface Renewal {
   readonly principal: Principal;
   /**

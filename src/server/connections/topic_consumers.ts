@@ -54,7 +54,7 @@ export interface SocketTopicParts {
   readonly config: { readonly websocket: Pick<ServerConfig["websocket"], "max_frame_bytes"> };
 }
 
-/** The connection to which the consumers belong. */
+/** The connection to which the topic consumers belong. */
 export interface ConsumerSocket {
   readonly principal: Principal | undefined;
   /** Sends messages. Returns whether the socket's queue has space for more. */
@@ -64,12 +64,12 @@ export interface ConsumerSocket {
 
 type RequestType = TopicRequestMessage["type"];
 
-/** One consumer of a connection. */
+/** A topic consumer of a connection. */
 class SocketConsumer implements TopicStreamSink {
   readonly id: string;
   readonly #topicName: string;
   readonly #owner: TopicConsumersOfSocket;
-  /** The open stream; undefined until the consumer is open. */
+  /** The message stream of the consumer; undefined until the consumer is open. */
   open: TopicStream | undefined;
   /** Settles when the consumer has been opened or cannot be opened; undefined afterwards. */
   opening: Promise<TopicStream> | undefined;
@@ -239,7 +239,7 @@ export class TopicConsumersOfSocket {
     return this.#socket.deliver({ type: "messages", id, messages: part });
   }
 
-  /** Called when a consumer has ended by itself. */
+  /** Called when a topic consumer has ended by itself. */
   ended(consumer: SocketConsumer, error: DatabaseError): void {
     consumer.isOver = true;
     this.#forget(consumer);

@@ -115,7 +115,7 @@ export interface ServerMemoryUse {
   readonly sendQueues: HeldMemory;
 }
 
-/** The built admin page. */
+/** The files of the built admin page. */
 export interface UiAssets {
   /**
    * Returns the asset at a path below `/ui/`, given without a leading slash; undefined if there is
@@ -148,7 +148,7 @@ export interface ClientAssets {
 
 export interface ClientAsset {
   readonly bytes: Uint8Array;
-  /** An entity tag that changes whenever the content does. */
+  /** An entity tag, which changes with the content of the file. */
   readonly tag: string;
 }
 
@@ -172,7 +172,7 @@ export interface MemoryGivenBack {
   readonly flushes: number;
 }
 
-/** The backlog of the log archive. */
+/** The log files that wait to be archived. */
 export interface ArchiveGauge {
   /** The number of full log files that are not in the archive yet, and their total size. */
   readonly files: number;
@@ -201,7 +201,7 @@ export interface ServerOptions {
   readonly log: Log;
   /** The semantic version of the product. */
   readonly version: string;
-  /** The date of the build, as YYYY-MM-DD. */
+  /** The date on which the server was built, as YYYY-MM-DD. */
   readonly buildDate: string;
   /**
    * Called for every unexpected error. By then, the caller has received status 500 or close code
@@ -212,7 +212,7 @@ export interface ServerOptions {
   readonly bugCount: () => number;
   /** Returns the archive's backlog; undefined if the log is not archived. */
   readonly archiveLag: () => ArchiveGauge | undefined;
-  /** Whether the disk is full. */
+  /** Whether the disk of the data directory is full. */
   readonly isReadOnly: () => boolean;
   readonly storageState: () => StorageGauge;
   /** The memory that each part of the process uses. */

@@ -21,7 +21,7 @@ export interface FrameFormat {
   readonly isGzipOn: boolean;
 }
 
-/** A message for one or more connections. */
+/** A message that is encoded once for several connections. */
 export interface EncodableMessage extends Omit<SharedMessage, "message"> {
   readonly message: SharedMessage["message"] | TopicDelivery;
 }

@@ -21,7 +21,7 @@ const NUMBER_BYTES_MAX = 32;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** The highest bit of each byte in a word. */
+/** A mask of the highest bit of each byte in a word. */
 const HIGH_BITS = 0x80808080 | 0;
 
 /** The digits of 0000 to 9999; the first digit is in the lowest byte. */
@@ -46,7 +46,7 @@ const SHORT_ESCAPES: ReadonlyMap<number, number> = new Map(
   ).map(([character, letter]) => [character.charCodeAt(0), letter.charCodeAt(0)]),
 );
 
-/** A piece of JSON that is written often. */
+/** A piece of JSON that is written so often that its bytes are kept. */
 export interface JsonPiece {
   readonly source: TextSource;
   readonly length: number;
@@ -219,7 +219,7 @@ function putByte(into: DataView, at: number, byte: number): number {
     into.setUint8(at + 1, letter);
     return at + 2;
   }
-  // This writes `u00` and two hexadecimal digits.
+  // An escaped control character is written as `u00` and two hexadecimal digits.
   into.setUint8(at + 1, 0x75);
   into.setUint8(at + 2, 0x30);
   into.setUint8(at + 3, 0x30);

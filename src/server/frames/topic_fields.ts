@@ -7,7 +7,7 @@ import type { TopicStart } from "../../sql/mod.ts";
 import { kindOf } from "../http/field_names.ts";
 import { invalidInput, objectOf } from "../http/request_body.ts";
 
-/** The fields, as they were received. */
+/** The fields of a topic message, as they were received. */
 export type TopicFields = Readonly<Record<string, unknown>>;
 
 export interface ConsumeFields {
@@ -26,7 +26,7 @@ export interface AckFields {
   readonly group: string;
   readonly partition: number;
   readonly upTo: number | undefined;
-  /** The acknowledged offsets, ascending and without repetitions. */
+  /** The offsets to acknowledge, ascending and without repetitions. */
   readonly offsets: readonly number[] | undefined;
 }
 
@@ -39,7 +39,7 @@ export const MESSAGES_MAX = 10_000;
 
 const PARTITION_MAX = 0xffff;
 
-/** The maximum delay before redelivery: a day. */
+/** The maximum delay before a message is delivered again: a day. */
 const DELAY_MS_MAX = 86_400_000;
 
 /** @throws {DatabaseError} INVALID_INPUT */
@@ -65,10 +65,10 @@ export function readAck(fields: TopicFields): AckFields {
   };
 }
 
-/** The messages that a negative acknowledgement returns for redelivery. */
+/** The messages that a negative acknowledgement returns to the group. */
 export interface NackFields {
   readonly partition: number;
-  /** The offsets of the messages, ascending and without repetitions. */
+  /** The offsets of these messages, ascending and without repetitions. */
   readonly offsets: readonly number[];
   readonly delayMs: number;
 }

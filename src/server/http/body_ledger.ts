@@ -59,7 +59,7 @@ export function boundsOf(bytesMax: number): BodyBounds {
   };
 }
 
-/** The sender of a body. */
+/** The sender of a request body: a user or an address. */
 export interface BodySender {
   /** The id of the user; undefined until the caller is authenticated. */
   readonly userId: string | undefined;
@@ -78,7 +78,7 @@ export class BodyLedger {
     this.#bounds = bounds;
   }
 
-  /** The total size of all bodies in progress. */
+  /** The total size of all request bodies in progress. */
   get heldBytes(): number {
     return this.#shortBytes + this.#longBytes;
   }
@@ -150,7 +150,7 @@ export class BodyLedger {
   }
 }
 
-/** A counted body. */
+/** A request body that counts towards a limit. */
 export interface BodyEntry {
   /** Corrects the size of a body that declared none, once it has been read. */
   isRead(bytes: number): void;

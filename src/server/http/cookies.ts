@@ -19,7 +19,7 @@ const PATHS: Readonly<Record<SessionCookie, string>> = {
 };
 
 export interface CookieOptions {
-  /** Whether the cookies are sent over https only. */
+  /** Whether browsers may send the cookies only over https. */
   readonly isSecure: boolean;
   /** The path below which the browser reaches the server; empty for the root. */
   readonly basePath: string;

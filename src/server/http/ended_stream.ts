@@ -12,7 +12,7 @@ import type { ErrorBody } from "../../protocol/mod.ts";
 import type { Exchange } from "./exchange.ts";
 import { acceptsType, eventHeaders, openResponse } from "./responses.ts";
 
-/** The `subscription_id` of the only subscription in a stream. */
+/** The `subscription_id` of the subscription that an event stream serves. */
 export const STREAM_WORD = "sse";
 
 /** How long a client should wait before it reconnects. */

@@ -32,9 +32,9 @@ export interface Peers {
 /** The proxies and hosts that the configuration trusts. */
 export interface NetworkRules {
   readonly trustedProxies: IpRanges;
-  /** The allowed host names, in lower case. */
+  /** The host names that requests may contain, in lower case. */
   readonly allowedHosts: ReadonlySet<string>;
-  /** Whether there is a trusted proxy. */
+  /** Whether the configuration trusts any proxy. */
   readonly hasProxies: boolean;
   /** Called if a peer that is not a trusted proxy sends a forwarding header. */
   readonly onStranger: (address: string, header: string) => void;

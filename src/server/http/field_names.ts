@@ -83,7 +83,7 @@ function meantBy(name: string, names: FieldNames): string | undefined {
   return nearestName(name, Object.keys(names));
 }
 
-/** Names the kind of a JSON value, for messages. */
+/** Returns the name of a JSON value's kind, for messages. */
 export function kindOf(value: unknown): string {
   if (value === undefined) return "missing";
   if (value === null) return "null";

@@ -52,7 +52,7 @@ export interface ErrorExtra {
    * arrive.
    */
   readonly closes?: true;
-  /** The field to which `weak_password` refers. */
+  /** The request field to which the error `weak_password` refers. */
   readonly field?: string;
 }
 
@@ -196,7 +196,7 @@ export function errorBodyOfFailure(
   return body !== undefined && isNamed ? { ...body, message: error.message } : body;
 }
 
-/** Whether a cause adds information to the message. */
+/** Whether the cause of an error adds information to its message. */
 function isInternal(cause: unknown): cause is Error {
   return cause instanceof Error && !(cause instanceof DatabaseError);
 }

@@ -50,7 +50,7 @@ export interface LargeBodyBounds {
 
 export class LargeBodies {
   readonly #bounds: LargeBodyBounds;
-  /** The users with large bodies. */
+  /** The users who are sending large bodies. */
   readonly #senders = new Map<string, Sender>();
   readonly #waiting: WaitingBody[] = [];
   #heldBytes = 0;

@@ -32,7 +32,7 @@ export interface MultipartLimits {
 }
 
 export interface MultipartForm {
-  /** The text fields by name. */
+  /** The text fields of a form, by name. */
   readonly fields: ReadonlyMap<string, string>;
   /** The file parts by placeholder name, without the `file:` prefix. */
   readonly files: ReadonlyMap<string, UploadedFile>;

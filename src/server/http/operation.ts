@@ -29,13 +29,13 @@ export interface Schema {
 /** Bodies by media type. */
 export type Content = Readonly<Record<string, Schema>>;
 
-/** The credentials that an endpoint requires. */
+/** The credentials that an endpoint requires from its caller. */
 export type RequiredCredentials =
   | "anyone"
   /** No credentials, but only callers on the server's own machine. */
   | "local"
   | "bearer"
-  /** A bearer token or a browser cookie. */
+  /** The endpoint requires a bearer token or a browser cookie. */
   | "bearer or cookie"
   /**
    * A token in the header or in either browser cookie; callers without a token are also accepted.
@@ -43,7 +43,7 @@ export type RequiredCredentials =
   | "any token or none"
   /** The refresh token in the header, in a cookie or in the body. */
   | "refresh token"
-  /** A bearer token, or an address that `security.metrics_allow` lists. */
+  /** The endpoint requires a bearer token, or an address that `security.metrics_allow` lists. */
   | "bearer or address";
 
 /**
@@ -78,9 +78,9 @@ export interface Operation {
     /** A working JSON body, which is shown to callers that use the wrong method. */
     readonly example?: object;
   };
-  /** The messages on the connection that the request opens. */
+  /** The messages on the connection that an endpoint opens. */
   readonly messages?: { readonly client: Schema; readonly server: Schema };
-  /** The successful responses, by status. */
+  /** The successful responses of an endpoint, by status. */
   readonly answers: Readonly<Record<number, OperationAnswer>>;
   /** For each status, the error codes that are not common to all endpoints of this kind. */
   readonly errors?: Readonly<Record<number, readonly string[]>>;

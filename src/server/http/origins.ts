@@ -13,7 +13,7 @@
 interface OriginParts {
   readonly scheme: string;
   readonly host: string;
-  /** The port; empty if the origin has none. */
+  /** The port of an origin; empty if it has none. */
   readonly port: string;
 }
 
@@ -22,7 +22,7 @@ const ORIGIN = /^([a-z][a-z0-9+.-]*):\/\/(\[[\da-f:.]+\]|[^/?#@:[\]\s]+)(?::(\d{
 export class ListedOrigins {
   readonly #exact: ReadonlySet<string>;
   readonly #patterns: readonly OriginParts[];
-  /** Whether the list allows every origin. */
+  /** Whether the configured list admits every origin. */
   readonly hasAll: boolean;
 
   constructor(listed: readonly string[]) {

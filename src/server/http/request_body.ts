@@ -136,7 +136,7 @@ async function readCounted(
     pieces.add(piece);
     if (pieces.sizeBytes > maxBytes) throw tooLarge(maxBytes, undefined);
     if (pendingAdmission !== undefined && pieces.sizeBytes > LARGE_BODY_BYTES) {
-      // The size of the rest is unknown.
+      // The request does not declare the size of the rest.
       await admitted(maxBytes, pendingAdmission);
       pendingAdmission = undefined;
     }

@@ -88,7 +88,7 @@ export function empty(
   return respond(exchange, null, { status, headers: own });
 }
 
-/** Whether `Accept-Encoding` admits gzip. */
+/** Whether the header `Accept-Encoding` admits gzip. */
 export function acceptsGzip(request: Request): boolean {
   const header = request.headers.get("accept-encoding");
   if (header === null) return false;

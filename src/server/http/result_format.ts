@@ -25,7 +25,7 @@ const PLAIN_NAME = /^[\w.@+-]*$/;
 /** The values that come at the end of a JSON body. */
 export interface Ending {
   readonly tookMs: number;
-  /** The error; absent if the request succeeded. */
+  /** The error of a failed request; absent if it succeeded. */
   readonly error?: ErrorBody | undefined;
 }
 

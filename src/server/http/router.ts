@@ -33,7 +33,7 @@ export interface Endpoints {
   readonly prefixes: readonly PrefixRoute[];
 }
 
-/** The route for a path, whatever the method. */
+/** The route that serves a path, whatever the method. */
 export interface Found {
   readonly method: Method;
   readonly shape: ErrorShape;
@@ -82,7 +82,7 @@ export function allowedMethods(method: Method): string {
   return method === "GET" ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
 }
 
-/** Whether a route accepts a request method. */
+/** Whether a route serves a request method. */
 export function isAllowed(requestMethod: string, method: Method): boolean {
   return requestMethod === method || (requestMethod === "HEAD" && method === "GET");
 }

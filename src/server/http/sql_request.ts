@@ -23,7 +23,7 @@ type RequestLimits = Pick<ServerConfig, "limits" | "files">;
 /** The path to the parameters within a JSON body. */
 const PATH_TO_PARAMS: readonly string[] = ["params"];
 
-/** The bodies that the endpoint accepts. */
+/** The body formats that the SQL endpoint accepts. */
 export const SQL_BODIES =
   'application/json, as {"sql": "SELECT 1"}, or multipart/form-data with a part "sql"';
 
@@ -53,7 +53,7 @@ type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["orig
 export interface SqlRequestOptions {
   readonly config: RequestLimits;
   readonly sender?: RequestSender;
-  /** The format of the response. */
+  /** The format in which the response is sent. */
   readonly format?: ResultFormat;
 }
 

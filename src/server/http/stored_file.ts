@@ -10,11 +10,11 @@ import { plainHeaders } from "./responses.ts";
 export interface StoredFile {
   readonly bytes: Blob;
   readonly size: number;
-  /** The media type. */
+  /** The media type of the stored file. */
   readonly mime: string;
   /** The entity tag without quotes. Different bytes have a different tag. */
   readonly tag: string;
-  /** The value of Content-Disposition. */
+  /** The value of the header Content-Disposition. */
   readonly disposition: string;
 }
 

@@ -6,10 +6,10 @@ import type { Operation, OperationParameter, Schema } from "../http/operation.ts
 import { FLAG, TEXT } from "./schema_forms.ts";
 import { IDEMPOTENCY_KEY, jsonOf, reference } from "./schemas.ts";
 
-/** A `_seq` that a client sends. */
+/** A `_seq` in a request. */
 const POSITION: Schema = { type: ["integer", "string"], minimum: 0, pattern: "^\\d+$" };
 
-/** The pattern of namespace and table names. */
+/** The pattern that namespace and table names match. */
 const OBJECT_NAME: Schema = { type: "string", pattern: "^[A-Za-z][A-Za-z0-9_]{0,63}$" };
 
 export const SESSION_COOKIES = {

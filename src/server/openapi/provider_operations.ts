@@ -1,4 +1,7 @@
-/** The operations of `/v1/api/auth/oidc/…`: logins through providers (OpenID Connect). */
+/**
+ * Describes the operations below `/v1/api/auth/oidc/`, through which users log in at providers
+ * (OpenID Connect).
+ */
 import type { Operation } from "../http/operation.ts";
 import { inPath, inQuery, SESSION_COOKIES } from "./operations.ts";
 import { jsonOf } from "./schemas.ts";

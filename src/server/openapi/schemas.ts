@@ -230,7 +230,7 @@ const CLUSTER_NODE: Schema = bodyOf<ClusterNodeBody>({
   uptime_human: TEXT_OR_NULL,
 });
 
-/** The password of the caller. */
+/** The current password of the caller. */
 const OWN_PASSWORD = optional({
   type: ["string", "null"],
   format: "password",

@@ -1,4 +1,4 @@
-/** The operations of the topic endpoints. */
+/** Describes the operations of the topic endpoints. */
 import type { Operation } from "../http/operation.ts";
 import { jsonOf } from "./schemas.ts";
 

@@ -33,7 +33,7 @@ export const GROUP_ID: Schema = {
 const PARTITION: Schema = { type: ["integer", "null"], minimum: 0, default: 0 };
 const ONE: Schema = { type: "integer", minimum: 0 };
 
-/** The position at which a group starts. */
+/** The position at which a new group starts. */
 const START: Schema = {
   description:
     "Where a group without a position begins: latest, earliest, an offset, or a time in milliseconds since 1970",

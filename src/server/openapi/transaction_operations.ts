@@ -1,4 +1,4 @@
-/** The operations of `/v1/api/transactions`. */
+/** Describes the operations of `/v1/api/transactions`. */
 import type { Operation } from "../http/operation.ts";
 import { inPath } from "./operations.ts";
 import { jsonOf } from "./schemas.ts";

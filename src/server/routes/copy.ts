@@ -42,7 +42,7 @@ export interface CopyRouteOptions {
 
 const JSON_HEADERS: Headers = apiHeaders("application/json; charset=utf-8");
 
-/** The content type of each format. */
+/** The content type of each COPY format. */
 const TYPES: Readonly<Record<string, string>> = {
   text: "text/plain; charset=utf-8",
   csv: "text/csv; charset=utf-8",

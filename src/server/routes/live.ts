@@ -123,7 +123,7 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
     });
     stream.carry(live.subscribe({ principal, spec, sink: stream }));
     connections.add(stream);
-    // The first batch may have ended the stream.
+    // The event stream may have ended with the first batch.
     if (!stream.isEnding) exchange.liftIdleTimeout();
     return openResponse(exchange, stream.body(), { headers: HEADERS, isCompressed });
   } catch (error) {

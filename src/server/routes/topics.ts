@@ -109,7 +109,7 @@ async function consume(exchange: Exchange, options: TopicRouteOptions): Promise<
     .then((found) => answerTo(poll, found, options));
 }
 
-/** A checked request for messages. */
+/** A request for messages whose fields have been checked. */
 interface Poll extends Pick<ConsumeFields, "group" | "partition" | "topicName"> {
   readonly exchange: Exchange;
   readonly principal: Principal;

@@ -22,10 +22,10 @@ import { RowLocks } from "./row_locks.ts";
 /** The maximum number of characters of a statement that are shown. */
 const SHOWN_SQL_LENGTH_MAX = 2000;
 
-/** A running request. */
+/** A request that the server is executing. */
 export interface RunningRequest {
   readonly queryId: string;
-  /** The user who sent it. */
+  /** The user who sent the request. */
   readonly userId: string;
   /** The user as whom the current statement runs; differs from `userId` inside EXECUTE AS. */
   asUser: string;
@@ -96,7 +96,7 @@ class RunningRequests {
     this.#byId.delete(queryId);
   }
 
-  /** The memory of all statements, in bytes. */
+  /** The memory that all running statements use, in bytes. */
   get heldBytes(): number {
     let bytes = 0;
     for (const { ledger } of this.#byId.values()) bytes += heldBytesOf(ledger);

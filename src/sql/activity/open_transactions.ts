@@ -28,18 +28,18 @@ const ENDED_MAX = 10_000;
 
 const ID_BYTES = 12;
 
-/** How a transaction ended. */
+/** The way in which a transaction ended. */
 export type TransactionOutcome =
   | { readonly kind: "committed"; readonly lastSeq: number | null }
   | { readonly kind: "rolled back" }
   /** It is unknown whether the commit is durable. */
   | { readonly kind: "unknown" };
 
-/** The work of an open transaction. */
+/** The statements and results of an open transaction. */
 export interface HeldTransaction {
-  /** Whether a statement has failed and was not undone. */
+  /** Whether a statement of the transaction has failed and was not undone. */
   readonly isFailed: boolean;
-  /** How the transaction ended; undefined while it is open. */
+  /** The way in which the transaction ended; undefined while it is open. */
   readonly outcome: TransactionOutcome | undefined;
   readonly snapshotSeq: Seq;
   readonly stagedRowCount: number;
@@ -58,15 +58,15 @@ export interface TransactionLimits {
   readonly totalQueryMemoryBytes: number;
 }
 
-/** The caller's choices for a new transaction. */
+/** The options with which a caller opens a transaction. */
 export interface OpeningRequest {
   readonly namespace: string | undefined;
   readonly isReadOnly: boolean;
-  /** How long the transaction may stay open. */
+  /** The time for which the transaction may stay open. */
   readonly timeoutMs: number;
 }
 
-/** An open transaction. */
+/** A transaction that has neither committed nor been rolled back. */
 export interface OpenTransaction extends OpeningRequest {
   readonly id: string;
   readonly userId: string;
@@ -75,9 +75,9 @@ export interface OpenTransaction extends OpeningRequest {
   readonly startMs: number;
   readonly held: HeldTransaction;
   statementCount: number;
-  /** The monotonic time at which its last request ended. */
+  /** The monotonic time at which the transaction's last request ended. */
   lastUsedMs: number;
-  /** The request that runs now. */
+  /** The request that uses the transaction at present. */
   ledger: RequestLedger | undefined;
 }
 

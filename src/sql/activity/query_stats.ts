@@ -32,7 +32,7 @@ export class QueryStat {
   rows = 0;
   totalMs = 0;
   maxMs = 0;
-  /** The monotonic time of the last execution, in milliseconds. */
+  /** The monotonic time at which a statement last ran, in milliseconds. */
   lastSeenMs = 0;
   readonly #buckets = new Uint32Array(BUCKET_COUNT);
 
@@ -141,7 +141,7 @@ export class QueryStats {
     for (const { fingerprint } of oldest.slice(0, EVICTED_COUNT)) {
       this.#byFingerprint.delete(fingerprint);
     }
-    // A statement that was dropped starts with new counts.
+    // The counts of a statement start anew after the statement was dropped from the list.
     this.#byStatement = new WeakMap();
     this.#byShape.clear();
   }

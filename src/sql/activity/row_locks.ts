@@ -27,7 +27,7 @@ const EXCLUDES: Readonly<Record<LockStrength, readonly LockStrength[]>> = {
   "key share": ["update"],
 };
 
-/** A transaction that locks rows. */
+/** A transaction that has locked rows. */
 export interface LockHolder {
   readonly snapshotSeq: Seq;
 }
@@ -47,7 +47,7 @@ interface RowLock {
 
 export class RowLocks {
   readonly #clock: Clock;
-  /** The maximum age of a snapshot. */
+  /** The maximum age of a transaction's snapshot. */
   readonly #snapshotMsMax: number;
   readonly #open = new Map<number, RowLock>();
   readonly #seqsOf = new Map<LockHolder, Set<number>>();

@@ -75,7 +75,7 @@ export class StorageQuota implements StorageMeter {
   readonly #deps: StorageQuotaOptions;
   /** The usages by owner, with the least recently written owner first. */
   readonly #usages = new Map<number, Usage>();
-  /** The readings in progress, for which writers wait. */
+  /** The current measurements of usage, for which writers wait. */
   readonly #running = new Map<number, Promise<void>>();
   readonly #meanwhile = new Map<number, Set<Meanwhile>>();
 

@@ -83,7 +83,7 @@ const PARTS_PER_TICK = 2048;
  */
 const BYTES_PER_PART = 512;
 
-/** The state that grows while a statement is bound. */
+/** The state that changes while a statement is bound. */
 export class StatementBinding {
   /** The types of `$1`, `$2`, …; `$n` has slot n − 1. The slots of lifted literals follow. */
   readonly parameterTypes: readonly DataType[];
@@ -106,7 +106,7 @@ export class StatementBinding {
     readonly (readonly Expr[])[],
     BoundRows
   >();
-  /** The number of views expanded so far. */
+  /** The number of views that have been expanded in the statement. */
   viewCount = 0;
   /** The depth to which the WITH entries and views of the current query refer to one another. */
   towerHeight = 0;
@@ -319,7 +319,7 @@ function literalType({ kind, precision, scale }: ExprSlot): DataType {
  */
 export interface AggregateSink {
   readonly aggregates: BoundAggregate[];
-  /** The aggregates of the block, indexed for lookup. */
+  /** The aggregate calls of a SELECT block, indexed for lookup. */
   readonly known: EquivalenceClasses<BoundAggregate>;
   /**
    * The GROUPING calls of the block. A block with such a call is a grouping block even without
@@ -334,12 +334,12 @@ export interface AggregateSink {
  */
 export interface WindowSink {
   readonly calls: BoundWindowCall[];
-  /** The window calls of the block, indexed for lookup. */
+  /** The window calls of a SELECT block, indexed for lookup. */
   readonly known: EquivalenceClasses<BoundWindowCall>;
   /** The windows of the calls. Calls over the same rows in the same order share one window. */
   readonly orders: BoundWindow[];
   readonly knownOrders: EquivalenceClasses<BoundWindow>;
-  /** The windows defined by the WINDOW clause. */
+  /** The windows that a WINDOW clause defines. */
   readonly named: Map<string, NamedWindow>;
 }
 
@@ -355,7 +355,7 @@ export interface NamedWindow {
  */
 export interface ExpansionSink {
   readonly calls: ExpansionCall[];
-  /** The calls of the select list, indexed for lookup. */
+  /** The calls in a select list, indexed for lookup. */
   readonly known: EquivalenceClasses<ExpansionCall>;
 }
 
@@ -365,7 +365,7 @@ export interface ExpansionCall {
   readonly columns: readonly BoundColumn[];
 }
 
-/** The context of an expression. */
+/** The context in which an expression is bound. */
 export interface ExpressionContext {
   readonly statement: StatementBinding;
   readonly scope: Scope;
@@ -386,7 +386,7 @@ export interface ExpressionContext {
 
 /** The expression that encloses a query, from which the query may read values. */
 export interface Correlation {
-  /** The context of the containing expression. */
+  /** The context in which the containing expression is bound. */
   readonly context: ExpressionContext;
   /**
    * Passes a value of the outer query to the inner one. Returns the expression by which the inner

@@ -21,7 +21,7 @@ import type {
 /** The owner of a view, with whose rights the text of the view is read. */
 export interface ViewOwner {
   readonly userId: string;
-  /** The qualified name of the view, "namespace.name". */
+  /** The name of the view, as "namespace.name". */
   readonly view: string;
 }
 
@@ -66,13 +66,13 @@ export interface BoundRows {
   readonly rows: readonly (readonly BoundExpression[])[];
   /** The values of the rows if all of them are constants; used in place of the expressions. */
   readonly constants: ConstantRows | undefined;
-  /** The type of each column. */
+  /** The type of each output column. */
   readonly types: readonly DataType[];
 }
 
 /** A table that is read as of an earlier time, with FOR SYSTEM_TIME AS OF. */
 export interface PastRead {
-  /** The position in the statement's list of past reads. */
+  /** The position of a past read in the statement's list of past reads. */
   readonly index: number;
   readonly table: TableEntry;
   /** The seq or the time as of which the table is read; the expression reads no columns. */
@@ -92,7 +92,7 @@ export interface ChangesRead {
   readonly upTo: BoundExpression | undefined;
 }
 
-/** A relation in FROM. */
+/** A relation that FROM names or computes. */
 export type BoundRelation =
   | {
       readonly kind: "table";
@@ -108,7 +108,7 @@ export type BoundRelation =
       /** The condition under which policies permit a row; absent if they permit every row. */
       readonly rule?: BoundExpression | undefined;
       readonly alias: string;
-      /** The declared columns, then `_seq` and `_deleted`. */
+      /** The columns of a relation: the declared ones, followed by `_seq` and `_deleted`. */
       readonly columns: readonly BoundColumn[];
     }
   | {
@@ -195,7 +195,7 @@ export interface BoundTableFunction {
    * rows.
    */
   readonly seesNull: boolean;
-  /** The number of columns. */
+  /** The number of columns of the relation. */
   readonly width: number;
   /** The number of rows, if it is known. */
   readonly rowCount?: number;
@@ -210,7 +210,7 @@ export interface BoundTableFunction {
 export interface BoundExpansion {
   readonly stage: ExpansionStage;
   readonly functions: readonly BoundTableFunction[];
-  /** One column for each function. */
+  /** The output columns, one for each function. */
   readonly columns: readonly BoundColumn[];
 }
 
@@ -220,7 +220,7 @@ export interface BoundExpansion {
  */
 export type ExpansionStage = "grouping" | "windows" | "outputs" | "order";
 
-/** An entry of WITH. */
+/** A query that WITH names. */
 export interface BoundCte {
   readonly name: string;
   readonly query: BoundSelect;
@@ -242,7 +242,7 @@ export interface BoundRecursion {
 
 export type SetOperator = "union" | "intersect" | "except";
 
-/** A view of the system or information_schema namespace. */
+/** A view in the namespace system or information_schema. */
 export interface SystemView {
   readonly columns: readonly { readonly name: string; readonly type: DataType }[];
   readonly rows: SystemRows;
@@ -262,7 +262,7 @@ export interface SystemCall {
   readonly role: Role;
   /** Whether the call runs inside EXECUTE AS, where no user owns a namespace. */
   readonly isImpersonated: boolean;
-  /** The limits of the caller's service token. */
+  /** The limits of the service token that the caller uses. */
   readonly tokenScope?: TokenScope | undefined;
   /** The positions of the columns to be read; others need not be computed. */
   readonly positions: readonly number[];

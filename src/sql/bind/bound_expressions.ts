@@ -13,9 +13,9 @@ import type { SelectStatement } from "../parse/ast/ast.ts";
 import type { BoundSelect } from "./bound.ts";
 import type { CellPlace } from "./cell_error.ts";
 
-/** A column of some relation of a query. */
+/** A column of a relation in the query. */
 export interface BoundColumn {
-  /** The id of the column, unique within the query. */
+  /** The column id, which is unique within the query. */
   readonly id: number;
   readonly name: string;
   readonly type: DataType;
@@ -173,7 +173,7 @@ export type BoundExpression =
       readonly id: number;
     }
   | {
-      /** The result of a query in an expression. */
+      /** A query within an expression, whose result is a value. */
       readonly kind: "subquery";
       readonly type: DataType;
       readonly subquery: BoundSubquery;
@@ -213,7 +213,7 @@ export type BoundExpression =
       readonly rows: readonly (readonly BoundExpression[])[];
     };
 
-/** The expressions of one kind. */
+/** The values of one kind in a list. */
 export type ExpressionOf<Kind extends BoundExpression["kind"]> = Extract<
   BoundExpression,
   { kind: Kind }
@@ -224,7 +224,7 @@ export type BoundComparison = ExpressionOf<"compare">;
 /** Rows that are known before the statement runs, column by column. */
 export interface ConstantRows {
   readonly rowCount: number;
-  /** The values of each column, of the column's type. */
+  /** The values for each column, in the type of the column. */
   readonly columns: readonly (readonly Value[])[];
 }
 
@@ -232,7 +232,7 @@ export interface ConstantRows {
 export interface OuterReference {
   /** The id to which "outer" expressions of the inner query refer. */
   readonly id: number;
-  /** The value as an expression of the outer query. */
+  /** The compared value, as an expression of the outer query. */
   readonly value: BoundExpression;
 }
 
@@ -252,7 +252,7 @@ export interface BoundSubquery {
   readonly keyed: KeyedQuery | undefined;
   /** Whether the query may give a different result each time. */
   readonly isVolatile: boolean;
-  /** The query's position in the text. */
+  /** The position of the inner query in the text. */
   readonly position: number;
   /** The source of the query; absent if it is evaluated separately at each place. */
   readonly written: WrittenQuery | undefined;
@@ -289,9 +289,9 @@ export type SubqueryForm =
 export interface KeyedQuery {
   /** The outputs of the query, then the values that the keys must equal. */
   readonly query: BoundSelect;
-  /** The key expressions, which read only outer references. */
+  /** The key expressions of a subquery, which read only outer references. */
   readonly keys: readonly BoundExpression[];
-  /** The LIMIT for the rows of each key. */
+  /** The LIMIT that applies to the rows of each key. */
   readonly limit: BoundExpression | undefined;
   readonly offset: BoundExpression | undefined;
   /**
@@ -301,7 +301,7 @@ export interface KeyedQuery {
   readonly withoutRows: BoundSelect | undefined;
 }
 
-/** The condition after WHEN and the value after THEN. */
+/** A branch of CASE: the condition after WHEN and the value after THEN. */
 export interface CaseBranch {
   readonly when: BoundExpression;
   readonly value: BoundExpression;
@@ -316,7 +316,7 @@ export type ComparisonOperator = "=" | "<>" | "<" | "<=" | ">" | ">=";
 export interface BoundAggregate {
   readonly column: BoundColumn;
   readonly form: AggregateForm;
-  /** The aggregated expression; absent for count(*). */
+  /** The argument of the aggregate; absent for count(*). */
   readonly argument: BoundExpression | undefined;
   /** More arguments, such as the separator of string_agg. */
   readonly extra: readonly BoundExpression[];

@@ -13,7 +13,7 @@ export interface CellPlace {
   readonly source: ValuesCell | "set" | "query";
 }
 
-/** A cell of VALUES, with zero-based indexes. */
+/** A cell of a VALUES list, with indexes counted from 0. */
 interface ValuesCell {
   readonly rowIndex: number;
   readonly columnIndex: number;
@@ -22,7 +22,7 @@ interface ValuesCell {
 
 export class CellError extends DatabaseError {
   readonly place: CellPlace;
-  /** The error that the cast raised. */
+  /** The error of casting a cell. */
   readonly reason: DatabaseError;
 
   constructor(reason: DatabaseError, place: CellPlace, position?: number) {

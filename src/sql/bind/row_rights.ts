@@ -28,7 +28,7 @@ export interface RowRights {
   within(owner: ViewOwner | undefined): RowRights;
 }
 
-/** What decides about the rows of tables. */
+/** The parts of the database that decide who may read and write rows. */
 export interface RowDecisions {
   /** Returns the policies that apply to the owner of a view, or to the caller. */
   readonly policiesFor: (

@@ -21,7 +21,7 @@ export interface ScopeRelation {
   readonly alias: string;
   /** The namespace of a table without an alias, with which `ns.t.c` is valid. */
   readonly namespace: string | undefined;
-  /** The columns that `*` selects. */
+  /** The columns to which `*` expands. */
   readonly columns: readonly BoundColumn[];
   /**
    * The `_seq` and `_deleted` columns of a stored table, preceded by its hidden key if it has one.

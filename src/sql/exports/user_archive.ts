@@ -24,13 +24,13 @@ import type { ZipFile } from "./zip_file.ts";
 /** The number of rows that are in memory as text at a time. A row may have several megabytes. */
 const BATCH_ROWS = 64;
 
-/** The dependencies for writing an archive. */
+/** The parts of the database that an export reads. */
 export type ArchiveDeps = Pick<SqlEnvironment, "blobs" | "catalog" | "store">;
 
 /** The user whose data is written, and callbacks for the progress of the work. */
 export interface ArchiveTask {
   readonly userId: string;
-  /** The owner number of the user's rows. */
+  /** The owner number of the rows that are exported. */
   readonly owner: number;
   /** Called between steps, to let other work run. Rejects if the work has to end. */
   readonly pause: () => Promise<void>;
@@ -38,14 +38,14 @@ export interface ArchiveTask {
   readonly onDone: (share: number) => void;
 }
 
-/** The contents of an archive. */
+/** The list of what an archive contains. */
 export interface ArchiveFigures {
   readonly rows: number;
   readonly tables: number;
   readonly files: number;
 }
 
-/** The entry of a table in `export.json`. */
+/** The description of a table in `export.json`. */
 interface ListedTable {
   readonly namespace: string;
   readonly table: string;

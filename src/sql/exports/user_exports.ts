@@ -33,20 +33,20 @@ const LOOK_BYTES: number = 8 * 1024 * 1024;
 /** The free space that is left for the log, in addition to the reserve. */
 const SPARE_BYTES: number = 64 * 1024 * 1024;
 
-/** The name of a complete archive. */
+/** The file name of a complete archive. */
 const ARCHIVE = /^(EX\d{1,17})\.zip$/;
 
 export interface UserExportsOptions
   extends ArchiveDeps,
     Pick<SqlEnvironment, "clock" | "jobs" | "log"> {
   readonly disk: Disk;
-  /** The directory of complete archives, below an existing directory. */
+  /** The directory of complete archives, within an existing directory. */
   readonly directory: string;
-  /** The directory of archives that are being written. */
+  /** The directory of unfinished archives. */
   readonly temporary: string;
   /** The time for which an archive can be downloaded, in milliseconds. */
   readonly keepMs: number;
-  /** The space that must stay free. */
+  /** The disk space that an export must leave free. */
   readonly minFreeBytes: number;
 }
 
@@ -64,7 +64,7 @@ export interface ArchiveAccess {
 
 interface ExportingUser {
   readonly userId: string;
-  /** The owner number of the user's rows. */
+  /** The owner number of the rows that are exported. */
   readonly owner: number;
 }
 

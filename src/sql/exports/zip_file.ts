@@ -42,7 +42,7 @@ const EXTRA_BYTES = 20;
 const VERSION_ZIP64 = 45;
 const VERSION = 20;
 
-/** The flag for names in UTF-8. */
+/** The ZIP flag for file names in UTF-8. */
 const UTF8_NAMES = 0x0800;
 
 const STORED = 0;
@@ -60,7 +60,7 @@ const REGULAR_FILE: number = 0o100_644 * 2 ** 16;
 const SEE_ZIP64 = 0xffff_ffff;
 const SEE_ZIP64_COUNT = 0xffff;
 
-/** An empty last block of deflated content. */
+/** The last block of deflated content, which is empty. */
 const LAST_BLOCK: Uint8Array<ArrayBuffer> = Uint8Array.of(3, 0);
 
 const DEFLATE_OPTIONS = { finishFlush: constants.Z_SYNC_FLUSH };
@@ -73,9 +73,13 @@ export interface ZipOptions {
    * The path of the archive, which must not exist yet. The directory is collected in `{path}.list`.
    */
   readonly path: string;
-  /** The time stamp of all entries, in Unix milliseconds. */
+  /** The time stamp of all entries in an archive, in Unix milliseconds. */
   readonly timeMs: number;
-  /** Called before the archive grows by this many bytes. @throws An error that ends the work. */
+  /**
+   * Called before the archive grows by this many bytes.
+   *
+   * @throws An error that ends the export.
+   */
   readonly onGrow?: (bytes: number) => void;
   /**
    * The largest number that the 32-bit fields may contain. Only tests set it, to produce ZIP64
@@ -87,13 +91,13 @@ export interface ZipOptions {
 interface OpenEntry {
   readonly name: Uint8Array;
   readonly method: typeof STORED | typeof DEFLATED;
-  /** The offset of the header. */
+  /** The offset of an entry's header in the archive. */
   readonly offset: number;
   crc: number;
   plainBytes: number;
 }
 
-/** The values of a completed entry. */
+/** The checksum and sizes of a completed entry. */
 type EndedEntry = OpenEntry & { readonly storedBytes: number };
 
 export class ZipFile {

@@ -25,7 +25,7 @@ import { readWhole } from "./verified_file.ts";
  */
 const VERIFIED_COUNT_MAX = 65536;
 
-/** The parts of a file's URL. */
+/** The parts of the URL of an uploaded file. */
 export interface FilePath {
   readonly namespace: string;
   readonly table: string;
@@ -36,7 +36,7 @@ export interface FilePath {
   readonly userId: string | undefined;
 }
 
-/** A file that its caller may read. */
+/** An uploaded file that its caller may read. */
 export interface OpenFile {
   readonly entry: FileEntry;
   readonly bytes: Blob;

@@ -45,7 +45,7 @@ export class Uploads {
   static readonly none: Uploads = new Uploads([], undefined);
 
   readonly #uploads: readonly Upload[];
-  /** The dependencies; absent if there are no uploads. */
+  /** The parts of the database that store uploads; absent if uploads are not possible. */
   readonly #deps: UploadPlaces | undefined;
   /** The entries of files to which rows refer, each with the upload to rename. */
   #placed: readonly { readonly entry: Omit<FileEntry, "createdAtMs">; readonly upload: Upload }[] =
@@ -85,7 +85,7 @@ export class Uploads {
     return new Uploads(uploads, { blobs, catalog });
   }
 
-  /** The FILE values, in slot order. */
+  /** The FILE values of a statement, in slot order. */
   get references(): readonly string[] {
     return this.#uploads.map(({ reference }) => reference);
   }
@@ -185,7 +185,7 @@ export class Uploads {
   }
 }
 
-/** The dependencies for looking up files. */
+/** The parts of the database needed to look up files. */
 export interface FileDeps {
   readonly catalog: Catalog;
   readonly store: Store;
@@ -194,13 +194,13 @@ export interface FileDeps {
 /** The places where uploads are listed and stored. */
 type UploadPlaces = Pick<UploadDeps, "blobs" | "catalog">;
 
-/** The dependencies for storing files. */
+/** The parts of the database needed to store files. */
 export interface UploadDeps extends FileDeps {
   readonly blobs: BlobStore;
   readonly limits: SqlLimits;
 }
 
-/** The dependencies of a sweep. */
+/** The parts of the database needed to find unused files. */
 export interface SweepDeps extends FileDeps {
   readonly blobs: BlobStore;
   readonly clock: Clock;

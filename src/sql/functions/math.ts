@@ -63,7 +63,7 @@ function roundedType(
 
 type WholeRounding = (value: Whole, from: number, to: number) => Whole;
 
-/** A way of rounding, for each representation of numbers. */
+/** A function that rounds, for each representation of numbers. */
 interface Rounding {
   readonly onDecimal: WholeRounding;
   readonly onDouble: (value: number) => number;

@@ -12,7 +12,7 @@ import type { ScalarFunction } from "./base/function.ts";
 
 const RADIANS = Math.PI / 180;
 
-/** The computed values of the reference angles. */
+/** The computed values of the reference angles in degrees. */
 const SINE_30 = Math.sin(30 * RADIANS);
 const COSINE_60_RISE = 1 - Math.cos(60 * RADIANS);
 const ASIN_HALF = Math.asin(0.5);

@@ -91,14 +91,14 @@ function byName(functions: readonly ScalarFunction[]): ReadonlyMap<string, Scala
   return found;
 }
 
-/** The overload found for one call. */
+/** The overload that resolution has found for a call. */
 export interface ResolvedFunction {
   /**
    * The overload. Its `evaluate` is specialised for the argument types of this call, and ignores
    * the third argument.
    */
   readonly overload: Overload;
-  /** The types to which the arguments are implicitly cast. */
+  /** The types to which the arguments of a call are implicitly cast. */
   readonly argumentTypes: readonly DataType[];
   readonly result: DataType;
 }

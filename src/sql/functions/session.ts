@@ -19,7 +19,7 @@ import type { CallDeps, ScalarFunction } from "./base/function.ts";
  */
 export const SLEEP = "pg_sleep";
 
-/** The name of a server's only database. */
+/** The name that current_database() returns, because a server has a single database. */
 const DATABASE_NAME = "tidemark";
 
 const NAMES: DataType = { kind: "array", element: TEXT };

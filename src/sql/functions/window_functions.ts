@@ -21,11 +21,11 @@ export type WindowName =
 
 export interface WindowFunctionShape {
   readonly name: WindowName;
-  /** The minimum and maximum number of arguments. */
+  /** The minimum and maximum number of arguments of a window function. */
   readonly arity: readonly [least: number, most: number];
   /** The result type; if undefined, the type of the first argument. */
   readonly result: DataType | undefined;
-  /** The indexes of the arguments that are row counts. */
+  /** The indexes of the arguments that count rows. */
   readonly counts: readonly number[];
   /** The index of an argument that has the same type as the first one. */
   readonly alike?: number;

@@ -60,13 +60,13 @@ export type ReadGroup = (keys: Row) => readonly Row[] | undefined;
 interface Group {
   readonly number: number;
   readonly keys: Row;
-  /** The number of rows in the group. */
+  /** The number of rows that the group contains. */
   count: number;
   /** The group's row in the result, unless HAVING drops it. */
   row: Row | undefined;
 }
 
-/** The tuples with equal keys and arguments. */
+/** The tuples that have the same keys and arguments. */
 interface Contribution {
   readonly keys: Row;
   /**
@@ -77,7 +77,7 @@ interface Contribution {
   weight: number;
 }
 
-/** The approximate memory of a group besides its keys. */
+/** The approximate memory of a group in addition to its keys. */
 const GROUP_BYTES = 240;
 const VALUE_BYTES = 24;
 

@@ -77,14 +77,14 @@ interface Extended {
   readonly parents: readonly number[];
 }
 
-/** Where the rows of a step are read. */
+/** The places where the rows of a step are read. */
 interface StepReading {
   /** Returns the seq at which the rows of a source are read. */
   readonly seqOf: (source: number) => Seq;
   readonly contexts: StepContexts;
 }
 
-/** The changes of one partition, as they are collected. */
+/** The changes of one partition while they are being collected. */
 interface OpenChanges extends JoinChanges {
   readonly tuples: Row[];
   readonly weights: number[];
@@ -92,14 +92,14 @@ interface OpenChanges extends JoinChanges {
 
 interface ReadChanges extends Pick<ChangeRange, "after" | "upTo"> {
   readonly changes: readonly TableChanges[];
-  /** The seq of the last commit among the changes. */
+  /** The seq of the last commit that contributed changes. */
   readonly lastSeq: number;
 }
 
 interface SourceChange {
   readonly source: number;
   readonly change: TableChanges;
-  /** The changes of all sources. */
+  /** The changes of all tables that the query reads. */
   readonly changes: readonly TableChanges[];
   readonly range: ChangeRange;
   readonly contexts: StepContexts;
@@ -110,9 +110,9 @@ export interface JoinChangesOptions {
   readonly routes: JoinRoutes;
   readonly space: TupleSpace;
   readonly store: ReadStore;
-  /** The owner of the rows of each source. */
+  /** The owner whose rows each source contains. */
   readonly owners: readonly number[];
-  /** The indexes in memory, which all queries share. */
+  /** The indexes in memory, which all live queries share. */
   readonly indexes: KeptIndexes;
   readonly newContexts: () => StepContexts;
 }

@@ -36,7 +36,7 @@ export interface SourceAccess<Value = BoundExpression> {
 /** The part of a key of GROUP BY by which the rows of a group are found. */
 export interface GroupAccess {
   readonly source: number;
-  /** An access whose values are indexes of keys. */
+  /** An access to rows whose values are indexes of keys. */
   readonly access: SourceAccess<number>;
 }
 
@@ -48,9 +48,9 @@ export interface RouteStep {
 }
 
 export interface RouteOptions {
-  /** The sources whose rows are known. */
+  /** The sources of a join whose rows are already known. */
   readonly known: readonly number[];
-  /** The sources that the route has to reach. */
+  /** The sources of a join that the route still has to reach. */
   readonly wanted: readonly number[];
   /** Other sources through which the route may lead. */
   readonly passable?: readonly number[];
@@ -59,7 +59,7 @@ export interface RouteOptions {
   readonly isStored?: boolean;
 }
 
-/** A condition, and the sources that it reads. */
+/** A condition of a join, and the sources that it reads. */
 interface PlacedCondition {
   readonly condition: BoundExpression;
   readonly reads: ReadonlySet<number>;

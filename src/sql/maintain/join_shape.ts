@@ -42,7 +42,7 @@ import { groupsAsLateral } from "./grouped_joins.ts";
 import { isKeyType } from "./key_types.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
-/** One mention of a table. */
+/** One mention of a table in the query. */
 export interface Source {
   readonly table: TableEntry;
   readonly columns: readonly BoundColumn[];
@@ -62,7 +62,7 @@ export interface MatchPart extends PartSources {
 
 interface ComputedColumns extends PartSources {
   readonly query: BoundSelect;
-  /** The columns that the part adds to a row. */
+  /** The columns that a part of the join adds to a row. */
   readonly columns: readonly BoundColumn[];
 }
 
@@ -72,11 +72,11 @@ export interface LateralPart extends ComputedColumns {
   /** Whether a row for which the query has no rows is kept, with NULLs. */
   readonly isOuter: boolean;
   readonly outer: readonly OuterReference[];
-  /** The conditions on the rows of the query. */
+  /** The conditions that rows of the query must meet. */
   readonly on: readonly BoundExpression[];
 }
 
-/** A query in an expression. */
+/** A query within an expression of the maintained query. */
 export interface ValuePart extends ComputedColumns {
   readonly kind: "value";
   readonly value: BoundExpression;
@@ -93,7 +93,7 @@ export type JoinPart = MatchPart | ComputedPart;
  */
 export interface PartitionTerm {
   readonly value: BoundExpression;
-  /** The value of the subscriber: a parameter or CURRENT_USER. */
+  /** A value that depends on the subscriber: a parameter or CURRENT_USER. */
   readonly own: BoundExpression;
 }
 
@@ -110,7 +110,7 @@ export interface JoinShape {
    * of rows that are equal in its order.
    */
   readonly isInexact: boolean;
-  /** The columns that queries compute for each row. */
+  /** The columns that inner queries compute for each row. */
   readonly computed: readonly BoundColumn[];
   /** Returns an expression of the query over columns of the sources. */
   resolve(expression: BoundExpression): BoundExpression;
@@ -157,13 +157,13 @@ class ShapeReader {
   readonly #isOwn: (expression: BoundExpression) => boolean;
   readonly core: SourceGroup = { sources: [], conditions: [] };
   readonly #parts: OpenPart[] = [];
-  /** The expressions behind the columns of derived tables. */
+  /** The expressions that compute the columns of derived tables. */
   readonly #values = new Map<number, BoundExpression>();
   /** The parts of FROM that were read. An entry of WITH has one, however often it is read. */
   readonly #read = new Set<BoundFrom>();
-  /** The columns that queries compute for each row. */
+  /** The columns that inner queries compute for each row. */
   readonly #computed: BoundColumn[] = [];
-  /** The computed columns that stand for queries in expressions. */
+  /** The computed columns that replace queries in expressions. */
   readonly #columnOf = new Map<BoundExpression, BoundColumn>();
 
   constructor(isOwn: (expression: BoundExpression) => boolean) {
@@ -387,7 +387,7 @@ class ShapeReader {
 
   readonly #resolved = (expression: BoundExpression): BoundExpression => {
     if (expression.kind !== "column") return mapChildren(expression, this.#resolved);
-    // The rows that are followed are never deleted.
+    // The rows of such a table are never deleted.
     if (expression.column.origin?.columnId === DELETED_COLUMN_ID) return NOT_DELETED;
     return this.#values.get(expression.column.id) ?? expression;
   };

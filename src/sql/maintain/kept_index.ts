@@ -18,7 +18,7 @@ import { type Row, type Vector, valueAt } from "../../types/mod.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { textOfRow } from "./row_text.ts";
 
-/** The rows that an index lists. */
+/** The rows that an index in memory lists. */
 export interface KeptIndexPlace {
   readonly table: TableEntry;
   readonly owner: number;
@@ -26,14 +26,14 @@ export interface KeptIndexPlace {
   readonly columnIds: readonly number[];
 }
 
-/** A row that is listed under one value. */
+/** A row that the index lists under one value. */
 interface Listed {
   readonly key: Row;
   /** The seq at which the row lost the value; undefined while it has the value. */
   goneSeq: number | undefined;
 }
 
-/** A row that has lost a value. */
+/** A row that no longer has the value under which it is listed. */
 interface Gone {
   readonly seq: number;
   readonly value: string;
@@ -75,12 +75,12 @@ export class KeptIndex {
     this.#readIds = [...place.table.primaryKey, ...place.columnIds];
   }
 
-  /** The approximate memory of the index. */
+  /** The approximate memory of the index, in bytes. */
   get bytes(): number {
     return this.#rowCount * ROW_BYTES + this.#values.size * VALUE_BYTES;
   }
 
-  /** The names of the columns. */
+  /** The names of the columns that the index contains. */
   get columnNames(): string {
     const { columnIds, table } = this.#place;
     const { columns } = table;

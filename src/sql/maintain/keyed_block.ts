@@ -46,7 +46,7 @@ export class KeyedBlock {
   readonly #keysOf: TupleValues;
   /** The queries, one for each set of key values that are NULL. */
   readonly #programs = new Map<string, QueryAt>();
-  /** How the rows of a group are found. */
+  /** The way in which the rows of a group are found. */
   readonly access: GroupAccess;
 
   /** @throws {NotMaintained} */

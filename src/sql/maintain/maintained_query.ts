@@ -48,13 +48,13 @@ export interface MaintainedQueryOptions extends JoinPlanOptions {
    * keys have no field.
    */
   readonly terms: readonly WindowTerm[] | undefined;
-  /** Whether fields identify a row. */
+  /** Whether some fields identify a row of the result. */
   readonly hasKey: boolean;
   /** Whether the last item of the select list is the seq of the newest table row. */
   readonly hasRowSeq: boolean;
 }
 
-/** The stages of a query after its joins. */
+/** The stages that a maintained query applies to joined rows. */
 interface Stages {
   readonly groups: GroupsOptions | undefined;
   /** The block, if it is evaluated again for the groups that a change touches. */
@@ -65,15 +65,15 @@ interface Stages {
 }
 
 export class MaintainedQuery {
-  /** The statement whose rows begin a result. */
+  /** The statement that computes the rows with which a result begins. */
   readonly seed: SelectFromStatement;
-  /** The changes of the joins, for all subscribers. */
+  /** The changes of the joined rows, for all subscribers. */
   readonly changes: ChangesOfJoin;
   readonly values: PlanValues;
   readonly #partition: readonly ((context: ExecutionContext) => Row[number])[];
   readonly #stages: Stages;
   readonly #window: RowWindowOptions | undefined;
-  /** The part of results without groups and windows. */
+  /** The state of a result that has neither groups nor windows. */
   #plain: FollowedPart | undefined;
   /** The access by which the rows of a group are found, to compute a minimum again. */
   readonly #groupAccess: GroupAccess | undefined;

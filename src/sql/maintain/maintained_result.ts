@@ -19,7 +19,7 @@ import { changesOfRows, type RowWindow } from "./row_window.ts";
 
 /** Rows that are computed from kept state: groups, or the rows of a set operation. */
 export interface KeptRows {
-  /** The approximate memory of the state. */
+  /** The approximate memory of the maintained state, in bytes. */
   readonly bytes: number;
   begin(seeds: readonly Row[]): readonly Row[];
   rows(): Iterable<Row>;

@@ -23,7 +23,7 @@ import { type TupleSpace, tupleSpaceOf } from "./tuple_space.ts";
 export interface JoinPlanOptions {
   readonly principal: Principal;
   readonly store: ReadStore;
-  /** The indexes in memory, which all queries share. */
+  /** The indexes in memory, which all live queries share. */
   readonly indexes: KeptIndexes;
   readonly context: ExecutionContext;
   /** Creates the contexts of one step. */
@@ -34,7 +34,7 @@ export interface JoinPlanOptions {
 
 /** The values of a subscriber on which a plan depends. */
 export interface PlanValues {
-  /** The slots whose values the plan contains. */
+  /** The parameter slots whose values the plan contains. */
   readonly slots: ReadonlySet<number>;
   readonly usesCaller: boolean;
 }

@@ -16,7 +16,7 @@ import { made, type OperatorFactory } from "../execute/context/operator.ts";
 import { planSelect } from "../plan/planner.ts";
 import { CannotFollow } from "./not_maintained.ts";
 
-/** The contexts in which one step runs queries. */
+/** The contexts in which one maintenance step runs queries. */
 export interface StepContexts {
   /** Returns the context that reads at a seq. */
   at(seq: Seq): ExecutionContext;

@@ -43,7 +43,7 @@ export class RowWindow {
   readonly #end: number;
   readonly #rowsMax: number;
   #rows: Row[] = [];
-  /** Whether all rows of the input are kept. */
+  /** Whether the window keeps all rows of its input. */
   #isWhole = true;
 
   constructor({ limit, offset, terms }: RowWindowOptions) {
@@ -62,7 +62,7 @@ export class RowWindow {
     return !this.#isWhole && this.#rows.length < this.#end;
   }
 
-  /** The rows of the result. */
+  /** The rows that the window shows. */
   get shown(): readonly Row[] {
     return this.#rows.slice(this.#start, this.#end);
   }

@@ -50,7 +50,7 @@ export function withItemsBehind(
 
 export interface SeedOfGroups {
   readonly keys: readonly Expr[];
-  /** The calls of each aggregate. */
+  /** The calls from which each aggregate is computed. */
   readonly calls: readonly ExprCall[];
   readonly tallies: readonly RowTally[];
 }

@@ -36,7 +36,7 @@ import { windowOf, windowRowsOf } from "./window_bounds.ts";
 
 export interface SetQueryOptions extends JoinPlanOptions {
   readonly node: SelectStatement;
-  /** The bound form of `node`. */
+  /** The bound form of the set operation `node`. */
   readonly select: BoundSelect;
   /** Binds another form of the statement. @throws {DatabaseError} */
   readonly bind: (node: SelectStatement) => BoundSelect;
@@ -134,7 +134,7 @@ function setBlockOf(block: BoundSelect, options: SetQueryOptions): SetBlock {
   return { joins, rowsOf, describe: () => [...joins.changes.describe(), ...keyed.describe()] };
 }
 
-/** The only partition of the changes. */
+/** The only partition whose changes affect the result. */
 const WHOLE = "";
 
 class ChangesOfBlocks implements IndexedChanges {

@@ -33,7 +33,7 @@ interface Counted {
   readonly counts: number[];
 }
 
-/** The approximate memory of a row besides its values. */
+/** The approximate memory of a row in addition to its values. */
 const ROW_BYTES = 260;
 const VALUE_BYTES = 24;
 

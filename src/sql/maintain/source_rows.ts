@@ -30,7 +30,7 @@ export interface SourceKey {
 export interface SourceRowsOptions {
   readonly store: ReadStore;
   readonly places: readonly SourcePlace[];
-  /** The owner of the rows of each source. */
+  /** The owner whose rows each source contains. */
   readonly owners: readonly number[];
   readonly indexes: KeptIndexes;
 }
@@ -45,7 +45,7 @@ export class SourceRows {
     this.#options = options;
   }
 
-  /** The indexes in memory that are used. */
+  /** The indexes in memory that the step uses. */
   get kept(): readonly KeptIndex[] {
     return [...new Set(this.#kept.values())];
   }

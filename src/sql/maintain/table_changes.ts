@@ -12,7 +12,7 @@ import { type Row, type Value, valueAt } from "../../types/mod.ts";
 export interface TableChanges {
   /** The replaced and removed rows as of the first seq, with `_seq` as their last value. */
   readonly removed: readonly Row[];
-  /** The new rows as of the last seq. */
+  /** The new rows, as they are at the last seq. */
   readonly added: readonly Row[];
   /** The last seqs of the commits that changed the table. */
   readonly commitSeqs: ReadonlySet<number>;
@@ -21,13 +21,13 @@ export interface TableChanges {
 export interface TableChangesOptions {
   readonly tableId: number;
   readonly owner: number;
-  /** The first seq. */
+  /** The seq of the first change. */
   readonly after: Seq;
-  /** The last seq, at most the visible one. */
+  /** The seq of the last change, which is visible. */
   readonly upTo: Seq;
   /** The columns of the rows, of which the last is `_seq`. */
   readonly columnIds: readonly number[];
-  /** The maximum number of versions to read. */
+  /** The maximum number of row versions to read. */
   readonly versionsMax: number;
 }
 

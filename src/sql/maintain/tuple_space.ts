@@ -28,12 +28,12 @@ import { compileExpression } from "../execute/evaluate/expression.ts";
 import { type BatchLayout, positionsOf } from "../execute/evaluate/layout.ts";
 import type { JoinShape, Source } from "./join_shape.ts";
 
-/** The position of a source in a tuple. */
+/** The position that a source has in a tuple. */
 export interface SourcePlace {
   readonly source: Source;
-  /** The columns to read, `_seq` last. */
+  /** The columns to read, of which `_seq` is the last. */
   readonly columnIds: readonly number[];
-  /** The position of the first column. */
+  /** The position of the source's first column. */
   readonly start: number;
   readonly seqPosition: number;
 }
@@ -105,7 +105,7 @@ export class TuplePlaces {
 /** Replaces a column that an expression does not read. */
 const UNREAD: Vector = constVector(null, 0);
 
-/** The tuples of a join. */
+/** The tuples of joined rows. */
 export interface TupleSpace {
   readonly places: TuplePlaces;
   readonly sources: readonly SourcePlace[];

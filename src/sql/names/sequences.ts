@@ -150,7 +150,7 @@ export function withRenamedSequence(
   return { ...column, defaultSql: text };
 }
 
-/** A column whose DEFAULT uses a sequence. */
+/** A column whose DEFAULT takes numbers from a sequence. */
 export interface NumberedColumn {
   readonly table: TableEntry;
   readonly columnId: number;

@@ -33,10 +33,10 @@ export function findType(
   });
 }
 
-/** An object that uses a type. */
+/** An object whose definition uses a type. */
 export interface TypeUser {
   readonly namespace: string;
-  /** Its kind and name, such as "column app.t.c". */
+  /** The kind and name of the object, such as "column app.t.c". */
   readonly shown: string;
 }
 

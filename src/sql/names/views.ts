@@ -142,7 +142,7 @@ function missing({ name, namespace }: ViewEntry, table: string, node: AstNode): 
   );
 }
 
-/** The columns and the dependencies of a view. */
+/** The columns of a view, and the objects that it needs. */
 export interface ViewShape {
   readonly columns: readonly ViewColumn[];
   readonly requirements: readonly Requirement[];
@@ -276,7 +276,7 @@ function currentShape(
 export interface Removal {
   readonly tableIds?: ReadonlySet<number>;
   readonly viewIds?: ReadonlySet<number>;
-  /** The removed columns of one table. */
+  /** The columns that a statement removes from one table. */
   readonly columns?: { readonly tableId: number; readonly columnIds: ReadonlySet<number> };
 }
 

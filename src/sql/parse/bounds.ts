@@ -19,7 +19,7 @@ export interface StatementCounts {
   sources: number;
   allSources: number;
   queries: number;
-  /** The number of expression nodes. */
+  /** The number of expression nodes that the statement contains. */
   parts: number;
 }
 

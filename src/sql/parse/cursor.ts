@@ -31,11 +31,11 @@ import { type LexedTokens, Token } from "./text/lexer.ts";
 import { decodeString, integerText } from "./text/literals.ts";
 import type { SlotLiteral } from "./text/normalize.ts";
 
-/** The limits of a request. */
+/** The limits that the text of a request must not exceed. */
 export interface ParseLimits {
   /** The maximum size of the text in UTF-8 bytes. */
   readonly sqlBytesMax: number;
-  /** The highest permitted parameter number: n in `$n`. */
+  /** The highest permitted n in a parameter `$n`. */
   readonly parametersMax: number;
   /** The maximum nesting depth of parentheses, subqueries and other constructs. */
   readonly nestingMax: number;
@@ -75,7 +75,7 @@ type Symbols =
   | "-"
   | "+";
 
-/** A keyword or a symbol. */
+/** A token that is a keyword or a symbol. */
 export type Word = Keyword | Symbols;
 
 /** The first words of statements that change rows. */
@@ -84,12 +84,12 @@ const CHANGES: ReadonlySet<string> = new Set<Keyword>(["insert", "update", "dele
 /** A node that is still being built, so that its members can be assigned. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** The input of a parse. */
+/** The text and tokens that a parser reads. */
 export interface CursorOptions {
   readonly tokens: LexedTokens;
   readonly grammar: Grammar;
   readonly limits: ParseLimits;
-  /** The literals that become slots, in ascending order. */
+  /** The literals that are replaced by slots, in ascending order. */
   readonly slots: readonly SlotLiteral[] | undefined;
   readonly expectations: Expectations | undefined;
 }
@@ -100,10 +100,10 @@ export class Cursor {
   readonly tokens: LexedTokens;
   readonly grammar: Grammar;
   readonly limits: ParseLimits;
-  /** The index of the next token. */
+  /** The index of the token that is read next. */
   token = 0;
   statementIndex = 0;
-  /** The highest parameter number in the text so far. */
+  /** The highest parameter number that the text has contained so far. */
   parameterCount = 0;
   /** The depth of the last expression, and the greatest depth since `enter`. */
   depth = 0;
@@ -141,7 +141,7 @@ export class Cursor {
     return this.tokens.kinds[this.token] ?? Token.end;
   }
 
-  /** The offset of the next token. */
+  /** The offset of the token that is read next. */
   get start(): number {
     return this.tokens.starts[this.token] ?? this.text.length;
   }
@@ -225,7 +225,7 @@ export class Cursor {
     return kind === Token.quoted || (kind === Token.word && isNameWord(this.wordAhead(count)));
   }
 
-  /** Whether the next token may name a function. */
+  /** Whether the next token may be the name of a function. */
   isFunctionName(): boolean {
     return this.kind === Token.quoted || (this.kind === Token.word && isFunctionWord(this.word));
   }

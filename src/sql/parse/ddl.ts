@@ -201,7 +201,7 @@ function refuseTableClauses(cursor: Cursor): void {
   }
 }
 
-/** Whether a table constraint begins here. */
+/** Whether the next token begins a table constraint. */
 export function isTableConstraint(cursor: Cursor): boolean {
   switch (cursor.word) {
     case "constraint":

@@ -234,7 +234,7 @@ export function parseDescribe(
   start: number,
 ): DescribeStatement | DescribeTopicStatement {
   cursor.token += 1;
-  // The name of a table may itself be topic.
+  // A table may itself have the name topic.
   if (cursor.is("topic") && cursor.isNameAhead(1) && !cursor.isAhead(1, "history")) {
     cursor.token += 1;
     return {

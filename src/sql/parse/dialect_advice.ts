@@ -290,7 +290,7 @@ export function adviceAt(tokens: LexedTokens, token: number): Advice | undefined
   let first = token;
   while (first > 0 && tokens.words[first - 1] !== ";") first -= 1;
   const from = Math.max(first, token - BEFORE_MAX);
-  // The offset of each token in the searched string.
+  // The offset of each token in the string that is searched.
   const starts: number[] = [];
   let text = from === first ? "" : "… ";
   for (let at = from; at <= token + BEHIND_MAX; at += 1) {

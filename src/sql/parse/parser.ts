@@ -19,14 +19,14 @@ import type { NormalizedStatement, SlotLiteral } from "./text/normalize.ts";
 
 export type { ParseLimits } from "./cursor.ts";
 
-/** The default values of `limits.*`. */
+/** The default values of the keys `limits.*`. */
 export const PARSE_LIMITS: ParseLimits = {
   sqlBytesMax: 1024 * 1024,
   parametersMax: 32_767,
   nestingMax: NESTING_MAX,
 };
 
-/** The parsed contents of a text. */
+/** The statements of a text, after parsing. */
 export interface ParsedRequest {
   readonly statements: readonly Statement[];
   /** The highest parameter number in the text: n in `$n`. */

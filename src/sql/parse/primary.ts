@@ -292,7 +292,7 @@ function parseTypedLiteral(cursor: Cursor): Expr {
   return { type: "cast", operand, to, _location: cursor.since(start) };
 }
 
-/** The contents of parentheses: expressions, or one query. */
+/** The contents of parentheses: expressions or a single query. */
 export interface Parenthesised {
   readonly expressions: readonly Expr[];
   /** Whether the parentheses contain just one expression, which is a query. */
@@ -318,7 +318,7 @@ export function parseParenthesised(cursor: Cursor): Parenthesised {
   return { expressions, isQuery: expressions.length === 1 && isSelectNode(first) };
 }
 
-/** Whether a query without parentheses begins here. */
+/** Whether the next token begins a query without parentheses. */
 export function startsQuery(cursor: Cursor): boolean {
   switch (cursor.word) {
     case "select":

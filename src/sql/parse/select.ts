@@ -349,7 +349,7 @@ function parseTableQuery(cursor: Cursor): SelectFromStatement {
   return node;
 }
 
-/** Whether a query begins here, with or without parentheses. */
+/** Whether the next token begins a query, with or without parentheses. */
 export function beginsQuery(cursor: Cursor): boolean {
   let count = 0;
   while (cursor.isAhead(count, "(")) count += 1;

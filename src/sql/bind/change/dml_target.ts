@@ -22,7 +22,7 @@ import { conjunctionOf } from "../walk.ts";
 import { withAssignedPart } from "./assigned_parts.ts";
 import { boundView, type ViewOverTable, withValues, writtenView } from "./view_target.ts";
 
-/** A value for a column, or its default. */
+/** A value that a change assigns to a column, or the word DEFAULT. */
 export type BoundCell = BoundExpression | "default";
 
 /** A new value for the table column at the given position. */
@@ -40,7 +40,7 @@ export interface DmlDeps extends SelectDeps {
 export interface Target {
   readonly table: TableEntry;
   readonly from: FromResult;
-  /** The columns of the table. */
+  /** The columns of the target table. */
   readonly columns: readonly BoundColumn[];
   /**
    * The table with the names that the statement may write: its own, or those of the view through
@@ -49,7 +49,7 @@ export interface Target {
   readonly named: TableEntry;
   /** The positions that INSERT without a list fills, in order. */
   readonly order: readonly number[];
-  /** The view through which the table is written. */
+  /** The view whose name the statement uses for the target table. */
   readonly view?: ViewOverTable & { readonly relation: ViewRelation };
 }
 

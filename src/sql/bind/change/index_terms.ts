@@ -38,11 +38,11 @@ import {
   withoutIdleCast,
 } from "../walk.ts";
 
-/** The bound parts of the definition of an index. */
+/** The bound parts of an index definition. */
 interface IndexTerms {
   /** The expressions in the key, each with the column that represents it. */
   readonly keys: readonly { readonly term: BoundExpression; readonly standIn: BoundExpression }[];
-  /** The conjuncts of the condition. */
+  /** The conditions that AND joins in the condition of a partial index. */
   readonly where: readonly BoundExpression[];
 }
 

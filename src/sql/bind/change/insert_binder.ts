@@ -69,9 +69,9 @@ export type InsertSource =
       readonly holdsQuery: boolean;
     }
   | { readonly kind: "literals"; readonly literals: LiteralValuesStatement }
-  /** The rows are sent with the request. */
+  /** The rows of a COPY, which are sent with the request. */
   | { readonly kind: "copy"; readonly options: CopySettings }
-  /** The outputs are already cast to the target columns. */
+  /** The query has already cast its outputs to the target columns. */
   | { readonly kind: "query"; readonly query: BoundSelect };
 
 export interface BoundInsert {
@@ -269,7 +269,7 @@ function isOverridden({ overriding, table }: Filled, position: number): boolean 
   return overriding === "user" && table.columns[position]?.identity !== undefined;
 }
 
-/** Whether an explicit value of a column is refused. */
+/** Whether an INSERT must not give the column an explicit value. */
 function isRefused({ overriding }: Filled, column: ColumnEntry | undefined): boolean {
   if (column?.generatedAlways !== true) return false;
   return overriding !== "system" || column.generatedSql !== undefined;
@@ -277,7 +277,7 @@ function isRefused({ overriding }: Filled, column: ColumnEntry | undefined): boo
 
 /** The source of an INSERT before its target columns are known. */
 interface UnplacedSource {
-  /** The number of values in a row. */
+  /** The number of values that each row must have. */
   readonly width: number;
   into(filled: Filled): InsertSource | Generator<void, InsertSource>;
 }

@@ -43,7 +43,7 @@ import { liveOnly, seqColumnOf } from "./update_binder.ts";
 
 /** A column that a WHEN clause writes. */
 export interface MergedCell {
-  /** The position in the table. */
+  /** The position of the column in the table. */
   readonly position: number;
   /** The index of the value among all values; undefined for DEFAULT. */
   readonly value: number | undefined;
@@ -170,7 +170,7 @@ interface Chosen {
   readonly rows: BoundSelect;
   readonly target: Target;
   readonly source: Scope;
-  /** The index of the clause; NULL if none applies. */
+  /** The index of the WHEN clause that applies to a row; NULL if none applies. */
   readonly choice: BoundColumn;
 }
 

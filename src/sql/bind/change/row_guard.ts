@@ -24,12 +24,12 @@ import { Scope } from "../scope.ts";
 import type { DmlDeps } from "./dml_target.ts";
 import { boundView } from "./view_target.ts";
 
-/** A condition on rows that are written. */
+/** A condition of a policy on rows that are written. */
 export interface RowTest {
-  /** The command whose policies set the condition. */
+  /** The command whose policies contain the condition. */
   readonly command: Exclude<PolicyCommand, "all">;
   readonly condition: BoundExpression;
-  /** The names of these policies. */
+  /** The names of the policies that contain the condition. */
   readonly policies: readonly string[];
   /** The view whose WITH CHECK OPTION sets the condition instead. */
   readonly view?: string;
@@ -47,21 +47,21 @@ export interface ParentTest {
 /** Conditions over the columns of the table. */
 export interface BoundGuard {
   readonly table: TableEntry;
-  /** The columns of the table, in its order. */
+  /** The columns of the table, in the order of its definition. */
   readonly columns: readonly BoundColumn[];
-  /** The conditions on new rows of an INSERT. */
+  /** The conditions of policies on the rows that an INSERT adds. */
   readonly inserted: readonly RowTest[];
-  /** The conditions on the rows that an UPDATE writes. */
+  /** The conditions of policies on the rows that an UPDATE writes. */
   readonly updated: readonly RowTest[];
   /** The conditions on stored rows that ON CONFLICT or MERGE updates. */
   readonly replaced: readonly RowTest[];
-  /** The conditions on stored rows that MERGE deletes. */
+  /** The conditions of policies on the rows that MERGE deletes. */
   readonly removed: readonly RowTest[];
-  /** The conditions on rows that refer to other rows. */
+  /** The conditions of policies on rows that refer to other rows. */
   readonly parents: readonly ParentTest[];
 }
 
-/** The effects of a statement on rows. */
+/** What a statement does to rows: the commands whose policies apply. */
 export interface GuardedChange {
   readonly table: TableEntry;
   readonly node: AstNode;
@@ -72,7 +72,7 @@ export interface GuardedChange {
   readonly removes?: boolean;
   /** Whether the change returns the rows that it writes. */
   readonly returns: boolean;
-  /** The view through which the rows are written. */
+  /** The view whose name the statement uses for the table. */
   readonly view?: ViewRelation | undefined;
 }
 

@@ -19,7 +19,7 @@ import { type BoundDelete, type BoundUpdate, bindDelete, bindUpdate } from "./up
 
 export type BoundChange = BoundInsert | BoundUpdate | BoundDelete | BoundMerge;
 
-/** A change in WITH. */
+/** A data-modifying statement in WITH. */
 export interface BoundPart {
   /** Identifies the rows that the change returns, for the parts that read them. */
   readonly recursion: BoundRecursion;

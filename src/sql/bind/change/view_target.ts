@@ -31,10 +31,10 @@ interface ViewPosition {
   readonly _location: { readonly start: number; readonly end: number };
 }
 
-/** The view that a statement names as its target. */
+/** The view that a change names as its target. */
 export interface WrittenView {
   readonly view: ViewRelation;
-  /** The table whose rows the view shows. */
+  /** The table that contains the rows of the view. */
   readonly table: TableEntry;
 }
 
@@ -43,11 +43,11 @@ export interface ViewCondition {
   /** The qualified name of the view. */
   readonly view: string;
   readonly condition: BoundExpression;
-  /** Whether WITH CHECK OPTION applies to it. */
+  /** Whether WITH CHECK OPTION applies to the condition. */
   readonly isChecked: boolean;
 }
 
-/** A view over the columns of its table. */
+/** A view whose columns are those of one table. */
 export interface ViewOverTable {
   /** The columns of the view. A column that is not computed has the id of the table's column. */
   readonly columns: readonly BoundColumn[];

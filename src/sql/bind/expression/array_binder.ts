@@ -136,7 +136,7 @@ function bindSlice(
 }
 
 interface SliceRange {
-  /** The first position, 1 or more. */
+  /** The first position of the slice, 1 or more. */
   readonly start: number;
   /** The last position; undefined for the end of the dimension. */
   readonly end: number | undefined;

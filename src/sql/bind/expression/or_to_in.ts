@@ -24,7 +24,7 @@ interface Equality {
 interface EqualityGroup {
   readonly column: BoundExpression;
   readonly values: BoundExpression[];
-  /** The position of the group's first equality. */
+  /** The position of the first equality in the group. */
   readonly place: number;
 }
 
@@ -32,7 +32,7 @@ interface EqualityGroup {
 interface RowGroup {
   readonly columns: readonly BoundExpression[];
   readonly values: (readonly BoundExpression[])[];
-  /** The position of the group's first equality. */
+  /** The position of the first equality in the group. */
   readonly place: number;
 }
 

@@ -15,12 +15,12 @@ import { columnOutput, columnValue, selectFrom } from "../bound_nodes.ts";
 import type { RelationNode, Scope, ScopeRelation } from "../scope.ts";
 import { castTo, rowCallName } from "./casts.ts";
 
-/** The fields of a row, in order. */
+/** The fields of a row type, in order. */
 export interface RowParts {
   readonly fields: readonly {
     readonly name: string;
     readonly value: BoundExpression;
-    /** The value before a literal took its default type. */
+    /** The row before its literals took their default types. */
     readonly untyped?: BoundExpression;
   }[];
   /** An expression that is NULL only if the row is missing; undefined if there always is a row. */

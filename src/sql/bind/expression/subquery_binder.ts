@@ -94,12 +94,12 @@ export function bindExists(call: ExprCall, context: ExpressionContext): BoundExp
 
 /** The left side of a comparison with the rows of a query. */
 export interface Quantified {
-  /** A single value or the values of a row. */
+  /** The left side of a comparison with a query: one value, or the values of a row. */
   readonly operands: readonly BoundExpression[];
   readonly operator: string;
   readonly quantifier: "any" | "all";
   readonly query: SelectStatement;
-  /** The node of the whole comparison. */
+  /** The syntax node of the whole comparison. */
   readonly node: Expr;
 }
 

@@ -81,7 +81,7 @@ function fixedCountOf({ overload: { parameters, variadic } }: ResolvedFunction):
 /** The function to which NULL is a list without elements. Others return NULL. */
 const NULL_IS_EMPTY = "format";
 
-/** An untyped literal is an array of text. */
+/** An untyped literal after VARIADIC is read as an array of text. */
 function variadicArray(
   value: BoundExpression | undefined,
   call: ExprCall,

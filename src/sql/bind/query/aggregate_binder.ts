@@ -118,7 +118,7 @@ function ordersOf(
   return call.orderBy?.flatMap((sort) => {
     const { by } = sort;
     if (given === undefined) {
-      // The order of counted rows does not matter.
+      // The order of the rows does not affect a count.
       const [row] = call.args;
       if (row !== undefined && expressionToSql(by) === expressionToSql(row)) return [];
       throw notDistinguished(call, by);
@@ -175,7 +175,7 @@ function checkOrder(call: ExprCall, name: string): void {
 
 export interface AggregateArguments {
   readonly form: AggregateForm;
-  /** The arguments, cast to the types of the form. */
+  /** The arguments of the aggregate, cast to the types of the chosen form. */
   readonly args: readonly BoundExpression[];
   /** The arguments as written, or undefined if the argument is a row. */
   readonly given: readonly BoundExpression[] | undefined;

@@ -18,7 +18,7 @@ import { noteRight } from "./row_rules.ts";
 import type { SelectDeps } from "./select_deps.ts";
 import { CHANGES } from "./table_function_binder.ts";
 
-/** The columns of a change. */
+/** The columns that changes() returns. */
 const COLUMNS: readonly { readonly name: string; readonly type: DataType }[] = [
   { name: "_seq", type: BIGINT },
   { name: "op", type: TEXT },

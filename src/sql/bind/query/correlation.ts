@@ -18,7 +18,7 @@ import type { ScopeRelation } from "../scope.ts";
 export class OuterReferences implements Correlation {
   readonly context: ExpressionContext;
   readonly list: OuterReference[] = [];
-  /** The position of each value in the list. */
+  /** The position of each outer value in the list. */
   #places = new ExpressionPlaces();
 
   constructor(context: ExpressionContext) {

@@ -62,7 +62,7 @@ const SET_MEMBERS_MAX = 65_536;
 
 export interface BoundGroups {
   readonly expressions: readonly BoundExpression[];
-  /** The position of each expression in the text. */
+  /** The position of each grouping expression in the text. */
   readonly starts: readonly number[];
   /**
    * The indexes of the expressions of each set; undefined for plain GROUP BY, where all expressions
@@ -444,7 +444,7 @@ function startIn(
   return undefined;
 }
 
-/** The star in `count(*)` reads no column. */
+/** The star in `count(*)` stands for no column. */
 function readPartsOf(node: Expr): readonly unknown[] {
   const isOverRows =
     node.type === "call" && node.args.some((arg) => arg.type === "ref" && arg.star === true);

@@ -99,7 +99,7 @@ export function newRule(
   return permitted(ruled, permitting.map(checkOf), deps);
 }
 
-/** A condition of a policy. */
+/** A condition that a policy puts on rows. */
 interface PolicyText {
   readonly policy: PolicyEntry;
   readonly sql: string | undefined;

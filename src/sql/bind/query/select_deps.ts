@@ -12,7 +12,7 @@ import type { RowRights } from "../row_rights.ts";
 
 /** Resolves names in FROM. */
 export interface RelationSource {
-  /** The namespace of unqualified names. */
+  /** The namespace in which a query looks up unqualified names. */
   readonly namespace: string;
   /**
    * Returns the relation with this name.
@@ -23,9 +23,9 @@ export interface RelationSource {
   view(name: { name: string; schema?: string | undefined }): ViewRelation | undefined;
 }
 
-/** A stored view. */
+/** A view that a query reads. */
 export interface ViewRelation {
-  /** The qualified name, "namespace.name". */
+  /** The name of the view, as "namespace.name". */
   readonly name: string;
   readonly query: SelectStatement;
   /** The column names, one for each output of the query. */
@@ -59,9 +59,9 @@ export interface SelectDeps {
   readonly keepsUntyped?: boolean;
   /** The number of views that enclose the query. */
   readonly viewDepth?: number | undefined;
-  /** The WITH entries in scope, the nearest first. */
+  /** The WITH entries that a query can name, nearest first. */
   readonly ctes?: CteList | undefined;
-  /** The context of the enclosing expression. */
+  /** The context in which the enclosing expression is bound. */
   readonly outer?: Correlation | undefined;
 }
 
@@ -85,7 +85,7 @@ export type CteEntry =
   | {
       readonly kind: "query";
       readonly name: string;
-      /** The names of the entry's columns. */
+      /** The names of the columns of a WITH entry. */
       readonly names: readonly string[];
       readonly cte: BoundCte;
       /** The depth of WITH entries and views that the entry reads through, including itself. */
@@ -95,7 +95,7 @@ export type CteEntry =
       readonly bind: (outer: Correlation | undefined) => BoundSelect;
     }
   | {
-      /** The entry as seen within its own recursive side. */
+      /** The WITH entry as its own recursive side sees it. */
       readonly kind: "working";
       readonly name: string;
       readonly columns: readonly { readonly name: string; readonly type: DataType }[];

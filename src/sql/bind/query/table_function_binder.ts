@@ -52,7 +52,7 @@ export interface CallColumn {
   readonly domain?: DomainType;
 }
 
-/** A call in FROM, before its columns are renamed. */
+/** A function call in FROM, before its columns are renamed. */
 export interface BoundCallItem {
   readonly functions: readonly BoundTableFunction[];
   readonly columns: readonly CallColumn[];

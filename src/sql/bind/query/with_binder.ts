@@ -271,7 +271,7 @@ interface RecursiveSide {
   readonly next: BoundSelect;
   readonly recursion: BoundRecursion;
   readonly types: readonly DataType[];
-  /** Whether the side reads the entry. */
+  /** Whether one side of the union reads the recursive entry. */
   readonly isRecursive: boolean;
 }
 

@@ -122,7 +122,7 @@ function compileEither(table: TableEntry, accesses: readonly RowAccess[]): Choic
       const choices: RowChoice[] = [];
       for (const choiceOf of choicesOf) {
         const choice = attempted(() => choiceOf(options.context));
-        // The remaining accesses alone would miss rows.
+        // The other accesses alone would not find all rows.
         if (choice === undefined) return undefined;
         choices.push(choice);
       }
@@ -355,7 +355,7 @@ function spanWithin(key: Row, { max, min }: TightestBounds, skipsNull: boolean):
   };
 }
 
-/** If there are no values, there is no bound. */
+/** An empty list of values sets no bound. */
 function boundFrom(bound: IndexBound): IndexBound | undefined {
   return bound.values.length === 0 ? undefined : bound;
 }

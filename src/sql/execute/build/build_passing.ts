@@ -48,7 +48,7 @@ export function buildPassing(node: Extract<PlanNode, { kind: "filter" | "project
     new Project(isMade ? new PacedRows(from, context) : from, expressions, context);
 }
 
-/** The operators above a scan, compiled separately from it. */
+/** The operators above a scan, which are compiled without it. */
 export interface OverScan {
   readonly scan: ScanNode;
   /** Whether a filter above the scan drops rows. */

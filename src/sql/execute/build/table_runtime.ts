@@ -61,10 +61,10 @@ interface FaultyRow {
 export class TableRuntime {
   readonly table: TableEntry;
   readonly types: readonly DataType[];
-  /** The positions of the key columns, in key order. */
+  /** The positions of the primary key's columns, in key order. */
   readonly keyPositions: readonly number[];
   readonly keyTypes: readonly DataType[];
-  /** The positions of FILE columns. */
+  /** The positions of the columns of type FILE. */
   readonly filePositions: readonly number[];
   readonly #defaults: readonly (DefaultValue | undefined)[];
   readonly #notNull: readonly number[];
@@ -374,7 +374,7 @@ function compileDomains({ columns }: TableEntry): Check[] {
     (domain?.checks ?? []).map(({ name, sql }): Check => {
       assert(domain !== undefined, "a condition belongs to a domain");
       const condition = bindDomainCheck(sql, domain, bindExpression);
-      // The value is column 0 of the condition.
+      // The tested value is column 0 of the condition.
       const evaluate = compileExpression(condition, new Map([[0, position]]));
       return { kind: "check", name, columns: [column], evaluate };
     }),

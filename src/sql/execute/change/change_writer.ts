@@ -55,7 +55,7 @@ const NO_SEQS: readonly Value[] = [];
 const NO_ROWS: readonly Row[] = [];
 
 export interface DmlOutcome {
-  /** The number of affected rows. */
+  /** The number of rows that the statement has affected. */
   readonly rowCount: number;
   readonly applied: Applied;
   /** The rows that RETURNING yields, in order. Each batch is evaluated once, on request. */
@@ -133,7 +133,7 @@ export class ChangeWriter {
   #growth: StorageGrowth | undefined;
   readonly #sliceEndMs: number;
   readonly #operations = new Set<TableWrite["operation"]>();
-  /** The keys to which the staged rows refer. */
+  /** The parent keys to which staged rows refer. */
   readonly #claims = new ReferenceClaims();
 
   constructor(runtime: TableRuntime, options: WriterOptions) {

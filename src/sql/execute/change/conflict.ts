@@ -42,7 +42,7 @@ export type ConflictProgram = (
  */
 const TOUCHED_PARTS = 64;
 
-/** The keys that a statement has proposed. */
+/** The keys of the rows that a statement has proposed so far. */
 export class TouchedKeys {
   readonly #parts: (Set<string> | undefined)[] = [];
 
@@ -169,7 +169,7 @@ function proposed(
 /** The key of a proposed row in the primary key or in a unique index. */
 interface ProposedKey {
   readonly key: Row;
-  /** The unique index; undefined for the primary key. */
+  /** The unique index that contains the key; undefined for the primary key. */
   readonly index: UniqueIndex | undefined;
   readonly text: string;
 }

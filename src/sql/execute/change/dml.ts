@@ -53,7 +53,7 @@ export interface CompiledChange {
 
 /** The source of the rows that an INSERT writes. */
 interface InsertedRows {
-  /** The number of rows, if known beforehand. */
+  /** The number of rows to insert, if known beforehand. */
   readonly rowCount: number | undefined;
   /** Returns the rows from `from` (inclusive) to `to` (exclusive), if the number is known. */
   rows(context: ExecutionContext, from: number, to: number): Row[];
@@ -68,7 +68,7 @@ interface InsertedRows {
 interface InsertSink extends EvaluationPlace {
   /** Whether all rows must be read before the first one is processed. */
   readonly readsAhead: boolean;
-  /** Whether the rows should be passed as columns. */
+  /** Whether the inserted rows should be passed as columns. */
   readonly takesColumns: () => boolean;
   readonly onRows: (rows: Row[]) => void | Promise<void>;
   /**

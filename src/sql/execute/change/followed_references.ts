@@ -84,7 +84,7 @@ interface ChangedRows {
 interface Referring {
   readonly owner: number;
   readonly row: Row;
-  /** The row as stored in the snapshot. */
+  /** The row as it is stored in the snapshot. */
   readonly stored: Row | undefined;
 }
 

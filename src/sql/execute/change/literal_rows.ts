@@ -32,7 +32,7 @@ export interface LiteralTarget {
 
 /** A column whose cells are cast one by one. */
 interface SlowColumn {
-  /** The position of the column in the table. */
+  /** The position of the cast column in the table. */
   readonly position: number;
   /** The position of the column in the list; undefined for a column that the list does not fill. */
   readonly listed: number | undefined;

@@ -21,11 +21,11 @@ import { MaterialisedRows } from "../materialised/materialised_rows.ts";
 import type { DmlOutcome, DmlProgram } from "./change_writer.ts";
 import { type Elsewhere, whenThere } from "./evaluation.ts";
 
-/** A change in WITH. */
+/** A data-modifying statement in WITH. */
 export interface PartProgram {
   /** Identifies the rows that the change returns, for those parts that read them. */
   readonly recursion: BoundRecursion;
-  /** The types of the columns that the change returns. */
+  /** The types of the columns that a part of WITH returns. */
   readonly types: readonly DataType[];
   readonly program: DmlProgram;
 }

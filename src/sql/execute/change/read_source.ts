@@ -33,7 +33,7 @@ export interface ReadRows {
 
 export function rowsOf(build: OperatorFactory, { elsewhere, context }: EvaluationPlace): ReadRows {
   if (elsewhere === undefined) return made(build, context);
-  // The other thread closes the rows itself.
+  // The thread that reads the rows also closes them.
   return { next: () => elsewhere.next(), close: () => undefined };
 }
 
@@ -41,7 +41,7 @@ export function rowsOf(build: OperatorFactory, { elsewhere, context }: Evaluatio
 export interface ReadSink {
   /** Whether all rows must be read before the first one is processed. */
   readonly readsAhead?: boolean;
-  /** Whether `onColumns` is called instead of `onRows`. */
+  /** Whether the rows are passed to `onColumns` instead of `onRows`. */
   readonly takesColumns: () => boolean;
   readonly onRows: (batch: Batch, from: number, to: number) => void | Promise<void>;
   readonly onColumns: (batch: Batch) => void;

@@ -19,7 +19,7 @@ export interface ReferencedKey {
   /** The positions of the columns in a row of the table. */
   readonly positions: readonly number[];
   readonly types: readonly DataType[];
-  /** The unique index; undefined for the primary key. */
+  /** The unique index that a foreign key refers to; undefined for the primary key. */
   readonly index: UniqueIndex | undefined;
 }
 

@@ -37,7 +37,7 @@ import type { RowChange } from "./row_changes.ts";
 /** A planned change of rows that has not run yet. */
 export interface PlannedChange {
   readonly target: TableEntry;
-  /** Whether the change may delete rows. */
+  /** Whether the planned change may delete rows. */
   readonly deletes: boolean;
   /** The positions of the columns that the change sets in existing rows. */
   readonly setPositions: readonly number[];
@@ -82,7 +82,7 @@ export function requireParents(
   }
 }
 
-/** A written row, and the row that it replaces. */
+/** A row that a change writes, and the row that it replaces. */
 export interface WrittenRow {
   readonly row: Row;
   readonly before?: Row | undefined;
@@ -148,7 +148,7 @@ export function writtenIn(changes: readonly RowChange[]): readonly RowChange[] {
   return changes.filter(({ operation }) => operation !== "delete");
 }
 
-/** Whether a constraint is checked only at the commit. */
+/** Whether a foreign key is checked only at the commit. */
 export function isDeferredIn(key: ForeignKeyEntry, transaction: Transaction | undefined): boolean {
   return transaction?.isDeferred(key) ?? false;
 }
@@ -185,7 +185,7 @@ type ClaimCheck = Pick<ExecutionContext, "references" | "snapshotSeq"> & {
   readonly store: Pick<ReadStore, "lookup" | "scan">;
 };
 
-/** The commits since the snapshot was taken. */
+/** The commits that other transactions have made since the snapshot was taken. */
 interface Since extends Pick<ClaimCheck, "store"> {
   readonly references: References;
   readonly range: { readonly after: Seq; readonly upTo: Seq };

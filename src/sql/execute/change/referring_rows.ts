@@ -30,9 +30,9 @@ const SPANS_MAX = 64;
 /** The number of rows that an index scan returns at a time. */
 const BATCH_ROWS = 512;
 
-/** The keys whose referring rows are to be found. */
+/** The keys whose referring rows the search has to find. */
 export interface WantedKeys {
-  /** The owner of the referring rows. */
+  /** The owner of the rows that refer to the keys. */
   readonly owner: number;
   readonly referenced: Pick<ReferencedKey, "columnIds">;
   /** The keys, with their values in the order of the referenced columns. No value is NULL. */

@@ -13,7 +13,7 @@ import type { RowChange } from "./row_changes.ts";
 export interface Returning {
   /** Evaluates all outputs over {@linkcode returnedRows}. */
   readonly evaluation: Evaluation;
-  /** The types of a returned row; {@linkcode BoundReturning} describes the layout. */
+  /** The types of a row that RETURNING reads; {@linkcode BoundReturning} describes its layout. */
   readonly types: readonly DataType[];
   /** Whether RETURNING reads `_seq`. If so, these rows are complete only after the commit. */
   readonly readsSystemColumns: boolean;

@@ -19,7 +19,7 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { ownerOf } from "../operators/scan.ts";
 
-/** A unique index, and its keys in rows. */
+/** A unique index with the functions that compute its keys. */
 export interface UniqueIndex {
   readonly entry: IndexEntry;
   readonly parts: readonly IndexPart[];
@@ -73,7 +73,7 @@ function compileKey(table: TableEntry, entry: IndexEntry): UniqueIndex["keyOf"] 
   };
 }
 
-/** A key to look up in a unique index. */
+/** A key for which a unique index is searched. */
 export interface AskedKey {
   readonly index: UniqueIndex;
   readonly key: Row;

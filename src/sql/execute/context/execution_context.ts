@@ -61,7 +61,7 @@ export interface ExecutionContext {
   readonly storageMeter: StorageMeter | undefined;
   /** Files that came with the statement. */
   readonly uploads?: UploadSink | undefined;
-  /** The data of a COPY FROM. */
+  /** The data from which COPY FROM reads rows. */
   readonly copyInput?: CopyInput | undefined;
   /**
    * Every loop that may take long calls this method.
@@ -88,7 +88,7 @@ export interface ExecutionContext {
   noteReadInOrder(): void;
   /** Records the number of rows read from a table, for monitoring. */
   noteRead(rowCount: number): void;
-  /** The memory budget for operators that hold rows. */
+  /** The memory budget for operators that keep rows. */
   readonly memory: MemoryBudget;
   /** The temporary files for rows that do not fit into memory. */
   readonly temporary: TemporaryFiles;
@@ -96,7 +96,7 @@ export interface ExecutionContext {
   readonly outer: ReadonlyMap<number, Value>;
   /** The rows of the previous step of each running recursive query. */
   readonly working: ReadonlyMap<BoundRecursion, MaterialisedRows>;
-  /** Present if several readers divide the query. */
+  /** Set if several readers divide the query among themselves. */
   readonly division?: QueryShare | undefined;
   /** The measurements for EXPLAIN ANALYZE; absent for other statements. */
   readonly profile?: Profile | undefined;
@@ -128,7 +128,7 @@ export interface IncomingReference {
 
 /** The part of a divided query that one reader executes. */
 export interface QueryShare {
-  /** The row groups that the reader scans. */
+  /** The row groups that one part of a divided query scans. */
   readonly share: ScanShare;
   /** The rows of all parts, for the reader that runs the rest of the query over them. */
   gathered: readonly Batch[];

@@ -66,7 +66,7 @@ export interface DrainOptions {
   readonly isEnough?: (() => boolean) | undefined;
   /** Whether SLICE_OVER is thrown if the first time slice ends before the operator has ended. */
   readonly mayLeave?: boolean | undefined;
-  /** Called between two ticks. The drain awaits the result. */
+  /** Called between two ticks. The drain of the operator awaits the result. */
   readonly onSlice?: (() => Promise<void> | undefined) | undefined;
 }
 

@@ -25,7 +25,7 @@ const GROUP_BYTES_MAX = 8 * 2 ** 20;
 /** If a group used less than this share of its limit, the next group is twice as large. */
 const LITTLE = 1 / 4;
 
-/** The cost of one group of rows. */
+/** The measured cost of a group of rows. */
 export interface GroupCost {
   /** The number of rows that were evaluated, at least 1. */
   readonly rowCount: number;
@@ -43,7 +43,7 @@ export class RowPace {
     this.#rowsMost = rowsMost;
   }
 
-  /** The size of the next group. */
+  /** The number of rows in the next group. */
   get rowsMax(): number {
     return this.#rowsMax;
   }

@@ -22,7 +22,7 @@ export interface Measured {
    */
   groupsRead: number;
   groupsPruned: number;
-  /** The bytes that the node wrote to temporary files. */
+  /** The bytes that a plan node wrote to temporary files. */
   spilledBytes: number;
   /** The number of rows that the parts of a divided query passed to the rest of the plan. */
   partialRows: number;

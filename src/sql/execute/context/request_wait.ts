@@ -27,7 +27,7 @@ export async function withinRequest<Result>(
       const leftMs = ledger.deadlineMs - checkDeadline(ledger, clock);
       cancelTimer = clock.after(Math.min(leftMs, DELAY_MS_MAX), look);
     } catch (error) {
-      // The caller receives the error.
+      // The error is passed to the caller, not thrown here.
       controller.abort();
       reject(error);
     }

@@ -37,7 +37,7 @@ export interface SleepsOptions {
   readonly ledger: RequestLedger;
   /** Returns the maximum duration of one sleep. A longer sleep ends after this time. */
   readonly msMax: () => number;
-  /** The number of completed sleeps. */
+  /** The number of sleeps that the query has completed. */
   readonly overCount?: number;
   /**
    * Waits until a monotonic time. Absent if a query cannot wait in the middle of a run.
@@ -52,7 +52,7 @@ export class Sleeps {
   #overCount: number;
   /** The number of sleeps that the query has requested since it was last started. */
   #askedCount = 0;
-  /** The end of the last sleep, in monotonic milliseconds. */
+  /** The time at which the last sleep ends, in monotonic milliseconds. */
   #untilMs = 0;
 
   constructor(options: SleepsOptions) {
@@ -70,7 +70,7 @@ export class Sleeps {
     this.#options.ledger.sleepMs = sleepMs;
   }
 
-  /** Called when the query starts or restarts. */
+  /** Called when a sleeping query starts or restarts. */
   begin(): void {
     this.#askedCount = 0;
   }

@@ -41,7 +41,7 @@ export interface SpillOptions {
 export class SpillSite {
   readonly #options: SpillOptions;
   readonly level: number;
-  /** The memory budget of the operator; released by {@linkcode close}. */
+  /** The memory budget of an operator that may spill; released by {@linkcode close}. */
   readonly memory: MemoryBudget;
   readonly #isAllowed: boolean;
 

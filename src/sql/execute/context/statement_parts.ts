@@ -17,7 +17,7 @@ export interface HeldChanges {
 }
 
 export class StatementParts {
-  /** The rows that the parts have returned. */
+  /** The rows that the parts of the statement have returned. */
   readonly rows: Map<BoundRecursion, MaterialisedRows> = new Map<
     BoundRecursion,
     MaterialisedRows

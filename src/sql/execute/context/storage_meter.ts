@@ -9,9 +9,9 @@ import type { Commit } from "../../../storage/mod.ts";
 export interface StorageGrowth {
   readonly owner: number;
   readonly bytes: number;
-  /** The tables that are written, except for SHARED ones. */
+  /** The tables to which the commit writes, except SHARED tables. */
   readonly tables: readonly TableEntry[];
-  /** True if the commit adds files. */
+  /** Whether the commit adds uploaded files. */
   readonly hasFiles: boolean;
 }
 

@@ -57,7 +57,7 @@ export interface LockedRow {
   readonly tableId: number;
   readonly owner: number;
   readonly key: Row;
-  /** The seq of the version that was read. */
+  /** The seq of the row version that was read. */
   readonly seq: number;
 }
 
@@ -68,7 +68,7 @@ export interface HeldUploads {
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
   list(nowMs: number): void;
-  /** Called once the rows are durable. */
+  /** Called once the rows with the uploads are durable. */
   keep(): void;
   /**
    * Called when the rows are not written, or when it is unknown whether they are written.
@@ -105,7 +105,7 @@ interface LockNote {
 /** Restores the previous lock of a transaction on a row. */
 export type RestoreLock = (row: LockedRow, before: HeldStrength) => void;
 
-/** A recorded change, with the row that it replaced. */
+/** A change to a staged row, with the row that it replaced. */
 interface StagingNote {
   readonly tableId: number;
   readonly owner: number;
@@ -118,7 +118,7 @@ export interface TransactionOptions {
   readonly nowMicros: number;
   readonly isReadOnly: boolean;
   readonly startedAtMs: number;
-  /** How long the transaction may stay open. */
+  /** The time for which the transaction may stay open. */
   readonly timeoutMs: number;
   readonly bytesMax: number;
   /** Whether owners have a storage limit. */
@@ -139,7 +139,7 @@ export class Transaction implements StagedRows {
   readonly timeoutMs: number;
   /** The values that statements in the transaction have received from sequences. */
   readonly numbers: TakenNumbers = new TakenNumbers();
-  /** The claims of foreign keys, which the commit checks. */
+  /** The parent keys that foreign keys need, which the commit checks. */
   readonly claims: ReferenceClaims = new ReferenceClaims();
   #deferral: Deferral = { byName: new Map(), areAll: undefined };
   readonly #bytesMax: number;
@@ -151,7 +151,7 @@ export class Transaction implements StagedRows {
   readonly #keys = new Map<string, StagedKeys>();
   #uploads: HeldUploads[] = [];
   #bytes = 0;
-  /** The locked rows by seq. */
+  /** The rows that the transaction has locked, by seq. */
   readonly #locked = new Map<number, LockedRow>();
   /** The bytes added per owner; undefined if there is no storage limit. */
   #growths: Map<number, StorageGrowth> | undefined;
@@ -465,7 +465,7 @@ export function sameRow(left: Row, right: Row): boolean {
   return left.every((value, index) => sameValue(value, right[index] ?? null));
 }
 
-/** Whether two values are the same, bit for bit. */
+/** Whether two values have the same bits. */
 export function sameValue(left: Value, right: Value): boolean {
   if (left === right) return true;
   if (left instanceof Uint8Array && right instanceof Uint8Array) {

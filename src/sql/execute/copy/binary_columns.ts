@@ -42,7 +42,7 @@ export const EPOCH_MICROS: number = EPOCH_DAYS * 86_400_000_000;
 
 const MICROS_PER_DAY = 86_400_000_000;
 
-/** The codes for the sign of a decimal. */
+/** The codes for the sign of a decimal in binary data. */
 export const DECIMAL_MINUS = 0x4000;
 
 /** The number of decimal digits in one base-10,000 digit. */
@@ -293,7 +293,7 @@ function embeddingAt(
   const numbers: number[] = [];
   for (let i = 0; i < count; i += 1) numbers.push(bytes.readFloatBE(start + 4 + 4 * i));
   if (!numbers.every(Number.isFinite)) throw refuse(type, "a number is not finite");
-  // The cast checks how many dimensions the embedding has.
+  // The cast to EMBEDDING checks the number of dimensions.
   return valueFromText(type, `[${numbers.join(",")}]`);
 }
 

@@ -9,7 +9,7 @@ import type { CellRange, CopyCells, CopyScanner } from "./copy_cells.ts";
 import { CopyCell } from "./copy_cells.ts";
 import { copyFault } from "./copy_fault.ts";
 
-/** The signature at the beginning of binary data. */
+/** The signature with which binary data begins. */
 export const BINARY_SIGNATURE: Uint8Array<ArrayBuffer> = new Uint8Array([
   80, 71, 67, 79, 80, 89, 10, 255, 13, 10, 0,
 ]);
@@ -17,7 +17,7 @@ export const BINARY_SIGNATURE: Uint8Array<ArrayBuffer> = new Uint8Array([
 /** The total size of the signature, the flags and the length of the extension, in bytes. */
 export const BINARY_HEAD_BYTES: number = BINARY_SIGNATURE.length + 8;
 
-/** The flags that a reader must not ignore. */
+/** The flags of binary data that a reader must not ignore. */
 const CRITICAL_FLAGS = 0xffff_0000;
 
 const UNFINISHED = -1;

@@ -4,19 +4,19 @@
  */
 import { defined } from "../../../base/assert.ts";
 
-/** The kinds of cells. */
+/** The kinds of cells in COPY data. */
 export const CopyCell = {
   null: 0,
   default: 1,
-  /** A cell whose bytes are its text. */
+  /** A cell that contains its text as plain bytes. */
   plain: 2,
   /** A cell with an encoded text, which the scanner has to decode. */
   encoded: 3,
-  /** A JSON number, boolean, array or object. */
+  /** A cell that contains a JSON number, boolean, array or object. */
   json: 4,
 } as const;
 
-/** A range of bytes. */
+/** A cell that contains raw bytes. */
 export interface CellRange {
   readonly start: number;
   readonly end: number;
@@ -33,7 +33,7 @@ export class CopyCells {
    * row.
    */
   readonly lines: Uint32Array;
-  /** The bytes that contain the cells. */
+  /** The bytes in which the cells are located. */
   bytes: Buffer = Buffer.alloc(0);
   rowCount = 0;
 
@@ -74,7 +74,7 @@ export interface CopyScanner {
   scan(cells: CopyCells, from: number, isLast: boolean): number;
   /** Whether an end marker was read, after which all bytes are ignored. */
   readonly isEnded: boolean;
-  /** Whether the format writes strings as JSON strings. */
+  /** Whether a COPY format writes strings as JSON strings. */
   readonly isJson: boolean;
   /** Returns the text of an encoded cell. @throws {DatabaseError} INVALID_VALUE */
   decode(bytes: Buffer, range: CellRange): string;

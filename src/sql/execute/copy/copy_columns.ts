@@ -306,7 +306,7 @@ function isInstant({ kind }: DataType): boolean {
 /** The type of a JSON array or object in its written form. */
 const JSON_PARAMETER: DataType = { kind: "unknown", isJson: true };
 
-/** A JSON number. */
+/** A regular expression for a JSON number. */
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /** Reads a JSON value that is neither a string nor null, in the form that query results use. */

@@ -4,7 +4,7 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 
-/** A location in the data of a COPY. */
+/** A position in the data of a COPY. */
 export interface CopyPlace {
   readonly line: number;
   readonly column?: string | undefined;

@@ -18,7 +18,7 @@ import type { JoinOptions } from "./hash_join.ts";
 
 type JoinSide = "left" | "right";
 
-/** One side of the join. */
+/** One side of a hash join. */
 interface PartitionedSide {
   readonly rows: Operator;
   readonly keys: readonly Evaluator[];
@@ -72,7 +72,7 @@ export function* buildBatches(build: BuildColumns): Generator<Batch, void> {
   }
 }
 
-/** The rows of both sides, partitioned by their keys. */
+/** The rows of both sides of a join, partitioned by their keys. */
 export class JoinPartitions {
   readonly #options: GraceHashJoinOptions;
   readonly #partitions: Readonly<Record<JoinSide, Partitions>>;

@@ -65,7 +65,7 @@ export interface JoinOptions extends SpillOptions {
   readonly isRightFixed?: boolean;
 }
 
-/** The state of pairing one left batch. */
+/** The state in which a left batch is joined with its partners. */
 interface Pairing {
   readonly batch: Batch;
   /** The id of each left row's key. Without keys, all rows have the id 0. */

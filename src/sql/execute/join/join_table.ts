@@ -77,7 +77,7 @@ export class JoinTable {
     return this.#rows;
   }
 
-  /** Whether every key has at most one row. */
+  /** Whether every key of the build side has at most one row. */
   get isUnique(): boolean {
     return this.#isUnique;
   }

@@ -33,7 +33,7 @@ const PAIRS_MAX: number = 2 * BATCH_ROWS_MAX;
 const LOOKED_MAX: number = 32 * BATCH_ROWS_MAX;
 const CHOSEN_MAX: number = 16 * BATCH_ROWS_MAX;
 
-/** The state of marking one right batch. */
+/** The state in which the partners of a right batch are marked. */
 interface Marking {
   readonly batch: Batch;
   readonly keyIds: Int32Array;

@@ -41,7 +41,7 @@ export interface LookupJoinOptions
   extends Omit<JoinOptions, "isGuarded" | "isRightFixed" | "left" | "right"> {
   /** The side whose rows are looked up. If it is the left side, the join is an inner join. */
   readonly foundSide: "left" | "right";
-  /** The rows of the other side. */
+  /** The rows of the side that is looked up. */
   readonly driving: Operator;
   readonly parts: readonly LookupPart[];
   /**
@@ -51,7 +51,7 @@ export interface LookupJoinOptions
   readonly lookUp: (key: Row) => Operator | undefined;
   /** Whether every row that a look-up finds has all keys of the join. */
   readonly isExact: boolean;
-  /** Whether a look-up finds at most one row. */
+  /** Whether a look-up by key finds at most one row. */
   readonly isSingle: boolean;
   /** Joins all rows of the given operator, which it does not own. */
   readonly hashJoin: (driving: Operator) => Operator;

@@ -28,7 +28,7 @@ import type { LookupPart } from "./lookup_join.ts";
 
 export interface RuntimeFilterKeysOptions {
   readonly context: ExecutionContext;
-  /** The side that supplies the keys. */
+  /** The side of the join that supplies the keys. */
   readonly input: Operator;
   readonly types: readonly DataType[];
   readonly keys: readonly Evaluator[];

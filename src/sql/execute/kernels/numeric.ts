@@ -13,7 +13,7 @@ import type { ComparisonOperator } from "../../bind/bound_expressions.ts";
 
 type NumericArray = Int32Array | Float64Array;
 
-/** A vector that a loop can read as numbers. */
+/** A vector that a numeric loop can read. */
 interface NumericOperand {
   readonly shape: "i32" | "f64" | "const";
   readonly values: NumericArray | number;
@@ -141,7 +141,7 @@ function arithmeticLoop(operator: ArithmeticOperator, left: string, right: strin
 
 const selectLoops = new LoopTable(selectLoop);
 const compareLoops = new LoopTable(compareLoop);
-// A loop writes one kind of array only.
+// A numeric loop writes one kind of array only.
 const int32Loops = new LoopTable(arithmeticLoop);
 const float64Loops = new LoopTable(arithmeticLoop);
 
@@ -200,7 +200,7 @@ export function selectNumbers(
 export interface ArithmeticOperation extends NumericOperation<ArithmeticOperator> {
   /** The largest magnitude at which a result is exact and within the range of the type. */
   readonly magnitudeMax: number;
-  /** Whether the results are stored as i32. */
+  /** Whether the results of a loop are stored as 32-bit integers. */
   readonly asInt32: boolean;
 }
 

@@ -33,11 +33,11 @@ export class ColumnCodes {
   readonly #type: DataType;
   readonly #isWhole: boolean;
   readonly #codes = new Map<Interned, number>();
-  /** The interned values, by their id. */
+  /** The interned values of a column, by their id. */
   readonly #interned: Interned[] = [];
   /** Used instead of the map for a column of strings. */
   readonly texts: TextInterner | undefined;
-  /** The bytes that the interned values take. */
+  /** The memory that the interned values take, in bytes. */
   #bytes = 0;
 
   constructor(type: DataType) {

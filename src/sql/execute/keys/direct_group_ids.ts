@@ -21,7 +21,7 @@ export class DirectGroupIds {
   #rowCount = 0;
   #isGivenUp = false;
 
-  /** The size of the table in bytes. */
+  /** The size of the id table in bytes. */
   get bytes(): number {
     return this.#table.byteLength;
   }

@@ -32,7 +32,7 @@ const UINT32_SPAN = 4_294_967_296;
 
 export class KeyHashTable {
   readonly #codes: readonly ColumnCodes[];
-  /** The number of columns of a key. */
+  /** The number of columns that form a key. */
   readonly #width: number;
   #keys: Float64Array<ArrayBuffer>;
   readonly #slots = new HashSlots();
@@ -49,7 +49,7 @@ export class KeyHashTable {
     this.#keys = new Float64Array(KEYS_MIN * types.length);
   }
 
-  /** The number of distinct keys. */
+  /** The number of distinct keys in the table. */
   get count(): number {
     return this.#texts?.count ?? this.#count;
   }
@@ -68,7 +68,7 @@ export class KeyHashTable {
     return defined(this.#codes[position], "a key has a vector for each column").vectorOf(codes);
   }
 
-  /** The memory that the keys take, in bytes. */
+  /** The memory that the keys of the table take, in bytes. */
   get bytes(): number {
     if (this.#texts !== undefined) return this.#texts.bytes;
     let bytes = this.#count * (8 + CELL_BYTES * this.#width);

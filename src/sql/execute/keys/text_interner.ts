@@ -55,7 +55,7 @@ export class TextInterner {
   #count = 0;
   #nullId = NONE;
   #byteCount = 0;
-  /** A buffer that is reused by each call. */
+  /** A buffer that each call of the function reuses. */
   #hashes = new Int32Array(0);
   /** The buffer into which JavaScript strings are written for hashing. */
   #scratch = textSourceOf(Buffer.alloc(1024));
@@ -69,7 +69,7 @@ export class TextInterner {
     return this.#count;
   }
 
-  /** The memory that the strings take, in bytes. */
+  /** The memory that the interned strings take, in bytes. */
   get bytes(): number {
     return this.#byteCount + ENTRY_BYTES * this.#count;
   }

@@ -45,7 +45,7 @@ export class MemoryBudget {
     return this.#around === undefined ? this : this.#around.#root;
   }
 
-  /** The bytes that are in use now. */
+  /** The number of bytes that are in use at present. */
   get bytes(): number {
     return this.#bytes;
   }

@@ -49,7 +49,7 @@ import { AggregateRows, type GroupedRows } from "./aggregate_rows.ts";
 
 export interface AggregateColumn {
   readonly form: AggregateForm;
-  /** The arguments of the call; empty for count(*). */
+  /** The arguments of an aggregate call; empty for count(*). */
   readonly args: readonly Evaluator[];
   readonly argumentTypes: readonly DataType[];
   readonly isDistinct: boolean;
@@ -69,7 +69,7 @@ export interface AggregateOptions extends SpillOptions {
   readonly sets?: readonly (readonly number[])[] | undefined;
 }
 
-/** The states of one aggregate, one per group. */
+/** The states of one aggregate call, one for each group. */
 interface Accumulator {
   readonly column: AggregateColumn;
   readonly state: AggregateState;
@@ -89,7 +89,7 @@ export class Aggregate implements Operator {
   #keptCount = 0;
   /** The number of groups yielded so far; undefined until the input has ended. */
   #position: number | undefined;
-  /** The rows of groups that are not in memory. */
+  /** The rows whose groups do not fit into memory. */
   #partitions: Partitions | undefined;
   #later: Operator | undefined;
 

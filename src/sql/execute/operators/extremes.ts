@@ -26,7 +26,7 @@ export interface Extreme {
 export interface ExtremesOptions {
   readonly context: ExecutionContext;
   readonly extremes: readonly Extreme[];
-  /** The types of the results. */
+  /** The types of the computed minimum and maximum values. */
   readonly types: readonly DataType[];
   /** Creates an operator that computes the results from all rows. */
   readonly plain: () => Operator;

@@ -152,7 +152,7 @@ export class BatchSource implements Operator {
 
 export interface PortionSourceOptions {
   readonly context: ExecutionContext;
-  /** The positions of the columns to yield. */
+  /** The positions of the columns that the filter yields. */
   readonly positions: readonly number[];
   readonly types: readonly DataType[];
 }

@@ -20,7 +20,7 @@ import type { Operator } from "../context/operator.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
 import { columnsFromRows } from "./filter.ts";
 
-/** One table function with its compiled arguments. */
+/** A table function and its compiled arguments. */
 export interface CompiledCall {
   readonly call: BoundTableFunction;
   readonly args: readonly ((context: ExecutionContext) => Value)[];
@@ -30,7 +30,7 @@ export interface FunctionScanOptions {
   readonly context: ExecutionContext;
   readonly calls: readonly CompiledCall[];
   readonly hasOrdinality: boolean;
-  /** The types of all columns, including the ordinal number. */
+  /** The types of all output columns, including the ordinal number. */
   readonly types: readonly DataType[];
 }
 
@@ -85,14 +85,14 @@ export interface ExpandOptions {
   }[];
   /** The number of leading input columns that are passed on. */
   readonly keptCount: number;
-  /** The result types of the functions. */
+  /** The result types of the table functions. */
   readonly types: readonly DataType[];
 }
 
 /** A batch of the input, and the current position in it. */
 interface Expanding {
   readonly batch: Batch;
-  /** The arguments of each call. */
+  /** The arguments of each table function. */
   readonly args: readonly (readonly Vector[])[];
   row: number;
   sources: readonly FunctionRows[] | undefined;

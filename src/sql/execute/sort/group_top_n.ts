@@ -79,7 +79,7 @@ export class GroupTopN implements Operator {
   readonly #memory: MemoryBudget;
   readonly #groups: Grouping;
   readonly #rows: MaterialisedRows;
-  /** The first rows of each group, in sort order. */
+  /** The rows that come first in each group, in sort order. */
   readonly #firsts: First[][] = [];
   #firstCount = 0;
   #rowCount = 0;

@@ -28,7 +28,7 @@ export interface OrderedTopNOptions {
    */
   readonly plain: (leftOut: number) => Operator;
   readonly sortOver: (input: Operator) => Operator;
-  /** The first keys, by which the input is sorted. */
+  /** The leading sort keys, by which the input is already sorted. */
   readonly keys: readonly SortKey[];
   /** The number of rows needed, counted from the first row after the skipped rows. */
   readonly rowsMax: number;
@@ -88,7 +88,7 @@ export class OrderedTopN implements Operator {
 class TopRows implements Operator {
   readonly #options: OrderedTopNOptions;
   #rowCount = 0;
-  /** The keys of the n-th row. */
+  /** The sort keys of the n-th row. */
   #lastKeys: readonly Value[] | undefined;
   #isDone = false;
 

@@ -25,7 +25,7 @@ type Ordering = Omit<SortKey, "evaluate">;
 interface KeyBound {
   readonly key: Ordering;
   readonly value: Value;
-  /** The UTF-8 bytes of the bound; only for text. */
+  /** The UTF-8 bytes of the bound, if it is a string. */
   readonly bytes: Buffer | undefined;
 }
 

@@ -86,7 +86,7 @@ export class SortedRows {
   readonly #types: readonly DataType[];
   readonly #keyStart: number;
   #order: Uint32Array | undefined;
-  /** The number of rows yielded so far. */
+  /** The number of rows that the sort has yielded so far. */
   #position = 0;
   #runs: SortedRuns | undefined;
   #merge: RunMerge | undefined;

@@ -13,7 +13,7 @@ import { SpillSite } from "../context/spilling.ts";
 import { MaterialisedRows } from "../materialised/materialised_rows.ts";
 import { batchBytes } from "../materialised/memory_budget.ts";
 
-/** The approximate size of a block on disk. */
+/** The approximate size of a block of rows on disk. */
 const BLOCK_BYTES = 256 * 1024;
 
 const FACTORIES = new WeakMap<BoundCte, OperatorFactory>();

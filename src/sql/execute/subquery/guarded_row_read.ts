@@ -91,7 +91,7 @@ function rowReadOf(input: PlanNode, outputs: readonly BoundColumn[]): GuardedRow
 interface ScanBelow {
   readonly scan: ScanNode;
   readonly key: readonly BoundExpression[];
-  /** The conditions above the scan, from below. */
+  /** The conditions above the scan, from the lowest upwards. */
   readonly conditions: readonly BoundExpression[];
 }
 

@@ -117,7 +117,7 @@ function isOfStep(query: BoundSelect, { recursion }: RecursionStep): boolean {
 /** The outer values for a query that runs once for all sets of outer values. */
 const NO_OUTER_VALUES: ReadonlyMap<number, Value> = new Map();
 
-/** The state of one subquery in a run. */
+/** The state of a subquery during one execution. */
 class SubqueryState {
   readonly #subquery: BoundSubquery;
   readonly #program: SubqueryProgram;

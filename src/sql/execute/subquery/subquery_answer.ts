@@ -159,7 +159,7 @@ function compared(form: QuantifiedForm, pairs: Pairs): Value {
 }
 
 interface AnswerMembers {
-  /** The keys of the rows that contain no NULL. */
+  /** The keys of the subquery's rows, except those that contain NULL. */
   readonly keys: ReadonlySet<string | number | bigint | boolean>;
   readonly withNull: readonly Row[];
 }

@@ -350,7 +350,7 @@ class MergedPartitions {
     this.#memory = options.context.memory.nested();
   }
 
-  /** Whether all rows have been loaded. */
+  /** Whether all rows of the partition have been loaded. */
   get isOver(): boolean {
     return this.#isOver;
   }

@@ -29,7 +29,7 @@ export interface FrameAggregateOptions {
   readonly context: Pick<ExecutionContext, "checkTime">;
   readonly form: AggregateForm;
   readonly rows: WindowRows;
-  /** The columns that contain the arguments. */
+  /** The columns that contain the arguments of the window function. */
   readonly args: readonly number[];
   readonly argumentTypes: readonly DataType[];
   /** The column that contains the filter result; if undefined, all rows count. */

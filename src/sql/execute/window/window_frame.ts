@@ -54,7 +54,7 @@ export interface WindowPartition {
   readonly groupStarts: readonly number[];
 }
 
-/** The current row. */
+/** The current row of a window frame. */
 export interface CurrentRow {
   readonly row: number;
   /** The index of the row's peer group in the partition. */
@@ -113,7 +113,7 @@ export interface FrameFinderOptions {
   readonly context: ExecutionContext;
   readonly rows: WindowRows;
   readonly shape: FrameShape;
-  /** The only sort key of RANGE with an offset. */
+  /** The only sort key, which a RANGE frame with an offset requires. */
   readonly sort: Omit<SortKey, "evaluate" | "type"> | undefined;
   /** The columns of `rows` from which the start bound and the end bound are computed. */
   readonly startKey: number;

@@ -25,7 +25,7 @@ export interface WindowColumn {
 export interface WindowValueOptions {
   readonly name: WindowName;
   readonly rows: WindowRows;
-  /** The columns that contain the arguments. */
+  /** The columns that contain the arguments of the window function. */
   readonly args: readonly number[];
   readonly frames: FrameFinder;
 }

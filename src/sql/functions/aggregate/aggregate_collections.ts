@@ -82,7 +82,7 @@ class TextState implements AggregateState {
 const JOINED_TEXTS = 1024;
 
 interface JoinedTexts {
-  /** The joined pieces. Each is made from {@linkcode JOINED_TEXTS} strings. */
+  /** The pieces that were joined. Each consists of {@linkcode JOINED_TEXTS} strings. */
   readonly pieces: string[];
   readonly further: string[];
 }

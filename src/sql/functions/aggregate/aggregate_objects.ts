@@ -13,7 +13,7 @@ interface ObjectMembers {
   readonly keys: string[];
   /** The byte length of each key. Keys are ordered by length first. */
   readonly lengths: number[];
-  /** The members as JSON strings, each with its key. */
+  /** The members of an object as JSON strings, each with its key. */
   readonly texts: string[];
   /** The finished object; undefined until it is read, and again once a member is added. */
   object: string | undefined;

@@ -6,7 +6,7 @@ import type { DataType, Value, Vector } from "../../../types/mod.ts";
 
 /** Assigns the rows of a batch to groups. */
 export interface BatchGroups {
-  /** The group of each row. */
+  /** The group to which each row belongs. */
   readonly ids: Uint32Array;
   /** A number greater than all group numbers in the batch. */
   readonly groupCount: number;
@@ -56,7 +56,7 @@ export interface AggregateState {
   finishRange?(start: number, end: number): Vector | undefined;
 }
 
-/** An aggregate for certain argument types. */
+/** An aggregate function for certain argument types. */
 export interface AggregateForm {
   readonly name: string;
   /** The types to which the arguments are cast; empty for count(*). */

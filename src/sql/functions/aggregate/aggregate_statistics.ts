@@ -131,10 +131,10 @@ class ExactVariance implements AggregateState {
   }
 }
 
-/** The sums of one group of NUMERIC values. */
+/** The sums over the NUMERIC values of one group. */
 interface NumericSums {
   count: number;
-  /** Whether all values are finite. */
+  /** Whether all values of the group are finite. */
   isFinite: boolean;
   scale: number;
   /** The sum, and the sum of squares: unscaled, at the scale and at twice the scale. */

@@ -35,7 +35,7 @@ export function flatItems(
   );
 }
 
-/** Whether two elements are equal; NULL equals NULL. */
+/** Whether two array elements are equal; NULL equals NULL. */
 export function sameElement(type: DataType, left: Value, right: Value): boolean {
   if (left === null || right === null) return left === right;
   return haveSameGroupKey(type, left, right);

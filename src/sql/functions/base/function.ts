@@ -81,17 +81,7 @@ export interface CallDeps {
   sleep(seconds: number): void;
 }
 
-/**
- * A parameter's type: one data type, or a family.
- * - any: every type; unknown becomes text
- * - numeric: any numeric type, passed as it is
- * - exact: NUMERIC without a size, for a DECIMAL, and beside one for an integer
- * - integer: smallint, int or bigint, passed as it is
- * - json, jsonText: json or jsonb; an untyped literal is jsonb, or json
- * - array: any array
- * - element: the element type of the `array` argument
- * - same: all arguments of this kind are cast to their common type (GREATEST, COALESCE)
- */
+/** The type of a parameter: one data type, or a family of types. */
 export type ParameterType =
   | DataType
   | "any"
@@ -106,12 +96,12 @@ export type ParameterType =
 
 export type Volatility = "immutable" | "stable" | "volatile";
 
-/** The arguments of a function. */
+/** The arguments with which a function is called. */
 export interface Signature {
   readonly parameters: readonly ParameterType[];
   /** The number of `parameters` that may be omitted, counted from the right; default 0. */
   readonly optionalCount?: number;
-  /** The type of any further arguments. */
+  /** The type of all further arguments of a variadic function. */
   readonly variadic?: ParameterType;
   /** The parameter names, for calls such as `make_interval(days => 3)`. */
   readonly parameterNames?: readonly string[];
@@ -164,21 +154,21 @@ export interface Overload extends Signature {
   ): Specialised | undefined;
 }
 
-/** An overload made for one call. */
+/** An overload that was created for a particular call. */
 export interface Specialised {
   readonly result: DataType;
   evaluate(values: readonly Value[], call: CallDeps): Value;
 }
 
 export interface ScalarFunction {
-  /** The name in lower case. */
+  /** The name of the function in lower case. */
   readonly name: string;
   readonly overloads: readonly Overload[];
 }
 
 /** The form of an operator for one or two typed operands. */
 export interface OperatorForm {
-  /** The operand types that the form requires. */
+  /** The operand types that the operator form requires. */
   readonly operands: readonly DataType[];
   readonly result: DataType;
   readonly seesNull?: boolean;

@@ -8,14 +8,14 @@ import {
 } from "../../../types/mod.ts";
 
 export interface Moment {
-  /** The year as counted in its era. */
+  /** The year, as counted in its era. */
   readonly year: number;
   readonly isBeforeChrist: boolean;
   readonly month: number;
   readonly day: number;
   /** The number of days since 1970-01-01; undefined for an interval, which has no calendar date. */
   readonly days: number | undefined;
-  /** The hour, which may exceed 23 in an interval. */
+  /** The hour of a time, which may exceed 23 in an interval. */
   readonly hour: number;
   readonly minute: number;
   readonly second: number;

@@ -18,7 +18,7 @@ import {
   WEEKDAYS,
 } from "./format_pattern.ts";
 
-/** The slot that each field fills. */
+/** The slot into which each field of a pattern is read. */
 const SLOTS: ReadonlyMap<string, FieldSlot> = new Map([
   ["HH", "hour"],
   ["HH12", "hour"],
@@ -39,7 +39,7 @@ const SLOTS: ReadonlyMap<string, FieldSlot> = new Map([
   ["J", "Julian day"],
 ]);
 
-/** Names for consecutive numbers that begin at 1. */
+/** A list of names for consecutive numbers that begin at 1. */
 interface SlotNames {
   readonly slot: FieldSlot;
   readonly names: readonly string[];
@@ -98,7 +98,7 @@ export function momentFromFormat(text: string, pattern: string): ReadMoment {
 
 /** A point in time, with the extent to which the text and the pattern were used. */
 export interface ReadMoment extends ParsedMoment {
-  /** The offset after the last character that was read. */
+  /** The offset after the last character that the pattern has read. */
   readonly end: number;
   /** Whether the text had a value for every field of the pattern. */
   readonly isComplete: boolean;
@@ -292,7 +292,7 @@ function isSeparator(character: string): boolean {
   return /[\s!-/:-@[-`{-~]/.test(character);
 }
 
-/** Whether a field consumes all digits that follow. */
+/** Whether a field of a pattern consumes all digits that follow. */
 function endsDigits({ isTight, ordinal }: FieldPiece, next: DatePiece | undefined): boolean {
   if (isTight || ordinal !== undefined || next === undefined) return true;
   if (next.kind === "text") return !/^\d/.test(next.text);

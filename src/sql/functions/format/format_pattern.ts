@@ -23,7 +23,7 @@ export type DatePiece =
   | { readonly kind: "text"; readonly text: string; readonly isQuoted: boolean }
   | {
       readonly kind: "field";
-      /** The field in upper case, for example `HH24`. */
+      /** The name of the field in upper case, for example `HH24`. */
       readonly field: string;
       /** The field as written, because the case matters for names. */
       readonly written: string;
@@ -33,7 +33,7 @@ export type DatePiece =
       readonly ordinal: string | undefined;
     };
 
-/** The field names. Longer fields precede their prefixes. */
+/** The names of all fields. A longer name precedes its prefixes. */
 const FIELDS: readonly string[] = (
   "SSSSS SSSS Y,YYY A.M. P.M. B.C. A.D. HH24 HH12 YYYY IYYY IDDD MONTH DAY MON YYY IYY DDD " +
   "TZH TZM FF1 FF2 FF3 FF4 FF5 FF6 HH MI MM MS SS US AM PM BC AD YY IY DD ID DY WW IW CC RM " +

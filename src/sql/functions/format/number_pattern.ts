@@ -64,7 +64,7 @@ const EXCLUDED: ReadonlyMap<PatternWord, readonly PatternWord[]> = new Map([
 ]);
 
 interface PendingPattern {
-  /** The kinds of words read so far. */
+  /** The kinds of words that the pattern has contained so far. */
   readonly used: Set<PatternWord>;
   pieces: NumberPiece[];
   wholeCount: number;

@@ -22,7 +22,7 @@ export function numberFromFormat(text: string, pattern: string): string {
       "Cannot read a number with the pattern EEEE or RN: not available yet",
     );
   }
-  // The pattern cannot read more characters than this.
+  // The pattern reads no more characters than this.
   const start = text.slice(0, READ_UNITS * pattern.length);
   const { fraction, hasPoint, sign, whole } = new NumberReader(start, format).read();
   const read = `${excerpt(text)} as a number by ${excerpt(pattern)}`;

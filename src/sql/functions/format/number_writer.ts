@@ -135,7 +135,7 @@ export class NumberWriter {
 
   #point(): void {
     this.#start();
-    // A point is omitted if nothing can follow it.
+    // The decimal point is omitted if no digit can follow it.
     if (this.#format.fractionCount > 0 || this.#isOverflow) this.#text += ".";
   }
 

@@ -161,7 +161,7 @@ function readLength(text: string, slice: JsonSlice): Value {
   return kind === "object" ? jsonMembers(text, slice).length : null;
 }
 
-/** The overload that tests whether a path exists. */
+/** The overload of the function that tests whether a path exists. */
 const CONTAINS: Overload = {
   ...overload(["json"], BOOLEAN, () => null, { variadic: "any" }),
   specialise: (types) => {

@@ -20,7 +20,7 @@ import { firstType, functionsNamed, overload } from "../base/define.ts";
 import type { Overload, ScalarFunction } from "../base/function.ts";
 import { finishedJson, jsonKeyOf } from "./json_build.ts";
 
-/** A parameter type that accepts any row. */
+/** The type of a parameter that accepts any row. */
 const ROW: DataType = { kind: "row", fields: [] };
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };

@@ -33,7 +33,7 @@ const PIECES_MAX = 4;
 export function soughtBytes(inner: JsonNode, isCanonical: boolean): SoughtBytes | undefined {
   const found = new Set<string>();
   addPieces(inner, { before: "", isCanonical, into: found });
-  // The longest pieces are usually the rarest.
+  // The longest pieces of a document are usually the rarest.
   const pieces = [...found].toSorted((a, b) => b.length - a.length).slice(0, PIECES_MAX);
   if (pieces.length === 0) return undefined;
   return { pieces: pieces.map((piece) => Buffer.from(piece)), mayBeEscaped: !isCanonical };

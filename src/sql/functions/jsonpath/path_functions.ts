@@ -73,7 +73,7 @@ function endsInFault(isSilent: boolean, run: () => void): boolean {
     run();
     return false;
   } catch (error) {
-    // The caller asked for errors to be suppressed.
+    // The caller has requested that errors are suppressed.
     if (isSilent && error instanceof PathFault) return true;
     throw error;
   }

@@ -15,7 +15,7 @@ export class PathMoment {
   readonly days: number | undefined;
   /** Microseconds since the start of the day, in the time zone of the value. */
   readonly micros: number | undefined;
-  /** The time zone, in minutes ahead of UTC. */
+  /** The offset of a time zone, in minutes ahead of UTC. */
   readonly offsetMinutes: number | undefined;
 
   constructor(parts: {

@@ -33,16 +33,16 @@ import { calculated, negated, wholeNumber } from "./path_numbers.ts";
 /** Receives an item. Returns true to end the run. */
 export type Receiver = (item: PathItem) => boolean;
 
-/** True, false, or undefined for unknown. */
+/** The result of a path predicate: true, false, or undefined for unknown. */
 type Truth = boolean | undefined;
 
 /** The values that the context of a part of a path defines. */
 interface PathScope {
-  /** The item that a filter tests. */
+  /** The item to which the filter of a path is applied. */
   readonly current: PathItem;
   /** The length of the array to which the subscripts apply. */
   readonly length: number;
-  /** Whether missing parts yield nothing. */
+  /** Whether a missing part of a document yields nothing instead of an error. */
   readonly isForgiving: boolean;
   /** The document that contains the item, and the number of the document, for `.keyvalue()`. */
   readonly base: { readonly document: JsonNode; readonly id: number };

@@ -9,11 +9,11 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
 
-/** The characters of a piece; undefined represents `_`. */
+/** The characters of a pattern piece; undefined represents `_`. */
 type LikePiece = readonly (string | undefined)[];
 
 export interface LikeOptions {
-  /** The escape character, or "" for no escape. */
+  /** The escape character of a pattern, or "" if it has none. */
   readonly escape: string;
   readonly ignoreCase: boolean;
 }

@@ -119,7 +119,7 @@ function countMatches([text = null, pattern = null, start = 1, flags]: readonly 
 }
 
 interface WantedMatch {
-  /** The name of the function. */
+  /** The name of the function that uses the pattern. */
   readonly name: string;
   readonly start: number;
   readonly occurrence: number;

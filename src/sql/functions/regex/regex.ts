@@ -24,7 +24,11 @@ import { hasCharacter } from "./regex_sets.ts";
 
 export interface Regex {
   readonly groupCount: number;
-  /** Whether the text contains a match. @throws {DatabaseError} LIMIT_EXCEEDED */
+  /**
+   * Whether the text contains a match.
+   *
+   * @throws {DatabaseError} LIMIT_EXCEEDED
+   */
   test(text: string): boolean;
   /**
    * Returns the first match that begins at or after `from`, in UTF-16 units.
@@ -80,7 +84,7 @@ export function compileRegex(pattern: string, flags: string): Regex {
 interface RegexState {
   readonly places: readonly number[];
   readonly before: Neighbour;
-  /** The next states, indexed by ASCII code. */
+  /** The states that follow a state, indexed by ASCII code. */
   readonly next: (RegexState | "match" | undefined)[];
   /** The next states for all other codes; created when the first such code occurs. */
   others: Map<number, RegexState | "match"> | undefined;

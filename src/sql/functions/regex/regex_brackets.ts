@@ -14,7 +14,7 @@ export interface BracketExpression {
   /** The characters, ranges and classes of the bracket, each once. */
   readonly sets: readonly CharacterSet[];
   readonly isInverted: boolean;
-  /** The position after the bracket in the pattern. */
+  /** The position after the bracket expression in the pattern. */
   readonly end: number;
 }
 

@@ -12,7 +12,7 @@ const LINE_END: Neighbour = 1;
 const WORD: Neighbour = 2;
 const OTHER: Neighbour = 3;
 
-/** The neighbour after the last character. */
+/** The value that stands for the end of the text. */
 export const END_OF_TEXT = -1;
 
 export function neighbourOf(code: number): Neighbour {

@@ -24,7 +24,7 @@ export type RegexMatch = readonly number[];
 
 const ASCII_COUNT = 128;
 
-/** The kinds of instructions, as numbers. */
+/** The kinds of instructions of a compiled pattern, as numbers. */
 const SET = 0;
 const SPLIT = 1;
 const JUMP = 2;

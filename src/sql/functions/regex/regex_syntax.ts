@@ -73,7 +73,7 @@ const BRACKETS_COST_MAX = 2 ** 18;
 /** The cost of finding the case variants of a bracket: the number of characters that have case. */
 const CASES_COST = 3000;
 
-/** The largest bound in `{m,n}`, as in PostgreSQL. */
+/** The largest number in a bound `{m,n}`, as in PostgreSQL. */
 const REPEAT_MAX = 255;
 
 interface RegexFlags {

@@ -41,7 +41,7 @@ export function configurationOf(name: string): SearchConfiguration {
   );
 }
 
-/** A token, with its position in the text. */
+/** A token of a document, with its position in the text. */
 export interface FoundWord {
   readonly token: SearchToken;
   /** The word; undefined for a stop word, which has a position but is not kept. */

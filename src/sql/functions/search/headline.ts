@@ -46,7 +46,7 @@ const TESTS_MAX = 20_000;
 interface TextEntry {
   readonly piece: TextPiece;
   readonly found: readonly TsQueryWord[];
-  /** The position of the word in the document. */
+  /** The position of a word in the document. */
   readonly position: number;
 }
 
@@ -117,7 +117,7 @@ class Headline {
     return [this.#best() ?? this.#beginning()];
   }
 
-  /** The first MinWords words. */
+  /** The words with which a fragment begins, up to MinWords. */
   #beginning(): TextRun {
     let count = 0;
     let to = -1;

@@ -73,9 +73,9 @@ function hasWeight({ weights }: TsQueryWord, { weight }: TsPosition): boolean {
 
 /** The positions in a document at which a part of a phrase ends. */
 interface PhrasePlaces {
-  /** The positions, in ascending order. */
+  /** The positions at which a part matches, in ascending order. */
   readonly positions: readonly number[];
-  /** Whether the part ends everywhere except at the positions. */
+  /** Whether the match is negated: it ends at every position except the listed ones. */
   readonly isNegated: boolean;
   /** The distance between the beginning and the end of the part. */
   readonly width: number;

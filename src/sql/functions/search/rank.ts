@@ -60,10 +60,10 @@ interface RankedPlace {
   readonly weight: number;
 }
 
-/** The position of a word whose positions are unknown. */
+/** The position that a word has if its positions are unknown. */
 const UNKNOWN_AT = 16_383;
 const UNKNOWN_PLACES: readonly RankedPlace[] = [{ at: UNKNOWN_AT - 1, weight: 0 }];
-/** The limit of the infinite sum of 1/i². */
+/** The limit of the infinite sum of 1/i², by which ranks are scaled. */
 const SQUARES = 1.644_934_066_85;
 
 /** Returns the distinct words of a query, in order. */

@@ -162,7 +162,7 @@ export function termQueryOf(
     value,
   }: { readonly kind: TermKind; readonly type: DataType; readonly value: Value },
 ): TermQuery | undefined {
-  // The condition is NULL for all rows.
+  // A condition that is NULL for all rows matches none.
   if (value === null) return NOTHING;
   switch (operator) {
     case "@@":
@@ -227,7 +227,7 @@ function allOf(terms: Iterable<string>): TermQuery | undefined {
   return parts.length === 0 ? undefined : { kind: "some", least: parts.length, parts };
 }
 
-/** An empty query matches nothing. */
+/** An empty search query matches no document. */
 function queryOfWords(query: TsQuery | undefined): TermQuery | undefined {
   return query === undefined ? NOTHING : queryOfOperand(query);
 }

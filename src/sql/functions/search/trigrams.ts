@@ -121,7 +121,7 @@ class ExtentSearch {
   readonly #sought: ReadonlySet<string>;
   readonly #all: readonly OrderedTrigram[];
   readonly #isStrict: boolean;
-  /** The last position of each trigram within the extent. */
+  /** The last position of each trigram within the compared extent. */
   readonly #lastAt = new Map<string, number>();
   #from = -1;
   #size = 0;

@@ -39,15 +39,15 @@ export interface TableForm extends Signature {
   rows(values: readonly Value[], shape: CallRowShape): Iterable<Row>;
 }
 
-/** The types that determine the rows of one call. */
+/** The argument types that determine the rows of a call. */
 export interface CallRowShape {
-  /** The types of the arguments after casting. */
+  /** The types of the arguments after they were cast. */
   readonly types: readonly DataType[];
   readonly columns: readonly { readonly name: string; readonly type: DataType }[];
 }
 
 export interface TableFunction {
-  /** The function name in lower case. */
+  /** The name of the table function in lower case. */
   readonly name: string;
   readonly forms: readonly TableForm[];
 }

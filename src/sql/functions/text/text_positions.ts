@@ -112,7 +112,7 @@ function byteLength(value: Value): number {
   return typeof value === "string" ? Buffer.byteLength(value) : (value as Uint8Array).length;
 }
 
-/** The overloads that accept a position and a length. */
+/** The overloads that accept a position and a length in the text. */
 const SUBSTRINGS: readonly Overload[] = [
   overload([TEXT, INT, INT], TEXT, substring, {
     optionalCount: 1,

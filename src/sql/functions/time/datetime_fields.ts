@@ -214,7 +214,7 @@ function zonedTimeField(field: string, time: string): number | undefined {
 
 function timestampField(field: string, value: Whole, hasZone: boolean): number | undefined {
   if (field === "epoch") return Number(value) / MICROS_PER_SECOND;
-  // The time zone of the session is always UTC.
+  // The time zone of every session is UTC.
   if (hasZone && /^timezone(?:_hour|_minute)?$/.test(field)) return 0;
   const { days, micros } = splitTimestamp(value);
   if (field === "julian") return days + JULIAN_OFFSET + micros / 86_400_000_000;
