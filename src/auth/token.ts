@@ -17,6 +17,7 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
+import { objectWithUniqueNames } from "../base/unique_names.ts";
 import type { Role, UserEntry } from "../catalog/mod.ts";
 
 /** The types `reset` and `verify` belong to one-time links, which give no other access. */
@@ -218,7 +219,7 @@ export function bearerTokenIn(header: string): string | undefined {
 }
 
 function isOurHeader(segment: string): boolean {
-  const header = flatObjectFrom(segment);
+  const header = objectFrom(segment);
   if (header === undefined || header["alg"] !== "HS256") return false;
   return Object.keys(header).every(
     (name) => name === "alg" || (name === "typ" && header["typ"] === "JWT"),
@@ -226,7 +227,7 @@ function isOurHeader(segment: string): boolean {
 }
 
 function claimsFrom(segment: string): TokenClaims | undefined {
-  const claims = flatObjectFrom(segment);
+  const claims = objectFrom(segment);
   if (claims === undefined || claims["iss"] !== ISSUER || "aud" in claims) return undefined;
   const { sub, iat, exp, nbf, jti, prev, sid, tv, role, email, token_type: tokenType } = claims;
   if (!isFilledText(sub) || !isFilledText(jti) || !isFilledText(sid)) return undefined;
@@ -261,35 +262,9 @@ function externalClaimsIn({
   return isText ? (ext as ExternalClaims) : "malformed";
 }
 
-/** Parses a JSON object in which every name is unique. */
-function flatObjectFrom(segment: string): Record<string, unknown> | undefined {
+function objectFrom(segment: string): Readonly<Record<string, unknown>> | undefined {
   const bytes = bytesFromBase64Url(segment);
-  if (bytes === undefined) return undefined;
-  let value: unknown;
-  let text: string;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    value = JSON.parse(text);
-  } catch {
-    // If a segment is not UTF-8 or not JSON, it does not belong to a valid token, which the caller
-    // reports.
-    return undefined;
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-  if (topLevelNameCount(text) !== Object.keys(value).length) return undefined;
-  return value as Record<string, unknown>;
-}
-
-/** Counts the names in the outermost object of a valid JSON text, including repeated names. */
-function topLevelNameCount(json: string): number {
-  let depth = 0;
-  let count = 0;
-  for (const [token] of json.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]:]/g)) {
-    if (token === "{" || token === "[") depth += 1;
-    else if (token === "}" || token === "]") depth -= 1;
-    else if (token === ":" && depth === 1) count += 1;
-  }
-  return count;
+  return bytes === undefined ? undefined : objectWithUniqueNames(bytes);
 }
 
 /** Decodes canonical base64url without padding, so that each token has only one spelling. */

@@ -1,48 +1,27 @@
 /**
  * Verifies that only an unchanged token that this server signed is accepted, within its lifetime,
- * and only while its user has not changed. The tests try a list of attacks on the real parser.
+ * and only while its user has not changed. The tests try the attacks of a list on the real parser.
  */
 import { afterAll, expect, test } from "bun:test";
-import { createHmac, generateKeyPairSync, sign } from "node:crypto";
-import { CompactSign, SignJWT, UnsecuredJWT } from "jose";
+import { SignJWT } from "jose";
 import type { Auth } from "../../src/auth/mod.ts";
 import { Tokens } from "../../src/auth/token.ts";
 import { removeCatalogs } from "../catalog/catalog_fixture.ts";
+import { claimsOf, forgedTokens, otherLetter, signedPart } from "../support/forged_tokens.ts";
 import { SeededRandom, seedOf } from "../support/seeded_random.ts";
+import { amountOf } from "../support/thoroughness.ts";
 import { configuredServer, failureOf, LOCAL, PASSWORD, SECRET } from "./auth_fixture.ts";
 
 afterAll(removeCatalogs);
 
 const { auth, catalog, clock } = configuredServer({ ada: "dba", bob: "user", eve: "user" });
 const session = await auth.login({ user: "ada", password: PASSWORD }, LOCAL);
-const [goodHeader = "", goodPayload = "", goodSignature = ""] = session.access_token.split(".");
-const goodClaims = JSON.parse(Buffer.from(goodPayload, "base64url").toString()) as Record<
-  string,
-  unknown
->;
-
-function encode(value: unknown): string {
-  const text = typeof value === "string" ? value : JSON.stringify(value);
-  return Buffer.from(text).toString("base64url");
-}
-
-/** Returns a token with a valid signature over any content. */
-function signed(header: unknown, payload: unknown, secret: Uint8Array | string = SECRET): string {
-  const input = `${encode(header)}.${encode(payload)}`;
-  return `${input}.${createHmac("sha256", secret).update(input).digest("base64url")}`;
-}
+const goodClaims = claimsOf(session.access_token);
 
 const HEADER = { alg: "HS256", typ: "JWT" };
 
 function withClaims(change: Record<string, unknown>): string {
-  return signed(HEADER, { ...goodClaims, ...change });
-}
-
-function without(name: string): string {
-  return signed(
-    HEADER,
-    Object.fromEntries(Object.entries(goodClaims).filter(([key]) => key !== name)),
-  );
+  return signedPart(HEADER, { ...goodClaims, ...change }, SECRET);
 }
 
 function codeOf(token: string, by: Auth = auth): Promise<string | undefined> {
@@ -66,7 +45,9 @@ test("Auth.authenticate accepts tokens that the server signed, and the same clai
       secondsMax: 7 * 86_400,
     },
   });
-  const joses = await new SignJWT(goodClaims).setProtectedHeader({ alg: "HS256" }).sign(SECRET);
+  const joses = await new SignJWT({ ...goodClaims })
+    .setProtectedHeader({ alg: "HS256" })
+    .sign(SECRET);
   expect(await codeOf(joses)).toBeUndefined();
   expect(await codeOf(withClaims({}))).toBeUndefined();
   expect(await codeOf(withClaims({ extra: { nested: [1, '"a":'] } }))).toBeUndefined();
@@ -86,161 +67,17 @@ test("Auth.authenticate takes over the claims of a provider, except those that t
   }
 });
 
-test("Auth.authenticate refuses foreign headers, even with the right signature", async () => {
-  const headers: readonly unknown[] = [
-    { alg: "none" },
-    { alg: "None" },
-    { alg: "NONE" },
-    { alg: "" },
-    {},
-    { typ: "JWT" },
-    { alg: ["HS256"] },
-    { alg: "hs256" },
-    { alg: "HS512" },
-    { alg: "RS256" },
-    { ...HEADER, typ: "JWE" },
-    { ...HEADER, typ: "at+jwt" },
-    { ...HEADER, cty: "JWT" },
-    { ...HEADER, crit: ["exp"] },
-    { ...HEADER, crit: ["b64"], b64: false },
-    { ...HEADER, b64: false },
-    { ...HEADER, jwk: { kty: "oct", k: "AA" } },
-    { ...HEADER, jku: "https://evil.example/jwks" },
-    { ...HEADER, x5u: "https://evil.example/x" },
-    { ...HEADER, x5c: ["AA"] },
-    { ...HEADER, kid: "../../etc/passwd" },
-    { ...HEADER, kid: "' OR 1=1 --" },
-    { ...HEADER, kid: "" },
-    { ...HEADER, kid: ["a"] },
-    { ...HEADER, zip: "DEF" },
-    '{"alg":"none","alg":"HS256"}',
-    '{"alg":"HS256","alg":"HS256"}',
-    "[]",
-    "null",
-    '"HS256"',
-    "not json",
-  ];
-  for (const header of headers) {
-    expect(await codeOf(signed(header, goodClaims)), JSON.stringify(header)).toBe(
-      "INVALID_CREDENTIALS",
-    );
+test("Auth.authenticate refuses every forged token, even with the right signature", async () => {
+  const original = {
+    token: session.access_token,
+    secret: SECRET,
+    nowSeconds: clock.nowMs() / 1000,
+  };
+  for (const { attack, token } of forgedTokens(original)) {
+    expect(await codeOf(token), attack).toBe("INVALID_CREDENTIALS");
   }
-});
-
-test("Auth.authenticate refuses tokens that are unsigned or signed by anyone else", async () => {
-  const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
-  const ec = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const publicPem = rsa.publicKey.export({ type: "spki", format: "pem" });
-  const input = `${goodHeader}.${goodPayload}`;
-  const es256 = `${encode({ alg: "ES256", typ: "JWT" })}.${goodPayload}`;
-  const rs256 = `${encode({ alg: "RS256", typ: "JWT" })}.${goodPayload}`;
-  const tokens = [
-    new UnsecuredJWT(goodClaims).encode(),
-    `${encode({ alg: "none" })}.${goodPayload}.`,
-    `${encode({ alg: "none" })}.${goodPayload}.${goodSignature}`,
-    signed(HEADER, goodClaims, publicPem),
-    signed(HEADER, goodClaims, "secret"),
-    signed(HEADER, goodClaims, ""),
-    `${rs256}.${sign("sha256", Buffer.from(rs256), rsa.privateKey).toString("base64url")}`,
-    `${es256}.${sign("sha256", Buffer.from(es256), ec.privateKey).toString("base64url")}`,
-    `${es256}.${Buffer.alloc(64).toString("base64url")}`,
-    `${input}.${Buffer.alloc(32).toString("base64url")}`,
-    `${input}.${createHmac("sha512", SECRET).update(input).digest("base64url")}`,
-    await new CompactSign(new TextEncoder().encode(JSON.stringify(goodClaims)))
-      .setProtectedHeader({ alg: "HS512" })
-      .sign(new Uint8Array(64)),
-  ];
-  for (const token of tokens) expect(await codeOf(token), token).toBe("INVALID_CREDENTIALS");
-});
-
-test("Auth.authenticate refuses a token that is spelled differently", async () => {
-  const good = session.access_token;
-  const input = `${goodHeader}.${goodPayload}`;
-  const lastBits = goodSignature.slice(0, -1) + nextLetter(goodSignature.at(-1) ?? "A");
-  const tokens = [
-    "",
-    ".",
-    "..",
-    "a.b.c",
-    input,
-    `${input}.`,
-    `${good}.`,
-    `.${good}`,
-    `${good}.${goodSignature}`,
-    `${good}.a.b`,
-    `${good}=`,
-    `${good} `,
-    ` ${good}`,
-    `${good}\n`,
-    good.slice(0, -1),
-    `${good}A`,
-    `${input}.${lastBits}`,
-    `${input}.${goodSignature.replace(/^./, "+")}`,
-    good.toUpperCase(),
-    good.replaceAll(".", "%2e"),
-    "a".repeat(1_000_000),
-    `${goodHeader}.${"A".repeat(1_000_000)}.${goodSignature}`,
-    signed(HEADER, `${JSON.stringify(goodClaims).slice(0, -1)},"role":"system"}`),
-    signed(HEADER, `${JSON.stringify(goodClaims).slice(0, -1)},"sub":"root"}`),
-    signed(HEADER, "[]"),
-    signed(HEADER, "null"),
-    signed(HEADER, "{"),
-    signed(HEADER, Buffer.from([0xff, 0xfe]).toString("latin1")),
-  ];
-  for (const token of tokens) {
-    expect(await codeOf(token), token.slice(0, 100)).toBe("INVALID_CREDENTIALS");
-  }
-});
-
-test("Auth.authenticate refuses each missing or wrong claim, even with the right signature", async () => {
-  for (const name of Object.keys(goodClaims)) {
-    expect(await codeOf(without(name)), `without ${name}`).toBe("INVALID_CREDENTIALS");
-  }
-  const nowSeconds = clock.nowMs() / 1000;
-  const changes: readonly Record<string, unknown>[] = [
-    { iss: "tidemark2" },
-    { iss: "Tidemark" },
-    { iss: ["tidemark"] },
-    { iss: "" },
-    { aud: "tidemark" },
-    { aud: [] },
-    { sub: "" },
-    { sub: "Ada" },
-    { sub: "аda" },
-    { sub: "ada " },
-    { sub: "nobody" },
-    { sub: ["ada"] },
-    { sub: null },
-    { sub: 1 },
-    { exp: "9999999999" },
-    { exp: 1e308 },
-    { exp: -1 },
-    { exp: null },
-    { exp: nowSeconds + 0.5 },
-    { iat: "1" },
-    { iat: nowSeconds + 61 },
-    { nbf: nowSeconds + 61 },
-    { nbf: "0" },
-    { jti: "" },
-    { jti: null },
-    { sid: "" },
-    { tv: "1" },
-    { tv: -1 },
-    { tv: 2 },
-    { tv: null },
-    { role: "system" },
-    { role: "root" },
-    { role: "user" },
-    { role: ["dba"] },
-    { email: 5 },
-    { token_type: "refresh" },
-    { token_type: "Access" },
-    { token_type: null },
-    { sub: "bob", role: "dba" },
-    { sub: "root" },
-  ];
-  for (const change of changes) {
-    expect(await codeOf(withClaims(change)), JSON.stringify(change)).toBe("INVALID_CREDENTIALS");
+  for (const token of ["", ` ${session.access_token}`, `${session.access_token}\n`]) {
+    expect(await codeOf(token), JSON.stringify(token)).toBe("INVALID_CREDENTIALS");
   }
 });
 
@@ -295,7 +132,7 @@ test("Tokens.verify refuses a token that differs in a single character", () => {
   expect(tokens.verify(good)).toBeDefined();
 
   for (let index = 0; index < good.length; index += 1) {
-    const changed = good.slice(0, index) + nextLetter(good[index] ?? "") + good.slice(index + 1);
+    const changed = good.slice(0, index) + otherLetter(good[index] ?? "") + good.slice(index + 1);
     expect(tokens.verify(changed), `character ${index}`).toBeUndefined();
   }
 });
@@ -305,7 +142,8 @@ test("Tokens.verify refuses randomly mutated tokens", () => {
   const random = new SeededRandom(seedOf(7));
   const good = session.access_token;
 
-  for (let round = 0; round < 20_000; round += 1) {
+  const rounds = amountOf({ usual: 20_000, thorough: 1_000_000 });
+  for (let round = 0; round < rounds; round += 1) {
     const at = random.below(good.length);
     const length = random.below(4);
     const bytes = Buffer.from(random.bytes(random.below(4))).toString("base64url");
@@ -342,8 +180,3 @@ test("Tokens.verifyHeader returns the same claims for the same header, and drops
   expect(again).toEqual(first);
   expect(again).not.toBe(first);
 });
-
-/** Returns a different letter of the base64url alphabet; a dot becomes a letter. */
-function nextLetter(letter: string): string {
-  return letter === "A" ? "B" : "A";
-}

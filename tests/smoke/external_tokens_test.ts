@@ -1,13 +1,11 @@
 /**
- * Verifies that bearer tokens of a trusted issuer work wherever Bearer does, and that no other
- * token does, whatever an attacker writes into it. The issuer may be slow, unreachable or hostile,
- * or change its keys. The tests use the real process, and an issuer that signs whatever a test asks
- * for.
+ * Verifies that bearer tokens of a trusted issuer work wherever Bearer does, and whose account each
+ * of them opens. The tests use the real process, and an issuer that signs whatever a test asks for.
+ * Forged tokens are in `forged_tokens_test.ts`.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createHmac, createPublicKey } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
-import { publicPart, SigningIssuer, signingKey } from "../support/oidc_provider.ts";
+import { SigningIssuer, signingKey } from "../support/oidc_provider.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
@@ -171,111 +169,13 @@ test("a logout ends the session of an external token, and the socket that it ope
   expect(await answer(await issuer.token({ sub: "eva", n: 2 }))).toEqual([200, "oidc:idp:eva"]);
 });
 
-describe("a token is refused", () => {
+test("a token that has expired is refused, with tolerance for differences between clocks", async () => {
   const now = Math.floor(Date.now() / 1000);
-
-  test.each<[string, Record<string, unknown>]>([
-    ["is for another audience", { aud: "other" }],
-    ["has no audience", { aud: undefined }],
-    ["is for others only", { aud: ["a", "b"] }],
-    ["has the issuer in another spelling", { iss: "http://LOCALHOST" }],
-    ["is from an issuer that nobody trusts", { iss: "https://evil.example.com" }],
-    ["says that this server issued it", { iss: "tidemark" }],
-    ["has no subject", { sub: undefined }],
-    ["has an empty subject", { sub: "" }],
-    ["has a subject that is a number", { sub: 1 }],
-    ["has a subject that is too long", { sub: "x".repeat(256) }],
-    ["has no end", { exp: undefined }],
-    ["has an end that is text", { exp: "2099" }],
-    ["has no time of issue", { iat: undefined }],
-    ["is issued in the future", { iat: now + 3600 }],
-    ["is not valid yet", { nbf: now + 3600 }],
-    ["is bound to a key of its holder", { cnf: { jkt: "x" } }],
-    ["reports a logout", { events: {} }],
-  ])("%s", async (_what, change) => {
-    expect(await answer(await issuer.token(change))).toEqual(REFUSED);
-  });
-
-  test("a token that has expired is refused, with tolerance for differences between clocks", async () => {
-    const age = (seconds: number): Promise<string> =>
-      issuer.token({ iat: now - 3600, exp: now - seconds });
-    expect(await answer(await age(30))).toEqual([200, "oidc:idp:1"]);
-    expect(await answer(await age(120))).toEqual([401, "TOKEN_EXPIRED"]);
-    expect(await answer(await issuer.token({ iat: now + 30 }))).toEqual([200, "oidc:idp:1"]);
-  });
-
-  test("a token without a signature, or signed with a published key, is refused", async () => {
-    const payload = Buffer.from(JSON.stringify(issuer.claims())).toString("base64url");
-    const header = (value: object): string =>
-      Buffer.from(JSON.stringify({ kid: "first", ...value })).toString("base64url");
-    const none = ["none", "None", "NONE", "nOnE"].map((alg) => `${header({ alg })}.${payload}.`);
-    const pem = createPublicKey({ key: publicPart(issuer.key), format: "jwk" }).export({
-      type: "spki",
-      format: "pem",
-    });
-    // Tries HS256 with the public key as the secret, in the forms in which attackers find it.
-    const confused = [pem, pem.trimEnd(), JSON.stringify(publicPart(issuer.key)), ""].map(
-      (secret) => {
-        const signed = `${header({ alg: "HS256", typ: "JWT" })}.${payload}`;
-        return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`;
-      },
-    );
-    const good = await issuer.token();
-    const [head = "", body = "", signature = ""] = good.split(".");
-    const cut = [
-      `${head}.${body}.`,
-      `${head}.${body}`,
-      `${head}.${body}.${signature.slice(0, -6)}`,
-    ];
-    const moved = `${head}.${Buffer.from(JSON.stringify(issuer.claims({ sub: "root" }))).toString("base64url")}.${signature}`;
-    for (const token of [...none, ...confused, ...cut, moved, `${good}.x`, `x.${good}`]) {
-      expect(await answer(token), token.slice(0, 60)).toEqual(REFUSED);
-    }
-  });
-
-  test("a token that brings its own key or key location is refused, and nothing is fetched from there", async () => {
-    using thief = await SigningIssuer.start();
-    const url = `${thief.url}/jwks`;
-    const headers: readonly object[] = [
-      { jwk: publicPart(thief.key) },
-      { jku: url },
-      { x5u: url },
-      { jku: url, kid: "first" },
-      { kid: "../../../../dev/null" },
-      { kid: "first' UNION SELECT 'x" },
-      { kid: "|| sleep 10" },
-      { kid: url },
-      { kid: "" },
-      { kid: 1 },
-      { kid: undefined },
-      { kid: ["first"] },
-    ];
-    for (const header of headers) {
-      const forged = await issuer.token({}, { header, key: thief.key });
-      expect(await answer(forged), JSON.stringify(header)).toEqual(REFUSED);
-    }
-    expect(thief.requested).toEqual([]);
-  });
-
-  test("a token whose header has unknown demands or another purpose is refused", async () => {
-    for (const header of [
-      { crit: ["exp2"], exp2: 1 },
-      { typ: "logout+jwt" },
-      { typ: "dpop+jwt" },
-    ]) {
-      const token = await issuer.token({}, { header });
-      expect(await answer(token), JSON.stringify(header)).toEqual(REFUSED);
-    }
-  });
-
-  test("text that is no token at all, or too long, is refused", async () => {
-    const long = await issuer.token({ filler: "x".repeat(16_384) });
-    for (const text of ["eyJ", "eyJ.eyJ.x", "eyJhbGciOiJSUzI1NiJ9.bm90IGpzb24.x", long]) {
-      const headers = { Authorization: `Bearer ${text}` };
-      const { status } = await server.post("/v1/api/sql", { sql: "SELECT 1" }, headers);
-      expect([401, 431], text.slice(0, 20)).toContain(status);
-    }
-  });
+  const age = (seconds: number): Promise<string> =>
+    issuer.token({ iat: now - 3600, exp: now - seconds });
+  expect(await answer(await age(30))).toEqual([200, "oidc:idp:1"]);
+  expect(await answer(await age(120))).toEqual([401, "TOKEN_EXPIRED"]);
+  expect(await answer(await issuer.token({ iat: now + 30 }))).toEqual([200, "oidc:idp:1"]);
 });
 
 test("a token may be signed with any algorithm that has a private key", async () => {

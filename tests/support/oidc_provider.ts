@@ -142,8 +142,13 @@ export class SigningIssuer implements Disposable {
     change: Readonly<Record<string, unknown>> = {},
     { header = {}, key = this.key }: { header?: object; key?: JWK } = {},
   ): Promise<string> {
+    return await this.signed(JSON.stringify(this.claims(change)), header, key);
+  }
+
+  /** Signs any text. */
+  async signed(text: string, header: object = {}, key: JWK = this.key): Promise<string> {
     const { alg = "RS256", kid } = key;
-    const payload = new TextEncoder().encode(JSON.stringify(this.claims(change)));
+    const payload = new TextEncoder().encode(text);
     const protectedHeader = { alg, typ: "JWT", ...(kid === undefined ? {} : { kid }), ...header };
     return await new CompactSign(payload).setProtectedHeader(protectedHeader).sign(key, UNKNOWN);
   }

@@ -5,22 +5,20 @@
  *
  * - Only the keys that the issuer publishes verify its tokens. Keys, addresses and certificates in
  *   the header of a token are ignored.
+ * - A name that occurs twice in the header or in the claims makes a token invalid, and so does a
+ *   member of the header that changes how the rest is read.
  * - Only algorithms with a private key are accepted, so nobody can sign with a published key.
  * - An unknown `kid` causes the keys to be fetched again, so that a key rotation takes effect at
  *   once, but at most every 30 seconds, so that strangers cannot make the server contact the
  *   provider constantly.
  */
-import { compactVerify, createLocalJWKSet, decodeProtectedHeader, errors } from "jose";
+import { compactVerify, createLocalJWKSet, errors } from "jose";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import { objectWithUniqueNames } from "../../base/unique_names.ts";
 import { FreshValue } from "./fresh_value.ts";
 import { isPrivate } from "./oidc_settings.ts";
-import {
-  objectFromJson,
-  ProviderError,
-  type ProviderFetch,
-  type ProviderObject,
-} from "./provider_fetch.ts";
+import { ProviderError, type ProviderFetch, type ProviderObject } from "./provider_fetch.ts";
 
 /** The parts of a discovery document that the server uses. */
 export interface Discovery {
@@ -74,6 +72,12 @@ export const LOGOUT_TYPES: ReadonlySet<string> = new Set(["jwt", "logout+jwt"]);
 
 /** The types of tokens that identify a user. Other types have other purposes, such as a logout. */
 const TYPES: ReadonlySet<string> = new Set(["jwt", "at+jwt", "application/at+jwt"]);
+
+/**
+ * The members of a header that change how the rest of a token is read: extensions, a payload that
+ * is not encoded, another token inside, and compression. A token of a user needs none of them.
+ */
+const UNUSABLE_MEMBERS: readonly string[] = ["crit", "b64", "cty", "zip"];
 
 export class Issuer {
   readonly url: string;
@@ -143,7 +147,7 @@ export class Issuer {
 
   async #verifiedBy(keys: IssuerKeys, token: string): Promise<VerifiedToken | undefined> {
     const { payload } = await compactVerify(token, keys.find, { algorithms: ALGORITHMS });
-    const claims = objectFromJson(Buffer.from(payload).toString());
+    const claims = objectWithUniqueNames(payload);
     return claims === undefined ? undefined : { payload: claims, keys };
   }
 
@@ -157,14 +161,11 @@ export class Issuer {
 }
 
 function hasUsableHeader(token: string, types: ReadonlySet<string>): boolean {
-  try {
-    const { kid, typ } = decodeProtectedHeader(token);
-    const type = typ?.toLowerCase();
-    return typeof kid === "string" && (type === undefined || types.has(type));
-  } catch {
-    // Text without a readable header is not a token. The caller reports this.
-    return false;
-  }
+  const [segment = ""] = token.split(".", 1);
+  const header = objectWithUniqueNames(Buffer.from(segment, "base64url"));
+  if (header === undefined || UNUSABLE_MEMBERS.some((name) => name in header)) return false;
+  const { kid, typ = "JWT" } = header;
+  return typeof kid === "string" && typeof typ === "string" && types.has(typ.toLowerCase());
 }
 
 /** @throws {ProviderError} */

@@ -95,7 +95,7 @@ async function boundedText(response: Response): Promise<string> {
 }
 
 /** Returns the JSON object of a text; undefined if the text is anything else. */
-export function objectFromJson(text: string): ProviderObject | undefined {
+function objectFromJson(text: string): ProviderObject | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -56,6 +56,9 @@ const CLAIMS_BYTES_MAX = 1024;
 /** The allowed difference between the clocks of two machines, in seconds. */
 const LEEWAY_SECONDS = 60;
 
+/** The last second whose time in milliseconds is an exact number. */
+const TIME_MAX = Math.floor(Number.MAX_SAFE_INTEGER / 1000) - LEEWAY_SECONDS;
+
 /** Returns the times of a token; undefined if a required time is missing or malformed. */
 export function timesFrom({ exp, iat, nbf }: ProviderObject): TokenTimes | undefined {
   if (!isTime(exp) || !isTime(iat)) return undefined;
@@ -127,5 +130,5 @@ function claimsFrom(payload: ProviderObject, names: readonly string[]): Provider
 }
 
 function isTime(value: unknown): value is number {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0;
+  return typeof value === "number" && value >= 0 && value <= TIME_MAX;
 }
