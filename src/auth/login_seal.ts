@@ -16,7 +16,7 @@ export interface BegunLogin extends LoginSecrets {
    * The PKCE challenge of the application that will exchange a code; undefined for the admin page.
    */
   readonly challenge: string | undefined;
-  /** The time at which the login began, in Unix milliseconds. */
+  /** The time at which the login expires, in Unix milliseconds. */
   readonly untilMs: number;
 }
 

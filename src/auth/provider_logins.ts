@@ -66,7 +66,7 @@ export interface LoginWish {
   readonly returnTo: string;
   /** The PKCE challenge of an application; undefined for the admin page. */
   readonly challenge: string | undefined;
-  /** The URL of the provider to which the browser is redirected. */
+  /** The URL to which the provider sends the browser after the login. */
   readonly callbackUrl: string;
 }
 
@@ -105,7 +105,7 @@ const DENIALS: ReadonlySet<string> = new Set([
 interface OneTimeCode {
   readonly identity: ExternalIdentity;
   readonly challenge: string;
-  /** The current time on the monotonic clock. */
+  /** The time at which the code expires, on the monotonic clock. */
   readonly untilMs: number;
 }
 

@@ -70,7 +70,7 @@ export interface SetupUsers {
 }
 
 export interface RevokeOptions {
-  /** The refresh token that is retired once this token is used. */
+  /** The id of the refresh token whose use retires this one. */
   readonly successorId?: string;
   /** Whether an id that was revoked before gets the time of this revocation. */
   readonly isAnew?: boolean;

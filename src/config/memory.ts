@@ -16,7 +16,7 @@ import type { Config } from "./keys.ts";
 
 const MIB = 2 ** 20;
 
-/** The path of the configuration key. */
+/** The path of the configuration key for the memory of the process. */
 export const MEMORY_KEY = "performance.memory_bytes";
 
 /**

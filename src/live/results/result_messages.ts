@@ -49,9 +49,9 @@ export class StepMessages {
   readonly changeCount: number;
   readonly #changes: readonly LiveChange[];
   readonly #options: PendingChangeOptions;
-  /** The messages that at least one subscription has reached. */
+  /** The messages that have been built because a subscription has reached them. */
   readonly #steps: StepMessage[] = [];
-  /** The total number of changes in these messages of a step. */
+  /** The number of changes in the messages that have been built. */
   #start = 0;
 
   constructor(

@@ -15,7 +15,7 @@ import type { FrameFormat } from "../frames/encode.ts";
 import type { MessageTimeSlices } from "./message_time_slices.ts";
 import type { OutboxParts, OutboxSocket } from "./outbox.ts";
 
-/** The options in the URL of the upgrade request. */
+/** The options that the upgrade request of a WebSocket contained. */
 export interface ConnectionRequest {
   readonly caller: Caller;
   /** The Authorization header of the upgrade, if it had one. */

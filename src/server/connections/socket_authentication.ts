@@ -99,7 +99,7 @@ export function authFailure(code: string): AuthFailure {
   return { type: "auth_error", message: MESSAGES[code] ?? "Authentication failed", code: word };
 }
 
-/** The user whom the newer token identifies. */
+/** The result of authenticating an open connection again, with a newer token. */
 export interface Renewal {
   readonly principal: Principal;
   /**

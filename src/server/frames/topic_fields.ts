@@ -7,7 +7,7 @@ import type { TopicStart } from "../../sql/mod.ts";
 import { kindOf } from "../http/field_names.ts";
 import { invalidInput, objectOf } from "../http/request_body.ts";
 
-/** The fields of a topic message, as they were received. */
+/** The fields of a request about topics, as they were received. */
 export type TopicFields = Readonly<Record<string, unknown>>;
 
 export interface ConsumeFields {

@@ -35,7 +35,7 @@ export type TransactionOutcome =
   /** It is unknown whether the commit is durable. */
   | { readonly kind: "unknown" };
 
-/** The statements and results of an open transaction. */
+/** The state of an open transaction, which lasts from one request to the next. */
 export interface HeldTransaction {
   /** Whether a statement of the transaction has failed and was not undone. */
   readonly isFailed: boolean;

@@ -18,7 +18,7 @@ import { type Row, type Vector, valueAt } from "../../types/mod.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { textOfRow } from "./row_text.ts";
 
-/** The rows that an index in memory lists. */
+/** The table, the owner and the columns whose rows an index in memory lists. */
 export interface KeptIndexPlace {
   readonly table: TableEntry;
   readonly owner: number;

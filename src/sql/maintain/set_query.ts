@@ -134,7 +134,7 @@ function setBlockOf(block: BoundSelect, options: SetQueryOptions): SetBlock {
   return { joins, rowsOf, describe: () => [...joins.changes.describe(), ...keyed.describe()] };
 }
 
-/** The only partition whose changes affect the result. */
+/** The key of the only partition, because these changes are not divided into partitions. */
 const WHOLE = "";
 
 class ChangesOfBlocks implements IndexedChanges {

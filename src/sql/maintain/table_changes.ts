@@ -21,9 +21,9 @@ export interface TableChanges {
 export interface TableChangesOptions {
   readonly tableId: number;
   readonly owner: number;
-  /** The seq of the first change. */
+  /** The seq after which the changes begin (exclusive). */
   readonly after: Seq;
-  /** The seq of the last change, which is visible. */
+  /** The seq up to which changes are read. It is at most the visible seq. */
   readonly upTo: Seq;
   /** The columns of the rows, of which the last is `_seq`. */
   readonly columnIds: readonly number[];

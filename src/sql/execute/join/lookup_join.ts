@@ -41,7 +41,7 @@ export interface LookupJoinOptions
   extends Omit<JoinOptions, "isGuarded" | "isRightFixed" | "left" | "right"> {
   /** The side whose rows are looked up. If it is the left side, the join is an inner join. */
   readonly foundSide: "left" | "right";
-  /** The rows of the side that is looked up. */
+  /** The rows for which partners are looked up in the other side. */
   readonly driving: Operator;
   readonly parts: readonly LookupPart[];
   /**
