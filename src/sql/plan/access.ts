@@ -27,15 +27,15 @@ export interface TableAccess {
   readonly lookup: KeyAccess | undefined;
   /** The keys that rows may have, if the conditions list them. */
   readonly sought: SoughtKeys | undefined;
-  /** The alternative values of the first key column. */
+  /** The possible values of the first key column. */
   readonly prefix: readonly KeyPart[] | undefined;
   readonly ranges: readonly PlannedRange[];
-  /** The bounds of columns of strings. */
+  /** The bounds of string columns. */
   readonly textRanges: readonly PlannedRange[];
 }
 
 export interface KeyAccess {
-  /** The key values, in key order. */
+  /** The values of a key, in key order. */
   readonly key: readonly BoundExpression[];
   /** The conditions that the key implies, so that every row found by the key satisfies them. */
   readonly said: readonly Condition[];

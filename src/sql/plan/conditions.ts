@@ -14,7 +14,7 @@ import { isVolatileItself, someChild } from "../bind/walk.ts";
 
 export interface Condition {
   readonly expression: BoundExpression;
-  /** The distinct columns that the condition reads. */
+  /** The distinct columns that a condition reads. */
   readonly columnIds: readonly number[];
   /**
    * Whether the condition may be tested lower in the plan. Volatile conditions and those without

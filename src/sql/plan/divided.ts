@@ -28,7 +28,7 @@ export interface DividedPlan {
 /** The point at which a plan is divided. */
 export interface PlanDivision {
   readonly root: PlanNode;
-  /** The index of the node in `nodesOf`. */
+  /** The index of the plan node in `nodesOf`. */
   readonly at: number;
   /** The number of rows in the table that is divided into shares. */
   readonly rowCount: number;

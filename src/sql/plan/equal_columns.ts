@@ -15,7 +15,7 @@ import type { Condition } from "./conditions.ts";
 
 export interface EqualColumns {
   readonly members: readonly Member[];
-  /** The conditions that make the columns equal. */
+  /** The conditions that make the columns of a set equal. */
   readonly conditions: readonly Condition[];
   /** Compares two values of the columns' type. */
   readonly evaluate: BoundComparison["evaluate"];

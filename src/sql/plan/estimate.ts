@@ -98,7 +98,7 @@ function estimate(node: PlanNode, known: Known): number {
   }
 }
 
-/** A node that reads no other node. */
+/** A plan node that has no input. */
 type LeafKind =
   | "single"
   | "scan"

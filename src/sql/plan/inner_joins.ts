@@ -35,7 +35,7 @@ const INFERENCE_LEAVES_MAX = 10;
 /** The maximum number of columns for which an array is faster than a Set. */
 const FEW_COLUMNS = 16;
 
-/** The planning functions of the enclosing block. */
+/** The functions that plan parts of the enclosing SELECT block. */
 interface BlockPlanning {
   readonly conditionsOn: (join: BoundFrom) => readonly Condition[];
   /** Plans one relation with the conditions that read only this relation. */
@@ -50,7 +50,7 @@ interface BlockPlanning {
 interface Leaf {
   readonly node: PlanNode;
   readonly ids: ColumnIds;
-  /** The estimated rows after the relation's own conditions. */
+  /** The estimated number of rows that meet the relation's own conditions. */
   readonly rowCount: number;
   /** For a table: its number of rows and its primary key. */
   readonly table:
@@ -67,7 +67,7 @@ interface Leaf {
  */
 interface Between {
   readonly condition: Condition;
-  /** The distinct leaves whose columns the condition reads. */
+  /** The distinct leaves of the join tree whose columns a condition reads. */
   readonly leaves: readonly number[];
 }
 
@@ -180,7 +180,7 @@ function idsOfLeaf(leaf: number, leafById: ReadonlyMap<number, number>): ColumnI
 interface Joins {
   readonly leaves: readonly Leaf[];
   readonly leafById: ReadonlyMap<number, number>;
-  /** The position of each leaf, as computed by `placesOf`. */
+  /** The position of each join leaf, as computed by `placesOf`. */
   readonly places: readonly number[];
   readonly block: BlockPlanning;
   readonly linked: readonly Linked[];

@@ -35,9 +35,9 @@ export interface PlannedRange {
   readonly columnId: number;
   readonly min: BoundExpression | undefined;
   readonly max: BoundExpression | undefined;
-  /** A LIKE pattern whose fixed prefix bounds the column. */
+  /** A LIKE pattern whose fixed prefix bounds the values of a column. */
   readonly like?: BoundExpression | undefined;
-  /** The prefix that all matching strings share. */
+  /** The prefix that all strings with a match have in common. */
   readonly beginning?: BoundExpression | undefined;
 }
 
@@ -61,7 +61,7 @@ export interface KeyPart {
  */
 export type SoughtKeys = readonly (readonly KeyPart[])[];
 
-/** One end of a range of index keys. */
+/** The lower or upper end of a range of index keys. */
 export interface IndexEdge {
   readonly side: "min" | "max";
   /**
@@ -74,7 +74,7 @@ export interface IndexEdge {
 
 /** A condition by which an inverted index finds rows. */
 export interface TermCondition {
-  /** The part of the index, counted from 0. */
+  /** The part of the inverted index, counted from 0. */
   readonly part: number;
   readonly kind: TermKind;
   readonly operator: TermOperator;
@@ -181,7 +181,7 @@ export interface JoinNode {
   /** The left keys, pairwise equal to the right keys. Without keys, the join is a nested loop. */
   readonly leftKeys: readonly BoundExpression[];
   readonly rightKeys: readonly BoundExpression[];
-  /** The remaining condition over the columns of both sides. */
+  /** The rest of the join condition, over the columns of both sides. */
   readonly residual: BoundExpression | undefined;
   /** For a semi or anti join: whether the left side is expected to be the smaller one. */
   readonly holdsLeft?: boolean;

@@ -59,7 +59,7 @@ function areOwnKeys(keys: SoughtKeys): boolean {
   return keys.some((parts) => parts.some(({ items }) => items.some(readsOuter)));
 }
 
-/** Whether a scan finds rows by their keys. */
+/** Whether a scan finds its rows by their keys. */
 export function isByKey({ key, sought }: ScanNode): boolean {
   return key !== undefined || sought !== undefined;
 }

@@ -14,7 +14,7 @@ import type { PlanNode } from "./plan.ts";
 import { isMembership, memberJoined } from "./semi_joins.ts";
 
 export interface PlanningState {
-  /** The columns that clauses and open conditions still need. */
+  /** The columns that later clauses and open conditions still need. */
   readonly readers: ColumnReaders;
   /** The conditions in the ON of each join, and the rule of each table that has one. */
   readonly on: ReadonlyMap<BoundFrom, readonly Condition[]>;

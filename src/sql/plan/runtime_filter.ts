@@ -30,7 +30,7 @@ export interface RuntimeFilter {
   readonly side: "left" | "right";
   /** The scan that lookups replace. */
   readonly scan: ScanNode;
-  /** The parts of the key, in key order. */
+  /** The parts of the looked-up key, in key order. */
   readonly parts: readonly JoinedPart[];
   /**
    * The columns for which the parts supply values: the whole primary key, only the first column of

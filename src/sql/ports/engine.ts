@@ -16,7 +16,7 @@ export type ResultFormat = "json" | "ndjson" | "csv";
 
 /** A file part of a multipart request. */
 export interface UploadedFile {
-  /** The original file name. */
+  /** The file name that the client has sent. */
   readonly name: string;
   readonly mime: string;
   readonly bytes: Uint8Array;
@@ -32,7 +32,7 @@ export interface SqlRequest {
    */
   readonly sqlUtf8?: Uint8Array | undefined;
   readonly params: readonly SqlParameter[];
-  /** The namespace of unqualified names; "default" if absent. */
+  /** The namespace in which the request looks up unqualified names; "default" if absent. */
   readonly namespace?: string | undefined;
   readonly timeoutMs?: number | undefined;
   /** Whether to stop after the request has been parsed, bound and authorised. */
@@ -59,17 +59,17 @@ export interface SqlRequest {
   readonly reader?: AnswerReader | undefined;
   /** The server's address as the caller sees it, for SUBSCRIBE TO. */
   readonly server?: ServerAddress | undefined;
-  /** The origin of the request, for the audit log. */
+  /** The origin of the request, which the audit log records. */
   readonly origin?: { readonly address: string; readonly requestId: string } | undefined;
 }
 
-/** The body of a COPY. */
+/** The data that the body of a COPY request contains. */
 export interface CopyTransfer {
   /** The data of a COPY FROM; it is read once, if the statement is one. */
   readonly body: CopyBody;
 }
 
-/** The bytes that a client sends. */
+/** The bytes that a client sends for a COPY. */
 export interface CopyBody {
   /**
    * Returns the next bytes; undefined at the end. Rejects if the client disconnects before the end.
@@ -81,7 +81,7 @@ export interface CopyBody {
 
 /** The address of the server, computed on demand. */
 export interface ServerAddress {
-  /** The URL of the server: scheme, host and port. */
+  /** The base URL of the server: scheme, host and port. */
   readonly publicUrl: string;
 }
 
@@ -94,7 +94,7 @@ export interface AnswerReader {
   onLeave(callback: () => void): void;
 }
 
-/** One entry of `results`. */
+/** One entry of `results` in the response to a request. */
 export interface StatementResult {
   /** The columns of `rows`; both are present only for statements that return rows. */
   readonly schema?: readonly SchemaField[];
@@ -111,7 +111,7 @@ export interface StatementResult {
 }
 
 export interface SqlResponse {
-  /** The completed statements, in order. */
+  /** The entries of completed statements, in order. */
   readonly results: readonly StatementResult[];
   /** The reason why the request stopped. Its `statementIndex` is set. */
   readonly error?: DatabaseError;
@@ -128,7 +128,7 @@ export interface SqlResponse {
   readonly isReplayed?: true;
 }
 
-/** A part of a streamed response. */
+/** A part of a streamed response body. */
 export type AnswerPart =
   /** More rows of the current entry. The first such part begins the entry. */
   | {
@@ -160,7 +160,7 @@ export interface AnswerStream {
   cancel(): void;
 }
 
-/** A new transaction that spans requests. */
+/** The options for a new transaction that spans requests. */
 export interface TransactionRequest {
   /** The namespace of unqualified names in the requests of the transaction; "default" if absent. */
   readonly namespace?: string | undefined;
@@ -186,7 +186,7 @@ export interface TransactionInfo {
   readonly why?: string;
 }
 
-/** The requested end of a transaction that spans requests. */
+/** The request to commit or roll back a transaction that spans requests. */
 export interface TransactionEnd extends Pick<SqlRequest, "idempotency" | "origin" | "timeoutMs"> {
   readonly id: string;
   readonly statement: "COMMIT" | "ROLLBACK";
@@ -251,7 +251,7 @@ export interface CompiledExpression {
   evaluate(batch: Batch): Vector;
 }
 
-/** A declared column that a live query names. */
+/** A declared column that the query of a subscription names. */
 export interface NamedColumn {
   readonly columnId: number;
   readonly type: DataType;
@@ -279,9 +279,9 @@ export interface SearchRange {
   readonly after: Seq;
   /** The upper bound (inclusive): rows that are current at this seq are found. */
   readonly upTo: Seq;
-  /** The maximum number of rows. */
+  /** The maximum number of rows to return. */
   readonly rowsMax: number;
-  /** Whether only the seqs of the rows are needed. */
+  /** Whether the search needs only the seqs of the rows. */
   readonly isOfSeqs: boolean;
 }
 
@@ -302,7 +302,7 @@ export interface RowSearch {
   begin(range: SearchRange, onArrived: () => void): FoundRows | undefined;
 }
 
-/** The rows of a search, as they are found. */
+/** The rows that a search returns while it runs. */
 export interface FoundRows {
   /**
    * Returns the next rows, as the columns of the plan or `_seq` alone.
@@ -320,7 +320,7 @@ export interface FoundRows {
  */
 export interface LivePlan {
   readonly tableId: number;
-  /** The table name as shown: "namespace.table". */
+  /** The name of the table as shown to users: "namespace.table". */
   readonly tableName: string;
   /**
    * The owner of the rows: an account number, or SHARED_OWNER. The binder derives it from the
@@ -343,7 +343,7 @@ export interface LivePlan {
   readonly fieldTypes: readonly DataType[];
   /** The indexes of the fields that are primary key columns. */
   readonly keyFieldIndexes: readonly number[];
-  /** The index of the field that is `_seq`. */
+  /** The index of the field that contains `_seq`. */
   readonly seqFieldIndex: number;
   /** Plans with the same fingerprint, owner and table produce the same messages. */
   readonly fingerprint: string;
@@ -376,11 +376,11 @@ export type FollowedPlan =
 export interface ResultTable {
   readonly tableId: number;
   readonly owner: number;
-  /** The name as shown: "namespace.table". */
+  /** The name of the table as shown to users: "namespace.table". */
   readonly name: string;
 }
 
-/** A term of ORDER BY. */
+/** A term of ORDER BY in a live query. */
 export interface ResultSort {
   /** The index of the field by which rows are sorted. */
   readonly field: number;
@@ -402,9 +402,9 @@ export interface ResultRows {
   readonly untilMs: number | undefined;
 }
 
-/** An evaluation in progress. */
+/** An evaluation of a live query that is in progress. */
 export interface ResultEvaluation {
-  /** The rows. The promise rejects with a DatabaseError. */
+  /** The rows of the evaluation. The promise rejects with a DatabaseError. */
   readonly result: Promise<ResultRows>;
   cancel(): void;
 }
@@ -420,13 +420,13 @@ export interface JoinChanges {
   readonly tuples: readonly Row[];
   /** 1 or -1 for each tuple. */
   readonly weights: readonly number[];
-  /** The seq before the changes. */
+  /** The seq of the state before the changes. */
   readonly after: Seq;
   /** The seq at which the changed joins have these tuples. */
   readonly upTo: Seq;
 }
 
-/** A step between the states at two seqs. */
+/** A step of a live query from the state at one seq to the state at another. */
 export interface ChangeRange {
   readonly after: Seq;
   /** The end of the step, at most the visible seq. */
@@ -437,13 +437,13 @@ export interface ChangeRange {
 
 /** An index in memory over a table, which several queries share. */
 export interface IndexInMemory {
-  /** The approximate memory of the index. */
+  /** The approximate memory of an index, in bytes. */
   readonly bytes: number;
 }
 
 /** Computes the changes of a query's tables once for all of its results. */
 export interface JoinChangeSource {
-  /** The indexes in memory that are used. */
+  /** The indexes in memory that the live query uses. */
   readonly kept: readonly IndexInMemory[];
   /**
    * Computes the changes by partition, in short steps. Returns undefined if following them would
@@ -464,7 +464,7 @@ export interface ResultMaintainer {
    * together.
    */
   readonly source: JoinChangeSource;
-  /** The partition of the changes that concerns this result. */
+  /** The partition of the changes that affects this result. */
   readonly partition: string;
   /**
    * Builds the indexes in memory that do not exist yet.
@@ -481,7 +481,7 @@ export interface ResultMaintainer {
   readonly bytes: number;
 }
 
-/** A materialised query. */
+/** A live query whose whole result the server keeps. */
 export interface ResultPlan {
   readonly principal: Principal;
   /** The request of a subscriber to these rows, from which the query can be planned again. */
@@ -496,7 +496,7 @@ export interface ResultPlan {
   readonly changesByTime: boolean;
   /** Whether the rows depend on the time, and change at moments that each evaluation determines. */
   readonly readsClock: boolean;
-  /** The fields of a row. Their names are unique. */
+  /** The fields of a result row. Their names are unique. */
   readonly fields: readonly SchemaField[];
   /** The fields that identify a row; undefined if a row is identified only by its values. */
   readonly keyFields: readonly number[] | undefined;
@@ -511,7 +511,7 @@ export interface ResultPlan {
   readonly fingerprint: string;
   /** Distinguishes the claims of the caller's token; undefined if the query reads no claim. */
   readonly claimsKey: string | undefined;
-  /** Whether a user may read the rows now. */
+  /** Whether a user may currently read the rows of the live query. */
   readonly mayRead: (principal: Principal) => boolean;
   /** The newest change of a view, if the query reads a view; otherwise 0. */
   readonly viewsChangedSeq: number;

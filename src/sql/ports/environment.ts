@@ -87,14 +87,14 @@ export interface SqlEnvironment {
   readonly log: Log;
   /** Records every bug that ends a request. */
   readonly bugs: Bugs;
-  /** The newest lines of the log, oldest first. */
+  /** The newest lines of the server log, oldest first. */
   readonly logLines: () => readonly LogLine[];
   readonly limits: SqlLimits;
   /** The temporary space for rows that do not fit into their statement's memory. */
   readonly spillSpace: SpillSpace;
   readonly settings: () => readonly SettingRow[];
   readonly version: string;
-  /** This server's number in its cluster. */
+  /** The number of this server within its cluster. */
   readonly nodeId: number;
   /** The running and past requests. There is one object for each engine. */
   readonly activity: Activity;

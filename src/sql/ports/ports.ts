@@ -25,7 +25,7 @@ export interface LiveRow {
   readonly liveId: string;
   readonly connectionId: string;
   readonly subscriptionId: string;
-  /** The ids of the tables that the query reads. */
+  /** The ids of the tables that the live query reads. */
   readonly tableIds: readonly number[];
   readonly userId: string;
   readonly query: string;
@@ -34,7 +34,7 @@ export interface LiveRow {
   readonly status: string;
   readonly changes: number;
   readonly lastSeq: number | undefined;
-  /** The position up to which everything has been sent. */
+  /** The position up to which the subscription has sent everything. */
   readonly position: number | undefined;
   /** The age of the subscription's position relative to the newest visible commit. */
   readonly lagMs: number | undefined;
@@ -115,11 +115,11 @@ export interface ExportState {
   readonly status: JobStatus;
   readonly createdAtMs: number;
   readonly message: string | undefined;
-  /** Whether its archive can be downloaded. */
+  /** Whether the archive of an export can be downloaded. */
   readonly hasArchive: boolean;
 }
 
-/** The exports of users' own data. */
+/** Runs the exports in which users receive their own data. */
 export interface ExportAccess {
   /** Starts an export of the caller's data. If one of the caller is open, it is returned. */
   begin(principal: Principal): BegunJob;
@@ -157,9 +157,9 @@ export interface ConnectionAccess {
 
 /** The position in a partition at which a consumer without a position begins. */
 export type TopicStart =
-  /** The oldest message that is still stored. */
+  /** The offset of the oldest message that is still stored. */
   | { readonly kind: "earliest" }
-  /** The next message to be published. */
+  /** The offset of the next message that will be published. */
   | { readonly kind: "latest" }
   /**
    * The message with this offset or, if it no longer exists, the oldest message that is still
@@ -179,12 +179,12 @@ export interface TopicMessage {
    * primary key.
    */
   readonly key: string | null;
-  /** The payload: a JSON object as text. */
+  /** The payload of the message: a JSON object as text. */
   readonly payload: string;
   readonly timestampMs: number;
   /** The user who owns the row. Absent for a row of a SHARED table. */
   readonly user?: string | undefined;
-  /** The owner number of the row. */
+  /** The owner number of the row that the message describes. */
   readonly owner: number;
   readonly op: "Insert" | "Update" | "Delete";
   /**
@@ -202,7 +202,7 @@ export interface TopicMessages {
   readonly messages: readonly TopicMessage[];
   /** The offset after the last message; if there are no messages, the consumer's current offset. */
   readonly nextOffset: number;
-  /** Whether more messages are available now. */
+  /** Whether further messages are available now. */
   readonly hasMore: boolean;
 }
 
@@ -245,7 +245,7 @@ export interface PreparedTopicAck {
   readonly writes: readonly TableWrite[];
   /** All messages below this offset are acknowledged once the writes are committed. */
   readonly committedOffset: number;
-  /** The number of newly acknowledged messages. */
+  /** The number of messages that were acknowledged for the first time. */
   readonly acknowledgedCount: number;
   /** Called in the tick in which the writes were applied. */
   done(): void;
@@ -260,7 +260,7 @@ export interface TopicState {
   readonly messages: number;
   /** The estimated size of the payloads of these messages. */
   readonly bytes: number;
-  /** The seq up to which every change is counted. */
+  /** The seq up to which every change has an offset. */
   readonly countedSeq: number;
   /**
    * The estimated number of replaced versions that the source tables keep only because of topics.
@@ -294,7 +294,7 @@ export interface TopicConsumerRow {
   readonly partition: number;
   readonly userId: string | undefined;
   readonly lagMessages: number;
-  /** The age of the oldest unacknowledged message. */
+  /** The age of the oldest message that the group has not acknowledged. */
   readonly lagMs: number;
   readonly claims: number;
   /** The number of redeliveries to the group since startup. */
@@ -348,14 +348,14 @@ export interface WebhookState {
    */
   readonly status: "delivering" | "retrying" | "refused";
   readonly deliveredCount: number;
-  /** The number of failed requests. */
+  /** The number of requests to the webhook that failed. */
   readonly failedCount: number;
   readonly lastDeliveredAtMs: number | undefined;
   readonly lastFailedAtMs: number | undefined;
   /** The reason why the last failed request failed; undefined once a later request succeeded. */
   readonly lastError: string | undefined;
   readonly lagMessages: number;
-  /** The age of the oldest undelivered message. */
+  /** The age of the oldest message that the webhook has not delivered. */
   readonly lagMs: number;
 }
 
@@ -382,7 +382,7 @@ export interface MemoryPart {
 
 /** One sample of `/metrics`, for `system.stats`. */
 export interface MetricSample {
-  /** The name with its labels, as exported. */
+  /** The name of the metric with its labels, as exported. */
   readonly name: string;
   readonly value: string;
   readonly description: string | undefined;

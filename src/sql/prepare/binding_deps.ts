@@ -25,7 +25,7 @@ export interface BindingDeps extends NameDeps {
 }
 
 export interface BindingPlace {
-  /** The namespace of unqualified names. */
+  /** The namespace in which a statement looks up unqualified names. */
   readonly namespace: string;
   readonly statement: StatementBinding;
   /** The caller. A table that the caller may not read is treated as if it did not exist. */

@@ -18,13 +18,13 @@ import type { BoundComparison, BoundExpression, ExpressionOf } from "../bind/bou
 import { expressionsIn } from "../bind/query/query_walk.ts";
 import { childrenOf, readsColumn } from "../bind/walk.ts";
 
-/** A comparison of a stored column with the clock. */
+/** A comparison between a stored column and the current time. */
 export interface ClockTerm {
   readonly table: TableEntry;
   readonly columnId: number;
-  /** The conversions of the column, in order. */
+  /** The casts that are applied to the column, in order. */
   readonly casts: readonly DataType[];
-  /** The type of both sides. */
+  /** The type in which both sides are compared. */
   readonly type: DataType;
   readonly clock: BoundExpression;
   /**

@@ -44,7 +44,7 @@ export interface ExpiringSource {
 interface ExpiringKey {
   readonly columnId: number;
   readonly type: DataType;
-  /** The index of the field. */
+  /** The index of the key column among the fields of the query. */
   readonly field: number;
 }
 

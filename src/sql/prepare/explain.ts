@@ -51,9 +51,9 @@ type StepNode = Extract<
 export interface ExplainCall {
   readonly principal: Principal;
   readonly slots: Slots;
-  /** The measurements, for ANALYZE. */
+  /** The measurements of EXPLAIN ANALYZE. */
   readonly profile: Profile | undefined;
-  /** The result of the statement, if it was run. */
+  /** The result of the explained statement, if it was run. */
   readonly outcome: StatementResult | undefined;
   readonly tookMs: number;
 }

@@ -36,14 +36,14 @@ import type { MaintainedPlan } from "./maintained_plans.ts";
 import { type NextChange, nextChangeOf } from "./next_change.ts";
 import type { PreparedQuery } from "./prepared.ts";
 
-/** A bound materialised query, for one subscriber. */
+/** A materialised query that was bound for one subscriber. */
 export interface WholeQuery {
   readonly text: FollowedText;
   readonly way: LiveRequest["way"];
   /** The values of the parameters as the subscriber sent them. */
   readonly params: LiveRequest["params"];
   readonly slots: readonly Value[];
-  /** The caller, with an owner number. */
+  /** The caller of the subscription, with an owner number. */
   readonly principal: Principal;
   readonly tables: readonly ResultTable[];
   /** Finds the moments at which the result changes without a commit. */

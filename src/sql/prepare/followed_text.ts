@@ -53,10 +53,10 @@ import { boundFor, type PreparedQuery, prepare } from "./prepared.ts";
 import { watchOf } from "./statement_watch.ts";
 import { mayReadTombstones } from "./tombstone_reads.ts";
 
-/** A bound materialised query, for any subscriber. */
+/** A materialised query that was bound for any subscriber. */
 export interface FollowedText {
   readonly sql: string;
-  /** The query as its author wrote it. */
+  /** The query of the subscription, as its author wrote it. */
   readonly written: SelectStatement;
   readonly node: SelectStatement;
   readonly select: BoundSelect;
@@ -68,7 +68,7 @@ export interface FollowedText {
   readonly isOfCaller: boolean;
   /** Whether the query, or a policy of its tables, reads claims of the caller's token. */
   readonly readsClaims: boolean;
-  /** The fields of a row. Their names are unique. */
+  /** The fields of a result row. Their names are unique. */
   readonly fields: readonly SchemaField[];
   /** The fields that identify a row; undefined if a row is identified only by its values. */
   readonly keyFields: readonly number[] | undefined;
@@ -79,9 +79,9 @@ export interface FollowedText {
   readonly expiring: readonly ExpiringSource[];
   /** The newest change of a view, if the query reads a view; otherwise 0. */
   readonly viewsChangedSeq: number;
-  /** The comparisons with the time. */
+  /** The comparisons of the query with the current time. */
   readonly clockTerms: ClockTerms;
-  /** Whether a user may read the rows now. */
+  /** Whether a user may currently read the rows of the live query. */
   readonly mayRead: (principal: Principal) => boolean;
   readonly maintained: Pick<MaintainedPlans, "newContexts" | "planFor">;
 }

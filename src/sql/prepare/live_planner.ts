@@ -301,7 +301,7 @@ export function followedNode(
 
 /** The error for a query whose rows are not the rows of a single table. */
 export class NotRowByRow extends DatabaseError {
-  /** The part of the query that is the reason. */
+  /** The part of the query that prevents it from being followed row by row. */
   readonly part: string;
 
   constructor(part: string, node: AstNode) {

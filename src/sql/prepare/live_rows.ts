@@ -39,7 +39,7 @@ export interface LiveRowsQuery {
 export interface LiveRowsStatement {
   readonly node: SelectFromStatement;
   readonly types: readonly DataType[];
-  /** The values of all parameters except the last two. */
+  /** The values of all query parameters except the last two. */
   readonly slots: readonly Value[];
   readonly prepared: Prepared;
 }

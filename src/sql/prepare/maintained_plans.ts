@@ -35,10 +35,10 @@ interface SharedPlan {
   readonly seed: StatementToRun;
 }
 
-/** The plan of one subscriber. */
+/** The plan with the values of one subscriber. */
 export interface MaintainedPlan {
   readonly shared: SharedPlan;
-  /** The partition of the changes that concerns the subscriber. */
+  /** The partition of the changes that affects the subscriber. */
   readonly partition: string;
 }
 
@@ -48,7 +48,7 @@ export interface StatementToRun {
   readonly prepared: PreparedQuery;
 }
 
-/** The values of a subscriber. */
+/** The values in which subscribers of a query differ. */
 export interface Subscriber {
   readonly principal: Principal;
   readonly slots: readonly Value[];
@@ -60,11 +60,11 @@ export interface MaintainedPlansOptions {
   readonly namespace: string;
   readonly changesByTime: boolean;
   readonly readsTombstones: boolean;
-  /** Whether fields identify a row. */
+  /** Whether some fields identify a row of the result. */
   readonly hasKey: boolean;
   /** Whether the last item of the select list is the seq of the newest table row. */
   readonly hasRowSeq: boolean;
-  /** The complete order of a window of LIMIT. */
+  /** The complete sort order of a result with LIMIT. */
   readonly terms: readonly WindowTerm[] | undefined;
 }
 

@@ -74,7 +74,7 @@ export class PastSeqs {
 /** The rows of one owner in a table at a seq. */
 interface PastState {
   readonly tableId: number;
-  /** The name as shown: "namespace.table". */
+  /** The name of the table as shown to users: "namespace.table". */
   readonly name: string;
   readonly owner: number;
   readonly seq: Seq;

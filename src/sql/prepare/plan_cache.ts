@@ -72,7 +72,7 @@ export interface WholeText {
   readonly types: readonly DataType[];
 }
 
-/** The plan of a whole text. */
+/** The cached plan for the whole text of a request. */
 export type TextPlan = Required<CachedPlan>;
 
 /** The maximum length of a whole text with a plan. */
@@ -109,7 +109,7 @@ export class PlanCache {
     this.#plansMax = Math.max(1, Math.floor(bytesMax / PLAN_BYTES));
   }
 
-  /** The estimated memory of all plans. */
+  /** The estimated memory of all cached plans. */
   get bytes(): number {
     return this.#planCount * PLAN_BYTES;
   }

@@ -53,7 +53,7 @@ interface PreparedBase {
   readonly requirements: readonly Requirement[];
   /** The past reads of the statement, in the order of their indexes. */
   readonly pastReads: readonly PastRead[];
-  /** The literals to read before the statement runs. */
+  /** The literals that are converted before the statement runs. */
   readonly literals: readonly LiteralRead[];
   /** The names of FILE('x') placeholders, in slot order. */
   readonly files: readonly string[];
@@ -75,7 +75,7 @@ interface PreparedBase {
 
 export interface PreparedQuery extends PreparedBase {
   readonly kind: "query";
-  /** The types of the returned values. */
+  /** The types of the values that the statement returns. */
   readonly types: readonly DataType[];
   readonly build: OperatorFactory;
   /** A fast path to the same result, if the query has one. */
@@ -146,7 +146,7 @@ export function* prepareInSteps(
   }
 }
 
-/** A change that has been planned and compiled. */
+/** A change of rows that has been planned and compiled. */
 interface MadeChange {
   readonly compiled: CompiledChange;
   readonly rows: ReadingPlan;
@@ -217,7 +217,7 @@ interface PartedChange {
   readonly changes: readonly PreparedPart[];
   readonly reads: readonly PartRead[];
   readonly outputs: readonly BoundOutput[] | undefined;
-  /** The plan of the main query. */
+  /** The plan of the query or change after WITH. */
   readonly mainPlan: PlanNode | undefined;
 }
 
@@ -379,7 +379,7 @@ function typesOf(outputs: readonly BoundOutput[]): DataType[] {
   return outputs.map(({ expression }) => expression.type);
 }
 
-/** The caller for whom a statement is bound. */
+/** The caller for whom the statement is bound. */
 export interface Binder {
   readonly statement: StatementBinding;
   readonly principal: Principal;

@@ -38,7 +38,7 @@ export type SequenceCatalog = Pick<
 export interface SequenceCallsOptions {
   readonly catalog: SequenceCatalog;
   readonly principal: Principal;
-  /** The namespace of unqualified names. */
+  /** The namespace in which sequence functions look up unqualified names. */
   readonly namespace: string;
   /** The numbers that the request, and the transaction to which it belongs, have taken. */
   readonly taken: readonly TakenNumbers[];

@@ -38,7 +38,7 @@ import type { AttemptNumbers } from "./attempt_numbers.ts";
 import { PastSeqs, type PastStore } from "./past_seqs.ts";
 import { OwnSequenceCalls } from "./sequence_calls.ts";
 
-/** The dependencies of an execution. */
+/** The parts of the database that an execution needs. */
 export type ExecutionDeps = Pick<
   SqlEnvironment,
   "catalog" | "clock" | "limits" | "random" | "spillSpace" | "storageQuota" | "store" | "version"
@@ -56,14 +56,14 @@ export interface QueryDeps extends Omit<ExecutionDeps, "catalog" | "store"> {
 export interface ContextOptions {
   readonly principal: Principal;
   readonly namespace: string;
-  /** The parameters, followed by lifted literals or files. */
+  /** The values of parameters, followed by those of lifted literals or files. */
   readonly slots: readonly Value[];
   /** The seq at which a statement outside a transaction reads. */
   readonly atSeq: Seq;
   /** In another thread, the seqs of the statement's past reads, in the order of their indexes. */
   readonly pastSeqs?: readonly Seq[] | undefined;
   readonly transaction?: Transaction | undefined;
-  /** The staged rows of a transaction in another thread. */
+  /** The staged rows of the transaction, for a reader in another thread. */
   readonly staged?: StagedRows | undefined;
   /** The store to which changes are written. */
   readonly writes?: WriteStore | undefined;
@@ -76,7 +76,7 @@ export interface ContextOptions {
   readonly division?: QueryShare | undefined;
   /** Whether the WITH of the statement changes rows. */
   readonly isOfParts?: boolean;
-  /** The measurements, for EXPLAIN ANALYZE. */
+  /** The measurements of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
   /** The request's ledger; absent for the expressions of a definition or of a live query. */
   readonly ledger?: RequestLedger | undefined;
@@ -106,7 +106,7 @@ export const NO_PRINCIPAL: Principal = {
 export interface StatementContext extends ExecutionContext {
   /** Whether the statement reads rows in a sort order that only the event loop maintains. */
   readonly readsInOrder: boolean;
-  /** Present if the query may sleep. */
+  /** Set if the query may call PG_SLEEP. */
   readonly sleeps: Sleeps | undefined;
   /**
    * Discards everything that was read, so that the statement can be restarted.

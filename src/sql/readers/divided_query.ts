@@ -185,7 +185,7 @@ export class DividedQuery {
  */
 class PartLedger implements QueryLedger {
   readonly #whole: QueryLedger;
-  /** Whether the statement no longer needs the part. */
+  /** Whether the divided statement no longer needs this part. */
   isEnded = false;
   wake: (() => void) | undefined;
   #rowsRead = 0;

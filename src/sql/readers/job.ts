@@ -65,7 +65,7 @@ export const JOB_WORDS = {
   takenKib: 1,
   /** The number of rows read from tables, in thousands. */
   kiloRowsRead: 2,
-  /** The memory of the statement, in KiB. */
+  /** The memory limit of the statement, in KiB. */
   heldKib: 3,
   /**
    * The format in which rows are sent as text, as its position in `FORMATS` plus 1; 0 while rows
@@ -112,7 +112,7 @@ export interface PlanSource {
   readonly node: QueryStatement;
   /** The types of the parameters. The types of lifted literals follow, as in the slots. */
   readonly types: readonly DataType[];
-  /** The namespace of unqualified names. */
+  /** The namespace in which the job looks up unqualified names. */
   readonly namespace: string;
   readonly relations: NamedRelations;
   /** The number of live rows in each table, which determines the join order. */
@@ -231,7 +231,7 @@ export interface GiveBackMessage {
 export type Question =
   /** Asks for ids of SNOWFLAKE_ID(). */
   | { readonly kind: "ids"; readonly count: number }
-  /** A call of nextval, currval, lastval or setval. */
+  /** A call of nextval, currval, lastval or setval in a reader. */
   | { readonly kind: "sequence"; readonly call: SequenceCall }
   /** A call of current_setting or, if `set` is present, of set_config. */
   | {
@@ -280,17 +280,17 @@ export type ToReader = QueryJob | FurtherMessage | DropMessage | GiveBackMessage
 export interface ReaderMemory {
   /** The size of the reader's heap, including unreachable objects and gaps. */
   readonly heapBytes: number;
-  /** The size of unpacked segment parts. */
+  /** The size of the segment parts that the reader has unpacked. */
   readonly cacheBytes: number;
 }
 
-/** The totals of one job. */
+/** The totals that a reader reports at the end of a job. */
 export interface JobTotals {
   readonly memory: ReaderMemory;
   readonly rowsRead: number;
-  /** The time for which the reader worked, in milliseconds. */
+  /** The time for which the reader has worked, in milliseconds. */
   readonly workedMs: number;
-  /** Present for a statement that is measured. */
+  /** Set for a statement that EXPLAIN ANALYZE measures. */
   readonly measures?: readonly PlacedMeasures[] | undefined;
   /** The total time for which the request has been asked to sleep. */
   readonly sleepMs: number;
@@ -308,9 +308,9 @@ export type FromReader =
       readonly kib: number;
     }
   | { readonly kind: "end"; readonly totals: JobTotals }
-  /** A question. The reader waits for the answer. */
+  /** A question of a reader to the event loop. The reader waits for the answer. */
   | { readonly kind: "ask"; readonly number: number; readonly question: Question }
-  /** A reading of rows was abandoned before its end. */
+  /** The reader has stopped reading rows before their end. */
   | { readonly kind: "left"; readonly reading: number }
   /** All rows have been sent, and the job waits for a further message. */
   | { readonly kind: "parted" }
@@ -320,7 +320,7 @@ export type FromReader =
       /** The column of the faulty value, if the column is known but the position is not. */
       readonly place?: CellPlace | undefined;
     }
-  /** The reader compiled the statement to a different plan. */
+  /** The reader has compiled the statement to a different plan. */
   | { readonly kind: "refused" }
   | {
       readonly kind: "log";

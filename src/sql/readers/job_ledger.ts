@@ -22,7 +22,7 @@ export class JobLedger implements RequestLedger {
   readonly startMs: number;
   deadlineMs: number;
   rowsRead = 0;
-  /** A reader receives nothing from clients. */
+  /** A client sends nothing to a reader thread. */
   readonly bytesReceived = 0;
   memory: MemoryBudget | undefined;
   bytesElsewhere = 0;

@@ -170,7 +170,7 @@ interface SearchedQuery {
   readonly range: SearchRange;
 }
 
-/** The state that `next` has reached. */
+/** The state that the reader search has reached. */
 type SearchState = { readonly rows: Batch | "refused" | undefined } | { readonly error: unknown };
 
 class ReaderSearch implements FoundRows {

@@ -61,7 +61,7 @@ const LOOK_MS = 20;
 /** The settings that a reader receives once, on startup. */
 export interface ReaderSettings {
   readonly limits: SqlLimits;
-  /** The memory that the process may use. */
+  /** The memory that the process may use, in bytes. */
   readonly memoryBytes: number;
   readonly version: string;
   /** The size of the cache of unpacked segment parts, in bytes. */
@@ -158,7 +158,7 @@ export class QueryReader {
   readonly #spillSpace: SpillSpace;
   readonly #plans = new KeptPlans<Prepared>();
   readonly #divided = new WeakMap<Prepared, CompiledDivision>();
-  /** The questions that the current job asks. */
+  /** The questions that the current job asks the event loop. */
   #questions: Questions | undefined;
   #questionCount = 0;
   /**

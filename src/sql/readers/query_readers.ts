@@ -35,7 +35,7 @@ export interface QueryReadersParts extends ReaderPoolParts {
 
 /** The place in which a statement reads its rows: a reader, or the event loop. */
 export interface ReadingPlace {
-  /** How long the statement has waited for the reader. */
+  /** The time for which the statement has waited for the reader. */
   readonly waitedMs: number;
   /**
    * Reads the rows of the statement from the beginning, in a reader.
@@ -109,7 +109,7 @@ export class QueryReaders {
   readonly #aloneMs = new WeakMap<Prepared, number>();
   /** For each plan, the number of its runs in readers. */
   readonly #runCounts = new WeakMap<Prepared, number>();
-  /** The divided queries in progress. */
+  /** The divided queries that are running. */
   readonly #divided = new Set<DividedQuery>();
   readonly #planNumbers = new WeakMap<Prepared, number>();
   #planCount = 0;

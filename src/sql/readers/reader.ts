@@ -39,7 +39,7 @@ import { KeptPlans } from "./kept_plans.ts";
 import { relationsOf, systemViewsIn } from "./relations.ts";
 import { RunningJob } from "./running_job.ts";
 
-/** The source of a plan. */
+/** The source from which a reader compiles a plan. */
 export interface QuerySource {
   readonly node: QueryStatement;
   /** The types of the parameters. The types of lifted literals follow, as in the slots. */
@@ -69,7 +69,7 @@ export interface ReaderQuery {
    */
   pastSeqs(): readonly Seq[];
   readonly nowMicros: number;
-  /** The rows that the statement's transaction has staged. */
+  /** The rows that the transaction of the statement has staged. */
   readonly staged: StagedRows | undefined;
   /** The sequences, with the rights of the caller; absent for a live query. */
   readonly sequences: SequenceCalls | undefined;
@@ -78,7 +78,7 @@ export interface ReaderQuery {
   /** The sleeps of the query; absent if it may not sleep. */
   readonly sleeps?: Sleeps | undefined;
   readonly ledger: QueryLedger;
-  /** The measurements; present for EXPLAIN ANALYZE. */
+  /** The measurements of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
   /** Receives rows. @throws {DatabaseError} An error that ends the statement. */
   onBatch(batch: Batch): void;
@@ -134,7 +134,7 @@ export interface ReaderParts {
 
 /** Callbacks by which a reader notifies the pool that chooses among readers. */
 export interface ReaderWatch {
-  /** Called when the thread of the reader has started. */
+  /** Called when the thread of a reader has started. */
   readonly onReady: () => void;
   /** Called when the reader begins a statement of a user. */
   readonly onBegun: (userId: string) => void;
@@ -145,7 +145,7 @@ export interface ReaderWatch {
   readonly onDone: (userId: string) => void;
   /** Called from time to time while the client of the statement does not read the rows. */
   readonly onHeldUp: () => void;
-  /** Called when the reader can no longer run statements. */
+  /** Called when a reader can no longer run statements. */
   readonly onGone: (reason: string) => void;
 }
 
@@ -398,7 +398,7 @@ export class ReaderThread {
     job?.fail(error instanceof Error ? error : new Error(String(error)));
   }
 
-  /** Called when the thread has ended. */
+  /** Called when the thread of a reader has ended. */
   #lose(reason: string): void {
     if (this.#port === undefined) return;
     this.#port = undefined;

@@ -60,7 +60,7 @@ export interface PoolCounts extends WaitingCounts {
 export interface ChosenReader {
   /** The reader; undefined if the statement runs on the event loop. */
   readonly reader: ReaderThread | undefined;
-  /** How long the statement has waited. */
+  /** The time for which the statement has waited for a reader. */
   readonly waitedMs: number;
   /** Called when the statement has begun, or will not begin after all. */
   readonly giveBack: () => void;
@@ -118,7 +118,7 @@ export class ReaderPool {
     return this.#readers.filter((reader) => reader !== undefined);
   }
 
-  /** Whether any statement is waiting. */
+  /** Whether any statement waits for a reader. */
   get isAwaited(): boolean {
     return this.#waiting.areThere;
   }

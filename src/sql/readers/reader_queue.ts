@@ -17,7 +17,7 @@ export interface Queued {
 }
 
 interface QueuedUser<Entry> {
-  /** The entries, in order of arrival. */
+  /** The waiting entries, in order of arrival. */
   readonly waiting: Set<Entry>;
   readersAtWork: number;
   /**

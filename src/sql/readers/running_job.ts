@@ -65,7 +65,7 @@ export class RunningJob implements ReaderRead {
   readonly #done = Promise.withResolvers<void>();
   readonly #queue: RowMessage[] = [];
   #isPumping = false;
-  /** Whether the reader waits for a further message. */
+  /** Whether the reader waits for another message. */
   #isParted = false;
   /** The outcome that the reader has reported, while rows are still waiting here. */
   #ended: ReadOutcome | Error | undefined;

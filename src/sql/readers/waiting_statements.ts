@@ -65,7 +65,7 @@ export class WaitingStatements<Place> {
     return { waiting: this.#queue.length, waited: this.#waitedCount, waitedMs: this.#waitedMs };
   }
 
-  /** Whether any statement is waiting. */
+  /** Whether any statement waits for a reader. */
   get areThere(): boolean {
     return this.#queue.length > 0;
   }

@@ -87,7 +87,7 @@ export class AnswerChannel implements AnswerStream {
     this.#reader = reader;
   }
 
-  /** The format of the response. */
+  /** The format in which the response is streamed. */
   get format(): ResultFormat {
     return this.#format;
   }

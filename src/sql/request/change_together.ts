@@ -23,7 +23,7 @@ import { READ_HERE } from "../readers/row_stream.ts";
 
 const ATTEMPTS_MAX = 3;
 
-/** A change that has begun. */
+/** A change of rows that has begun. */
 interface BegunChange {
   readonly context: StatementContext;
   readonly outcome: DmlOutcome | Promise<DmlOutcome>;
@@ -42,7 +42,7 @@ export interface TogetherOptions {
   readonly ledger: RequestLedger;
   readonly tableIds: readonly number[];
   readonly uploads: Uploads;
-  /** Where the first attempt reads. */
+  /** The place where the first attempt reads its rows. */
   readonly first: "here" | "reader";
   /** Whether the statement can begin again. The data of a COPY can be read only once. */
   readonly isRepeatable: boolean;
@@ -99,7 +99,7 @@ export async function changeTogether(options: TogetherOptions): Promise<DmlOutco
 async function attempted(options: TogetherOptions, at: TogetherPlace): Promise<DmlOutcome> {
   const { clock, limits, storageQuota, store } = options.deps;
   const transaction = new Transaction({
-    // A reader may read only durable data.
+    // A reader thread may read only durable data.
     snapshotSeq: at.kind === "reader" ? store.visibleSeq : store.appliedSeq,
     nowMicros: clock.nowMs() * 1000,
     isReadOnly: false,

@@ -26,7 +26,7 @@ interface OpenCursor {
   readonly rows: readonly (readonly unknown[])[];
   readonly bytes: number;
   readonly isHeld: boolean;
-  /** Whether the cursor moves forward only. */
+  /** Whether the cursor can move only forward. */
   readonly isForward: boolean;
   /** The position: 0 before the first row, and the number of rows + 1 after the last row. */
   position: number;
@@ -156,7 +156,7 @@ function isBackward({ count, kind }: FetchDirection): boolean {
 }
 
 interface Move {
-  /** The position after the move. */
+  /** The position of the cursor after the move. */
   readonly after: number;
   /** The positions of the rows that are read, in the order of reading. */
   readonly read: readonly number[];
@@ -205,7 +205,7 @@ function at(position: number, rowCount: number): Move {
   return { after, read: after >= 1 && after <= rowCount ? [after] : [] };
 }
 
-/** The fixed cost of a cell. */
+/** The fixed memory of a cell, in bytes. */
 const CELL_BYTES = 16;
 
 function bytesOf(cells: readonly unknown[]): number {

@@ -135,7 +135,7 @@ interface KeyedText {
   readonly ledger: RequestLedger;
 }
 
-/** The dependencies of the fast path. */
+/** The parts of the database that the fast path needs. */
 interface FastPathDeps
   extends BindingDeps,
     StatementDeps,

@@ -55,7 +55,7 @@ export interface KeptAnswer {
 export interface KeyedRequest {
   /** Runs the request. Its commit must include the writes of the recorder. */
   readonly run: (recorder: AnswerRecorder) => Promise<SqlResponse>;
-  /** Whether the caller still has the required rights. */
+  /** Whether the caller still has the rights that the request requires. */
   readonly isStillAllowed: () => Promise<boolean>;
 }
 

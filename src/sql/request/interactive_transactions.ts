@@ -15,7 +15,7 @@ import type { RequestDeps } from "./unit_runner.ts";
 /** An open transaction that a request continues. */
 export interface ContinuedTransaction {
   readonly held: RequestTransaction;
-  /** The namespace for requests that do not name one. */
+  /** The namespace for requests of a transaction that do not name one. */
   readonly namespace: string | undefined;
 }
 

@@ -29,7 +29,7 @@ const ATTEMPTS_MAX = 10;
 
 /** A table whose rows are locked. */
 interface LockedTable {
-  /** The name of the table in the query. */
+  /** The name by which the query refers to the table. */
   readonly alias: string;
   readonly table: TableEntry;
 }

@@ -54,7 +54,7 @@ export interface RequestOptions {
   readonly recorder?: AnswerRecorder;
   /** The transaction that an earlier request opened and this request continues. */
   readonly held?: RequestTransaction | undefined;
-  /** The entry in the list of running requests. */
+  /** The entry of the request in the list of running requests. */
   readonly running: RunningRequest;
   /** Receives rows if there are too many to keep in memory. If it is absent, all rows are kept. */
   readonly channel?: AnswerChannel | undefined;
@@ -181,7 +181,7 @@ export class RequestRunner {
     const nodes = statementsOf(this.#request, options);
     requireCopyBodies(nodes, this.#request);
     this.copyFormat = nodes[0] && copyToNode(nodes[0])?.options.format;
-    // The statement of an EXECUTE is written elsewhere.
+    // The statement that EXECUTE runs is written elsewhere in the text.
     const isWritten = nodes.length === 1 && this.#transaction.prepared.size === 0;
     return nodes.map((node) => unboundUnit(node, isWritten ? this.#request.sql : undefined));
   }

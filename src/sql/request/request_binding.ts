@@ -80,13 +80,13 @@ export interface RequestBindingOptions {
 }
 
 export class RequestBinding {
-  /** The current namespace, which USE changes. */
+  /** The namespace that is in effect, which USE changes. */
   namespace: string = DEFAULT_NAMESPACE;
   readonly #options: RequestBindingOptions;
   #parameterTypes: readonly DataType[] = [];
   #parameters: readonly Value[] = [];
   readonly #usedParameters = new Set<number>();
-  /** The names that earlier statements define. */
+  /** The names that earlier statements of the text define. */
   readonly #defined = new DefinedNames();
   #keptCount = 0;
   #takesParameters = false;
@@ -112,7 +112,7 @@ export class RequestBinding {
 
   /** @throws {DatabaseError} INVALID_PARAMETER if no statement uses a parameter. */
   requireNoGap(parameterCount: number): void {
-    // A definition accepts no parameters, and reports them itself.
+    // A definition reports parameters itself, because it accepts none.
     if (this.#takesParameters) requireNoGap(this.#usedParameters, parameterCount);
   }
 

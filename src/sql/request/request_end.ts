@@ -15,7 +15,7 @@ interface EndedRequest {
   readonly principal: Principal;
   readonly request: Pick<SqlRequest, "origin" | "sql">;
   readonly ledger: RequestLedger;
-  /** Set if the request was listed. */
+  /** Set if the request appears in the list of running requests. */
   readonly running?: RunningRequest | undefined;
 }
 

@@ -23,7 +23,7 @@ const OWN_SETTINGS_MAX = 100;
 /** A change as requested by a statement or a function call. */
 interface AskedChange {
   readonly name: string;
-  /** The new value; undefined for DEFAULT. */
+  /** The new value of the setting; undefined for DEFAULT. */
   readonly value: string | undefined;
   readonly isLocal: boolean;
   /** The position in the text; undefined for a function call. */
@@ -32,7 +32,7 @@ interface AskedChange {
 
 interface SettingChange {
   readonly name: string;
-  /** The new value; undefined for DEFAULT. */
+  /** The new value of the setting; undefined for DEFAULT. */
   readonly value: string | undefined;
   readonly isLocal: boolean;
 }
@@ -49,7 +49,7 @@ export interface SettingsMark {
 export class RequestSettings {
   readonly #deps: SettingDeps;
   #changed: Changed = new Map();
-  /** The settings at the time of BEGIN. */
+  /** The values of the settings at BEGIN. */
   #before: Changed | undefined;
   /** The settings that remain after COMMIT: without those set for the transaction only. */
   #lasting: Changed = new Map();

@@ -13,7 +13,7 @@ import { withPrepared } from "./prepared_texts.ts";
 
 export interface RequestTextOptions {
   readonly limits: SqlLimits;
-  /** Set for a request with an idempotency key. */
+  /** Set for a request that has an idempotency key. */
   readonly isRepeatable: boolean;
   /** Set for a request that continues a transaction. */
   readonly isHeld: boolean;

@@ -47,12 +47,12 @@ import { TransactionAcks } from "./transaction_acks.ts";
 
 export interface RequestTransactionOptions {
   readonly deps: ExecutionDeps & Pick<SqlEnvironment, "activity" | "topics" | "writeGates">;
-  /** The ledger of the current request. */
+  /** The ledger of the request that is running. */
   readonly ledger: RequestLedger;
   readonly settings: RequestSettings;
 }
 
-/** The options with which a transaction is opened. */
+/** The options with which BEGIN opens a transaction. */
 export interface OpeningOptions {
   readonly isReadOnly: boolean;
   /** The index of the BEGIN in the response; absent for a held transaction. */
@@ -70,7 +70,7 @@ export type RecordedWrites = (changesRows: boolean) => readonly TableWrite[];
 /** The result of ending a transaction. */
 interface Written {
   readonly changesRows: boolean;
-  /** The commit; undefined if there was nothing to write. */
+  /** The commit of a transaction; undefined if there was nothing to write. */
   readonly commit: Commit | undefined;
 }
 
@@ -139,7 +139,7 @@ export class RequestTransaction implements HeldTransaction {
     );
   }
 
-  /** Called when another request continues a held transaction. */
+  /** Called when another request continues a transaction that was held. */
   continueIn(ledger: RequestLedger): void {
     this.#ledger = ledger;
   }
@@ -154,7 +154,7 @@ export class RequestTransaction implements HeldTransaction {
     return this.#outcome;
   }
 
-  /** The open transaction; undefined if there is none. */
+  /** The transaction that is open; undefined if there is none. */
   get current(): Transaction | undefined {
     return this.#current;
   }
@@ -369,7 +369,11 @@ export class RequestTransaction implements HeldTransaction {
     return failUploads(transaction, error);
   }
 
-  /** Called at the end of the request. @throws {DatabaseError} TRANSACTION_OPEN */
+  /**
+   * Called at the end of the request.
+   *
+   * @throws {DatabaseError} TRANSACTION_OPEN
+   */
   requireClosed(): void {
     if (this.#current === undefined || this.#isHeld) return;
     throw new DatabaseError(

@@ -12,7 +12,7 @@ import type { PreparedDml, PreparedQuery } from "../prepare/prepared.ts";
 
 export interface ResultOptions {
   readonly principal: Principal;
-  /** The parameters, followed by the lifted literals. */
+  /** The values of the parameters, followed by those of lifted literals. */
   readonly parameters: readonly Value[];
 }
 

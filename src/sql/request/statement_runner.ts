@@ -48,14 +48,14 @@ export interface RunOptions {
   readonly principal: Principal;
   readonly namespace: string;
   readonly transaction: Transaction | undefined;
-  /** The parameters, followed by the lifted literals. */
+  /** The values of the parameters, followed by those of lifted literals. */
   readonly parameters: readonly Value[];
   readonly files: ReadonlyMap<string, UploadedFile> | undefined;
   /** The data of a COPY FROM. They can be read only once, so the statement cannot be run again. */
   readonly copyInput?: CopyInput | undefined;
-  /** The options of a COPY TO. */
+  /** The options with which COPY TO writes rows. */
   readonly copyTo?: CopySettings | undefined;
-  /** The measurements, for EXPLAIN ANALYZE. */
+  /** The measurements of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
   /**
    * Returns the seq at which an attempt reads. If this is absent, the newest visible seq is used.
@@ -83,7 +83,7 @@ export interface RunnerOptions {
   channelFor(): AnswerChannel;
 }
 
-/** The dependencies of statements that read or write rows. */
+/** The parts of the database that statements on rows need. */
 export interface StatementDeps
   extends ExecutionDeps,
     UploadDeps,
@@ -92,7 +92,7 @@ export interface StatementDeps
   readonly readers: QueryReaders | undefined;
 }
 
-/** A change in progress. */
+/** A change of rows that is in progress. */
 interface RunningChange {
   readonly prepared: PreparedDml;
   readonly options: RunOptions;

@@ -43,7 +43,7 @@ export function rowsOf({ _location, query }: CreateTableAsStatement): SelectStat
 
 export interface TableAsSteps {
   readonly catalog: Pick<Catalog, "table">;
-  /** The namespace of unqualified names. */
+  /** The namespace in which CREATE TABLE AS looks up unqualified names. */
   readonly namespace: string;
   readonly prepare: (query: SelectStatement) => Prepared;
   readonly define: (node: DefiningStatement) => Promise<StatementResult>;

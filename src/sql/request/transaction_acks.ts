@@ -15,7 +15,7 @@ import type { PreparedTopicAck, TopicAccess, TopicAckRequest } from "../ports/po
 /** The acknowledgements in the form in which a commit writes them. */
 export interface CommittedAcks {
   readonly writes: readonly TableWrite[];
-  /** Called in the tick of the commit. */
+  /** Called in the tick in which the acknowledgements are committed. */
   done(): void;
   /** Called in place of `done` if there is no commit. */
   abandoned(): void;
@@ -26,7 +26,7 @@ export type AcksMark = ReadonlyMap<string, TopicAckRequest>;
 
 export class TransactionAcks {
   readonly #topics: () => TopicAccess;
-  /** The requests by topic, partition and group. */
+  /** The requests to acknowledge, by topic, partition and group. */
   #requests = new Map<string, TopicAckRequest>();
 
   constructor(topics: () => TopicAccess) {

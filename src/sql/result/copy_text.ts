@@ -20,7 +20,7 @@ import type { CopySettings } from "../parse/ast/ast.ts";
 import { binaryRows } from "./binary_cells.ts";
 import type { RowText } from "./row_text.ts";
 
-/** A column of the output. */
+/** A column that COPY TO writes. */
 export interface CopyField {
   readonly name: string;
   readonly type: DataType;
@@ -31,7 +31,7 @@ type WriteCell = (value: Value) => string;
 
 const ENCODER = new TextEncoder();
 
-/** The format that needs no options. */
+/** The settings of the ndjson format, which has no options. */
 const NDJSON: CopySettings = {
   format: "ndjson",
   delimiter: "",

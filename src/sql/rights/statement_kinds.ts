@@ -290,7 +290,7 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "export user data": { right: "export", home: "utility", work: "job" },
 };
 
-/** The type of every statement. */
+/** The types of all statements. */
 export const STATEMENT_TYPES: readonly Statement["type"][] = Object.keys(
   KINDS,
 ) as Statement["type"][];

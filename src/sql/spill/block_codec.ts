@@ -69,7 +69,7 @@ export function writeCountedBlock(into: ByteWriter, batch: Batch): void {
 /** The properties of a block, besides the number of its rows, that a reader knows. */
 export interface BlockForm {
   readonly columnCount: number;
-  /** The path of the file, for reporting damage. */
+  /** The path of a temporary file, for reports of damage. */
   readonly path: string;
 }
 
@@ -112,7 +112,7 @@ function readColumns(reader: ByteReader, columnCount: number, rowCount: number):
 
 interface BlockPlace {
   readonly rowCount: number;
-  /** The start of the block in the writer. */
+  /** The offset at which the block begins in the writer. */
   readonly start: number;
 }
 

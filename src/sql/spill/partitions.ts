@@ -129,7 +129,7 @@ export class Partitions {
 class PartitionReader {
   readonly #file: SpillFile;
   readonly #extents: readonly Extent[];
-  /** The batches of the extent that was read last. */
+  /** The batches of the extent that was read most recently. */
   #batches: Iterator<Batch> = [].values();
   #position = 0;
 

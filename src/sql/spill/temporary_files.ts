@@ -177,7 +177,7 @@ export interface Extent {
   readonly checksum: number;
 }
 
-/** The location of one block, for {@linkcode SpillFile.read}. */
+/** The location of a block in a file, for {@linkcode SpillFile.read}. */
 export interface BlockRef extends Extent {
   readonly rowCount: number;
 }
@@ -187,7 +187,7 @@ export class SpillFile {
   readonly #file: DiskFile;
   readonly #owner: TemporaryFiles;
   readonly #options: FileOptions;
-  /** The bytes that are not on disk yet. */
+  /** The bytes that have not been written to the disk yet. */
   readonly #pending = new ByteWriter();
   /** The number of bytes on disk, which is also the offset of the pending bytes. */
   #flushedBytes = 0;

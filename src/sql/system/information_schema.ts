@@ -72,7 +72,7 @@ interface Relation {
   readonly namespace: string;
   readonly name: string;
   readonly type: "BASE TABLE" | "VIEW" | "SYSTEM VIEW";
-  /** Whether INSERT, UPDATE and DELETE accept it. */
+  /** Whether INSERT, UPDATE and DELETE accept the table or view. */
   readonly isWritten: boolean;
   readonly columns: readonly ShownColumn[];
 }
@@ -82,7 +82,7 @@ interface ShownColumn
     ColumnEntry,
     "name" | "type" | "notNull" | "generatedAlways" | "generatedSql" | "identity" | "defaultSql"
   > {
-  /** Whether statements may write it. */
+  /** Whether statements may write to the table or view. */
   readonly isWritten?: boolean;
 }
 

@@ -27,7 +27,7 @@ export const SHOW_MANIFEST_COLUMNS: readonly PlainColumn[] = [
   { name: "manifest_json", type: JSON_TEXT },
 ];
 
-/** The dependencies that provide the state of segments. */
+/** The parts of the database that know the state of segments. */
 export type ManifestDeps = Pick<SqlEnvironment, "catalog" | "store">;
 
 /** Returns one row for each visible table, by namespace and name. */

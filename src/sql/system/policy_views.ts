@@ -8,7 +8,7 @@ import type { PlainColumn } from "../result/result.ts";
 import { isInForce } from "../rights/row_policies.ts";
 import { ADMIN_ONLY, type ColumnList, view } from "./system_view.ts";
 
-/** The dependencies of this view. */
+/** The parts of the database that the policy view reads. */
 export type PolicyViewDeps = Pick<SqlEnvironment, "catalog">;
 
 const POLICY_COLUMNS: ColumnList = [

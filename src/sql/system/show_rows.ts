@@ -328,7 +328,7 @@ export function statsRow(
   ];
 }
 
-/** The dependencies for listing storages. */
+/** The parts of the database needed to list storages. */
 export type StorageListDeps = Pick<SqlEnvironment, "catalog" | "settings">;
 
 /**

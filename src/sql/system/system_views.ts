@@ -72,7 +72,7 @@ export interface SystemViews {
 /** The caller that names a view, and the caller's namespace. */
 interface ViewCaller {
   readonly principal: Principal;
-  /** The namespace of unqualified names. */
+  /** The namespace in which a statement looks up unqualified names. */
   readonly namespace: string;
 }
 

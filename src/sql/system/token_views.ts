@@ -9,7 +9,7 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import type { PlainColumn } from "../result/result.ts";
 import { ADMIN_ONLY, type ColumnList, microsOf, view } from "./system_view.ts";
 
-/** The dependencies of these views. */
+/** The parts of the database that the token views read. */
 export type TokenViewDeps = Pick<SqlEnvironment, "auth" | "catalog">;
 
 const TOKEN_COLUMNS: ColumnList = [

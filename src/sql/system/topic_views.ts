@@ -11,7 +11,7 @@ import type { TopicState } from "../ports/ports.ts";
 import type { PlainColumn } from "../result/result.ts";
 import { ADMIN_ONLY, type ColumnList, view } from "./system_view.ts";
 
-/** The dependencies of these views. */
+/** The parts of the database that the topic views read. */
 export type TopicViewDeps = Pick<SqlEnvironment, "catalog" | "topics">;
 
 const TOPIC_COLUMNS: ColumnList = [

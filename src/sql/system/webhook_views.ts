@@ -7,7 +7,7 @@ import type { WebhookState } from "../ports/ports.ts";
 import type { PlainColumn } from "../result/result.ts";
 import { ADMIN_ONLY, type ColumnList, microsOf, view } from "./system_view.ts";
 
-/** The dependencies of this view. */
+/** The parts of the database that the webhook view reads. */
 export type WebhookViewDeps = Pick<SqlEnvironment, "catalog" | "webhooks">;
 
 const WEBHOOK_COLUMNS: ColumnList = [

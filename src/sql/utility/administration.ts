@@ -54,11 +54,11 @@ export interface AdministrationCall {
   readonly namespace: string;
   /** The server's address as the caller sees it, for SUBSCRIBE TO. */
   readonly server: ServerAddress | undefined;
-  /** The settings changed by SET, for SHOW. */
+  /** The settings that SET has changed, for SHOW. */
   readonly requestSettings: readonly ShownSetting[];
   /** The parameters of the request as received, for SUBSCRIBE TO. */
   readonly params: readonly SqlParameter[];
-  /** The values of the parameters, for CONSUME and ACK. */
+  /** The values of the parameters of CONSUME and ACK. */
   readonly parameters: readonly Value[];
   /** Limits the time in which SUBSCRIBE TO is planned. */
   readonly ledger: RequestLedger;
@@ -75,7 +75,7 @@ const SHOWS_OF_ALL: ReadonlySet<ShowStatement["type"]> = new Set<ShowStatement["
   "show export",
 ]);
 
-/** The dependencies of these statements. */
+/** The parts of the database that administrative statements use. */
 export interface AdministrationDeps
   extends LivePlanDeps,
     MaintenanceDeps,

@@ -13,7 +13,7 @@ import type { SqlRequest } from "../ports/engine.ts";
 
 interface Subject {
   readonly target: string;
-  /** The user whom the statement concerns. */
+  /** The user whom the audited statement concerns. */
   readonly subject?: string;
 }
 
@@ -21,7 +21,7 @@ export interface EndedStatement {
   readonly principal: Principal;
   readonly request: SqlRequest;
   readonly namespace: string;
-  /** The reason for the failure; absent on success. */
+  /** The reason why the audited statement failed; absent on success. */
   readonly error: DatabaseError | undefined;
 }
 

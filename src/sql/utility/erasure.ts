@@ -27,7 +27,7 @@ import type { SqlEnvironment } from "../ports/environment.ts";
  */
 const OWN_TABLE_IDS: readonly number[] = [ANSWERS_TABLE.tableId, DEAD_LETTERS_TABLE.tableId];
 
-/** The dependencies of an erasure. */
+/** The parts of the database from which an erasure removes data. */
 export type ErasureDeps = Pick<
   SqlEnvironment,
   "blobs" | "catalog" | "clock" | "exports" | "jobs" | "log" | "store" | "topics"

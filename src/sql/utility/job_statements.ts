@@ -70,7 +70,7 @@ const MAINTENANCE: Readonly<Record<StorageTableStatement["type"], Maintenance>> 
   },
 };
 
-/** The dependencies of flushes and merges. */
+/** The parts of the database that flush and merge tables. */
 export interface MaintenanceDeps
   extends NameDeps,
     Pick<SqlEnvironment, "clock" | "jobs" | "store"> {}

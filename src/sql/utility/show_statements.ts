@@ -58,7 +58,7 @@ import {
   webhookRows,
 } from "../system/webhook_views.ts";
 
-/** The dependencies of these statements. */
+/** The parts of the database that SHOW statements read. */
 export interface ShowDeps
   extends NameDeps,
     ManifestDeps,
@@ -73,7 +73,7 @@ interface ShowCall {
   readonly namespace: string;
   /** The server's address as the caller sees it, for SHOW EXPORT. */
   readonly server: ServerAddress | undefined;
-  /** The settings changed by SET. */
+  /** The settings that SET has changed. */
   readonly requestSettings: readonly ShownSetting[];
 }
 

@@ -20,7 +20,7 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import { messageResult, type PlainColumn, rowsResult } from "../result/result.ts";
 import { shownScopes } from "../system/token_views.ts";
 
-/** The dependencies of these statements. */
+/** The parts of the database that token statements use. */
 export type TokenDeps = Pick<SqlEnvironment, "auth" | "catalog" | "clock">;
 
 interface TokenCall {

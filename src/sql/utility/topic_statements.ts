@@ -30,7 +30,7 @@ import type {
 import { type PlainColumn, rowsResult } from "../result/result.ts";
 import { groupFrom, numberFrom } from "./topic_arguments.ts";
 
-/** The dependencies of statements about topic messages. */
+/** The parts of the database that CONSUME and ACK use. */
 export type TopicStatementDeps = Pick<
   SqlEnvironment,
   "catalog" | "clock" | "jobs" | "limits" | "store" | "topics"
@@ -38,7 +38,7 @@ export type TopicStatementDeps = Pick<
 
 export interface TopicStatementCall {
   readonly principal: Principal;
-  /** The namespace of unqualified names. */
+  /** The namespace in which topic statements look up unqualified names. */
   readonly namespace: string;
   /** The values of the parameters of the request. */
   readonly parameters: readonly Value[];

@@ -29,7 +29,7 @@ import { eraseUser, JOB_COLUMNS } from "./job_statements.ts";
 
 type UserStatement = CreateUserStatement | AlterUserStatement | DropUserStatement;
 
-/** The dependencies of these statements. */
+/** The parts of the database that user statements use. */
 export interface UserDeps extends ErasureDeps, RedefinitionDeps, Pick<SqlEnvironment, "auth"> {}
 
 interface UserStatementCall {

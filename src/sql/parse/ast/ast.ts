@@ -44,7 +44,7 @@ export interface Location {
   readonly end: number;
 }
 
-/** The common part of all nodes. */
+/** The properties that all nodes of the syntax tree have. */
 export interface AstNode {
   readonly _location: Location;
 }
@@ -74,7 +74,7 @@ export interface TableAliasName extends Name {
   readonly columns?: readonly Name[] | undefined;
 }
 
-/** A type as written, neither resolved nor checked. */
+/** A type as written in the text, neither resolved nor checked. */
 export type DataTypeDef = ArrayDataTypeDef | BasicDataTypeDef;
 
 /** An array type, such as `INT[]`. */
@@ -111,7 +111,7 @@ export type SelectStatement =
   | ValuesStatement
   | WithStatement;
 
-/** One SELECT block with its ORDER BY and LIMIT. */
+/** A SELECT block with its ORDER BY and LIMIT. */
 export interface SelectFromStatement extends AstNode {
   readonly type: "select";
   readonly distinct?: "all" | "distinct" | readonly Expr[] | undefined;
@@ -249,7 +249,7 @@ export interface JoinClause extends AstNode {
   readonly type: "INNER JOIN" | "LEFT JOIN" | "RIGHT JOIN" | "FULL JOIN" | "CROSS JOIN";
   readonly on?: Expr | undefined;
   readonly using?: readonly Name[] | undefined;
-  /** The alias of the columns that USING merges (extension). */
+  /** The alias for the columns that USING merges (extension). */
   readonly usingAlias?: Name | undefined;
   /** True for a NATURAL join, which has neither ON nor USING (extension). */
   readonly natural?: true | undefined;
@@ -360,9 +360,9 @@ export type CopyFormat = "text" | "csv" | "ndjson" | "binary";
 /** The options of COPY, with the defaults of the format filled in. */
 export interface CopySettings {
   readonly format: CopyFormat;
-  /** The ASCII character between two cells. */
+  /** The ASCII character between two cells of COPY data. */
   readonly delimiter: string;
-  /** The string that represents NULL. */
+  /** The string that represents NULL in COPY data. */
   readonly nullText: string;
   /** The string that represents the default of a column; absent if there is none. */
   readonly defaultText?: string | undefined;
@@ -371,7 +371,7 @@ export interface CopySettings {
   /** The quote character, one ASCII character; only for CSV. */
   readonly quote: string;
   readonly escape: string;
-  /** The columns whose cells are always quoted. */
+  /** The columns whose cells COPY always quotes. */
   readonly forceQuote: CopyColumns;
   /** The columns in which the string for NULL is an ordinary string. */
   readonly forceNotNull: CopyColumns;
@@ -411,7 +411,7 @@ export interface LiteralList {
    * number.
    */
   readonly starts: Int32Array;
-  /** The offset in `bytes` after each cell. */
+  /** The offset in `bytes` after each cell of a list. */
   readonly ends: Int32Array;
 }
 
@@ -438,7 +438,7 @@ export interface OnConflictAction extends AstNode {
 /** The key parts of an index, and a condition that the rows of the index satisfy. */
 export interface OnConflictOnExpr extends AstNode {
   readonly type: "on expr";
-  /** The key parts. A column is a plain reference. */
+  /** The parts of an index key. A column is a plain reference. */
   readonly exprs: readonly Expr[];
   readonly where?: Expr | undefined;
 }
@@ -455,7 +455,7 @@ export interface OnConflictOnConstraint extends AstNode {
 export type SetStatement = SetColumn | SetColumns;
 
 export interface SetColumn extends AstNode {
-  /** The discriminant of the union (extension). */
+  /** The discriminant of the union of assignments (extension). */
   readonly type: "set";
   readonly column: Name;
   /** The part of the column to which the value is assigned, as in `SET a[1] = 2` (extension). */
@@ -499,7 +499,7 @@ export interface DeleteStatement extends AstNode {
 export interface MergeStatement extends AstNode {
   readonly type: "merge";
   readonly into: QNameAliased;
-  /** The source: one item with its joins. */
+  /** The source of MERGE: one item with its joins. */
   readonly source: readonly From[];
   readonly on: Expr;
   readonly clauses: readonly MergeClause[];
@@ -523,7 +523,7 @@ export interface MergeInsert extends AstNode {
   readonly type: "insert";
   readonly columns?: readonly Name[] | undefined;
   readonly overriding?: InsertStatement["overriding"];
-  /** The values of one row; empty for DEFAULT VALUES. */
+  /** The values of one inserted row; empty for DEFAULT VALUES. */
   readonly values: readonly Expr[];
 }
 

@@ -119,7 +119,7 @@ export interface CloseCursorStatement extends AstNode {
 /** The statement `DEALLOCATE [PREPARE] name | ALL`. */
 export interface DeallocateStatement extends AstNode {
   readonly type: "deallocate";
-  /** The name; absent for ALL. */
+  /** The name of the prepared statement; absent for ALL. */
   readonly name?: Name | undefined;
 }
 
@@ -295,7 +295,7 @@ export interface DescribeTopicStatement extends AstNode {
 /** STORAGE FLUSH and COMPACT, for one table, for all tables, or for all tables of a namespace. */
 export interface StorageTableStatement extends AstNode {
   readonly type: "storage flush" | "storage compact";
-  /** The table; absent for ALL. */
+  /** The table of STORAGE FLUSH or COMPACT; absent for ALL. */
   readonly table?: QName | undefined;
   readonly namespace?: Name | undefined;
 }

@@ -50,7 +50,7 @@ export type DefinitionStatement =
   | WebhookDefinition
   | SecretDefinition;
 
-/** A user id, written as `'x'`, `"x"` or x. */
+/** The id of a user, written as `'x'`, `"x"` or x. */
 export interface UserName extends Name {
   /**
    * Set if CURRENT_USER was written or, for a new owner, SESSION_USER or CURRENT_ROLE; `name` is
@@ -171,7 +171,7 @@ export interface ColumnConstraintSimple extends AstNode {
 export interface ColumnConstraintDefault extends AstNode {
   readonly type: "default";
   readonly default: Expr;
-  /** The text of the expression, for the catalog (extension). */
+  /** The text of the DEFAULT, for the catalog (extension). */
   readonly source: string;
   readonly constraintName?: Name | undefined;
 }
@@ -291,7 +291,7 @@ export interface CommentStatement extends AstNode {
   readonly kind: CommentedKind;
   /** The object; for a column or a constraint, its table. */
   readonly name: QName;
-  /** The column or the constraint. */
+  /** The column or the constraint that the comment describes. */
   readonly part?: Name | undefined;
   /** The comment; absent for NULL, which removes the comment. */
   readonly comment?: string | undefined;

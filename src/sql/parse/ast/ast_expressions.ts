@@ -130,7 +130,7 @@ export interface ExprRef extends AstNode {
   readonly table?: QName | undefined;
   /** Whether `*` covers only the declared columns, as in COPY (extension). */
   readonly isDeclared?: true | undefined;
-  /** The name of the column, or "*" with {@linkcode star}. */
+  /** The name of the referenced column, or "*" with {@linkcode star}. */
   readonly name: string;
   /** True for an asterisk, to distinguish it from a column named "*" (extension). */
   readonly star?: true | undefined;
@@ -207,7 +207,7 @@ export interface ExprArraySlice extends AstNode {
 export interface ExprField extends AstNode {
   readonly type: "field";
   readonly row: Expr;
-  /** The name of the column, or "*" with {@linkcode star}. */
+  /** The name of the referenced column, or "*" with {@linkcode star}. */
   readonly name: string;
   readonly star?: true | undefined;
 }
@@ -424,7 +424,7 @@ export interface FrameBound extends AstNode {
     | "current row"
     | "following"
     | "unbounded following";
-  /** The offset; present only for preceding and following. */
+  /** The offset of a window frame bound; present only for preceding and following. */
   readonly offset?: Expr | undefined;
 }
 

@@ -103,7 +103,7 @@ export interface CreateWebhookStatement extends AstNode {
   readonly ifNotExists?: true | undefined;
   readonly topic: QName;
   readonly url: string;
-  /** The offset of the URL in the text. */
+  /** The offset of the webhook's URL in the text. */
   readonly urlStart: number;
   readonly secret?: string | undefined;
   readonly options?: readonly OptionEntry[] | undefined;
@@ -116,7 +116,7 @@ export interface AlterWebhookStatement extends AstNode {
     | {
         readonly type: "set url";
         readonly url: string;
-        /** The offset of the URL in the text. */
+        /** The offset of the webhook's URL in the text. */
         readonly urlStart: number;
       }
     | { readonly type: "set secret"; readonly secret: string }

@@ -60,7 +60,7 @@ export function skipRadixDigits(text: string, from: number, radix: number): numb
   }
 }
 
-/** Whether a code is white space beyond ASCII. */
+/** Whether a character code is white space beyond ASCII. */
 export function isUnicodeSpace(code: number): boolean {
   return (
     code === 0xa0 ||

@@ -51,7 +51,7 @@ type Split<S extends string, Found extends string = never> = S extends `${infer 
   ? Split<Tail, Found | Head>
   : Found | S;
 
-/** A keyword, in lower case. */
+/** A keyword of SQL, in lower case. */
 export type Keyword = Split<
   (typeof RESERVED)[number] | (typeof FUNCTION_ONLY)[number] | (typeof UNRESERVED)[number]
 >;

@@ -15,7 +15,7 @@ import { LiteralCell, type LiteralList } from "../ast/ast.ts";
 import { isDigit } from "./characters.ts";
 import { decodeString } from "./literals.ts";
 
-/** A list, and the offset at which it ends. */
+/** A list of literals, and the offset at which it ends. */
 export interface ScannedList {
   readonly list: LiteralList;
   /** The offset in the text after the last parenthesis of the list. */
@@ -232,7 +232,7 @@ export function literalPosition(list: LiteralList, cell: number): number {
   return unitCount(bytes, 0, starts[cell] ?? 0);
 }
 
-/** The stored properties of all cells. */
+/** The stored properties of all cells of a literal list. */
 interface CellColumns {
   readonly kinds: Uint8Array;
   readonly starts: Int32Array;

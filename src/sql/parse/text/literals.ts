@@ -16,7 +16,7 @@ const RADIX_DIGITS_MAX = 1024;
 /** Throws INVALID_SQL. The parser supplies this function, because it knows the statement. */
 export type Fail = (what: string, position: number) => never;
 
-/** The range of a token in a text. */
+/** The range that a token occupies in a text. */
 export interface TokenRange {
   readonly text: string;
   readonly start: number;

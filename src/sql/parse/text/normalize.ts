@@ -33,7 +33,7 @@ export const LIFTED_LITERALS_MAX = 64;
  */
 const KEPT_LITERALS_MAX = 500;
 
-/** A literal that was lifted out. */
+/** A literal that was lifted out of a statement. */
 export interface SlotLiteral {
   readonly kind: LiteralKind;
   /** The digits of a number or the value of a string. */
@@ -45,14 +45,14 @@ export interface SlotLiteral {
   readonly scale?: number | undefined;
 }
 
-/** A statement and its literals. */
+/** A statement without its literals, and the literals. */
 export interface NormalizedStatement {
   /**
    * The text without the lifted literals, but with the properties of literals that affect the plan.
    */
   readonly key: string;
   readonly literals: readonly SlotLiteral[];
-  /** The range of the statement in the text. */
+  /** The range that the statement occupies in the text. */
   readonly start: number;
   readonly end: number;
   /** The offset after the `;` that ends the statement, or the end of the text. */
@@ -125,7 +125,7 @@ const EFFECT_OF = new Map<string, number>(
 
 const WORDS = new WordTable([...EFFECT_OF.keys()]);
 
-/** The effect of each word, indexed as in `WORDS`. */
+/** The effect of each word on the normalisation, indexed as in `WORDS`. */
 const EFFECTS: Uint8Array = Uint8Array.from(EFFECT_OF.values());
 
 /** Words, besides those with `Effect.begin`, that may begin a statement with a plan. */
@@ -138,7 +138,7 @@ function indexesOf(words: string): ReadonlySet<number> {
   return new Set(words.split(" ").map((word) => WORDS.words.indexOf(word)));
 }
 
-// The kinds of the preceding token.
+// The kinds of the token that precedes a literal.
 const Before = { nothing: 0, operator: 1, word: 2, typeWord: 3, value: 4 } as const;
 
 /**

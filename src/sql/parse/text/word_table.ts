@@ -17,7 +17,7 @@ export function foldIntoHash(hash: number, code: number): number {
 }
 
 export class WordTable {
-  /** The words in lower case, without duplicates. */
+  /** The words of the table in lower case, without duplicates. */
   readonly words: readonly string[];
   /** Contains 0 for a free slot, and otherwise the index in `words` plus 1. */
   readonly #slots: Int16Array;
