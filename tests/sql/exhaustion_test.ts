@@ -234,7 +234,6 @@ describe("functions whose results are too large are refused", () => {
     ["a text of many parts", "FORMAT('%4000000s%4000000s', 'a', 'b')", "VALUE_TOO_LONG"],
     ["a pattern of digits", "TO_CHAR(1, REPEAT('9', 10001))", "LIMIT_EXCEEDED"],
     ["a pattern of fields", "TO_CHAR(NOW(), REPEAT('YYYY', 10000))", "LIMIT_EXCEEDED"],
-    ["places", "TO_CHAR(1.5, '9.' || REPEAT('9', 200) || 'EEEE')", "VALUE_OUT_OF_RANGE"],
     [
       "places of a double",
       "TO_CHAR(1.5::DOUBLE, '9.' || REPEAT('9', 101) || 'EEEE')",

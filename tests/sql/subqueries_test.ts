@@ -213,7 +213,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "SELECT NULL UNION SELECT 2 UNION ALL SELECT '3' ORDER BY 1 DESC NULLS LAST LIMIT 2",
     [[3], [2]],
   ],
-  ["SELECT id AS a FROM t UNION SELECT 1.5 ORDER BY a LIMIT 2", [["1.0"], ["1.5"]]],
+  ["SELECT id AS a FROM t UNION SELECT 1.5 ORDER BY a LIMIT 2", [["1"], ["1.5"]]],
   ["SELECT id FROM t WHERE id IN (SELECT x FROM s UNION SELECT t.x + 1) ORDER BY 1", [[1]]],
   ["SELECT count(*) FROM (SELECT FROM t UNION ALL SELECT FROM s) q", [[8]]],
   ["SELECT EXISTS (SELECT), (SELECT count(*) FROM (SELECT UNION ALL SELECT) q)", [[true, 2]]],

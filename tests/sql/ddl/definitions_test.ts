@@ -18,7 +18,7 @@ afterAll(() => engine[Symbol.asyncDispose]());
 const REFUSED_ELEMENTS: readonly (readonly [string, string])[] = [
   [`id INT PRIMARY KEY${", CHECK (id > 0)".repeat(257)}`, "LIMIT_EXCEEDED"],
   [`id INT PRIMARY KEY${" CHECK (id > 0)".repeat(257)}`, "LIMIT_EXCEEDED"],
-  ["", "INVALID_SQL"],
+  ["", "UNSUPPORTED_FEATURE"],
   ["id INT PRIMARY KEY, id TEXT", "INVALID_DEFINITION"],
   [`id INT PRIMARY KEY, "ID" TEXT`, "INVALID_DEFINITION"],
   ["id INT PRIMARY KEY, b INT PRIMARY KEY", "INVALID_DEFINITION"],
