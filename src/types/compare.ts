@@ -196,6 +196,14 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
   }
 }
 
+/**
+ * Returns the form of a value in keys, which is the same for equal values. Only a NUMERIC without a
+ * size has other forms: 1.5 stands for 1.50.
+ */
+export function keyFormOf({ kind }: DataType, value: Value): Value {
+  return kind === "numeric" && typeof value === "string" ? numericKey(value) : value;
+}
+
 /** Whether SQL's `=` considers two values equal: NaN equals NaN, and 0 equals -0. */
 export function haveSameGroupKey(type: DataType, left: Value, right: Value): boolean {
   const [a, b] = [groupKeyOf(type, left), groupKeyOf(type, right)];

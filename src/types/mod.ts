@@ -33,6 +33,7 @@ export {
   groupKeyMakerFor,
   groupKeyOf,
   haveSameGroupKey,
+  keyFormOf,
 } from "./compare.ts";
 export { concat } from "./concat.ts";
 export {

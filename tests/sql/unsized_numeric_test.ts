@@ -99,12 +99,82 @@ test("a key treats numbers of different scales as equal, and shows no zeros at t
   expect(await engine.rows("SELECT v FROM x.k WHERE v > 1.5 AND v < 100.0")).toEqual([["2"]]);
 });
 
-test("an index on a column with scales is refused, and one on an expression serves", async () => {
-  const { error } = await engine.ask("CREATE INDEX ON x.n (v)");
-  expect(error?.code).toBe("INVALID_DEFINITION");
-  expect(error?.message).toContain(
-    "equal values of numeric without a size may show different digits",
-  );
+test("an index finds equal numbers of different scales, and returns each with its own", async () => {
+  await engine.run(`CREATE TABLE x.i (id INT PRIMARY KEY, v NUMERIC(10,2), w NUMERIC(65,30));
+    INSERT INTO x.i SELECT g, g % 100, g FROM generate_series(1, 3000) g; STORAGE FLUSH TABLE x.i;
+    ALTER TABLE x.i ALTER COLUMN v TYPE NUMERIC;
+    INSERT INTO x.i VALUES (5001, 7, 1), (5002, 7.125, 2), (5003, 7.126, 3), (5004, 'NaN', 4);
+    CREATE INDEX ON x.i (v); CREATE INDEX ON x.i (w); CREATE INDEX ON x.i ((v + w));
+    INSERT INTO x.i VALUES (5005, 7.0000, 5), (5006, '-Infinity', 6), (5007, NULL, 7)`);
+  for (const where of ["in memory", "from the log", "in segments"]) {
+    if (where === "from the log") await engine.restart();
+    if (where === "in segments") {
+      await engine.run("STORAGE FLUSH TABLE x.i; STORAGE COMPACT TABLE x.i");
+    }
+    const plan = await engine.rows("EXPLAIN SELECT id FROM x.i WHERE v = 7.0");
+    expect(JSON.stringify(plan)).toContain("i_v_idx");
+    expect(await engine.rows("SELECT v FROM x.i WHERE v = 7.0 AND id > 2900 ORDER BY id")).toEqual(
+      ["7.00", "7", "7.0000"].map((value) => [value]),
+    );
+    expect(await engine.rows("SELECT id FROM x.i WHERE v > 7.00 AND v < 8 ORDER BY v")).toEqual([
+      [5002],
+      [5003],
+    ]);
+    expect(await engine.rows("SELECT id FROM x.i WHERE v IN ('NaN', 7.125) ORDER BY v")).toEqual([
+      [5002],
+      [5004],
+    ]);
+    expect(await engine.rows("SELECT min(v), max(v) FROM x.i")).toEqual([["-Infinity", "NaN"]]);
+    expect(await engine.rows("SELECT v FROM x.i ORDER BY v DESC LIMIT 3")).toEqual([
+      [null],
+      ["NaN"],
+      ["99.00"],
+    ]);
+    expect(await engine.rows("SELECT id FROM x.i WHERE w = 2 ORDER BY id")).toEqual([[2], [5002]]);
+    expect(await engine.rows("SELECT id FROM x.i WHERE v + w = 9.1250")).toEqual([[5002]]);
+  }
+});
+
+test("a UNIQUE number keeps its scale, and no equal one is written beside it", async () => {
+  await engine.run(`CREATE TABLE x.u (id INT PRIMARY KEY, v NUMERIC UNIQUE);
+    INSERT INTO x.u VALUES (1, 1.234), (2, 1.2350), (3, 1.2351)`);
+  for (const where of ["in memory", "in segments"]) {
+    if (where === "in segments") await engine.run("STORAGE FLUSH TABLE x.u");
+    const { error } = await engine.ask("INSERT INTO x.u VALUES (4, 1.235)");
+    expect(error?.code).toBe("DUPLICATE_KEY");
+    expect(await engine.rows("SELECT id, v FROM x.u WHERE v = 1.235")).toEqual([[2, "1.2350"]]);
+  }
+  const both = await engine.ask("INSERT INTO x.u VALUES (5, 7.0), (6, 7.00)");
+  expect(both.error?.code).toBe("DUPLICATE_KEY");
+  await engine.run(`INSERT INTO x.u VALUES (4, 1.236);
+    INSERT INTO x.u VALUES (5, 1.23400) ON CONFLICT (v) DO UPDATE SET v = EXCLUDED.v`);
+  expect(await engine.rows("SELECT id, v FROM x.u ORDER BY v")).toEqual([
+    [1, "1.23400"],
+    [2, "1.2350"],
+    [3, "1.2351"],
+    [4, "1.236"],
+  ]);
+});
+
+test("a foreign key refers to an equal number of another scale", async () => {
+  await engine.run(`CREATE TABLE x.parent (v NUMERIC PRIMARY KEY, u NUMERIC UNIQUE);
+    CREATE TABLE x.child (id INT PRIMARY KEY, v NUMERIC REFERENCES x.parent,
+      u NUMERIC REFERENCES x.parent (u));
+    CREATE INDEX ON x.child (v);
+    INSERT INTO x.parent VALUES (1.50, 2.50); INSERT INTO x.child VALUES (1, 1.500, 2.5)`);
+  const { error } = await engine.ask("DELETE FROM x.parent");
+  expect(error?.code).toBe("FOREIGN_KEY_VIOLATION");
+  expect(
+    await engine.rows("SELECT c.v, p.u FROM x.child c JOIN x.parent p ON c.v = p.v AND c.u = p.u"),
+  ).toEqual([["1.500", "2.50"]]);
+});
+
+test("a primary key that is added to a table counts equal numbers as one", async () => {
+  await engine.run(`CREATE TABLE x.added (v NUMERIC); INSERT INTO x.added VALUES (1.50), (1.25);
+    ALTER TABLE x.added ADD PRIMARY KEY (v)`);
+  const { error } = await engine.ask("INSERT INTO x.added VALUES (1.5)");
+  expect(error?.code).toBe("DUPLICATE_KEY");
+  expect(await engine.rows("SELECT v FROM x.added WHERE v = 1.5")).toEqual([["1.50"]]);
 });
 
 test.each([

@@ -66,7 +66,7 @@ export function newTable(
   { kind, tableName }: { kind: TableKind; tableName: string },
 ): TableElements {
   const key = keyOf(node);
-  const keyNames = uniqueNames(node, key);
+  const keyNames = new Set((key?.columns ?? []).map(({ name }) => name));
   const columns = node.columns.map((column, i) => {
     const made = newColumn(column, { columnId: i + 1, kind });
     return keyNames.has(made.name) ? { ...made, type: typeInKey(made.type) } : made;
@@ -124,20 +124,7 @@ export function newTable(
   };
 }
 
-/** Returns the names of the columns of all keys. */
-function uniqueNames(node: CreateTableStatement, key: NewKey | undefined): Set<string> {
-  const names = new Set((key?.columns ?? []).map(({ name }) => name));
-  for (const { constraints = [], name } of node.columns) {
-    if (constraints.some(({ type }) => type === "unique")) names.add(name.name);
-  }
-  for (const constraint of node.constraints ?? []) {
-    if (constraint.type !== "unique") continue;
-    for (const column of constraint.columns) if ("name" in column) names.add(column.name);
-  }
-  return names;
-}
-
-/** Returns the type of a column in a key: equal numbers have equal strings. */
+/** Returns the type of a column in a primary key: equal numbers have equal strings. */
 function typeInKey(type: DataType): DataType {
   return type.kind === "numeric" ? { ...type, isTrimmed: true } : type;
 }
@@ -428,16 +415,6 @@ export function requireKeyType(
         "INVALID_DEFINITION",
         `Cannot use column "${name}" in ${what}: ${typeName(type)} has no order`,
         { position },
-      );
-    case "numeric":
-      if (type.isTrimmed === true) return;
-      throw new DatabaseError(
-        "INVALID_DEFINITION",
-        `Cannot use column "${name}" in ${what}: equal values of numeric without a size may show different digits`,
-        {
-          position,
-          hint: "declare the column NUMERIC(38,10), or use an expression such as (x::NUMERIC(38,10))",
-        },
       );
     case "array":
     case "row":

@@ -291,7 +291,7 @@ function takesKey(
   return table.enforcedIndexes.some((index) => {
     const values = index.order.columns.map((column) => table.keyValueAt(version, column));
     if (values.includes(null)) return false;
-    return memIndexOf(own, index).newestOf(owner, keyOfValues(values)) !== -1;
+    return memIndexOf(own, index).newestOf(owner, keyOfValues(index.order.formOf(values))) !== -1;
   });
 }
 

@@ -10,7 +10,7 @@
  * - The sorted rows include every row.
  */
 import { defined } from "../../base/assert.ts";
-import { type Row, slice, textsOf, type Value, valuesOf } from "../../types/mod.ts";
+import { keyFormOf, type Row, slice, textsOf, type Value, valuesOf } from "../../types/mod.ts";
 import { type Key, keyOfValue, keyOfValues } from "../contract/key.ts";
 import { computedKeys, type IndexColumn } from "../contract/key_expressions.ts";
 import type { StoredColumn } from "../contract/table_definition.ts";
@@ -123,7 +123,7 @@ export class MemIndex {
   keysWithin(start: number, end: number): readonly (Key | undefined)[] {
     const { columns } = this.order;
     const [first] = columns;
-    const isOne = first !== undefined && first.expression === undefined && columns.length === 1;
+    const isOne = columns.length === 1 && first !== undefined && isStored(first);
     if (!isOne || end - start < TOGETHER_MIN) {
       return Array.from({ length: end - start }, (_, at) => this.keyOf(start + at));
     }
@@ -180,8 +180,11 @@ export class MemIndex {
   /** Returns a row's value in one column of the key, where `at` counts from 0. */
   valueAt(at: number, row: number): Value {
     const column = defined(this.order.columns[at], "a part of the key");
-    if (column.expression !== undefined) return this.#computedUpTo(row, column)[row] ?? null;
-    return this.#columnOf(column).valueAt(row);
+    const value =
+      column.expression === undefined
+        ? this.#columnOf(column).valueAt(row)
+        : (this.#computedUpTo(row, column)[row] ?? null);
+    return keyFormOf(column.type, value);
   }
 
   #columnOf({ columnId }: StoredColumn): MemColumn {
@@ -207,7 +210,7 @@ export class MemIndex {
   prefixesOf(rows: Uint32Array, commonBytes = 0): Float64Array {
     const prefixes = new Float64Array(rows.length);
     const first = defined(this.order.columns[0], "an index has a column");
-    if (first.expression === undefined) {
+    if (isStored(first)) {
       fillPrefixes(prefixes, this.#columnOf(first).vector(), { rows, commonBytes });
       return prefixes;
     }
@@ -279,4 +282,9 @@ export class MemIndex {
     }
     return 0;
   }
+}
+
+/** Whether the column of the table has the values of a key part in the form that keys have. */
+function isStored({ expression, type }: IndexColumn): boolean {
+  return expression === undefined && type.kind !== "numeric";
 }

@@ -11,7 +11,8 @@ import {
   type Comparator,
   comparatorFor,
   type DataType,
-  isTextType,
+  isNumberType,
+  keyFormOf,
   type Row,
   type Value,
 } from "../../types/mod.ts";
@@ -50,6 +51,19 @@ export class IndexOrder {
     return this.#comparators[at]?.(left, right) ?? 0;
   }
 
+  /** Returns a value that is sought in the first column in the form that keys have. */
+  firstFormOf(value: Value): Value {
+    const [first] = this.columns;
+    return first === undefined ? value : keyFormOf(first.type, value);
+  }
+
+  /** Returns a whole key in the form that keys have. */
+  formOf(values: Row): Row {
+    const { columns } = this;
+    if (!columns.some(({ type }) => type.kind === "numeric")) return values;
+    return columns.map(({ type }, at) => keyFormOf(type, values[at] ?? null));
+  }
+
   /** Whether all keys with a prefix are equal. */
   isExact(prefix: number): boolean {
     return this.columns.length === 1 && this.isExactAt(0, prefix);
@@ -58,25 +72,6 @@ export class IndexOrder {
   /** Whether all values of a column with a prefix are equal. */
   isExactAt(at: number, prefix: number): boolean {
     return this.#areNumbers[at] === true && Math.abs(prefix) <= Number.MAX_SAFE_INTEGER;
-  }
-}
-
-/** Whether values of a type can be keys of an index. */
-function isIndexable(type: DataType): boolean {
-  switch (type.kind) {
-    case "json":
-    case "jsonpath":
-    case "tsvector":
-    case "tsquery":
-    case "embedding":
-    case "file":
-    case "interval":
-    case "array":
-    case "row":
-    case "unknown":
-      return false;
-    default:
-      return true;
   }
 }
 
@@ -144,5 +139,5 @@ function prefixOfUtf8(text: string, start: number): number {
 
 /** Whether the prefix of a value is the value itself, except for very large values. */
 function isNumber(type: DataType): boolean {
-  return isIndexable(type) && !isTextType(type) && type.kind !== "bytes";
+  return isNumberType(type) || type.kind === "boolean";
 }

@@ -2,7 +2,14 @@
  * Reads the key values of an index from a segment: stored columns in their current form, and
  * computed expressions.
  */
-import { slice, type Value, type Vector } from "../../types/mod.ts";
+import {
+  keyFormOf,
+  slice,
+  type Value,
+  type Vector,
+  valuesOf,
+  vectorFromValues,
+} from "../../types/mod.ts";
 import {
   computedKey,
   computedKeys,
@@ -34,21 +41,36 @@ export function keyValueOf(
   column: IndexColumn,
   row: number,
 ): Value {
-  const { expression } = column;
-  if (expression === undefined) return storedValue(reader, column, row);
-  return computedKey(
-    expression,
-    expression.reads.map((each) => storedValue(reader, each, row)),
-  );
+  const { expression, type } = column;
+  if (expression === undefined) return keyFormOf(type, storedValue(reader, column, row));
+  const read = expression.reads.map((each) => storedValue(reader, each, row));
+  return keyFormOf(type, computedKey(expression, read));
 }
 
 /** Returns the values of one key part of an index for a row group. */
 export function groupVector(reader: SegmentReader, column: IndexColumn, group: number): Vector {
-  const { columnId, expression, missing, type } = column;
-  if (expression !== undefined) {
-    const read = expression.reads.map((each) => groupVector(reader, each, group));
-    return computedKeys(expression, read, reader.groupRows(group));
-  }
+  const { expression, type } = column;
+  const vector =
+    expression === undefined
+      ? storedVector(reader, column, group)
+      : computedKeys(
+          expression,
+          expression.reads.map((each) => storedVector(reader, each, group)),
+          reader.groupRows(group),
+        );
+  if (type.kind !== "numeric") return vector;
+  return vectorFromValues(
+    type,
+    valuesOf(vector).map((value) => keyFormOf(type, value)),
+  );
+}
+
+/** Returns the values of a column for a row group, in the current form of the column. */
+function storedVector(
+  reader: SegmentReader,
+  { columnId, missing, type }: StoredColumn,
+  group: number,
+): Vector {
   const vector = reader.column(columnId, group);
   const storedType = reader.columnType(columnId);
   if (vector === undefined || storedType === undefined) {
@@ -64,7 +86,7 @@ export function* groupVectors(
   group: number,
 ): Generator<{ readonly rowCount: number; readonly vectors: readonly Vector[] }, void> {
   const reads = expressions.map((expression) =>
-    expression.reads.map((each) => groupVector(reader, each, group)),
+    expression.reads.map((each) => storedVector(reader, each, group)),
   );
   const count = reader.groupRows(group);
   for (let start = 0; start < count; start += COMPUTED_ROWS) {

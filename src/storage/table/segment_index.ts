@@ -105,8 +105,9 @@ export class SegmentIndex {
    * Returns the prefix of a requested value, in the form that the index stores. A string that does
    * not begin with the common prefix gets a number below or above all stored prefixes.
    */
-  #ownPrefixOf(value: Value): number {
+  #ownPrefixOf(sought: Value): number {
     const { commonBytes } = this.#entries;
+    const value = this.#order.firstFormOf(sought);
     if (commonBytes === 0 || typeof value !== "string") return prefixOf(value);
     const common = this.#commonText();
     if (value !== lastText || common !== lastCommon) {

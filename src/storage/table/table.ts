@@ -9,11 +9,11 @@
  * separate: they contain versions that were replaced at or below the flushed seq, and tombstones up
  * to that seq. Only reads of past states need them. Every version is in exactly one place.
  */
-import { assert } from "../../base/assert.ts";
+import { assert, defined } from "../../base/assert.ts";
 import { DatabaseError, DiskError, isDamage, withDetails } from "../../base/errors.ts";
 import type { Seq, SeqGenerator } from "../../base/seq.ts";
 import { WorkLine } from "../../base/work_line.ts";
-import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
+import { keyFormOf, type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
 import { type Key, keyOfRow, keyOfValues } from "../contract/key.ts";
 import { computedKey, type IndexColumn } from "../contract/key_expressions.ts";
 import type { SegmentEntry, TableState } from "../contract/manifest.ts";
@@ -468,11 +468,21 @@ export class StoredTable {
 
   /** Returns the row of a key that is live at a seq. Rows up to `expiredSeq` have expired. */
   lookup({ owner, key, upTo, columnIds }: LookupOptions, expiredSeq: number): Row | undefined {
-    const cursor = this.findCurrent(owner, key, upTo);
+    const cursor = this.findCurrent(owner, this.#keyFormOf(key), upTo);
     if (cursor === undefined || cursor.isDeleted || cursor.seq <= expiredSeq) return undefined;
     const row: Value[] = [];
     for (const columnId of columnIds) row.push(this.valueAt(cursor, columnId));
     return row;
+  }
+
+  /** Returns a primary key that is sought in the form that the keys of rows have. */
+  #keyFormOf(key: Row): Row {
+    const { columns } = this.#definition;
+    if (!this.#keyPositions.some((at) => columns[at]?.type.kind === "numeric")) return key;
+    return key.map((value, at) => {
+      const column = defined(columns[this.#keyPositions[at] ?? -1], "a key column is a column");
+      return keyFormOf(column.type, value);
+    });
   }
 
   /**

@@ -192,7 +192,7 @@ function* rowsWithKey(
 ): Generator<VersionCursor, boolean> {
   const found = new VersionCursor();
   let visitedCount = 0;
-  const key = keyOfValues(values);
+  const key = keyOfValues(index.order.formOf(values));
   for (const memtable of table.memtables().toReversed()) {
     const rows = memIndexOf(memtable, index);
     rows.catchUp();
