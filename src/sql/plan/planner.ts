@@ -14,7 +14,7 @@ import { EquivalenceClasses } from "../bind/equivalence.ts";
 import { orToIn } from "../bind/expression/or_to_in.ts";
 import { argumentsOf, readsAround } from "../bind/query/query_walk.ts";
 import { expressionsOfCall, formOfOrder, sameOrder } from "../bind/query/window_walk.ts";
-import { columnIdsIn, conjunctionOf, isVolatile } from "../bind/walk.ts";
+import { columnIdsIn, conjunctionOf, isVolatile, mayFailOnRow } from "../bind/walk.ts";
 import { ColumnReaders, type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 import { areNever, foldedConditions, isConditionOnce } from "./folding.ts";
 import { isPlainJoin, planInnerJoins } from "./inner_joins.ts";
@@ -33,6 +33,7 @@ import {
 } from "./planning_state.ts";
 import { factored } from "./predicate_inference.ts";
 import { withoutLateralRows } from "./pulled_up.ts";
+import { restricted } from "./pushed_down.ts";
 import { planRuledTable } from "./ruled_table.ts";
 import { isExistence, semiJoined } from "./semi_joins.ts";
 import { planTable } from "./table_scan.ts";
@@ -238,14 +239,20 @@ function planRelation(
     }
     case "set": {
       const { columns, isAll, operator } = relation;
-      let left = planWhole(relation.left);
-      let right = planWhole(relation.right);
+      // INTERSECT and EXCEPT drop rows, which the error of a condition must not reveal.
+      const movable = operator === "union" ? conditions : conditions.filter(isSureOnRow);
+      const ofLeft = restricted(relation.left, columns, movable);
+      const ofRight = restricted(relation.right, columns, movable);
+      let left = planWhole(ofLeft.query);
+      let right = planWhole(ofRight.query);
       if (operator === "union" && !isAll) {
         left = withEquals(left);
         right = withEquals(right);
       }
       const set: PlanNode = { kind: "set", operator, isAll, left, right, columns };
-      return tested(set, conditions, state);
+      const moved = conditions.filter((each) => ofLeft.moved.has(each) && ofRight.moved.has(each));
+      state.readers.close(moved);
+      return tested(set, without(conditions, moved), state);
     }
     case "cte": {
       const { alias, columns, cte } = relation;
@@ -272,6 +279,10 @@ function planRelation(
     case "query":
       return planDerived(relation, conditions, state);
   }
+}
+
+function isSureOnRow({ expression }: Condition): boolean {
+  return !mayFailOnRow(expression);
 }
 
 /**
@@ -303,23 +314,25 @@ function planDerived(
   conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
+  const { moved, query } = restricted(relation.query, relation.columns, conditions);
+  state.readers.close([...moved]);
   // Outputs that are not read are not computed, unless they have side effects or determine which
   // rows are equal.
-  const isWhole = relation.query.distinct === "all";
-  const isNeeded = relation.query.outputs.map(({ expression }, position) => {
+  const isWhole = query.distinct === "all";
+  const isNeeded = query.outputs.map(({ expression }, position) => {
     const id = defined(relation.columns[position], "each output is a column").id;
     return isWhole || state.readers.isRead(id) || isVolatile(expression);
   });
-  const outputs = relation.query.outputs.filter((_, position) => isNeeded[position] === true);
+  const outputs = query.outputs.filter((_, position) => isNeeded[position] === true);
   const columns = relation.columns.filter((_, position) => isNeeded[position] === true);
-  const { root } = planSelect({ ...relation.query, outputs });
+  const { root } = planSelect({ ...query, outputs });
   const input: PlanNode = {
     kind: "project",
     input: root,
     expressions: columns.map((column, position) => columnValue(root.columns[position] ?? column)),
     columns,
   };
-  return tested(input, conditions, state);
+  return tested(input, without(conditions, [...moved]), state);
 }
 
 const PLANS = new WeakMap<BoundCte, PlanNode>();

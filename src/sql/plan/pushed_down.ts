@@ -1,0 +1,151 @@
+/**
+ * Moves conditions on the result of a query in FROM into the query itself, where they determine the
+ * keys and indexes by which its rows are found.
+ *
+ *     SELECT … FROM (SELECT a AS x, count(*) AS n FROM t GROUP BY a) q WHERE x = 5 AND n > 1
+ *     becomes       (SELECT a AS x, count(*) AS n FROM t WHERE a = 5 GROUP BY a) q WHERE n > 1
+ *
+ * A condition moves only if it drops whole groups, partitions or duplicates, so that all remaining
+ * results stay the same.
+ *
+ * The query may drop rows itself, and the error of a condition on such a row would reveal the row.
+ * A condition that may fail on a row therefore stays above, unless the query returns every row that
+ * it reads.
+ */
+import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
+import { sameType } from "../../types/mod.ts";
+import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
+import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
+import { argumentsOf, isPlainSelect } from "../bind/query/query_walk.ts";
+import {
+  columnIdsIn,
+  conjunctionOf,
+  conjunctsOf,
+  hasSubquery,
+  isImmutable,
+  isVolatile,
+  mapChildren,
+  mayFailOnRow,
+  sameExpression,
+  someChild,
+} from "../bind/walk.ts";
+import type { Condition } from "./conditions.ts";
+import { columnIdsOf } from "./join_keys.ts";
+
+/** A query with the conditions that moved into it. */
+export interface Restricted {
+  readonly query: BoundSelect;
+  /** The conditions that need not be tested above the query. */
+  readonly moved: ReadonlySet<Condition>;
+}
+
+/** @param columns The columns through which the conditions read the outputs of the query. */
+export function restricted(
+  query: BoundSelect,
+  columns: readonly BoundColumn[],
+  conditions: readonly Condition[],
+): Restricted {
+  const moved = new Set<Condition>();
+  if (conditions.length === 0 || !mayBeRestricted(query)) return { query, moved };
+  const block: RestrictedBlock = {
+    query,
+    columns,
+    ids: query.from === undefined ? new Set() : columnIdsOf(query.from),
+    groups: new Map(query.groupBy.map(({ column, expression }) => [column.id, expression])),
+    returnsAll: isPlainSelect(query) && query.where === undefined && !isJoin(query.from),
+  };
+  const inner: BoundExpression[] = [];
+  for (const condition of conditions) {
+    const below = conditionBelow(condition, block);
+    if (below === undefined) continue;
+    inner.push(below);
+    moved.add(condition);
+  }
+  if (moved.size === 0) return { query, moved };
+  const where = conjunctionOf([...conjunctsOf(query.where), ...inner]);
+  return { query: { ...query, where }, moved };
+}
+
+/** The block into which conditions move. */
+interface RestrictedBlock {
+  readonly query: BoundSelect;
+  readonly columns: readonly BoundColumn[];
+  /** The columns that WHERE of the block can read. */
+  readonly ids: ReadonlySet<number>;
+  /** The expressions of GROUP BY, by the columns through which outputs read them. */
+  readonly groups: ReadonlyMap<number, BoundExpression>;
+  /** Whether the block returns every row of a single relation. */
+  readonly returnsAll: boolean;
+}
+
+/**
+ * Whether fewer rows of FROM can mean only fewer results. Volatile expressions are computed for all
+ * rows, because they may have side effects.
+ */
+function mayBeRestricted(query: BoundSelect): boolean {
+  const { expansions, groupBy, groupingSets, isAggregated, limit, offset, outputs, where } = query;
+  if (limit !== undefined || offset !== undefined) return false;
+  if (isAggregated && (groupBy.length === 0 || groupingSets !== undefined)) return false;
+  if (where !== undefined && isVolatile(where)) return false;
+  if (argumentsOf(expansions).some(isVolatile)) return false;
+  return !outputs.some(({ expression }) => isVolatile(expression));
+}
+
+function isJoin(from: BoundFrom | undefined): boolean {
+  return from?.kind === "join";
+}
+
+/** Returns a condition in terms of the rows of a block, or undefined if it has to stay above. */
+function conditionBelow(
+  { canMove, columnIds, expression }: Condition,
+  block: RestrictedBlock,
+): BoundExpression | undefined {
+  if (!canMove || hasSubquery(expression)) return undefined;
+  const values = new Map<number, BoundExpression>();
+  for (const id of columnIds) {
+    const value = valueBelow(id, block);
+    if (value === undefined) return undefined;
+    values.set(id, value);
+  }
+  const below = replaced(expression, values);
+  return block.returnsAll || !mayFailOnRow(below) ? below : undefined;
+}
+
+/** Returns an output in terms of the rows of a block, or undefined if no condition may read it. */
+function valueBelow(
+  id: number,
+  { columns, groups, ids, query }: RestrictedBlock,
+): BoundExpression | undefined {
+  const position = columns.findIndex((column) => column.id === id);
+  const type = columns[position]?.type;
+  const output = query.outputs[position]?.expression;
+  if (type === undefined || output === undefined || !sameType(type, output.type)) return undefined;
+  if (!isOfWholeParts(output, query)) return undefined;
+  const value = replaced(output, groups);
+  if (!isImmutable(value) || readsDeleted(value)) return undefined;
+  for (const read of columnIdsIn(value)) if (!ids.has(read)) return undefined;
+  return value;
+}
+
+/** Whether rows that DISTINCT ON or a window compares with each other all have the same output. */
+function isOfWholeParts(output: BoundExpression, { distinct, windows }: BoundSelect): boolean {
+  const isSame = (key: BoundExpression): boolean => sameExpression(key, output);
+  if (typeof distinct === "object" && !distinct.on.some(isSame)) return false;
+  return windows.every(({ window }) => window.partitionBy.some(isSame));
+}
+
+/** Whether an expression reads `_deleted`. In WHERE, this column would add deleted rows. */
+function readsDeleted(expression: BoundExpression): boolean {
+  return expression.kind === "column"
+    ? expression.column.origin?.columnId === DELETED_COLUMN_ID
+    : someChild(expression, readsDeleted);
+}
+
+function replaced(
+  expression: BoundExpression,
+  values: ReadonlyMap<number, BoundExpression>,
+): BoundExpression {
+  if (values.size === 0) return expression;
+  if (expression.kind === "column") return values.get(expression.column.id) ?? expression;
+  return mapChildren(expression, (child) => replaced(child, values));
+}
