@@ -11,6 +11,9 @@ import type { ServerProcess, SqlError } from "../../support/server_process.ts";
 import type { NextState } from "./follower.ts";
 import { queryAsOf, type Schema } from "./tables.ts";
 
+/** The server that runs the SELECT statements. */
+export type JudgedServer = Pick<ServerProcess, "sql" | "token">;
+
 /** A query of one user, with its parameters. */
 export interface Asked {
   readonly token: string;
@@ -30,18 +33,24 @@ export interface Judged {
   readonly isNewest: boolean;
 }
 
+/** The rows of a state as texts of the columns that the SELECT has. */
+interface Followed {
+  readonly followed: readonly string[];
+  readonly names: readonly string[];
+}
+
 /** The rows of a SELECT as texts, or the reason why it has none. */
 export type Selected =
   | { readonly rows: readonly string[]; readonly error?: undefined }
   | { readonly error: SqlError };
 
 export class Judge {
-  readonly #server: ServerProcess;
+  readonly #server: JudgedServer;
   readonly #schema: () => Schema;
   #selected = new Map<string, Promise<Selected>>();
   #count = 0;
 
-  constructor(server: ServerProcess, schema: () => Schema) {
+  constructor(server: JudgedServer, schema: () => Schema) {
     this.#server = server;
     this.#schema = schema;
   }
@@ -96,39 +105,49 @@ export class Judge {
     if (width === undefined && followed.length === 0) return undefined;
     return (
       differenceOf(selected.rows, followed, state.seq) ??
-      (await this.#wrongSeq(asked, { ...judged, followed }))
+      (await this.#wrongSeq(asked, { ...judged, followed, names }))
     );
   }
 
   /**
    * Checks the seqs of the rows that have changed since the state before: they are later than that
-   * state, and the SELECT right before the seq has fewer of these rows.
+   * state, and the commit of the seq made the row.
    */
   async #wrongSeq(
     asked: Asked,
-    { followed, isByCommit, state }: Judged & { readonly followed: readonly string[] },
+    { ack, followed, isByCommit, names, state }: Judged & Followed,
   ): Promise<string | undefined> {
     const { before, isResumed, rows } = state;
     // A row that enters a window of LIMIT has the seq of its own last change.
     if (before === undefined || /\b(?:LIMIT|OFFSET|FETCH)\b/.test(asked.sql)) return undefined;
+    const identity = identityOf(ack, names);
     const old = new Set(before.rows);
     for (const [index, row] of rows.entries()) {
       if (old.has(row)) continue;
       const seq = Number(row["_seq"]);
+      const text = followed[index] ?? "";
       if (seq <= before.seq) {
-        return `at ${state.seq}, a row that changed after ${before.seq} has the seq ${seq}: ${followed[index]}`;
+        return `at ${state.seq}, a row that changed after ${before.seq} has the seq ${seq}: ${text}`;
       }
-      if (!isByCommit || isResumed) continue;
-      const { token } = this.#server;
-      if (asked.token !== token && !haveSameRows(asked)) continue;
-      const earlier = await this.select({ ...asked, token }, seq - 1);
-      const countIn = (texts: readonly string[]): number =>
-        texts.filter((text) => text === followed[index]).length;
-      if (earlier.error === undefined && countIn(earlier.rows) >= countIn(followed)) {
-        return `at ${state.seq}, a row has the seq ${seq}, but changed before: ${followed[index]}`;
-      }
+      if (!isByCommit || isResumed || identity === "hidden") continue;
+      if (await this.#hasMade(asked, { identity, seq, text })) continue;
+      return `at ${state.seq}, a row has the seq ${seq}, but changed before: ${text}`;
     }
     return undefined;
+  }
+
+  /** Whether a commit can have made a row: the SELECT right before it has fewer such rows. */
+  async #hasMade(
+    asked: Asked,
+    { identity, seq, text }: { identity: "key" | "values"; seq: number; text: string },
+  ): Promise<boolean> {
+    const { token } = this.#server;
+    if (asked.token !== token && !haveSameRows(asked)) return true;
+    const earlier = await this.select({ ...asked, token }, seq - 1);
+    if (earlier.error !== undefined) return true;
+    if (identity === "key") return !earlier.rows.includes(text);
+    const later = await this.select({ ...asked, token }, seq);
+    return later.error !== undefined || countOf(text, later.rows) > countOf(text, earlier.rows);
   }
 
   /** Returns undefined if nobody can ask for the rows of a state. */
@@ -143,6 +162,25 @@ export class Judge {
 /** Whether all users have the same rows of a query. */
 export function haveSameRows({ sql }: Pick<Asked, "sql">): boolean {
   return !/\b(?:own\d|CURRENT_USER)\b/.test(sql);
+}
+
+/**
+ * Returns by what rows are told apart: by key columns, or by all of their values. If the SELECT
+ * lacks some of these columns, one commit may remove a row and add one with the same text, so the
+ * SELECT does not show which commit made a row.
+ */
+function identityOf(
+  { key_columns: keys = [], schema }: SubscriptionAck,
+  names: readonly string[],
+): "hidden" | "key" | "values" {
+  const values = schema.map(({ name }) => name).filter((name) => !/^_(?:key|seq)$/.test(name));
+  const identifying = keys.length === 0 ? values : keys;
+  if (!identifying.every((name) => names.includes(name))) return "hidden";
+  return keys.length === 0 ? "values" : "key";
+}
+
+function countOf(text: string, texts: readonly string[]): number {
+  return texts.filter((each) => each === text).length;
 }
 
 function widthOf(rows: readonly string[]): number {

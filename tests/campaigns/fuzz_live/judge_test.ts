@@ -1,0 +1,90 @@
+/**
+ * Verifies that the judge of materialised queries finds rows with a wrong `_seq`, and accepts rows
+ * that only look like an earlier row. The states and the rows of the SELECT are made up.
+ */
+import { expect, test } from "bun:test";
+import type { SubscriptionAck, WireRow } from "../../../src/protocol/mod.ts";
+import { Judge, type JudgedServer } from "./judge.ts";
+
+type Cells = readonly unknown[];
+
+/** Answers a SELECT with the rows of the seq that the query names. */
+function serverWith(rowsAt: Readonly<Record<number, readonly Cells[]>>): JudgedServer {
+  return {
+    token: "ada",
+    sql: async (text) => {
+      const seq = Number(/AS OF (\d+)/.exec(text)?.[1]);
+      const body = { status: "success", results: [{ rows: rowsAt[seq] ?? [] }] };
+      return { status: 200, body } as unknown as Awaited<ReturnType<JudgedServer["sql"]>>;
+    },
+  };
+}
+
+interface Case {
+  readonly keys: readonly string[];
+  /** The columns of the rows on the wire, the first of which are those of the SELECT. */
+  readonly columns: readonly string[];
+  readonly before: readonly WireRow[];
+  readonly rows: readonly WireRow[];
+  readonly rowsAt: Readonly<Record<number, readonly Cells[]>>;
+}
+
+/** Judges a state at 9 that follows one at 5. */
+async function judged({ before, columns, keys, rows, rowsAt }: Case): Promise<string | undefined> {
+  const judge = new Judge(serverWith(rowsAt), () => ({
+    tables: [{ name: "shared1", columns: [], isShared: true }],
+    views: [],
+  }));
+  const schema = [...columns, "_key", "_seq"].map((name) => ({ name }));
+  const ack = { key_columns: keys, schema } as unknown as SubscriptionAck;
+  const state = { seq: 9, rows, before: { seq: 5, rows: before }, isResumed: false };
+  const sql = "SELECT a.t FROM shared1 AS a";
+  const asked = { token: "ada", sql, params: [], way: undefined };
+  return await judge.differenceOf(asked, { ack, state, isByCommit: true, isNewest: true });
+}
+
+function row(cells: WireRow, key: string, seq: number): WireRow {
+  return { ...cells, _key: key, _seq: seq };
+}
+
+const CHANGED_BEFORE = /has the seq 8, but changed before/;
+
+test("a row that was there before its seq is found by its key", async () => {
+  const rows = [row({ id: 1, t: "a" }, "1", 8)];
+  const found = { keys: ["id"], columns: ["id", "t"], before: [], rows };
+  expect(await judged({ ...found, rowsAt: { 7: [[1, "a"]], 9: [[1, "a"]] } })).toMatch(
+    CHANGED_BEFORE,
+  );
+  expect(await judged({ ...found, rowsAt: { 7: [[1, "b"]], 9: [[1, "a"]] } })).toBeUndefined();
+});
+
+test("a row takes the place of an equal one whose key the SELECT lacks", async () => {
+  const rows = [row({ t: null, id: 2 }, "2", 8)];
+  const rowsAt = { 7: [[null]], 8: [[null]], 9: [[null]] };
+  const given = { keys: ["id"], columns: ["t", "id"], before: [], rows, rowsAt };
+  expect(await judged(given)).toBeUndefined();
+});
+
+test("rows without a key may be equal but for a column that the SELECT lacks", async () => {
+  const rows = [row({ t: "a", order: 2 }, "x", 8)];
+  const rowsAt = { 7: [["a"]], 8: [["a"]], 9: [["a"]] };
+  const given = { keys: [], columns: ["t", "order"], before: [], rows, rowsAt };
+  expect(await judged(given)).toBeUndefined();
+});
+
+test("of equal rows without a key, a commit made as many as the SELECT has more", async () => {
+  const rows = [row({ t: "a" }, "x", 8)];
+  const given = { keys: [], columns: ["t"], before: [], rows };
+  const one = [["a"]];
+  // A row was added at 8, and another equal one was removed at 9.
+  expect(await judged({ ...given, rowsAt: { 7: one, 8: [...one, ...one], 9: one } })).toBe(
+    undefined,
+  );
+  expect(await judged({ ...given, rowsAt: { 7: one, 8: one, 9: one } })).toMatch(CHANGED_BEFORE);
+});
+
+test("a row that changed after a state has a later seq than the state", async () => {
+  const rows = [row({ t: "a" }, "x", 5)];
+  const given = { keys: [], columns: ["t"], before: [], rows, rowsAt: { 9: [["a"]] } };
+  expect(await judged(given)).toMatch(/changed after 5 has the seq 5/);
+});
