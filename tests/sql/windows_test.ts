@@ -217,6 +217,21 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       ["9223372036854775807", 2],
     ],
   ],
+  // An infinite offset reaches all finite numbers from either infinity, and no NaN.
+  ...["DOUBLE PRECISION", "REAL", "NUMERIC"].flatMap((type) =>
+    (
+      [
+        ["'inf' PRECEDING AND 'inf' FOLLOWING", "", "3 3 3 1"],
+        ["'inf' PRECEDING AND 'inf' PRECEDING", "", "1 1 3 1"],
+        ["'inf' FOLLOWING AND 'inf' FOLLOWING", "", "3 1 1 1"],
+        ["'inf' PRECEDING AND 'inf' PRECEDING", "DESC", "3 1 1 1"],
+        ["1 PRECEDING AND 'inf' FOLLOWING", "", "3 2 1 1"],
+      ] as const
+    ).map(([frame, order, counts]): [string, string[][]] => [
+      `SELECT string_agg(n::TEXT, ' ' ORDER BY v) FROM (SELECT v, count(*) OVER (ORDER BY v ${order} RANGE BETWEEN ${frame}) AS n FROM (VALUES ('-inf'::${type}), (2), ('inf'), ('NaN')) q(v)) r`,
+      [[counts]],
+    ]),
+  ),
   // GROUPS frames, and the rows that EXCLUDE omits.
   [
     "SELECT id, sum(id) OVER (ORDER BY x GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW), sum(id) OVER (ORDER BY x GROUPS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) FROM t ORDER BY id",

@@ -189,15 +189,28 @@ function inOrder(changes: LiveChange[]): LiveChange[] {
   return ORDER.flatMap((wanted) => changes.filter(({ type }) => type === wanted));
 }
 
+/** A field that identifies a row. */
+interface KeyField {
+  readonly at: number;
+  /** Whether equal values may show different numbers of digits, as 1.5 and 1.50 do. */
+  readonly isScaled: boolean;
+}
+
+/** Whether a field is a NUMERIC without a size. */
+function isScaled(field: SchemaField | undefined): boolean {
+  const word = field?.data_type;
+  return typeof word === "object" && "Decimal" in word && word.Decimal.precision === 0;
+}
+
 /** The names of the fields, and which of them identify a row. */
 export class ResultShape {
   readonly #names: readonly string[];
-  readonly keyFields: readonly number[] | undefined;
+  readonly keyFields: readonly KeyField[] | undefined;
   readonly #rowSeq: ResultPlan["rowSeq"];
 
   constructor({ fields, keyFields, rowSeq }: Pick<ResultPlan, "fields" | "keyFields" | "rowSeq">) {
     this.#names = fields.map(({ name }) => name);
-    this.keyFields = keyFields;
+    this.keyFields = keyFields?.map((at) => ({ at, isScaled: isScaled(fields[at]) }));
     this.#rowSeq = rowSeq;
   }
 
@@ -284,7 +297,7 @@ export function schemaOf(fields: readonly SchemaField[]): SchemaField[] {
 
 /** Finds the keys of rows that are removed from or added to a state. */
 export class ChangedKeys {
-  readonly #fields: readonly number[] | undefined;
+  readonly #fields: readonly KeyField[] | undefined;
   /** The number of equal rows, by digest; empty if fields identify a row. */
   readonly #counts = new Map<string, number>();
 
@@ -318,7 +331,7 @@ export class ChangedKeys {
 
 /** Assigns keys to the rows of one evaluation. */
 class KeysOfRows {
-  readonly #fields: readonly number[] | undefined;
+  readonly #fields: readonly KeyField[] | undefined;
   readonly #counts = new Map<string, number>();
 
   constructor({ keyFields }: ResultShape) {
@@ -335,8 +348,13 @@ class KeysOfRows {
 }
 
 /** Makes a key from the identifying cells only, because a key from all cells would be longer. */
-function keyOfFields(cells: readonly WireCell[], fields: readonly number[]): string {
-  return shortKey(`[${fields.map((field) => textOf(cells[field])).join()}]`);
+function keyOfFields(cells: readonly WireCell[], fields: readonly KeyField[]): string {
+  const texts = fields.map(({ at, isScaled: mayEndInZeros }) => {
+    const cell = cells[at];
+    const isTrimmed = mayEndInZeros && typeof cell === "string" && cell.includes(".");
+    return textOf(isTrimmed ? cell.replace(/\.?0+$/, "") : cell);
+  });
+  return shortKey(`[${texts.join()}]`);
 }
 
 function digestOf(cells: readonly WireCell[]): string {

@@ -554,6 +554,26 @@ test("an index finds the new minimum or maximum of a group after a deletion", as
   expect(await stepsOf(sql)).toEqual([1, 7]);
 });
 
+test("a group of equal numbers keeps its key whichever scale it shows", async () => {
+  await run(`DROP TABLE IF EXISTS shop.prices;
+    CREATE SHARED TABLE shop.prices (id INT PRIMARY KEY, v NUMERIC);
+    INSERT INTO shop.prices VALUES (1, 1.50), (2, 1.5), (3, 'NaN'), (4, 100)`);
+  const sql = "SELECT v, count(*) AS n FROM shop.prices GROUP BY v";
+  const follower = await current(follow(sql, "evaluated"));
+  const keysOf = (): Set<unknown> => new Set(follower.rows.map((row) => row["_key"]));
+  const keys = keysOf();
+  expect(keys.size).toBe(3);
+  await run(
+    "DELETE FROM shop.prices WHERE id = 1; INSERT INTO shop.prices VALUES (5, 1.500), (6, 'NaN')",
+  );
+  await current(follower);
+  expect(keysOf()).toEqual(keys);
+  expect(new Set(follower.rows.map(({ v, n }) => `${Number(v)}: ${Number(n)}`))).toEqual(
+    new Set(["1.5: 2", "NaN: 2", "100: 1"]),
+  );
+  await run("DROP TABLE shop.prices");
+});
+
 test("a window is refilled once more rows leave it than its margin holds", async () => {
   const rows = Array.from({ length: 300 }, (_, id) => `(${1000 + id}, 1, ${id})`).join();
   await run(`DELETE FROM shop.orders; INSERT INTO shop.orders VALUES ${rows}`);

@@ -281,8 +281,8 @@ function frameOf(frame: WindowFrame, around: FrameAround): BoundFrame {
   }
   return {
     mode,
-    start: boundOf(start, mode, around),
-    end: boundOf(end, mode, around),
+    start: boundOf(start, mode, { ...around, side: "start" }),
+    end: boundOf(end, mode, { ...around, side: "end" }),
     exclude,
   };
 }
@@ -290,7 +290,7 @@ function frameOf(frame: WindowFrame, around: FrameAround): BoundFrame {
 function boundOf(
   bound: FrameBound,
   mode: WindowFrame["mode"],
-  { bind, orderBy, context }: FrameAround,
+  { bind, context, orderBy, side }: FrameAround & { readonly side: "start" | "end" },
 ): BoundFrameBound {
   const { type } = bound;
   if (bound.offset === undefined) return { type, offset: undefined, reach: undefined };
@@ -325,13 +325,16 @@ function boundOf(
       },
     );
   }
-  const direction = (type === "preceding") === sort.isDescending ? 1 : -1;
+  const ways = {
+    direction: (type === "preceding") === sort.isDescending ? 1 : -1,
+    outward: (side === "start") === sort.isDescending ? 1 : -1,
+  } as const;
   return {
     type,
     offset: castTo(offset, { to: reach.offsetType, mode: "implicit", node: bound }),
     reach: {
       key: castTo(sort.expression, { to: reach.keyType, mode: "implicit", node: bound }),
-      step: (key, by) => reach.step(key, by, direction),
+      step: (key, by) => reach.step(key, by, ways),
       isNegative: (by) => reach.isNegative(by),
     },
   };

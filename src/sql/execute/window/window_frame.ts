@@ -250,7 +250,7 @@ function checkedOffset(
   const isFit =
     value !== null && (reach === undefined ? Number(value) >= 0 : !reach.isNegative(value));
   if (isFit) return value;
-  const what = value === null ? "NULL" : "negative";
+  const what = value === null ? "NULL" : "negative or NaN";
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
     `Cannot use a frame with an offset that is ${what}: it must be 0 or more`,

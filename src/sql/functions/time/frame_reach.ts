@@ -17,8 +17,10 @@ import {
   isNumeric,
   MICROS_PER_DAY,
   NUMERIC,
+  NUMERIC_NAN,
   negateInterval,
   negateWhole,
+  numericOfSpecial,
   numericSign,
   subtractNumerics,
   TIMESTAMP,
@@ -35,8 +37,13 @@ export interface FrameReach {
   /** The type to which the ordering value is cast, and the type of the result of `step`. */
   readonly keyType: DataType;
   readonly offsetType: DataType;
-  /** Returns the value that is `offset` above or below `key`. */
-  step(key: Value, offset: Value, direction: 1 | -1): Value;
+  /**
+   * Returns the value that is `offset` above or below `key`. An infinity that goes an infinite way
+   * towards the other one passes all finite values: the result is then the infinity that is
+   * `outward`, which has all of them in the frame.
+   */
+  step(key: Value, offset: Value, ways: { direction: 1 | -1; outward: 1 | -1 }): Value;
+  /** Whether an offset is below 0, or NaN. */
   isNegative(offset: Value): boolean;
 }
 
@@ -59,7 +66,7 @@ export function resolveReach(key: DataType, offset: DataType): FrameReach | unde
         keyType: TIMETZ,
         offsetType: INTERVAL,
         isNegative: isNegativeSpan,
-        step: (value, span, direction) =>
+        step: (value, span, { direction }) =>
           movedZonedTime(value as string, directed(span as Interval, direction).micros),
       };
     case "interval":
@@ -67,7 +74,7 @@ export function resolveReach(key: DataType, offset: DataType): FrameReach | unde
         keyType: INTERVAL,
         offsetType: INTERVAL,
         isNegative: isNegativeSpan,
-        step: (value, span, direction) =>
+        step: (value, span, { direction }) =>
           addIntervals(value as Interval, directed(span as Interval, direction)),
       };
     default:
@@ -82,19 +89,26 @@ function ofNumbers(key: DataType, offset: DataType): FrameReach | undefined {
     return {
       keyType: DOUBLE,
       offsetType: DOUBLE,
-      isNegative: isNegativeNumber,
-      step: (value, by, direction) => (value as number) + direction * (by as number),
+      isNegative: (by) => !((by as number) >= 0),
+      step: (value, by, { direction, outward }) => {
+        const moved = (value as number) + direction * (by as number);
+        return Number.isNaN(moved) && !Number.isNaN(value) ? outward * Infinity : moved;
+      },
     };
   }
   if (type.kind === "numeric") {
     return {
       keyType: NUMERIC,
       offsetType: NUMERIC,
-      isNegative: (by) => numericSign(by as string) < 0,
-      step: (value, by, direction) =>
-        direction === 1
-          ? addNumerics(value as string, by as string)
-          : subtractNumerics(value as string, by as string),
+      isNegative: (by) => !(numericSign(by as string) >= 0),
+      step: (value, by, { direction, outward }) => {
+        const moved =
+          direction === 1
+            ? addNumerics(value as string, by as string)
+            : subtractNumerics(value as string, by as string);
+        const isLost = moved === NUMERIC_NAN && value !== NUMERIC_NAN;
+        return isLost ? numericOfSpecial(outward * Infinity) : moved;
+      },
     };
   }
   // A sum beyond the range of the type is not converted back, because it sorts after every row.
@@ -103,7 +117,7 @@ function ofNumbers(key: DataType, offset: DataType): FrameReach | undefined {
     keyType: held,
     offsetType: held,
     isNegative: isNegativeNumber,
-    step: (value, by, direction) =>
+    step: (value, by, { direction }) =>
       addWhole(value as Whole, direction === 1 ? (by as Whole) : negateWhole(by as Whole)),
   };
 }
@@ -113,7 +127,8 @@ function ofSpans(keyType: DataType, add: (value: Whole, span: Interval) => Value
     keyType,
     offsetType: INTERVAL,
     isNegative: isNegativeSpan,
-    step: (value, span, direction) => add(value as Whole, directed(span as Interval, direction)),
+    step: (value, span, { direction }) =>
+      add(value as Whole, directed(span as Interval, direction)),
   };
 }
 
