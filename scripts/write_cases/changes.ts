@@ -128,7 +128,7 @@ const DML: CaseFile = {
 
 const DEFINITIONS: CaseFile = {
   name: "definitions",
-  about: "CREATE, ALTER and DROP, as far as both systems write them alike",
+  about: "CREATE, ALTER and DROP, where both systems have the same syntax",
   statements: [
     "CREATE TABLE a (id INT PRIMARY KEY, v INT)",
     "CREATE TABLE a (id INT PRIMARY KEY)",
@@ -210,7 +210,7 @@ const DEFINITIONS: CaseFile = {
 
 const ERRORS: CaseFile = {
   name: "refusals",
-  about: "what both systems refuse, by its condition",
+  about: "statements that both systems refuse, by the condition of the error",
   statements: [
     ...FIXTURE,
     "SELECT nope FROM emp",

@@ -3,7 +3,7 @@ import type { CaseFile } from "./answer.ts";
 
 export const COLUMNS_OF_CALLS: CaseFile = {
   name: "columns_of_calls",
-  about: "columns of the rows that calls in select lists give",
+  about: "columns of the rows that calls in select lists return",
   statements: [
     "CREATE TABLE t (id INT PRIMARY KEY, a INT, j JSONB, k JSON)",
     `INSERT INTO t VALUES (1,1,'{"x":1,"y":[1,2]}','{"x":1,"x":2}'),(2,2,'{}','{}'),(3,2,NULL,NULL),(4,3,'{"z":null}','{"z":null}'),(5,3,'{"a":"s","b":true,"c":1.5}','{"b":1}')`,

@@ -124,7 +124,7 @@ const OTHERS: readonly string[] = [
 
 export const ENDLESS: CaseFile = {
   name: "endless",
-  about: "dates and times in every form, before Christ, and without end",
+  about: "dates and times in every form, before Christ, and infinite",
   statements: [
     ...DATES.map((text) => `SELECT ('${text}'::date)::text`),
     ...TIMESTAMPS.flatMap((text) => [

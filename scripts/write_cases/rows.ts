@@ -4,7 +4,7 @@ import { FIXTURE } from "./queries.ts";
 
 const ROWS: CaseFile = {
   name: "rows",
-  about: "rows as a whole",
+  about: "whole rows",
   statements: [
     ...FIXTURE,
     ...["row_to_json", "to_json", "to_jsonb"].flatMap((f) => [

@@ -50,7 +50,7 @@ const SINES = ["0", "0.5", "-0.5", "1", "-1", "0.3", "1.5", "NULL"] as const;
 
 const SYNTAX: CaseFile = {
   name: "syntax_of_texts",
-  about: "functions in degrees, on bits of bytes, on sizes, escapes and names",
+  about: "functions on degrees, bits of bytes, sizes, escapes and names",
   statements: [
     ...selects(["sind(#)", "cosd(#)", "atand(#)"], ANGLES),
     ...selects(
@@ -239,7 +239,7 @@ const ARITHMETIC: CaseFile = {
 
 const TEXT: CaseFile = {
   name: "text",
-  about: "functions of text and bytes",
+  about: "functions on text and bytes",
   statements: [
     ...selects(
       [

@@ -6,7 +6,7 @@ const BOOLS = ["TRUE", "FALSE", "NULL::boolean"] as const;
 
 const LOGIC: CaseFile = {
   name: "logic",
-  about: "three values of logic, NULL and conditions",
+  about: "three-valued logic, NULL and conditions",
   statements: [
     "SELECT nullif(16777216::real, 16777217)",
     "SELECT nullif(9007199254740993, 9007199254740992::float8)",

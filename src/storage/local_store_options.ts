@@ -26,7 +26,7 @@ export interface LocalStoreOptions {
   readonly nodeBits: number;
   /** Whether a commit is answered after the disk has it (`sync`) or before (`relaxed`). */
   readonly durability: "sync" | "relaxed";
-  /** The size of one log file. */
+  /** The size of one log file, in bytes. */
   readonly walSegmentBytes: number;
   /** Above this log size, tables whose rows keep old log files alive are flushed early. */
   readonly walMaxBytes: number;

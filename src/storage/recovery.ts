@@ -52,7 +52,7 @@ export interface Recovered {
   readonly tables: Map<number, StoredTable>;
   readonly end: WalEnd;
   readonly highWater: HighWaterFile;
-  /** The highest seq of any recovered row version. */
+  /** The highest seq of any row version that recovery has found. */
   readonly visibleSeq: Seq;
   /** No seq at or below this one is issued again. */
   readonly lastSeq: Seq;

@@ -19,7 +19,7 @@ import type { MemColumn } from "./memtable/mem_column.ts";
 import type { MemPartition } from "./memtable/mem_partition.ts";
 import { type StoredTable, unlessDamaged } from "./table/table.ts";
 
-/** The destination for the values of a logged column. */
+/** The array into which the values of a logged column are replayed. */
 interface Destination {
   /** The column of the memtable; undefined for a dropped column. */
   readonly column: MemColumn | undefined;
@@ -30,7 +30,7 @@ interface Destination {
 /** The commit whose rows are being replayed. */
 export interface ReplayedCommit {
   readonly commitSeq: number;
-  /** The log file in which the commit begins. */
+  /** The log file in which the replayed commit begins. */
   readonly firstLogFile: number | undefined;
 }
 

@@ -30,7 +30,7 @@ const IDLE_MS = 30_000;
 const GARBAGE_BYTES_MAX: number = 64 * 2 ** 20;
 
 export interface SegmentThreadOptions {
-  /** The module that the threads run. It calls `serveSegmentJobs`. */
+  /** The module that the threads for segments run. It calls `serveSegmentJobs`. */
   readonly entry: URL;
   /** A thread collects its garbage when its arrays have grown by this many bytes. */
   readonly garbageBytesMax?: number;

@@ -22,7 +22,7 @@ import type {
 } from "../sql/mod.ts";
 
 export interface TopicLimits {
-  /** How long a consumer has to acknowledge a message. */
+  /** The time that a consumer has to acknowledge a message. */
   readonly visibilityMs: number;
 }
 
@@ -52,9 +52,9 @@ export interface ReadOptions {
 /** The offsets and messages of one topic. */
 export interface TopicLog {
   readonly entry: TopicEntry;
-  /** The seq up to which everything has been counted. */
+  /** The seq up to which all changes have offsets. */
   readonly countedSeq: number;
-  /** The seq up to which messages have been discarded. */
+  /** The seq up to which messages of the topic have been discarded. */
   readonly heldSeq: number;
   /**
    * The offset of the oldest message that is kept in a partition, or `nextOffset` if none is kept.
@@ -114,14 +114,14 @@ export interface TopicNack {
   readonly partition: number;
   readonly group: string;
   readonly offsets: readonly number[];
-  /** The delay before redelivery; 0 for no delay. */
+  /** The delay before messages are delivered again; 0 for no delay. */
   readonly delayMs: number;
 }
 
 export interface TopicStreamRequest {
   readonly topicId: number;
   readonly group: string;
-  /** The partition to read; absent for all partitions. */
+  /** The partition to consume; absent for all partitions. */
   readonly partition?: number | undefined;
   /** Where to begin in partitions in which the group has no position. */
   readonly start: TopicStart;
@@ -142,12 +142,12 @@ export interface TopicStreamSink {
 
 /** A consumer to which messages are pushed. */
 export interface TopicStream {
-  /** How many messages may still be delivered. */
+  /** The number of messages that may still be delivered to the consumer. */
   readonly credit: number;
   /** Begins delivery. */
   start(): void;
   addCredit(count: number): void;
-  /** Called when the sink has room again. */
+  /** Called when the sink can accept messages again. */
   drained(): void;
   /** Stops delivery; acknowledgements are still accepted. */
   drain(): void;
@@ -169,7 +169,7 @@ export interface TopicFigures {
   readonly consumers: number;
   readonly claims: number;
   readonly lagMessages: number;
-  /** The number of redeliveries since startup. */
+  /** The number of redelivered messages since startup. */
   readonly redeliveries: number;
 }
 

@@ -137,7 +137,7 @@ export class DeadLetterCatalog implements TopicCatalog {
   }
 }
 
-/** A dead letter that is kept. */
+/** A dead letter whose topic still keeps its message. */
 export interface StoredLetter {
   readonly owner: number;
   readonly seq: number;

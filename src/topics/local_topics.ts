@@ -19,7 +19,7 @@ import { removeStored, storedTopicIds } from "./offset_index.ts";
 import { agedFloor, isFloorDue, sizeFloor } from "./retention.ts";
 import { LocalTopicLog, type TopicDeps } from "./topic_log.ts";
 
-/** The interval of the check for expired messages. */
+/** The interval at which topics are checked for expired messages. */
 const LOOK_MS = 10_000;
 
 /** A topic without readers is counted after this time. */
@@ -31,7 +31,7 @@ export class LocalTopics implements TopicLogs {
   readonly #logs = new Map<number, LocalTopicLog>();
   readonly #byTable = new Map<number, LocalTopicLog[]>();
   readonly #stop: () => void;
-  /** The unfinished work of the last check. */
+  /** The work that the last check has not finished. */
   #looking: Promise<void> = Promise.resolve();
   #isLooking = false;
   /** Whether the offsets table may contain rows of dropped topics. */

@@ -24,7 +24,7 @@ export interface RowPlace {
 export interface WrittenVersion extends RowPlace {
   readonly seq: number;
   readonly isDeleted: boolean;
-  /** The version that was replaced; undefined for an insert. */
+  /** The row version that was replaced; undefined for an insert. */
   readonly old: RowPlace | undefined;
 }
 

@@ -19,7 +19,7 @@ export const PAGE_MESSAGES = 256;
 
 const CAPACITY_MIN = 8;
 
-/** The messages of a page. */
+/** The messages that a page lists. */
 export class PageContents {
   count = 0;
   seqs: Float64Array;
@@ -76,13 +76,13 @@ function grown<Numbers extends Float64Array | Uint32Array>(from: Numbers, to: Nu
   return to;
 }
 
-/** A page, as its partition records it. */
+/** A page as it appears in the list of its partition. */
 export interface OffsetPage {
   readonly firstOffset: number;
   count: number;
   firstSeq: number;
   lastSeq: number;
-  /** The estimated size of the messages' payloads. */
+  /** The estimated total size of the messages' payloads. */
   payloadBytes: number;
   /** The contents, if they are in memory; undefined while they are only in the table. */
   contents: PageContents | undefined;

@@ -26,7 +26,7 @@ export interface CountedMessage {
   partition: number;
 }
 
-/** The dependencies for compiling the conditions of sources. */
+/** The parts of the database needed to compile the conditions of sources. */
 export interface SourceDeps {
   readonly catalog: Pick<Catalog, "tableById">;
   readonly sql: Pick<SqlEngine, "planLive">;
@@ -54,7 +54,7 @@ const OPERATIONS = ["insert", "update", "delete"] as const;
 
 export class TableSources {
   readonly table: TableEntry;
-  /** The columns to read for each change. */
+  /** The columns that are read for each change. */
   readonly columnIds: readonly number[];
   /** Sentences that explain why changes are missing. */
   readonly faults: readonly string[];

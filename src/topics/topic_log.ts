@@ -34,13 +34,13 @@ const UNSTORED_PER_PARTITION_MAX = 256;
 /** Counting stops if this multiple of messages could not be stored, because they occupy memory. */
 const UNSTORED_TIMES_MAX = 16;
 
-/** The total payload size at which a read ends. */
+/** The total size of payloads at which a read ends. */
 const READ_BYTES_MAX = 8 * 1024 * 1024;
 
 /** How many messages are read in one step of a turn. */
 const STEP_MESSAGES = 128;
 
-/** The dependencies of topics. */
+/** The parts of the database that topics use. */
 export interface TopicDeps {
   readonly catalog: Pick<Catalog, "changeTopic" | "ownerName" | "tableById" | "topics">;
   readonly store: Store & HistoryStore;
@@ -94,7 +94,7 @@ export class LocalTopicLog implements TopicLog {
     return floorSeq ?? this.entry.createdSeq;
   }
 
-  /** Whether the offsets are in memory. */
+  /** Whether the offsets of the topic are in memory. */
   get isLoaded(): boolean {
     return this.#index !== undefined;
   }

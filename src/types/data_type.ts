@@ -74,7 +74,7 @@ export interface NumericSize {
   readonly scale: number;
 }
 
-/** A field of a row. */
+/** A field of a row type. */
 export interface RowField {
   readonly name: string;
   readonly type: DataType;

@@ -54,9 +54,9 @@ const SAFE_DAYS = 104_248;
 
 export interface CivilDate {
   readonly year: number;
-  /** The month, 1 to 12. */
+  /** The month of a date, 1 to 12. */
   readonly month: number;
-  /** The day of the month, 1 to 31. */
+  /** The day of the month in a date, 1 to 31. */
   readonly day: number;
 }
 

@@ -15,7 +15,7 @@ export interface DomainCheck {
 }
 
 export interface DomainRules {
-  /** The type of the values. */
+  /** The type of the values in a domain. */
   readonly base: DataType;
   readonly notNull: boolean;
   /** The DEFAULT, as SQL text, of columns that declare none themselves. */

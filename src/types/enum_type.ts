@@ -13,7 +13,7 @@ import { excerpt } from "./excerpt.ts";
 
 export interface EnumLabel {
   readonly label: string;
-  /** The number that represents the label. */
+  /** The number that represents an enum label. */
   readonly position: number;
 }
 
@@ -21,7 +21,7 @@ export interface EnumType {
   readonly typeId: number;
   namespace: string;
   name: string;
-  /** The labels in their order. */
+  /** The labels of an enum type in their order. */
   labels: readonly EnumLabel[];
 }
 

@@ -79,7 +79,7 @@ export type PathPart =
       ));
 
 export interface JsonPath {
-  /** Whether missing members and wrong kinds are errors. */
+  /** Whether a missing member or a value of the wrong kind is an error. */
   readonly isStrict: boolean;
   readonly root: PathPart;
 }

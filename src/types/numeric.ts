@@ -316,9 +316,9 @@ export function numericFromText(given: string): string | undefined {
 
 /** The first digits of a number, in the groups of four in which PostgreSQL counts its digits. */
 interface NumericHead {
-  /** The power of 10000 of the first group. */
+  /** The power of 10000 of the first group of digits. */
   readonly weight: number;
-  /** The first group, 1 to 9999; 0 for zero. */
+  /** The first group of four digits, 1 to 9999; 0 for zero. */
   readonly first: number;
 }
 

@@ -8,7 +8,7 @@ export interface PortableBatch {
   readonly batch: Batch;
   /** The memory to transfer. The sending thread cannot use it afterwards. */
   readonly moved: readonly ArrayBuffer[];
-  /** The approximate number of bytes sent. */
+  /** The approximate number of bytes that are sent to the thread. */
   readonly bytes: number;
 }
 

@@ -25,7 +25,7 @@ import type { Value } from "./value.ts";
 export interface BoolVector {
   readonly kind: "bool";
   readonly length: number;
-  /** The values: 0 or 1 per row. */
+  /** The truth values of a vector: 0 or 1 per row. */
   readonly values: Uint8Array;
   readonly nulls: Uint8Array | undefined;
 }

@@ -13,9 +13,9 @@ import { MICROS_PER_DAY } from "./interval.ts";
 import { textFromClock } from "./interval_text.ts";
 
 export interface ZonedTime {
-  /** The microseconds since midnight, in local time. */
+  /** The microseconds of a time since midnight, in local time. */
   readonly micros: number;
-  /** The offset in seconds east of UTC. */
+  /** The offset of a time zone in seconds east of UTC. */
   readonly offset: number;
 }
 

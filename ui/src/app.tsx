@@ -82,7 +82,7 @@ function logOutAtServer(): void {
 interface StartedScreen {
   readonly screen: Screen;
   readonly setScreen: (screen: Screen) => void;
-  /** The providers for the login. */
+  /** The providers through which people can log in. */
   readonly providers: Providers;
   /** Finds the first screen again. */
   readonly begin: () => void;

@@ -4,7 +4,7 @@
  */
 import { isInComment, type Token, tokensOf } from "./sql_tokens.ts";
 
-/** A table that a statement names. */
+/** A table that the edited statement names. */
 export interface NamedTable {
   /** The namespace and name of the table, or only its name. */
   readonly path: readonly string[];

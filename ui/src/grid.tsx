@@ -69,7 +69,7 @@ interface Position {
 /** The style variables that the header and the rows share. */
 interface ColumnWidths {
   readonly "--columns": string;
-  /** The width of all columns together. */
+  /** The total width of all columns. */
   readonly "--width": string;
 }
 

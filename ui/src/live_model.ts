@@ -61,7 +61,7 @@ export interface LiveCounts {
   readonly p99: number | undefined;
 }
 
-/** How long deleted rows remain visible. */
+/** The time for which a deleted row remains visible. */
 const GONE_MS = 1200;
 const LATENCIES_MAX = 1000;
 

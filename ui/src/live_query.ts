@@ -13,7 +13,7 @@ import { type Token, tokensOf } from "./sql_tokens.ts";
 const SNAPSHOT_ROWS_MAX = 10_000;
 
 export interface LiveOrder {
-  /** The text of the order, as written. */
+  /** The text of ORDER BY, as written. */
   readonly text: string;
   /** The terms of the order; undefined if it consists of more than columns. */
   readonly terms: readonly OrderTerm[] | undefined;

@@ -23,7 +23,7 @@ export interface ResultsProps {
   readonly entries: readonly ReadEntry[];
   /** Reads more rows; undefined if there are none. */
   readonly reading: Reading | undefined;
-  /** The duration of the whole run. */
+  /** The duration of the whole run of statements. */
   readonly tookMs: number | undefined;
   /** The rendered failure that ended the run. */
   readonly failure: ReactNode;

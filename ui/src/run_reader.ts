@@ -19,7 +19,7 @@ const KEPT_ROWS_MAX = 10_000;
 export interface ReadEntry {
   readonly entry: StatementEntry;
   readonly rows: readonly (readonly unknown[])[];
-  /** Whether more rows can be read. */
+  /** Whether the result has more rows to read. */
   readonly hasMore: boolean;
   /** Whether there were more rows than are kept. */
   readonly isCut: boolean;

@@ -59,9 +59,9 @@ export interface EditorHandle {
 
 export interface SqlEditorProps {
   readonly ref: Ref<EditorHandle>;
-  /** The initial text. */
+  /** The text with which the editor opens. */
   readonly text: string;
-  /** The tables for completion. */
+  /** The tables that completion offers. */
   readonly tables: readonly ListedTable[];
   readonly onRun: () => void;
   /** Receives the whole text after each change. */

@@ -9,7 +9,7 @@ import { db } from "./database.ts";
 export interface FollowedRows {
   /** Undefined until the rows are complete. */
   readonly rows: readonly CellObject[] | undefined;
-  /** The reason why the query ended. */
+  /** The reason why the live query ended. */
   readonly error: ServerError | undefined;
 }
 

@@ -13,7 +13,7 @@ import type { EditorHandle } from "./sql_editor.tsx";
 import { type Submitted, statementsIn } from "./statements.ts";
 import { strings } from "./strings.ts";
 
-/** The outcome of a run. */
+/** The outcome of a run of statements. */
 interface Answer {
   readonly entries: readonly ReadEntry[];
   /** How long the run took; undefined until all of it has succeeded. */
@@ -46,7 +46,7 @@ const NO_QUERY: Failure = {
 
 /** A result that has more rows to read. */
 export interface Reading {
-  /** Whether a read is in progress. */
+  /** Whether the page is reading rows of a result. */
   readonly isBusy: boolean;
   readonly more: () => void;
   readonly all: () => Promise<void>;

@@ -60,7 +60,7 @@ function sizesOf(element: HTMLElement, rowCount: number): Sizes {
   };
 }
 
-/** The position in the table after a scroll. */
+/** The scroll position in the table. */
 function tableTopAfter(
   { isDragged, scrollTop: before, tableTop }: Position,
   scrollTop: number,
@@ -125,7 +125,7 @@ export function useWindow(scroller: RefObject<HTMLElement | null>, rowCount: num
 
 interface Scrolled {
   readonly position: RefObject<Position>;
-  /** The number of rows. */
+  /** The number of rows in the table. */
   readonly count: RefObject<number>;
   readonly place: (tableTop: number) => void;
   readonly redraw: () => void;

@@ -113,7 +113,7 @@ export class Flusher {
    * passed.
    */
   readonly #paced = new Set<StoredTable>();
-  /** The time when each table's last flush began. */
+  /** The time when the last flush of each table began. */
   readonly #startedMs = new Map<StoredTable, number>();
   /** The size of each memtable at the last check of total memory that its growth caused. */
   readonly #lookedAtBytes = new WeakMap<Memtable, number>();
@@ -210,7 +210,7 @@ export class Flusher {
     };
   }
 
-  /** Called after a table was dropped. */
+  /** Called after the store has dropped a table. */
   forget(table: StoredTable): void {
     this.#cancelTimer(table);
     this.#paced.delete(table);

@@ -21,7 +21,7 @@ export interface FlushJob {
   readonly compression: Compression | undefined;
   readonly rows: FrozenRows;
   readonly indexes: readonly IndexOutput[];
-  /** The path where the segment is written. */
+  /** The path to which the flush writes its segment. */
   readonly pendingPath: string;
 }
 

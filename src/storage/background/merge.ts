@@ -62,7 +62,7 @@ export class Merger {
   readonly #merging = new Map<StoredTable, Promise<unknown>>();
   /** Tables whose last merge failed; they are merged again only after their next flush. */
   readonly #unmergeable = new Set<StoredTable>();
-  /** The current check of the space that history occupies. */
+  /** The check of the space for history that is running now. */
   #bounding: Promise<void> | undefined;
   /** The earliest time of the next history size check, by the monotonic clock. */
   #boundAgainMs = 0;

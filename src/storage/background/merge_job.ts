@@ -18,10 +18,10 @@ import { writeIndexes, writeSteps } from "./flush_job.ts";
 import type { MergeSource } from "./merge_order.ts";
 import { mergedPieces } from "./merge_rows.ts";
 
-/** A segment to write. */
+/** A segment that a merge writes. */
 export interface MergeOutput {
   readonly segmentId: number;
-  /** The path where the segment is written. */
+  /** The path to which the merge writes the segment. */
   readonly pendingPath: string;
 }
 

@@ -127,7 +127,7 @@ class MergeHead {
   #ownerIndex = -1;
   #row = 0;
   #ownerEnd = 0;
-  /** The row group that contains the next row. */
+  /** The row group that contains the next row to merge. */
   #group = -1;
   #groupStart = 0;
   #groupEnd = 0;
@@ -147,7 +147,7 @@ class MergeHead {
     this.#toNextOwner();
   }
 
-  /** The seq of the next row. */
+  /** The seq of the next row to merge. */
   get seq(): number {
     if (this.#row === this.#groupEnd) this.#toNextGroup();
     return this.#seqs[this.#row - this.#groupStart] ?? 0;
@@ -275,7 +275,7 @@ class Gathering {
   /** For each row of the portion, its position in its stretch. */
   readonly #rowOf = new Uint32Array(ROW_GROUP_ROWS_MAX);
   #stretches: { source: number; group: number; start: number; end: number }[] = [];
-  /** The last stretch of each source. */
+  /** The last stretch that was read from each source. */
   #lastStretches: (number | undefined)[] = [];
   #rowCount = 0;
   #bytes = 0;

@@ -31,7 +31,7 @@ import type { TableIndex } from "../table/table_index.ts";
 import { isFull } from "./background.ts";
 import type { SegmentWork } from "./segment_work.ts";
 
-/** The dependencies of a flush or a merge. */
+/** The parts of the store that a flush or a merge uses. */
 export interface SegmentTools {
   readonly disk: Disk;
   readonly paths: DataPaths;
@@ -39,7 +39,7 @@ export interface SegmentTools {
   readonly manifest: Manifest;
   readonly files: LocalSegmentFiles;
   readonly segmentWork: SegmentWork;
-  /** Whether the work should stop at its next step. */
+  /** Whether the flush or merge should stop at its next step. */
   isCancelled(): boolean;
 }
 
@@ -49,7 +49,7 @@ interface PendingFile {
   readonly home: SegmentHome | undefined;
 }
 
-/** The table, and the storage for its new segments. */
+/** The table, and the storage that receives its new segments. */
 interface PendingTable {
   readonly tableId: number;
   readonly home?: SegmentHome | undefined;

@@ -43,7 +43,7 @@ const NEW_FILE_BYTES_MIN = 65536;
 export interface LogCut {
   /** The file that ends early; undefined if no part of the log can be kept. */
   readonly lastFile: number | undefined;
-  /** The offset at which the last file ends. */
+  /** The offset at which the last log file ends. */
   readonly offset: number;
   /** The last seq that is still in the log afterwards. */
   readonly lastSeq: number;

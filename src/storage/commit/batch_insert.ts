@@ -11,12 +11,12 @@ import type { Memtable } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";
 import { requireInsertable } from "./conflicts.ts";
 
-/** The target of the new rows. */
+/** The partition and memtable that receive new rows. */
 export interface BatchTarget {
   readonly table: StoredTable;
-  /** The table's active memtable, with room for the rows. */
+  /** The active memtable of the table, with room for the new rows. */
   readonly memtable: Memtable;
-  /** The owner's partition in that memtable. */
+  /** The partition of the owner in the active memtable. */
   readonly partition: MemPartition;
   readonly seqs: SeqGenerator;
 }
@@ -88,7 +88,7 @@ export function ascendingKeys(
   let last = highestKey;
   for (let row = 0; row < length; row += 1) {
     const key = keys[row] ?? 0;
-    // The negated comparison also rejects NaN.
+    // The comparison is negated so that it also rejects NaN.
     if (!(key > last)) return undefined;
     last = key;
   }

@@ -37,9 +37,9 @@ export interface CommitterOptions {
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly seqs: SeqGenerator;
   readonly space: SpaceGuard;
-  /** The highest durable seq. */
+  /** The highest seq that is durable. */
   readonly visibleSeq: Seq;
-  /** The seq of the newest definition. */
+  /** The seq of the newest definition of a table. */
   readonly catalogSeq: number;
 }
 
@@ -59,7 +59,7 @@ export class Committer {
   readonly #seqs: SeqGenerator;
   readonly #space: SpaceGuard;
   readonly #events: CommitterEvents;
-  /** The owners whose commits are no longer accepted. */
+  /** The owners whose commits the store no longer accepts. */
   readonly #retiredOwners = new Set<number>();
 
   constructor(options: CommitterOptions, events: CommitterEvents) {

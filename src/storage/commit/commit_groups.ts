@@ -29,7 +29,7 @@ const DONE: Promise<void> = Promise.resolve();
 export interface Touch {
   readonly table: StoredTable;
   readonly memtable: Memtable;
-  /** The memtable's row count before the changes. */
+  /** The number of rows that the memtable had before the changes. */
   readonly rowCount: number;
   liveDelta: number;
 }
@@ -52,7 +52,7 @@ interface Failure {
 export interface CommitGroupsOptions {
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly space: SpaceGuard;
-  /** The highest durable seq. */
+  /** The highest seq that is durable. */
   readonly visibleSeq: Seq;
   readonly onFatal: (cause: unknown) => void;
 }
@@ -82,7 +82,7 @@ export class CommitGroups implements CommitLogEvents {
     return this.#appliedSeq;
   }
 
-  /** The number of rollbacks so far. */
+  /** The number of rollbacks since startup. */
   get takenBackCount(): number {
     return this.#takenBackCount;
   }

@@ -14,7 +14,7 @@ import type { VersionCursor } from "../table/version_cursor.ts";
 /** The maximum length of a value in an error message. */
 const VALUE_CHARS_MAX = 80;
 
-/** The state against which a row is checked. */
+/** The state against which a written row is checked. */
 export interface ConflictCheck {
   readonly table: StoredTable;
   readonly write: TableWrite;

@@ -42,7 +42,7 @@ import { newerInMemtables, newerInSegment, StagedTable } from "./staged_table.ts
 /** The row count from which it pays to collect the arrays that were replaced by larger ones. */
 const OUTGROWN_ROWS_MIN = 131_072;
 
-/** The part of the committer that staged commits use. */
+/** The interface through which staged commits use the committer. */
 export interface StagingGround {
   readonly commitLog: Pick<CommitLog, "prepare">;
   /** Returns an existing table. @throws {DatabaseError} TABLE_NOT_FOUND */
@@ -68,7 +68,7 @@ export class LocalStagedCommit implements StagedCommit {
   #rowCount = 0;
   /** The row count at which discarded arrays take about as much memory as the arrays in use. */
   #collectedAt = OUTGROWN_ROWS_MIN;
-  /** The search that `settle` is running. */
+  /** The search for conflicts that `settle` has started. */
   #search: Generator<void, void> | undefined;
 
   constructor(

@@ -32,7 +32,7 @@ const ADDED_ROWS_MAX: number = ROW_GROUP_ROWS_MAX / 2;
 /** The maximum total size of copied rows, since long rows take longer to copy. */
 const ADDED_BYTES_MAX: number = 16 * 1024 * 1024;
 
-/** The memtable or segment that contains a version. */
+/** The memtable or segment that contains the version of a row. */
 type StagedPlace = Memtable | OpenSegment;
 
 /**
@@ -54,7 +54,7 @@ interface HeldKey extends TakenKey {
   readonly holderKey: Row | undefined;
 }
 
-/** The staged rows of one table. */
+/** The rows that a commit has staged for one table. */
 export class StagedTable {
   readonly table: StoredTable;
   readonly definition: TableDefinition;
@@ -149,7 +149,7 @@ export class StagedTable {
     this.#heldKeys = [];
   }
 
-  /** Whether the staged memtable becomes the table's active one. */
+  /** Whether the memtable with the staged rows becomes the active one of its table. */
   get isAdopted(): boolean {
     const { bytes, rowCount } = this.memtable;
     return this.table.active.rowCount === 0 || rowCount > ADDED_ROWS_MAX || bytes > ADDED_BYTES_MAX;

@@ -20,7 +20,7 @@ export interface AddedRows {
   readonly firstRow: number;
   /** Rows up to this seq have expired. */
   readonly expiredSeq: number;
-  /** The snapshot of a transaction. */
+  /** The snapshot at which a transaction reads. */
   readonly snapshotSeq: Seq | undefined;
 }
 
@@ -54,7 +54,7 @@ export function requireUnique(
   }
 }
 
-/** A key that belongs to another row. */
+/** A key that a different row already has. */
 export interface TakenKey {
   readonly values: Row;
   /** Whether the row with the key is newly inserted, as opposed to replacing another version. */

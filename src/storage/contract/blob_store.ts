@@ -32,7 +32,7 @@ export interface StagedBlob {
   discard(): void;
 }
 
-/** A blob staged by this store, and its destination. */
+/** A blob that this store has staged, and the path to which it moves. */
 export interface PlacedBlob {
   readonly blob: StagedBlob;
   readonly path: BlobPath;

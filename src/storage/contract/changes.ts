@@ -9,7 +9,7 @@ export interface ChangesOptions {
   readonly owner: number;
   /** The exclusive lower bound: the last seq that the caller has seen. */
   readonly after: Seq;
-  /** The inclusive upper bound, at most `visibleSeq`. */
+  /** The last seq to read (inclusive), which is at most `visibleSeq`. */
   readonly upTo: Seq;
   readonly columnIds: readonly number[];
   /** The maximum number of versions in one batch. Default BATCH_ROWS_MAX. */
@@ -71,9 +71,9 @@ export interface OwnedChangeScan {
 }
 
 export interface VersionsOptions {
-  /** The seq of each version to read. */
+  /** The seq of each row version to read. */
   readonly seqs: Float64Array;
-  /** The owner of each version. */
+  /** The owner of each row version to read. */
   readonly owners: Float64Array;
   readonly columnIds: readonly number[];
   /** Whether to read the replaced versions as well. Default false. */
@@ -93,7 +93,7 @@ export interface VersionRows {
   readonly isFound: Uint8Array;
   /** For each version, 1 if it is a tombstone, otherwise 0. */
   readonly deleted: Uint8Array;
-  /** The values of the versions, by column. */
+  /** The values of the row versions, by column. */
   readonly columns: readonly (readonly Value[])[];
   /**
    * For each version, 1 if the version that it replaced exists and is not a tombstone. Always 0

@@ -13,29 +13,23 @@ import type { DataType, Row, TermKind } from "../../types/mod.ts";
 import type { CountedScan, OrderedScan } from "./scans.ts";
 import type { TermQuery } from "./terms.ts";
 
-/**
- * The state of an index:
- *
- * - building: new versions are added to the index, but older versions may be missing.
- * - checking: it is complete, and refuses new duplicates. Older rows may still have duplicates.
- * - ready: it is complete, and if it is unique, no two rows have the same key.
- */
+/** The state of a secondary index: */
 export type IndexState = "building" | "checking" | "ready";
 
 /** A key part that is computed from columns. */
 export interface StoredExpression {
   readonly columnId: number;
-  /** The name of the part, for messages. */
+  /** The name of the key part, for messages. */
   readonly name: string;
   readonly sql: string;
   readonly type: DataType;
-  /** The ids of the columns that the expression reads. */
+  /** The ids of the columns that the key expression reads. */
   readonly readIds: readonly number[];
   /** The kind of terms that it produces, if it belongs to an inverted index. */
   readonly terms?: TermKind | undefined;
 }
 
-/** The properties of an index that the store needs. */
+/** The properties that the store needs to know about an index. */
 export interface StoredIndex {
   /** The id of the index. An id is never used again within its table. */
   readonly indexId: number;

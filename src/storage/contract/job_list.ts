@@ -57,7 +57,7 @@ const KINDS: Readonly<{
 export interface NewJob {
   readonly kind: JobKind;
   readonly tableId?: number;
-  /** The parameters of the job. */
+  /** The parameters with which the job was started. */
   readonly parameters?: Readonly<Record<string, string | number>>;
   /** The id of the user who started the job. Absent for a job that the server started. */
   readonly createdBy?: string;
@@ -67,7 +67,7 @@ export interface NewJob {
 export interface JobEnd {
   readonly status: "completed" | "failed" | "cancelled" | "skipped";
   readonly message?: string;
-  /** The error if the job failed. */
+  /** The error of a job that failed. */
   readonly error?: Error;
 }
 
@@ -178,7 +178,7 @@ export class JobList {
   /** Called with bugs in background work, including work that is not a job. */
   readonly onBug: OnBug;
   readonly #clock: Clock;
-  /** The jobs in the order in which they began. */
+  /** The jobs of the store, in the order in which they began. */
   readonly #jobs = new Map<string, Job>();
   /** The last job of each kind and table that a user started, by {@linkcode pathOf}. */
   readonly #lastStarted = new Map<string, Job>();

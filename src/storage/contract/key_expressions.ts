@@ -28,7 +28,7 @@ import type { StoredColumn } from "./table_definition.ts";
 export interface KeyExpression {
   readonly sql: string;
   readonly type: DataType;
-  /** The columns that it reads. */
+  /** The columns that the key expression reads. */
   readonly reads: readonly StoredColumn[];
   /**
    * Set for a part of an inverted index; the expression then returns the joined terms of the value.
@@ -41,7 +41,7 @@ export interface IndexColumn extends StoredColumn {
   readonly expression?: KeyExpression | undefined;
 }
 
-/** Whether the parts belong to an inverted index. */
+/** Whether the key parts belong to an inverted index. */
 export function holdsTerms(columns: readonly Pick<IndexColumn, "expression">[]): boolean {
   return columns.some(({ expression }) => expression?.terms !== undefined);
 }
@@ -76,7 +76,7 @@ export function setKeyCompiler(compiler: KeyCompiler): void {
   compile = compiler;
 }
 
-/** Whether this thread can compute expressions. */
+/** Whether this thread can compute key expressions. */
 export function canComputeKeys(): boolean {
   return compile !== undefined;
 }

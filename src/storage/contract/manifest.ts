@@ -5,7 +5,7 @@
 import type { Hash64 } from "../../base/checksum.ts";
 import type { Seq } from "../../base/seq.ts";
 
-/** A live segment file. */
+/** A segment file that belongs to a table. */
 export interface SegmentEntry {
   readonly segmentId: number;
   readonly tableId: number;
@@ -63,7 +63,7 @@ export interface DeletionHash extends Hash64 {
 /** The location of a table's segments in a storage. */
 export interface SegmentHome {
   readonly storageId: string;
-  /** The absolute path of the storage. */
+  /** The absolute path of the storage that contains the segments. */
   readonly root: string;
   /** The path below `segments` in the storage, which ends with the table id. */
   readonly directory: string;

@@ -7,9 +7,9 @@ import type { Row, Value, Vector } from "../../types/mod.ts";
  */
 export interface ColumnRange {
   readonly columnId: number;
-  /** A lower bound; -Infinity if there is none. */
+  /** The lower bound of a column's values; -Infinity if there is none. */
   readonly min: number;
-  /** An upper bound; Infinity if there is none. */
+  /** The upper bound of a column's values; Infinity if there is none. */
   readonly max: number;
 }
 

@@ -22,7 +22,7 @@ export interface SharedTable {
    * history segments.
    */
   readonly history: readonly SharedSegment[];
-  /** The shared memtables, oldest first. */
+  /** The memtables that are shared with readers, oldest first. */
   readonly memtables: readonly SharedMemtable[];
 }
 
@@ -93,7 +93,7 @@ export interface ShareBounds {
   readonly upTo: Seq;
   /** The earlier seqs at which the statement also reads tables. */
   readonly pastSeqs: readonly Seq[];
-  /** Whether the statement may also read tombstones. */
+  /** Whether the statement may read deleted rows as well. */
   readonly withTombstones: boolean;
 }
 

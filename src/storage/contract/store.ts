@@ -40,7 +40,7 @@ import type {
 import type { TableDefinition } from "./table_definition.ts";
 import type { Commit, StagedCommit, StageOptions, WriteBatch } from "./writes.ts";
 
-/** A partition changed by a commit. */
+/** The rows of one owner in one table that a commit has changed. */
 export interface ChangedPartition {
   readonly tableId: number;
   readonly owner: number;
@@ -99,9 +99,9 @@ export type ReadStore = Pick<
 export type WriteStore = Pick<Store, "apply" | "stage">;
 
 export interface Store extends IndexReads {
-  /** The highest durable seq. */
+  /** The highest seq that is durable. */
   readonly visibleSeq: Seq;
-  /** The highest seq applied in memory, durable or not. */
+  /** The highest seq that has been applied in memory, durable or not. */
   readonly appliedSeq: Seq;
   /** Handles commits that become visible. Set once, before the first commit. */
   onVisible: OnVisible;

@@ -35,7 +35,7 @@ export interface TableStats {
 export interface FlushedStats {
   /** The number of segments that contain these versions. */
   readonly segments: number;
-  /** The number of these versions. */
+  /** The number of row versions in the group. */
   readonly versions: number;
   /** The lowest seq of these versions; 0 if there are none. */
   readonly minSeq: number;
@@ -43,7 +43,7 @@ export interface FlushedStats {
   readonly maxSeq: number;
   readonly unflushedVersions: number;
   readonly lastFlushedAtMs: number | undefined;
-  /** Whether some segments are quarantined and were not examined. */
+  /** Whether some segments were not examined because they are quarantined. */
   readonly isDamaged: boolean;
   /**
    * Whether none of the damaged segments has current versions, so that live rows can still be
@@ -80,7 +80,7 @@ export interface StoreCondition {
   readonly quarantinedSegments: number;
 }
 
-/** The memory of the store, in bytes. */
+/** The memory that the store uses, in bytes. */
 export interface StoreMemory {
   readonly memtableBytes: number;
   /** The memory taken by unpacked segment parts that this thread caches. */

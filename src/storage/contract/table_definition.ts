@@ -1,4 +1,4 @@
-/** The properties of a table that the store needs. */
+/** The properties that the store needs to know about a table. */
 import type { DataType, Value } from "../../types/mod.ts";
 import type { StoredIndex } from "./index_reads.ts";
 import type { SegmentHome } from "./manifest.ts";

@@ -12,7 +12,7 @@
 /** Separates terms. No term contains this character. */
 export const TERM_SEPARATOR = "\0";
 
-/** A condition on the terms of a row. */
+/** A condition on the terms of an indexed row. */
 export type TermQuery =
   | { readonly kind: "term"; readonly term: string; readonly isPrefix: boolean }
   /** At least `least` of the conditions hold: one of them for OR, all of them for AND. */

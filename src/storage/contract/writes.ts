@@ -5,7 +5,7 @@ import type { Batch, Row } from "../../types/mod.ts";
 /** Rows of one owner that are written with the same operation. */
 export interface TableWrite {
   readonly tableId: number;
-  /** The account number, or SHARED_OWNER. */
+  /** The owner of the row: an account number, or SHARED_OWNER. */
   readonly owner: number;
   /**
    * - insert: the key must have no live row.
@@ -51,7 +51,7 @@ export interface WriteBatch {
    * Absent for a statement whose reads took place at `appliedSeq` in this tick.
    */
   readonly snapshotSeq?: Seq;
-  /** Whether the commit must return {@linkcode Commit.seqs}. */
+  /** Whether the result of the commit must contain {@linkcode Commit.seqs}. */
   readonly wantsSeqs?: boolean;
   /**
    * Whether to accept the batch in read-only mode. This is only for a few short rows that must not
@@ -65,7 +65,7 @@ export interface WriteBatch {
  * and then makes it in a short tick. A caller abandons it by dropping its reference.
  */
 export interface StagedCommit {
-  /** The number of rows added so far. */
+  /** The number of rows that were added to the commit so far. */
   readonly rowCount: number;
   /**
    * Adds rows, which should be a few thousand at a time, because adding them extends the tick. A
@@ -94,9 +94,9 @@ export interface StagedCommit {
 export type StageOptions = Pick<WriteBatch, "snapshotSeq" | "wantsSeqs">;
 
 export interface Commit {
-  /** The lowest seq assigned to the commit. */
+  /** The lowest seq of the rows in the commit. */
   readonly firstSeq: Seq;
-  /** The highest seq assigned to the commit. */
+  /** The highest seq of the rows in the commit. */
   readonly lastSeq: Seq;
   /** The seq of each row, in the order of the rows. Present only on request. */
   readonly seqs?: Float64Array;

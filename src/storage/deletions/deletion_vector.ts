@@ -61,7 +61,7 @@ const STEP_ROWS: number = 8 * PAGE_ROWS;
 
 export interface DeletionVectorOptions {
   readonly segmentId: number;
-  /** The number of rows in the segment. */
+  /** The number of rows that the segment has. */
   readonly rowCount: number;
 }
 
@@ -139,14 +139,14 @@ export class DeletionVector {
     return numberInMagic(bytes, DELETIONS_MAGIC_NAME);
   }
 
-  /** The approximate memory in bytes. */
+  /** The approximate memory of the deletion vector in bytes. */
   get bytes(): number {
     let bytes = 0;
     for (const page of this.#pages) if (page !== undefined) bytes += bytesOfPage(page);
     return bytes;
   }
 
-  /** The number of replaced rows. */
+  /** The number of rows that the vector marks as replaced. */
   get count(): number {
     return this.#count;
   }
@@ -156,7 +156,7 @@ export class DeletionVector {
     return this.#highestSeq;
   }
 
-  /** A version number that increases with each change. */
+  /** A version number of the vector, which each change increases. */
   get version(): number {
     return this.#version;
   }

@@ -25,7 +25,7 @@ export class PreparedReplacements {
   #most = 0;
   #isBegun = false;
 
-  /** The pages, by page number. */
+  /** The pages of replacements, by page number. */
   get pages(): ReadonlyMap<number, Page> {
     return this.#pages;
   }

@@ -40,7 +40,7 @@ interface DensePage {
  */
 export type Page = SparsePage | DensePage;
 
-/** The approximate memory of a page in bytes. */
+/** The approximate memory of a page of replacements in bytes. */
 export function bytesOfPage(page: Page): number {
   return "seqByRow" in page ? page.seqByRow.byteLength : 16 * page.rows.length;
 }

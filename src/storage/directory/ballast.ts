@@ -28,7 +28,7 @@ export interface BallastOptions {
 export class Ballast {
   readonly #options: BallastOptions;
   #state: "none" | "taking" | "held";
-  /** The number of the latest attempt. */
+  /** The number of the latest attempt to allocate the ballast. */
   #attempt = 0;
 
   constructor(options: BallastOptions) {

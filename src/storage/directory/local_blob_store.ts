@@ -24,7 +24,7 @@ import type { BlobPath, BlobStore, PlacedBlob, StagedBlob } from "../contract/bl
 import { blobPath, FILES_DIRECTORY } from "./file_names.ts";
 import { Holds } from "./holds.ts";
 
-/** The name of a table's directory. */
+/** The name of the directory that contains the files of a table. */
 const TABLE_NAME = /^[1-9][0-9]{0,14}$/;
 
 const SUB = /^f[0-9]{4,9}$/;

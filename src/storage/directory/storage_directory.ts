@@ -16,7 +16,7 @@ import type { SyncSteps } from "./sync_steps.ts";
 /** A storage, as the catalog lists it. */
 export interface ListedStorage {
   readonly storageId: string;
-  /** An absolute path. */
+  /** The absolute path of the storage. */
   readonly root: string;
   /** The key in the storage's mark; "" if the storage has no mark yet. */
   readonly key: string;

@@ -10,7 +10,7 @@ export interface StorageProbe {
   readonly isWritable: boolean;
   readonly isListable: boolean;
   readonly isDeletable: boolean;
-  /** The first error; undefined if all operations succeeded. */
+  /** The first error of the probe; undefined if all operations succeeded. */
   readonly fault: string | undefined;
 }
 

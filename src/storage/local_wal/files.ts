@@ -43,7 +43,7 @@ export interface WalFilesOptions {
   readonly paths: DataPaths;
   readonly clock: Clock;
   readonly log: Log;
-  /** The size of each file. */
+  /** The size of each log file, in bytes. */
   readonly fileBytes: number;
   /** Whether written bytes are synced later rather than at once. */
   readonly isRelaxed: boolean;
@@ -105,7 +105,7 @@ export class WalFiles {
     return this.#kept;
   }
 
-  /** The size of the current file. */
+  /** The size of the current log file, in bytes. */
   get currentBytes(): number {
     return this.#isNamed ? this.#options.fileBytes : (this.#kept.at(-1)?.bytes ?? 0);
   }

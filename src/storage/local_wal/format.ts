@@ -62,7 +62,7 @@ export const WAL_FORMAT = 1;
 const MAGIC = 0x4c415754;
 const HEADER_CRC_OFFSET = 60;
 
-/** The kind of a frame. */
+/** The kinds of frames in a log file. */
 const FRAME_KINDS = {
   commit: 1,
   partBegin: 2,
@@ -92,7 +92,7 @@ export interface FrameHead {
   readonly catalogSeq: number;
 }
 
-/** A valid frame, and its offset in the file. */
+/** A valid frame of the log, and its offset in the file. */
 export interface Frame extends FrameHead {
   readonly path: string;
   readonly offset: number;
@@ -176,7 +176,7 @@ export function sealFrame(into: ByteWriter, start: number, head: FrameHead): voi
   into.setU32(start, crc32(into.range(start + 4, end)));
 }
 
-/** The position at which a frame is expected. */
+/** The position in the log at which a frame is expected. */
 export interface FramePlace {
   readonly path: string;
   readonly offset: number;

@@ -34,7 +34,7 @@ const BUFFER_BYTES_KEPT: number = 16 * 1024 * 1024;
 
 const BUFFER_BYTES_AT_START: number = 256 * 1024;
 
-/** A position in the log. */
+/** A position in the log: a file, and an offset in it. */
 export interface Position {
   fileNumber: number;
   offset: number;
@@ -55,13 +55,13 @@ export interface FrameGroup {
   lastSeq: number;
 }
 
-/** A group that is being written. */
+/** A group of commits that is being written to the log. */
 export interface TakenGroup extends FrameGroup {
   /** The bytes of the group. They stay unchanged until {@linkcode FrameEncoder.groupWritten}. */
   readonly bytes: Uint8Array;
 }
 
-/** The position to which `abort` returns. */
+/** The position to which `abort` sets the log back. */
 interface Mark extends Position {
   bufferLength: number;
   groupCount: number;
@@ -71,7 +71,7 @@ interface Mark extends Position {
 }
 
 export interface FrameEncoderOptions {
-  /** The size of new files. */
+  /** The size of new log files, in bytes. */
   readonly fileBytes: number;
   readonly rowBytesMax: number;
   /** The maximum total size of one commit's frames before its last frame. */
@@ -83,7 +83,7 @@ export interface FrameEncoderOptions {
 }
 
 export class FrameEncoder {
-  /** The file that is currently being written. */
+  /** The log file that is being written. */
   currentFile = { number: 0, bytes: 0 };
   /** The number of durable frames at the start of the current file. */
   durableFrames = 0;
@@ -130,7 +130,7 @@ export class FrameEncoder {
     };
   }
 
-  /** The group to write next. */
+  /** The group that is written to the log next. */
   get nextGroup(): FrameGroup | undefined {
     return this.#groups[0];
   }

@@ -46,14 +46,14 @@ export function requireCommitFits(bytes: number, commitBytesMax: number): void {
   );
 }
 
-/** The fields of a row other than its values. */
+/** The fields of a logged row other than its values. */
 export interface RowHead {
   /**
    * The seq to write. Undefined if it directly follows the previous row's seq, in which case it is
    * not written.
    */
   readonly seq: number | undefined;
-  /** The seq of the replaced version, or 0. */
+  /** The seq of the version that the row replaces, or 0. */
   readonly prev: number;
   /** The maximum size of the row in bytes. */
   readonly rowBytesMax: number;

@@ -15,7 +15,7 @@ import {
 /** The columns for which the rows of a write contain values, in order. */
 export interface LoggedColumns {
   readonly columnIds: readonly number[];
-  /** The result of `formOf` for each column. */
+  /** The result of `formOf` for each logged column. */
   readonly forms: readonly number[];
 }
 

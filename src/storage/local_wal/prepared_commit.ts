@@ -38,7 +38,7 @@ export interface PreparedOptions {
 
 interface FramePart {
   readonly bytes: ByteWriter;
-  /** The index of the first row. */
+  /** The index of the first row in the part. */
   readonly first: number;
   last: number;
   /** Rows whose seq is written, each with the offset of its seq. */
@@ -53,7 +53,7 @@ export class PreparedFrames implements PreparedCommit {
   readonly #partBytes: number;
   readonly #parts: FramePart[] = [];
   #part: FramePart | undefined;
-  /** The bytes of full parts. */
+  /** The total bytes of the parts that are full. */
   #fullBytes = 0;
   #write: TableWrite | undefined;
   #columns: readonly StoredColumn[] = [];

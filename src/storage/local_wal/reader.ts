@@ -29,7 +29,7 @@ export interface LoggedCommit {
   readonly lastSeq: number;
 }
 
-/** The end of the log. */
+/** The position at which the log ends. */
 export interface WalEnd {
   readonly files: readonly { readonly number: number; readonly bytes: number }[];
   /** Log files before `firstFile`. They had been released, but a crash brought their names back. */
@@ -49,13 +49,13 @@ export interface WalReadOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
   readonly log: Log;
-  /** The number in the high-water file. */
+  /** The number that the high-water file contains. */
   readonly highWaterSeq: number;
   /** The first file of the log. Earlier files are ignored, even if they are intact. */
   readonly firstFile: number;
 }
 
-/** The end of the valid frames in a file. */
+/** The offset at which the valid frames of a log file end. */
 interface FileEnd {
   readonly path: string;
   /** The number of the file; 0 before the first file. */
@@ -65,7 +65,7 @@ interface FileEnd {
   readonly wipeUpTo: number;
 }
 
-/** The readable part of the log. */
+/** The part of the log that can be read. */
 export interface LogReading {
   /** The log files up to the end of the log, in order. */
   readonly files: WalEnd["files"];

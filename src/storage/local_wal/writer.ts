@@ -77,7 +77,7 @@ export class LocalWal implements CommitLog {
   readonly #options: LocalWalOptions;
   readonly #files: WalFiles;
   readonly #encoder: FrameEncoder;
-  /** The end of the written part. */
+  /** The offset at which the written part of the log file ends. */
   #written: Position;
   #writtenSeq: number;
   #lastWritten: FrameGroup | undefined;
@@ -93,7 +93,7 @@ export class LocalWal implements CommitLog {
   #isClosed = false;
   #idleWaiters: (() => void)[] = [];
   readonly #synced: SyncedSeq;
-  /** The reason why the log accepts no further commits. */
+  /** The reason why the log no longer accepts commits. */
   #failure: unknown;
 
   /**
@@ -504,7 +504,7 @@ export class LocalWal implements CommitLog {
  * Invariant: no caller waits for a seq that is on the disk, or after the log has failed.
  */
 class SyncedSeq {
-  /** The highest seq that is on the disk. */
+  /** The highest seq that has been synced to the disk. */
   #seq: number;
   #waiters: { readonly seq: number; readonly done: PromiseWithResolvers<void> }[] = [];
 

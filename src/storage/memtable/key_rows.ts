@@ -99,11 +99,11 @@ export class KeyRows {
 
 type Visit = (key: Key, row: number) => void;
 
-/** How lists with few keys grow. */
+/** The way in which lists with few keys grow. */
 const SMALL_KEYS = newGrowth<Float64Array>((capacity) => new Float64Array(capacity));
 const SMALL_ROWS = newGrowth<Int32Array>((capacity) => new Int32Array(capacity));
 
-/** A set of keys that arrived in ascending order. */
+/** A set of keys that have arrived in ascending order. */
 class AscendingKeys {
   keys: Float64Array = new Float64Array(0);
   rows: Int32Array = new Int32Array(0);

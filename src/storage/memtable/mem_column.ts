@@ -114,7 +114,7 @@ export class MemColumn {
     this.#length += count;
   }
 
-  /** Whether the column is stored as UTF-8 text. */
+  /** Whether the memtable column is stored as UTF-8 text. */
   get isText(): boolean {
     return this.#kind === "text";
   }

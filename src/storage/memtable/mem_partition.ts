@@ -11,20 +11,20 @@ interface LiveBlock {
   readonly changes: number;
   /** An upper bound on the seqs that replaced rows in the block. */
   readonly highestSeq: number;
-  /** The live rows of the block, ascending. */
+  /** The live rows of a block, in ascending order. */
   readonly rows: Uint32Array;
 }
 
-/** How the row lists of small partitions grow. */
+/** The way in which the row lists of small partitions grow. */
 const SMALL_ROWS = newGrowth<Uint32Array>((capacity) => new Uint32Array(capacity));
 
-/** One owner's rows in a memtable. */
+/** The rows of one owner in a memtable. */
 export class MemPartition {
   readonly owner: number;
   /** The row numbers in ascending order. Only the first `count` entries are valid. */
   rows: Uint32Array = new Uint32Array(4);
   count = 0;
-  /** An upper bound on all keys that are numbers. */
+  /** An upper bound on all numeric keys of the partition. */
   highestKey: number = Number.NEGATIVE_INFINITY;
   /** The newest row of each key, including tombstones. */
   readonly #keys = new KeyRows();

@@ -39,7 +39,7 @@ export const BLOCK_ROWS: number = 1 << BLOCK_BITS;
 const PARTITION_BYTES = 400;
 const KEY_BYTES = 48;
 
-/** A row without its values, which `appendValues` adds later. */
+/** A row whose values `appendValues` adds later. */
 export interface MemRow {
   readonly seq: number;
   readonly prev: number;
@@ -69,7 +69,7 @@ export class Memtable {
   readonly #replacedGrowth = newGrowth(sharedFloats);
   readonly #deletedGrowth = newGrowth(sharedBytes);
   #columns: MemColumn[];
-  /** The secondary indexes by id, created on demand. */
+  /** The secondary indexes of the memtable by id, created on demand. */
   readonly #indexes = new Map<number, MemIndex>();
   readonly #terms = new Map<number, MemTerms>();
   /** For each block of rows, the number of replacements recorded or rolled back. */
@@ -93,7 +93,7 @@ export class Memtable {
     return this.rowCount === 0 ? 0 : (this.commitSeqs[this.rowCount - 1] ?? 0);
   }
 
-  /** The approximate memory in bytes. */
+  /** The approximate memory of the memtable in bytes. */
   get bytes(): number {
     let bytes = this.rowCount * (ROW_BYTES + KEY_BYTES);
     bytes += this.partitions.size * PARTITION_BYTES;

@@ -129,7 +129,7 @@ export class ReplacementCopy {
   readonly #memtable: Memtable;
   readonly #order: Uint32Array;
   readonly #all: DeletionVector;
-  /** The last known replacement of each row. */
+  /** The last known replacement of each memtable row. */
   readonly #seen: Float64Array;
   /** The memtable's change count before the last pass over all rows. */
   #seenChanges = -1;

@@ -18,7 +18,7 @@ export interface MemPart {
   readonly cacheKey: number;
 }
 
-/** Each part has one order. */
+/** Each part of a partition has one sort order. */
 const ORDER_INDEX = 0;
 
 export class PartOrders {

@@ -92,7 +92,7 @@ function primaryKeysIn(choice: RowChoice): readonly Row[] {
   return choice.kind === "primary" ? choice.keys : [];
 }
 
-/** One owner's rows in a segment or a memtable. */
+/** The rows of one owner in a segment or a memtable. */
 interface ChosenPlace {
   /** Returns an upper bound on the number of rows that a choice selects. */
   countOf(choice: RowChoice): number;

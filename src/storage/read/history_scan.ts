@@ -43,10 +43,10 @@ export class HistoryScan implements RowSource {
   readonly #filter: RowFilter;
   readonly #cursor = new VersionCursor();
   #isOpen = true;
-  /** The owner's rows in the segment. */
+  /** The rows of the owner in the segment. */
   #span: RowSpan | undefined;
   #group = -1;
-  /** The number of the next row. */
+  /** The number of the row that is read next. */
   #row = 0;
   #rowEnd = 0;
   #batchRowsMax = Infinity;

@@ -161,9 +161,9 @@ class IndexScan implements OrderedScan {
   readonly #cursor = new VersionCursor();
   /** The range of positions in each piece, if there is only one range of keys. */
   #known: readonly RowSpan[] = [];
-  /** The next range of keys to read. */
+  /** The range of keys that is read next. */
   #spanIndex: number;
-  /** The row that was compared last. */
+  /** The row that was compared most recently. */
   #last: { readonly piece: IndexPiece; readonly place: number } | undefined;
   #isOpen = true;
 

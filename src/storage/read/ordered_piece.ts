@@ -25,7 +25,7 @@ export interface OrderedPiece {
   readonly rowCount: number;
   /** The bounds of the values, if they are known without reading rows. */
   readonly zone: { readonly min: number; readonly max: number } | undefined;
-  /** Whether `order` can return without sorting. */
+  /** Whether `order` can return its result without sorting. */
   isReady(): boolean;
   /**
    * Returns the sorted rows, with row numbers that count from 0; rows of other owners may be

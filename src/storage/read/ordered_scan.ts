@@ -42,7 +42,7 @@ const LOOKS_MAX = 16_384;
 interface OrderedHead {
   readonly piece: OrderedPiece;
   order: ColumnOrder | undefined;
-  /** The next position in the order. */
+  /** The next position in the sort order. */
   place: number;
   last: number;
   /**
@@ -234,7 +234,7 @@ class StoreOrderedScan implements OrderedScan {
   }
 
   #isBefore(left: OrderedHead, right: OrderedHead): boolean {
-    // A piece whose value is unknown comes first.
+    // A piece whose first value is unknown is read first.
     if (left.value === undefined) return true;
     if (right.value === undefined) return false;
     return this.#compare(left.value, right.value) < 0;

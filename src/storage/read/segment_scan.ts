@@ -55,9 +55,9 @@ export class SegmentScan implements RowSource {
   #isOpen = true;
   #group = -1;
   #groupEnd = -1;
-  /** The owner's rows in the segment. */
+  /** The rows of the owner in the segment. */
   #span: RowSpan | undefined;
-  /** The number of the next row. */
+  /** The number of the row that is read next. */
   #row = 0;
   #rowEnd = 0;
   /** The maximum number of rows in a batch of the current group. */
@@ -308,7 +308,7 @@ export interface GroupRows {
   readonly group: number;
   readonly start: number;
   readonly end: number;
-  /** The buffers into which columns are decoded. */
+  /** The buffers into which the columns of a segment are decoded. */
   readonly buffers?: Map<number, ColumnBuffer> | undefined;
   /** Whether numbers are decoded into the buffers only on first access. */
   readonly isDeferred?: boolean;

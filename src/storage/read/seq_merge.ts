@@ -19,7 +19,7 @@ import {
 import { gathered } from "../memtable/memtable_segment.ts";
 
 export interface SeqSource<Rows> {
-  /** A lower bound on the source's seqs. */
+  /** A lower bound on all seqs that the source will still return. */
   readonly minSeq: number;
   /**
    * Returns rows in ascending seq order; if batches may be empty, possibly none. Returns undefined

@@ -58,7 +58,7 @@ import { countLiveRows, spanOfColumn } from "../table/table_stats.ts";
 /** A segment that the reader has opened, and the path of its file. */
 interface KnownSegment {
   readonly segment: OpenSegment;
-  /** The segment's deletion vector; undefined for a history segment. */
+  /** The deletion vector of the segment; undefined for a history segment. */
   readonly deletions: DeletionVector | undefined;
 }
 

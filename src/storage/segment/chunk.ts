@@ -80,7 +80,7 @@ export class Chunk {
     return this.#blocks;
   }
 
-  /** The numbers, stored as runs. */
+  /** The numbers of a column, stored as runs. */
   get runs(): Runs {
     this.#runs ??= this.#viewOfRuns();
     return this.#runs;

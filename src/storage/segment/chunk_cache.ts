@@ -133,7 +133,7 @@ function keyOf(reader: number, chunkIndex: number): number {
   return reader * CHUNKS_MAX + chunkIndex;
 }
 
-/** The cache that all readers of this thread use. */
+/** The cache that all segment readers of this thread use. */
 export const sharedCache: ChunkCache = new ChunkCache();
 
 /** Sets the size limit of this thread's cache, in bytes. */

@@ -46,7 +46,7 @@ export interface Directory {
   /** All columns in chunk order, with the system columns first. */
   readonly columnIds: readonly number[];
   readonly columnIndexes: ReadonlyMap<number, number>;
-  /** The types of the table's columns. */
+  /** The types of the columns in the table. */
   readonly types: ReadonlyMap<number, DataType>;
   layoutOf(columnId: number): Layout;
   /** The first row of each group, followed by the row count. */

@@ -2,7 +2,7 @@
  * A reusable buffer into which a scan decodes, so that reading row groups requires no allocations.
  */
 
-/** A buffer for the rows of one column. */
+/** A buffer into which the rows of one column are written. */
 export class ColumnBuffer {
   #int32s = new Int32Array(0);
   #float64s = new Float64Array(0);

@@ -51,7 +51,7 @@ assert(ROW_GROUP_ROWS_MAX <= ROW_MASK + 1, "a row of a group fits its bits");
 
 /** Selects the rows of a part that a read still needs after many rows were replaced. */
 export interface LiveRows {
-  /** The seq of the read. */
+  /** The seq at which the ordered read takes place. */
   readonly upTo: number;
   /** The approximate number of rows that have been replaced so far. */
   readonly hiddenCount: number;
@@ -81,7 +81,7 @@ export class ColumnOrder {
   readonly #hiddenCount: number;
   /** The rows in ascending order of their values. Undefined if they are already in that order. */
   readonly #rows: Uint16Array | undefined;
-  /** The sorted values, if they are numbers. */
+  /** The sorted values of the column, if they are numbers. */
   readonly #numbers: Float64Array | undefined;
 
   constructor(

@@ -100,10 +100,10 @@ export const VALUES_HISTORY_FORMAT = 6;
 /** The format of a file with a column of arrays or intervals, packed or not. */
 export const VALUES_FORMAT = 5;
 
-/** The format of a history segment. */
+/** The format number of a history segment. */
 export const HISTORY_FORMAT = 4;
 
-/** The format of a file with a packed chunk. */
+/** The format number of a file with a packed chunk. */
 export const PACKED_FORMAT = 3;
 
 /**
@@ -112,7 +112,7 @@ export const PACKED_FORMAT = 3;
  */
 export const PLAIN_FORMAT = 2;
 
-/** Whether files of a format are history segments. */
+/** Whether a format number is that of a history segment. */
 export function isHistoryFormat(format: number): boolean {
   return format === HISTORY_FORMAT || format === VALUES_HISTORY_FORMAT;
 }
@@ -196,7 +196,7 @@ export interface ChunkHeader {
   readonly base: number;
 }
 
-/** The entry of a chunk in the file. */
+/** The position and size of a chunk in the file. */
 export interface ChunkEntry extends ChunkHeader {
   readonly offset: number;
   readonly byteCount: number;
@@ -262,7 +262,7 @@ export function pageSeed({ segmentId, section, pageIndex }: SectionPage): number
   return placeSeed(segmentId, SECTION_PLACE - SECTION_NAMES.indexOf(section), pageIndex);
 }
 
-/** The fields of a header. */
+/** The fields of a segment header. */
 export interface Header {
   readonly format: number;
   readonly segmentId: number;

@@ -38,9 +38,9 @@ const FORM: IndexForm = {
 
 /** The rows of a segment, sorted by owner and key. */
 export interface IndexEntries {
-  /** The prefix of each key. */
+  /** The beginning of each index key, as a fixed number of bytes. */
   readonly prefixes: Float64Array;
-  /** The row of each key. */
+  /** The row to which each index key belongs. */
   readonly rows: Uint32Array;
   /** The number of bytes that all strings in the first column have as a common prefix. */
   readonly commonBytes: number;

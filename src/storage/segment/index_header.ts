@@ -34,7 +34,7 @@ export interface IndexForm {
   readonly bodyPlace: number;
 }
 
-/** The ids that identify an index file. */
+/** The ids by which an index file is identified. */
 export interface IndexFilePlace {
   readonly segmentId: number;
   readonly tableId: number;
@@ -75,7 +75,7 @@ export function encodeIndexHeader(
   return writer.copy();
 }
 
-/** A file whose bytes have been verified. */
+/** A file whose bytes have been verified against its checksums. */
 export interface VerifiedIndexFile {
   readonly file: SegmentFile;
   readonly header: IndexHeader;

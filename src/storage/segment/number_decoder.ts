@@ -7,7 +7,7 @@ export interface Runs {
   readonly starts: Uint32Array;
   readonly firsts: Float64Array;
   readonly steps: Float64Array;
-  /** The total number of rows of all runs. */
+  /** The total number of rows in all runs. */
   readonly rowCount: number;
 }
 
@@ -75,7 +75,7 @@ function fillFloat64(into: Float64Array, { begin, first, step }: RunPart): void 
 export interface Scale {
   readonly base: number;
   readonly divisor: number;
-  /** The largest offset. */
+  /** The largest offset in the chunk. */
   readonly span: number;
 }
 

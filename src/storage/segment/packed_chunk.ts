@@ -95,7 +95,7 @@ export class PackedChunk {
   readonly #file: SegmentFile;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** The size of the chunk when unpacked, in bytes. */
+  /** The size of the unpacked chunk, in bytes. */
   readonly byteCount: number;
   readonly #blockCount: number;
   /** The end of each block, relative to #blocksAt, which is an offset in the file. */

@@ -63,9 +63,9 @@ export class SegmentReader {
   readonly #directory: Directory;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** The verified chunks, by index. */
+  /** The chunks that have been verified, by index. */
   readonly #chunks: (Chunk | undefined)[];
-  /** The verified packed chunks, by index. */
+  /** The packed chunks that have been verified, by index. */
   readonly #packed = new Map<number, PackedChunk>();
   #isOpen = true;
 
@@ -109,7 +109,7 @@ export class SegmentReader {
     }
   }
 
-  /** The format number of the file. */
+  /** The format number of the segment file. */
   get format(): number {
     return this.#directory.format;
   }
@@ -127,7 +127,7 @@ export class SegmentReader {
     return this.#directory.ownerCount;
   }
 
-  /** The ids of the table's columns in the file. */
+  /** The ids of the table columns that the segment contains. */
   get columnIds(): readonly number[] {
     return this.#directory.types.keys().toArray();
   }

@@ -5,7 +5,7 @@
 import type { TermQuery } from "../contract/terms.ts";
 import type { RowSpan } from "./reader.ts";
 
-/** An ascending list of rows. */
+/** An ascending list of the rows with a term. */
 export type RowList = Uint16Array | Uint32Array;
 
 /** Provides the lists of the rows that contain a term. */

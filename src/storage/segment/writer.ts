@@ -89,7 +89,7 @@ export interface SegmentSummary {
   readonly rowCount: number;
   readonly minSeq: number;
   readonly maxSeq: number;
-  /** The compression of packed chunks, if there are any. */
+  /** The compression of packed chunks, if the segment has any. */
   readonly compression?: "zstd";
   /** The range of the replacing seqs in a history segment. Absent for other segments. */
   readonly history?: HistoryBounds;
@@ -170,7 +170,7 @@ export class SegmentWriter {
     ];
   }
 
-  /** The number of rows written so far. */
+  /** The number of rows that the writer has written so far. */
   get rowCount(): number {
     return this.#rowCount;
   }

@@ -149,7 +149,7 @@ export class History {
 interface Version {
   readonly owner: number;
   readonly source: number;
-  /** The row's position in its segment. */
+  /** The position of the row in its segment. */
   readonly row: number;
   readonly seq: number;
   readonly isDeleted: boolean;

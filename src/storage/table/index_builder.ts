@@ -22,9 +22,9 @@ export interface IndexOutline {
   readonly columns: readonly IndexColumn[];
 }
 
-/** An index to write to a file. */
+/** An index whose file has to be written. */
 export interface IndexOutput extends IndexOutline {
-  /** The path where the file is written. */
+  /** The path to which the index file is written. */
   readonly pendingPath: string;
 }
 

@@ -15,7 +15,7 @@ import { type ChunkCache, sharedCache } from "../segment/chunk_cache.ts";
 import type { LiveRows } from "../segment/column_order.ts";
 import type { RowSpan, SegmentReader } from "../segment/reader.ts";
 
-/** The segment to which the pages belong. */
+/** The segment that the pages divide. */
 interface PagedRows {
   readonly deletions: Pick<
     DeletionVector,

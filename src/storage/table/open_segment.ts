@@ -72,7 +72,7 @@ export class OpenSegment {
   entry: SegmentEntry;
   readonly #files: SegmentFiles;
   #isUnreadableNow = false;
-  /** The replacements that recovery missed, in log order. */
+  /** The replacements that recovery could not apply, in log order. */
   #missed: MissedReplacement[] = [];
   #reader: SegmentReader | undefined;
   #orders: ColumnOrders | undefined;
@@ -81,7 +81,7 @@ export class OpenSegment {
   /** The owner for whom `rowsOf` was last called, and the result of that call. */
   #askedOwner: number | undefined;
   #askedRows: RowSpan | undefined;
-  /** The indexes that were opened so far, by id. */
+  /** The indexes of the segment that were opened so far, by id. */
   readonly #indexes = new Map<number, { readonly index: SegmentIndex; close(): void }>();
   /** The inverted indexes that were opened so far, by id. */
   readonly #terms = new Map<number, { readonly parts: readonly TermPart[]; close(): void }>();
@@ -318,7 +318,7 @@ export class OpenSegment {
     }
   }
 
-  /** The segment's entry for the manifest. */
+  /** The entry of the segment in the manifest. */
   get listedEntry(): SegmentEntry {
     return this.#isUnreadableNow ? { ...this.entry, quarantined: false } : this.entry;
   }

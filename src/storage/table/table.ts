@@ -30,7 +30,7 @@ import type { StorageFaults } from "./segment_files.ts";
 import { isEnforced, type TableIndex, tableIndexesOf } from "./table_index.ts";
 import { VersionCursor } from "./version_cursor.ts";
 
-/** The state that the manifest records for a table. */
+/** The state of a table that the manifest records. */
 export interface TableProgress {
   readonly flushedSeq: number;
   readonly lowWatermark: LowWatermark;
@@ -155,7 +155,7 @@ export class StoredTable {
     return this.#indexes;
   }
 
-  /** The indexes that refuse duplicates. */
+  /** The indexes of the table that refuse duplicates at present. */
   get enforcedIndexes(): readonly TableIndex[] {
     return this.#enforcedIndexes;
   }
@@ -304,7 +304,7 @@ export class StoredTable {
     if (this.active.rowCount > 0) this.adopt(new Memtable(this.#definition.columns));
   }
 
-  /** Whether any memtable is waiting to be flushed. */
+  /** Whether any memtable of the table is waiting to be flushed. */
   get isWaiting(): boolean {
     return this.#waiting.length > 0;
   }

@@ -15,7 +15,7 @@ import type { OpenSegment } from "./open_segment.ts";
 import type { StoredTable } from "./table.ts";
 import { VersionCursor } from "./version_cursor.ts";
 
-/** A secondary index of a table. */
+/** A secondary index over the rows of a table. */
 export interface TableIndex {
   readonly stored: StoredIndex;
   readonly order: IndexOrder;
@@ -67,7 +67,7 @@ export function memIndexOf(memtable: Memtable, { order, stored }: TableIndex): M
   return memtable.index(stored.indexId, order);
 }
 
-/** The key of a row that is being written. */
+/** The index key of a row that is being written. */
 export interface WrittenKey {
   readonly owner: number;
   readonly key: Key;

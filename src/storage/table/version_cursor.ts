@@ -26,7 +26,7 @@ export class VersionCursor {
     this.#row = row;
   }
 
-  /** The memtable or segment that contains the version. */
+  /** The memtable or segment that contains the current version. */
   get place(): Memtable | OpenSegment {
     return this.#memtable ?? this.#requireSegment();
   }

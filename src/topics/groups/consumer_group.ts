@@ -47,11 +47,11 @@ export interface GroupDeps extends TopicLimits {
   readonly log: SeldomLog;
 }
 
-/** A consumer that waits for messages. */
+/** A consumer of the group that waits for messages. */
 export interface GroupWaiter {
   /** The last event that was reported to the waiter. */
   seenEvent: number;
-  /** Called once, when the waiter stops waiting. */
+  /** Called once, when the consumer stops waiting. */
   wake(): void;
 }
 
@@ -526,7 +526,7 @@ export class ConsumerGroup {
   }
 }
 
-/** The messages of one fetch. */
+/** The messages that one fetch returns. */
 class Taken {
   readonly messages: TopicMessage[] = [];
   readonly isOrdered: boolean;

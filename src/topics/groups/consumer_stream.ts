@@ -32,11 +32,11 @@ export interface StreamParts {
   readonly onEnd: (consumer: GroupConsumer) => void;
 }
 
-/** One partition of a stream. */
+/** A partition from which a stream reads. */
 class StreamPartition implements GroupWaiter {
   readonly group: ConsumerGroup;
   seenEvent: number;
-  /** Whether the partition may have messages. */
+  /** Whether the partition may have messages for the stream. */
   isReady = true;
   readonly #stream: ConsumerStream;
 

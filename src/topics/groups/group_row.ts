@@ -24,14 +24,14 @@ export type GroupStore = Pick<
   "appliedSeq" | "apply" | "durable" | "lookup" | "owners" | "scan" | "visibleSeq"
 >;
 
-/** Identifies a group in a partition. */
+/** Identifies a consumer group in a partition. */
 export interface GroupPlace {
   readonly topicId: number;
   readonly partition: number;
   readonly group: string;
 }
 
-/** The position of a group, as it is stored. */
+/** The stored position of a consumer group. */
 export interface StoredGroup {
   readonly state: WindowState;
   readonly updatedAtMs: number;

@@ -32,7 +32,7 @@ export const WINDOW_MAX = 10_000;
 
 const CAPACITY_MIN = 16;
 
-/** The maximum value of a delivery count. */
+/** The highest delivery count that is stored. */
 const DELIVERIES_MAX = 0xffff;
 
 const WAITING = 0;
@@ -45,7 +45,7 @@ export interface AckedOffsets {
   readonly offsets?: readonly number[] | undefined;
 }
 
-/** The stored form of a window. */
+/** The form in which a window is stored. */
 export interface WindowState {
   readonly committed: number;
   readonly end: number;
@@ -58,7 +58,7 @@ export interface WindowState {
   readonly deliveries: readonly (readonly [offset: number, count: number])[];
 }
 
-/** The effect that an acknowledgement would have. */
+/** The effect that an acknowledgement would have on a window. */
 export interface PlannedAck {
   /** The number of messages that would be newly acknowledged. */
   readonly count: number;
@@ -121,7 +121,7 @@ export class GroupWindow {
     return this.#waitingCount;
   }
 
-  /** How many new messages still fit. */
+  /** The number of new messages that still fit into the window. */
   get freeCount(): number {
     return WINDOW_MAX - (this.#end - this.#committed);
   }

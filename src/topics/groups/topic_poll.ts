@@ -17,7 +17,7 @@ import type { GroupConsumer } from "./group_consumers.ts";
 /** The objects that all requests share. */
 export interface PollParts {
   readonly clock: Clock;
-  /** The waiting requests. */
+  /** The requests that wait for messages. */
   readonly waiting: Deadlines<TopicPoll>;
   /** Whether the server is stopping, so that no request may wait. */
   readonly isStopping: () => boolean;
@@ -72,12 +72,12 @@ export class TopicPoll implements TimedItem, EventListenerObject, GroupWaiter {
     this.wake();
   }
 
-  /** Called when the client has disconnected. */
+  /** Called when the client of a waiting request has disconnected. */
   handleEvent(): void {
     if (this.#isWaiting) this.#leave();
   }
 
-  /** Called when the consumer has been killed. */
+  /** Called when the consumer of a waiting request has been killed. */
   killed(): void {
     if (this.#isWaiting) this.#leave();
   }

@@ -31,9 +31,9 @@ export type PostAnswer =
   | { readonly isDelivered: true }
   | {
       readonly isDelivered: false;
-      /** The reason, as a sentence without a full stop. */
+      /** The reason why a delivery failed, as a sentence without a full stop. */
       readonly reason: string;
-      /** How long the receiver asks the sender to wait. */
+      /** The time for which the receiver asks the sender to wait. */
       readonly retryAfterMs?: number | undefined;
     };
 

@@ -70,7 +70,7 @@ export class WebhookDelivery {
     this.#deps = deps;
   }
 
-  /** Whether the last request failed. */
+  /** Whether the last request to the webhook failed. */
   get isRetrying(): boolean {
     return this.lastError !== undefined;
   }

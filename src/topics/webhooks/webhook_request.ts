@@ -14,7 +14,7 @@ export interface WebhookRequest {
 }
 
 interface WebhookRequestOptions {
-  /** The topic's name, as "namespace.name". */
+  /** The name of the topic, as "namespace.topic". */
   readonly topicId: string;
   readonly webhook: string;
   /** The key for signatures; if absent, the request is not signed. */
