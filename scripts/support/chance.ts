@@ -3,7 +3,7 @@
 export interface Chance {
   /** Returns a whole number from 0 up to, but not including, `bound`. */
   below(bound: number): number;
-  /** Returns one of the items. */
+  /** Returns one item of a list, chosen at random. */
   pick<T>(items: readonly T[]): T;
   /** Returns a string of lower-case letters and digits. */
   text(length: number): string;

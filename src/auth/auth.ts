@@ -254,7 +254,7 @@ export class Auth {
     return this.#bearers.me(token, caller);
   }
 
-  /** True if the configuration trusts other issuers of tokens. */
+  /** Whether the configuration trusts issuers of tokens other than this server. */
   get trustsOthers(): boolean {
     return this.#externalTokens.trustsOthers;
   }

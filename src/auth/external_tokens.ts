@@ -59,7 +59,7 @@ export class ExternalTokens {
     this.#providers = providers;
   }
 
-  /** True if the server trusts any other issuer. */
+  /** Whether the server trusts any issuer of tokens other than itself. */
   get trustsOthers(): boolean {
     return !this.#providers.isEmpty;
   }

@@ -49,8 +49,8 @@ export interface ColumnEntry {
   /** Whether the column is GENERATED ALWAYS, so that an explicit value is refused. */
   readonly generatedAlways: boolean;
   /**
-   * Present if the column is an identity column, whose numbers come from a sequence. Its
-   * `defaultSql` calls nextval.
+   * Set for an identity column, whose numbers come from a sequence. The `defaultSql` of the column
+   * calls nextval.
    */
   readonly identity?: "always" | "by default";
   /**
@@ -313,7 +313,10 @@ export interface ViewEntry {
   readonly columnNames: readonly string[];
   readonly tables: readonly ViewTable[];
   readonly views: readonly ViewOfView[];
-  /** Present if the view runs with the rights of its owner; absent if with those of its reader. */
+  /**
+   * Set for a view that runs with the rights of its owner; absent if it runs with those of its
+   * reader.
+   */
   readonly ownRights?: ViewRights | undefined;
   /** WITH CHECK OPTION; absent if the view has none. */
   readonly checkOption?: "cascaded" | "local" | undefined;

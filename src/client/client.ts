@@ -204,11 +204,11 @@ export function createClient(options: ClientOptions): Client {
     transaction: (work, given = {}) => runTransaction(work, given, { session, values, retries }),
     live<Row extends object>(sql: string, given: LiveOptions<Row>) {
       requireText(sql);
-      // The caller declares the type of the rows.
+      // The type of the rows is the one that the caller has declared.
       return connection.open(sql, given as unknown as LiveOptions) as unknown as LiveQuery<Row>;
     },
     presence<State>(room: string, given: PresenceOptions<State>) {
-      // The caller declares the type of the states.
+      // The type of the states is the one that the caller has declared.
       return rooms.enter(room, given as PresenceOptions) as Presence<State>;
     },
     topic(name) {

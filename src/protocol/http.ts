@@ -343,7 +343,7 @@ export interface AliveBody {
 /** The response to `GET /health/ready`. */
 export interface ReadinessBody {
   readonly status: "ready" | "draining";
-  /** Present while the disk has only enough space for reads, DELETE and DROP. */
+  /** Set while the disk has only enough space for reads, DELETE and DROP. */
   readonly read_only?: true;
 }
 

@@ -553,7 +553,7 @@ function refused(): Answer {
   return { status: 401, body: { error: "unauthorized", message: "no" } };
 }
 
-/** Logs in as a user whose token has the same name. */
+/** Logs a client in as a user, for whom the fake server returns a token of the same name. */
 async function logIn(server: FakeServer, client: Client, user: string): Promise<void> {
   const before = server.answer;
   server.answer = () => ok(loginBody(user, user));

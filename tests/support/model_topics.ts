@@ -24,7 +24,7 @@ export class ModelTopics implements TopicAccess {
   onDone: () => void = () => undefined;
   /** Whether its topics are gone for new acknowledgements. */
   isDropped = false;
-  /** Awaited by `consume`, with the signal that ends it. */
+  /** The work that `consume` awaits. It receives the signal that ends the consumption. */
   whileConsuming: (signal: AbortSignal | undefined) => Promise<void> = async () => undefined;
   readonly #messages = new Map<string, Message[]>();
   readonly #acked = new Map<string, Set<number>>();

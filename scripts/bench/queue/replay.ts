@@ -38,7 +38,7 @@ type Cells = Readonly<Record<string, unknown>>;
  */
 interface Change {
   readonly kind: "row" | "update" | "delete";
-  /** The row; for a delete, its last values. */
+  /** The new values of a row or, for a delete, its last values. */
   readonly row: Cells;
   readonly old: Cells | undefined;
   readonly commitSeq: number | undefined;

@@ -42,7 +42,7 @@ export class Providers {
     }
   }
 
-  /** True if the server trusts no other issuer. */
+  /** Whether the server trusts no other issuer of tokens. */
   get isEmpty(): boolean {
     return this.#byIssuer.size === 0;
   }

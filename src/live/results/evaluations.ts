@@ -42,7 +42,7 @@ interface Turn {
   /** Whether a change has arrived since the current evaluation began. */
   isDue: boolean;
   cancelTimer: CancelTimer | undefined;
-  /** False if the next evaluation must not wait for the rest after the current one. */
+  /** Whether the next evaluation has to wait for the rest after the current one. */
   mayRest: boolean;
 }
 

@@ -10,7 +10,7 @@ import type { Peer } from "../../base/received_bytes.ts";
 import { basePathFrom, pathBelow } from "../admission/base_path.ts";
 import { isHostAllowed, isSecureRequest, type Origin, originOf } from "../admission/origin.ts";
 
-/** Used as the address of a connection that is already closed. */
+/** Stands for the address of a connection that is already closed. */
 const PEER_UNKNOWN = "unknown";
 
 const HOST_FORM = /^[A-Za-z0-9._~%:[\]-]*$/;

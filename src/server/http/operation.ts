@@ -8,7 +8,7 @@ type SchemaType = "array" | "boolean" | "integer" | "null" | "number" | "object"
 /** The keywords of JSON Schema (2020-12) that the descriptions use. */
 export interface Schema {
   readonly $ref?: string;
-  /** Present if no properties other than the listed ones are allowed. */
+  /** Set if an object may have only the listed properties. */
   readonly additionalProperties?: false;
   readonly anyOf?: readonly Schema[];
   readonly const?: string;

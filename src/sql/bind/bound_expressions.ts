@@ -263,7 +263,7 @@ export interface WrittenQuery {
   readonly node: SelectStatement;
   /** The scope in which the query's names are resolved; one object per enclosing block. */
   readonly scope: object;
-  /** The index of the requested column, if each column is a separate value. */
+  /** The index of the requested output column, for a query whose columns become separate values. */
   readonly column: number;
 }
 

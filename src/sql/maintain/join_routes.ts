@@ -52,7 +52,7 @@ export interface RouteOptions {
   readonly known: readonly number[];
   /** The sources of a join that the route still has to reach. */
   readonly wanted: readonly number[];
-  /** Other sources through which the route may lead. */
+  /** The sources through which a route may lead in addition to those that it has to reach. */
   readonly passable?: readonly number[];
   readonly conditions: readonly BoundExpression[];
   /** Whether the route may use only keys and indexes of the store. */

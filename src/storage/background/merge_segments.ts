@@ -185,8 +185,8 @@ async function publish(
     });
     await pending.finished(steps);
   }
-  // Includes replacements that flushes have written since then, because the log no longer replays
-  // them.
+  // The replacements that flushes have written since then are included, because the log no longer
+  // replays them.
   await pending.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
   const { flushedSeq } = table.progress;

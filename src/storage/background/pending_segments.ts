@@ -181,8 +181,8 @@ export class PendingSegments {
       if (known.has(directory)) continue;
       above.push(...directoriesAbove(directory, segmentRoot(paths, home).segments));
     }
-    // Includes existing directories: an earlier attempt may have failed before their names became
-    // durable.
+    // Existing directories are synced as well, because an earlier attempt may have failed before
+    // their names became durable.
     await this.#syncDirectories(above);
     if (this.#tools.isCancelled()) return;
     for (const { pendingPath, path } of this.#pending) disk.rename(pendingPath, path);

@@ -18,7 +18,7 @@ export interface Row {
 export interface Version {
   readonly seq: number;
   readonly isDeleted: boolean;
-  /** The row; for a delete, its last values. */
+  /** The new values of a row or, for a delete, its last values. */
   readonly row: Row;
   /** The version that this one replaced. */
   readonly before: Version | undefined;

@@ -30,7 +30,7 @@ interface InnerQuery {
   readonly outerReferences: OuterReferences;
   readonly context: ExpressionContext;
   readonly node: SelectStatement;
-  /** The index of the requested column, if each column is a separate value. */
+  /** The index of the requested output column, for a query whose columns become separate values. */
   readonly column?: number;
 }
 

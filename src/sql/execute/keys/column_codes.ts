@@ -35,7 +35,7 @@ export class ColumnCodes {
   readonly #codes = new Map<Interned, number>();
   /** The interned values of a column, by their id. */
   readonly #interned: Interned[] = [];
-  /** Used instead of the map for a column of strings. */
+  /** The interner for a column of strings, which needs no map. */
   readonly texts: TextInterner | undefined;
   /** The memory that the interned values take, in bytes. */
   #bytes = 0;

@@ -43,7 +43,7 @@ class BuildColumn {
   readonly #numbers: PageNumbers[] = [];
   /** The NULL flags of each page of numbers; undefined for a page without NULL. */
   readonly #nulls: (Uint8Array | undefined)[] = [];
-  /** Used instead of the numbers for other types, or once a number needs a bigint. */
+  /** The values of a column whose values are not numbers, or of which one needs a bigint. */
   #values: Value[][] | undefined;
 
   constructor(type: DataType) {
