@@ -14,7 +14,7 @@ import { EquivalenceClasses } from "../bind/equivalence.ts";
 import { orToIn } from "../bind/expression/or_to_in.ts";
 import { argumentsOf, readsAround } from "../bind/query/query_walk.ts";
 import { expressionsOfCall, formOfOrder, sameOrder } from "../bind/query/window_walk.ts";
-import { columnIdsIn, conjunctionOf, isVolatile, mayFailOnRow } from "../bind/walk.ts";
+import { columnIdsIn, conjunctionOf, isVolatile, mayFail } from "../bind/walk.ts";
 import { ColumnReaders, type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 import { areNever, foldedConditions, isConditionOnce } from "./folding.ts";
 import { isPlainJoin, planInnerJoins } from "./inner_joins.ts";
@@ -240,7 +240,8 @@ function planRelation(
     case "set": {
       const { columns, isAll, operator } = relation;
       // INTERSECT and EXCEPT drop rows, which the error of a condition must not reveal.
-      const movable = operator === "union" ? conditions : conditions.filter(isSureOnRow);
+      const movable =
+        operator === "union" ? conditions : conditions.filter((each) => !mayFail(each.expression));
       const ofLeft = restricted(relation.left, columns, movable);
       const ofRight = restricted(relation.right, columns, movable);
       let left = planWhole(ofLeft.query);
@@ -279,10 +280,6 @@ function planRelation(
     case "query":
       return planDerived(relation, conditions, state);
   }
-}
-
-function isSureOnRow({ expression }: Condition): boolean {
-  return !mayFailOnRow(expression);
 }
 
 /**

@@ -9,8 +9,8 @@
  * results stay the same.
  *
  * The query may drop rows itself, and the error of a condition on such a row would reveal the row.
- * A condition that may fail on a row therefore stays above, unless the query returns every row that
- * it reads.
+ * A condition that may fail therefore stays above, unless the query returns every row that it
+ * reads.
  */
 import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import { sameType } from "../../types/mod.ts";
@@ -25,7 +25,7 @@ import {
   isImmutable,
   isVolatile,
   mapChildren,
-  mayFailOnRow,
+  mayFail,
   sameExpression,
   someChild,
 } from "../bind/walk.ts";
@@ -108,7 +108,7 @@ function conditionBelow(
     values.set(id, value);
   }
   const below = replaced(expression, values);
-  return block.returnsAll || !mayFailOnRow(below) ? below : undefined;
+  return block.returnsAll || !mayFail(below) ? below : undefined;
 }
 
 /** Returns an output in terms of the rows of a block, or undefined if no condition may read it. */

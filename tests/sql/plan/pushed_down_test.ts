@@ -173,6 +173,15 @@ describe("the error of a condition", () => {
     ).toEqual(["1"]);
   });
 
+  test.each(["1 / 0", "'x'::text::int", "sqrt(-1)::int"])(
+    "%s reveals no row that a join drops",
+    async (value) => {
+      const view = "(SELECT i.* FROM items i JOIN few ON few.item = i.id) q";
+      expect(await rowsOf(`SELECT id FROM ${view} WHERE id = 7 AND n = ${value}`)).toEqual([]);
+      expect(await rowsOf(`SELECT id FROM ${view} WHERE room = 7 AND n = ${value}`)).toEqual([]);
+    },
+  );
+
   test("is that of the rows if the query drops none", async () => {
     const sql = "SELECT note FROM (SELECT id, note FROM items) q WHERE note LIKE 'x199_'";
     expect(await rowsOf(`${sql} ORDER BY id LIMIT 1`)).toEqual(["x1990"]);
