@@ -321,6 +321,16 @@ test("a chat runs with the statements of Drizzle, Kysely, Prisma, Sequelize and 
     ['ALTER TABLE "members" ADD COLUMN "age" integer'],
     ['alter table "members" alter column "age" type bigint using ("age"::bigint)'],
     ['ALTER TABLE "members" ALTER COLUMN "age" SET DEFAULT 3'],
+    ["SET client_min_messages TO warning;SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE"],
+    [
+      `ALTER TABLE "Message" ADD COLUMN "answers_id" bigint NULL CONSTRAINT "message_answers_fk"
+        REFERENCES "Message"("id") DEFERRABLE INITIALLY DEFERRED;
+        SET CONSTRAINTS "message_answers_fk" IMMEDIATE`,
+    ],
+    [
+      `begin isolation level repeatable read read write deferrable; savepoint sp1;
+        update "Message" set "text" = 'new'; release savepoint sp1; commit`,
+    ],
     ['DROP TABLE "Reactions" CASCADE'],
   ]);
 });

@@ -143,7 +143,10 @@ function parseSetTimezone(cursor: Cursor, start: number): Statement {
   if (word !== undefined) {
     return { type: "set timezone", to: { type: word }, _location: cursor.since(start) };
   }
+  // Sequelize writes INTERVAL '+00:00' HOUR TO MINUTE.
+  const isInterval = cursor.accept("interval");
   const value = parseNameOrString(cursor, "a time zone").name;
+  if (isInterval) cursor.acceptAll("hour", "to", "minute");
   return { type: "set timezone", to: { type: "value", value }, _location: cursor.since(start) };
 }
 

@@ -82,7 +82,7 @@ function parseModes(cursor: Cursor): Modes {
     } else if (cursor.accept("read")) {
       if (made.writeable !== undefined) cursor.fail("found a second READ mode", at);
       made.writeable = cursor.expectOneOf("only", "write") === "only" ? "read only" : "read write";
-    } else {
+    } else if (!acceptDeferrable(cursor)) {
       break;
     }
     hasComma = cursor.accept(",");
@@ -92,6 +92,14 @@ function parseModes(cursor: Cursor): Modes {
     cursor.unexpected("a mode of the transaction");
   }
   return made;
+}
+
+/**
+ * Accepts `[NOT] DEFERRABLE`, which changes nothing: no transaction waits for its snapshot, and no
+ * READ ONLY transaction fails because of other writers.
+ */
+function acceptDeferrable(cursor: Cursor): boolean {
+  return cursor.accept("deferrable") || cursor.acceptAll("not", "deferrable");
 }
 
 function parseIsolation(cursor: Cursor): NonNullable<BeginStatement["isolationLevel"]> {

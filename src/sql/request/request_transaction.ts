@@ -233,6 +233,11 @@ export class RequestTransaction implements HeldTransaction {
    * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION, FOREIGN_KEY_VIOLATION
    */
   setConstraints({ isDeferred, names, _location }: SetConstraintsStatement): void {
+    // Outside a transaction, each statement checks its foreign keys before it ends.
+    if (!isDeferred && this.#current === undefined) {
+      for (const name of names ?? []) requireDeferrable(name, this.#deps.catalog);
+      return;
+    }
     const transaction = this.#required("SET CONSTRAINTS", _location.start);
     this.#requireUsable(transaction);
     for (const name of names ?? []) requireDeferrable(name, this.#deps.catalog);

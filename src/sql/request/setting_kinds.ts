@@ -74,7 +74,7 @@ const KINDS: readonly SettingKind[] = [
     description: "Time zone of timestamps without one; always UTC",
     defaultOf: () => "UTC",
     read: (text) =>
-      ["utc", "etc/utc", "gmt"].includes(text.toLowerCase())
+      ["utc", "etc/utc", "gmt", "+00:00"].includes(text.toLowerCase())
         ? "UTC"
         : { why: "the zone of a request is UTC", hint: "AT TIME ZONE computes in other zones" },
   },

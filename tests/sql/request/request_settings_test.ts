@@ -88,6 +88,7 @@ test.each([
   ["SET TimeZone TO UTC", `"TIMEZONE"`, "UTC"],
   ["SET TIME ZONE 'UTC'", "timezone", "UTC"],
   ["SET TIME ZONE LOCAL", "timezone", "UTC"],
+  ["SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE", "timezone", "UTC"],
   ["SET application_name = word", "application_name", "word"],
   ["SET application_name = 12", "application_name", "12"],
 ])("%s is taken", async (sql, name, value) => {
@@ -102,6 +103,7 @@ test.each([
   ["SET statement_timeout = NULL", "INVALID_OPTION@1:0"],
   ["SET timezone = 'Europe/Berlin'", "INVALID_OPTION@1:0"],
   ["SET TIME ZONE 'Europe/Berlin'", "INVALID_OPTION@1:0"],
+  ["SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE", "INVALID_OPTION@1:0"],
   ["SET application_name = X'00'", "INVALID_OPTION@1:0"],
   ["SET limits.max_sql_bytes = 5", "INVALID_OPTION@1:0"],
   ["SET work_mem = DEFAULT", "INVALID_OPTION@1:0"],

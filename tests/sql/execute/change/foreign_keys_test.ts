@@ -437,6 +437,7 @@ describe("constraints can be deferred to the commit", () => {
     ).toBe("FOREIGN_KEY_VIOLATION");
     expect(await code(`BEGIN; SET CONSTRAINTS nope DEFERRED; COMMIT`)).toBe("OBJECT_NOT_FOUND");
     expect(await code("SET CONSTRAINTS ALL DEFERRED")).toBe("TRANSACTION_REQUIRED");
+    expect(await code("SET CONSTRAINTS nope IMMEDIATE")).toBe("OBJECT_NOT_FOUND");
   });
 
   test("a parent may be deleted and inserted again before the commit", async () => {
