@@ -3,21 +3,11 @@
  * summary.
  */
 import { readFileSync } from "node:fs";
-import type { Chance } from "../../../scripts/support/chance.ts";
-import type { ServerProcess } from "../../support/server_process.ts";
+import type { Attack } from "./attack.ts";
 import { malformedBytes, malformedMessage } from "./malformed.ts";
 import { OPCODE, openRawSockets, RawSocket } from "./raw_socket.ts";
+import { signUp } from "./sign_ups.ts";
 import { openUnfinished, type UnfinishedRequest } from "./unfinished_request.ts";
-
-export interface Attack {
-  readonly server: ServerProcess;
-  /** Tokens of several users. The victim is not among them. */
-  readonly tokens: readonly string[];
-  readonly seconds: number;
-  readonly socketCount: number;
-  readonly messageCount: number;
-  readonly chance: Chance;
-}
 
 type Abuse = (attack: Attack) => Promise<string>;
 
@@ -71,45 +61,6 @@ export const ABUSES: Readonly<Record<AbuseName, Abuse>> = {
   unfinished: keepMessagesBack,
   sign_ups: signUp,
 };
-
-/** The number of attempts in flight. */
-const ATTEMPTS_MAX = 2000;
-
-/**
- * Signs up as fast as it can, with free names, with taken names and as guests, and asks for links.
- * The server may accept an attempt or ask for a pause, and nothing else.
- */
-async function signUp(attack: Attack): Promise<string> {
-  const { chance, server } = attack;
-  const password = "correct horse 9";
-  const counts = new Map<number, number>();
-  const pending = new Set<Promise<void>>();
-  let sent = 0;
-  const attempt = async (path: string, body: object): Promise<void> => {
-    const answer = await server.post(`/v1/api/auth/${path}`, body);
-    await answer.arrayBuffer();
-    counts.set(answer.status, (counts.get(answer.status) ?? 0) + 1);
-  };
-  await forSeconds(attack, async () => {
-    for (let each = 0; each < 100; each += 1) {
-      sent += 1;
-      const [path, body] = chance.pick([
-        ["signup", { user: `new_${sent}`, password }],
-        ["signup", { user: "mallory_0", password }],
-        ["guest", {}],
-        ["reset_link", { user: `new_${chance.below(100)}` }],
-      ] as const);
-      const request = attempt(path, body).finally(() => pending.delete(request));
-      pending.add(request);
-    }
-    while (pending.size > ATTEMPTS_MAX) await Promise.race(pending);
-  });
-  await Promise.all(pending);
-  const others = [...counts.keys()].filter((status) => ![200, 202, 429].includes(status));
-  if (others.length > 0) throw new Error(`Sign-ups were answered with ${others.join(", ")}`);
-  const answers = [...counts].map(([status, count]) => `${count} times ${status}`);
-  return `${sent} attempts to sign up: ${answers.join(", ")}`;
-}
 
 /** Opens sockets that subscribe to everything and read nothing while the server keeps sending. */
 async function readNothing(attack: Attack): Promise<string> {

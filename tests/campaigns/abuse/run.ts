@@ -57,7 +57,6 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseReport> {
         connections_per_ip: 0,
         requests_per_sec_per_ip: 0,
         auth_requests_per_sec_per_ip: 0,
-        signups_per_hour: 0,
       },
       auth: {
         signup: "open",

@@ -1,0 +1,13 @@
+/** What an attack has at hand. */
+import type { Chance } from "../../../scripts/support/chance.ts";
+import type { ServerProcess } from "../../support/server_process.ts";
+
+export interface Attack {
+  readonly server: ServerProcess;
+  /** Tokens of several users. The victim is not among them. */
+  readonly tokens: readonly string[];
+  readonly seconds: number;
+  readonly socketCount: number;
+  readonly messageCount: number;
+  readonly chance: Chance;
+}
