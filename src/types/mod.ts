@@ -121,6 +121,7 @@ export {
   fitsPrecision,
   multiplyWhole,
   negateWhole,
+  powerOfTen,
   remainderWhole,
   rescale,
   roundedQuotient,

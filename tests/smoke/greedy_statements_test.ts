@@ -57,6 +57,19 @@ test.each([
 
 test.each([
   ["a count", "SELECT COUNT(*) FROM t a CROSS JOIN t b CROSS JOIN t c"],
+  ["long numbers", "SELECT COUNT(*) FROM generate_series(1::numeric, 1e131071::numeric)"],
+  [
+    "long numbers beside each row",
+    "SELECT COUNT(*) FROM t, generate_series(t.id + 1e131070::numeric, 1e131071::numeric) s",
+  ],
+  [
+    "a sum of long numbers",
+    "SELECT SUM(n) > 0 FROM (SELECT ('1' || REPEAT('9', 130000))::numeric AS n OFFSET 0) x, t a, t b",
+  ],
+  [
+    "a variance of long numbers",
+    "SELECT VARIANCE(n) > 0 FROM (SELECT ('1' || REPEAT('9', 60000))::numeric AS n OFFSET 0) x, t a, t b",
+  ],
   [
     "rows to insert, of which there are none",
     "INSERT INTO o SELECT a.id, a.v FROM t a CROSS JOIN t b CROSS JOIN t c WHERE a.v || b.v || c.v = 'x'",

@@ -116,10 +116,10 @@ function droppedBy(
   ];
   requireReach(principal, elsewhere, { action, position });
   if (node.cascade !== "cascade") {
-    refuseDependents(action, views, position);
+    refuseDependents(action, views, { position });
     refuseNumbered(action, numbered, position);
     refuseReferring(action, referring, position);
-    refusePolicies(action, policies, position);
+    refusePolicies(action, policies, { position });
   }
   const message = droppedMessage("table", { dropped, missing });
   return { tables: [...tables.values()], views, numbered, policies, referring, message };

@@ -15,6 +15,8 @@ export interface RemovedColumns extends Required<Pick<Removal, "columns">> {
   readonly action: string;
   readonly position: number;
   readonly isCascading: boolean;
+  /** The hint if something needs the columns; if absent, CASCADE drops it. */
+  readonly hint?: string;
 }
 
 /** Returns the columns that each DROP COLUMN of a statement removes. */
@@ -55,6 +57,7 @@ export function retypedColumns(
     action: `change the type of column "${name}"`,
     position,
     isCascading: false,
+    hint: "drop them, and create them again afterwards",
     columns: { tableId, columnIds: new Set([columnId]) },
   }));
 }
@@ -74,10 +77,10 @@ export function viewsWithout(
   { catalog, reach }: DependentsDeps,
 ): readonly ViewEntry[] {
   const views = new Map<number, ViewEntry>();
-  for (const { action, columns, isCascading, position } of removed) {
+  for (const { action, columns, isCascading, ...refusal } of removed) {
     const dependents = dependentsOf(catalog, { columns });
     reach(dependents);
-    if (!isCascading) refuseDependents(action, dependents, position);
+    if (!isCascading) refuseDependents(action, dependents, refusal);
     for (const view of dependents) views.set(view.viewId, view);
   }
   return [...views.values()];
@@ -100,10 +103,10 @@ export function policiesWithout(
   { catalog, reach, table }: DependentsDeps & { readonly table: TableEntry },
 ): RemovedPolicies {
   const found = new Map<PolicyEntry, PlacedPolicy>();
-  for (const { action, columns, isCascading, position } of removed) {
+  for (const { action, columns, isCascading, ...refusal } of removed) {
     const dependents = policiesNeeding(catalog, { columns });
     reach(dependents.map((each) => each.table));
-    if (!isCascading) refusePolicies(action, dependents, position);
+    if (!isCascading) refusePolicies(action, dependents, refusal);
     for (const each of dependents) found.set(each.policy, each);
   }
   const all = [...found.values()];

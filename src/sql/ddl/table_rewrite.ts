@@ -78,6 +78,7 @@ async function attempt<Planned extends RewritingAlteration, Altered>(
   const step = async (): Promise<void> => {
     if (job.isCancelled) throw killed(plan(undefined).table);
     await pause();
+    if (catalog.tableById(tableId) === undefined) throw dropped(before);
   };
   const rewriteOf = ({ next, rewrites, table }: Planned): RowRewrite => {
     const options = { principal, namespace, slots: [], atSeq: store.visibleSeq };
@@ -112,6 +113,13 @@ async function attempt<Planned extends RewritingAlteration, Altered>(
     const now = catalog.tableById(tableId);
     if (now !== undefined) store.defineTable(definitionOf(now));
   }
+}
+
+function dropped(table: TableEntry): DatabaseError {
+  return new DatabaseError(
+    "TABLE_NOT_FOUND",
+    `Cannot alter table ${nameOf(table)}: it was dropped in the meantime`,
+  );
 }
 
 function killed(table: TableEntry): DatabaseError {

@@ -314,7 +314,7 @@ export function dropViews(
   const action = `drop view ${dropped.join(", ")}`;
   const position = node._location.start;
   requireReach(principal, dependents, { action, position });
-  if (node.cascade !== "cascade") refuseDependents(action, dependents, position);
+  if (node.cascade !== "cascade") refuseDependents(action, dependents, { position });
   return () => {
     catalog.dropViews([...entries.values(), ...dependents]);
     live().viewChanged();

@@ -3,7 +3,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { Catalog, PolicyEntry, TableEntry } from "../../catalog/mod.ts";
 import type { Name } from "../parse/ast/ast.ts";
-import type { Removal } from "./views.ts";
+import { DROPPED_BY_CASCADE, type Removal } from "./views.ts";
 
 /** A policy, and the table to whose rows it applies. */
 export interface PlacedPolicy {
@@ -49,14 +49,14 @@ export function policiesNeeding(
 }
 
 /**
- * Refuses a removal of objects that policies need.
+ * Refuses a change of objects that policies need.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */
 export function refusePolicies(
   what: string,
   dependents: readonly PlacedPolicy[],
-  position: number,
+  { hint = DROPPED_BY_CASCADE, position }: { hint?: string; position: number },
 ): void {
   if (dependents.length === 0) return;
   const names = dependents.map(
@@ -65,7 +65,7 @@ export function refusePolicies(
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
     `Cannot ${what}: ${dependents.length} policies read it: ${names.join(", ")}`,
-    { position, hint: "add CASCADE to drop them too" },
+    { position, hint },
   );
 }
 

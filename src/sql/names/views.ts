@@ -311,17 +311,20 @@ export function dependentsOf(
   return found;
 }
 
-/** Refuses a removal that would break views. @throws {DatabaseError} DEPENDENT_OBJECTS */
+/** The hint of a refused statement that accepts CASCADE. */
+export const DROPPED_BY_CASCADE = "add CASCADE to drop them too";
+
+/** Refuses a change that would break views. @throws {DatabaseError} DEPENDENT_OBJECTS */
 export function refuseDependents(
   what: string,
   dependents: readonly ViewEntry[],
-  position: number,
+  { hint = DROPPED_BY_CASCADE, position }: { hint?: string; position: number },
 ): void {
   if (dependents.length === 0) return;
   const names = dependents.map(({ name, namespace }) => `${namespace}.${name}`).join(", ");
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
     `Cannot ${what}: ${dependents.length} view(s) depend on it: ${names}`,
-    { position, hint: "add CASCADE to drop them too" },
+    { position, hint },
   );
 }

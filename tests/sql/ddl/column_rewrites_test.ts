@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
+import { until } from "../../support/until.ts";
 
 let engine: TestEngine;
 let count = 0;
@@ -186,4 +187,33 @@ test("writes wait for the rewrite, and are rewritten or made with the new type",
   ]);
   expect(written.length).toBe(3);
   expect(await engine.rows(`SELECT count(*), sum(v) FROM ${table}`)).toEqual([[9004, 40504515]]);
+});
+
+test("a table dropped during its rewrite is named in the error", async () => {
+  const table = await filled("in memory", "id INT PRIMARY KEY, v TEXT", "(0, '0')");
+  await engine.run(`INSERT INTO ${table} SELECT g, g::text FROM generate_series(1, 20000) g`);
+  const altered = engine.ask(`ALTER TABLE ${table} ALTER v TYPE INT USING v::int`);
+  const running = "SELECT 1 FROM system.jobs WHERE job_type = 'rewrite' AND status = 'running'";
+  await until(async () => (await engine.rows(running)).length > 0);
+  await engine.run(`DROP TABLE ${table}`);
+  expect((await altered).error).toMatchObject({
+    code: "TABLE_NOT_FOUND",
+    message: `Cannot alter table ${table}: it was dropped in the meantime`,
+  });
+});
+
+test("a view or a policy that needs a retyped column has to be dropped first, for which CASCADE is not a hint", async () => {
+  const table = await filled("in memory", "id INT PRIMARY KEY, a TEXT, b TEXT", "(1, '1', '2')");
+  await engine.run(
+    `CREATE VIEW ${table}_view AS SELECT a FROM ${table};
+     ALTER TABLE ${table} SET (ACCESS_LEVEL = 'RESTRICTED');
+     CREATE POLICY p ON ${table} USING (b = CURRENT_USER())`,
+  );
+  for (const column of ["a", "b"]) {
+    const sql = `ALTER TABLE ${table} ALTER ${column} TYPE INT USING ${column}::int`;
+    expect((await engine.ask(sql)).error).toMatchObject({
+      code: "DEPENDENT_OBJECTS",
+      hint: "drop them, and create them again afterwards",
+    });
+  }
 });

@@ -92,6 +92,15 @@ export class Effort {
     } else if (typeof value === "object" && value !== null) {
       this.#make(bytesOf(value));
     }
+    this.noteCall();
+  }
+
+  /**
+   * Records a call whose result the caller counts itself.
+   *
+   * @throws The errors of `ExecutionContext.checkTime`.
+   */
+  noteCall(): void {
     this.#callsToLook -= 1;
     if (this.#callsToLook <= 0) this.#look();
   }
@@ -99,7 +108,7 @@ export class Effort {
   /**
    * Records the evaluation of an expression over some rows.
    *
-   * @throws The errors of {@linkcode note}.
+   * @throws The errors of {@linkcode noteCall}.
    */
   noteRows(rowCount: number): void {
     this.#callsToLook -= rowCount / ROWS_PER_CALL;

@@ -264,11 +264,14 @@ export class Aggregate implements Operator {
   }
 
   #addRows({ state }: Accumulator, { args, groups, rowCount }: GroupedRows): void {
+    const { effort } = this.#options.context;
     if (state.keepsRows === true) this.#keptCount += rowCount;
     if (args.length <= 1 && state.addVector?.(groups, args[0], rowCount) === true) return;
     for (let row = 0; row < rowCount; row += 1) {
       const group = groups?.ids[row] ?? 0;
       const values = args.map((vector) => valueAt(vector, row));
+      for (const value of values) effort.noteRead(value);
+      effort.noteRows(1);
       if (state.keepsRows === true) {
         let bytes = 16;
         for (const value of values) bytes += bytesOf(value);

@@ -2,6 +2,9 @@
  * Produces the rows of table functions lazily, either once or for each row of an input. Several
  * functions run side by side until all have ended; the columns of a function that ends earlier are
  * filled with NULL.
+ *
+ * A row may take long or be large, as one of a series of numbers with 131,072 digits. Each row is
+ * therefore recorded as a call, and a batch of large rows ends early.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
@@ -18,7 +21,11 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { nextRows } from "../context/next_rows.ts";
 import type { Operator } from "../context/operator.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
+import { bytesOf } from "../materialised/memory_budget.ts";
 import { columnsFromRows } from "./filter.ts";
+
+/** The number of bytes of values after which a batch ends early. */
+const BATCH_BYTES_MAX = 8 * 2 ** 20;
 
 /** A table function and its compiled arguments. */
 export interface CompiledCall {
@@ -54,9 +61,11 @@ export class FunctionScan implements Operator {
     context.checkTime();
     this.#sources ??= calls.map((call) => sourceOf(call, context));
     const rows: Row[] = [];
-    while (rows.length < BATCH_ROWS_MAX) {
+    let bytes = 0;
+    while (rows.length < BATCH_ROWS_MAX && bytes < BATCH_BYTES_MAX) {
       const row = this.#row(this.#sources);
       if (row === undefined) break;
+      bytes += noted(row, context);
       rows.push(row);
     }
     if (rows.length === 0) return undefined;
@@ -140,7 +149,9 @@ export class Expand implements Operator {
     const { batch } = current;
     const numbers = new Uint32Array(BATCH_ROWS_MAX);
     const rows: Row[] = [];
-    while (rows.length < BATCH_ROWS_MAX && current.row < batch.rowCount) {
+    let bytes = 0;
+    const isFull = (): boolean => rows.length >= BATCH_ROWS_MAX || bytes >= BATCH_BYTES_MAX;
+    while (!isFull() && current.row < batch.rowCount) {
       current.sources ??= calls.map(({ call }, i) => {
         const values = (current.args[i] ?? []).map((vector) => valueAt(vector, current.row));
         return openSource(call, values);
@@ -152,6 +163,7 @@ export class Expand implements Operator {
         if (current.row % ROWS_PER_LOOK === 0) context.checkTime();
         continue;
       }
+      bytes += noted(row, context);
       numbers[rows.length] = current.row;
       rows.push(row);
     }
@@ -169,6 +181,18 @@ function nextRow(sources: readonly FunctionRows[]): Row | undefined {
   if (sources.every(({ isAtEnd }) => isAtEnd)) return undefined;
   const [first = []] = parts;
   return parts.length === 1 ? first : parts.flat();
+}
+
+/** Records the effort of a row. Returns the bytes of its values. */
+function noted(row: Row, { effort }: ExecutionContext): number {
+  let bytes = 0;
+  for (const value of row) {
+    if (typeof value === "number") continue;
+    effort.noteRead(value);
+    bytes += bytesOf(value);
+  }
+  effort.noteCall();
+  return bytes;
 }
 
 function end(sources: readonly FunctionRows[] | undefined): void {

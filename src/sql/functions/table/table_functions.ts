@@ -2,9 +2,8 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type ArrayValue,
-  addNumerics,
   addWhole,
-  compareNumerics,
+  bigDecimalOf,
   compareValues,
   compareWhole,
   DATETIME,
@@ -16,11 +15,12 @@ import {
   type Interval,
   isFiniteNumeric,
   numericOf,
+  numericScale,
   numericSign,
+  powerOfTen,
   type Row,
   rescale,
   SMALLINT,
-  subtractNumerics,
   TEXT,
   TIMESTAMP,
   TSVECTOR,
@@ -104,12 +104,18 @@ function* numericSeries(from: string, to: string, by = numericOf(1n, 0)): Genera
       "Cannot create a series: its bounds and its step must be finite numbers",
     );
   }
-  let value = from;
-  while (compareNumerics(value, to) * direction <= 0) {
-    yield [value];
-    // The step after the last value may have more digits than any value.
-    if (compareNumerics(subtractNumerics(to, value), by) * direction < 0) return;
-    value = addNumerics(value, by);
+  const bounds = [from, to, by].map(bigDecimalOf);
+  const scale = Math.max(...bounds.map((each) => each.scale));
+  // The numbers remain in one form: to convert one of 131,072 digits takes much longer than a step.
+  const [first = 0n, last = 0n, step = 0n] = bounds.map(
+    (each) => each.unscaled * powerOfTen(scale - each.scale),
+  );
+  const shownScale = Math.max(numericScale(from), numericScale(by));
+  const surplus = powerOfTen(scale - shownScale);
+  let value = first;
+  while (direction > 0 ? value <= last : value >= last) {
+    yield [value === first ? from : numericOf(value / surplus, shownScale)];
+    value += step;
   }
 }
 
