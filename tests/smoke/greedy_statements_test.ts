@@ -92,3 +92,25 @@ test("too many rows of a response are sent as they are produced until the time l
     "QUERY_TIMEOUT",
   ]);
 });
+
+test("a rewrite whose USING takes long for each row leaves time for other statements", async () => {
+  await server.rows(
+    "CREATE TABLE default.long_numbers (id INT PRIMARY KEY, v NUMERIC); INSERT INTO long_numbers " +
+      "SELECT g, REPEAT('9', 30000 + g)::numeric FROM generate_series(1, 60) g",
+  );
+  const altering = { isRunning: true };
+  const altered = server
+    .sql("ALTER TABLE long_numbers ALTER v TYPE TEXT USING (v * v)::text", {
+      fields: { timeout_ms: 20_000 },
+    })
+    .finally(() => {
+      altering.isRunning = false;
+    });
+  let served = 0;
+  while (altering.isRunning) {
+    await server.rows("SELECT 1");
+    served += 1;
+  }
+  expect((await altered).body.status).toBe("success");
+  expect(served).toBeGreaterThan(10);
+});

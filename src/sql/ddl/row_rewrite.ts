@@ -31,6 +31,7 @@ import {
 } from "../../types/mod.ts";
 import { runtimeOf, type TableRuntime } from "../execute/build/table_runtime.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
+import { RowPace } from "../execute/context/pace.ts";
 import type { Evaluator } from "../execute/evaluate/expression.ts";
 import { rowsFromBatch } from "../execute/operators/filter.ts";
 import { asType, unquoted } from "./row_inspection.ts";
@@ -66,17 +67,22 @@ interface RewrittenRange {
   readonly upTo: Seq;
 }
 
-/**
- * The number of rows that one commit rewrites. It is small, so that the tick of the commit is
- * short.
- */
+/** The maximum number of rows that one commit rewrites. */
 const ROWS_PER_COMMIT = 2000;
+
+/**
+ * The share of the time of a commit that counts for its pace. Each commit waits for the disk, so it
+ * may take longer than the groups of a query, about 20 ms.
+ */
+const PACED_SHARE = 1 / 10;
 
 export class RowRewrite {
   readonly #options: RewriteOptions;
   readonly #runtime: TableRuntime;
   /** The seqs of the commits that this rewrite has made, in ascending order. */
   readonly #commits: Commit[] = [];
+  /** Determines the number of rows of the next commit, because USING may take long for each row. */
+  readonly #pace = new RowPace(ROWS_PER_COMMIT);
   #numbers: SequenceNumbers;
   /** The last number that the rewrite took from each new sequence, by the id of the sequence. */
   readonly #lastNumbers = new Map<number, Whole>();
@@ -178,15 +184,16 @@ export class RowRewrite {
     readonly nextAfter: Seq | undefined;
     readonly commit?: Commit;
   } {
-    const { store, table } = this.#options;
+    const { context, store, table } = this.#options;
     const { tableId } = table;
+    const startMs = context.monotonicMs();
     const scan = store.scan(tableId, {
       owner,
       after: range.after,
       upTo: store.appliedSeq,
       seqMax: range.upTo,
       columnIds: [...table.columns.map(({ columnId }) => columnId), SEQ_COLUMN_ID],
-      batchRows: ROWS_PER_COMMIT,
+      batchRows: this.#pace.rowsMax,
     });
     try {
       const batch = scan.next();
@@ -196,6 +203,8 @@ export class RowRewrite {
       const others = this.#others(seqs, batch.rowCount);
       if (others.length === 0) return { nextAfter };
       const rows = this.#rewritten(batch);
+      const tookMs = (context.monotonicMs() - startMs) * PACED_SHARE;
+      this.#pace.note({ rowCount: batch.rowCount, tookMs, madeBytes: 0 });
       if (!writes) return { nextAfter };
       const write = {
         tableId,
