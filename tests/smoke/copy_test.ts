@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 interface CopyOptions {
-  readonly body?: string | ReadableStream<Uint8Array>;
+  readonly body?: string | ArrayBuffer | ReadableStream<Uint8Array>;
   readonly signal?: AbortSignal;
   readonly token?: string;
 }
@@ -304,4 +304,18 @@ describe("COPY writes to a table whose policies contain queries", () => {
     expect((await bodyOf(await answer)).error?.code).toBe("PERMISSION_DENIED");
     expect(await server.rows("SELECT id FROM x.ruled WHERE id > 900000")).toEqual([]);
   });
+});
+
+test("numbers of any scale go through the binary form of PostgreSQL unchanged", async () => {
+  await server.rows(
+    `CREATE TABLE x.numbers (id INT PRIMARY KEY, v NUMERIC);
+     CREATE TABLE x.read (id INT PRIMARY KEY, v NUMERIC);
+     INSERT INTO x.numbers VALUES (1, 1.10), (2, 0.000), (3, 1e500), (4, 'NaN'), (5, 0.00001)`,
+  );
+  const out = await copy("COPY x.numbers TO STDOUT (FORMAT binary)");
+  await copy("COPY x.read FROM STDIN (FORMAT binary)", { body: await out.arrayBuffer() });
+  const numbers = (table: string): Promise<readonly (readonly unknown[])[]> =>
+    server.rows(`SELECT id, v::text FROM ${table} ORDER BY id`);
+  expect(await numbers("x.read")).toEqual(await numbers("x.numbers"));
+  expect((await numbers("x.read"))[0]).toEqual([1, "1.10"]);
 });

@@ -27,6 +27,7 @@ import {
   numericFromText,
   numericScale,
   roundNumeric,
+  truncateNumeric,
   typeName,
   type Value,
   type Vector,
@@ -258,7 +259,9 @@ function numericAt(bytes: Buffer, range: CellRange, type: DataType & { kind: "nu
   const value = numericFromText(decimalText(bytes, range, type));
   if (value === undefined) throw refuse(type, "it is not a number");
   const scale = bytes.readUInt16BE(start + 6);
-  const shown = numericScale(value) < scale ? roundNumeric(value, scale) : value;
+  // The groups of four digits may have more zeros than the number shows.
+  const shown =
+    numericScale(value) < scale ? roundNumeric(value, scale) : truncateNumeric(value, scale);
   return fitNumeric(shown, type);
 }
 
