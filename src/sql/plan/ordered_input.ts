@@ -30,7 +30,7 @@ export function orderedColumnOf(
   while (node.kind === "filter" || node.kind === "project") {
     if (read.kind !== "column") return undefined;
     if (node.kind === "filter") {
-      if (isVolatile(node.condition)) return undefined;
+      if (isVolatile(node.condition) || node.raisesAlways === true) return undefined;
     } else {
       const { id } = read.column;
       // Rows may be read in this order, and then read again in a different one.
@@ -198,7 +198,8 @@ function expressionBelow(input: PlanNode, expression: BoundExpression): BoundExp
 function scanBelow(input: PlanNode): ScanNode | undefined {
   if (input.kind === "scan") return mayBeOrdered(input) ? input : undefined;
   if (input.kind === "filter") {
-    return isVolatile(input.condition) ? undefined : scanBelow(input.input);
+    if (isVolatile(input.condition) || input.raisesAlways === true) return undefined;
+    return scanBelow(input.input);
   }
   if (input.kind !== "project" || input.expressions.some(isVolatile)) return undefined;
   return scanBelow(input.input);

@@ -309,6 +309,11 @@ export type PlanNode =
       readonly kind: "filter";
       readonly input: PlanNode;
       readonly condition: BoundExpression;
+      /**
+       * Whether an error of a condition that has the same value for all rows is raised even if no
+       * row evaluates it.
+       */
+      readonly raisesAlways?: true;
       readonly columns: readonly BoundColumn[];
     }
   | {

@@ -8,10 +8,13 @@
  *
  * If a condition of the statement may fail on a row, its error would reveal that row. Such a
  * condition is therefore tested above the rule. All other conditions are tested together with the
- * rule, so that both determine the keys and indexes by which rows are found.
+ * rule, so that both determine the keys and indexes by which rows are found. A part of them that
+ * fails on all rows, such as `1/0`, is computed first, so that its error reveals no row either.
  */
+import { BOOLEAN } from "../../types/mod.ts";
 import type { BoundRelation } from "../bind/bound.ts";
-import { conjunctionOf, isVolatile, mayFailOnRow } from "../bind/walk.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { conjunctionOf, isVolatile, mayFailOnRow, partsThatMayFail } from "../bind/walk.ts";
 import { type Condition, expressionsOf } from "./conditions.ts";
 import { areNever, isConditionOnce } from "./folding.ts";
 import type { PlanNode } from "./plan.ts";
@@ -52,7 +55,15 @@ export function planRuledTable(
     readers.close([existence]);
     node = { ...node, columns: stillRead(node.columns, state) };
   }
-  return narrowed(filtered(node, expressionsOf(once)), late, state);
+  const ruled = narrowed(filtered(node, expressionsOf(once)), late, state);
+  return computedFirst(expressionsOf(early).flatMap(partsThatMayFail), ruled);
+}
+
+/** Computes expressions before any row is read. Their errors are raised even without rows. */
+function computedFirst(expressions: readonly BoundExpression[], input: PlanNode): PlanNode {
+  const condition = conjunctionOf(expressions.map(isNullOrNot));
+  if (condition === undefined) return input;
+  return { kind: "filter", input, condition, raisesAlways: true, columns: input.columns };
 }
 
 /** Whether a key finds at most one row, for which a subquery runs at most once. */
@@ -60,4 +71,16 @@ function isOneRow(node: PlanNode): boolean {
   return node.kind === "filter"
     ? isOneRow(node.input)
     : node.kind === "scan" && node.key !== undefined;
+}
+
+/** A condition that is always true, and that computes an expression. */
+function isNullOrNot(operand: BoundExpression): BoundExpression {
+  const test = (negated: boolean): BoundExpression => ({
+    kind: "is",
+    type: BOOLEAN,
+    test: "null",
+    negated,
+    operand,
+  });
+  return { kind: "or", type: BOOLEAN, operands: [test(false), test(true)] };
 }

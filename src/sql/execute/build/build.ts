@@ -171,9 +171,9 @@ function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): 
     try {
       answer = ask(context);
     } catch (error) {
-      if (!(error instanceof DatabaseError)) throw error;
-      // A failing condition raises its error only for a row that evaluates it, so there is no error
-      // if there are no rows.
+      if (!(error instanceof DatabaseError) || node.raisesAlways === true) throw error;
+      // An error is raised only when the condition is evaluated for a row, so there is no error if
+      // there are no rows.
       return tested(context);
     }
     if (answer !== true) return new RowsOperator([], []);

@@ -100,7 +100,7 @@ function scanBelow(node: PlanNode): ScanBelow | undefined {
     const { key, withTombstones } = node;
     return key === undefined || withTombstones ? undefined : { scan: node, key, conditions: [] };
   }
-  if (node.kind !== "filter") return undefined;
+  if (node.kind !== "filter" || node.raisesAlways === true) return undefined;
   const below = scanBelow(node.input);
   return below && { ...below, conditions: [...below.conditions, node.condition] };
 }
