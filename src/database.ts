@@ -106,7 +106,7 @@ export interface Database {
   readonly memoryParts: () => readonly MemoryPart[];
   /** How often memory has been released since startup, by the means that was used. */
   readonly memoryGivenBack: () => MemoryGivenBack;
-  /** The memory of the HTTP server; undefined until the server listens. */
+  /** Returns how much memory the HTTP server uses; undefined until the server listens. */
   serverMemory: () => ServerMemoryUse | undefined;
   /** The metrics of `/metrics`, for `system.stats`; empty until the server listens. */
   metrics: () => readonly MetricSample[];

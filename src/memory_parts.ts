@@ -16,7 +16,7 @@ export interface MemoryUse {
   readonly plans: { readonly bytes: number; readonly bytesMax: number };
   readonly store: StoreMemory;
   readonly readers: ReaderMemory;
-  /** The memory of the HTTP server; undefined until the server listens. */
+  /** The memory that the HTTP server uses; undefined until the server listens. */
   readonly server: ServerMemoryUse | undefined;
 }
 

@@ -120,7 +120,9 @@ async function soakAnswers(): Promise<number> {
         (codes.length === 0 ? "" : `, refused: ${codes.join(", ")}`),
     );
   }
-  print(`${killedCount} of ${runCount} runs killed the server, ${given.atOnce} answers at a time`);
+  print(
+    `the server died in ${killedCount} of ${runCount} runs, at ${given.atOnce} answers at a time`,
+  );
   return killedCount;
 }
 

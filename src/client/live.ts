@@ -73,7 +73,7 @@ export interface SubscriptionSettings {
 }
 
 interface SubscriptionParts {
-  /** The options of a live query, which have been checked. */
+  /** The validated options of the live query. */
   readonly options: LiveOptions;
   readonly settings: SubscriptionSettings;
 }

@@ -230,7 +230,7 @@ export function logarithmToBase(base: string, value: string): string {
   return numericOf(roundedBig(dividend, fixedLogarithm(base, digits)), scale);
 }
 
-/** Returns a power. @throws {DatabaseError} VALUE_OUT_OF_RANGE, DIVISION_BY_ZERO */
+/** Raises a number to a power. @throws {DatabaseError} VALUE_OUT_OF_RANGE, DIVISION_BY_ZERO */
 export function powerNumeric(base: string, exponent: string): string {
   const sign = numericSign(base);
   const exponentSign = numericSign(exponent);

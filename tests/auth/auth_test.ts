@@ -190,7 +190,7 @@ test("Auth.login leaves issued tokens valid when it locks a name", async () => {
   expect(auth.authenticate(access_token, LOCAL).userId).toBe("ada");
 });
 
-test("Auth.login delays logins to a name by a second after failures from many addresses", async () => {
+test("after failures from many addresses, Auth.login delays logins under that name by one second", async () => {
   const { auth, clock } = configuredServer();
   for (let index = 0; index < 20; index += 1) {
     await failureOf(() => auth.login(WRONG, { address: `10.0.0.${index}`, isLocal: false }));

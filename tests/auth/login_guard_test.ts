@@ -69,7 +69,7 @@ test("LoginGuard never locks if the bound is 0 failures", () => {
   expect(guard.lockedForSeconds(guard.attempt("ada", "1.1.1.1"))).toBeUndefined();
 });
 
-test("LoginGuard delays logins to a name after 20 failures within 15 minutes, from any address", () => {
+test("LoginGuard delays logins under a name after 20 failures within 15 minutes, from any address", () => {
   const { clock, guard } = newGuard();
   for (let count = 0; count < 19; count += 1) guard.failed(guard.attempt("ada", `10.0.0.${count}`));
 

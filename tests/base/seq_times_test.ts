@@ -91,7 +91,7 @@ test("no row expires early after the clock was behind", () => {
   expect(world.isExpired(after)).toBe(false);
 });
 
-test("ids follow the clock again once it has passed them, and a correction starts no era", () => {
+test("ids follow the clock again once the clock has passed them, and a correction by one second starts no era", () => {
   const world = new World();
   world.commit();
   world.clock.setWall(START_MS - 1000);

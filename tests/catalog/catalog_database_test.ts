@@ -681,7 +681,7 @@ test("CatalogDatabase.revoke removes entries that had already expired when the c
   clock.advance(3 * 24 * 3_600_000);
 
   const catalog = openCatalog(path, clock);
-  // An expired token counts again if it is revoked once more.
+  // Revoking a token again after its entry has expired makes a new entry.
   for (const id of ["old 39", "a", "b", "c"]) catalog.revoke(id, clock.nowMs() + 1000);
   const file = SqliteFile.open(killedCopy(path), { log: silentLog });
   expect(allSealed<{ id: string }>(file, "revocations").map(({ id }) => id)).toEqual([

@@ -172,7 +172,7 @@ test("requests during the sign-up of a guest are repeated with the token of the 
   expect(server.requests.some(({ path }) => path.endsWith("/refresh"))).toBe(false);
 });
 
-test("a request is not repeated as another user who has logged in during it", async () => {
+test("a request is not repeated if another user has logged in meanwhile", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   server.answer = (path) =>

@@ -553,7 +553,7 @@ describe("a bug in a reader, or in the messages to it, ends one statement", () =
   );
 });
 
-test("a bug in the audit log ends no login", async () => {
+test("a bug in the audit log does not make a login fail", async () => {
   inject("audit");
   await server.login("ada");
   await expectUnharmed();

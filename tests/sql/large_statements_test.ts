@@ -209,7 +209,7 @@ test("comparing two long alternatives does not take quadratic time", async () =>
   expect(await engine.rows(sql)).toEqual([[2]]);
 });
 
-test("rows of 256 values are ordered, and longer rows are refused", async () => {
+test("rows of 256 values can be compared, and longer rows are refused", async () => {
   const row = (count: number, last: number): string =>
     `(${Array.from({ length: count }, (_, i) => (i === count - 1 ? last : 1)).join(",")})`;
   expect(await engine.rows(`SELECT ${row(256, 1)} < ${row(256, 2)}`)).toEqual([[true]]);

@@ -36,7 +36,7 @@ test("deferred texts are decoded once, when one of them is read", () => {
   expect(madeCount).toBe(1);
 });
 
-test("some deferred texts can be selected without the others, as long as those are not decoded", () => {
+test("a subset of deferred texts can be selected without decoding the others, until all are decoded", () => {
   const asked: number[][] = [];
   const texts = deferredTexts(4, {
     make: () => TEXTS,

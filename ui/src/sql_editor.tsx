@@ -275,7 +275,7 @@ export function SqlEditor({ ref, ...props }: SqlEditorProps): ReactNode {
 
   useImperativeHandle(ref, () => {
     const opened = (): EditorHandle => {
-      if (editor.current === undefined) throw new Error("The editor is used before it is shown");
+      if (editor.current === undefined) throw new Error("Cannot use the editor before it is shown");
       return handleOf(editor.current);
     };
     return {

@@ -37,8 +37,8 @@ interface Scanned {
   /** True if the system reads row by row. */
   readonly isSlow?: boolean;
   /**
-   * The number of bytes of a row on disk, with its key and a sequence; absent if they cannot be
-   * compared.
+   * The average size of a row on disk in bytes, including its key and a sequence number; absent for
+   * a system whose sizes are not comparable.
    */
   readonly rowBytes?: number;
   run(sql: string): Promise<Cells> | Cells;

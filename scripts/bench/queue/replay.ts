@@ -86,7 +86,7 @@ export async function replayFaults(
   return faults;
 }
 
-/** The kinds of change as which the versions of a statement may arrive. */
+/** For each kind of statement, the kinds of change that may carry its versions. */
 const KINDS: Readonly<Record<StatementKind, readonly Change["kind"][]>> = {
   insert: ["row"],
   update: ["row", "update"],

@@ -118,7 +118,7 @@ export function errorMessage(
 }
 
 /**
- * Builds the error that refuses a message. The readers below throw it. Each frame gets exactly one
+ * Builds the error that the readers below throw to refuse a message. Each frame gets exactly one
  * response.
  */
 export function refusal(

@@ -25,7 +25,7 @@ import { LARGE_BODY_BYTES } from "./large_bodies.ts";
 /** Bodies up to this size count as short. */
 export const SHORT_BODY_BYTES: number = 16 * 1024;
 
-/** Up to this total, one user may use half of all bytes. */
+/** One user may use half of the total, if that half does not exceed this number of bytes. */
 const FEW_BYTES: number = 32 << 20;
 
 /** Returns whether a request declares a short body. */

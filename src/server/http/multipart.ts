@@ -48,8 +48,8 @@ export function isMultipart(contentType: string | null): contentType is string {
 /**
  * Splits a form into its parts.
  *
- * @throws {DatabaseError} INVALID_INPUT if it is malformed; FILE_TOO_LARGE, TOO_MANY_FILES,
- * @throws INVALID_MIME_TYPE for a file part.
+ * @throws {DatabaseError} INVALID_INPUT if the form is malformed; FILE_TOO_LARGE, TOO_MANY_FILES
+ * or INVALID_MIME_TYPE for a file part.
  */
 export function parseMultipart(
   body: Uint8Array,

@@ -105,7 +105,7 @@ export const PROVIDER_OPERATIONS: Readonly<
     id: "unlinkAccount",
     tag: "auth",
     summary: "Remove a link of the caller's own account, and end the sessions that began with it",
-    description: "Requires oidc.linking. The only way into an account stays.",
+    description: "Requires oidc.linking. The last login of an account cannot be removed.",
     access: "bearer or cookie",
     body: {
       content: jsonOf("ProviderUnlinkRequest"),

@@ -167,7 +167,7 @@ const STATEMENT: Schema = bodyOf<StatementEntry>({
   }),
   row_count: { ...COUNT, description: "Rows returned or affected; 0 for definitions" },
   message: optional({ ...TEXT, description: "For statements without rows" }),
-  as_user: { ...TEXT, description: "The user as whom the statement ran: the target of EXECUTE AS" },
+  as_user: { ...TEXT, description: "The user the statement ran as: the target of EXECUTE AS" },
   last_seq: optional({
     ...COUNT_OR_NULL,
     description: "For changes: the highest _seq; null if no row changed, or before the COMMIT",

@@ -27,7 +27,7 @@ export interface RunningRequest {
   readonly queryId: string;
   /** The user who sent the request. */
   readonly userId: string;
-  /** The user as whom the current statement runs; differs from `userId` inside EXECUTE AS. */
+  /** The user the current statement runs as; differs from `userId` inside EXECUTE AS. */
   asUser: string;
   readonly sql: string;
   readonly startedAtMs: number;

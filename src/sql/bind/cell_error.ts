@@ -22,7 +22,7 @@ interface ValuesCell {
 
 export class CellError extends DatabaseError {
   readonly place: CellPlace;
-  /** The error of casting a cell. */
+  /** The error that the cast of the cell raised. */
   readonly reason: DatabaseError;
 
   constructor(reason: DatabaseError, place: CellPlace, position?: number) {

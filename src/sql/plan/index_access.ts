@@ -118,7 +118,7 @@ export function isUniqueAccess(access: IndexAccess): boolean {
   return index.isUnique && isWhole && !hasNull;
 }
 
-/** Returns the access to all keys of an index. */
+/** Returns an access that reads every key of an index. */
 export function wholeOf(index: IndexEntry): IndexAccess {
   return { index, keys: NO_KEYS, edges: [], beginnings: [], guards: [], endsAtNull: false };
 }

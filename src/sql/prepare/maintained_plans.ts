@@ -29,7 +29,7 @@ import { FIXED_FUNCTIONS, type LivePlanDeps } from "./live_planner.ts";
 import { type PreparedQuery, prepare } from "./prepared.ts";
 import { newContext, type StatementContext } from "./statement_context.ts";
 
-/** A maintained query, and the statement with which each result begins. */
+/** A maintained query, and the statement that returns the rows from which each result starts. */
 interface SharedPlan {
   readonly query: MaintainedQuery | SetQuery;
   readonly seed: StatementToRun;

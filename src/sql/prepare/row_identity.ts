@@ -106,7 +106,10 @@ function keyOf({
   return identifiers.length === table.primaryKey.length ? identifiers : undefined;
 }
 
-/** Returns the columns of a derived table that contain the identifiers of its query. */
+/**
+ * Finds the identifiers of a derived table's query among the columns of the table. Returns
+ * undefined if one of them is missing.
+ */
 function identifiersThrough(
   query: BoundSelect,
   { columns }: Pick<BoundRelation, "columns">,

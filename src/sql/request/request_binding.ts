@@ -147,13 +147,13 @@ export class RequestBinding {
   /**
    * Whether a statement's error may disappear once the earlier definitions have run.
    *
-   * @param runsAs The principal as which the statement runs; undefined if the caller may not act
-   * for that user.
+   * @param runsAs The principal the statement runs as; undefined if the caller may not act for that
+   * user.
    */
   #isMendable(node: Statement, error: unknown, runsAs: Principal | undefined): boolean {
     if (!(error instanceof DatabaseError)) return false;
     const { code } = error;
-    // A definition may give the user as whom a statement runs access to a table, but not the
+    // A definition may give access to a table to the user a statement runs as, but not to the
     // caller, whose role does not change.
     const runsRows = actedForIn(node) !== undefined && rowsNode(node) !== undefined;
     const mayBeGranted = runsRows && runsAs !== undefined;
@@ -234,7 +234,7 @@ export class RequestBinding {
     unit.prepared = undefined;
   }
 
-  /** Returns the user as whom a statement runs. */
+  /** Returns the user a statement runs as. */
   principalOf(node: Statement): Principal {
     const { principal, deps } = this.#options;
     const user = actedForIn(node);

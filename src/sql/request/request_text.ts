@@ -46,7 +46,10 @@ export function statementsOf(
   if (isRepeatable && isHeld) requireCommit(statements);
   else if (isRepeatable) requireRepeatable(statements, isTransaction);
   if (files !== undefined && statements.length > 1) {
-    throw new DatabaseError("INVALID_INPUT", "Cannot upload files with several statements");
+    throw new DatabaseError(
+      "INVALID_INPUT",
+      "Cannot upload files in a request with several statements",
+    );
   }
   const view = highest > 0 ? statements.findIndex(({ type }) => type === "create view") : -1;
   if (view !== -1) {

@@ -478,8 +478,8 @@ export class RequestTransaction implements HeldTransaction {
       staged.add(write);
     }
     const changesRows = staged.rowCount > 0;
-    // Offsets are settled before and after the commit, because acknowledgements by other consumers
-    // in between are conflicts.
+    // An acknowledgement by another consumer between the preparation of the offsets and the commit
+    // is a conflict. The rows are settled first, so that little is left to settle in between.
     const settled = async (): Promise<void> => {
       while (!staged.settle()) await pause();
     };

@@ -68,8 +68,8 @@ export class StagedTable {
   /** The unique keys that belonged to other rows when they were examined. */
   #heldKeys: HeldKey[] = [];
   /**
-   * For each row, the number of the place that contains the replaced version, counted from 1; 0 if
-   * the row replaces no version.
+   * For each row, one more than the index in `#places` of the place that contains the replaced
+   * version; 0 if the row replaces no version.
    */
   #placeNumbers: Uint32Array = new Uint32Array(BATCH_ROWS_MAX);
   readonly #placeGrowth = newGrowth<Uint32Array>((capacity) => new Uint32Array(capacity));

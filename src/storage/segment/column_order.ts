@@ -339,8 +339,8 @@ function wordsOf(rowCount: number): Uint32Array {
 }
 
 /**
- * Sorts pairs of u32 of which the second is more significant: in little-endian order, a pair is a
- * u64.
+ * Sorts pairs of u32 by the second number, and then by the first: in little-endian order, such a
+ * pair is a u64.
  */
 function sortWords(words: Uint32Array): void {
   new BigUint64Array(words.buffer, words.byteOffset, words.length / 2).sort();

@@ -392,7 +392,7 @@ export class StoredTable {
   }
 
   /**
-   * Returns an upper bound on those keys of an owner that are a single number. Rows with ascending
+   * Returns an upper bound on an owner's keys that consist of a single number. Rows with ascending
    * keys above this bound do not have to be looked up. If `since` is given, only history segments
    * with versions above that seq are taken into account.
    */

@@ -21,7 +21,7 @@ const CHECKPOINT_MS_MAX = 10_000;
 
 const LAST_WORDS_MS = 500;
 
-/** The length of the server's output that is shown when a run is aborted. */
+/** How many characters of the server's output are shown when a run is aborted. */
 const OUTPUT_LENGTH_MAX = 4000;
 
 const JUDGE_EVERY_MS = 100;

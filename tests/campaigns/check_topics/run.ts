@@ -23,7 +23,7 @@ const CATCH_UP_MS_MAX = 120_000;
 const PROGRESS_EVERY_MS = 5000;
 const FLUSH_EVERY_MS = 2000;
 
-/** The length of the server's output that is shown when a run is aborted. */
+/** How many characters of the server's output are shown when a run is aborted. */
 const OUTPUT_LENGTH_MAX = 4000;
 
 const GROUPS: readonly GroupForm[] = [

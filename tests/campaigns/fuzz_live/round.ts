@@ -206,7 +206,7 @@ export class Round {
     }
     await this.#connect();
     for (const follower of lost) this.#resume(follower);
-    // A result is evaluated again if the user leaves as whom it runs.
+    // A result is evaluated again if the user it runs as leaves.
     this.#left = new Set([...lost].map(({ asked }) => asked.sql));
     await this.#settle();
   }

@@ -82,7 +82,7 @@ const END_MS_MAX = 2000;
 /** The exit code of a process that SIGKILL ended. */
 const KILLED = 137;
 
-/** The length of the server's output that is shown if a server failed without being killed. */
+/** How many characters of the server's output are shown if it fails without being killed. */
 const OUTPUT_SHOWN = 4000;
 
 export async function torture(options: TortureOptions): Promise<TortureReport> {

@@ -38,7 +38,7 @@ function fill(fixture: LiveFixture, count: number): void {
   }
 }
 
-test("subscribe sends the ack and the only batch, with the boundary as position, and then ready", () => {
+test("subscribe sends the ack, a single batch with the boundary as its position, and then ready", () => {
   const fixture = liveFixture();
   insert(fixture, message(1, "lobby", 5, "hello"), message(2, "hall", null, null));
   const { sink, subscription } = fixture.open(EVERYTHING);

@@ -88,7 +88,7 @@ test("nothing is stored for a user without large bodies", () => {
   expect(bodies.senderCount).toBe(0);
 });
 
-test("once all users together hold too much, the next body of any user waits, and later ones wait after it", () => {
+test("a body that would exceed the limit of all users together waits, and later bodies wait behind it", () => {
   const { begun, take } = setUp();
   const first = take("first", "ann", 90);
   const second = take("second", "bob", 90);

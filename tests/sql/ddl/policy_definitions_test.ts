@@ -94,7 +94,7 @@ test("policies may use IN over a query, CURRENT_ROLE() and CLAIM()", async () =>
   expect(results[0]?.rows).toEqual([[2, "attic", null]]);
 });
 
-test("a policy on the table that it reads does not apply to itself", async () => {
+test("a policy that reads its own table does not apply to that read", async () => {
   await engine.run(`
     ALTER TABLE app.members SET (ACCESS_LEVEL = 'RESTRICTED');
     INSERT INTO app.members VALUES (1, 'ben'), (2, 'ben');

@@ -172,7 +172,7 @@ test.each(BAD_TEMPLATES)("CREATE STORAGE refuses %s '%s'", async (name, value) =
   expect(existsSync(join(root, "s"))).toBe(false);
 });
 
-test("a table with the longest names is flushed below the longest template and path", async () => {
+test("a table with the longest names can be flushed to a storage with the longest path and template", async () => {
   const deep = join(root, ...Array.from({ length: 8 }, () => "d".repeat(240)));
   mkdirSync(deep, { recursive: true });
   const path = `${deep}/${"e".repeat(2048 - deep.length - 1)}`;

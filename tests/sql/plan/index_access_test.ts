@@ -218,7 +218,7 @@ describe("the minimum and maximum are the first values in the order of an index"
   });
 });
 
-test("rows in the order of _seq are sorted if an index finds them, and otherwise read in that order", async () => {
+test("ORDER BY _seq sorts rows that an index finds, and otherwise reads rows in that order", async () => {
   const few = "SELECT id FROM posts WHERE email IN ('e90', 'e9', 'e70') ORDER BY _seq LIMIT 2";
   expect(await planOf(few)).toContain("Index Scan");
   expect(await engine.rows(few)).toEqual([[9], [70]]);

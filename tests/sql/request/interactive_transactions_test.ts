@@ -178,7 +178,7 @@ describe("a transaction can span requests", () => {
 });
 
 describe("a failed statement aborts its transaction", () => {
-  test("a failed statement of a transaction leaves only ROLLBACK", async () => {
+  test("after a failed statement, a transaction accepts only ROLLBACK", async () => {
     const id = opened();
     await engine.run("DELETE FROM t WHERE id = 1", within(id));
     expect(await engine.failure("SELECT 1 / 0", within(id))).toStartWith("DIVISION_BY_ZERO");

@@ -130,7 +130,7 @@ describe("long changes that are completed are exact", () => {
   });
 });
 
-/** Returns a value for each form of column, from the row number. */
+/** The type of each column, and an expression that computes its value from the row number `g`. */
 const VALUES = [
   ["BIGINT", "CASE WHEN g % 3 = 0 THEN 9007199254740993 + g ELSE g END"],
   ["DOUBLE", "CASE WHEN g % 7 = 0 THEN NULL ELSE g * 0.5::double END"],

@@ -75,7 +75,7 @@ function rowFor(
     const equality = equalityOf(each);
     if (equality === undefined) return undefined;
     const { column } = equality;
-    // A column may be compared in several types, so the type is part of the key.
+    // The comparisons of a column may cast it to different types, so the type is part of the key.
     const sign = `${columnIdIn(column)} ${column.kind} ${JSON.stringify(column.type)}`;
     if (found.some((other) => other.sign === sign)) return undefined;
     found.push({ sign, equality });
@@ -104,7 +104,7 @@ function groupFor(
   if (equality === undefined || columnId === undefined) return undefined;
   const { column, value } = equality;
   const group = groups.get(columnId) ?? { column, values: [], place };
-  // A column may be compared in several types, which cannot share one list.
+  // The comparisons of a column may cast it to different types, which cannot share one list.
   if (group.column.kind !== column.kind || !sameType(group.column.type, column.type)) {
     return undefined;
   }

@@ -111,7 +111,7 @@ export type CteEntry =
       readonly columns: readonly { readonly name: string; readonly type: DataType }[] | undefined;
       readonly recursion: BoundRecursion;
     }
-  /** The entry in a place where it must not be read. */
+  /** The WITH entry, at a place that must not refer to it. */
   | { readonly kind: "forbidden"; readonly name: string };
 
 /** Returns the parts of a context that concern inner and outer queries. */

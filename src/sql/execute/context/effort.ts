@@ -12,7 +12,7 @@ import type { Value } from "../../../types/mod.ts";
 import { bytesOf } from "../materialised/memory_budget.ts";
 import type { ExecutionContext } from "./execution_context.ts";
 
-/** The minimum length of a value that is counted. A batch of shorter values is small. */
+/** Values with fewer characters are not counted, because a batch of them is small. */
 const COUNTED_CHARACTERS_MIN = 512;
 
 /** The number of calls between two time checks. A time check costs as much as a short call. */

@@ -64,7 +64,9 @@ export class BinaryScanner implements CopyScanner {
   #head(bytes: Buffer, from: number, isLast: boolean): number {
     const known = Math.min(BINARY_SIGNATURE.length, bytes.length - from);
     if (!bytes.subarray(from, from + known).equals(BINARY_SIGNATURE.subarray(0, known))) {
-      throw this.#faultHere("the data does not begin like PostgreSQL's binary format");
+      throw this.#faultHere(
+        "the data does not start with the signature of PostgreSQL's binary format",
+      );
     }
     const flagsAt = from + BINARY_SIGNATURE.length;
     const end = from + BINARY_HEAD_BYTES;

@@ -3,8 +3,8 @@
  * the probe side.
  *
  *     build ──right ends──► idle ──left batch──► pairing ──no candidate left──► idle
- *                             │                     (lonely rows of a left or full join go up)
- *                             └──left ends──► done (first the lonely right rows of a full join)
+ *                             │                     (unmatched rows of a left or full join go up)
+ *                             └──left ends──► done (first the unmatched right rows of a full join)
  *
  * A semi join returns the left rows that have a partner, and an anti join returns the others.
  * Without keys, every left row is paired with every right row. Pairs are formed one batch at a
@@ -90,7 +90,7 @@ export class HashJoin implements Operator {
   /**
    * The position in the search for unmatched build rows, which begins when the left side has ended.
    */
-  #lonelyPosition = 0;
+  #unmatchedPosition = 0;
   #pairing: Pairing | undefined;
   readonly #isChoice: boolean;
   readonly #site: SpillSite;
@@ -125,7 +125,7 @@ export class HashJoin implements Operator {
       let joined: Batch | undefined;
       if (this.#pairing === undefined) {
         const batch = nextRows(left, context);
-        if (batch === undefined) return this.#lonelyRightRows();
+        if (batch === undefined) return this.#unmatchedRightRows();
         joined = this.#joined(batch);
       } else {
         context.checkTime();
@@ -305,7 +305,7 @@ export class HashJoin implements Operator {
     if (pairing.leftRow >= batch.rowCount) {
       this.#pairing = undefined;
       if (this.#isChoice) return this.#chosen(batch, pairing.hasPartner);
-      return this.#options.join === "inner" ? undefined : this.#lonelyRows(pairing);
+      return this.#options.join === "inner" ? undefined : this.#unmatchedRows(pairing);
     }
     const leftRows = new Uint32Array(PAIRS_MAX);
     const rightRows = new Uint32Array(PAIRS_MAX);
@@ -366,7 +366,7 @@ export class HashJoin implements Operator {
   /**
    * Returns build rows that no left row matches, one batch at a time, with NULLs for the left side.
    */
-  #lonelyRightRows(): Batch | undefined {
+  #unmatchedRightRows(): Batch | undefined {
     if (this.#others !== undefined) {
       this.#otherWork = this.#others.work();
       return this.#otherWork.next();
@@ -375,12 +375,12 @@ export class HashJoin implements Operator {
     const rows = new Uint32Array(BATCH_ROWS_MAX);
     const { length } = this.#isPaired;
     let count = 0;
-    while (count < BATCH_ROWS_MAX && this.#lonelyPosition < length) {
-      if (this.#isPaired[this.#lonelyPosition] === 0) {
-        rows[count] = this.#lonelyPosition;
+    while (count < BATCH_ROWS_MAX && this.#unmatchedPosition < length) {
+      if (this.#isPaired[this.#unmatchedPosition] === 0) {
+        rows[count] = this.#unmatchedPosition;
         count += 1;
       }
-      this.#lonelyPosition += 1;
+      this.#unmatchedPosition += 1;
     }
     if (count === 0) return undefined;
     const left = this.#options.leftTypes.map(() => constVector(null, count));
@@ -388,7 +388,7 @@ export class HashJoin implements Operator {
     return this.#keptOf({ rowCount: count, columns: [...left, ...right.columns] });
   }
 
-  #lonelyRows({ batch, hasPartner }: Pairing): Batch | undefined {
+  #unmatchedRows({ batch, hasPartner }: Pairing): Batch | undefined {
     const rows = new Uint32Array(batch.rowCount);
     let count = 0;
     for (let row = 0; row < batch.rowCount; row += 1) {

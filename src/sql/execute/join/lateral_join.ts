@@ -2,7 +2,7 @@
  * Implements LATERAL: runs the right side again for each row of the left side.
  *
  *     left row ──outer values──► right side ──rows──► pairs that satisfy the condition
- *                                 └──ends──► (a lonely row of a left join) ──► next left row
+ *                                 └──ends──► (an unmatched row of a left join) ──► next left row
  */
 import {
   type Batch,

@@ -46,7 +46,7 @@ export type { AggregateForm, AggregateState, BatchGroups };
 type Resolver = (types: readonly DataType[]) => Omit<AggregateForm, "name"> | undefined;
 
 /**
- * Returns the type as which an argument counts: an untyped literal is text, or DOUBLE in
+ * Returns the type that an argument is taken to have: an untyped literal is text, or DOUBLE in
  * combination with numbers.
  */
 function typed(type: DataType, fallback: DataType): DataType {

@@ -9,8 +9,7 @@ import type { DataType, Value, Vector, Whole } from "../../../types/mod.ts";
 
 /**
  * The rights by which a number is taken from a sequence. They are usually those of the caller. In a
- * DEFAULT, they are those of the definition: whoever may write the table may take the numbers of
- * its defaults.
+ * DEFAULT, they are those of the definition, so a caller needs only the right to write the table.
  */
 export type NextNumberRight = "caller" | "definer";
 

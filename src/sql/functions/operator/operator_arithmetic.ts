@@ -248,7 +248,7 @@ function numericArithmetic(op: string): OperatorForm | undefined {
   return binaryForm([NUMERIC, NUMERIC], NUMERIC, (l, r) => compute(l as string, r as string));
 }
 
-/** Returns a power. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Raises a number to a power. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function power(base: Value, exponent: Value): number {
   const x = base as number;
   const y = exponent as number;

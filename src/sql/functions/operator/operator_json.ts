@@ -84,8 +84,8 @@ function partType(json: DataType): DataType {
 }
 
 /**
- * Returns the type as which a document is searched: JSON or JSONB, as it is. Only a literal is read
- * as JSONB.
+ * Returns the type in which a document is searched. It is the document's own type, JSON or JSONB,
+ * and JSONB for a literal.
  */
 function searchedType(type: DataType): DataType {
   return isJson(type) ? partType(type) : JSONB;

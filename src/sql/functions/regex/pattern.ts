@@ -40,7 +40,7 @@ export function regexOf(pattern: Value, flags: Value | undefined): Regex {
 /**
  * Returns the pattern for a function to which the flag "g" does not apply.
  *
- * @throws INVALID_VALUE
+ * @throws {DatabaseError} INVALID_VALUE
  */
 export function regexWithoutGlobal(name: string, pattern: Value, flags: Value | undefined): Regex {
   if (typeof flags !== "string" || !flags.includes("g")) return regexOf(pattern, flags);

@@ -99,7 +99,7 @@ export function rowsNode(node: Statement): QueryStatement | undefined {
   return undefined;
 }
 
-/** Returns the user as whom EXECUTE AS runs a statement; undefined if the caller runs it. */
+/** Returns the user that EXECUTE AS names; undefined if the statement runs as the caller. */
 export function actedForIn(node: Statement): UserName | undefined {
   return node.type === "execute as" || node.type === "explain" ? node.user : undefined;
 }

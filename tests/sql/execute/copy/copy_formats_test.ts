@@ -350,7 +350,7 @@ test("more bytes than a statement may hold are refused, unless their rows are sk
   expect(await copyIn(small, copy, `${rows("q")}7,kept\n`, options)).toBe(1);
 });
 
-describe("COPY may be part of a text of several statements", () => {
+describe("COPY may be one of several statements in a request", () => {
   test("the data of COPY follow the statement, up to their end marker", async () => {
     const results = await engine
       .run(
