@@ -84,7 +84,7 @@ interface TlsFile {
   /** The configuration key that names the TLS file. */
   readonly name: string;
   readonly path: string;
-  /** What the TLS file should contain. */
+  /** The content that the TLS file should have. */
   readonly what: string;
 }
 

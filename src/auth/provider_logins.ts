@@ -78,7 +78,7 @@ export interface LoginReturn {
   readonly callbackUrl: string;
 }
 
-/** What the browser has to do after the callback. */
+/** The redirect and the cookies that the browser gets after the callback. */
 export interface LoginStep {
   readonly location: string;
   /** The value of the login cookie, if a login has started. */

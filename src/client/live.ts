@@ -106,7 +106,7 @@ export class FollowedQuery implements LiveQuery {
   #read: RowReader | undefined;
   #status: LiveStatus = "connecting";
   #position: number | undefined;
-  /** What the server requires back on a resume, if the query reads claims of the token. */
+  /** The claims that a resume has to return, if the query reads claims of the token. */
   #claims: string | undefined;
   #resumedFrom: number | undefined;
   #doubled = 0;

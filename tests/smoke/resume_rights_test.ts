@@ -65,7 +65,7 @@ async function follow(
   }
 }
 
-/** What happens while the client is away; $t is the table, $n its namespace, $u the user. */
+/** A change while the client is away. $t is the table, $n its namespace, and $u the user. */
 interface Case {
   readonly policy: string;
   readonly before: readonly string[];

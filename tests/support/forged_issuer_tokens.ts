@@ -1,6 +1,6 @@
 /**
  * Forged tokens of a trusted issuer: the attacks on JWTs and on OpenID Connect that tools and
- * advisories list. Where an attack must not succeed even then, the issuer's own key signs it. Every
+ * advisories list. The issuer's own key signs an attack that must not succeed even then. Every
  * token must be refused, wherever a token is accepted.
  */
 import { createPublicKey } from "node:crypto";

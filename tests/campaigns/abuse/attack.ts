@@ -1,4 +1,6 @@
-/** What an attack has at hand. */
+/**
+ * The parts that all attacks share: the server, the tokens of its users, and how much to send.
+ */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import type { ServerProcess } from "../../support/server_process.ts";
 

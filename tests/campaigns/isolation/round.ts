@@ -31,7 +31,7 @@ export interface Totals {
   leaks: number;
 }
 
-/** What a round has of its campaign. */
+/** The state of a campaign that its rounds share. */
 export interface Campaigned {
   readonly totals: Totals;
   readonly injected: InjectedFault | undefined;

@@ -62,7 +62,7 @@ export class RoundClock implements Clock {
   }
 }
 
-/** What a world needs to open. */
+/** The parts with which a world is opened. */
 export interface WorldParts {
   readonly clock: Clock;
   /** Is told every statement before it runs. */

@@ -61,7 +61,7 @@ export interface BoundGuard {
   readonly parents: readonly ParentTest[];
 }
 
-/** What a statement does to rows: the commands whose policies apply. */
+/** The ways in which a statement changes rows, and so the commands whose policies apply. */
 export interface GuardedChange {
   readonly table: TableEntry;
   readonly node: AstNode;
