@@ -34,14 +34,21 @@ export class RecentPlans {
 
 /** Returns a cache key that covers everything a plan depends on, apart from the definitions. */
 export function planKeyOf(
-  { claims, owner, role, userId }: Principal,
+  { claims, owner, role, tokenScope, userId }: Principal,
   { namespace_id, params, sql }: SubscriptionSpec,
 ): string {
-  const caller = [userId, role, owner ?? null, claims ?? null];
+  const caller = [userId, role, owner ?? null, claims ?? null, scopeParts(tokenScope)];
   const parts = [...caller, namespace_id ?? null, sql, params ?? []];
   // A replacer function is called for every part of the value, so it is used only if there are
   // parameters.
   return shortKey(params === undefined ? JSON.stringify(parts) : JSON.stringify(parts, tagged));
+}
+
+/** The scope is part of a key because a plan found by that key is not bound and checked again. */
+function scopeParts(scope: Principal["tokenScope"]): readonly unknown[] | null {
+  if (scope === undefined) return null;
+  const { namespaces, rights, tokenName } = scope;
+  return [tokenName, rights && [...rights], namespaces && [...namespaces]];
 }
 
 /** Marks numbers that JSON would confuse with null or a string: NaN, and integers beyond 2^53. */

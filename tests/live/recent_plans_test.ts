@@ -1,11 +1,20 @@
 /** Verifies that a plan is reused for the same request, and for no other request. */
 import { expect, test } from "bun:test";
+import type { TokenScope } from "../../src/auth/mod.ts";
 import { planKeyOf, RecentPlans } from "../../src/live/recent_plans.ts";
 import type { SubscriptionSpec } from "../../src/protocol/mod.ts";
 import type { LivePlan } from "../../src/sql/mod.ts";
 import { subscriber } from "../support/live_fixture.ts";
 
 const SPEC: SubscriptionSpec = { id: "a", sql: "SELECT * FROM t WHERE n = $1", params: [1] };
+
+const SCOPES: readonly TokenScope[] = [
+  { tokenName: "t", rights: undefined, namespaces: undefined },
+  { tokenName: "u", rights: undefined, namespaces: undefined },
+  { tokenName: "t", rights: new Set(["read"]), namespaces: undefined },
+  { tokenName: "t", rights: undefined, namespaces: new Set(["app"]) },
+  { tokenName: "t", rights: undefined, namespaces: new Set(["app", "shop"]) },
+];
 
 function keyOf(change: Partial<SubscriptionSpec>, user = "ann"): string {
   return planKeyOf(subscriber(user, 1), { ...SPEC, ...change });
@@ -21,6 +30,7 @@ test("id and options are not part of the key of a request; text, parameters and 
       keyOf({ params }),
     ),
     planKeyOf({ ...subscriber("ann", 1), role: "dba" }, SPEC),
+    ...SCOPES.map((tokenScope) => planKeyOf({ ...subscriber("ann", 1), tokenScope }, SPEC)),
   ];
   expect(new Set([keyOf({}), ...others]).size).toBe(others.length + 1);
 });

@@ -259,6 +259,26 @@ test("a token that is limited to a namespace sees no other namespace, and the er
   socket.close();
 });
 
+test("a token does not get the plan of a query that its user follows with a wider token", async () => {
+  const sql = "SELECT id FROM other.items";
+  const [wide, narrow] = [
+    await tokenFor("ada"),
+    await tokenFor("ada", "SCOPES (READ, NAMESPACE app)"),
+  ];
+  const connected = async (token: string): Promise<SocketClient> => {
+    const socket = await SocketClient.connect(server.url, { token, query: "?compress=false" });
+    await socket.expect("auth_success");
+    socket.send({ type: "subscribe", subscription: { id: "a", sql } });
+    return socket;
+  };
+  const open = await connected(wide);
+  await open.expect("subscription_ack");
+  const limited = await connected(narrow);
+  expect(await limited.expect("error")).toMatchObject({ code: "NOT_FOUND", ended: true });
+  limited.close();
+  open.close();
+});
+
 test("a token that is limited to a namespace cannot read the views of another", async () => {
   await server.rows(
     `CREATE VIEW other.constants AS SELECT 'a secret' AS words;
