@@ -42,9 +42,13 @@ beforeEach(async () => {
 afterAll(() => engine[Symbol.asyncDispose]());
 
 /** Runs a statement as a user. Returns its rows, or the number of rows that it changed. */
-async function as(userId: string, sql: string): Promise<unknown> {
+async function as(
+  userId: string,
+  sql: string,
+  params: readonly (string | number)[] = [],
+): Promise<unknown> {
   engine.userId = userId;
-  const { error, results } = await engine.ask(sql);
+  const { error, results } = await engine.ask(sql, { params });
   engine.userId = "root";
   if (error !== undefined) return error.code;
   const last = results.at(-1);
@@ -58,12 +62,50 @@ describe("an error reveals no row that a policy hides", () => {
     "SELECT id FROM app.messages WHERE id = $id AND room = 1/0",
     "SELECT id FROM app.messages WHERE id = $id AND body = repeat('x', 100000000)",
     "SELECT id FROM app.messages WHERE id = $id AND (room = 1/0 OR body = 'x')",
+    "SELECT id FROM app.messages WHERE id = $id AND room = '1x'::text::int",
+    "SELECT id FROM app.messages WHERE id = $id AND room = 99999999999::int",
+    "SELECT id FROM app.messages WHERE id = $id AND (1 = 0 OR room = 1/0)",
     "UPDATE app.messages SET body = 'x' WHERE id = $id AND room = 1/0",
     "DELETE FROM app.messages WHERE id = $id AND room = 1/0",
     "SELECT n.id FROM app.notes n JOIN app.messages m ON m.id = n.message AND m.room = 1/0 WHERE m.id = $id",
   ])("a hidden row and a missing one give the same answer: %s", async (sql) => {
     const hidden = await as("ann", sql.replace("$id", "3"));
     expect(hidden).toEqual(await as("ann", sql.replace("$id", "99")));
+  });
+
+  test("a hidden row and a missing one give the same answer to a parameter that cannot be cast", async () => {
+    const sql = "SELECT id FROM app.messages WHERE id = $1 AND room = $2::int";
+    const hidden = await as("ann", sql, [3, "x"]);
+    expect(hidden).toEqual(await as("ann", sql, [99, "x"]));
+    expect(await as("ann", sql, [1, "1"])).toEqual([[1]]);
+  });
+
+  test.each([
+    ["CASE WHEN 0 = 0 THEN true ELSE room > 10/0 END", []],
+    ["CASE WHEN $1 = 0 THEN true ELSE room > 10/$1 END", [0]],
+    ["$1 = 0 OR room = 10/$1", [0]],
+    ["coalesce(id > 0, room = 10/$1)", [0]],
+  ])("a part that need not be computed raises no error: %s", async (condition, params) => {
+    const sql = `SELECT id FROM app.messages WHERE ${condition} ORDER BY id`;
+    expect(await as("ann", sql, params)).toEqual([[1], [2]]);
+  });
+
+  test("a part that reads an outer row raises no error for a row that does not need it", async () => {
+    const sql = `SELECT o.y FROM (VALUES (0), (10), (4)) o(y) WHERE EXISTS (
+      SELECT 1 FROM app.messages m WHERE o.y = 0 OR m.room = 10/o.y) ORDER BY y`;
+    expect(await as("ann", sql)).toEqual([[0], [10]]);
+  });
+
+  test.each([
+    ["id = $1", [3]],
+    ["id = 3", []],
+    ["slug = 'a' OR id = 2", []],
+    ["id = $1::int", ["3"]],
+  ])("a condition that reveals nothing finds its rows by key: %s", async (condition, params) => {
+    const sql = `EXPLAIN EXECUTE AS USER 'ann' (SELECT id FROM app.messages WHERE ${condition})`;
+    expect(String(await engine.rows(sql, { params }))).toMatch(
+      /on app\.messages {2}\(access: (key|index);/,
+    );
   });
 
   test("a time that is computed first still finds its rows", async () => {

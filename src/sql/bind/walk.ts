@@ -170,19 +170,8 @@ export function mayFailOnRow(expression: BoundExpression): boolean {
     : false;
 }
 
-/**
- * Returns the largest parts of an expression that may fail, and then fail on all rows. Values of
- * the request are left out, because they fail the statement in any case.
- */
-export function partsThatMayFail(expression: BoundExpression): readonly BoundExpression[] {
-  if (!mayFail(expression) || isGiven(expression)) return [];
-  return readsColumn(expression) || isVolatile(expression) || hasSubquery(expression)
-    ? childrenOf(expression).flatMap(partsThatMayFail)
-    : [expression];
-}
-
 /** Whether an expression itself may raise an error, regardless of its operands. */
-function failsHere(expression: BoundExpression): boolean {
+export function failsHere(expression: BoundExpression): boolean {
   switch (expression.kind) {
     case "call":
     case "arithmetic":

@@ -7,15 +7,18 @@
  *                 └► scan
  *
  * If a condition of the statement may fail on a row, its error would reveal that row. Such a
- * condition is therefore tested above the rule. All other conditions are tested together with the
- * rule, so that both determine the keys and indexes by which rows are found. A part of them that
- * fails on all rows, such as `1/0`, is computed first, so that its error reveals no row either.
+ * condition is therefore tested above the rule, like one that may fail only if another of its
+ * operands lets it, as in `$1 = 0 OR a = 10 / $1`. All other conditions are tested together with
+ * the rule, so that both determine the keys and indexes by which rows are found. A part of them
+ * that fails on all rows, such as `1/0`, is computed first, so that its error reveals no row
+ * either.
  */
 import { BOOLEAN } from "../../types/mod.ts";
 import type { BoundRelation } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
-import { conjunctionOf, isVolatile, mayFailOnRow, partsThatMayFail } from "../bind/walk.ts";
+import { conjunctionOf, isVolatile, mayFailOnRow } from "../bind/walk.ts";
 import { type Condition, expressionsOf } from "./conditions.ts";
+import { mayFailIfReached, partsThatMayFail } from "./early_parts.ts";
 import { areNever, isConditionOnce } from "./folding.ts";
 import type { PlanNode } from "./plan.ts";
 import { filtered, narrowed, type PlanningState, stillRead } from "./planning_state.ts";
@@ -39,8 +42,7 @@ export function planRuledTable(
   const early: Condition[] = [];
   const late: Condition[] = [];
   for (const condition of conditions) {
-    const { expression } = condition;
-    (mayFailOnRow(expression) || isVolatile(expression) ? late : early).push(condition);
+    (isForPermittedRows(condition.expression) ? late : early).push(condition);
   }
   const once = rule.filter(isConditionOnce);
   const existences = rule.filter(({ expression }) => isExistence(expression));
@@ -57,6 +59,11 @@ export function planRuledTable(
   }
   const ruled = narrowed(filtered(node, expressionsOf(once)), late, state);
   return computedFirst(expressionsOf(early).flatMap(partsThatMayFail), ruled);
+}
+
+/** Whether a condition can be tested only on permitted rows. */
+function isForPermittedRows(condition: BoundExpression): boolean {
+  return mayFailOnRow(condition) || isVolatile(condition) || mayFailIfReached(condition);
 }
 
 /** Computes expressions before any row is read. Their errors are raised even without rows. */
