@@ -127,6 +127,29 @@ test("a subscriber resumes over a view, and sees what it has missed", async () =
   again.close();
 });
 
+test("a subscriber does not resume over a view whose owner has got another role", async () => {
+  const token = await server.createUser("vera", "dba");
+  await server.rows(
+    `CREATE TABLE hr.rooms (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'RESTRICTED');
+     CREATE POLICY p ON hr.rooms USING (id = 1);
+     INSERT INTO hr.rooms VALUES (1), (2)`,
+  );
+  await server.rows(`CREATE VIEW hr.open_rooms ${OWN} AS SELECT id FROM hr.rooms`, { token });
+  const sql = "SELECT id FROM hr.open_rooms";
+  const first = await Follower.of(sql);
+  await first.until(1, 2);
+  first.close();
+  await server.rows("ALTER USER vera SET ROLE user");
+  const again = await Follower.of(sql, { from_seq_id: first.seq });
+  expect(await again.end()).toBe("RESUME_EXPIRED");
+  again.close();
+  const fresh = await Follower.of(sql);
+  await fresh.until(1);
+  expect(fresh.error).toBeUndefined();
+  fresh.close();
+  await server.rows("DROP VIEW hr.open_rooms; DROP TABLE hr.rooms");
+});
+
 test.each([
   ["its level", "ALTER VIEW hr.v SET (access_level = 'PRIVATE')"],
   ["whose rights it has", "ALTER VIEW hr.v SET (security_invoker = true)"],

@@ -42,7 +42,8 @@ export type Resume = ResumeOf<LivePlan>;
 /** @throws {SubscriptionError} RESUME_EXPIRED, SCHEMA_CHANGED */
 export function requireSameMeaning(definitions: DefinitionHistory, resume: Resume): void {
   const { id, plan, position, principal } = resume;
-  requireSameRights(definitions, resume, [plan.tableId]);
+  const users = [principal.userId];
+  requireSameRights(definitions, resume, { tableIds: [plan.tableId], users });
   const table = definitions.tableById(plan.tableId);
   // The server's own tables are not in the catalog and never change.
   if (table === undefined) return;
@@ -88,7 +89,8 @@ export type ResultResume = ResumeOf<ResultPlan>;
 export function requireSameResult(definitions: DefinitionHistory, resume: ResultResume): void {
   const { id, plan, position, principal } = resume;
   const tableIds = plan.tables.map(({ tableId }) => tableId);
-  requireSameRights(definitions, resume, tableIds);
+  const users = [principal.userId, ...plan.viewOwners];
+  requireSameRights(definitions, resume, { tableIds, users });
   for (const { owner, tableId } of plan.tables) {
     const table = definitions.tableById(tableId);
     // The server's own tables are not in the catalog and never change.
@@ -111,15 +113,16 @@ export function requireSameResult(definitions: DefinitionHistory, resume: Result
  * Rows that a rule hid at the position may be visible now although they have not changed, and the
  * other way round.
  *
+ * @param users The users with whose rights the rows are read.
  * @throws {SubscriptionError} RESUME_EXPIRED
  */
 function requireSameRights(
   definitions: DefinitionHistory,
-  { claimsKey, id, plan, position, principal }: ResumeOf<Pick<LivePlan, "claimsKey">>,
-  tableIds: readonly number[],
+  { claimsKey, id, plan, position }: ResumeOf<Pick<LivePlan, "claimsKey">>,
+  { tableIds, users }: { tableIds: readonly number[]; users: readonly string[] },
 ): void {
   const changedSeq = Math.max(
-    ...tableIds.map((tableId) => definitions.rowRightsSeq(tableId, principal.userId)),
+    ...tableIds.flatMap((tableId) => users.map((user) => definitions.rowRightsSeq(tableId, user))),
   );
   if (position < changedSeq) {
     const error = resumedWithOtherRights("The rights to the rows have changed", changedSeq);

@@ -515,6 +515,8 @@ export interface ResultPlan {
   readonly mayRead: (principal: Principal) => boolean;
   /** The newest change of a view, if the query reads a view; otherwise 0. */
   readonly viewsChangedSeq: number;
+  /** The users with whose rights views of the query read their tables, in place of the caller's. */
+  readonly viewOwners: readonly string[];
   /**
    * Returns a function that tells whether a row left the result between two seqs because a row of
    * its tables expired; undefined if no row expired.

@@ -29,7 +29,7 @@ import { partsOf } from "../parse/ast/tree_parts.ts";
 import type { ResultPlan, ResultSort } from "../ports/engine.ts";
 import { requireNoGap } from "../ports/parameters.ts";
 import { CellRows } from "../result/result.ts";
-import { authorize, meetsAll } from "../rights/requirements.ts";
+import { authorize, meetsAll, viewOwnersOf } from "../rights/requirements.ts";
 import { dmlDepsOf, statisticsOf } from "./binding_deps.ts";
 import { type ClockTerms, clockTermsOf } from "./clock_terms.ts";
 import { type ExpiringSource, expiringSourcesOf } from "./expired_rows.ts";
@@ -79,6 +79,7 @@ export interface FollowedText {
   readonly expiring: readonly ExpiringSource[];
   /** The newest change of a view, if the query reads a view; otherwise 0. */
   readonly viewsChangedSeq: number;
+  readonly viewOwners: ResultPlan["viewOwners"];
   /** The comparisons of the query with the current time. */
   readonly clockTerms: ClockTerms;
   /** Whether a user may currently read the rows of the live query. */
@@ -179,6 +180,7 @@ export function newFollowedText(
     sort: sortOf(select).slice(0, sortCount),
     expiring: expiringSourcesOf(select),
     viewsChangedSeq: statement.viewCount === 0 ? 0 : newestChangeOf(catalog.views()),
+    viewOwners: viewOwnersOf(requirements),
     clockTerms,
     mayRead: (reader) => mayReadNow(catalog, requirements, reader),
     maintained: new MaintainedPlans(deps, {

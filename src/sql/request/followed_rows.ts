@@ -99,6 +99,10 @@ export class FollowedResult implements ResultPlan, WholeQuery {
     return this.text.viewsChangedSeq;
   }
 
+  get viewOwners(): ResultPlan["viewOwners"] {
+    return this.text.viewOwners;
+  }
+
   get mayRead(): ResultPlan["mayRead"] {
     return this.text.mayRead;
   }

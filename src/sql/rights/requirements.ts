@@ -75,6 +75,12 @@ function ownerOf(requirement: Requirement): ViewOwner | undefined {
   return "viewOwner" in requirement ? requirement.viewOwner : undefined;
 }
 
+/** Returns the users, other than the caller, whose rights a statement needs. */
+export function viewOwnersOf(requirements: readonly Requirement[]): readonly string[] {
+  const owners = requirements.map((each) => ownerOf(each)?.userId);
+  return [...new Set(owners)].filter((owner) => owner !== undefined);
+}
+
 /** Returns the user who needs a right; undefined if it is the owner of a view who was dropped. */
 function holderOf(
   requirement: Requirement,
