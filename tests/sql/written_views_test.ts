@@ -99,6 +99,38 @@ test("policies of the table hold for writes through a view", async () => {
   ]);
 });
 
+test("a query in a view does not read an entry of WITH of the statement that writes the view", async () => {
+  await engine.run(
+    "CREATE TABLE allowed (id INT PRIMARY KEY); INSERT INTO allowed VALUES (1);" +
+      "CREATE VIEW app.w AS SELECT a, b FROM app.t WHERE a IN (SELECT id FROM allowed)" +
+      " WITH CHECK OPTION",
+  );
+  const shadow = "WITH allowed AS (SELECT 2 AS id)";
+  const inserted = await engine.ask(
+    "WITH allowed AS (SELECT 99 AS id) INSERT INTO app.w SELECT id, 'x' FROM allowed",
+  );
+  expect(inserted.error?.code).toBe("CHECK_VIOLATION");
+  await engine.run(
+    `${shadow} UPDATE app.w SET b = 'mine'; ${shadow} DELETE FROM app.w WHERE a > 1`,
+  );
+  expect(await all()).toEqual([
+    [-1, "A", 1],
+    [1, "mine", 2],
+    [2, "C", 3],
+  ]);
+});
+
+test("INSERT refuses two values for a column that the view shows twice", async () => {
+  await engine.run("CREATE VIEW app.d AS SELECT a, b, b AS b2 FROM app.t");
+  const { error } = await engine.ask("INSERT INTO app.d VALUES (7, 'x', 'y')");
+  expect(`${error?.code}: ${error?.message}`).toMatch(
+    /^INVALID_QUERY: Cannot assign column "b2?" twice/,
+  );
+  expect(await engine.rows("INSERT INTO app.d VALUES (7, 'x') RETURNING *")).toEqual([
+    [7, "x", "x"],
+  ]);
+});
+
 describe("views WITH CHECK OPTION test the rows that are written", () => {
   test.each([
     ["a row beyond the view", "INSERT INTO app.k (aa, bb) VALUES (2, 'x')", "app.k"],

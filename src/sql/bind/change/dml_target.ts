@@ -397,14 +397,19 @@ export function isSystemColumn(name: string): boolean {
 
 export function checkTwice(names: readonly Name[]): void {
   const seen = new Set<string>();
-  for (const { name, _location } of names) {
-    if (seen.has(name)) {
-      throw new DatabaseError("INVALID_QUERY", `Cannot assign column "${name}" twice`, {
-        position: _location.start,
-      });
-    }
-    seen.add(name);
+  for (const each of names) {
+    if (seen.has(each.name)) throw assignedTwice(each.name, each);
+    seen.add(each.name);
   }
+}
+
+export function assignedTwice(
+  column: string,
+  { _location }: { readonly _location: { readonly start: number } },
+): DatabaseError {
+  return new DatabaseError("INVALID_QUERY", `Cannot assign column "${column}" twice`, {
+    position: _location.start,
+  });
 }
 
 /** Returns "namespace.table", as messages show it. */

@@ -41,6 +41,7 @@ import { Scope } from "../scope.ts";
 import { hasSubquery } from "../walk.ts";
 import { type BoundConflict, bindConflict } from "./conflict_binder.ts";
 import {
+  assignedTwice,
   type BoundCell,
   bindCell,
   bindTarget,
@@ -110,6 +111,7 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
       { position: insert.insert._location.start },
     );
   }
+  checkShownTwice(target, targets, insert);
   const { overriding } = insert;
   const placed = source.into({ table, targets, overriding });
   return {
@@ -130,6 +132,17 @@ function computedColumn({ view }: Target, at: number, { insert }: InsertStatemen
     `Cannot insert into column "${view?.columns[at]?.name}" of view ${view?.relation.name}: the view computes it`,
     { position: insert._location.start, hint: "list the columns that the statement fills" },
   );
+}
+
+/** A view may show a column of its table under two names, but only one value can be stored. */
+function checkShownTwice(
+  { named }: Target,
+  targets: readonly number[],
+  { insert }: InsertStatement,
+): void {
+  const twice = targets.find((position, at) => targets.indexOf(position) !== at);
+  if (twice === undefined) return;
+  throw assignedTwice(named.columns[twice]?.name ?? "", insert);
 }
 
 function guardOf(

@@ -101,7 +101,15 @@ export function boundView(
     ]),
     clause: "a view",
     sink: undefined,
-    ...queriesAround({ ...deps, source: view.source, isOutermost: false, keepsUntyped: false }),
+    // The view cannot name entries of WITH, nor columns, of the statement that writes it.
+    ...queriesAround({
+      ...deps,
+      source: view.source,
+      isOutermost: false,
+      keepsUntyped: false,
+      ctes: undefined,
+      outer: undefined,
+    }),
   };
   const values = new Map<number, BoundExpression>();
   const outputs = (block.columns ?? []).flatMap(({ alias, expr }): readonly BoundColumn[] => {
