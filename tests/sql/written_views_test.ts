@@ -99,6 +99,24 @@ test("policies of the table hold for writes through a view", async () => {
   ]);
 });
 
+test("an error of a view's condition reveals no row that a policy hides", async () => {
+  await engine.run(
+    "CREATE TABLE app.readers (author TEXT, reader TEXT, PRIMARY KEY (author, reader));" +
+      "INSERT INTO app.readers VALUES ('ann', 'ann'), ('ben', 'ben');" +
+      "CREATE TABLE app.sizes (id INT PRIMARY KEY, author TEXT, size INT) WITH (ACCESS_LEVEL = 'RESTRICTED');" +
+      "CREATE POLICY read_sizes ON app.sizes USING (EXISTS (SELECT 1 FROM app.readers r" +
+      " WHERE r.author = author AND r.reader = CURRENT_USER()));" +
+      "CREATE VIEW app.large AS SELECT * FROM app.sizes WHERE 10 / size < 5;" +
+      "INSERT INTO app.sizes VALUES (1, 'ann', 5), (2, 'ben', 0)",
+  );
+  for (const change of ["UPDATE app.large SET size = 6", "DELETE FROM app.large"]) {
+    await engine.run(`EXECUTE AS USER 'ann' (${change} WHERE id = 2)`);
+    await engine.run(`EXECUTE AS USER 'ann' (${change} WHERE id > 0)`);
+    expect(await engine.failure(change)).toStartWith("DIVISION_BY_ZERO");
+  }
+  expect(await engine.rows("SELECT id FROM app.sizes")).toEqual([[2]]);
+});
+
 test("a query in a view does not read an entry of WITH of the statement that writes the view", async () => {
   await engine.run(
     "CREATE TABLE allowed (id INT PRIMARY KEY); INSERT INTO allowed VALUES (1);" +

@@ -18,7 +18,6 @@ import { noteRows, storedRule } from "../query/row_rules.ts";
 import { queriesAround, type SelectDeps, type ViewRelation } from "../query/select_deps.ts";
 import { Scope } from "../scope.ts";
 import { storedNumber } from "../stored_numbers.ts";
-import { conjunctionOf } from "../walk.ts";
 import { withAssignedPart } from "./assigned_parts.ts";
 import { boundView, type ViewOverTable, withValues, writtenView } from "./view_target.ts";
 
@@ -127,9 +126,7 @@ function bindViewTarget(
     isAliased: name.alias !== undefined,
     ruleOf: (columns) => {
       view = boundView(relation, columns, within);
-      const rule = storedRule({ table, columns, node: name }, commands, deps);
-      const conditions = view.conditions.map(({ condition }) => condition);
-      return conjunctionOf(rule === undefined ? conditions : [rule, ...conditions]);
+      return storedRule({ table, columns, node: name }, commands, deps);
     },
     statement,
     node: name,

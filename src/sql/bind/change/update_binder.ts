@@ -18,7 +18,7 @@ import { columnOutput, columnValue, plainSelect } from "../bound_nodes.ts";
 import { bindCondition } from "../expression/expression_binder.ts";
 import { bindFrom } from "../query/from_binder.ts";
 import { type FromResult, product } from "../query/join_binder.ts";
-import { columnIdsIn } from "../walk.ts";
+import { columnIdsIn, conjunctionOf } from "../walk.ts";
 import {
   bindSets,
   bindTarget,
@@ -131,10 +131,18 @@ function rowsOf(
   const context = placeIn(from, { clause: "WHERE", deps });
   const rows = plainSelect({
     from: from.from,
-    where: where === undefined ? undefined : whereOf(where, { context, target }),
+    where: conjunctionOf([
+      ...conditionsOfView(target),
+      ...(where === undefined ? [] : [whereOf(where, { context, target })]),
+    ]),
     outputs: [...declared, ...extra.map((expression) => ({ name: "", expression }))],
   });
   return from === target.from ? rows : { ...rows, distinct: { on: identityOf(target) } };
+}
+
+/** Returns the conditions of the view, which like WHERE must not reveal rows of the table. */
+function conditionsOfView({ view }: Target): readonly BoundExpression[] {
+  return (view?.conditions ?? []).map(({ condition }) => condition);
 }
 
 function whereOf(
