@@ -39,6 +39,7 @@ import { ProviderError } from "./oidc/provider_fetch.ts";
 import type { LoginProvider, Providers } from "./oidc/providers.ts";
 import type { ExternalIdentity } from "./oidc/token_claims.ts";
 import type { Principal } from "./principal.ts";
+import { isSessionEnded, providerPart } from "./provider_sessions.ts";
 import { linksOf, type ProviderUsers } from "./provider_users.ts";
 import { isServiceSession } from "./service_tokens.ts";
 import type { Sessions } from "./sessions.ts";
@@ -105,6 +106,8 @@ const DENIALS: ReadonlySet<string> = new Set([
 interface OneTimeCode {
   readonly identity: ExternalIdentity;
   readonly challenge: string;
+  /** The time of the login at the provider, in Unix milliseconds. */
+  readonly loginAtMs: number;
   /** The time at which the code expires, on the monotonic clock. */
   readonly untilMs: number;
 }
@@ -353,8 +356,10 @@ export class ProviderLogins {
       return { location: returnTo, login };
     }
     const code = this.#newText();
-    const untilMs = this.#options.clock.monotonicMs() + CODE_MS;
-    putNewest(this.#codes, [code, { identity, challenge, untilMs }], CODES_MAX);
+    const { clock } = this.#options;
+    const untilMs = clock.monotonicMs() + CODE_MS;
+    const issued = { identity, challenge, loginAtMs: clock.nowMs(), untilMs };
+    putNewest(this.#codes, [code, issued], CODES_MAX);
     return { location: `${returnTo}#tidemark_code=${code}` };
   }
 
@@ -368,7 +373,7 @@ export class ProviderLogins {
 
   /**
    * Returns the person to whom a one-time code belongs. The code is used up even if the verifier is
-   * wrong.
+   * wrong. A logout at the provider ends the codes of its session, as it ends sessions.
    *
    * @throws {AuthError} invalid_request, invalid_code
    */
@@ -376,12 +381,14 @@ export class ProviderLogins {
     const fields = bodyFields(body);
     const code = textField(fields, ["code"], CODE_LENGTH_MAX);
     const verifier = textField(fields, ["verifier"], CODE_LENGTH_MAX);
+    const { catalog, clock } = this.#options;
     const found = this.#codes.get(code);
     this.#codes.delete(code);
     const isUsable =
       found !== undefined &&
-      this.#options.clock.monotonicMs() < found.untilMs &&
-      isSameText(challengeOf(verifier), found.challenge);
+      clock.monotonicMs() < found.untilMs &&
+      isSameText(challengeOf(verifier), found.challenge) &&
+      !isSessionEnded(catalog, providerPart(found.identity, found.loginAtMs));
     if (!isUsable) throw invalidCode();
     return found.identity;
   }
@@ -422,7 +429,7 @@ export class ProviderLogins {
 function invalidCode(): AuthError {
   return new AuthError(
     "invalid_code",
-    "The code is no longer valid: it was used, has expired or belongs to another page; log in again",
+    "The code is no longer valid: it was used, has expired or was ended by a logout, or it belongs to another page; log in again",
   );
 }
 

@@ -32,6 +32,13 @@ export interface ProviderLogoutsOptions {
   refreshLifetimeSeconds: number;
 }
 
+/** The sessions that a token ends, and the id that marks the token as used until it expires. */
+interface EndedByToken {
+  readonly ended: ProviderSession;
+  readonly used: string;
+  readonly usedUntilMs: number;
+}
+
 const EVENT = "http://schemas.openid.net/event/backchannel-logout";
 
 /** The longest values of claims, as OpenID Connect defines them for subjects. */
@@ -70,7 +77,7 @@ export class ProviderLogouts {
   #endedBy(
     { issuer, link, settings: { clientId } }: LoginProvider,
     payload: ProviderObject,
-  ): ProviderSession | undefined {
+  ): EndedByToken | undefined {
     const { catalog, clock } = this.#options;
     const { events, iss, jti, nonce, sid, sub } = payload;
     const nowMs = clock.nowMs();
@@ -85,18 +92,21 @@ export class ProviderLogouts {
       isText(jti) &&
       hasEvent(events) &&
       nonce === undefined &&
+      // Without its session, such a token would end every session of the person.
+      (sid === undefined || session !== undefined) &&
       (subject !== undefined || session !== undefined);
     if (!isAcceptable) return undefined;
     const used = `logout ${JSON.stringify([link, jti])}`;
     if (catalog.isRevoked(used)) return undefined;
-    catalog.revoke(used, endMsOf(times));
-    return { link, subject, session };
+    return { ended: { link, subject, session }, used, usedUntilMs: endMsOf(times) };
   }
 
-  #end(ended: ProviderSession, caller: Caller): void {
+  #end({ ended, used, usedUntilMs }: EndedByToken, caller: Caller): void {
     const { catalog, clock, onAudit, refreshLifetimeSeconds } = this.#options;
     const keptMs = Math.max(refreshLifetimeSeconds * 1000, KEPT_MS_MIN);
     endProviderSessions(this.#options, ended, clock.nowMs() + keptMs);
+    // A token that has ended nothing because of an error can be sent again.
+    catalog.revoke(used, usedUntilMs);
     const { link, subject } = ended;
     const user = subject === undefined ? undefined : catalog.userByLink(linkText(link, subject));
     const target = user?.userId ?? `${link} ${subject ?? "session"}`;

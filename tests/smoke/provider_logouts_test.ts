@@ -18,6 +18,7 @@ import { type Login, type ServerProcess, startReadyServer } from "../support/ser
 const PORT = freePort();
 const ADDRESS = `http://127.0.0.1:${PORT}`;
 const API = "/v1/api/auth/oidc";
+const APP = "https://app.example.com";
 const SECRET = "the secret of the client";
 
 /** The providers by the names of their sections. */
@@ -53,6 +54,8 @@ beforeAll(async () => {
     config: {
       server: { port: PORT },
       oidc: { auto_provision: true },
+      security: {},
+      "security.cors": { allowed_origins: [APP] },
       ...Object.fromEntries(
         Object.entries(providers).map(([name, { url }]) => [
           `oidc.providers.${name}`,
@@ -129,6 +132,30 @@ describe("a logout at the provider ends sessions of this server", () => {
     expect(await statusOf(await loggedIn("all", "bob", there))).toBe(200);
   });
 
+  test("a logout token ends the unused code of an application", async () => {
+    const verifier = "v".repeat(64);
+    const challenge = new Bun.CryptoHasher("sha256").update(verifier).digest("base64url");
+    const query = new URLSearchParams({ return_to: `${APP}/`, challenge });
+    const codeIn = async (browser: Browser): Promise<string> => {
+      await providers.one.next({ account: "ann" });
+      const path = `${API}/one/login?${query.toString()}`;
+      const { url } = await browser.go(server.url + path, /app\.example\.com/);
+      return url.hash.slice("#tidemark_code=".length);
+    };
+    const exchanged = async (code: string): Promise<Response> =>
+      await server.post(`${API}/token`, { code, verifier });
+    const [here, there] = [new Browser(), new Browser()];
+    const [ended, standing] = [await codeIn(here), await codeIn(there)];
+    await logOutAtProvider("one", here);
+    const refused = await exchanged(ended);
+    expect([refused.status, await refused.json()]).toEqual([
+      403,
+      expect.objectContaining({ error: "invalid_code" }),
+    ]);
+    expect((await exchanged(standing)).status).toBe(200);
+    expect((await exchanged(await codeIn(here))).status).toBe(200);
+  });
+
   test("a withdrawn consent leaves sessions open, but the next login fails", async () => {
     const browser = new Browser();
     const token = await loggedIn("one", "bob", browser);
@@ -185,6 +212,9 @@ describe("a token that is refused ends nothing", () => {
     ["with another event", { events: { "http://example.com/event": {} } }],
     ["with an event that is no object", { events: { [Object.keys(EVENTS)[0] ?? ""]: true } }],
     ["of nobody", { sub: undefined }],
+    ["for a session whose id is too long", { sid: "x".repeat(256) }],
+    ["for a session whose id is empty", { sid: "" }],
+    ["for a session whose id is no text", { sid: 7 }],
     ["without an id", { jti: undefined }],
     ["that has expired", { exp: seconds - 3600 }],
     ["that never expires", { exp: undefined }],
