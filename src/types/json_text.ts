@@ -310,7 +310,7 @@ export function isJsonString(text: string, slice: JsonSlice, wanted: string): bo
   const length = slice.end - slice.start - 2;
   if (length === wanted.length) {
     // If neither string contains an escape, they are equal as JSON only if their texts are equal.
-    // With an escape, the lengths differ.
+    // The lengths differ if the text contains an escape.
     return text.startsWith(wanted, slice.start + 1) && !wanted.includes("\\");
   }
   return length > wanted.length && jsonString(text, slice) === wanted;

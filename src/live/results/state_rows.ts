@@ -1,7 +1,7 @@
 /**
  * The rows of a result by key, as an immutable value. Few rows are a list, because most of
- * thousands of followers have few, and a Map takes 400 bytes. Of many rows, a later version takes
- * memory only for its changes:
+ * thousands of followers have few, and a Map takes 400 bytes. A later version of many rows
+ * takes memory only for its changes:
  *
  *     oldest ──old rows──► older ──old rows──► newest: a Map
  *

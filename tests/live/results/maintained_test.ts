@@ -716,7 +716,7 @@ test.each([
     expect([added, removed, other]).toEqual([added, removed, other].toSorted((a, b) => a - b));
     const seqs = seqsOf(follower);
     expect(seqs).toMatchObject({ 1: added, 3: other });
-    // Where a group is gone, so is its row.
+    // A group that is gone has no row.
     expect(seqs["2"] ?? removed).toBe(removed);
     for (const { commit_seq: seq } of follower.changes)
       expect([added, removed, other]).toContain(Number(seq));

@@ -19,7 +19,7 @@ interface PlanNode {
   readonly [detail: string]: unknown;
 }
 
-/** So many rows that each reader has more than one row group. */
+/** The number of rows, with which each reader has more than one row group. */
 const ROWS = 1000;
 
 let here: TestEngine;

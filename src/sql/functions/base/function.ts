@@ -25,8 +25,8 @@ export interface SequenceCalls {
    */
   set(name: string, value: Whole, isCalled: boolean): Whole;
   /**
-   * Ends the use of several numbers that were taken from a sequence. Those after `used`, up to
-   * `last`, are issued again, unless others have taken numbers in the meantime.
+   * Ends the use of several numbers that were taken from a sequence. The numbers after `used`,
+   * up to `last`, are issued again, unless others have taken numbers in the meantime.
    */
   giveBack(name: string, numbers: { readonly used: Whole; readonly last: Whole }): void;
   /** Returns the name of the sequence that a column owns; null if the column owns no sequence. */
