@@ -4,14 +4,16 @@
  *     a FULL JOIN b ON c  =  a LEFT JOIN b ON c
  *                            UNION ALL
  *                            b LEFT JOIN a ON c WHERE a.key IS NULL
+ *
+ * A column that USING merges becomes the expression that takes its value from either side.
  */
 
 import { BOOLEAN } from "../../types/mod.ts";
-import type { BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
+import type { BoundFrom, BoundJoin, BoundRelation, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { isPlainSelect } from "../bind/query/query_walk.ts";
-import { conjunctionOf, conjunctsOf } from "../bind/walk.ts";
+import { conjunctionOf, conjunctsOf, mapChildren } from "../bind/walk.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
 /** Whether all rows of a query come from one full join, without grouping. */
@@ -25,8 +27,12 @@ export function isFullJoin(select: BoundSelect): boolean {
 export function blocksOfFullJoin(select: BoundSelect): readonly BoundSelect[] | undefined {
   const { from, where } = select;
   if (from?.kind !== "join" || from.join !== "full") return undefined;
-  if (from.merged !== undefined) throw new NotMaintained("it has a full join with USING");
   const { left, right } = from;
+  const withSides = sidesOfMerged(from);
+  const outputs = select.outputs.map((output) => {
+    return { ...output, expression: withSides(output.expression) };
+  });
+  const conditions = conjunctsOf(where).map(withSides);
   const isMissing: BoundExpression = {
     kind: "is",
     type: BOOLEAN,
@@ -34,14 +40,26 @@ export function blocksOfFullJoin(select: BoundSelect): readonly BoundSelect[] | 
     negated: false,
     operand: keyOf(left),
   };
+  const join = { ...from, join: "left", merged: undefined } as const;
   return [
-    { ...select, from: { ...from, join: "left" } },
+    { ...select, outputs, from: join, where: conjunctionOf(conditions) },
     {
       ...select,
-      from: { ...from, join: "left", left: right, right: left },
-      where: conjunctionOf([...conjunctsOf(where), isMissing]),
+      outputs,
+      from: { ...join, left: right, right: left },
+      where: conjunctionOf([...conditions, isMissing]),
     },
   ];
+}
+
+/** Returns a function that replaces the columns that USING merges with columns of both sides. */
+function sidesOfMerged({ merged = [] }: BoundJoin): (given: BoundExpression) => BoundExpression {
+  const expressionOf = new Map(merged.map(({ column, expression }) => [column.id, expression]));
+  const replaced = (given: BoundExpression): BoundExpression => {
+    const merging = given.kind === "column" ? expressionOf.get(given.column.id) : undefined;
+    return merging ?? mapChildren(given, replaced);
+  };
+  return replaced;
 }
 
 /** Returns a column that is NULL only if the side has no row. @throws {NotMaintained} */

@@ -39,6 +39,7 @@ const CLASSES: readonly (readonly [weight: number, make: (sources: Sources) => F
   [4, (sources) => plain(joinQuery(sources, INNER_JOINS))],
   [3, (sources) => plain(joinQuery(sources, ALL_JOINS))],
   [2, (sources) => plain(joinQuery(onlyFirst(sources), ALL_JOINS))],
+  [1, (sources) => plain(mergingQuery(sources))],
   [5, (sources) => plain(groupQuery(sources))],
   [4, (sources) => plain(windowOfRows(sources))],
   [2, (sources) => plain(distinctQuery(sources))],
@@ -151,6 +152,15 @@ function joinQuery(sources: Sources, words: readonly string[]): string {
   const from = joined(sources, words);
   const order = chance.below(3) === 0 ? ` ORDER BY ${chance.pick(from.columns).name}` : "";
   return `SELECT ${outputs(from, chance).join(", ")} FROM ${from.text}${where(from, chance)}${order}`;
+}
+
+/** Returns a full join whose columns USING merges. */
+function mergingQuery({ chance, tables }: Sources): string {
+  const [left, right] = [itemOf(tables, chance, "a"), itemOf(tables, chance, "b")];
+  const names = chance.pick([["id"], ["i"], ["t"], ["id", "i"]]);
+  const list = [...names, ...chance.pick([[], ["a.id", "b.id"]]), "coalesce(a.u, b.u)"];
+  const condition = chance.below(2) === 0 ? "" : ` WHERE ${names[0]} IS NOT NULL`;
+  return `SELECT ${list.join(", ")} FROM ${left.text} FULL JOIN ${right.text} USING (${names.join(", ")})${condition}`;
 }
 
 /** Aggregates that can be updated when a row is removed. */

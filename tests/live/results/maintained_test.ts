@@ -363,6 +363,15 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
      FULL JOIN shop.stock p ON p.product_id = u.id ORDER BY p.n DESC NULLS LAST LIMIT 4`,
   ],
   [
+    "a full join with USING",
+    `SELECT product_id, s.place, i.id, i.n FROM shop.stock s FULL JOIN shop.items i USING (product_id)
+     WHERE product_id IS DISTINCT FROM 2`,
+  ],
+  [
+    "a natural full join in a window",
+    "SELECT id, u.city, o.total FROM shop.users u NATURAL FULL JOIN shop.orders o ORDER BY id DESC LIMIT 3",
+  ],
+  [
     "UNION of groups",
     "SELECT user_id, count(*) AS n FROM shop.orders GROUP BY user_id UNION SELECT id, 1 FROM shop.users",
   ],
@@ -791,7 +800,6 @@ test.each([
     "SELECT count(*) FROM shop.users a FULL JOIN shop.users b ON a.id = b.boss",
     "it has a full join",
   ],
-  ["SELECT id FROM shop.users FULL JOIN shop.orders USING (id)", "it has a full join with USING"],
   [
     "SELECT id FROM shop.users UNION SELECT count(*) FROM shop.orders",
     "no key or index finds the rows of one group or partition",
