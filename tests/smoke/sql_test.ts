@@ -30,7 +30,7 @@ describe("a response to SQL has the form of the contract", () => {
         as_user: "ada",
         last_seq: expect.any(Number),
         notices: [
-          "Column \"at\" contains 1970-01-21 01:20:30: a number for it counts microseconds, and $1, which is 1732830000000, looks like milliseconds; multiply by 1000, or send a string such as '2026-01-31T14:30:00Z'",
+          "Column \"at\" contains 1970-01-21 01:20:30: a number in this column counts microseconds, but $1, which is 1732830000000, looks like milliseconds; multiply it by 1000, or send a string such as '2026-01-31T14:30:00Z'",
         ],
       },
     ]);

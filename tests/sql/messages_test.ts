@@ -316,8 +316,8 @@ test.each([
     "WITH t AS (SELECT * FROM nowhere_near) SELECT * FROM t",
     "A name without a namespace refers to app, the current namespace",
   ],
-  ["SELECT people.id FROM people p", 'it is known as "p" here'],
-  ["SELECT app.people.id FROM people p", 'it is known as "p" here'],
+  ["SELECT people.id FROM people p", 'in this FROM, its name is the alias "p"'],
+  ["SELECT app.people.id FROM people p", 'in this FROM, its name is the alias "p"'],
   ["SELECT other.people.id FROM people p", undefined],
   ["SELECT strangers.id FROM people p", undefined],
   [

@@ -109,9 +109,9 @@ const NAMES: readonly Mistake[] = [
   [
     "SELECT id, title",
     "id, title",
-    "there is no FROM: write FROM namespace.table; strings need single quotes",
+    "there is no FROM: write FROM namespace.table; write strings in single quotes",
   ],
-  ["SELECT *", "*", "write SELECT * FROM namespace.table"],
+  ["SELECT *", "*", "add FROM, as in SELECT * FROM namespace.table"],
   ["SELECT notes.title", "notes.title", "there is no FROM: write FROM namespace.table"],
   ["SELECT id, title demo.notes", "demo.notes", "FROM is missing before the table"],
   ["SELECT * demo.notes", "demo.notes", "FROM is missing before the table"],
@@ -144,7 +144,7 @@ const NAMES: readonly Mistake[] = [
   [
     "INSERT INTO demo.kv VALUES (1, a)",
     "a)",
-    "there is no FROM: write FROM namespace.table; strings need single quotes",
+    "there is no FROM: write FROM namespace.table; write strings in single quotes",
   ],
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, order INT)",
@@ -654,7 +654,7 @@ test.each([
   ["SELECT * FROM point(1, 2)", "Cannot call point: there are no geometric types"],
   ["SELECT xpath('/a', '<a/>')", "Cannot call xpath: there is no XML"],
   ["SELECT lo_create(0)", "Cannot call lo_create: there are no large objects"],
-  ["SELECT txid_current()", "Cannot call txid_current: transactions have no numbers"],
+  ["SELECT txid_current()", "Cannot call txid_current: transactions have no ids"],
   [
     "SELECT 'NaN'::numeric(5, 2)",
     'Cannot read "NaN" as numeric(5,2): a NUMERIC of up to 38 digits has no NaN',

@@ -48,7 +48,7 @@ describe("a notice points out milliseconds", () => {
   test("a notice points out milliseconds in literals, but only a few times", async () => {
     const one = await noticesOf(`UPDATE t SET at = ${MILLISECONDS} WHERE id = 1`);
     expect(one).toHaveLength(1);
-    expect(one[0]).toContain(`and ${MILLISECONDS} looks like milliseconds`);
+    expect(one[0]).toContain(`but ${MILLISECONDS} looks like milliseconds`);
     const rows = Array.from({ length: 9 }, (_, i) => `(${i + 20}, ${MILLISECONDS + i})`);
     expect(await noticesOf(`INSERT INTO t (id, at) VALUES ${rows.join(", ")}`)).toHaveLength(3);
   });
@@ -61,11 +61,11 @@ test("a notice points out seconds", async () => {
   ]) {
     const [notice] = await noticesOf(sql, [1_795_900_848]);
     expect(notice).toEndWith(
-      "contains 1970-01-01 00:29:55.900848: a number for it counts microseconds, and $1, which is 1795900848, looks like seconds; multiply by 1000000, or send a string such as '2026-01-31T14:30:00Z'",
+      "contains 1970-01-01 00:29:55.900848: a number in this column counts microseconds, but $1, which is 1795900848, looks like seconds; multiply it by 1000000, or send a string such as '2026-01-31T14:30:00Z'",
     );
   }
   const [notice] = await noticesOf("UPDATE t SET at = 1795900848 WHERE id = 1");
-  expect(notice).toContain("and 1795900848 looks like seconds");
+  expect(notice).toContain("but 1795900848 looks like seconds");
 });
 
 test.each([
@@ -91,7 +91,7 @@ test.each([
     "SELECT $1::timestamp",
     "TYPE_MISMATCH",
     "Cannot use a value of type bigint as timestamp without time zone",
-    "send a string such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+    "send a string such as '2026-01-31T14:30:00Z', or call to_timestamp with a number of seconds",
   ],
   [
     "SELECT $1::date",
@@ -109,13 +109,13 @@ test.each([
     "SELECT id FROM t WHERE at > $1",
     "TYPE_MISMATCH",
     "Cannot apply > to timestamp without time zone and bigint",
-    "send a string such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+    "send a string such as '2026-01-31T14:30:00Z', or call to_timestamp with a number of seconds",
   ],
   [
     "SELECT coalesce(at, $1) FROM t",
     "TYPE_MISMATCH",
     "Cannot match types timestamp without time zone and bigint in COALESCE",
-    "send a string such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+    "send a string such as '2026-01-31T14:30:00Z', or call to_timestamp with a number of seconds",
   ],
 ])("%s refuses milliseconds, and names the form to send", async (sql, code, message, hint) => {
   const { error } = await engine.ask(sql, { params: [MILLISECONDS] });

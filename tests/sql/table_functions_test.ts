@@ -243,18 +243,18 @@ describe("table functions can be used in FROM", () => {
     ],
     [
       "SELECT (jsonb_each(j)).kay FROM t",
-      'Cannot find column "kay" of jsonb_each(…): it has the columns key and value',
+      'Cannot find column "kay" of jsonb_each(…): its columns are key and value',
       'did you mean "key"?',
     ],
     [
       "SELECT (j -> 'a').b FROM t",
-      'Cannot read column "b" of a value of type jsonb: it has no columns',
+      'Cannot read column "b" of a value of type jsonb: the type has no columns',
       "read a field of JSON with -> 'name' or ->> 'name'",
     ],
     [
       "SELECT id FROM t ORDER BY (jsonb_each(j)).*",
-      "Cannot use (…).* in ORDER BY",
-      "it must be a whole item of a select list; elsewhere, name one column, as in (…).c",
+      "Cannot use (…).* in ORDER BY: it stands for several columns",
+      "use it as a whole item of a select list, or name one column, as in (…).c",
     ],
   ])("%s is refused with advice", async (sql, message, hint) => {
     const { error } = await engine.ask(sql);

@@ -1,6 +1,6 @@
 /**
- * The state that the parts of the binder share: the statement's slots, column ids, and the context
- * of an expression.
+ * The state that all files of the binder share: the slots of the statement, the ids of columns, and
+ * the context of an expression.
  */
 
 import { DatabaseError } from "../../base/errors.ts";
@@ -36,12 +36,12 @@ import type { RelationNode, Scope } from "./scope.ts";
 import type { StoredNumber } from "./stored_numbers.ts";
 
 /**
- * The maximum number of characters that may be bound more than once. Text that is bound repeatedly
- * is counted each time.
+ * The maximum number of characters of SQL text that the binder may bind again. Each repetition
+ * counts.
  */
 const BOUND_AGAIN_MAX = 131_072;
 
-/** A fixed cost, in characters, that each repeated binding adds. */
+/** The fixed cost, in characters, of binding a piece of text again, however short the text is. */
 const BOUND_AGAIN_COST = 100;
 
 /** Statistics that the binder may use to choose a plan. */
@@ -67,19 +67,19 @@ export interface BindingOptions {
 export type BindingWatch = (bytes: number) => void;
 
 /**
- * The number of parts that are bound between two checks of the deadline, which takes about a tenth
- * of a millisecond.
+ * The number of nodes that are bound between two checks of the deadline. Binding them takes about a
+ * tenth of a millisecond.
  */
 const PARTS_PER_LOOK = 256;
 
 /**
- * The number of parts that are bound before other work runs on the event loop, which takes one or
- * two milliseconds.
+ * The number of nodes that are bound before the event loop may run other work. Binding them takes
+ * one or two milliseconds.
  */
 const PARTS_PER_TICK = 2048;
 
 /**
- * The minimum memory used by one part of a statement: a node in bound, planned and compiled form.
+ * The minimum memory that one node of a statement takes in its bound, planned and compiled forms.
  */
 const BYTES_PER_PART = 512;
 
@@ -92,9 +92,9 @@ export class StatementBinding {
   readonly pastReads: PastRead[] = [];
   /** The numbers of the parameters that the statement uses. */
   readonly usedParameters: Set<number> = new Set<number>();
-  /** Placeholders of FILE('x'), in order of appearance. */
+  /** The part names of FILE('x'), in order of appearance. */
   readonly files: string[] = [];
-  /** Untyped literals to be read before the statement runs. */
+  /** Untyped literals that are converted before the statement runs. */
   readonly literals: LiteralRead[] = [];
   /** Numbers that the statement stores in timestamp columns. */
   readonly storedNumbers: StoredNumber[] = [];
@@ -108,14 +108,17 @@ export class StatementBinding {
   >();
   /** The number of views that have been expanded in the statement. */
   viewCount = 0;
-  /** The depth to which the WITH entries and views of the current query refer to one another. */
+  /** How many levels deep the WITH entries and views of the current query read one another. */
   towerHeight = 0;
-  /** For the relations that need one, a column that shows whether an outer join found a row. */
+  /**
+   * For a relation on the nullable side of an outer join: the column that shows whether the join
+   * found a row. Only relations that need such a column have an entry.
+   */
   readonly presences: Map<RelationNode, BoundColumn> = new Map<RelationNode, BoundColumn>();
   #nextColumnId = 1;
   #boundAgain = 0;
   #partCount = 0;
-  /** The number of parts bound before this step. */
+  /** The number of nodes that were bound before the current step. */
   #partsBefore = 0;
   #partsBeforeTick = 0;
   #sourceCount = 0;
@@ -132,7 +135,7 @@ export class StatementBinding {
     this.#watch = watch;
   }
 
-  /** Counts one more bound part. @throws {DatabaseError} If the statement has to stop. */
+  /** Counts one more bound node. @throws {DatabaseError} If the statement has to stop. */
   notePart(): void {
     this.#partCount += 1;
     if (this.#partCount % PARTS_PER_LOOK !== 0) return;
@@ -146,7 +149,7 @@ export class StatementBinding {
   }
 
   /**
-   * Whether the binder should let other work run, because it has bound many parts since the last
+   * Whether the binder should let other work run, because it has bound many nodes since the last
    * pause. Unlike {@linkcode endStep}, this method does not reset the count.
    */
   isSliceOver(): boolean {
@@ -184,7 +187,7 @@ export class StatementBinding {
   }
 
   /**
-   * Binds a named query. Returns the query, and the depth to which it refers to other named
+   * Binds a named query. Returns the query, and how many levels deep it refers to other named
    * queries.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
@@ -204,14 +207,14 @@ export class StatementBinding {
       `Cannot read "${name}": WITH entries and views read each other ${height} levels deep, but the maximum is ${QUERY_TOWER_MAX}`,
       {
         position,
-        hint: "nest fewer of them, or store the rows that one reads in a table",
+        hint: "nest fewer of them, or store the result of one in a table",
       },
     );
   }
 
   /**
-   * Records that part of the text is bound again, for example a recursive query whose types turned
-   * out to be wider, or the arguments of an aggregate that may belong to another query. Without the
+   * Records that part of the text is bound again. Examples are a recursive query whose columns need
+   * wider types, and the arguments of an aggregate that may belong to another query. Without a
    * limit, the repetitions of nested parts would multiply.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
@@ -231,22 +234,29 @@ export class StatementBinding {
   }
 
   /**
-   * Refuses PG_SLEEP in a change, because the change may be run again while other statements wait
-   * for it.
+   * Refuses PG_SLEEP in a change, because other statements wait for the change, which may also have
+   * to run again.
    *
    * @throws {DatabaseError} UNSUPPORTED_FEATURE
    */
   requireNoSleep(place: string): void {
     for (const requirement of this.requirements) {
       if (requirement.action !== "sleep") continue;
-      throw new DatabaseError("UNSUPPORTED_FEATURE", `Cannot call PG_SLEEP in ${place}`, {
-        position: requirement.position,
-        hint: "run SELECT PG_SLEEP(…) by itself, in the same transaction if there is one",
-      });
+      throw new DatabaseError(
+        "UNSUPPORTED_FEATURE",
+        `Cannot call PG_SLEEP in ${place}: only a query may sleep`,
+        {
+          position: requirement.position,
+          hint: "run SELECT PG_SLEEP(…) by itself, in the same transaction if there is one",
+        },
+      );
     }
   }
 
-  /** Records that the current query refers to a named query of this depth. */
+  /**
+   * Records that the current query refers to a named query that itself reads `height` levels of
+   * named queries.
+   */
   readTower(height: number): void {
     this.towerHeight = Math.max(this.towerHeight, height);
   }
@@ -339,13 +349,13 @@ export interface WindowSink {
   /** The windows of the calls. Calls over the same rows in the same order share one window. */
   readonly orders: BoundWindow[];
   readonly knownOrders: EquivalenceClasses<BoundWindow>;
-  /** The windows that a WINDOW clause defines. */
+  /** The windows that the WINDOW clause defines, by name. */
   readonly named: Map<string, NamedWindow>;
 }
 
 export interface NamedWindow {
   readonly window: BoundWindow;
-  /** Whether the window definition has a frame. If it has one, other windows cannot extend it. */
+  /** Whether the window definition has a frame. No other window can extend such a definition. */
   readonly hasFrame: boolean;
 }
 
@@ -378,7 +388,7 @@ export interface ExpressionContext {
   readonly allowsFiles?: boolean;
   /** The column that merge_action() reads; absent outside RETURNING of MERGE. */
   readonly mergeAction?: BoundColumn | undefined;
-  /** Binds a query inside the expression; absent if no query is allowed. */
+  /** Binds a query inside the expression; absent if the clause allows no queries. */
   readonly bindInner?: BindInner | undefined;
   /** Resolves names that the scope does not contain. */
   readonly outer?: Correlation | undefined;

@@ -18,7 +18,7 @@ import type {
   OuterReference,
 } from "./bound_expressions.ts";
 
-/** The owner of a view, with whose rights the text of the view is read. */
+/** The owner of a view whose query runs with the rights of the owner. */
 export interface ViewOwner {
   readonly userId: string;
   /** The name of the view, as "namespace.name". */
@@ -34,8 +34,8 @@ export type Requirement =
       readonly viewOwner?: ViewOwner | undefined;
     }
   /**
-   * The rows of the table that these policies permit are read or written; if undefined, all rows
-   * are.
+   * The right to read or write the rows that these policies permit, or all rows of the table if
+   * `policies` is undefined.
    */
   | {
       readonly action: "rows";
@@ -44,9 +44,14 @@ export type Requirement =
       /** The user to whom the policies apply; absent for the caller. */
       readonly viewOwner?: ViewOwner | undefined;
     }
-  /** A policy reads the table, with the rights of its owner. */
+  /**
+   * A policy reads the table. It does so with the rights of its owner, so the caller needs no
+   * right.
+   */
   | { readonly action: "policy-read"; readonly table: TableEntry }
-  /** The right to a stored view itself, beside the rights to what its query reads. */
+  /**
+   * The right to read the view itself, in addition to the rights that the query of the view needs.
+   */
   | {
       readonly action: "read-view";
       readonly name: string;
@@ -55,7 +60,7 @@ export type Requirement =
       /** The user who needs the right; absent for the caller. */
       readonly viewOwner?: ViewOwner | undefined;
     }
-  /** The name of the system view, with its namespace. */
+  /** The right to read a system view, whose name includes the namespace. */
   | { readonly action: "read-system"; readonly name: string; readonly view: SystemView }
   /** The right to generate an id, which every user has. */
   | { readonly action: "take-id" }
@@ -77,10 +82,7 @@ export interface PastRead {
   readonly table: TableEntry;
   /** The seq or the time as of which the table is read; the expression reads no columns. */
   readonly moment: BoundExpression;
-  /**
-   * Whether the seq may lie in the middle of a commit, because it is used as a position among
-   * changes.
-   */
+  /** Whether the seq may lie in the middle of a commit. True if it is a position among changes. */
   readonly isExact?: boolean;
 }
 
@@ -121,7 +123,7 @@ export type BoundRelation =
   | {
       readonly kind: "query";
       readonly query: BoundSelect;
-      /** Whether the query is a WITH entry that is bound again in the place where it is read. */
+      /** Whether the query is a WITH entry that is bound again at the place where it is read. */
       readonly isEntry?: true;
       readonly alias: string;
       readonly columns: readonly BoundColumn[];
@@ -225,7 +227,8 @@ export interface BoundCte {
   readonly name: string;
   readonly query: BoundSelect;
   /**
-   * Whether the rows of the entry have to be computed exactly once, however often they are read.
+   * Whether the rows of the entry must be computed exactly once, even if the entry is read several
+   * times.
    */
   readonly isKept: boolean;
   readonly isVolatile: boolean;
@@ -260,11 +263,14 @@ export type SystemRows = (call: SystemCall) => Iterable<readonly (readonly Value
 export interface SystemCall {
   readonly userId: string;
   readonly role: Role;
-  /** Whether the call runs inside EXECUTE AS, where no user owns a namespace. */
+  /**
+   * Whether the call runs inside EXECUTE AS, where the caller has no rights as the owner of a
+   * namespace.
+   */
   readonly isImpersonated: boolean;
   /** The limits of the service token that the caller uses. */
   readonly tokenScope?: TokenScope | undefined;
-  /** The positions of the columns to be read; others need not be computed. */
+  /** The positions of the columns to return. The view need not compute the other columns. */
   readonly positions: readonly number[];
 }
 
@@ -277,8 +283,8 @@ export type BoundFrom =
       readonly right: BoundFrom;
       readonly condition: BoundExpression | undefined;
       /**
-       * For a full join: the columns merged by USING or NATURAL. Each has the value from whichever
-       * side has a row.
+       * For a full join: the columns that USING or NATURAL merges. Each takes its value from the
+       * side that has a row.
        */
       readonly merged?: readonly { column: BoundColumn; expression: BoundExpression }[] | undefined;
       /** For LATERAL: the values of each left row that the right side reads. */
@@ -289,8 +295,8 @@ export type BoundFrom =
        */
       readonly asGroups?: JoinedGroups | undefined;
       /**
-       * True if the right side consists of rows of expressions over columns of the left side; set
-       * only in plans.
+       * True if the right side computes expressions over columns of the left side. Only plans
+       * contain such joins.
        */
       readonly isBeside?: true;
     };
@@ -313,7 +319,7 @@ export interface BoundOutput {
 export interface GroupingSets {
   /**
    * The positions in `groupBy` of the expressions of each set. In the rows of a set, all other
-   * expressions are NULL.
+   * grouping expressions are NULL.
    */
   readonly sets: readonly (readonly number[])[];
   /** The column that contains the index of the set to which a row belongs. */

@@ -1,7 +1,7 @@
 /**
  * Defines bound expressions: computations of values, queries within them, aggregates and windows.
  *
- * A bound tree has slots in place of lifted literals and of the caller's identity. The slots are
+ * In a bound tree, slots replace the lifted literals and the identity of the caller. They are
  * filled at each execution, so one bound tree can be used for every caller and all literals.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
@@ -20,8 +20,8 @@ export interface BoundColumn {
   readonly name: string;
   readonly type: DataType;
   /**
-   * The stored column from which this column was read, which is used for flags, pushdown and
-   * dependencies.
+   * The stored column from which this column is read. Pushdown, dependency tracking and the flags
+   * of result columns use it.
    */
   readonly origin?: { readonly table: TableEntry; readonly columnId: number } | undefined;
 }
@@ -33,8 +33,8 @@ export interface BoundColumn {
 export type RowFunction = (values: readonly Value[], call: CallDeps) => Value;
 
 /**
- * A literal that is read before its statement runs: an unreadable constant, or a literal that the
- * plan cache lifted out.
+ * A literal that is read before its statement runs: a constant that could not be converted, or a
+ * literal that the plan cache lifted out.
  */
 export interface LiteralRead {
   readonly slot: number | undefined;
@@ -46,7 +46,10 @@ export interface LiteralRead {
   readonly read: (value: Value) => unknown;
 }
 
-/** The position of an untyped literal, and the list of literals that its statement reads. */
+/**
+ * The position of an untyped literal, and the statement's list of literals to convert, to which it
+ * may be added.
+ */
 export interface UntypedLiteral {
   readonly position: number;
   readonly reads: LiteralRead[];
@@ -59,7 +62,10 @@ export interface BoundConstant {
   readonly untyped?: UntypedLiteral;
 }
 
-/** The values of a row as written, which hold for a call only as long as it has these arguments. */
+/**
+ * The values of a ROW call before their literals took default types. They are valid only while the
+ * call still has the arguments in `args`.
+ */
 export interface RowAsWritten {
   readonly args: readonly BoundExpression[];
   readonly values: readonly BoundExpression[];
@@ -83,7 +89,7 @@ export type BoundExpression =
       readonly kind: "cast";
       readonly type: DataType;
       readonly operand: BoundExpression;
-      /** Converts a value; undefined if every value stays as it is. */
+      /** Converts a value. It is undefined if the cast leaves every value unchanged. */
       readonly convert: (value: Value) => Value;
       /**
        * Whether the cast keeps the order and equality of numbers, so that an f64 or i32 vector
@@ -97,7 +103,7 @@ export type BoundExpression =
       readonly factor?: number | undefined;
       /** Whether the cast leaves text unchanged, in any representation. */
       readonly isSameText?: boolean;
-      /** For a value that is written: the column that error messages about the value name. */
+      /** The column that error messages about the value name, if a change writes the value. */
       readonly cell?: CellPlace;
     }
   | {
@@ -213,7 +219,7 @@ export type BoundExpression =
       readonly rows: readonly (readonly BoundExpression[])[];
     };
 
-/** The values of one kind in a list. */
+/** The bound expressions of one kind. */
 export type ExpressionOf<Kind extends BoundExpression["kind"]> = Extract<
   BoundExpression,
   { kind: Kind }
@@ -232,7 +238,7 @@ export interface ConstantRows {
 export interface OuterReference {
   /** The id to which "outer" expressions of the inner query refer. */
   readonly id: number;
-  /** The compared value, as an expression of the outer query. */
+  /** The value, as an expression of the outer query. */
   readonly value: BoundExpression;
 }
 
@@ -254,7 +260,7 @@ export interface BoundSubquery {
   readonly isVolatile: boolean;
   /** The position of the inner query in the text. */
   readonly position: number;
-  /** The source of the query; absent if it is evaluated separately at each place. */
+  /** The source of the query; absent if the query is evaluated separately wherever it occurs. */
   readonly written: WrittenQuery | undefined;
 }
 
@@ -275,7 +281,7 @@ export type SubqueryForm =
       readonly operator: string;
       /**
        * Functions that compare each operand with the corresponding column. Each function receives
-       * the operand and the column's value.
+       * the operand and the value of the column.
        */
       readonly evaluates: readonly RowFunction[];
       /** The types of each operand and of the corresponding column. */
@@ -295,8 +301,8 @@ export interface KeyedQuery {
   readonly limit: BoundExpression | undefined;
   readonly offset: BoundExpression | undefined;
   /**
-   * The query that determines the result for a key without rows, for which an aggregate still
-   * yields a row.
+   * The query whose result applies to a key without rows, because an aggregate yields a row even
+   * then.
    */
   readonly withoutRows: BoundSelect | undefined;
 }
@@ -344,7 +350,9 @@ export interface BoundWindowCall {
   readonly window: BoundWindow;
 }
 
-/** The rows that a window call can see from each row, and their order. */
+/**
+ * The order of the rows that a window call reads, and the frame of rows that it sees from each row.
+ */
 export interface BoundWindow {
   readonly partitionBy: readonly BoundExpression[];
   readonly orderBy: readonly BoundSort[];
@@ -365,9 +373,14 @@ export interface BoundFrameBound {
     | "current row"
     | "following"
     | "unbounded following";
-  /** For preceding and following bounds: an expression without columns, evaluated once per run. */
+  /**
+   * For a bound with an offset: the offset, an expression without columns that is evaluated once
+   * per run.
+   */
   readonly offset: BoundExpression | undefined;
-  /** For RANGE with an offset: the ordering value, and how far the frame extends from it. */
+  /**
+   * For RANGE with an offset: the ordering value, and the distance that the frame extends from it.
+   */
   readonly reach: BoundReach | undefined;
 }
 

@@ -1,19 +1,19 @@
 /**
  * Adds the column and the row of a rejected value to the error that its cast raised.
  *
- * A cast knows neither, because one plan is used for any literals. Column and row are therefore
- * added when the error is caught, and nothing has to be stored in advance.
+ * A cast knows neither the column nor the row, because one plan serves all literals. Both are added
+ * when the error is caught, so that nothing has to be stored in advance.
  * `sql/request/faulty_cell.ts` finds the position of the value in the text in the same way.
  */
 import { DatabaseError, detailsOf, type ErrorCode } from "../../base/errors.ts";
 
-/** The column for which a value is intended, for error messages. */
+/** The column to which a value is written, for error messages. */
 export interface CellPlace {
   readonly column: string;
   readonly source: ValuesCell | "set" | "query";
 }
 
-/** A cell of a VALUES list, with indexes counted from 0. */
+/** A cell of a VALUES list, whose row and column count from 0. */
 interface ValuesCell {
   readonly rowIndex: number;
   readonly columnIndex: number;
@@ -53,12 +53,12 @@ export function isFaultOfValue(error: unknown): error is DatabaseError {
   return error.position === undefined && FAULTS_OF_VALUES.has(error.code);
 }
 
-/** Returns the error to throw in place of one that was caught while a cell was computed. */
+/** Returns the error to throw instead of an error that was caught while a cell was computed. */
 export function errorInCell(error: unknown, place: () => CellPlace, position?: number): unknown {
   return isFaultOfValue(error) ? new CellError(error, place(), position) : error;
 }
 
-/** Returns a place such as "column "a", row 2". The row is included only if there are several. */
+/** Describes a cell, as in 'column "a", row 2'. The row is omitted if there is only one. */
 function shownPlace({ column, source }: CellPlace): string {
   const isOneOfMany = typeof source === "object" && source.rowCount > 1;
   return `column "${column}"${isOneOfMany ? `, row ${source.rowIndex + 1}` : ""}`;

@@ -2,7 +2,8 @@
  * Finds equal expressions among many. A query may have thousands of outputs, groups and calls, all
  * bound in one tick, so comparing each with all others could take seconds.
  *
- * Equal items have the same form, which is a string, so only items of the same form are compared.
+ * Each item has a form, which is a string. Equal items have equal forms, so only items with the
+ * same form are compared.
  */
 import type { DataType, Value } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound_expressions.ts";
@@ -56,10 +57,10 @@ interface Placed {
   readonly place: number;
 }
 
-/** Finds expressions by their computation, with the positions at which they were first added. */
+/** Finds equal expressions in a list, and returns the positions at which they were first added. */
 export class ExpressionPlaces {
   readonly #expressions: BoundExpression[] = [];
-  /** Created once there are many expressions. */
+  /** The index of the expressions, which is created only once there are many. */
   #classes: EquivalenceClasses<Placed> | undefined;
 
   constructor(expressions: readonly BoundExpression[] = []) {

@@ -1,9 +1,13 @@
 /**
- * Lists functions of PostgreSQL that belong to something that Tidemark leaves out. A call of one is
- * refused as a missing feature, by the name of that feature, rather than as an unknown function.
+ * Lists functions of PostgreSQL that belong to features that Tidemark leaves out. A call of such a
+ * function is refused as a missing feature, with the name of the feature, rather than as an unknown
+ * function.
  */
 
-/** The reason why there is no such function; undefined if the name belongs to no feature. */
+/**
+ * Returns the reason why a function does not exist, or undefined if its name belongs to no omitted
+ * feature.
+ */
 export function omittedFeatureOf(name: string): string | undefined {
   return OMITTED.find(([names]) => names.test(name))?.[1];
 }
@@ -21,7 +25,7 @@ const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
     /^(?:xml\w*|xpath|xpath_exists|(?:table|query|schema|cursor|database)_to_xml\w*)$/,
     "there is no XML",
   ],
-  [/^(?:lo_\w+|loread|lowrite)$/, "there are no large objects; BYTES and FILE hold bytes"],
+  [/^(?:lo_\w+|loread|lowrite)$/, "there are no large objects; use BYTES or FILE columns"],
   [
     /^(?:to_)?reg(?:class|collation|config|dictionary|namespace|oper|operator|proc|procedure|role|type)$/,
     "objects have no oids; information_schema and system list them by name",
@@ -41,13 +45,16 @@ const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
   ],
   [
     /^(?:ts_debug|ts_parse|ts_token_type|ts_stat|ts_rewrite)$/,
-    "text search shows and rewrites no parts of its parser and queries",
+    "text search has no functions that show its parser or rewrite its queries",
   ],
-  [/^pg_column_(?:size|compression)$/, "values are stored in columns of many rows"],
+  [
+    /^pg_column_(?:size|compression)$/,
+    "values are not stored one by one, but in compressed columns",
+  ],
   [/^pg_trigger_depth$/, "there are no triggers"],
   [
     /^pg_(?:ls_\w+|read_\w*file|stat_file|log_backend_memory_contexts|reload_conf|rotate_logfile|terminate_backend|cancel_backend)$/,
-    "SQL does not reach the files and processes of the server",
+    "SQL has no access to the files and processes of the server",
   ],
   [
     /^has_(?:any_column|column|database|foreign_data_wrapper|function|language|parameter|schema|sequence|server|table|tablespace|type)_privilege$/,
@@ -55,6 +62,6 @@ const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
   ],
   [
     /^(?:txid_\w+|pg_current_xact_id\w*|pg_current_snapshot|pg_visible_in_snapshot|pg_snapshot_\w+|pg_xact_status)$/,
-    "transactions have no numbers; _seq orders their changes",
+    "transactions have no ids; _seq orders their changes",
   ],
 ];

@@ -1,14 +1,20 @@
 /**
- * Lists functions and types of other database systems with their equivalents here and an example of
- * each.
+ * Lists functions and types of other database systems, with the equivalent here or an example of
+ * it.
  */
 
-/** Returns the local equivalent of another system's function, or undefined if none is listed. */
+/**
+ * Returns advice on how to replace a function of another database system, or undefined if the
+ * function is not listed.
+ */
 export function insteadOfFunction(name: string): string | undefined {
   return FUNCTIONS.get(name);
 }
 
-/** Returns the local equivalent of another system's type, or undefined if none is listed. */
+/**
+ * Returns the type that replaces a type of another database system, or undefined if that type is
+ * not listed.
+ */
 export function insteadOfType(name: string): string | undefined {
   return TYPES.get(name.split(" ")[0] ?? name);
 }
@@ -30,7 +36,7 @@ const FUNCTIONS = entries([
   ["if iif", "write CASE WHEN price > 10 THEN 'high' ELSE 'low' END"],
   [
     "decode",
-    "write CASE state WHEN 1 THEN 'open' ELSE 'closed' END; decode(text, 'hex') makes bytes",
+    "write CASE state WHEN 1 THEN 'open' ELSE 'closed' END; decode(text, 'hex') converts to bytes",
   ],
   ["choose elt", "write (ARRAY['low', 'high'])[level]"],
   ["field", "write array_position(ARRAY['low', 'high'], level)"],

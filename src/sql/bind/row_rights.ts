@@ -9,11 +9,14 @@ import type { ViewOwner } from "./bound.ts";
 
 export interface RowRights {
   /**
-   * Whether the caller needs the right to read each table. The text of a policy does not need it,
-   * because it reads tables with the rights of the policy's owner.
+   * Whether the caller needs the right to read each table. The text of a policy needs no such
+   * right, because it reads tables with the rights of the policy's owner.
    */
   readonly needsRight: boolean;
-  /** The user who needs the rights, within a view that runs with the rights of its owner. */
+  /**
+   * The user who needs the rights in place of the caller, inside a view that runs with the rights
+   * of its owner.
+   */
   readonly viewOwner?: ViewOwner | undefined;
   /** Returns the policies that permit rows of a table; undefined if every row is permitted. */
   policiesFor(table: TableEntry): readonly PolicyEntry[] | undefined;
@@ -23,12 +26,13 @@ export interface RowRights {
    * Returns the rights within the text of a view.
    *
    * @param owner The owner of the view, if it runs with the rights of its owner. Any other view
-   *   runs with the rights of the caller, also within a view of the first kind.
+   *   runs with the rights of the caller, even inside a view that runs with the rights of its
+   *   owner.
    */
   within(owner: ViewOwner | undefined): RowRights;
 }
 
-/** The parts of the database that decide who may read and write rows. */
+/** The functions that decide which rows users may read and write. */
 export interface RowDecisions {
   /** Returns the policies that apply to the owner of a view, or to the caller. */
   readonly policiesFor: (
@@ -50,7 +54,7 @@ export function rightsBy({ policiesFor, tableById }: RowDecisions): RowRights {
   return within(undefined);
 }
 
-/** Returns rights to every row of all tables, even if the caller has no right to read them. */
+/** Returns rights to every row of all tables, even of tables that the caller may not read. */
 export function everyRow(tableById: RowRights["tableById"]): RowRights {
   const every: RowRights = {
     needsRight: false,
@@ -62,8 +66,8 @@ export function everyRow(tableById: RowRights["tableById"]): RowRights {
 }
 
 /**
- * Returns the user who needs the right to a table; undefined for the caller. Rows of USER tables
- * stay those of the caller within every view, so the caller needs the right to them.
+ * Returns the user who needs the right to a table; undefined for the caller. In every view, a USER
+ * table shows the rows of the caller, so the caller needs the right to read it.
  */
 export function readerOf(
   table: TableEntry,

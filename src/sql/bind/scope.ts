@@ -19,7 +19,7 @@ export interface RelationNode {
 export interface ScopeRelation {
   /** The alias, or the table's name if the item has no alias. */
   readonly alias: string;
-  /** The namespace of a table without an alias, with which `ns.t.c` is valid. */
+  /** The namespace of a table without an alias, which makes `ns.t.c` a valid reference. */
   readonly namespace: string | undefined;
   /** The columns to which `*` expands. */
   readonly columns: readonly BoundColumn[];
@@ -28,7 +28,7 @@ export interface ScopeRelation {
    */
   readonly systemColumns: readonly BoundColumn[];
   /**
-   * The value of a table function, to which the alias alone refers unless a column has its name.
+   * The value of a table function. The alias alone refers to it, unless a column has the same name.
    */
   readonly value?: BoundColumn | undefined;
   /** The position of the relation in FROM, if it is there. */
@@ -39,7 +39,10 @@ export interface ScopeRelation {
   readonly isOpen?: true;
 }
 
-/** Longer lists of columns are indexed at the first lookup. */
+/**
+ * The maximum number of columns that are searched one by one. Longer lists are indexed at the first
+ * lookup.
+ */
 const SEARCHED_COLUMNS_MAX = 32;
 
 const indexes = new WeakMap<readonly BoundColumn[], ReadonlyMap<string, readonly BoundColumn[]>>();
@@ -81,7 +84,7 @@ function indexOf(columns: readonly BoundColumn[]): ReadonlyMap<string, readonly 
 
 function columnsOfAll(relations: readonly ScopeRelation[]): readonly BoundColumn[] {
   const [first] = relations;
-  // Relations are usually added one by one. This case copies no list.
+  // Relations are usually added one by one. In this case, no list has to be copied.
   if (first !== undefined && relations.length === 1) return first.columns;
   return relations.flatMap(({ columns }) => columns);
 }
@@ -95,7 +98,8 @@ export class Scope {
   readonly visible: readonly BoundColumn[];
 
   /**
-   * The enclosing select list. Its aliases are not columns here, but error messages explain that.
+   * The items of the enclosing select list. Their aliases are not columns here, but error messages
+   * mention them.
    */
   readonly #selected: readonly SelectedColumn[];
 
@@ -158,7 +162,7 @@ export class Scope {
     return new Scope(relations, this.visible);
   }
 
-  /** Returns a scope with the same names, for the clauses of a query that selects these columns. */
+  /** Returns a scope with the same names, for clauses of a query with this select list. */
   beside(selected: readonly SelectedColumn[] | undefined): Scope {
     return new Scope(this.relations, this.visible, selected);
   }
@@ -183,7 +187,8 @@ export class Scope {
   }
 
   #hintOfTable(name: string, renamed: ScopeRelation | undefined): { readonly hint?: string } {
-    if (renamed !== undefined) return { hint: `it is known as "${renamed.alias}" here` };
+    if (renamed !== undefined)
+      return { hint: `in this FROM, its name is the alias "${renamed.alias}"` };
     if (this.relations.length === 0) return { hint: NO_FROM };
     const isColumn = this.visible.some((column) => column.name === name);
     return isColumn ? { hint: `read a field of the column with ${name} ->> 'field'` } : {};
@@ -205,7 +210,7 @@ export class Scope {
     const near = nearestName(ref.name, names);
     const shown = ref.table === undefined ? ref.name : `${ref.table.name}.${ref.name}`;
     const { start: position, end } = ref._location;
-    // The reference is longer than its name only if it is quoted.
+    // The reference is longer than the column name only if the name is quoted.
     const isQuoted = ref.table === undefined && end - position > ref.name.length;
     const isAlias =
       ref.table === undefined && this.#selected.some(({ alias }) => alias?.name === ref.name);
@@ -216,7 +221,7 @@ export class Scope {
         : isQuoted
           ? "double quotes are for names; write strings in single quotes"
           : this.relations.length === 0
-            ? `${NO_FROM}; strings need single quotes`
+            ? `${NO_FROM}; write strings in single quotes`
             : insteadOfFunction(ref.name);
     return new DatabaseError(
       "COLUMN_NOT_FOUND",

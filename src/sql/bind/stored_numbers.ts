@@ -1,8 +1,8 @@
 /**
  * Finds numbers that a statement stores in timestamp columns. A number stored as a TIMESTAMP counts
- * microseconds, but the clocks of many languages count milliseconds or seconds, so that their
- * numbers become timestamps shortly after 1970. The response then contains a notice with the stored
- * timestamp.
+ * microseconds, but the clocks of many languages count milliseconds or seconds, whose numbers
+ * become timestamps shortly after 1970. The response to such a statement contains a notice with the
+ * stored timestamp.
  */
 import { type DataType, isInteger, TIMESTAMP, textFromValue, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound_expressions.ts";
@@ -16,7 +16,7 @@ export interface StoredNumber {
   readonly value: Value;
 }
 
-/** A unit in which clocks count, with the range of numbers that are probably meant in this unit. */
+/** A unit in which clocks count, and the range of numbers that are probably meant in this unit. */
 interface ClockUnit {
   readonly name: string;
   readonly min: number;
@@ -34,8 +34,8 @@ const CLOCK_UNITS: readonly ClockUnit[] = [
 ];
 
 /**
- * The maximum number of notices in one response, because in a long list of values every row has the
- * same problem.
+ * The maximum number of notices in one response. A long list of values usually has the same problem
+ * in every row.
  */
 const NOTICES_MAX = 3;
 
@@ -56,8 +56,7 @@ export function storedNumber(
 }
 
 /**
- * Returns the notices for a statement that ran with these values, or undefined if no number needs a
- * notice.
+ * Returns the notices for a statement that ran with these values, or undefined if there are none.
  */
 export function noticesOf(
   numbers: readonly StoredNumber[],
@@ -72,7 +71,7 @@ export function noticesOf(
     if (notices.length === NOTICES_MAX) break;
     const shown = isParameter ? `$${(slot ?? 0) + 1}, which is ${number},` : String(number);
     notices.push(
-      `Column "${column}" contains ${textFromValue(TIMESTAMP, number)}: a number for it counts microseconds, and ${shown} looks like ${unit.name}; multiply by ${unit.micros}, or send a string such as '2026-01-31T14:30:00Z'`,
+      `Column "${column}" contains ${textFromValue(TIMESTAMP, number)}: a number in this column counts microseconds, but ${shown} looks like ${unit.name}; multiply it by ${unit.micros}, or send a string such as '2026-01-31T14:30:00Z'`,
     );
   }
   return notices.length === 0 ? undefined : notices;

@@ -41,13 +41,13 @@ export function childrenOf(expression: BoundExpression): readonly BoundExpressio
   }
 }
 
-/** Whether a test holds for any direct operand. Operands are tested in order until one passes. */
+/** Whether a test is true for any direct operand. Operands are tested in order until one passes. */
 export function someChild(
   expression: BoundExpression,
   test: (child: BoundExpression) => boolean,
 ): boolean;
 /**
- * Whether a test holds for any direct operand. The test gets an additional argument, so that a
+ * Whether a test is true for any direct operand. The test gets an additional argument, so that a
  * traversal creates no closures.
  */
 export function someChild<Given>(
@@ -70,7 +70,7 @@ export function someChild(
     case "not":
     case "is":
       return test(expression.operand, given);
-    // For the most frequent kinds, no list of the two operands is created.
+    // The most frequent expressions are tested without creating a list of their two operands.
     case "compare":
     case "arithmetic":
       return test(expression.left, given) || test(expression.right, given);
@@ -144,7 +144,9 @@ export function columnIdsIn(
   return into;
 }
 
-/** The test always returns false, so the traversal visits the whole expression. */
+/**
+ * Collects the column ids. Always returns false, so that `someChild` visits the whole expression.
+ */
 function addColumnIds(expression: BoundExpression, into: Set<number>): boolean {
   if (expression.kind === "column") into.add(expression.column.id);
   return someChild(expression, addColumnIds, into);
@@ -184,14 +186,17 @@ export function failsHere(expression: BoundExpression): boolean {
   }
 }
 
-/** Whether a value can safely be evaluated even if no row needs it. */
+/**
+ * Whether evaluating a value can raise no error, so that it may be evaluated even if no row needs
+ * it.
+ */
 export function isSure(value: BoundExpression): boolean {
   return isGiven(value) || (!mayFail(value) && !hasSubquery(value));
 }
 
 /**
  * Whether a value comes from the request, possibly with a cast to the required type: `$1::int`,
- * `ARRAY[$1, $2]`. A value that cannot be cast fails the statement, even without rows.
+ * `ARRAY[$1, $2]`. If it cannot be cast, the statement fails even without rows.
  */
 function isGiven(value: BoundExpression): boolean {
   switch (value.kind) {
@@ -212,7 +217,7 @@ export function hasSubquery(expression: BoundExpression): boolean {
   return expression.kind === "subquery" || someChild(expression, hasSubquery);
 }
 
-/** Whether evaluating an expression may read a query again for each row. */
+/** Whether evaluating an expression may run a subquery again for each row. */
 export function readsForEachRow(expression: BoundExpression): boolean {
   if (expression.kind === "subquery") {
     const { outerIds, keyed } = expression.subquery;
@@ -221,7 +226,10 @@ export function readsForEachRow(expression: BoundExpression): boolean {
   return someChild(expression, readsForEachRow);
 }
 
-/** Up to this number of operands, each of which has its own loop, a batch takes negligible time. */
+/**
+ * The maximum number of operands, each with its own loop, for which evaluating a batch takes
+ * negligible time.
+ */
 const SMALL_OPERANDS_MAX = 64;
 
 /** Whether evaluating an expression over a batch may take long or produce large values. */
@@ -292,7 +300,7 @@ export function sameExpression(left: BoundExpression, right: BoundExpression): b
   });
 }
 
-/** Whether two expressions of one kind are equal except for their operands. */
+/** Whether two expressions of the same kind are equal except for their operands. */
 export function sameForm(left: BoundExpression, right: BoundExpression): boolean {
   if (left.kind === "subquery" && right.kind === "subquery") {
     return sameQuery(left.subquery, right.subquery);
@@ -305,7 +313,7 @@ export function sameForm(left: BoundExpression, right: BoundExpression): boolean
   return textFromValue(left.type, left.value) === textFromValue(right.type, right.value);
 }
 
-/** Whether two queries are equal except for their operands and outer references. */
+/** Whether two subqueries are equal except for their operands and outer references. */
 function sameQuery(left: BoundSubquery, right: BoundSubquery): boolean {
   if (left === right) return true;
   const [one, other] = [left.written, right.written];
@@ -320,8 +328,8 @@ function operatorOf({ form }: BoundSubquery): string | undefined {
 }
 
 /**
- * Returns the properties, other than operands, that distinguish an expression from others of its
- * kind.
+ * Returns the properties of an expression, other than its operands, that distinguish it from other
+ * expressions of its kind.
  */
 function formOf(expression: BoundExpression): unknown {
   switch (expression.kind) {
@@ -386,7 +394,9 @@ export function sameOptional(
   return sameExpression(left, right);
 }
 
-/** Whether a literal such as 'now' is cast to a time, which would differ at each write. */
+/**
+ * Whether an expression casts a literal such as 'now' to a time, which would differ at each write.
+ */
 export function holdsTimeWord(expression: BoundExpression): boolean {
   if (expression.kind === "call" && expression.readsTimeWords === true) {
     const [operand] = expression.args;
@@ -397,9 +407,9 @@ export function holdsTimeWord(expression: BoundExpression): boolean {
 }
 
 /**
- * Returns the operand of a cast that changes neither the stored form of a value nor its order: to a
- * wider integer, to a timestamp with or without a zone, or to a string type without a limit.
- * Returns any other expression unchanged.
+ * Returns the operand of a cast that changes neither the stored form of a value nor its order, such
+ * as a cast to a wider integer, to a timestamp with or without a zone, or to a string type without
+ * a limit. Returns any other expression unchanged.
  */
 export function withoutIdleCast(expression: BoundExpression): BoundExpression {
   if (expression.kind !== "cast") return expression;

@@ -107,7 +107,7 @@ describe("a type with a faulty definition is refused", () => {
       "SELECT 'sad'::app.moot",
       'UNSUPPORTED_TYPE: Cannot use type "app.moot": there is no such type',
     ],
-    ["SELECT 'sad'::app.mood(3)", 'INVALID_DEFINITION: Cannot use type "mood": it accepts no size'],
+    ["SELECT 'sad'::app.mood(3)", 'INVALID_DEFINITION: Cannot use type "mood": it takes no size'],
     [
       "INSERT INTO app.people VALUES (9, 'angry')",
       'INVALID_VALUE: Cannot read "angry" as app.mood: the values of the type are "sad", "ok" \\(column "m"\\)',

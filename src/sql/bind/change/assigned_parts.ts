@@ -69,7 +69,7 @@ function assignedSlice(
   context: ExpressionContext,
 ): BoundExpression {
   const args = [before, given];
-  // Adds a bound to the arguments. Returns its index among them.
+  // Adds a bound of the slice to the arguments, and returns its index among them.
   const placeOf = (node: Expr | undefined): number | undefined =>
     node === undefined ? undefined : args.push(position(node, context)) - 1;
   const places = subscripts.map(({ from, to, type }) =>
@@ -95,8 +95,8 @@ function assignedSlice(
 }
 
 /**
- * Binds an assignment to a part of a JSONB value: the steps of the path are strings and integers,
- * and the assigned value is JSONB.
+ * Binds an assignment to a part of a JSONB value. The path consists of strings and integers, and
+ * the assigned value is JSONB.
  */
 function assignedMember(
   before: BoundExpression,
@@ -105,9 +105,13 @@ function assignedMember(
 ): BoundExpression {
   const steps = subscripts.map(({ to: step, type, _location }) => {
     if (type === "slice" || step === undefined) {
-      throw new DatabaseError("TYPE_MISMATCH", "Cannot assign a slice of JSONB: it has no slices", {
-        position: _location.start,
-      });
+      throw new DatabaseError(
+        "TYPE_MISMATCH",
+        "Cannot assign a slice of JSONB: only arrays have slices",
+        {
+          position: _location.start,
+        },
+      );
     }
     const bound = bindExpression(step, context);
     const isText = bound.type.kind === "text" || bound.type.kind === "unknown";

@@ -52,7 +52,7 @@ export function bindConflict(
   if (action.on === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      "Cannot run ON CONFLICT DO UPDATE: it must name the columns of the primary key or a unique index",
+      "Cannot run ON CONFLICT DO UPDATE: its conflict target must be the primary key or a unique index",
       { position: action._location.start },
     );
   }
@@ -103,7 +103,7 @@ function targetOf({ on, _location }: OnConflictAction, table: TableEntry): Confl
     const isCheck = table.checks.some((check) => check.name === name);
     throw new DatabaseError(
       isCheck ? "INVALID_QUERY" : "OBJECT_NOT_FOUND",
-      `Cannot ${isCheck ? "use" : "find"} constraint "${name}": the key of ${nameOf(table)} is ${declaredKeyOf(table)?.name ?? "not declared"}`,
+      `Cannot ${isCheck ? "use" : "find"} constraint "${name}": the primary key of ${nameOf(table)} is ${declaredKeyOf(table)?.name ?? "not declared"}`,
       { position: on._location.start },
     );
   }

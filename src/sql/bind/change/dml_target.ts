@@ -1,5 +1,5 @@
 /**
- * Binds what INSERT, UPDATE and DELETE have in common: the target table, and the values for its
+ * Binds the common elements of INSERT, UPDATE and DELETE: the target table and the values for its
  * columns.
  */
 import { defined } from "../../../base/assert.ts";
@@ -42,11 +42,11 @@ export interface Target {
   /** The columns of the target table. */
   readonly columns: readonly BoundColumn[];
   /**
-   * The table with the names that the statement may write: its own, or those of the view through
-   * which it is written.
+   * The table with the column names that the statement may use: those of the table itself, or those
+   * of the view through which the statement writes.
    */
   readonly named: TableEntry;
-  /** The positions that INSERT without a list fills, in order. */
+  /** The positions of the columns that an INSERT without a column list fills, in order. */
   readonly order: readonly number[];
   /** The view whose name the statement uses for the target table. */
   readonly view?: ViewOverTable & { readonly relation: ViewRelation };
@@ -55,7 +55,8 @@ export interface Target {
 /**
  * Binds the target table.
  *
- * @param commands The commands whose policies must permit the rows that the statement finds in it.
+ * @param commands The commands whose policies must permit the rows that the statement finds in the
+ * table.
  */
 export function bindTarget(
   name: QNameAliased,
@@ -150,7 +151,7 @@ function bindViewTarget(
     columns,
     named: {
       ...table,
-      // No statement can name a column that the view does not show.
+      // A column that the view does not show gets a name that no statement can contain.
       columns: table.columns.map((column, at) => shownAs(column, names.get(at) ?? "")),
     },
     order: writable,
@@ -316,8 +317,8 @@ function namesItself(
 }
 
 /**
- * Converts a value like {@linkcode assigned}, except that errors in computing the value also name
- * the column.
+ * Converts a value like {@linkcode assigned}, and adds the name of the column to errors that
+ * computing the value raises.
  */
 function assignedBySet(bound: BoundExpression, target: ColumnAssignment): BoundExpression {
   const value = assigned(bound, target);

@@ -266,7 +266,10 @@ function boundOf(condition: BoundExpression): Bound | undefined {
   return undefined;
 }
 
-/** For each comparison operator, the comparison of two bounds by which one implies the other. */
+/**
+ * Maps the operators of the implied and the given comparison to the operator with which their
+ * bounds must compare. For example, `a > 7` implies `a >= 5` because 7 >= 5.
+ */
 const STRONGER: Readonly<
   Record<string, Readonly<Partial<Record<ComparisonOperator, ComparisonOperator>>>>
 > = {
@@ -278,8 +281,8 @@ const STRONGER: Readonly<
 };
 
 /**
- * Returns the guards under which one comparison implies another: `a > 7` implies `a > 5`, and `a =
- * 1` implies `a IN (1, 2)`.
+ * Returns the guards under which one comparison implies another. For example, `a > 7` implies `a >
+ * 5`, and `a = 1` implies `a IN (1, 2)`.
  */
 function impliesBound(
   given: BoundExpression,
@@ -337,7 +340,7 @@ function matchedAll(
   return guards;
 }
 
-/** Whether values of two types can be compared as stored. */
+/** Whether values of two types can be compared in their stored form. */
 function areAlike(one: DataType, other: DataType): boolean {
   return (
     sameType(one, other) || areOfOneScale(one, other) || (isTextType(one) && isTextType(other))

@@ -1,8 +1,8 @@
 /**
  * Binds INSERT: the target column of each value, with its cast.
  *
- * If no columns are listed, the width of the source determines which columns are filled, and
- * therefore to which type each value is cast. A source is therefore bound in two steps.
+ * Without a column list, the width of the source determines which columns are filled, and therefore
+ * the type to which each value is cast. For this reason, a source is bound in two steps.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -72,7 +72,7 @@ export type InsertSource =
   | { readonly kind: "literals"; readonly literals: LiteralValuesStatement }
   /** The rows of a COPY, which are sent with the request. */
   | { readonly kind: "copy"; readonly options: CopySettings }
-  /** The query has already cast its outputs to the target columns. */
+  /** The rows of a query, whose outputs are already cast to the types of the target columns. */
   | { readonly kind: "query"; readonly query: BoundSelect };
 
 export interface BoundInsert {
@@ -134,7 +134,10 @@ function computedColumn({ view }: Target, at: number, { insert }: InsertStatemen
   );
 }
 
-/** A view may show a column of its table under two names, but only one value can be stored. */
+/**
+ * Refuses an INSERT that gives two values to one column of the table. This is possible because a
+ * view may show a column under two names.
+ */
 function checkShownTwice(
   { named }: Target,
   targets: readonly number[],
@@ -186,7 +189,7 @@ function bindCopy(
   if (files !== undefined && columns !== undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot copy into column "${table.columns[files]?.name}": files are uploaded by INSERT`,
+      `Cannot copy into column "${table.columns[files]?.name}": COPY cannot upload files, but INSERT can`,
       { position: into._location.start },
     );
   }
@@ -211,10 +214,14 @@ function bindCopy(
 }
 
 function notCopied(view: string, { _location }: AstNode): DatabaseError {
-  return new DatabaseError("READ_ONLY_OBJECT", `Cannot copy into view ${view}`, {
-    position: _location.start,
-    hint: "copy into its table",
-  });
+  return new DatabaseError(
+    "READ_ONLY_OBJECT",
+    `Cannot copy into view ${view}: COPY writes only tables`,
+    {
+      position: _location.start,
+      hint: "copy into the table of the view",
+    },
+  );
 }
 
 function isComputed({ generatedSql }: ColumnEntry): boolean {
@@ -225,7 +232,10 @@ function isFile(table: TableEntry, position: number): boolean {
   return table.columns[position]?.type.kind === "file";
 }
 
-/** Returns how COPY treats a row whose key already exists: an update sets every copied column. */
+/**
+ * Returns the ON CONFLICT clause with which COPY treats rows whose key already exists. An update
+ * sets every copied column.
+ */
 function conflictOf(
   { onConflict }: CopySettings,
   {
@@ -315,8 +325,8 @@ function* bindSource(
         },
       };
     case "values":
-      // ORDER BY and LIMIT decide which rows are written and in which order. Only a query has these
-      // clauses.
+      // ORDER BY and LIMIT decide which rows are written, and in which order. Only a query can have
+      // these clauses.
       if (insert.orderBy !== undefined || insert.limit !== undefined) {
         return yield* bindQuerySource(insert, deps);
       }
@@ -419,7 +429,7 @@ function areCastable(
   return true;
 }
 
-/** GENERATED ALWAYS accepts only DEFAULT, so the literals of such a column are refused. */
+/** Refuses literals for a GENERATED ALWAYS column, which accepts only DEFAULT. */
 function requireWritable(literals: LiteralValuesStatement, filled: Filled): void {
   const { table, targets } = filled;
   const { columnCount, kinds } = literals;
@@ -438,8 +448,8 @@ function castOutputs(
   { node, statement, ...filled }: Filled & { statement: StatementBinding; node: Expr },
 ): BoundSelect {
   const { table, targets } = filled;
-  // The casts are applied above DISTINCT and ORDER BY so that the casts do not change the query's
-  // result.
+  // The casts are applied above DISTINCT and ORDER BY, because they could change the result of
+  // either.
   const mustNest = query.distinct !== "none" || query.orderBy.length > 0;
   const source = mustNest ? selectFromQuery(query, statement) : query;
   const taken = source.outputs.flatMap((output, i) => {

@@ -78,8 +78,8 @@ export function bindMerge(merge: MergeStatement, deps: DmlDeps): BoundMerge {
   if (target.view !== undefined) {
     throw new DatabaseError(
       "READ_ONLY_OBJECT",
-      `Cannot run MERGE on view ${target.view.relation.name}`,
-      { position: merge.into._location.start, hint: "merge into its table" },
+      `Cannot run MERGE on view ${target.view.relation.name}: MERGE writes only tables`,
+      { position: merge.into._location.start, hint: "merge into the table of the view" },
     );
   }
   const { table } = target;
@@ -159,8 +159,8 @@ function requireReachable(clauses: readonly MergeClause[]): void {
     const what = isMatched ? "WHEN MATCHED" : "WHEN NOT MATCHED";
     throw new DatabaseError(
       "INVALID_SQL",
-      `Cannot reach this ${what}: an earlier clause has no condition`,
-      { position: _location.start, hint: "write the clause without a condition last" },
+      `Cannot reach this ${what} clause: an earlier one applies to every such row`,
+      { position: _location.start, hint: "put the clause without a condition last" },
     );
   }
 }
@@ -252,8 +252,8 @@ function renewedScope(
 }
 
 /**
- * Returns a condition that is true if there is a target row: a column of its primary key is then
- * not NULL.
+ * Returns a condition that is true if the target has a matching row, since no column of a primary
+ * key is NULL in a row.
  */
 function matchOf({ columns, table }: Target): BoundExpression {
   const [keyId] = table.primaryKey;
@@ -358,7 +358,7 @@ function insertedCell(
   return bindCell(cell, { table, position, context, isAllowed });
 }
 
-/** RETURNING * lists the source before the target, although the target comes first in the scope. */
+/** RETURNING * lists the source before the target, whereas the scope begins with the target. */
 function returnedFrom({ source, target }: Chosen): FromResult {
   const { from, scope } = target.from;
   const relations = [...scope.relations, ...source.relations];

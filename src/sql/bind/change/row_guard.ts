@@ -26,12 +26,12 @@ import { boundView } from "./view_target.ts";
 
 /** A condition of a policy on rows that are written. */
 export interface RowTest {
-  /** The command whose policies contain the condition. */
+  /** The command to whose policies the condition belongs. */
   readonly command: Exclude<PolicyCommand, "all">;
   readonly condition: BoundExpression;
-  /** The names of the policies that contain the condition. */
+  /** The names of the policies to which the condition belongs; empty for a condition of a view. */
   readonly policies: readonly string[];
-  /** The view whose WITH CHECK OPTION sets the condition instead. */
+  /** The view whose WITH CHECK OPTION demands the condition; absent if policies demand it. */
   readonly view?: string;
 }
 
@@ -44,7 +44,7 @@ export interface ParentTest {
   readonly condition: BoundExpression;
 }
 
-/** Conditions over the columns of the table. */
+/** The conditions that the rows of a change must meet, over the columns of the table. */
 export interface BoundGuard {
   readonly table: TableEntry;
   /** The columns of the table, in the order of its definition. */
@@ -57,11 +57,11 @@ export interface BoundGuard {
   readonly replaced: readonly RowTest[];
   /** The conditions of policies on the rows that MERGE deletes. */
   readonly removed: readonly RowTest[];
-  /** The conditions of policies on rows that refer to other rows. */
+  /** The conditions on the parents to which written rows refer. */
   readonly parents: readonly ParentTest[];
 }
 
-/** The ways in which a statement changes rows, and so the commands whose policies apply. */
+/** The ways in which a statement changes rows. They determine the commands whose policies apply. */
 export interface GuardedChange {
   readonly table: TableEntry;
   readonly node: AstNode;
@@ -119,7 +119,7 @@ export function bindGuard(change: GuardedChange, deps: DmlDeps): BoundGuard | un
   };
 }
 
-/** Returns the conditions that WITH CHECK OPTION of a view, or of views in it, demands. */
+/** Returns the conditions that the WITH CHECK OPTION of a view and of the views below it demand. */
 function viewTests(
   view: ViewRelation,
   { command, deps, ruled }: { command: RowTest["command"]; deps: DmlDeps; ruled: RuledTable },
@@ -161,7 +161,10 @@ function namesOf({ table }: RuledTable, command: PolicyCommand, { rights }: DmlD
   return policies.filter((policy) => isPolicyFor(policy, command)).map(({ name }) => name);
 }
 
-/** The names of the two rows in the condition; no user can create tables with these names. */
+/**
+ * The names of the two rows in the condition on a parent. No user can create a table with such a
+ * name.
+ */
 const CHILD = "?child";
 const PARENT = "?parent";
 

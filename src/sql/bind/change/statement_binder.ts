@@ -37,7 +37,7 @@ export type BoundStatement =
       readonly main: BoundWhole;
     };
 
-/** Binds in small steps. @throws {DatabaseError} */
+/** Binds a statement, and yields between small steps. @throws {DatabaseError} */
 export function* bindStatement(
   node: QueryStatement,
   deps: DmlDeps,
@@ -56,7 +56,7 @@ function* bindWhole(node: QueryStatement, deps: DmlDeps): Generator<void, BoundW
   return { kind: "query", select: yield* bindInSteps(node, deps) };
 }
 
-/** Binds a change. Its WITH may contain only queries. */
+/** Binds a change whose own WITH contains only queries. */
 function* bindChange(node: QueryStatement, deps: DmlDeps): Generator<void, BoundChange> {
   switch (node.type) {
     case "insert":
@@ -71,7 +71,7 @@ function* bindChange(node: QueryStatement, deps: DmlDeps): Generator<void, Bound
     case "with recursive":
       return yield* bindChange(node.in, { ...deps, ...depsWith(node, deps) });
     default:
-      throw new TypeError(`A ${node.type} is no change`);
+      throw new TypeError(`A ${node.type} is not a change`);
   }
 }
 

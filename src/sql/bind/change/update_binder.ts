@@ -140,7 +140,10 @@ function rowsOf(
   return from === target.from ? rows : { ...rows, distinct: { on: identityOf(target) } };
 }
 
-/** Returns the conditions of the view, which like WHERE must not reveal rows of the table. */
+/**
+ * Returns the conditions of the view. Like a WHERE condition, they are tested only on rows that
+ * policies permit, so that they reveal no hidden row.
+ */
 function conditionsOfView({ view }: Target): readonly BoundExpression[] {
   return (view?.conditions ?? []).map(({ condition }) => condition);
 }

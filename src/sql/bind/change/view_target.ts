@@ -4,8 +4,8 @@
  * join, DISTINCT, GROUP BY, HAVING, LIMIT, set operation, WITH, aggregate or window function.
  *
  * The view stands for its table: the statement finds only rows that meet the conditions of the
- * view, and sees the columns of the view. A column that the view computes can be read and not
- * written. WITH CHECK OPTION makes the conditions tests of the rows that are written.
+ * view, and sees the columns of the view. A column that the view computes can be read but not
+ * written. With WITH CHECK OPTION, the written rows must also meet the conditions.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
@@ -47,11 +47,11 @@ export interface ViewCondition {
   readonly isChecked: boolean;
 }
 
-/** A view whose columns are those of one table. */
+/** The bound form of a view whose columns are columns of one table or computed from them. */
 export interface ViewOverTable {
   /** The columns of the view. A column that is not computed has the id of the table's column. */
   readonly columns: readonly BoundColumn[];
-  /** The values of computed columns, by the ids of these. */
+  /** The values of the computed columns, by column id. */
   readonly values: ReadonlyMap<number, BoundExpression>;
   readonly conditions: readonly ViewCondition[];
 }
@@ -101,7 +101,7 @@ export function boundView(
     ]),
     clause: "a view",
     sink: undefined,
-    // The view cannot name entries of WITH, nor columns, of the statement that writes it.
+    // The view cannot refer to WITH entries or columns of the statement that writes it.
     ...queriesAround({
       ...deps,
       source: view.source,
@@ -189,7 +189,10 @@ function blockOf(
   return { block, item };
 }
 
-/** Returns why a view cannot be written; undefined if nothing in its own query is against it. */
+/**
+ * Returns the reason why a view cannot be written, or undefined if the query of the view permits
+ * it.
+ */
 function reasonAgainst(query: SelectStatement): string | undefined {
   if (query.type !== "select") return "it is not a single SELECT from one table";
   const [item, ...others] = query.from ?? [];
@@ -208,7 +211,7 @@ function reasonInColumns(columns: readonly SelectedColumn[]): string | undefined
     const name = call.type === "call" ? call.function?.name : undefined;
     if (typeof name !== "string") continue;
     if ("over" in part && part.over !== undefined) return "it has a window function";
-    if (isAggregate(name) || isWindowName(name)) return "it has an aggregate";
+    if (isAggregate(name) || isWindowName(name)) return "it has an aggregate function";
     if (isTableFunction(name)) return "it has a function that returns several rows";
   }
   return undefined;
@@ -221,6 +224,6 @@ function ownParts(part: object): readonly unknown[] {
 function readOnly({ name }: ViewRelation, node: ViewPosition, reason: string): DatabaseError {
   return new DatabaseError("READ_ONLY_OBJECT", `Cannot write view ${name}: ${reason}`, {
     position: node._location.start,
-    hint: "write to its tables",
+    hint: "write to the tables that it reads",
   });
 }

@@ -167,9 +167,13 @@ function bindMembers(
   let found = json;
   for (const node of subscripts) {
     if (node.type === "arraySlice") {
-      throw new DatabaseError("TYPE_MISMATCH", "Cannot take a slice of JSON: it has no slices", {
-        position: node._location.start,
-      });
+      throw new DatabaseError(
+        "TYPE_MISMATCH",
+        "Cannot take a slice of JSON: only arrays have slices",
+        {
+          position: node._location.start,
+        },
+      );
     }
     found = bindMember(found, bind(node.index, context), node);
   }
@@ -185,7 +189,7 @@ function bindMember(
   if (kind !== "text" && kind !== "unknown" && !isInteger(index.type)) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot subscript JSON with a value of type ${typeName(index.type)}: a string or an integer is needed`,
+      `Cannot subscript JSON with a value of type ${typeName(index.type)}: the subscript must be a string or an integer`,
       { position: node.index._location.start },
     );
   }
@@ -197,8 +201,8 @@ function bindMember(
 }
 
 /**
- * Converts the position like an assigned value, as PostgreSQL does: a fraction is rounded, and the
- * value must be in range.
+ * Converts a position like an assigned value, as PostgreSQL does: a fraction is rounded, and the
+ * result must be in the range of INT.
  */
 function asPosition(index: BoundExpression, node: Expr): BoundExpression {
   // A literal is converted before the statement runs, not when the row is evaluated.

@@ -1,6 +1,6 @@
 /**
- * Binds binary operators over bound operands: selects the form for the operand types and, if there
- * is one, the evaluator's loop.
+ * Binds binary operators over bound operands. It selects the form that fits the operand types and,
+ * if one exists, the evaluator's loop for this form.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -62,7 +62,9 @@ export interface BinaryOperands {
   readonly right: BoundExpression;
 }
 
-/** The form of an operator, with its operands cast to the types of the form. */
+/**
+ * The form of an operator that fits its operands, and the operands cast to the types of this form.
+ */
 export interface FormedOperands {
   readonly form: OperatorForm;
   readonly left: BoundExpression;
@@ -186,8 +188,8 @@ function isUntypedBeside(type: DataType, other: DataType): boolean {
 }
 
 /**
- * Whether a comparison converts a NUMERIC to the DECIMAL on its other side, whose column keeps its
- * fast form, its key and its ranges.
+ * Whether a comparison converts a NUMERIC operand to the DECIMAL type of the other side. The column
+ * of the DECIMAL side then keeps its fast comparison, its key lookups and its range checks.
  */
 function isSteppedBeside(operand: BoundExpression, other: BoundExpression): boolean {
   if (operand.type.kind !== "numeric" || other.type.kind !== "decimal") return false;
@@ -237,7 +239,10 @@ export function elementOf(type: DataType): DataType | undefined {
   return type.kind === "array" ? type.element : undefined;
 }
 
-/** Suggests the intended operator or cast if an operator does not accept the given types. */
+/**
+ * Suggests the operator or the cast that the author probably meant, for operand types that the
+ * operator does not accept.
+ */
 function hintOf({ left, op, right }: BinaryOperands): string {
   const kinds = [left.type.kind, right.type.kind];
   switch (op) {
@@ -263,11 +268,10 @@ function hintOf({ left, op, right }: BinaryOperands): string {
 }
 
 /**
- * Rewrites a comparison of a DATE with a timestamp as a comparison of days. The timestamp reads no
- * columns.
+ * Rewrites a comparison of a DATE with a timestamp that reads no columns as a comparison of days.
  *
  *     date <  moment   =   date <  the first day that begins at the moment or later
- *     date <= moment   =   date <= the day of the moment              (>= and > alike)
+ *     date <= moment   =   date <= the day of the moment              (likewise >= and >)
  *
  * The column is then compared as stored: no row needs a conversion, and the column's bounds let a
  * scan skip row groups. `date < DATE '1994-01-01' + INTERVAL '1 year'` is such a comparison.

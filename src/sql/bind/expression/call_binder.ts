@@ -119,8 +119,8 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
   if (operator !== undefined) return bind(operator, context);
   const cast = bindFunctionalCast(call, context, bind);
   if (cast !== undefined) return cast;
-  // The arguments are not bound, because they may be keywords that only the other database system
-  // has.
+  // The arguments are not bound, because they may contain keywords that exist only in the other
+  // database system from which the name of the function comes.
   if (!functionExists(name) && insteadOfFunction(name) !== undefined) {
     throw unknownFunction(name, [], call);
   }
@@ -149,7 +149,7 @@ function noteRequirements(
   if (asks) requirements.push({ action: "take-id" });
 }
 
-/** A call may qualify a function of PostgreSQL with this schema, as pg_dump does. */
+/** The schema with which a call may qualify a function of PostgreSQL, as pg_dump does. */
 const SYSTEM_SCHEMA = "pg_catalog";
 
 /** Returns the name within `'name'::regclass`, which pg_dump writes for a sequence. */
@@ -198,7 +198,7 @@ function bindFile(call: ExprCall, context: ExpressionContext): BoundExpression {
   if (argument?.type !== "string" || call.args.length !== 1) {
     throw new DatabaseError(
       "INVALID_INPUT",
-      "Cannot read FILE: it accepts a single quoted part name",
+      "Cannot read FILE: its only argument must be the name of a part in quotes",
       {
         position,
       },

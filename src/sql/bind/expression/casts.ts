@@ -92,16 +92,14 @@ function castRowValues(
 }
 
 /**
- * Returns the name of a call that makes a row. Row types with the same value types but different
- * field names are different types.
+ * Returns the name of the call that constructs a row. Row types with the same value types but
+ * different field names are different types.
  */
 export function rowCallName(fields: readonly RowField[]): string {
   return `row ${JSON.stringify(fields.map(({ name }) => name))}`;
 }
 
-/**
- * Returns the value converted for a column. Error messages about its computation name the column.
- */
+/** Casts a value to the type of a column. Errors that its computation raises name the column. */
 export function castInColumn(expression: BoundExpression, cell: CellPlace): BoundExpression {
   if (!mayFail(expression)) return expression;
   if (expression.kind === "cast") return { ...expression, cell };
@@ -116,13 +114,16 @@ export function castInColumn(expression: BoundExpression, cell: CellPlace): Boun
   };
 }
 
-/** Adds an explicit cast to some fields of an interval. @throws {DatabaseError} TYPE_MISMATCH */
+/**
+ * Adds an explicit cast to an interval type that is limited to some fields, such as INTERVAL DAY TO
+ * HOUR. @throws {DatabaseError} TYPE_MISMATCH
+ */
 export function castToInterval(
   expression: BoundExpression,
   { limit, node }: { limit: IntervalLimit; node: AstNode },
 ): BoundExpression {
-  // A bare number counts in the last field only in a literal. Any other string is first read as a
-  // plain interval.
+  // A number without a unit counts in the last field only if it is a literal. Any other string is
+  // first read as a plain interval.
   const isLiteral = expression.type.kind === "unknown";
   const operand = isLiteral
     ? expression
@@ -271,8 +272,8 @@ export function castToCommonType(
 }
 
 /**
- * Casts all expressions to the type in which they are compared: 64 bits can represent both a 32-bit
- * number and the value compared with it.
+ * Casts all expressions to the type in which they are compared. A FLOAT and an integer, for
+ * example, are compared as DOUBLE, which can represent both.
  *
  * @throws {DatabaseError} TYPE_MISMATCH if there is none.
  */
@@ -324,15 +325,17 @@ function castAllTo(
 }
 
 const FORMS: Readonly<Partial<Record<DataType["kind"], string>>> = {
-  timestamp: "send a string such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
-  datetime: "send a string such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+  timestamp:
+    "send a string such as '2026-01-31T14:30:00Z', or call to_timestamp with a number of seconds",
+  datetime:
+    "send a string such as '2026-01-31T14:30:00Z', or call to_timestamp with a number of seconds",
   date: "send a string such as '2026-01-31'",
   time: "send a string such as '14:30:00'",
 };
 
 /**
- * Returns a hint for types without a common type because numbers are mixed with dates or times.
- * Numbers do not cast to dates or times, because the unit would be a guess. The hint names the
+ * Returns a hint for types that have no common type because numbers are mixed with dates or times.
+ * Numbers do not cast to dates or times, because their unit would be a guess. The hint shows the
  * accepted forms.
  */
 function mixedTimesHint(types: readonly DataType[]): string | undefined {

@@ -30,8 +30,8 @@ export interface LiteralColumn {
 }
 
 /**
- * Returns the column, or undefined unless all literals are short integers or all are strings; both
- * kinds may include NULL.
+ * Returns the column if all of its literals are short integers or all are strings, apart from
+ * NULLs. Returns undefined for any other column.
  */
 export function literalColumnOf(list: LiteralList, column: number): LiteralColumn | undefined {
   const { columnCount, ends, kinds, rowCount, starts } = list;
@@ -61,7 +61,10 @@ export function literalColumnOf(list: LiteralList, column: number): LiteralColum
   return { type: hasTexts ? UNKNOWN : isWide ? BIGINT : INT, values };
 }
 
-/** Returns an array of many literals of one form, or undefined if they must be bound one by one. */
+/**
+ * Returns an array of many literals of the same form, or undefined if they must be bound one by
+ * one.
+ */
 export function constantArray(list: LiteralList): BoundExpression | undefined {
   const column = literalColumnOf(list, 0);
   const element = column === undefined ? undefined : commonType([column.type]);

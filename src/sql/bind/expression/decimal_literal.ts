@@ -1,6 +1,6 @@
 /**
  * Binds untyped literals that are compared with a DECIMAL, as in `price >= '9.995'` or `price = $1`
- * with text, and numbers of a scale of their own.
+ * with a string, and numbers whose scale differs from that of the DECIMAL.
  *
  * The literal gets exactly the type of the other side, so that the comparison can use its fast
  * form, its key and its ranges. The literal is not rounded. If a literal lies between two steps of
@@ -88,7 +88,9 @@ function stepBeside(
   }
 }
 
-/** Returns a value above all values of the type, so that none equals it. */
+/**
+ * Returns a value that is greater than every value of the type, and therefore equals none of them.
+ */
 function beyond({ precision }: DecimalDataType): Whole {
   return wholeFromBigint(10n ** BigInt(precision));
 }

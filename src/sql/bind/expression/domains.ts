@@ -44,11 +44,14 @@ export function checkedByDomain(
   const { checks, notNull } = domain;
   if (checks.length === 0 && !notNull) return value;
   if (isVolatile(value)) {
-    // Each condition would compute the volatile value again, and get a different result.
+    // Each condition would evaluate the volatile expression again, and get a different value.
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot cast this expression to domain ${domainName(domain)}: its value is different each time`,
-      { position: node._location.start, hint: "compute it in a subquery, and cast its column" },
+      `Cannot cast this expression to domain ${domainName(domain)}: it may have a different value each time it is evaluated`,
+      {
+        position: node._location.start,
+        hint: "compute it in a subquery, and cast the column of the subquery",
+      },
     );
   }
   const conditions = checks.map(({ sql }) => withValue(bindDomainCheck(sql, domain, bind), value));

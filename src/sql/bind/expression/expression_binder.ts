@@ -2,7 +2,8 @@
  * Binds expressions of the syntax tree: names, types, casts.
  *
  * The rules of each form of expression are in `operator_binder.ts`, `predicates.ts` and
- * `call_binder.ts`; this file handles literals and columns, and passes every other node on.
+ * `call_binder.ts`; this file binds literals and columns, and passes every other node to one of
+ * them.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -98,15 +99,18 @@ export const bindExpression: Bind = (expression, context) => {
   }
 };
 
-/** Refuses a row type with fields of domains, whose conditions a cast does not check. */
+/**
+ * Refuses a cast to a row type with fields of domains, because the cast would not check the
+ * conditions of these domains.
+ */
 function withoutDomains(cast: BoundExpression, node: ExprCast): BoundExpression {
   const { type } = cast;
   if (type.kind !== "row" || (cast.kind === "constant" && cast.value === null)) return cast;
   if (type.fields.every(({ domain }) => domain === undefined)) return cast;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot cast to ${typeName(type)}: it has fields of domains, whose conditions only columns and casts of values check`,
-    { position: node._location.start, hint: "json_populate_record makes such rows" },
+    `Cannot cast to ${typeName(type)}: it has fields of domains, and a cast to a row type does not check their conditions`,
+    { position: node._location.start, hint: "call json_populate_record to make such a row" },
   );
 }
 

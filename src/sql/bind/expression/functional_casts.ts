@@ -63,7 +63,7 @@ const FUNCTIONAL_CASTS: ReadonlyMap<string, DataType> = new Map<string, DataType
   ["tsquery", TSQUERY],
 ]);
 
-/** Types that are also functions of a date and a time. */
+/** Types whose names may be called with a date and a time. */
 const MOMENTS: ReadonlySet<string> = new Set(["timestamp", "timestamptz"]);
 
 /** Binds a call as a cast, or returns undefined if it is not one. */

@@ -14,7 +14,7 @@ import { type CastTarget, castTo } from "./casts.ts";
  * Finds the form that accepts arguments of the given types. If none does, the search treats integer
  * parameters as INT.
  *
- * @param find Returns undefined if nothing fits these types.
+ * @param find Returns the form for the given types, or undefined if no form accepts them.
  */
 export function fittingOf<Found>(
   args: readonly BoundExpression[],

@@ -20,10 +20,10 @@ export function checkNames(call: ExprCall, form: Signature | undefined): void {
 }
 
 /**
- * Binds the arguments of a call in the order of the parameters. Omitted parameters before a named
- * one have the value that the form defines.
+ * Binds the arguments of a call in the order of the parameters. An omitted parameter before a named
+ * one takes its default value.
  *
- * @throws {DatabaseError} FUNCTION_NOT_FOUND, unless names and parameters agree; INVALID_QUERY
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND if an argument names no parameter; INVALID_QUERY
  */
 export function boundInOrder(
   call: ExprCall,
@@ -46,11 +46,11 @@ function inOrder(call: ExprCall, parameters: readonly string[]): readonly (Expr 
   for (const [i, argument] of args.entries()) {
     const name = argNames[i];
     if (name === undefined && isNamed)
-      throw misused(call, "an argument without a name follows one with a name");
+      throw misused(call, "an argument with a name is followed by one without a name");
     isNamed ||= name !== undefined;
     const index = name === undefined ? i : parameters.indexOf(name);
     if (index === -1) throw unknownParameter(call, name ?? "", parameters);
-    if (ordered[index] !== undefined) throw misused(call, `"${name ?? ""}" is given twice`);
+    if (ordered[index] !== undefined) throw misused(call, `"${name ?? ""}" is passed twice`);
     ordered[index] = argument;
   }
   return Array.from(ordered);

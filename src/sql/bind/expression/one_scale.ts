@@ -1,12 +1,12 @@
 /**
- * Computes the argument of a sum in numbers of one scale, whose loops are fast, where its parts
- * have different known scales:
+ * Converts the argument of a sum to numbers of one scale if its parts have different known scales,
+ * because the loops over numbers of one scale are fast:
  *
  *     sum(CASE WHEN sold THEN price ELSE 0 END)     numeric → numeric(12,2)
  *     sum(price - coalesce(refund, 0))
  *
- * The sum is the same. It shows as many digits as the part with most of them, even if no row has
- * that part.
+ * The value of the sum does not change. The sum shows as many decimal digits as the part with the
+ * largest scale, even if that part occurs in no row.
  */
 import {
   bigDecimalOf,
@@ -22,7 +22,10 @@ import type { BoundExpression } from "../bound_expressions.ts";
 import { binaryOf } from "./binary_forms.ts";
 import { castTo } from "./casts.ts";
 
-/** Returns an expression with the same numbers, or undefined if some part has no known scale. */
+/**
+ * Returns an expression with the same numbers at one scale, or undefined if the scale of some part
+ * is not known.
+ */
 export function ofOneScale(expression: BoundExpression, node: Expr): BoundExpression | undefined {
   const { kind, type } = expression;
   if (type.kind === "decimal" || isInteger(type)) return expression;
@@ -78,7 +81,7 @@ function resultOfOneScale(
   return result.type.kind === "decimal" ? result : undefined;
 }
 
-/** Returns all expressions in their widest type. NULL has any scale. */
+/** Casts all expressions to their widest type. NULL fits every scale. */
 function allOfOneScale(
   expressions: readonly BoundExpression[],
   node: Expr,

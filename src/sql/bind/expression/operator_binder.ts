@@ -1,8 +1,8 @@
 /**
  * Selects the binder of an operator. For most operators, the types of both operands select a form
  * (`binary_forms.ts`). This file handles the operators that examine an operand before it is bound,
- * such as ANY, IN and OVERLAPS, and the operators that form chains, which would nest deeper than
- * the stack allows.
+ * such as ANY, IN and OVERLAPS, and chains of AND and OR, which would nest deeper than the stack
+ * allows.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, DATETIME, TEXT, typeName } from "../../../types/mod.ts";
@@ -86,7 +86,7 @@ function bindOverlaps(
     if (side.type === "list" && side.expressions.length === 2) return side.expressions;
     throw new DatabaseError(
       "INVALID_QUERY",
-      "Cannot run OVERLAPS: each side must be a start and an end, or a start and a length",
+      "Cannot run OVERLAPS: each side must consist of a start and an end, or of a start and a length",
       { position: side._location.start, hint: "(start, end) OVERLAPS (start, end)" },
     );
   });
@@ -174,8 +174,8 @@ const NO_VARIABLES =
   "@ is the absolute value of a number; a parameter is $1, and its value is in params";
 
 /**
- * `@` computes absolute values, but some other servers write parameters as `@name`, and the error
- * "No such column" alone would mislead their users.
+ * Binds `@`, which computes absolute values. Some other servers write parameters as `@name`, so an
+ * unknown column after `@` gets a hint about parameters.
  */
 function bindAbsolute(
   { operand }: ExprUnary,

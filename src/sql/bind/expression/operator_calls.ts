@@ -1,16 +1,23 @@
 /**
- * Binds the functions behind operators: `jsonb_exists(doc, 'a')` is `doc ? 'a'`, and `int4pl(a, b)`
- * is `a + b`. Programs call them where `?` would be a placeholder.
+ * Binds calls of the functions that implement operators: `jsonb_exists(doc, 'a')` is `doc ? 'a'`,
+ * and `int4pl(a, b)` is `a + b`. Programs use these functions where a driver would take `?` for a
+ * placeholder.
  */
 import type { BinaryOperator, Expr, ExprCall } from "../../parse/ast/ast.ts";
 
-/** An operator, and the types to which its operands are cast; undefined for their own type. */
+/**
+ * An operator, and the types to which its operands are cast. An operand with the type undefined
+ * keeps its own type.
+ */
 interface OperatorCall {
   readonly op: BinaryOperator;
   readonly types: readonly [left: string | undefined, right: string | undefined];
 }
 
-/** Returns the expression that a call stands for; undefined if its name is no operator's. */
+/**
+ * Returns the operator expression that a call stands for, or undefined if no operator has this
+ * function.
+ */
 export function operatorOfCall(call: ExprCall): Expr | undefined {
   const [left, right] = call.args;
   const found = call.args.length === 2 ? NAMED.get(call.function.name) : undefined;
@@ -40,7 +47,7 @@ const OF_DOCUMENTS: readonly (readonly [name: string, op: BinaryOperator, right:
   ["jsonb_concat", "||", "jsonb"],
 ];
 
-/** Operators whose right side decides what they do. */
+/** Operators whose meaning depends on the type of their right side. */
 const OF_ARRAYS: readonly (readonly [name: string, op: BinaryOperator, left?: string])[] = [
   ["jsonb_exists_any", "?|", "jsonb"],
   ["jsonb_exists_all", "?&", "jsonb"],

@@ -5,14 +5,16 @@
  *     a = 1 OR a = 2 OR b > 3 OR a = 4    =    a IN (1, 2, 4) OR b > 3
  *     (a, b) IN ((1, 2), (3, 4), …)       =    rows that are looked up by both values
  *
- * With IN, 30,000 equalities over 100,000 rows take half a second, most of it for parsing.
- * Evaluated one by one, they would exceed the time limit of a statement.
+ * Tens of thousands of equalities that were evaluated one by one would exceed the time limit of a
+ * statement.
  */
 import { BOOLEAN, sameType } from "../../../types/mod.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { conjunctsOf, isSure, isVolatile, readsColumn } from "../walk.ts";
 
-/** The minimum number of equalities; fewer can be compared just as quickly one by one. */
+/**
+ * The minimum number of equalities to rewrite. Fewer can be compared one by one just as quickly.
+ */
 const EQUALITIES_MIN = 4;
 
 interface Equality {
@@ -24,7 +26,7 @@ interface Equality {
 interface EqualityGroup {
   readonly column: BoundExpression;
   readonly values: BoundExpression[];
-  /** The position of the first equality in the group. */
+  /** The position of the group's first equality in the OR. */
   readonly place: number;
 }
 
@@ -32,7 +34,7 @@ interface EqualityGroup {
 interface RowGroup {
   readonly columns: readonly BoundExpression[];
   readonly values: (readonly BoundExpression[])[];
-  /** The position of the first equality in the group. */
+  /** The position of the group's first equality in the OR. */
   readonly place: number;
 }
 
@@ -104,7 +106,7 @@ function groupFor(
   if (equality === undefined || columnId === undefined) return undefined;
   const { column, value } = equality;
   const group = groups.get(columnId) ?? { column, values: [], place };
-  // The comparisons of a column may cast it to different types, which cannot share one list.
+  // The comparisons of a column may cast it to different types, but one list has only one type.
   if (group.column.kind !== column.kind || !sameType(group.column.type, column.type)) {
     return undefined;
   }

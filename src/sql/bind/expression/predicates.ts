@@ -100,12 +100,12 @@ function inLiterals(
   return { kind: "in", type: BOOLEAN, operand: tested, items: [], constants, negated };
 }
 
-/** Whether each literal of a list is cast to this type independently of the other literals. */
+/** Whether each literal of a list can be cast to this type independently of the other literals. */
 function isListable({ kind }: DataType): boolean {
   return kind === "smallint" || kind === "int" || kind === "bigint" || kind === "text";
 }
 
-/** Binds a single value or the values of a row. */
+/** Binds one value, or the values of a row. */
 function operandsOf(node: Expr, context: ExpressionContext, bind: Bind): BoundExpression[] {
   return node.type === "list"
     ? node.expressions.map((item) => bind(item, context))
@@ -204,7 +204,7 @@ export function bindQuantified(
   if (argument === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot compare with ${call.function.name.toUpperCase()} without operands: it needs a query or an array`,
+      `Cannot compare with ${call.function.name.toUpperCase()} without operands: its operand must be a query or an array`,
       { position: call._location.start },
     );
   }
@@ -231,7 +231,7 @@ export function bindQuantified(
     throw new DatabaseError(
       "TYPE_MISMATCH",
       `Cannot apply ${op} to ${typeName(left.type)} and the elements of ${typeName(array.type)}`,
-      { position: call._location.start, hint: "an array is needed" },
+      { position: call._location.start, hint: "the right side must be an array" },
     );
   }
   if (form.result.kind !== "boolean") throw noTruth(op, call);

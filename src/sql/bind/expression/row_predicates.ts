@@ -25,9 +25,13 @@ export function bindRowIn(
 ): BoundExpression {
   const alternatives = right.expressions.map((item): BoundExpression => {
     if (item.type !== "list") {
-      throw new DatabaseError("INVALID_QUERY", "Cannot compare a row with a single value", {
-        position: item._location.start,
-      });
+      throw new DatabaseError(
+        "INVALID_QUERY",
+        "Cannot compare a row with a single value: both sides must be rows",
+        {
+          position: item._location.start,
+        },
+      );
     }
     return rowEquals(left, item, context, bind);
   });
@@ -37,7 +41,7 @@ export function bindRowIn(
   return negated ? { kind: "not", type: BOOLEAN, operand: any } : any;
 }
 
-/** Binds `(a, b) < (c, d)`, in which the first pair of different values decides. */
+/** Binds `(a, b) < (c, d)`, whose result depends on the first pair of different values. */
 export function bindRowComparison(
   expression: ExprBinary,
   context: ExpressionContext,
@@ -79,16 +83,20 @@ function rowEquals(
  */
 function requireFields(fields: readonly unknown[], { _location }: AstNode): void {
   if (fields.length > 0) return;
-  throw new DatabaseError("INVALID_QUERY", "Cannot compare rows without values", {
-    position: _location.start,
-  });
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    "Cannot compare rows without values: a row must have at least one",
+    {
+      position: _location.start,
+    },
+  );
 }
 
 function pairsOf(left: ExprList, right: ExprList): [Expr, Expr][] {
   if (left.expressions.length !== right.expressions.length) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot compare rows of ${left.expressions.length} and ${right.expressions.length} values`,
+      `Cannot compare rows of ${left.expressions.length} and ${right.expressions.length} values: their lengths must be equal`,
       { position: right._location.start },
     );
   }

@@ -1,6 +1,6 @@
 /**
- * Binds whole rows: `ROW(a, b)`, `t.*` in a call, and the alias of a table if no column has this
- * name.
+ * Binds whole rows: `ROW(a, b)`, `t.*` in a call, and the alias of a table if no column has the
+ * same name.
  *
  * On the nullable side of an outer join, the row may be missing. A missing row is NULL, whereas a
  * row of NULLs is not.
@@ -23,7 +23,7 @@ export interface RowParts {
     /** The row before its literals took their default types. */
     readonly untyped?: BoundExpression;
   }[];
-  /** An expression that is NULL only if the row is missing; undefined if there always is a row. */
+  /** An expression that is NULL only if the row is missing; undefined if the row always exists. */
   readonly presence: BoundExpression | undefined;
 }
 
@@ -83,7 +83,7 @@ export function testOfValue(row: BoundExpression, negated: boolean): BoundExpres
   };
 }
 
-/** Returns the argument of count for a row: it is NULL only if the row is missing. */
+/** Returns an argument for count that is NULL only if the row is missing. */
 export function presenceOf({ presence }: RowParts): BoundExpression {
   return presence ?? { kind: "constant", type: BOOLEAN, value: true };
 }
@@ -134,7 +134,8 @@ function namedRow(
         name: column.name,
         value: columnValue(column),
       })),
-      // A join with an alias has no row of its own that could be missing.
+      // The columns of an aliased join come from several relations, so the join has no row that
+      // could be missing as a whole.
       presence:
         relation.isOpen === true && relation.node !== undefined
           ? columnValue(presenceColumn(relation, statement))
@@ -165,7 +166,7 @@ function presenceColumn(relation: ScopeRelation, statement: StatementBinding): B
   return made;
 }
 
-/** Reads the relation through a query that adds a column that is never NULL. */
+/** Replaces the relation by a query over it that adds a column that is never NULL. */
 function marked(node: RelationNode, mark: BoundColumn, statement: StatementBinding): void {
   const { relation } = node;
   const inner = relation.columns.map(({ name, type }) => statement.newColumn({ name, type }));

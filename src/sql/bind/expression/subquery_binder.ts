@@ -24,13 +24,18 @@ import { arrayTypeOf } from "./types.ts";
 
 const ROW_OPERATORS: ReadonlySet<string> = new Set(["=", "<>", "<", "<=", ">", ">="]);
 
-/** A bound query whose purpose in the expression is not yet known. */
+/**
+ * A bound query before it is known whether the expression uses it as a value, as a row, or in
+ * EXISTS, IN, ANY or ALL.
+ */
 interface InnerQuery {
   readonly query: BoundSelect;
   readonly outerReferences: OuterReferences;
   readonly context: ExpressionContext;
   readonly node: SelectStatement;
-  /** The index of the requested output column, for a query whose columns become separate values. */
+  /**
+   * The index of the requested output column, if the columns of the query become separate values.
+   */
   readonly column?: number;
 }
 
@@ -53,8 +58,8 @@ export function bindScalar(node: SelectStatement, context: ExpressionContext): B
 }
 
 /**
- * Returns the columns of a query of at most one row as separate values, which are NULL if there is
- * no row.
+ * Returns the columns of a query of at most one row as separate values. They are NULL if the query
+ * yields no row.
  */
 export function bindRowQuery(
   node: SelectStatement,
@@ -86,7 +91,7 @@ export function bindExists(call: ExprCall, context: ExpressionContext): BoundExp
   const [node] = call.args;
   const inner = bindInner(node as SelectStatement, context);
   const { query } = inner;
-  // EXISTS does not depend on the values in a row, unless the query removes equal rows.
+  // EXISTS does not depend on the values in a row, unless the query removes duplicate rows.
   const isPlain = query.distinct === "none" && !query.withTies;
   const bare: BoundSelect = isPlain ? { ...query, outputs: [], orderBy: [] } : query;
   return valueOf({ ...inner, query: bare }, { type: BOOLEAN, form: { kind: "exists" } });
@@ -113,16 +118,20 @@ export function bindQuantifiedQuery(
   context: ExpressionContext,
 ): BoundExpression {
   if (operands.length === 0) {
-    throw new DatabaseError("INVALID_QUERY", "Cannot compare rows without values", {
-      position: node._location.start,
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      "Cannot compare rows without values: a row must have at least one",
+      {
+        position: node._location.start,
+      },
+    );
   }
   const inner = bindInner(queryNode, context);
   requireWidth(inner, operands.length);
   if (operands.length > 1 && !ROW_OPERATORS.has(operator)) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot compare rows by ${operator}: it has no order`,
+      `Cannot compare rows by ${operator}: the operator must be a comparison`,
       {
         position: node._location.start,
         hint: "=, <>, <, <=, > and >= compare rows",
@@ -153,7 +162,7 @@ export function bindQuantifiedQuery(
 export function noTruth(operator: string, node: Expr): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
-    `Cannot use ANY or ALL with ${operator}: an operator with a boolean result is needed`,
+    `Cannot use ANY or ALL with ${operator}: the operator must have a boolean result`,
     { position: node._location.start },
   );
 }
@@ -173,7 +182,7 @@ function sidesOf(test: BoundExpression): {
   };
 }
 
-/** Returns the query with its columns cast as the comparison requires. */
+/** Returns the query with its columns cast to the types that the comparison requires. */
 function withConverted(
   inner: InnerQuery,
   tests: readonly { readonly column: BoundColumn; readonly right: BoundExpression }[],

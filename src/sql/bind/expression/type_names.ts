@@ -2,9 +2,9 @@
  * Resolves the names of types that CREATE TYPE defined, once per syntax tree. The nodes of the tree
  * keep the resolved types, so that a reader thread, which has no catalog, can use the tree.
  *
- * The names in a statement refer to types of the catalog. SQL text that is stored with a table or a
- * view, such as a DEFAULT, can refer only to types that the columns have, so no catalog is needed
- * for it either.
+ * Type names in a statement refer to types in the catalog. SQL text that is stored with a table or
+ * a view, such as a DEFAULT, can refer only to the types of the columns, so resolving its names
+ * needs no catalog.
  */
 import type { Catalog, ColumnEntry, DefinedType } from "../../../catalog/mod.ts";
 import type { DataType, NamedRow } from "../../../types/mod.ts";
@@ -45,10 +45,10 @@ export function typesOf(columns: readonly TypedColumn[]): TypeFinder | undefined
   };
 }
 
-/** The parts of a column to which stored text can refer as types. */
+/** The parts of a column that determine the types to which stored SQL text can refer. */
 type TypedColumn = Pick<ColumnEntry, "domain" | "type">;
 
-/** A type that CREATE TYPE has defined. */
+/** An enum type or a row type that CREATE TYPE has defined. */
 type NamedType =
   | (DataType & { kind: "enum" })
   | (DataType & { kind: "row" } & { readonly named: NamedRow });
@@ -57,14 +57,17 @@ function isNamedType(type: DataType): type is NamedType {
   return type.kind === "enum" || (type.kind === "row" && type.named !== undefined);
 }
 
-/** Returns the defined types in a type: its own, those of its elements and those of its fields. */
+/**
+ * Returns the defined types that occur in a type: the type itself, the types of its elements, and
+ * the types of its fields.
+ */
 function namedTypesIn(type: DataType): NamedType[] {
   if (type.kind === "array") return namedTypesIn(type.element);
   const inner = type.kind === "row" ? type.fields.flatMap((field) => namedTypesIn(field.type)) : [];
   return isNamedType(type) ? [type, ...inner] : inner;
 }
 
-/** Returns the ids of the defined types in a type. */
+/** Returns the ids of the defined types that occur in a type. */
 export function typeIdsIn(type: DataType): number[] {
   return namedTypesIn(type).map((each) =>
     each.kind === "enum" ? each.enumType.typeId : each.named.typeId,
@@ -89,7 +92,7 @@ export function withTypes<Tree extends object>(tree: Tree, find: TypeFinder | un
   return tree;
 }
 
-/** Returns the type names in a tree that are not built in. */
+/** Returns the type names in a tree that do not refer to built-in types. */
 export function typeNamesIn(tree: object): BasicDataTypeDef[] {
   const found: BasicDataTypeDef[] = [];
   for (const part of partsOf(tree)) {

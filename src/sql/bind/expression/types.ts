@@ -112,14 +112,14 @@ const TEXTS: ReadonlySet<string> = new Set([
   "nchar",
 ]);
 
-/** The names of bit strings, and whether their length varies. */
+/** The names of bit string types, and whether the length of each varies. */
 const BITS: ReadonlyMap<string, boolean> = new Map([
   ["bit", false],
   ["bit varying", true],
   ["varbit", true],
 ]);
 
-/** The types of columns that get their numbers from a separate sequence. */
+/** The types of columns whose numbers come from a separate sequence. */
 const SERIALS: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["smallserial", SMALLINT],
   ["serial2", SMALLINT],
@@ -134,11 +134,10 @@ export function isSerial(definition: DataTypeDef): boolean {
 }
 
 /**
- * Resolves a type as written.
+ * Resolves the type that the text names.
  *
- * @throws {DatabaseError} UNSUPPORTED_TYPE if the type does not exist, INVALID_DEFINITION for a
- *   parameter
- *   out of range.
+ * @throws {DatabaseError} UNSUPPORTED_TYPE if the type does not exist; INVALID_DEFINITION if a type
+ * parameter is out of range.
  */
 export function resolveType(definition: DataTypeDef): DataType {
   if (definition.kind === "array") {
@@ -147,13 +146,13 @@ export function resolveType(definition: DataTypeDef): DataType {
   }
   if (definition.definedType !== undefined) {
     if (definition.config === undefined) return definition.definedType;
-    throw invalid(definition, "it accepts no size");
+    throw invalid(definition, "it takes no size");
   }
   if (!isBuiltInType(definition)) throw unsupported(definition);
   return builtInType(definition);
 }
 
-/** Returns the domain that a written type names. */
+/** Returns the domain that a type in the text names; undefined for any other type. */
 export function domainOf(definition: DataTypeDef): DomainType | undefined {
   return definition.kind === "array" ? undefined : definition.domain;
 }
@@ -173,7 +172,8 @@ function refuseArrayOfDomain(element: DataTypeDef): void {
 
 function builtInType(definition: BasicDataTypeDef): DataType {
   const { doubleQuoted, name } = definition;
-  // A name in quotes is never one of the words of SQL: "char" is a byte, and there is no such type.
+  // A quoted name is never an SQL keyword: "char" means the one-byte type of PostgreSQL, which does
+  // not exist here.
   if (doubleQuoted === true && name === "char") throw unsupported(definition);
   const [first, second] = definition.config ?? [];
   const listed = listedType(definition);
@@ -212,7 +212,7 @@ function listedType(definition: BasicDataTypeDef): DataType | undefined {
 }
 
 function embeddingFrom(definition: BasicDataTypeDef, dimensions: number | undefined): DataType {
-  if (dimensions === undefined) throw invalid(definition, "a number of dimensions is needed");
+  if (dimensions === undefined) throw invalid(definition, "it must have a number of dimensions");
   return {
     kind: "embedding",
     dimensions: inRange(definition, dimensions, { min: 1, max: 8192 }),
@@ -255,8 +255,8 @@ export function arrayTypeOf(element: DataType): DataType {
 }
 
 /**
- * Returns the fields of an interval to which a type as written limits it, or undefined for all
- * fields.
+ * Returns the fields to which an interval type in the text is limited, or undefined if it is not
+ * limited.
  */
 export function intervalLimitOf(definition: DataTypeDef): IntervalLimit | undefined {
   if (definition.kind === "array" || definition.name !== "interval") return undefined;
@@ -265,7 +265,7 @@ export function intervalLimitOf(definition: DataTypeDef): IntervalLimit | undefi
   return { fields: intervalFields, digits: config?.[0] };
 }
 
-/** BIT is BIT(1). */
+/** Returns the type of BIT, BIT(n) or VARBIT. BIT without a length is BIT(1). */
 function bitType(definition: BasicDataTypeDef): DataType {
   const isVarying = BITS.get(definition.name) === true;
   const [length = isVarying ? undefined : 1] = definition.config ?? [];
@@ -274,7 +274,9 @@ function bitType(definition: BasicDataTypeDef): DataType {
   return isVarying ? { kind: "bit", length, isVarying } : { kind: "bit", length };
 }
 
-/** CHAR is CHAR(1); VARCHAR without a length is TEXT. */
+/**
+ * Returns a string type. CHAR without a length is CHAR(1), and VARCHAR without a length is TEXT.
+ */
 function textType(definition: BasicDataTypeDef): DataType {
   const [length] = definition.config ?? [];
   if (length !== undefined) {
@@ -300,8 +302,8 @@ function timeType(definition: BasicDataTypeDef, type: DataType): DataType {
 }
 
 /**
- * Returns the type of `operand::NUMERIC` without a precision: one with as many digits as the
- * operand may have.
+ * Returns the type of `operand::NUMERIC`, which has no precision. The type has as many digits as
+ * the operand may have.
  *
  * @param text The operand, if it is an untyped literal.
  */
@@ -322,7 +324,7 @@ export function bareDecimalOf(operand: DataType, text: string | undefined): Data
   return shape === undefined ? NUMERIC : decimalType(shape.precision, shape.scale);
 }
 
-/** Whether a type as written is NUMERIC without a size. */
+/** Whether a type in the text is NUMERIC without a size. */
 export function isBareDecimal(definition: DataTypeDef): boolean {
   if (definition.kind === "array" || definition.config !== undefined) return false;
   if (definition.definedType !== undefined) return false;
@@ -354,7 +356,7 @@ function inRange(
   { min, max }: { min: number; max: number },
 ): number {
   if (Number.isInteger(value) && value >= min && value <= max) return value;
-  throw invalid(definition, `${value} is not between ${min} and ${max}`);
+  throw invalid(definition, `${value} must be between ${min} and ${max}`);
 }
 
 function invalid(definition: BasicDataTypeDef, what: string): DatabaseError {
@@ -375,7 +377,7 @@ function unsupported(definition: BasicDataTypeDef): DatabaseError {
       : `write ${instead}`;
   return new DatabaseError(
     "UNSUPPORTED_TYPE",
-    `Cannot use type "${name}": ${isSized ? "it accepts no size" : "there is no such type"}`,
+    `Cannot use type "${name}": ${isSized ? "it takes no size" : "there is no such type"}`,
     { position: definition._location.start, ...(hint === undefined ? {} : { hint }) },
   );
 }

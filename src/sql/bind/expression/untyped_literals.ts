@@ -1,18 +1,19 @@
 /**
- * Reads untyped literals as the required type just before their statement runs, even those that no
- * row would ever evaluate: `CASE WHEN true THEN 1 ELSE 'a' END` fails.
+ * Converts untyped literals to the required type just before their statement runs, including
+ * literals that no row would ever evaluate: `CASE WHEN true THEN 1 ELSE 'a' END` fails.
  *
- * Literals that the plan cache has lifted out differ from run to run, so they are read at each run.
+ * Literals that the plan cache has lifted out differ from run to run, so they are converted in each
+ * run.
  */
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
 import type { Value } from "../../../types/mod.ts";
 import type { LiteralRead } from "../bound_expressions.ts";
 
 /**
- * Reads literals before the statement runs.
+ * Converts literals before the statement runs.
  *
- * @param startOf Returns the position of a slot's literal in the text.
- * @throws {DatabaseError} The error of reading one of them, with its position.
+ * @param startOf Returns the position of a slot's literal in the text. @throws {DatabaseError} The
+ * error of the first literal that cannot be converted, with its position.
  */
 export function readLiterals(
   reads: readonly LiteralRead[],
@@ -32,7 +33,7 @@ export function readLiterals(
   }
 }
 
-/** Whether any of the literals is an unreadable constant, so that the statement fails each time. */
+/** Whether a constant cannot be converted, so that the statement fails each time. */
 export function hasFaultyLiteral(reads: readonly LiteralRead[]): boolean {
   return reads.some(({ slot }) => slot === undefined);
 }

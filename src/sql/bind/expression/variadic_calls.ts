@@ -1,7 +1,7 @@
 /**
- * Binds calls with VARIADIC, whose last argument is an array that contains the last arguments of
- * the function. The number of elements is known only at run time, so the function is resolved for
- * each number of elements that occurs.
+ * Binds calls with VARIADIC, whose last argument is an array. The elements of the array are the
+ * last arguments of the function. Their number is known only at run time, so the function is
+ * resolved for each number that occurs.
  */
 import {
   type ArrayValue,
@@ -27,7 +27,7 @@ import { arrayTypeOf } from "./types.ts";
 
 type EvaluateCall = (values: readonly Value[], call: CallDeps) => Value;
 
-/** The largest number of elements for which a resolved function is kept. */
+/** The largest number of elements for which the resolved function is cached. */
 const COUNT_KEPT_MAX = 64;
 
 /** @throws {DatabaseError} FUNCTION_NOT_FOUND */
@@ -78,7 +78,7 @@ function fixedCountOf({ overload: { parameters, variadic } }: ResolvedFunction):
   return count;
 }
 
-/** The function to which NULL is a list without elements. Others return NULL. */
+/** The only function that treats a NULL array as an empty list. Any other function returns NULL. */
 const NULL_IS_EMPTY = "format";
 
 /** An untyped literal after VARIADIC is read as an array of text. */
@@ -99,7 +99,8 @@ function evaluatorFor(
   types: readonly DataType[],
   { fixedCount, single }: { readonly fixedCount: number; readonly single: ResolvedFunction },
 ): EvaluateCall {
-  // A call without any elements is allowed here, even if the function otherwise needs one.
+  // The function is resolved without elements even if a direct call would need one, because the
+  // array may be empty.
   const found = resolveFunction(call.function.name, types);
   const resolved = found ?? (types.length === fixedCount ? single : undefined);
   if (resolved === undefined) throw unknownFunction(call.function.name, types, call);

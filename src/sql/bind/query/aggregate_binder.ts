@@ -134,14 +134,12 @@ function ordersOf(
 function notDistinguished({ function: { name } }: ExprCall, by: Expr): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
-    `Cannot order ${name}(DISTINCT …) by this: expected one of its arguments`,
+    `Cannot order ${name}(DISTINCT …) by this expression: it must be one of the arguments`,
     { position: by._location.start },
   );
 }
 
-/**
- * Returns the order of an ordered-set aggregate; the expression to sort by is the last argument.
- */
+/** Returns the sort order of an ordered-set aggregate. Its last argument is the sort expression. */
 function withinGroup(call: ExprCall, args: readonly BoundExpression[]): BoundSort[] {
   const { withinGroup: sort } = call;
   const expression = args.at(-1);
@@ -160,10 +158,14 @@ function checkOrder(call: ExprCall, name: string): void {
     );
   }
   if (call.withinGroup === undefined) {
-    throw new DatabaseError("INVALID_QUERY", `Cannot call ${name} without WITHIN GROUP`, {
-      position,
-      hint: `write ${name}(…) WITHIN GROUP (ORDER BY …)`,
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot call ${name} without WITHIN GROUP: it is an ordered-set aggregate`,
+      {
+        position,
+        hint: `write ${name}(…) WITHIN GROUP (ORDER BY …)`,
+      },
+    );
   }
   if (call.distinct === undefined && call.orderBy === undefined) return;
   throw new DatabaseError(
@@ -177,7 +179,7 @@ export interface AggregateArguments {
   readonly form: AggregateForm;
   /** The arguments of the aggregate, cast to the types of the chosen form. */
   readonly args: readonly BoundExpression[];
-  /** The arguments as written, or undefined if the argument is a row. */
+  /** The arguments before they were cast, or undefined if the argument is a row. */
   readonly given: readonly BoundExpression[] | undefined;
 }
 
@@ -217,12 +219,12 @@ export function bindAggregateArguments(
   return { form, args: cast, given: args };
 }
 
-/** Aggregates that do not depend on the scale of each number. */
+/** Aggregates whose result does not depend on the scales of the single numbers. */
 const SUMS: ReadonlySet<string> = new Set(["sum", "avg"]);
 
 /**
- * Binds `count(DISTINCT (a, b))`: DISTINCT compares all arguments, and count reads the first one,
- * which shows that there is a row.
+ * Binds `count(DISTINCT (a, b))`. DISTINCT compares all arguments, and count reads the first one,
+ * which is NULL only if the row is missing.
  */
 function countedRows(
   call: ExprCall,
@@ -266,10 +268,10 @@ function isStarRef(expression: Expr | undefined): boolean {
 /** The maximum number of arguments of GROUPING; each argument is one bit of an INT. */
 const GROUPING_ARGUMENTS_MAX = 31;
 
-/** The placeholder name of a GROUPING call until its block knows the groups. */
+/** The name of the placeholder for a GROUPING call until the groups of its block are known. */
 export const GROUPING = "grouping";
 
-/** Keeps a GROUPING call until the block knows its groups. */
+/** Returns a placeholder for a GROUPING call, which the block replaces once it knows its groups. */
 export function bindGrouping(
   call: ExprCall,
   context: ExpressionContext,
@@ -313,10 +315,10 @@ export function bindGrouping(
 }
 
 /**
- * Determines whether an aggregate belongs to its own query or to an outer one. The level is unknown
- * if the arguments contain a query, which resolves its own names. It belongs to the nearest query
- * whose columns its arguments, ORDER BY or FILTER read, or to its own query if they read no
- * columns.
+ * Determines whether an aggregate belongs to its own query or to an outer one. The result is
+ * "unknown" if the arguments contain a query, which resolves its own names. The aggregate belongs
+ * to the nearest query whose columns its arguments, ORDER BY or FILTER read, or to its own query if
+ * they read no columns.
  *
  *     SELECT (SELECT sum(o.v) FROM i) FROM o           one sum over o, which the inner query reads
  *     SELECT (SELECT sum(o.v + i.w) FROM i) FROM o     a sum over i for each row of o
@@ -340,7 +342,10 @@ function readsOuterAlone({ argument, extra, filter, orderBy }: BoundAggregate): 
   return parts.some(readsOuter) && !parts.some(readsColumn);
 }
 
-/** Returns all expressions that determine the level; the star of `count(*)` is not a column. */
+/**
+ * Returns the expressions that determine the level of an aggregate. The star of `count(*)` is not a
+ * column.
+ */
 function expressionsOf(call: ExprCall): readonly Expr[] {
   const { args, filter, orderBy = [], withinGroup: sort } = call;
   const sorts = sort === undefined ? orderBy : [...orderBy, sort];

@@ -50,7 +50,7 @@ export function bindChanges(
   }
   if (item.withOrdinality === true) throw refused(item, "WITH ORDINALITY cannot number changes");
   const table = tableNamed(nameNode.value, nameNode, source);
-  // The right to read history, which reading the past requires, includes the right to read every
+  // Reading the past requires the right to read history, which includes the right to read every
   // row.
   noteRight(table, deps);
   const bound = (node: Expr): BoundExpression =>
@@ -79,10 +79,14 @@ function tableNamed(text: string, node: Expr, source: SelectDeps["source"]): Tab
   const table = isView ? undefined : source.table(named, node);
   if (table !== undefined && table.kind !== "stream") return table;
   const what = isView ? "a view" : "a STREAM table";
-  throw new DatabaseError("INVALID_OPERATION", `Cannot read the changes of ${what}`, {
-    position: node._location.start,
-    hint: "only USER and SHARED tables keep their changes",
-  });
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot read the changes of ${what}: it keeps none`,
+    {
+      position: node._location.start,
+      hint: "only USER and SHARED tables keep their changes",
+    },
+  );
 }
 
 function refused(item: FromCall, rule: string): DatabaseError {

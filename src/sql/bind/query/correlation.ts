@@ -18,7 +18,7 @@ import type { ScopeRelation } from "../scope.ts";
 export class OuterReferences implements Correlation {
   readonly context: ExpressionContext;
   readonly list: OuterReference[] = [];
-  /** The position of each outer value in the list. */
+  /** The index of each outer value in the list of values. */
   #places = new ExpressionPlaces();
 
   constructor(context: ExpressionContext) {
@@ -47,16 +47,17 @@ export class OuterReferences implements Correlation {
 }
 
 /**
- * The context of a query that is declared in one query and read in an inner one. Names are resolved
- * where the query is declared, and their values are passed on to the place where the query is read.
+ * The context of a query that is declared in one query and read in an inner one, such as a WITH
+ * entry. Names are resolved where the query is declared. Their values are passed to the place where
+ * the query is read.
  */
 export class PassedOn implements Correlation {
   readonly declared: Correlation;
   readonly #read: Correlation;
 
   /**
-   * @param read The context in which the query is read; it lies inside the query to which
-   * `declared` belongs.
+   * @param read The context in which the query is read; it is inside the query to which `declared`
+   * belongs.
    */
   constructor(declared: Correlation, read: Correlation) {
     this.declared = declared;

@@ -82,7 +82,7 @@ function isOuterOnly(expression: BoundExpression): boolean {
 
 function withKeys(query: BoundSelect, keys: readonly BoundExpression[]): BoundSelect {
   const outputs = keys.map((expression) => ({ name: "", expression }));
-  // The windows of the query apply to the rows of one key.
+  // Each window covers only the rows of one key, so the keys are added to PARTITION BY.
   const windows = query.windows.map((call): BoundWindowCall => {
     const partitionBy = [...keys, ...call.window.partitionBy];
     return { ...call, window: { ...call.window, partitionBy } };

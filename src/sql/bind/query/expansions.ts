@@ -5,8 +5,9 @@
  *       ─► calls that DISTINCT or ORDER BY read, and then all others ─► DISTINCT, ORDER BY
  *       ─► if ORDER BY reads none of the calls: the others ─► LIMIT
  *
- * The last rule keeps together the rows to which one row was expanded after sorting. A call in the
- * arguments of another call runs before it; calls at the same nesting level run side by side.
+ * The last rule keeps together the rows that come from one row, because they are produced after
+ * sorting. A call in the arguments of another call runs before it; calls at the same nesting level
+ * run side by side.
  */
 
 import type { ExpansionCall, ExpansionSink, ExpressionContext } from "../binding.ts";
@@ -27,8 +28,7 @@ const LIKENESS: EquivalenceOptions<ExpansionCall> = {
 };
 
 /**
- * Returns the context for an operand that takes a single value. The context is the same, except
- * that table functions are refused.
+ * Returns a context that refuses table functions, for an operand that takes a single value.
  *
  * @param form The name of the construct, for the message.
  */
@@ -47,7 +47,10 @@ export interface ExpandedBlock {
   readonly isDistinct: boolean;
 }
 
-/** Assigns each call to a stage, before its arguments are rewritten to read the groups. */
+/**
+ * Assigns each call to a stage. The arguments of the calls must not yet be rewritten to read
+ * groups.
+ */
 export function expansionsOf({ calls }: ExpansionSink, block: ExpandedBlock): BoundExpansion[] {
   if (calls.length === 0) return [];
   const stages = new Map<ExpansionCall, ExpansionStage>();

@@ -1,8 +1,8 @@
 /**
  * Binds FROM: tables, system views, derived tables and literal rows. `join_binder.ts` joins them.
  *
- * Tables enter a query only here, so this file records the right to read each table, and adds the
- * conditions of its policies.
+ * All tables of a query are bound here, so this file records the right to read each table, and adds
+ * the conditions of its policies.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../../base/limits.ts";
@@ -47,8 +47,8 @@ import { bindValues } from "./values_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
 
 /**
- * Binds a flat list of FROM items in small steps. An item with `join` is joined with everything
- * that precedes it between two commas.
+ * Binds a flat list of FROM items in small steps. An item with `join` is joined with all items
+ * between the last comma and itself.
  */
 export function* bindFrom(items: readonly From[], deps: SelectDeps): Generator<void, FromResult> {
   const [first] = items;
@@ -66,7 +66,7 @@ export function* bindFrom(items: readonly From[], deps: SelectDeps): Generator<v
       current = joinedItem(current, right, { item, outerReferences, deps });
       continue;
     }
-    if (item.join !== undefined) throw notAvailable(item, "a join without a left side");
+    if (item.join !== undefined) throw notAvailable(item, "a join that has no left side");
     if (current !== undefined) {
       whole = beside(whole, current, { around, statement: deps.statement });
       around = outerReferencesOf(whole.scope, deps);
@@ -103,13 +103,13 @@ function joinedItem(
   }: { item: From; outerReferences: OuterReferences | undefined; deps: SelectDeps },
 ): FromResult {
   const { join: clause } = item;
-  if (clause === undefined) throw notAvailable(item, "a join without its kind");
+  if (clause === undefined) throw notAvailable(item, "a join of unknown type");
   if (outerReferences === undefined) return joined(left, right, { clause, deps });
   const isOpen = clause.type === "RIGHT JOIN" || clause.type === "FULL JOIN";
   if (isOpen && outerReferences.list.length > 0) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot read columns of the left side in LATERAL of a ${clause.type}`,
+      `Cannot use LATERAL in a ${clause.type}: its left side may have no row to read`,
       { position: item._location.start, hint: "write LEFT JOIN LATERAL or CROSS JOIN LATERAL" },
     );
   }
@@ -165,9 +165,7 @@ function bindNested(item: Nested, deps: SelectDeps): Generator<void, FromResult>
   return item.type === "statement" ? bindDerived(item, deps) : bindGroup(item, deps);
 }
 
-/**
- * Binds an item without an inner query immediately, because steps cost more than binding a table.
- */
+/** Binds an item that contains no query at once, because a step costs more than binding a table. */
 function bindSource(item: Exclude<From, Nested>, deps: SelectDeps): FromResult {
   return item.type === "table" ? bindTable(item, deps) : bindFunction(item, deps);
 }
@@ -222,7 +220,7 @@ function bindFunction(item: FromCall | FromRows, deps: SelectDeps): FromResult {
   );
 }
 
-/** Wraps a function call so that its values are checked by the domains that its columns have. */
+/** Wraps a function call in a query that checks its values against the domains of its columns. */
 function checkedCall(
   call: BoundRelation,
   given: readonly CallColumn[],
@@ -329,7 +327,10 @@ export interface TableInScope {
   readonly isAliased: boolean;
   readonly names?: readonly Name[] | undefined;
   readonly past?: PastRead | undefined;
-  /** Returns the condition that the rows must meet, over the columns of the relation. */
+  /**
+   * Returns the policy condition on the rows, over the columns of the relation; undefined if every
+   * row is permitted.
+   */
   readonly ruleOf: (columns: readonly BoundColumn[]) => BoundExpression | undefined;
   readonly statement: StatementBinding;
   readonly node: AstNode;
@@ -389,7 +390,7 @@ function checkNames(names: readonly Name[] | undefined, count: number, node: Ast
   if (names === undefined || names.length <= count) return;
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot name ${names.length} columns: there are ${count}`,
+    `Cannot name ${names.length} columns: the item has ${count}`,
     { position: node._location.start },
   );
 }
@@ -435,7 +436,7 @@ interface BoundView {
   readonly query: BoundSelect;
   /** The columns of the relation, one for each output of the query. */
   readonly columns: readonly BoundColumn[];
-  /** The columns that are visible to the query that reads the view. */
+  /** The columns that the view shows to the query that reads it. */
   readonly shown: readonly BoundColumn[];
 }
 

@@ -33,11 +33,11 @@ export interface Block {
   readonly sink: AggregateSink;
   readonly windows: WindowSink;
   readonly expansions: ExpansionSink;
-  /** It is created from the dependencies once, for all clauses of the block. */
+  /** The functions that bind inner queries, created once for all clauses of the block. */
   readonly queries: ReturnType<typeof queriesAround>;
 }
 
-/** The additional constructs that an expression in a clause may contain. */
+/** The constructs, besides ordinary expressions, that a clause may contain. */
 type Allowed = Pick<ExpressionContext, "windows" | "expansions">;
 
 /** Returns the context of an expression in a clause of the block. */
@@ -55,8 +55,8 @@ export function placeOf(
 const SETS_MAX = 4096;
 
 /**
- * The maximum total number of expressions in all sets. Every set that contains an expression
- * counts: a ROLLUP of n expressions has n + 1 sets with n / 2 expressions on average.
+ * The maximum total number of expressions in all sets. An expression counts once for each set that
+ * contains it: a ROLLUP of n expressions has n + 1 sets, with n / 2 expressions each on average.
  */
 const SET_MEMBERS_MAX = 65_536;
 
@@ -111,7 +111,7 @@ export function* bindGroups(
     checkMembers(both, item);
     sets = sets.flatMap((set) => further.map((more) => set.concat(more)));
   }
-  // One node may be in many sets but is bound only once.
+  // The same node may occur in many sets, but it is bound only once.
   const positions = new Map<Expr, number>();
   const numberOf = (node: Expr): number => {
     const number = positions.get(node) ?? positionOf(node);
@@ -167,7 +167,7 @@ function setsOf(item: GroupItem): readonly (readonly Expr[])[] {
     if (!("groups" in part)) return membersOf(part);
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot use ${part.type.toUpperCase()} in ${item.type.toUpperCase()}: it accepts expressions`,
+      `Cannot use ${part.type.toUpperCase()} in ${item.type.toUpperCase()}: it may contain only expressions`,
       { position: part._location.start },
     );
   });
@@ -181,7 +181,8 @@ function setsOf(item: GroupItem): readonly (readonly Expr[])[] {
   checkMembers((2 ** parts.length / 2) * sum(members), item);
   const all = 2 ** parts.length - 1;
   return Array.from({ length: all + 1 }, (_, i) =>
-    // The first part is the highest bit, so the set of all parts comes first.
+    // The highest bit stands for the first expression, so that the set of all expressions comes
+    // first.
     parts.filter((__, part) => ((all - i) >> (parts.length - 1 - part)) & 1).flat(),
   );
 }
@@ -239,7 +240,10 @@ export class GroupedBlock {
   readonly #columns: { column: BoundColumn; expression: BoundExpression }[];
   /** Finds an expression among the grouping expressions. */
   readonly #places: ExpressionPlaces;
-  /** The places of expressions that are outputs themselves. Two of them may be equal. */
+  /**
+   * The indexes of grouping expressions that are outputs themselves. Two of these outputs may be
+   * equal.
+   */
   readonly #placeOfOutput: ReadonlyMap<BoundExpression, number>;
   readonly #sets: readonly number[][] | undefined;
   readonly #setColumn: BoundColumn;
@@ -331,7 +335,7 @@ export class GroupedBlock {
       const { sink, select } = this.#block;
       const call = sink.groupings.find((each) => each.args === args) ?? select._location;
       throw misuse(
-        "Cannot call GROUPING with an argument that is not an expression of GROUP BY",
+        "Cannot call GROUPING with this argument: it must be an expression of GROUP BY",
         call.start,
       );
     });
@@ -444,7 +448,10 @@ function startIn(
   return undefined;
 }
 
-/** The star in `count(*)` stands for no column. */
+/**
+ * Returns the parts of a node that may read columns. The star in `count(*)` does not stand for a
+ * column.
+ */
 function readPartsOf(node: Expr): readonly unknown[] {
   const isOverRows =
     node.type === "call" && node.args.some((arg) => arg.type === "ref" && arg.star === true);

@@ -19,8 +19,8 @@ const NAMES: ReadonlySet<string> = new Set(["rank", "dense_rank", "percent_rank"
  * Returns the counts that replace a call of a hypothetical-set aggregate, or undefined for any
  * other call.
  *
- * @throws {DatabaseError} FUNCTION_NOT_FOUND unless there is one value for the sort key;
- *   INVALID_QUERY.
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND unless the call has exactly one value and one sort
+ *   key; INVALID_QUERY
  */
 export function countsOfHypothetical(call: ExprCall): Expr | undefined {
   const { args, function: called, over, withinGroup } = call;
@@ -30,7 +30,7 @@ export function countsOfHypothetical(call: ExprCall): Expr | undefined {
   if (value === undefined || args.length > 1) {
     throw new DatabaseError(
       "FUNCTION_NOT_FOUND",
-      `Cannot call ${name} with ${args.length} values: WITHIN GROUP has one sort key`,
+      `Cannot call ${name} with ${args.length} values: it takes one value for the one sort key of WITHIN GROUP`,
       {
         position: call._location.start,
         hint: `write ${name}(value) WITHIN GROUP (ORDER BY column)`,

@@ -110,7 +110,7 @@ function commonNames(left: Scope, right: Scope): Name[] {
     .map(({ name }) => ({ name, _location: { start: 0, end: 0 } }));
 }
 
-/** The columns of both sides that USING or NATURAL merges. */
+/** A column of each side, which USING or NATURAL merges into one. */
 interface MergedPair {
   readonly left: BoundColumn;
   readonly right: BoundColumn;
@@ -149,7 +149,7 @@ function checkAliases(left: Scope, right: Scope): void {
 }
 
 function usedTwice(alias: string): DatabaseError {
-  return new DatabaseError("INVALID_QUERY", `Cannot use "${alias}" twice in FROM`, {
-    hint: "give one of them an alias",
+  return new DatabaseError("INVALID_QUERY", `Cannot use the name "${alias}" twice in FROM`, {
+    hint: "give one of the two items an alias",
   });
 }

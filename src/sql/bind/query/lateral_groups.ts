@@ -7,7 +7,8 @@
  *
  * The rewriting applies if the inner query refers to the left side only in such equalities. The
  * planner chooses between the two forms. The second form may compute groups that no row of the left
- * side needs, so it is used only if the groups can raise no error but an arithmetic overflow.
+ * side needs, so it is used only if computing the groups can raise no error other than an
+ * arithmetic overflow.
  */
 import { BOOLEAN, compareValues, type Value } from "../../../types/mod.ts";
 import type { StatementBinding } from "../binding.ts";
@@ -19,8 +20,8 @@ import { keyedForm } from "./decorrelate.ts";
 import { isVolatileQuery } from "./query_walk.ts";
 
 /**
- * Returns the rows of a LATERAL join, from groups that are computed once. Returns undefined if the
- * join has a different form.
+ * Returns the form of a LATERAL join that computes its groups only once, or undefined if the join
+ * cannot be rewritten in this way.
  */
 export function groupsBeside(
   from: BoundJoin,
@@ -29,7 +30,7 @@ export function groupsBeside(
   const { condition, join, left, outerReferences = [], right } = from;
   if (right.kind !== "relation" || right.relation.kind !== "query") return undefined;
   const { alias, columns, query } = right.relation;
-  // An aggregate yields one row even without input rows, so a left join on true is an inner join.
+  // Such an aggregate yields exactly one row, so a left join on true is an inner join.
   const isTrue = condition === undefined || isConstantTrue(condition);
   if (join === "full" || (join === "left" && !isTrue) || !isWholeAggregate(query)) return undefined;
   const keyed = keyedForm(query, statement);
@@ -111,7 +112,7 @@ function mayFailInGroup({ aggregates, groupBy, where }: BoundSelect): boolean {
   return [...computed, ...keys, ...(where === undefined ? [] : [where])].some(mayFailOtherwise);
 }
 
-/** Whether an expression may raise an error other than an overflow. */
+/** Whether evaluating an expression may raise an error other than an overflow. */
 function mayFailOtherwise(expression: BoundExpression): boolean {
   if (expression.kind === "call" || expression.kind === "subquery") return true;
   if (expression.kind === "cast" && !expression.isNumericIdentity && !isWidening(expression)) {
@@ -139,7 +140,7 @@ function withValues(
   return mapChildren(expression, (child) => withValues(child, read));
 }
 
-/** Returns the values that aggregates have over no rows, by column id. */
+/** Returns the values of aggregates over no rows, by column id. */
 function emptyValues(aggregates: readonly BoundAggregate[]): ReadonlyMap<number, Value> {
   return new Map(aggregates.map(({ column, form }) => [column.id, form.create().finish(0)]));
 }

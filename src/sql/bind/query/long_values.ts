@@ -1,6 +1,7 @@
 /**
- * Binds long VALUES lists of expressions in FROM before the query that contains them. A query is
- * bound in one tick, and 20,000 rows of expressions take a tenth of a second.
+ * Binds long VALUES lists of expressions in FROM, in steps, before the query that contains them.
+ * The query itself is bound in one tick, and 20,000 rows of expressions would block the event loop
+ * for too long.
  *
  * Only self-contained rows are bound beforehand. Rows that read columns of other items, contain a
  * query, or cannot be bound are bound with the query, which also reports their errors.
@@ -11,10 +12,10 @@ import type { StatementBinding } from "../binding.ts";
 import { Scope } from "../scope.ts";
 import { bindRows } from "./values_binder.ts";
 
-/** Lists with fewer rows are bound in place. */
+/** The minimum number of rows. Shorter lists are bound together with their query. */
 const ROWS_MIN = 64;
 
-/** Binds long VALUES in steps, and stores them in the statement. */
+/** Binds long VALUES lists in steps, and stores the bound rows in the statement. */
 export function* bindLongValues(
   node: QueryStatement,
   statement: StatementBinding,
@@ -60,7 +61,7 @@ function queriesIn(query: QueryStatement): readonly QueryStatement[] {
       if (insert.type === "default values" || insert.type === "literal values") return [];
       if (insert.type === "copy source") return [];
       const isSorted = insert.type !== "values" || insert.orderBy !== undefined;
-      // INSERT itself binds its VALUES in steps, with the types of its columns.
+      // INSERT binds its own VALUES in steps, with the types of its columns.
       return isSorted || insert.limit !== undefined ? [insert] : [];
     }
     case "with":

@@ -40,7 +40,7 @@ export function outputByOrdinal(
 
 /**
  * Whether an expression is a constant other than a position. Such a constant has the same value in
- * all rows and therefore sorts nothing, so the author must have meant something else.
+ * all rows and so cannot sort them, which suggests a mistake.
  */
 function isOtherConstant(expression: Expr): boolean {
   switch (expression.type) {
@@ -82,7 +82,8 @@ type NamedOutputs = ReadonlyMap<string, BoundExpression | "several">;
 const namedOutputs = new WeakMap<readonly BoundOutput[], NamedOutputs>();
 
 /**
- * Returns the expressions for each output name. Outputs with the same name may share an expression.
+ * Returns the expressions of the outputs, by output name. Outputs with the same name may share an
+ * expression.
  */
 function outputsOf(outputs: readonly BoundOutput[]): NamedOutputs {
   const known = namedOutputs.get(outputs);
@@ -97,16 +98,20 @@ function outputsOf(outputs: readonly BoundOutput[]): NamedOutputs {
   return named;
 }
 
-/** @param orderBy The order of the query, which WITH TIES requires. */
+/** @param orderBy The ORDER BY of the query, which WITH TIES requires. */
 export function bindLimit(
   limit: LimitStatement | undefined,
   orderBy: readonly BoundSort[],
   deps: SelectDeps,
 ): Pick<BoundSelect, "limit" | "offset" | "withTies"> {
   if (limit?.withTies === true && orderBy.length === 0) {
-    throw new DatabaseError("INVALID_QUERY", "Cannot use WITH TIES without ORDER BY", {
-      position: limit._location.start,
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      "Cannot use WITH TIES without ORDER BY: only an order can tie rows",
+      {
+        position: limit._location.start,
+      },
+    );
   }
   if (limit === undefined) return { limit: undefined, offset: undefined, withTies: false };
   const context: ExpressionContext = {

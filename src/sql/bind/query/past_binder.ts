@@ -18,7 +18,7 @@ import type { SelectDeps } from "./select_deps.ts";
 
 /**
  * Binds the time in FOR SYSTEM_TIME AS OF, and records that the statement reads history. Returns
- * undefined if FROM gives no moment.
+ * undefined if FROM has no such clause.
  *
  * @throws {DatabaseError} INVALID_OPERATION for a STREAM table; TYPE_MISMATCH
  */
@@ -32,7 +32,7 @@ export function bindPast(
   return notedPast({ table, moment: bindMoment(systemTime, deps.statement) }, deps);
 }
 
-/** Adds a read of the past to the statement, with the right that it needs. */
+/** Adds a read of an earlier state to the statement, with the right that the read requires. */
 export function notedPast(
   read: Omit<PastRead, "index">,
   { rights, statement }: Pick<SelectDeps, "rights" | "statement">,
@@ -45,7 +45,10 @@ export function notedPast(
   return past;
 }
 
-/** @throws {DatabaseError} INVALID_OPERATION if FROM asks for an earlier state of a relation. */
+/**
+ * Refuses FOR SYSTEM_TIME on a relation without earlier states. @throws {DatabaseError}
+ * INVALID_OPERATION
+ */
 export function requireNow({ systemTime }: FromTable, what: string): void {
   if (systemTime !== undefined) throw withoutHistory(systemTime, what);
 }
@@ -58,7 +61,7 @@ function withoutHistory(node: Expr, what: string): DatabaseError {
 }
 
 /**
- * Binds an expression that is computed once per run.
+ * Binds an expression that is evaluated once per run and reads no columns.
  *
  * @param clause The clause that contains the expression, for messages.
  */
@@ -68,10 +71,14 @@ export function bindWithoutColumns(
   statement: StatementBinding,
 ): BoundExpression {
   const bindInner = ({ _location }: SelectStatement): never => {
-    throw new DatabaseError("INVALID_QUERY", `Cannot use a query in ${clause}`, {
-      position: _location.start,
-      hint: "send the value as a parameter",
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot use a query in ${clause}: its value must be known before the statement runs`,
+      {
+        position: _location.start,
+        hint: "send the value as a parameter",
+      },
+    );
   };
   return bindExpression(node, {
     statement,

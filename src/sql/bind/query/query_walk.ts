@@ -11,8 +11,8 @@ import { childrenOf, isVolatile } from "../walk.ts";
 import { expressionsOfCall } from "./window_walk.ts";
 
 /**
- * Returns the expressions of a query and of the queries in its FROM. A query inside an expression
- * is not entered: only its operands and outer references are returned, as parts of the expression.
+ * Returns the expressions of a query and of the queries in its FROM. Of a query inside an
+ * expression, only the operands and outer references are included, as parts of that expression.
  */
 export function expressionsIn(query: BoundSelect): BoundExpression[] {
   const { distinct, from, having, limit, offset, where } = query;

@@ -6,7 +6,7 @@
 import { shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
 import type { ColumnDefinition, Expr, FromCall, QName } from "../../parse/ast/ast.ts";
 
-/** The functions with columns of their own that do the same. */
+/** For each function, the function that does the same with a list of column definitions. */
 const DEFINED_FORMS: ReadonlyMap<string, string> = new Map([
   ["json_populate_record", "json_to_record"],
   ["json_populate_recordset", "json_to_recordset"],
@@ -15,11 +15,11 @@ const DEFINED_FORMS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns the call with the columns of its table. A call with a value of a row type is unchanged:
- * it has the fields of the type.
+ * Returns the call with the columns of its table. A call with a value of a row type stays
+ * unchanged, because its columns are the fields of the type.
  *
- * @param tableNamed Returns the table of a name, and notes that it is read.
- * @throws {DatabaseError} TABLE_NOT_FOUND
+ * @param tableNamed Returns the table with a name, and records that the statement reads it. @throws
+ * {DatabaseError} TABLE_NOT_FOUND
  */
 export function withRecordColumns(
   item: FromCall,
@@ -46,7 +46,7 @@ export function withRecordColumns(
   return { ...item, function: { ...called, name }, args: [document], columnDefinitions };
 }
 
-/** The type of rows whose columns the call lists. */
+/** The row type of a call that lists its own columns. */
 const RECORD = "record";
 
 /** Returns the name of the table in `NULL::t`; undefined for a value of a row type. */

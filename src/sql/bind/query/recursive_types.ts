@@ -1,12 +1,12 @@
 /**
- * Determines the column types of a recursive query, which its initial and its recursive side have
- * in common.
+ * Determines the column types of a recursive query, which are common to its initial side and its
+ * recursive side.
  *
  * Each step computes its values from the previous step, so it may need more digits or a longer
- * string than the initial side has. A column keeps its kind of type, and is widened to fit the
- * recursive side. A DECIMAL becomes a NUMERIC without a size, which holds the digits of every step,
- * and so do the elements of an array. The recursive side is then bound again, until no column has
- * to be widened.
+ * string than the initial side has. A column keeps its base type, but is widened to fit the
+ * recursive side. A DECIMAL, also as the element of an array, becomes a NUMERIC without a size,
+ * which holds the digits of every step. The recursive side is then bound again, until no column
+ * needs to be wider.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -24,8 +24,8 @@ import type { BoundSelect } from "../bound.ts";
 import { castTo } from "../expression/casts.ts";
 
 /**
- * The number of rounds in which columns may widen one another. In later rounds, every column that
- * grows gets the maximum immediately.
+ * The number of rounds in which a column is widened only as far as necessary. In later rounds,
+ * every column that still grows gets the maximum size immediately.
  */
 const PATIENT_ROUNDS = 3;
 
@@ -56,7 +56,7 @@ function widerColumn(type: DataType, given: DataType, round: number): DataType {
   return round < PATIENT_ROUNDS ? common : unbounded(common);
 }
 
-/** The recursive query and its columns, for use in messages. */
+/** The name, the columns and the position of the recursive query, for messages. */
 interface RecursivePlace {
   readonly name: string;
   readonly columnNames: readonly string[];
@@ -98,8 +98,8 @@ function otherType(
 }
 
 /**
- * Returns the type name without digits, which would not help the reader: a different kind of type
- * is needed.
+ * Returns the name of a type without its size. The sizes would not help the reader, because the
+ * types differ in more than their size.
  */
 function nameOf(type: DataType): string {
   if (type.kind === "array") return `${nameOf(type.element)}[]`;

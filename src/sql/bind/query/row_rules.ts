@@ -37,15 +37,13 @@ export interface RuledTable {
   readonly table: TableEntry;
   /** The columns, each of which comes from a column of the table. */
   readonly columns: readonly BoundColumn[];
-  /**
-   * Where the statement refers to the table; errors in the policies are reported at this position.
-   */
+  /** The node that refers to the table. Errors in the policies are reported at its position. */
   readonly node: AstNode;
 }
 
 type RuleDeps = Pick<SelectDeps, "bindInSteps" | "rights" | "statement">;
 
-/** Records that a statement reads a table, and who needs the right to it. */
+/** Records that a statement reads a table, and which user needs the right to read it. */
 export function noteRight(
   table: TableEntry,
   { rights, statement }: Pick<RuleDeps, "rights" | "statement">,
@@ -99,7 +97,7 @@ export function newRule(
   return permitted(ruled, permitting.map(checkOf), deps);
 }
 
-/** A condition that a policy puts on rows. */
+/** A condition of a policy, as SQL text. */
 interface PolicyText {
   readonly policy: PolicyEntry;
   readonly sql: string | undefined;
@@ -113,7 +111,10 @@ function checkOf(policy: PolicyEntry): PolicyText {
   return { policy, sql: policy.check ?? policy.using };
 }
 
-/** Combines the conditions of several policies, at least one of which has to be true. */
+/**
+ * Combines the conditions of several policies with OR, because one policy is enough to permit a
+ * row.
+ */
 function permitted(
   ruled: RuledTable,
   texts: readonly PolicyText[],
@@ -131,7 +132,7 @@ function permitted(
   return operands.length === 1 ? first : { kind: "or", type: BOOLEAN, operands };
 }
 
-/** Binds a text of a policy. @throws {DatabaseError} The errors of the text. */
+/** Binds the text of a policy. @throws {DatabaseError} The errors in the text. */
 function boundText(
   policy: PolicyEntry,
   sql: string,
@@ -158,8 +159,8 @@ function boundText(
 }
 
 /**
- * Returns the context of a policy's text, which sees the columns of its table and what `source`
- * resolves.
+ * Returns the context in which the text of a policy is bound. It contains the columns of the
+ * policy's table, and resolves other names through `source`.
  */
 export function policyContext(
   table: Pick<ScopeRelation, "columns" | "namespace"> & { readonly name: string },
@@ -185,7 +186,9 @@ function parsed(policy: PolicyEntry, sql: string): Expr {
   return tree;
 }
 
-/** Returns the columns that are visible to the texts of a policy, by their names in these texts. */
+/**
+ * Returns the columns that the texts of a policy can read, under the names that these texts use.
+ */
 function namedAsIn(own: PolicyTable | undefined, columns: readonly BoundColumn[]): BoundColumn[] {
   return (own?.columns ?? []).flatMap(({ columnId, name }) => {
     const column = columns.find(({ origin }) => origin?.columnId === columnId);
@@ -193,7 +196,7 @@ function namedAsIn(own: PolicyTable | undefined, columns: readonly BoundColumn[]
   });
 }
 
-/** Returns the relations for the names in the texts of a policy. */
+/** Returns the source that resolves the table names in the texts of a policy. */
 function sourceIn({ searchNamespace, tables }: PolicyEntry, rights: RowRights): RelationSource {
   return {
     namespace: searchNamespace,
@@ -208,7 +211,7 @@ function sourceIn({ searchNamespace, tables }: PolicyEntry, rights: RowRights): 
   };
 }
 
-/** Returns the columns that a table had when the policy was written and still has. */
+/** Returns those columns of a table that existed when the policy was written and still exist. */
 function columnsThen({ columns }: TableEntry, { columns: then }: PolicyTable): ColumnEntry[] {
   return then.flatMap(({ columnId, name }) => {
     const column = columns.find((each) => each.columnId === columnId);
@@ -219,7 +222,7 @@ function columnsThen({ columns }: TableEntry, { columns: then }: PolicyTable): C
 function missing(name: string, node: AstNode): DatabaseError {
   return new DatabaseError(
     "TABLE_NOT_FOUND",
-    `Cannot apply a policy: its table ${name} does not exist`,
+    `Cannot apply a policy: the table ${name}, which the policy reads, no longer exists`,
     { position: node._location.start },
   );
 }

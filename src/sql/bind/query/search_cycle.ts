@@ -111,7 +111,7 @@ function marksOf(
 }
 
 /**
- * Returns the second side, extended to select the added columns of the rows from which it
+ * Returns the second side, which additionally selects the added columns of the rows from which it
  * continues.
  */
 function passingOn(
@@ -123,8 +123,11 @@ function passingOn(
   if (side.type !== "select" || entry === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot run SEARCH or CYCLE of "${alias.name}": the FROM of its second side must read it`,
-      { position: side._location.start, hint: "write a SELECT with the entry in its FROM" },
+      `Cannot run SEARCH or CYCLE of "${alias.name}": the second side must read it in FROM`,
+      {
+        position: side._location.start,
+        hint: "write the second side as a SELECT with the entry in FROM",
+      },
     );
   }
   const of = (name: string): ExprRef => nodes.of(entry, name);
@@ -135,7 +138,7 @@ function passingOn(
   return { ...side, columns, where };
 }
 
-/** Returns the name under which FROM reads the entry. */
+/** Returns the alias under which FROM reads the entry, or undefined if FROM does not read it. */
 function entryIn(from: readonly From[], name: string): string | undefined {
   for (const item of from) {
     if (item.type === "from group" && item.alias === undefined) {

@@ -49,7 +49,7 @@ import { bindNamedWindows, newWindowSink } from "./window_binder.ts";
 import { mapCall } from "./window_walk.ts";
 import { depsWith } from "./with_binder.ts";
 
-/** Binds a query in the current tick. @throws {DatabaseError} */
+/** Binds a query without yielding. @throws {DatabaseError} */
 export function bindQuery(query: SelectStatement, deps: SelectDeps): BoundSelect {
   return query.type === "select"
     ? bindSelect(query, deps)
@@ -181,7 +181,7 @@ function* selectInSteps(
     })),
     windows: windows.calls.map((call) => mapCall(call, over)),
     expansions: mapExpansions(made, over),
-    // Only at this point is it known which columns grouping has to yield.
+    // The columns that grouping has to yield are complete only now.
     groupBy: grouping?.groupBy ?? [],
     groupingSets: grouping?.sets,
     aggregates: sink.aggregates,
@@ -205,8 +205,8 @@ function bindOutputs(block: Block): Generator<void, BoundOutput[]> {
 }
 
 /**
- * Whether `*` includes the system columns, which is the case only in a plain SELECT from one stored
- * table, without DISTINCT, grouping or windows.
+ * Whether `*` includes the system columns, as it does only in a plain SELECT from one stored table,
+ * without DISTINCT, grouping or windows.
  */
 function showsSystemColumns({ deps, scope, select }: Block): boolean {
   if (!deps.isOutermost || scope.relations.length !== 1) return false;
@@ -303,7 +303,7 @@ function starColumns(
   if (scope.relations.length === 0) {
     throw new DatabaseError("INVALID_QUERY", 'Cannot expand "*": there is no FROM', {
       position: star._location.start,
-      hint: "write SELECT * FROM namespace.table",
+      hint: "add FROM, as in SELECT * FROM namespace.table",
     });
   }
   const columns = relation?.columns ?? scope.visible;

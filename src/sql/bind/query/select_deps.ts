@@ -46,7 +46,7 @@ export interface SelectDeps {
   /** The rows that the query may read in each table. */
   readonly rights: RowRights;
   /**
-   * Whether the block is the outermost one, in which `*` over one stored table shows the system
+   * Whether the query is the outermost one, in which `*` over one stored table includes the system
    * columns.
    */
   readonly isOutermost: boolean;
@@ -61,7 +61,9 @@ export interface SelectDeps {
   readonly viewDepth?: number | undefined;
   /** The WITH entries that a query can name, nearest first. */
   readonly ctes?: CteList | undefined;
-  /** The context in which the enclosing expression is bound. */
+  /**
+   * The correlation with the enclosing expression; absent if the query is not inside an expression.
+   */
   readonly outer?: Correlation | undefined;
 }
 
@@ -70,7 +72,7 @@ export type BindInSteps = (
   deps: SelectDeps,
 ) => Generator<void, BoundSelect>;
 
-/** Binds a nested query in the current tick. @throws {DatabaseError} */
+/** Binds a nested query without yielding. @throws {DatabaseError} */
 export function boundNow(query: SelectStatement, deps: SelectDeps): BoundSelect {
   return runToCompletion(deps.bindInSteps(query, deps));
 }
@@ -88,14 +90,14 @@ export type CteEntry =
       /** The names of the columns of a WITH entry. */
       readonly names: readonly string[];
       readonly cte: BoundCte;
-      /** The depth of WITH entries and views that the entry reads through, including itself. */
+      /** How many levels of WITH entries and views the entry reads through, including itself. */
       readonly height: number;
       readonly outer: Correlation | undefined;
       /** Binds the entry's query again, with a different context for its outer values. */
       readonly bind: (outer: Correlation | undefined) => BoundSelect;
     }
   | {
-      /** The WITH entry as its own recursive side sees it. */
+      /** The WITH entry as its own recursive side reads it: the rows of the previous step. */
       readonly kind: "working";
       readonly name: string;
       readonly columns: readonly { readonly name: string; readonly type: DataType }[];
@@ -111,10 +113,10 @@ export type CteEntry =
       readonly columns: readonly { readonly name: string; readonly type: DataType }[] | undefined;
       readonly recursion: BoundRecursion;
     }
-  /** The WITH entry, at a place that must not refer to it. */
+  /** The WITH entry, in a place where it must not be read. */
   | { readonly kind: "forbidden"; readonly name: string };
 
-/** Returns the parts of a context that concern inner and outer queries. */
+/** Returns the parts of an expression context that concern inner and outer queries. */
 export function queriesAround(deps: SelectDeps): Pick<ExpressionContext, "bindInner" | "outer"> {
   return {
     outer: deps.outer,

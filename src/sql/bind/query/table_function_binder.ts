@@ -1,5 +1,6 @@
 /**
- * Binds table function calls in FROM, and in a select list, where they expand the rows.
+ * Binds table function calls in FROM and in select lists. In a select list, a call expands the
+ * rows.
  *
  *     SELECT a, unnest(t.b) FROM t              each row of t as often as b has elements
  *     SELECT a, (jsonb_each(t.b)).* FROM t      the columns of a call that has several
@@ -45,7 +46,7 @@ import { resolveType } from "../expression/types.ts";
 /** The function that yields the changes of a table; `changes_binder.ts` binds it. */
 export const CHANGES = "changes";
 
-/** A column of a call, and the domain whose conditions its values have to meet. */
+/** A column of a call, and the domain against which its values are checked. */
 export interface CallColumn {
   readonly name: string;
   readonly type: DataType;
@@ -57,8 +58,8 @@ export interface BoundCallItem {
   readonly functions: readonly BoundTableFunction[];
   readonly columns: readonly CallColumn[];
   /**
-   * Whether the alias alone refers to the single column: `json_array_elements(j) AS e` can be read
-   * as `e`.
+   * Whether the alias alone refers to the only column: `json_array_elements(j) AS e` can be read as
+   * `e`.
    */
   readonly isValue: boolean;
 }
@@ -93,15 +94,23 @@ function bindOneCall(
 ): Pick<BoundCallItem, "columns" | "functions"> {
   const { name, schema } = item.function;
   if (item.over !== undefined || item.filter !== undefined || item.distinct !== undefined) {
-    throw new DatabaseError("INVALID_QUERY", `Cannot call ${name} in FROM with OVER or FILTER`, {
-      position: item._location.start,
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot call ${name} in FROM with OVER or FILTER: neither is allowed there`,
+      {
+        position: item._location.start,
+      },
+    );
   }
   if (name === CHANGES) {
-    throw new DatabaseError("INVALID_QUERY", "Cannot call changes in ROWS FROM", {
-      position: item._location.start,
-      hint: "make it a separate item in FROM",
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      "Cannot call changes in ROWS FROM: its rows cannot be paired with others",
+      {
+        position: item._location.start,
+        hint: "make it a separate item in FROM",
+      },
+    );
   }
   if (name === "vector_search") {
     throw notAvailable(item, `table function ${name}`);
@@ -124,14 +133,18 @@ function bindOneCall(
 }
 
 /**
- * Returns the error for PG_SLEEP as a function in FROM: its rows are produced in one tick, so it
- * cannot wait.
+ * Returns the error for PG_SLEEP as a function in FROM. Such a function produces its rows in one
+ * tick, so it cannot wait.
  */
 function sleepInFrom(item: FromCall): DatabaseError {
-  return new DatabaseError("UNSUPPORTED_FEATURE", "Cannot call PG_SLEEP in FROM", {
-    position: item._location.start,
-    hint: "put it in a select list: FROM (SELECT PG_SLEEP(1)) s",
-  });
+  return new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    "Cannot call PG_SLEEP in FROM: a function in FROM cannot wait",
+    {
+      position: item._location.start,
+      hint: "put it in a select list: FROM (SELECT PG_SLEEP(1)) s",
+    },
+  );
 }
 
 /** Binds a call in a select list. @throws {DatabaseError} INVALID_QUERY where it is not allowed. */
@@ -169,10 +182,14 @@ export function bindField(
   const ref = refOfField(field, context);
   if (ref !== undefined) return bind(ref, context);
   if (star === true) {
-    throw new DatabaseError("INVALID_QUERY", `Cannot use (…).* in ${context.clause}`, {
-      position: _location.start,
-      hint: "it must be a whole item of a select list; elsewhere, name one column, as in (…).c",
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot use (…).* in ${context.clause}: it stands for several columns`,
+      {
+        position: _location.start,
+        hint: "use it as a whole item of a select list, or name one column, as in (…).c",
+      },
+    );
   }
   const fields = fieldsOf(field, context, bind);
   const found = fields.find((each) => each.name === name);
@@ -182,7 +199,7 @@ export function bindField(
   const called = row.type === "call" ? `${row.function.name}(…)` : "the row";
   throw new DatabaseError(
     "COLUMN_NOT_FOUND",
-    `Cannot find column "${name}" of ${called}: it has the columns ${names.join(" and ")}`,
+    `Cannot find column "${name}" of ${called}: its columns are ${names.join(" and ")}`,
     {
       position: _location.start,
       ...(near === undefined ? {} : { hint: `did you mean "${near}"?` }),
@@ -206,7 +223,7 @@ export function fieldsOf(
   const { type } = value;
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot read ${name === "*" ? "the columns" : `column "${name}"`} of a value of type ${typeName(type)}: it has no columns`,
+    `Cannot read ${name === "*" ? "the columns" : `column "${name}"`} of a value of type ${typeName(type)}: the type has no columns`,
     {
       position: _location.start,
       ...(type.kind === "json"
@@ -233,8 +250,8 @@ function expandedColumns(
   if (expansions === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot call ${name} in ${context.clause}: it returns rows`,
-      { position, hint: "put it in FROM" },
+      `Cannot call ${name} in ${context.clause}: it returns a set of rows`,
+      { position, hint: "call it in FROM" },
     );
   }
   if (call.distinct !== undefined || call.orderBy !== undefined || call.filter !== undefined) {
@@ -249,8 +266,8 @@ function expandedColumns(
   if (columns.some(({ domain }) => domain !== undefined)) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot call ${name} in ${context.clause} for a row type with fields of domains`,
-      { position, hint: "put it into FROM" },
+      `Cannot call ${name} in ${context.clause} for a row type with fields of domains: only calls in FROM check their conditions`,
+      { position, hint: "call it in FROM" },
     );
   }
   const found: ExpansionCall = {
@@ -308,7 +325,7 @@ function columnsOf(
     if (definitions === undefined) return form.columns(types) ?? [];
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot define the columns of ${name}: they are fixed`,
+      `Cannot define the columns of ${name}: the function determines them`,
       {
         position,
       },
@@ -317,10 +334,10 @@ function columnsOf(
   if (definitions === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot call ${name} without a definition of its columns`,
+      `Cannot call ${name} without a definition of its columns: they depend on the call`,
       {
         position,
-        hint: `define them: ${name}(…) AS x (id INT, name TEXT)`,
+        hint: `define the columns: ${name}(…) AS x (id INT, name TEXT)`,
       },
     );
   }

@@ -101,12 +101,12 @@ function addOrder(window: BoundWindow, { knownOrders, orders }: WindowSink, call
   if (orders.length <= WINDOWS_MAX) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot use more than ${WINDOWS_MAX} different windows in one query`,
+    `Cannot use this window: one query can have at most ${WINDOWS_MAX} different windows`,
     { position: call._location.start },
   );
 }
 
-/** Checks the form of a call with OVER. @throws {DatabaseError} For clauses that OVER excludes. */
+/** Refuses clauses that a call with OVER cannot have. @throws {DatabaseError} */
 function checkForm(call: ExprCall, name: string): void {
   const isOfWindow = isWindowName(name);
   if (!isOfWindow && functionExists(name)) {
@@ -126,7 +126,7 @@ function checkForm(call: ExprCall, name: string): void {
   if (isPlain && call.distinct !== "distinct") return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot call ${name} OVER a window with DISTINCT, ORDER BY or WITHIN GROUP`,
+    `Cannot call ${name} OVER a window with DISTINCT, ORDER BY or WITHIN GROUP: a window has its own order and rows`,
     { position: call._location.start, hint: "use them in a subquery in FROM, or order the window" },
   );
 }
@@ -184,7 +184,7 @@ export function bindNamedWindows(
 ): void {
   const { named } = around.sink;
   for (const { name, window } of windows) {
-    if (named.has(name.name)) throw misuse(`Cannot name two windows "${name.name}"`, name);
+    if (named.has(name.name)) throw misuse(`Cannot define window "${name.name}" twice`, name);
     const hasFrame = window.frame !== undefined;
     named.set(name.name, { window: windowOf(window, context, around), hasFrame });
   }
@@ -215,13 +215,13 @@ function windowOf(
 function namedWindow(name: AstNode & { readonly name: string }, sink: WindowSink): NamedWindow {
   const known = sink.named.get(name.name);
   if (known !== undefined) return known;
-  throw misuse(`Cannot find window "${name.name}" in the WINDOW clause`, name);
+  throw misuse(`Cannot find window "${name.name}": the WINDOW clause does not define it`, name);
 }
 
 /**
- * Returns the window on which another one is based.
+ * Returns the window that `OVER (name …)` derives from a named window.
  *
- * @throws {DatabaseError} If both define the same clause.
+ * @throws {DatabaseError} If the named window cannot be extended in this way.
  */
 function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindow {
   const name = over.base?.name ?? "";
@@ -253,7 +253,9 @@ const DEFAULT_FRAME: BoundFrame = {
   exclude: undefined,
 };
 
-/** The rank of each bound, in the order in which the bounds of a frame have to appear. */
+/**
+ * The rank of each type of bound. The bounds of a frame must appear in the order of their ranks.
+ */
 const PLACES: Readonly<Record<FrameBound["type"], number>> = {
   "unbounded preceding": 0,
   preceding: 1,
@@ -277,7 +279,10 @@ function frameOf(frame: WindowFrame, around: FrameAround): BoundFrame {
     );
   }
   if (mode === "groups" && around.orderBy.length === 0) {
-    throw misuse("Cannot use a GROUPS frame in a window without ORDER BY", frame);
+    throw misuse(
+      "Cannot use a GROUPS frame in a window without ORDER BY: ORDER BY defines the groups",
+      frame,
+    );
   }
   return {
     mode,

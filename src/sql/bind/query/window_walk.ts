@@ -1,4 +1,4 @@
-/** Walks over the expressions in window calls, and compares calls. */
+/** Traverses the expressions in window calls, and compares calls. */
 
 import type {
   BoundExpression,

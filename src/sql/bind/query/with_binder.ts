@@ -28,13 +28,14 @@ import { extendedUnion } from "./search_cycle.ts";
 import { boundNow, type CteEntry, type SelectDeps } from "./select_deps.ts";
 import { setOperationOf } from "./set_binder.ts";
 
-/** Binds an entry that is a change. The entries before it are in scope. */
+/** Binds a WITH entry that is a change. The entries before it are in scope. */
 export type BindChangingEntry = (binding: WithBinding, deps: SelectDeps) => CteEntry;
 
 /**
- * Returns the dependencies for the query after WITH.
+ * Returns the dependencies for binding the query after WITH.
  *
- * @param bindChanging Absent where no entry may be a change. @throws {DatabaseError}
+ * @param bindChanging Binds an entry that is a change; absent where WITH may contain only queries.
+ * @throws {DatabaseError}
  */
 export function depsWith(
   node: WithStatement,
@@ -58,7 +59,7 @@ function requireOwnNames({ bind }: WithStatement): void {
   const names = new Set<string>();
   for (const { alias } of bind) {
     if (names.has(alias.name)) {
-      throw new DatabaseError("INVALID_QUERY", `Cannot name two entries of WITH "${alias.name}"`, {
+      throw new DatabaseError("INVALID_QUERY", `Cannot define "${alias.name}" twice in WITH`, {
         position: alias._location.start,
       });
     }
@@ -67,8 +68,8 @@ function requireOwnNames({ bind }: WithStatement): void {
 }
 
 /**
- * Adds the entry of a change to its own scope in a form that cannot be read, because a change must
- * not read the rows that it returns.
+ * Adds an entry that is a change to its own scope in a form that cannot be read, because a change
+ * must not read the rows that it returns.
  */
 function withItself({ alias: { name } }: WithBinding, deps: SelectDeps): SelectDeps {
   return withEntry(deps, { kind: "forbidden", name });
@@ -116,7 +117,7 @@ function bindEntry(binding: WithBinding, deps: SelectDeps, isRecursive: boolean)
 }
 
 /**
- * Adds a hint to the error about an unknown table if the table has the name of the entry, since the
+ * Adds a hint to the error about an unknown table if the entry has the name of the table, since the
  * author probably meant the entry itself.
  */
 function hintingAtRecursive(
@@ -158,7 +159,7 @@ export function namesOf(
   if (columnNames !== undefined && columnNames.length > outputs.length) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot name ${columnNames.length} columns of "${alias.name}": there are ${outputs.length}`,
+      `Cannot name ${columnNames.length} columns of "${alias.name}": its query has ${outputs.length}`,
       { position: alias._location.start },
     );
   }
@@ -211,13 +212,13 @@ function notRecursive({ alias }: WithBinding): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
     `Cannot run SEARCH or CYCLE of "${alias.name}": it is not recursive`,
-    { position: alias._location.start, hint: "WITH RECURSIVE name AS (… UNION ALL …)" },
+    { position: alias._location.start, hint: "write WITH RECURSIVE name AS (… UNION ALL …)" },
   );
 }
 
 /**
- * Moves the inner WITH of `WITH s … a UNION [ALL] b` into scope for both sides, so that the union
- * can be read as a recursion. Returns undefined if s has the name of the entry.
+ * Moves the inner WITH of `WITH s … a UNION [ALL] b` into the scope of both sides, so that the
+ * union can be bound as a recursive query. Returns undefined if s has the name of the entry.
  */
 function inOwnWith(
   node: WithStatement,
@@ -245,7 +246,7 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, deps: SelectDep
   };
   const names = namesOf(binding, first);
   const side = boundUntilWide(first, names, { query, name, deps: untyped });
-  // The query is not recursive after all: it is an ordinary union, whose sides share their types.
+  // Neither side reads the entry, so the query is an ordinary union, whose sides share their types.
   if (!side.isRecursive) requireNoWalk(binding);
   if (!side.isRecursive) return setOperationOf(query, [left, side.next], deps);
   const { next, recursion, types } = side;
@@ -310,8 +311,8 @@ function boundUntilWide(
 }
 
 /**
- * Returns a function that undoes the counting of reads of outer entries, because binding again must
- * not count them twice.
+ * Returns a function that restores the read counts of outer entries, so that binding a side again
+ * does not count its reads twice.
  */
 function countsAround({ ctes }: SelectDeps): () => void {
   const counts = new Map<{ count: number }, number>();
@@ -365,7 +366,7 @@ export function findEntry(item: FromTable, deps: SelectDeps): CteEntry | undefin
   return undefined;
 }
 
-/** Returns an entry as a relation, each time with its own columns. @throws {DatabaseError} */
+/** Returns an entry as a relation. Each call creates new columns for it. @throws {DatabaseError} */
 export function relationOfEntry(
   entry: CteEntry,
   item: FromTable,
@@ -376,7 +377,7 @@ export function relationOfEntry(
     throw recursiveForm(`"${entry.name}" is read outside the second side of its UNION`, item);
   }
   if (entry.kind === "working") {
-    // A read of an entry that is bound again for a subquery was already counted at the declaration.
+    // An entry that is bound again in a subquery was already counted as read where it was declared.
     const isDirect = entry.outer === outer;
     if (isDirect) entry.references.count += 1;
     else if (declaredOf(outer) !== entry.outer) {
@@ -404,8 +405,8 @@ export function relationOfEntry(
     cte.references.count += 1;
     return { kind: "cte", cte, alias, columns };
   }
-  // A subquery computes the outer values of the entry itself, so the entry is bound again as part
-  // of the subquery.
+  // A subquery evaluates the outer references of the entry itself, so the entry is bound again as
+  // part of the subquery.
   if (cte.isVolatile) {
     throw notAvailable(item, "a volatile WITH entry of outer columns in a subquery");
   }
@@ -416,7 +417,7 @@ export function relationOfEntry(
 function withoutReturning(name: string, item: FromTable): DatabaseError {
   return new DatabaseError("INVALID_QUERY", `Cannot read "${name}": it has no RETURNING`, {
     position: item._location.start,
-    hint: "RETURNING * returns the rows that it has changed",
+    hint: "add RETURNING * to the change to return the rows that it wrote",
   });
 }
 
@@ -426,18 +427,18 @@ function recursiveForm(
 ): DatabaseError {
   return new DatabaseError("INVALID_QUERY", `Cannot run a recursive query: ${why}`, {
     position: node._location.start,
-    hint: "its form is: a query UNION [ALL] a query that reads the entry once in FROM",
+    hint: "write it as: first query UNION [ALL] a query that reads the entry once, in FROM",
   });
 }
 
 /**
- * Describes the first place of a query in which a recursive query may not read itself, or undefined
- * if there is none. These places are the nullable side of an outer join, the right side of EXCEPT,
- * either side of INTERSECT ALL or EXCEPT ALL, and inside a query that aggregates. In most of these
- * places, more rows in one step could mean fewer rows in the next, and an empty step could still
- * produce rows, so the recursion might never end. INTERSECT ALL and EXCEPT ALL depend on how often
- * a row occurs in a step. A WITH entry that reads the recursion contains the rows of one step, so
- * it may be read anywhere.
+ * Describes the first place in a query at which it reads its recursion but must not, or undefined
+ * if there is no such read. These places are the nullable side of an outer join, the right side of
+ * EXCEPT, either side of INTERSECT ALL or EXCEPT ALL, and inside a query that aggregates. In most
+ * of these places, more rows in one step could mean fewer rows in the next, and an empty step could
+ * still produce rows, so the recursion might never end. INTERSECT ALL and EXCEPT ALL depend on how
+ * often a row occurs in a step. A WITH entry that reads the recursion contains the rows of one
+ * step, so it may be read anywhere.
  */
 function refusedPlaceOf(query: BoundSelect, recursion: BoundRecursion): string | undefined {
   return placeInQuery(query, recursion, undefined);
@@ -448,7 +449,8 @@ function placeInQuery(
   recursion: BoundRecursion,
   around: string | undefined,
 ): string | undefined {
-  // GROUP BY is allowed. Without keys, however, there is a group even for an empty step.
+  // GROUP BY is allowed, because an empty step has no groups. Without grouping keys, even an empty
+  // step yields a row.
   const isOver = query.aggregates.length > 0 || (query.isAggregated && query.groupBy.length === 0);
   return placeIn(query.from, recursion, isOver ? (around ?? "a query that aggregates") : around);
 }
@@ -487,16 +489,17 @@ function placeIn(
 }
 
 /**
- * Returns the entries of WITH RECURSIVE in the order in which they are bound: each after the
- * entries that it reads, which may come later in the text. The written order is kept if it already
- * satisfies this condition. Entries that read each other in a cycle are refused.
+ * Returns the entries of WITH RECURSIVE in the order in which they are bound. Each entry follows
+ * the entries that it reads, which may come later in the text. The written order is kept if it
+ * already satisfies this condition. Entries that read each other in a cycle are refused.
  */
 function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding[] {
   const places = new Map(entries.map(({ alias }, place) => [alias.name, place]));
   const read = entries.map(({ alias, statement }) => {
     const names = new Set<string>();
     addNamesRead(statement, new Set(), names);
-    // An entry that reads itself is not a cycle of several entries; the recursive form handles it.
+    // An entry that reads itself forms no cycle with other entries. It is bound as a recursive
+    // query.
     names.delete(alias.name);
     return [...names].flatMap((name) => places.get(name) ?? []);
   });
@@ -526,10 +529,7 @@ function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding
   return order.map((place) => defined(entries[place], "a place belongs to an entry"));
 }
 
-/**
- * Adds the names in FROM that may refer to entries: names without a namespace that no inner WITH
- * hides.
- */
+/** Adds the names in FROM that may refer to entries: unqualified names that no inner WITH hides. */
 function addNamesRead(part: unknown, hidden: ReadonlySet<string>, names: Set<string>): void {
   if (!isPart(part)) return;
   if (isWith(part)) {
