@@ -113,6 +113,33 @@ describe("a refusal is the only event of a stream", () => {
   );
 });
 
+test("a stream that is left open does not go on from the position of another user", async () => {
+  const other = await server.createUser("other", "dba");
+  const asBrowser = async (token: string, lastId = ""): Promise<EventClient> =>
+    await EventClient.open(
+      server.url,
+      { sql: "SELECT * FROM app.t" },
+      {
+        ...ACCEPT,
+        Cookie: `tidemark_auth=${token}`,
+        ...(lastId !== "" && { "Last-Event-ID": lastId }),
+      },
+    );
+  const first = await asBrowser(server.token);
+  await first.expect("subscription_ack");
+  await first.expect("initial_data_batch");
+  first.close();
+  await until(async () => (await server.rows("SELECT 1 FROM system.live")).length === 0);
+  const second = await asBrowser(other, first.lastId);
+  second.lastId = first.lastId;
+  expect(await second.expect("subscription_error")).toMatchObject({ code: "RESUME_EXPIRED" });
+  // The EventSource begins again.
+  expect(second.lastId).toBe("");
+  const again = await asBrowser(server.token, first.lastId);
+  expect(await again.expect("subscription_ack")).toMatchObject({ total_rows: 0 });
+  again.close();
+});
+
 test("streams end last while the server stops, and none gets status 503", async () => {
   const client = await open({ sql: "SELECT * FROM app.t" });
   await client.expect("subscription_ack");

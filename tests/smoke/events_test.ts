@@ -104,12 +104,12 @@ test("a stream contains the ack, all batches, and then changes, each with a posi
   const change = await client.next();
   expect(change).toEqual({
     event: "change",
-    id: expect.stringMatching(/^\d+$/),
+    id: expect.stringMatching(/^\d+;[\w-]{16}$/),
     message: {
       type: "change",
       subscription_id: "sse",
       change_type: "insert",
-      rows: [{ id: 100, text: "hi", _seq: Number(change?.id) }],
+      rows: [{ id: 100, text: "hi", _seq: Number.parseInt(change?.id ?? "", 10) }],
       ts: SEQ,
       commit_seq: SEQ,
     },
@@ -182,7 +182,7 @@ test("a delete within a net replay has no id, so a client that disconnects there
   expect(removed).toMatchObject({ event: "change", id: undefined });
   expect(net.lastId).toBe(lastId);
   await net.expect("initial_data_batch");
-  expect(Number(net.lastId)).toBeGreaterThan(Number(lastId));
+  expect(Number.parseInt(net.lastId, 10)).toBeGreaterThan(Number.parseInt(lastId, 10));
   net.close();
 });
 

@@ -22,6 +22,7 @@ import type { ConnectionRow } from "../../sql/mod.ts";
 import { errorMessage } from "../frames/client_message.ts";
 import { jsonFromMessage } from "../frames/encode.ts";
 import { lastEvent, retryLine, STREAM_WORD } from "../http/ended_stream.ts";
+import { eventIdEnd } from "../http/event_ids.ts";
 import {
   connectionRow,
   EXPIRED,
@@ -73,8 +74,8 @@ export class EventStream implements LiveSink, OpenConnection {
   #lastSentMs: number;
   #lastTakenMs: number;
   #isLoading = true;
-  /** The key of the caller's claims, which is part of a position if the query reads claims. */
-  #claims: string | undefined;
+  /** The part of all event ids that follows the position. */
+  #idEnd: string;
   #wantsBatch = false;
   #isPaused = false;
   /** Whether no further message will be queued. The stream closes once the queue is empty. */
@@ -92,6 +93,7 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#openedMs = options.clock.monotonicMs();
     this.#lastSentMs = this.#openedMs;
     this.#lastTakenMs = this.#openedMs;
+    this.#idEnd = eventIdEnd({ userId: options.principal.userId, claims: undefined });
     this.#enqueue(retryLine());
   }
 
@@ -329,9 +331,11 @@ export class EventStream implements LiveSink, OpenConnection {
 
   #eventOf(message: DataMessage): string {
     const id = this.#idOf(message);
-    if (message.type === "subscription_ack") this.#claims = message.claims;
-    const claims = this.#claims === undefined ? "" : `;${this.#claims}`;
-    const idLine = id === undefined ? "" : `id: ${id}${claims}\n`;
+    if (message.type === "subscription_ack" && message.claims !== undefined) {
+      const { userId } = this.principal;
+      this.#idEnd = eventIdEnd({ userId, claims: message.claims });
+    }
+    const idLine = id === undefined ? "" : `id: ${id}${this.#idEnd}\n`;
     return `event: ${message.type}\n${idLine}data: ${jsonFromMessage(message)}\n\n`;
   }
 

@@ -2,7 +2,7 @@
  * Serves `GET /v1/api/live`: a subscription as server-sent events. The query string has the same
  * fields as the WebSocket message `subscribe`, and the same function reads both.
  */
-import type { Auth } from "../../auth/mod.ts";
+import type { Auth, Principal } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import { type LiveEngine, type LiveSink, SubscriptionError } from "../../live/mod.ts";
@@ -14,6 +14,7 @@ import { refuseTooMany } from "../connections/upgrade.ts";
 import type { ServerConfig } from "../contract/options.ts";
 import { errorMessage, readSpec } from "../frames/client_message.ts";
 import { STREAM_WORD } from "../http/ended_stream.ts";
+import { type EventId, eventIdFrom, eventUser } from "../http/event_ids.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type FieldNames, nearMissOf } from "../http/field_names.ts";
 import { RETRY_SECONDS, refusedStream } from "../http/http_error.ts";
@@ -101,6 +102,7 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
   const principal = bearerOrCookiePrincipal(exchange, options);
   try {
     const spec = specFrom(exchange, config);
+    requireSameReader(exchange, principal);
     refuseTooMany(exchange, { config, connections });
     // HEAD returns only the headers, and a stream would never end.
     if (exchange.request.method === "HEAD") {
@@ -137,10 +139,8 @@ function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpe
   const query = new URLSearchParams(exchange.query);
   const miss = nearMissOf(Object.fromEntries(query), QUERY_FIELDS);
   if (miss !== undefined) throw mistaken(`Cannot read ${miss}`);
-  const lastEventId = exchange.request.headers.get("last-event-id") ?? "";
-  // The id of an event has a second part if the query reads claims.
-  const [position = "", claims = query.get("claims")] = lastEventId.split(";");
-  const from = position === "" ? (query.get("from_seq_id") ?? undefined) : position;
+  const last = lastEventId(exchange);
+  const from = last.position ?? query.get("from_seq_id") ?? undefined;
   const isLiveOnly = query.get("snapshot") === "false" && from === undefined;
   const given = query.get("params") ?? "[]";
   // The parameters are wrapped in a socket message, so that numbers among them keep their digits.
@@ -151,7 +151,7 @@ function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpe
       batch_size: wholeNumber(query.get("batch_size")),
       last_rows: wholeNumber(query.get("last_rows")),
       from_seq_id: from,
-      claims: claims ?? undefined,
+      claims: last.claims ?? query.get("claims") ?? undefined,
       replay: query.get("replay") ?? undefined,
     }),
   };
@@ -162,6 +162,18 @@ function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpe
     ...definedOnly({ namespace_id: query.get("namespace_id") ?? undefined }),
   };
   return readSpec({ value: { subscription }, text }, STREAM_WORD, limits);
+}
+
+function lastEventId({ request }: Exchange): EventId {
+  return eventIdFrom(request.headers.get("last-event-id") ?? "");
+}
+
+/** @throws {SubscriptionError} RESUME_EXPIRED, if another user has received the last event. */
+function requireSameReader(exchange: Exchange, { userId }: Principal): void {
+  const { user } = lastEventId(exchange);
+  if (user === undefined || user === eventUser(userId)) return;
+  const why = "The rows up to this position were sent to another user; load a new snapshot";
+  throw new SubscriptionError(errorMessage("RESUME_EXPIRED", STREAM_WORD, why));
 }
 
 function mistaken(message: string): SubscriptionError {

@@ -1,0 +1,45 @@
+/**
+ * The ids of server-sent events, which a browser's EventSource sends back when it reconnects.
+ *
+ *     4713;k3Jf9vQ0yZ1xW2aB;9Hc1…
+ *     │    │                └ the claims of the caller, if the query reads claims
+ *     │    └ the user who has received the rows up to the position
+ *     └ the position
+ *
+ * A page may stay open while its browser logs in as another user. The rows of that page belong to
+ * the first user, so the second one must not continue from their position. A client that chooses a
+ * position itself sends the position alone.
+ */
+
+/** The user and the claims for which the events of a stream were selected. */
+export interface EventReader {
+  readonly userId: string;
+  /** Undefined if the query reads no claims. */
+  readonly claims: string | undefined;
+}
+
+/** The parts of an event id; each is undefined if the id does not have it. */
+export interface EventId {
+  readonly position: string | undefined;
+  readonly user: string | undefined;
+  readonly claims: string | undefined;
+}
+
+/** The characters that name a user. They have 96 bits, so no two users have the same ones. */
+const USER_CHARS = 16;
+
+/** Returns the end of the ids of all events that a reader receives. */
+export function eventIdEnd({ claims, userId }: EventReader): string {
+  const user = eventUser(userId);
+  return claims === undefined ? `;${user}` : `;${user};${claims}`;
+}
+
+/** Returns the part of an event id that names a user. */
+export function eventUser(userId: string): string {
+  return new Bun.CryptoHasher("sha256").update(userId).digest("base64url").slice(0, USER_CHARS);
+}
+
+export function eventIdFrom(text: string): EventId {
+  const [position, user, claims] = text.split(";");
+  return { position: position === "" ? undefined : position, user, claims };
+}
