@@ -35,7 +35,7 @@ import { ProviderLogins } from "./provider_logins.ts";
 import { ProviderLogouts } from "./provider_logouts.ts";
 import { ProviderUsers, type ProviderUsersOptions } from "./provider_users.ts";
 import { type CreateTokenRequest, ServiceTokens } from "./service_tokens.ts";
-import { type OnRevoked, SessionEnds } from "./session_ends.ts";
+import { type OnDropped, type OnRevoked, SessionEnds } from "./session_ends.ts";
 import { Sessions, unauthorized } from "./sessions.ts";
 import { Setup } from "./setup.ts";
 import { SignUpRate } from "./sign_up_rate.ts";
@@ -489,6 +489,14 @@ export class Auth {
    */
   onRevoked(listener: OnRevoked): () => void {
     return this.#sessionEnds.onRevoked(listener);
+  }
+
+  /**
+   * Calls the listener in the same tick for every user who is dropped, once the user's sessions
+   * have ended. Returns a function that removes the listener.
+   */
+  onDropped(listener: OnDropped): () => void {
+    return this.#sessionEnds.onDropped(listener);
   }
 }
 

@@ -87,7 +87,7 @@ export class OwnAccount {
       await this.#check(userId, password, { caller, action: "delete account" });
     }
     catalog.dropUser(userId);
-    sessionEnds.endUser(userId);
+    sessionEnds.endAccount(userId);
     log.info("user deleted their own account", { user: userId, request: caller.requestId });
     onAudit(ownAction(userId, caller, "delete account"));
     return { message: "The account has been deleted; its rows will be erased after 30 days" };

@@ -1,6 +1,7 @@
 /**
  * Reports the end of a session in the tick in which it occurs, so that everything that runs on
- * behalf of the session ends with it.
+ * behalf of the session ends with it. Also reports the end of an account, so that everything to
+ * which its user has given rights, such as policies and views, is checked again.
  */
 
 /** The ended session of a user; without a session id, all sessions of the user. */
@@ -29,13 +30,22 @@ export function concerns(
 
 export type OnRevoked = (revocation: Revocation) => void;
 
+export type OnDropped = (userId: string) => void;
+
 export class SessionEnds {
   readonly #listeners = new Set<OnRevoked>();
+  readonly #dropListeners = new Set<OnDropped>();
 
   /** Adds a listener. Returns a function that removes it. */
   onRevoked(listener: OnRevoked): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** Adds a listener. Returns a function that removes it. */
+  onDropped(listener: OnDropped): () => void {
+    this.#dropListeners.add(listener);
+    return () => this.#dropListeners.delete(listener);
   }
 
   endSession(userId: string, sessionId: string): void {
@@ -49,5 +59,11 @@ export class SessionEnds {
 
   endUser(userId: string): void {
     for (const listener of this.#listeners) listener({ userId, sessionId: undefined });
+  }
+
+  /** Ends all sessions of a user, and reports that the user was dropped. */
+  endAccount(userId: string): void {
+    this.endUser(userId);
+    for (const listener of this.#dropListeners) listener(userId);
   }
 }

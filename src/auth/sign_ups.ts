@@ -150,7 +150,7 @@ export class SignUps {
     });
     for (const { userId } of idle.slice(0, DROPPED_AT_ONCE_MAX)) {
       catalog.dropUser(userId);
-      sessionEnds.endUser(userId);
+      sessionEnds.endAccount(userId);
       log.info("dropped a guest without recent activity", { user: userId });
     }
     return idle.length > DROPPED_AT_ONCE_MAX;

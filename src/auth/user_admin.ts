@@ -221,7 +221,7 @@ export class UserAdmin {
     const { catalog, log, sessionEnds } = this.#options;
     this.checkDrop(principal, userId);
     catalog.dropUser(userId, options);
-    sessionEnds.endUser(userId);
+    sessionEnds.endAccount(userId);
     log.info("user dropped", { user: userId, by: principal.actorId });
   }
 

@@ -5,6 +5,7 @@
 import type { Principal } from "../auth/mod.ts";
 import { isDenial } from "../base/errors.ts";
 import type { Activity } from "./activity/activity.ts";
+import { renewRightsOf } from "./ddl/given_rights.ts";
 import { newLedger, type RequestLedger } from "./execute/context/request_ledger.ts";
 import type {
   FollowedPlan,
@@ -55,14 +56,12 @@ export class LocalSqlEngine implements SqlEngine {
     this.#fastPath = new FastPath(this.#deps);
     this.#idempotent = new IdempotentRequests(environment);
     this.#interactive = new InteractiveTransactions(this.#deps);
-    environment.auth.onRevoked((it) => {
-      environment.activity.transactions.endSession(it);
-      // The statements of a dropped user end, too. The caller waits for the end of the statements
-      // of a user with a new password.
-      const { activity, catalog } = environment;
-      const { userId } = it;
-      if (userId === undefined) return;
-      if (catalog.user(userId) === undefined) activity.running.endUser(userId);
+    const { activity, auth } = environment;
+    auth.onRevoked((it) => activity.transactions.endSession(it));
+    // The caller waits for the end of the statements of a user with a new password.
+    auth.onDropped((userId) => {
+      activity.running.endUser(userId);
+      renewRightsOf(userId, environment);
     });
     this.#activity = environment.activity;
     this.#texts = new FollowedTexts(this.#deps.catalog);

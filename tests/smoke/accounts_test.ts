@@ -336,6 +336,35 @@ describe("users delete their own accounts", () => {
     expect(await server.rows("SELECT * FROM app.notes", { token: again })).toEqual([]);
   });
 
+  test.each([
+    ["a policy", "n.rows", ["SCHEMA_CHANGED", "NOT_FOUND"]],
+    ["a view", "n.shown", ["UNAUTHORIZED"]],
+  ])(
+    "the end of an account ends the live queries that %s of it permitted, without a commit",
+    async (_, name, codes) => {
+      const owner = newName();
+      const token = await server.createUser(owner);
+      const reader = await server.createUser(newName());
+      await server.rows(`CREATE NAMESPACE n AUTHORIZATION ${owner}`);
+      await server.rows(
+        `CREATE TABLE n.rows (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'RESTRICTED');
+       CREATE POLICY p ON n.rows FOR SELECT USING (id > 0);
+       CREATE VIEW n.shown WITH (security_invoker = false, access_level = 'PUBLIC') AS
+         SELECT id FROM n.rows`,
+        { token },
+      );
+      const socket = await SocketClient.connect(server.url, { token: reader });
+      await socket.expect("auth_success");
+      socket.send({ type: "subscribe", subscription: { id: "s", sql: `SELECT id FROM ${name}` } });
+      await socket.expect("subscription_ack");
+      await socket.expect("initial_data_batch");
+      expect((await post("delete", { password: PASSWORD }, token))[0]).toBe(200);
+      expect(codes).toContain((await socket.expect("error")).code);
+      socket.close();
+      await server.rows("DROP NAMESPACE n CASCADE");
+    },
+  );
+
   test("an administrator's account cannot be deleted in this way", async () => {
     const { access_token: token } = await server.login("ada");
     const [status, body] = await post("delete", { password: PASSWORD }, token);

@@ -11,7 +11,7 @@ import {
 } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Role } from "../../catalog/mod.ts";
-import { renewPoliciesOf } from "../ddl/owned_policies.ts";
+import { renewRightsOf } from "../ddl/given_rights.ts";
 import type { RedefinitionDeps } from "../ddl/redefined_table.ts";
 import { atName } from "../names/table_names.ts";
 import type {
@@ -109,7 +109,7 @@ async function alterUser(
 ): Promise<string> {
   const change = userChangeOf(node, principal);
   await deps.auth.alterUser(principal, change);
-  if (change.role !== undefined) renewPoliciesOf(change.userId, deps);
+  if (change.role !== undefined) renewRightsOf(change.userId, deps);
   return `User ${change.userId} altered`;
 }
 
@@ -125,7 +125,6 @@ async function dropUser(
   }
   const erasesNow = node.purge === true;
   auth.dropUser(principal, userId, { erasesNow });
-  renewPoliciesOf(userId, deps);
   if (!erasesNow) return messageResult(`User ${userId} dropped`, asUser);
   return rowsResult(JOB_COLUMNS, await eraseUser(deps, { userId, createdBy: asUser }), asUser);
 }
