@@ -1,10 +1,10 @@
 /**
- * Chooses how to read a table, based on conditions that determine its primary key or bound single
- * columns.
+ * Chooses how to read a table, based on conditions that determine its primary key or set bounds on
+ * single columns.
  *
- * If a condition lists fewer keys than the table has rows, the keys are looked up: a lookup takes 5
- * µs, so 10 keys among 300,000 rows take 0.3 ms instead of 12. The condition is always tested
- * afterwards, so the list of keys may contain too many keys, but never too few.
+ * If conditions list far fewer keys than the table has rows, the keys are looked up one by one,
+ * which is faster than a scan. The conditions are always tested afterwards, so the list may contain
+ * too many keys, but never too few.
  *
  * If only the first key column has listed values, a scan reads the rows with these values.
  */
@@ -27,7 +27,7 @@ export interface TableAccess {
   readonly lookup: KeyAccess | undefined;
   /** The keys that rows may have, if the conditions list them. */
   readonly sought: SoughtKeys | undefined;
-  /** The possible values of the first key column. */
+  /** The possible values of the first key column, if the conditions list them. */
   readonly prefix: readonly KeyPart[] | undefined;
   readonly ranges: readonly PlannedRange[];
   /** The bounds of string columns. */
@@ -35,13 +35,13 @@ export interface TableAccess {
 }
 
 export interface KeyAccess {
-  /** The values of a key, in key order. */
+  /** The value of each key column, in key order. */
   readonly key: readonly BoundExpression[];
-  /** The conditions that the key implies, so that every row found by the key satisfies them. */
+  /** The conditions that the key implies. Every row that is found by the key satisfies them. */
   readonly said: readonly Condition[];
 }
 
-/** A condition of the form `column operator value`, where the value reads no columns. */
+/** A condition of the form `column operator value` whose value reads no columns. */
 export interface ColumnBound {
   readonly columnId: number;
   readonly operator: ComparisonOperator;
@@ -84,7 +84,10 @@ export function accessOf(table: TableEntry, conditions: readonly Condition[]): T
   return { lookup, sought, prefix: prefixOf(primaryKey, conditions), ranges, textRanges };
 }
 
-/** A single value is handled as a range, which needs no list. */
+/**
+ * Returns the listed values of the first key column. A single value is left to the ranges, which
+ * need no list.
+ */
 function prefixOf(
   primaryKey: readonly number[],
   conditions: readonly Condition[],
@@ -95,16 +98,19 @@ function prefixOf(
   return listed.flat();
 }
 
-/** Scanning this many rows takes as long as finding one row by its key: 5 µs. */
+/** The number of rows that can be scanned in the time that it takes to find one row by its key. */
 const ROWS_PER_KEY = 100;
 
 /**
- * The maximum number of keys to look up in a table with many owners. The number of the caller's
- * rows is unknown before the run.
+ * The maximum number of keys to look up in a table whose rows belong to many owners. The number of
+ * the caller's rows in it is unknown before the run.
  */
 const OWN_KEYS_MAX = 32;
 
-/** The maximum number of keys to look up in any table, because no budget covers their memory. */
+/**
+ * The maximum number of keys to look up in any table. Their memory is not counted against any
+ * budget.
+ */
 const KEYS_MAX = 65_536;
 
 /** Whether looking up this many keys takes less work than reading the whole table. */
@@ -121,7 +127,7 @@ export function areListed(keyCount: number, rowCount: number): boolean {
   return keyCount <= KEYS_MAX && keyCount < rowCount;
 }
 
-/** The expected number of elements in an array that is not yet known. */
+/** The assumed number of elements in an array whose length is known only at run time. */
 const ELEMENTS_EXPECTED = 10;
 
 /** Returns the number of keys to look up. A key that is listed twice is counted twice. */
@@ -139,7 +145,7 @@ function productOf(parts: readonly KeyPart[]): number {
   );
 }
 
-/** The index or the primary key in which keys are looked up. */
+/** The columns of the index or the primary key in which keys are looked up. */
 interface KeyUse {
   /** Whether the index contains keys with NULL. A primary key does not. */
   readonly findsNull?: boolean;
@@ -151,7 +157,7 @@ interface KeyUse {
  *     a IN (1, 2) AND b = 3             (1, 3), (2, 3)
  *     (a = 1 AND b = 2) OR (a = 3 AND b = 4)
  *
- * Returns undefined if the conditions do not list them.
+ * Returns undefined if the conditions do not list the keys.
  */
 export function soughtKeysOf(
   primaryKey: readonly number[],
@@ -204,7 +210,7 @@ function keysOfAlternatives(
   return keys;
 }
 
-/** Returns the keys of a list of rows. Each row gives one value for each column. */
+/** Returns the keys that a list of rows contains. Each row has one value for each column. */
 function keysOfRows(
   { operands, rows }: Extract<BoundExpression, { kind: "row in" }>,
   primaryKey: readonly number[],
@@ -243,7 +249,7 @@ function keyPartsOf(
   return key.length === primaryKey.length ? key : undefined;
 }
 
-/** Collects the values that a condition lists for one column. */
+/** Adds the values that a condition lists for one column. */
 function addPart(
   condition: BoundExpression,
   into: Map<number, KeyPart>,
@@ -302,7 +308,7 @@ function keyAccessOf(
   return { key, said };
 }
 
-/** Returns `column = value` with the stored column, or undefined for any other form. */
+/** Returns `column = value` over a stored column, or undefined for any other condition. */
 export function equalityIn(
   condition: BoundExpression,
 ): { columnId: number; value: BoundExpression } | undefined {
@@ -310,7 +316,7 @@ export function equalityIn(
   return bound?.operator === "=" ? { columnId: bound.columnId, value: bound.value } : undefined;
 }
 
-/** Returns the comparison of a stored column with a value, or undefined for any other form. */
+/** Returns the comparison of a stored column with a value, or undefined for any other condition. */
 export function boundIn(condition: BoundExpression): ColumnBound | undefined {
   if (condition.kind !== "compare") return undefined;
   const { left, operator, right } = condition;
@@ -325,7 +331,7 @@ export function boundIn(condition: BoundExpression): ColumnBound | undefined {
   return undefined;
 }
 
-/** The maximum number of alternatives that are examined for bounds in an OR. */
+/** The maximum number of alternatives of an OR that are searched for common bounds. */
 const ALTERNATIVES_MAX = 8;
 
 /**
@@ -375,7 +381,10 @@ export function beginningIn(condition: BoundExpression): PlannedRange | undefine
   return isPlain ? { ...open, beginning: value } : { ...open, like: value };
 }
 
-/** Returns the id of the column in a comparison. */
+/**
+ * Returns the id of the stored column that an operand of a comparison represents, or undefined if
+ * it represents none.
+ */
 export function storedColumnId(expression: BoundExpression): number | undefined {
   const compared = withoutIdleCast(expression);
   return compared.kind === "column" ? compared.column.origin?.columnId : undefined;

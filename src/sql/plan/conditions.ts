@@ -6,8 +6,7 @@
  * readers of the block are registered until the plan tests it. A column that no open condition and
  * no other clause reads is then dropped from the plan.
  *
- * This halves the planning time for a new join shape and avoids quadratic time for thousands of
- * conditions.
+ * Analysing each condition only once avoids quadratic time for thousands of conditions.
  */
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { isVolatileItself, someChild } from "../bind/walk.ts";
@@ -17,12 +16,13 @@ export interface Condition {
   /** The distinct columns that a condition reads. */
   readonly columnIds: readonly number[];
   /**
-   * Whether the condition may be tested lower in the plan. Volatile conditions and those without
+   * Whether the condition may be tested lower in the plan. A condition that is volatile or reads no
    * columns may not.
    */
   readonly canMove: boolean;
   /**
-   * Whether the condition contains a constant. If so, a part of it may be computed before the run.
+   * Whether the condition contains a constant, in which case a part of it may be computed before
+   * the run.
    */
   readonly holdsConstant: boolean;
   /** Whether the condition still counts as a reader of its columns. */

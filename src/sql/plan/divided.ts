@@ -45,7 +45,7 @@ export function divisionOf(root: PlanNode): PlanDivision | undefined {
     const divided = dividedNode(node);
     if (divided === undefined || !isSafe(divided.part)) continue;
     const { others, rowCount } = rowsReadIn(divided.part);
-    // The tables that every reader reads completely must not account for most of the work.
+    // The tables that every reader reads completely must not account for most of the rows.
     if (others > rowCount || rowCount <= (best?.rowCount ?? -1)) continue;
     best = { root, at: nodes.indexOf(node), rowCount };
   }
@@ -53,7 +53,8 @@ export function divisionOf(root: PlanNode): PlanDivision | undefined {
 }
 
 /**
- * Divides a plan at a point that {@linkcode divisionOf} found in another plan of the same shape.
+ * Divides a plan at the point that {@linkcode divisionOf} found in another plan with the same
+ * shape.
  */
 export function dividedAt(root: PlanNode, at: number): DividedPlan | undefined {
   const node = nodesOf(root)[at];
@@ -63,16 +64,16 @@ export function dividedAt(root: PlanNode, at: number): DividedPlan | undefined {
 }
 
 /**
- * Returns a string that distinguishes plans of one statement. Equal strings mean that the plans
- * have the same nodes in the same places.
+ * Returns a string that is equal for two plans of one statement only if they have the same nodes in
+ * the same positions.
  */
 export function shapeOf(root: PlanNode): string {
   return shapeOfNodes(nodesOf(root));
 }
 
 /**
- * Returns a string that distinguishes the nodes of several plans in the manner of {@linkcode
- * shapeOf}.
+ * Returns a string that is equal for two lists of nodes only if they would be equal under
+ * {@linkcode shapeOf}.
  */
 export function shapeOfNodes(nodes: readonly PlanNode[]): string {
   return nodes.map(shapeOfNode).join("|");
@@ -85,7 +86,7 @@ function shapeOfNode(node: PlanNode): string {
   return `${node.kind} ${columns}`;
 }
 
-/** Returns the nodes that a run reads exactly once, whatever rows they yield. */
+/** Returns the nodes that a run reads exactly once, however many rows they yield. */
 function readOnce(root: PlanNode): PlanNode[] {
   const found: PlanNode[] = [];
   const add = (node: PlanNode): void => {
@@ -97,7 +98,7 @@ function readOnce(root: PlanNode): PlanNode[] {
         return;
       case "join":
         add(node.left);
-        // An error on this side is not necessarily an error of the statement.
+        // An error on a guarded side does not always become an error of the statement.
         if (node.isGuarded !== true) add(node.right);
         return;
       case "lateral":
@@ -130,8 +131,8 @@ function dividedNode(node: PlanNode): DividedPlan | undefined {
       return { part: { ...node, input }, whole: { ...node, input: { kind: "gathered", columns } } };
     case "distinct": {
       if (columns.length !== node.on.length || !node.on.every(isColumn)) return undefined;
-      // Groups are sent once all of them are known, whereas a DISTINCT would send a few rows at a
-      // time.
+      // An aggregate sends its groups once all of them are known, whereas a DISTINCT would send a
+      // few rows at a time.
       const groupBy = columns.map((column) => ({ column, expression: columnValue(column) }));
       return {
         part: {
@@ -153,8 +154,8 @@ function isColumn({ kind }: BoundExpression): boolean {
 }
 
 /**
- * Returns a plan that reads only a share of one table; undefined if its rows do not each depend on
- * a single row of one table.
+ * Returns a plan that reads only a share of one table, or undefined if some row of the plan depends
+ * on more than one row of that table.
  */
 function dividedInput(node: PlanNode): PlanNode | undefined {
   switch (node.kind) {
@@ -188,7 +189,7 @@ function dividedAggregate(node: AggregateNode, input: PlanNode): DividedPlan | u
   if (!counted.every((each) => isPlain(each) && isOf(each, argument))) return undefined;
   const keys = groupBy.map(({ column }) => column);
   if (groupingSets !== undefined) keys.unshift(groupingSets.column);
-  // The ids have to be unique only within one node.
+  // Column ids have to be unique only within the node.
   let lastId = Math.max(0, ...keys.map(({ id }) => id));
   const newColumn = (type: BoundColumn["type"]): BoundColumn => {
     lastId += 1;
@@ -197,8 +198,8 @@ function dividedAggregate(node: AggregateNode, input: PlanNode): DividedPlan | u
   const partKeys = [...groupBy];
   const differing = argument === undefined ? undefined : newColumn(argument.type);
   if (argument !== undefined && differing !== undefined) {
-    // Rows with equal arguments are counted once, so the argument becomes one of the keys of the
-    // parts.
+    // Rows with equal arguments count only once, so the argument becomes an additional grouping key
+    // of each part.
     partKeys.push({ column: differing, expression: argument });
   }
   const partAggregates: BoundAggregate[] = [];
@@ -235,7 +236,7 @@ function dividedAggregate(node: AggregateNode, input: PlanNode): DividedPlan | u
   };
 }
 
-/** Whether nothing but DISTINCT decides which rows a call aggregates. */
+/** Whether a call aggregates all input rows, apart from the duplicates that DISTINCT removes. */
 function isPlain({ extra, filter, orderBy }: BoundAggregate): boolean {
   return extra.length === 0 && filter === undefined && orderBy.length === 0;
 }
@@ -254,7 +255,7 @@ function wholeOf(
   return { ...aggregate, form: whole, argument, extra, filter: undefined };
 }
 
-/** Whether every node that each reader reads completely yields the same rows to all readers. */
+/** Whether the nodes that every reader reads completely yield the same rows to each reader. */
 function isSafe(part: PlanNode): boolean {
   return nodesOf(part).every((node) => {
     if (node.kind === "cte" && node.cte.isVolatile) return false;
@@ -262,7 +263,10 @@ function isSafe(part: PlanNode): boolean {
   });
 }
 
-/** Returns the current number of rows in the divided table, and in all other tables together. */
+/**
+ * Returns the current number of rows in the divided table, and the total number in all other
+ * tables.
+ */
 function rowsReadIn(part: PlanNode): { readonly rowCount: number; readonly others: number } {
   let rowCount = 0;
   let others = 0;

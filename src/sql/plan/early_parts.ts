@@ -1,8 +1,10 @@
 /**
- * Finds what a condition may compute before its row is known to be permitted.
+ * Finds the parts of a condition that may be computed before it is known whether the caller may see
+ * the row.
  *
- * An error of such a computation must be raised whether or not the row exists. The parts that fail
- * on all rows can be computed before any row. A part that is evaluated for some rows only cannot.
+ * Whether such a part raises an error must not depend on the existence of the row. A part that
+ * fails on all rows can be computed before any row is read, but a part that is evaluated only for
+ * some rows cannot.
  */
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { readsOuter } from "../bind/query/query_walk.ts";
@@ -16,8 +18,9 @@ import {
 } from "../bind/walk.ts";
 
 /**
- * Returns the largest parts of an expression that may fail, and then fail on all rows. Literals
- * that are read before the statement runs are left out, because they fail it in any case.
+ * Returns the largest parts of an expression that may fail and that, if they fail, do so on all
+ * rows. Literals that are converted before the statement runs are excluded, because an invalid
+ * literal fails the statement in any case.
  */
 export function partsThatMayFail(expression: BoundExpression): readonly BoundExpression[] {
   if (!mayFailInRun(expression)) return [];
@@ -25,8 +28,8 @@ export function partsThatMayFail(expression: BoundExpression): readonly BoundExp
 }
 
 /**
- * Whether an expression has parts that must not be computed before its row is known, because their
- * errors belong to some evaluations only: parts behind a condition, as in `$1 = 0 OR a = 10 / $1`,
+ * Whether an expression has parts that must not be computed before the row is known, because they
+ * fail in some evaluations only. These are parts behind a condition, as in `$1 = 0 OR a = 10 / $1`,
  * and parts that read the row of an outer query.
  */
 export function mayFailIfReached(expression: BoundExpression): boolean {
@@ -35,7 +38,7 @@ export function mayFailIfReached(expression: BoundExpression): boolean {
   return skippableOf(expression).some(mayFailInRun) || someChild(expression, mayFailIfReached);
 }
 
-/** Returns the direct operands whose evaluation depends on the value of another operand. */
+/** Returns the direct operands that are evaluated only for certain values of another operand. */
 function skippableOf(expression: BoundExpression): readonly BoundExpression[] {
   switch (expression.kind) {
     case "and":
@@ -52,14 +55,20 @@ function dependsOnRow(expression: BoundExpression): boolean {
   return readsColumn(expression) || isVolatile(expression) || hasSubquery(expression);
 }
 
-/** Whether an expression may raise an error that reading its literals in advance does not raise. */
+/**
+ * Whether evaluating an expression may raise an error other than those of literals that are
+ * converted in advance.
+ */
 function mayFailInRun(expression: BoundExpression): boolean {
   if (isReadInAdvance(expression)) return false;
   const mayFailItself = failsHere(expression) && !isArrayCall(expression);
   return mayFailItself || someChild(expression, mayFailInRun);
 }
 
-/** Whether an expression converts an untyped literal, which is read before the statement runs. */
+/**
+ * Whether an expression is the conversion of an untyped literal, which is done before the statement
+ * runs.
+ */
 function isReadInAdvance(expression: BoundExpression): boolean {
   if (expression.kind === "cast") return isUntyped(expression.operand);
   return expression.kind === "call" && expression.readsTimeWords === true

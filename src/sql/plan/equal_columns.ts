@@ -3,8 +3,9 @@
  *
  *     a.id = b.id AND a.id = c.id AND a.id = 5     ⟹     b.id = c.id, b.id = 5, c.id = 5
  *
- * With this knowledge, b and c can be joined before a, and each table can be read by the constant.
- * A join also has to compare only one pair of equal columns instead of all pairs.
+ * The inferred equalities let b be joined with c before a, and let each table be read by the
+ * constant. In addition, a join needs to compare only one pair of equal columns instead of all
+ * pairs.
  */
 
 import { BOOLEAN, sameType } from "../../types/mod.ts";
@@ -63,7 +64,7 @@ function setOf(
 }
 
 function groupsOf(pairs: readonly EqualPair[]): readonly Growing[] {
-  // Most joins state only one equality, so there is nothing to group.
+  // Most joins state only one equality, so there are no sets to merge.
   if (pairs.length < 2) return pairs.map(groupOf);
   const made: Growing[] = [];
   const groups = new Map<number, Growing>();
@@ -90,7 +91,7 @@ function groupsOf(pairs: readonly EqualPair[]): readonly Growing[] {
   return made.filter((group) => groups.get(group.columns[0]?.id ?? 0) === group);
 }
 
-/** Moves the smaller of two groups into the other. */
+/** Merges two sets of equal columns by moving the smaller set into the larger one. */
 function unite(one: Growing, other: Growing, groups: Map<number, Growing>): void {
   const [large, small] = one.columns.length < other.columns.length ? [other, one] : [one, other];
   large.columns.push(...small.columns);
@@ -125,7 +126,7 @@ function pairIn(condition: Condition): EqualPair | undefined {
   return { condition, left: left.column, right: right.column, evaluate };
 }
 
-/** Creates the condition that two columns of a set are equal. */
+/** Returns the condition that two columns of a set are equal. */
 export function equalityOf(
   left: Member,
   right: Member,
@@ -141,15 +142,15 @@ export function equalityOf(
   };
 }
 
-/** An inferred condition, and the relation on which it can be tested. */
+/** An inferred condition, and the index of the relation on which it can be tested. */
 export interface Following {
   readonly leaf: number;
   readonly expression: BoundExpression;
 }
 
 /**
- * Returns the inferred conditions on single relations, for all sets. Each condition is examined
- * once.
+ * Returns the conditions on single relations that the sets of equal columns imply. Each condition
+ * is examined once.
  */
 export function followingOf(
   sets: readonly EqualColumns[],
@@ -185,7 +186,8 @@ function addWithinLeaves(equal: EqualColumns, into: Following[]): void {
 }
 
 /**
- * If one of the columns equals a constant, or a list of constants, applies this to all the others.
+ * If a condition compares one column of a set with a constant or a list of constants, adds the same
+ * condition on all other columns of the set.
  */
 function addFixed(
   { members }: EqualColumns,

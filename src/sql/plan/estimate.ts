@@ -16,12 +16,15 @@ import type { IndexAccess, PlanNode, RowAccess, ScanNode } from "./plan.ts";
  */
 const UNKNOWN_ROWS = 100;
 
-/** The assumed number of recursion steps, each with as many rows as the first. */
+/**
+ * The assumed number of steps of a recursive query. Each step is assumed to yield as many rows as
+ * the first.
+ */
 const STEPS_EXPECTED = 10;
 
 const FILTER_SHARE = 1 / 3;
 const GROUP_SHARE = 1 / 10;
-/** The assumed number of rows to which a table function in a select list expands a row. */
+/** The assumed number of rows that a table function in a select list yields for each row. */
 const EXPANDED_ROWS = 10;
 /** The share of rows that a semi or anti join keeps. */
 const CHOICE_SHARE = 1 / 2;
@@ -35,16 +38,16 @@ export interface Known {
   /** Returns the value of a LIMIT or OFFSET that is known before the run. */
   readonly countOf: (expression: BoundExpression) => number | undefined;
   /**
-   * Estimates for WITH entries. They are cached, because entries may refer to one another many
-   * times.
+   * Cached estimates for WITH entries. Without the cache, entries that refer to one another would
+   * be estimated many times.
    */
   readonly cteRows: {
     get(cte: BoundCte): number | undefined;
     set(cte: BoundCte, rows: number): void;
   };
   /**
-   * Estimates for nodes with inputs. They are cached, because a planner that adds thousands of
-   * joins to a chain asks for the rows of the chain at each step.
+   * Cached estimates for nodes with inputs. Without the cache, planning a chain of thousands of
+   * joins would estimate the whole chain at each step.
    */
   readonly nodeRows: {
     get(node: PlanNode): number | undefined;
@@ -145,14 +148,14 @@ function cteRows({ cte, source }: Extract<PlanNode, { kind: "cte" }>, known: Kno
   return rows;
 }
 
-/** Estimates the rows of nodes that have one input and apply no limit. */
+/** Estimates the rows of a node that has one input and applies no limit. */
 function passedRows(
   node: Extract<PlanNode, { kind: "filter" | "project" | "aggregate" | "distinct" }>,
   rows: number,
 ): number {
   switch (node.kind) {
     case "filter": {
-      // The bounds of a scan are derived from the condition above it.
+      // The bounds of the scan come from the condition itself, so they must not be counted twice.
       const isCounted =
         node.input.kind === "scan" &&
         (node.input.ranges.length > 0 ||
@@ -218,8 +221,8 @@ function scanRows(
 }
 
 /**
- * The assumed share of rows that have a given value in an indexed column, or satisfy one bound on
- * it.
+ * The assumed share of rows that have a given value in an indexed column or satisfy one bound on
+ * the column.
  */
 const INDEXED_SHARE = 1 / 100;
 

@@ -22,7 +22,8 @@ import type { CallDeps } from "../functions/base/function.ts";
 import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 
 /**
- * Returns the folded conjuncts of a condition. Conjuncts that are true for every row are omitted.
+ * Returns the conjuncts of a condition in folded form. Conjuncts that are true for every row are
+ * omitted.
  */
 export function foldedConditions(condition: BoundExpression | undefined): readonly Condition[] {
   const conditions = conjunctsOf(condition).map(conditionOf);
@@ -35,14 +36,17 @@ export function foldedConditions(condition: BoundExpression | undefined): readon
 }
 
 /**
- * Whether a condition contains a constant; in most statements, literals are slots, so there is
- * nothing to fold.
+ * Whether a condition contains a constant. In most statements, all literals are slots, so no
+ * condition can be folded.
  */
 function holdsConstant(condition: Condition): boolean {
   return condition.holdsConstant;
 }
 
-/** Drops alternatives that no row satisfies, such as a row with NULL in a list of rows. */
+/**
+ * Removes the alternatives of an OR or a list of rows that no row satisfies, such as a row with a
+ * NULL.
+ */
 function withoutIdle(condition: BoundExpression): BoundExpression {
   if (condition.kind === "row in") {
     const rows = condition.rows.filter((row) => !row.some(isNull));
@@ -77,7 +81,8 @@ export function isAskedOnce(condition: BoundExpression): boolean {
 }
 
 /**
- * Whether a condition has the same value for all rows of a run, given the columns that it reads.
+ * Whether a condition has the same value for all rows of a run. Uses the known columns of the
+ * condition.
  */
 export function isConditionOnce({ columnIds, expression }: Condition): boolean {
   return columnIds.length === 0 && isAskedOnce(expression);
@@ -103,10 +108,7 @@ function folded(expression: BoundExpression): BoundExpression {
   return value === undefined ? over : constantOf(over.type, value);
 }
 
-/**
- * Whether an expression of this kind is cheap to evaluate. Subqueries cannot be evaluated before
- * the run.
- */
+/** Whether an expression may be evaluated before the run. Subqueries may not. */
 function isFoldable({ kind }: BoundExpression): boolean {
   return kind !== "constant" && kind !== "slot" && kind !== "column" && kind !== "subquery";
 }
@@ -116,7 +118,7 @@ function foldedMembership(expression: Extract<BoundExpression, { kind: "in" }>):
   const array = list === undefined ? undefined : constantIn(list);
   const areUnknown = items.every(isNull) && constants.every((value) => value === null);
   if (areUnknown && (list === undefined || array === null)) return constantOf(type, null);
-  // An empty array contains no value, not even NULL.
+  // An empty list or array contains no value, not even NULL.
   const isAlone = items.length + constants.length === 0;
   if (isAlone && Array.isArray(array) && array.length === 0) return constantOf(type, negated);
   const value = valueOf(expression);
@@ -147,7 +149,7 @@ function isNull(expression: BoundExpression): boolean {
   return expression.kind === "constant" && expression.value === null;
 }
 
-/** Returns the value of an operation on constants, or undefined if it is not known. */
+/** Returns the value of an operation on constants, or undefined if it cannot be computed now. */
 function valueOf(expression: BoundExpression): Value | undefined {
   try {
     return computed(expression);
@@ -257,13 +259,13 @@ const FOLDED_CALLS: ReadonlySet<string> = new Set([
   "mod",
 ]);
 
-/** The maximum length of a list of values that is sorted. */
+/** The maximum length of a list whose values are sorted to find contradictions. */
 const LISTED_MAX = 1000;
 
 /** Folded calls use none of their dependencies, so nothing is passed. */
 const NOBODY = {} as CallDeps;
 
-/** The values of one column that are still possible under the conditions with constants. */
+/** The values of one column that the conditions examined so far still allow. */
 interface Left {
   readonly type: DataType;
   min: Value | undefined;
@@ -272,7 +274,10 @@ interface Left {
   isMaxOpen: boolean;
 }
 
-/** Whether the conditions with constants leave no possible value for some column. */
+/**
+ * Whether conditions with constants contradict each other, because they leave no possible value for
+ * some column.
+ */
 function contradict(conditions: readonly BoundExpression[]): boolean {
   if (conditions.length < 2) return false;
   const left = new Map<number, Left>();
@@ -300,8 +305,8 @@ interface ConstantBound {
 }
 
 /**
- * Returns the bounds that a condition with constants sets on a column. For a list, they are its
- * minimum and maximum.
+ * Returns the bounds that a condition with constants sets on a column. The bounds of a list are its
+ * minimum and its maximum.
  */
 function boundsIn(condition: BoundExpression): readonly ConstantBound[] {
   if (condition.kind === "compare") {

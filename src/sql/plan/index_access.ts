@@ -39,7 +39,7 @@ import type {
 } from "./plan.ts";
 
 /**
- * The maximum number of indexes that are compared in a run. Comparing one index takes a few
+ * The maximum number of indexes that a run compares with each other. Comparing an index takes a few
  * microseconds.
  */
 const COMPARED_MAX = 4;
@@ -64,14 +64,14 @@ export function indexesFor(
 const ALTERNATIVES_MAX = 16;
 
 /**
- * The maximum number of conditions that are searched for an OR. Each alternative of each OR is
- * combined with all other conditions, so planning many of them would take quadratic time.
+ * The maximum number of conditions in which an OR is looked for. Each alternative of each OR is
+ * combined with all other conditions, so more conditions would take quadratic planning time.
  */
 const CONDITIONS_MAX = 32;
 
 /**
- * If there is an OR among the conditions, returns an index access for each of its alternatives,
- * which together find all matching rows; undefined otherwise.
+ * If one of the conditions is an OR whose alternatives can all be found through indexes, returns an
+ * index access for each of them. Together, the accesses find all matching rows.
  */
 export function alternativesFor(
   table: TableEntry,
@@ -81,7 +81,7 @@ export function alternativesFor(
   for (const condition of conditions) {
     const { expression } = condition;
     if (expression.kind !== "or" || expression.operands.length > ALTERNATIVES_MAX) continue;
-    // A comparison of rows is a single range of keys.
+    // A row comparison has the form of an OR, but it is a single range of keys.
     if (rowBoundIn(expression) !== undefined) continue;
     const others = conditions.filter((each) => each !== condition);
     const accesses = expression.operands.map((alternative) =>
@@ -99,12 +99,12 @@ function bestAccess(table: TableEntry, conditions: readonly Condition[]): RowAcc
   return indexesFor(table, conditions)?.[0];
 }
 
-/** Whether an index has an order and contains all rows of its table. */
+/** Whether all rows of the table can be read in the order of an index. */
 export function isReadable(index: IndexEntry): boolean {
   return index.state === "ready" && index.where === undefined && !isInverted(index);
 }
 
-/** The number of columns for which an access lists values. */
+/** Returns the number of leading columns for which an access lists values. */
 export function depthOf({ keys }: Pick<IndexAccess, "keys">): number {
   return keys[0]?.length ?? 0;
 }
@@ -113,19 +113,19 @@ export function depthOf({ keys }: Pick<IndexAccess, "keys">): number {
 export function isUniqueAccess(access: IndexAccess): boolean {
   const { guards, index, keys } = access;
   const isWhole = guards.length === 0 && depthOf(access) === index.columnIds.length;
-  // Any number of rows may have NULL in their keys, even in a unique index.
+  // A unique index may contain any number of keys with NULL.
   const hasNull = keys.some((parts) => parts.some(({ isNull }) => isNull === true));
   return index.isUnique && isWhole && !hasNull;
 }
 
-/** Returns an access that reads every key of an index. */
+/** Returns an access that reads all keys of an index. */
 export function wholeOf(index: IndexEntry): IndexAccess {
   return { index, keys: NO_KEYS, edges: [], beginnings: [], guards: [], endsAtNull: false };
 }
 
 /**
- * Reduces an access to the leading columns that have only one value each. Its keys are then in the
- * order of the remaining columns.
+ * Reduces an access to the leading columns for which it lists only one value. The rows are then in
+ * the order of the remaining columns.
  */
 export function withinSingle(access: IndexAccess): IndexAccess {
   const [parts = []] = access.keys;
@@ -139,8 +139,8 @@ function isSingle({ constants, isNull, items, lists }: KeyPart): boolean {
 }
 
 /**
- * If a condition consists of exactly one equality for each column of an index, plus the condition
- * of the index, returns the key in key order.
+ * Returns the key, in key order, if the conditions consist of exactly one equality for each column
+ * of an index and the condition of the index. Returns undefined otherwise.
  */
 export function wholeKeyIn(
   table: TableEntry,
@@ -199,13 +199,13 @@ function accessBy(
   return { index, keys, edges, beginnings, guards, endsAtNull };
 }
 
-/** Returns the condition on the terms of an inverted index that an expression sets. */
+/** Returns the condition that an expression sets on the terms of an inverted index. */
 function termIn(
   table: TableEntry,
   index: IndexEntry,
   condition: BoundExpression,
 ): TermCondition | undefined {
-  // A third argument is the ESCAPE of a pattern.
+  // With a third argument, the call is a LIKE with an ESCAPE character.
   if (condition.kind !== "call" || condition.args.length !== 2) return undefined;
   const [left, right] = condition.args;
   if (left === undefined || right === undefined) return undefined;
@@ -234,7 +234,7 @@ function isNeverNull(table: TableEntry, index: IndexEntry): boolean {
   return column?.notNull === true || excludesNull(table, index, first);
 }
 
-/** Returns the bound that a condition sets on leading columns of a list of index columns. */
+/** Returns the bound that a condition sets on the leading columns of a list of index columns. */
 function edgeOf(condition: BoundExpression, columnIds: readonly number[]): IndexEdge | undefined {
   const [first] = columnIds;
   const row = first === undefined ? undefined : rowBoundIn(condition);
@@ -255,11 +255,7 @@ interface BoundOnColumns {
   readonly operator: ComparisonOperator;
 }
 
-/**
- * Recognises the expression to which the binder converts a row comparison:
- *
- *     (a, b) >= (1, 2)    =    a > 1 OR (a = 1 AND b >= 2)
- */
+/** Returns the row comparison from which the binder made an expression: */
 function rowBoundIn(condition: BoundExpression): BoundOnColumns | undefined {
   if (condition.kind === "compare") {
     const bound = boundIn(condition);

@@ -1,7 +1,7 @@
 /**
- * Plans inner joins as a single set of relations. Each condition is tested at the first join that
- * has all of its columns, and the order of joins depends on estimated row counts, not on the order
- * in the statement.
+ * Plans nested inner joins as a single set of relations. Each condition is tested at the lowest
+ * join that has all of its columns. The join order depends on estimated row counts, not on the
+ * order in the statement.
  */
 import { defined } from "../../base/assert.ts";
 import { isInteger } from "../../types/mod.ts";
@@ -35,7 +35,7 @@ const INFERENCE_LEAVES_MAX = 10;
 /** The maximum number of columns for which an array is faster than a Set. */
 const FEW_COLUMNS = 16;
 
-/** The functions that plan parts of the enclosing SELECT block. */
+/** Functions of the planner that plan the relations of the block. */
 interface BlockPlanning {
   readonly conditionsOn: (join: BoundFrom) => readonly Condition[];
   /** Plans one relation with the conditions that read only this relation. */
@@ -50,7 +50,7 @@ interface BlockPlanning {
 interface Leaf {
   readonly node: PlanNode;
   readonly ids: ColumnIds;
-  /** The estimated number of rows that meet the relation's own conditions. */
+  /** The estimated number of rows that satisfy the relation's own conditions. */
   readonly rowCount: number;
   /** For a table: its number of rows and its primary key. */
   readonly table:
@@ -63,17 +63,16 @@ interface Leaf {
 }
 
 /**
- * A condition that is tested at a join, because it reads several leaves or must not move to a leaf.
+ * A condition that is tested at a join, because it reads several leaves or must not move down to a
+ * leaf.
  */
 interface Between {
   readonly condition: Condition;
-  /** The distinct leaves of the join tree whose columns a condition reads. */
+  /** The distinct leaves whose columns the condition reads. */
   readonly leaves: readonly number[];
 }
 
-/**
- * A subtree, represented by the range of its leaves within the whole tree. The end is exclusive.
- */
+/** The range of leaves that a subtree covers in the whole tree. The end is exclusive. */
 interface LeafRange {
   readonly from: number;
   readonly end: number;
@@ -86,7 +85,7 @@ export function isPlainJoin(from: BoundFrom): from is Extract<BoundFrom, { kind:
   return from.join === "inner" || from.join === "cross";
 }
 
-/** Plans a tree of plain joins, together with the conditions that must be true above it. */
+/** Plans a tree of plain joins, together with the conditions that must be true for its rows. */
 export function planInnerJoins(
   from: BoundFrom,
   conditions: readonly Condition[],
@@ -102,8 +101,8 @@ export function planInnerJoins(
   }
   const ids = parts.map((_, index) => idsOfLeaf(index, leafById));
   const { between, own } = sharedOut(all, ids, leafById);
-  // For each join, the work for inferred conditions grows with the number of joins, so large sets
-  // are excluded.
+  // For each join, the effort for inferred conditions grows with the number of joins, so large sets
+  // of relations do without them.
   const equal = parts.length > EQUAL_LEAVES_MAX ? [] : equalColumns(all, leafById);
   for (const { expression, leaf } of followingOf(equal, all)) {
     own[leaf]?.push(conditionOf(expression));
@@ -122,7 +121,7 @@ export function planInnerJoins(
   return planTree(tree, { from: 0, tested: between }, { leaves, leafById, places, block, linked });
 }
 
-/** Distributes the conditions to leaves and joins. */
+/** Assigns each condition to the leaf or the join at which it is tested. */
 function sharedOut(
   conditions: readonly Condition[],
   ids: readonly ColumnIds[],
@@ -180,7 +179,7 @@ function idsOfLeaf(leaf: number, leafById: ReadonlyMap<number, number>): ColumnI
 interface Joins {
   readonly leaves: readonly Leaf[];
   readonly leafById: ReadonlyMap<number, number>;
-  /** The position of each join leaf, as computed by `placesOf`. */
+  /** The position of each leaf in the join tree, as computed by `placesOf`. */
   readonly places: readonly number[];
   readonly block: BlockPlanning;
   readonly linked: readonly Linked[];
@@ -188,7 +187,7 @@ interface Joins {
 
 /** A set of more than two equal columns. */
 interface Linked extends EqualColumns {
-  /** The conditions that make the columns equal, indexed for lookup. */
+  /** The conditions that make the columns equal, as a set. */
   readonly said: ReadonlySet<Condition>;
 }
 
@@ -234,8 +233,8 @@ function planTree(
 }
 
 /**
- * Returns the conditions of a join. If several columns on both sides are equal, only one pair is
- * compared, because the columns within each side are already equal.
+ * Returns the conditions to test at a join. If several columns of a set of equal columns occur on
+ * both sides, only one pair is compared, because the columns within each side are already equal.
  */
 function linkedConditions(
   here: readonly Condition[],
@@ -344,7 +343,9 @@ function graphOf(
   return { rows: leaves.map(({ rowCount }) => rowCount), edges, inferred: inferred };
 }
 
-/** Returns pairs of relations that are connected only through columns of other relations. */
+/**
+ * Returns pairs of relations that are connected only by equalities with columns of other relations.
+ */
 function inferredEdges(linked: readonly Linked[], leaves: readonly Leaf[]): InferredEdges[] {
   if (leaves.length > INFERENCE_LEAVES_MAX) return [];
   return linked.map((each) => {
@@ -397,7 +398,7 @@ function shareOfSides(pairs: readonly EqualSides[], left: Leaf, right: Leaf): nu
 }
 
 /**
- * Returns the number of rows in a table if the columns on one side of the equalities are its whole
+ * Returns the number of rows of a table if the columns on one side of the equalities form its whole
  * primary key.
  */
 function keyRowsOf(
@@ -413,8 +414,9 @@ function keyRowsOf(
 }
 
 /**
- * Estimates the number of distinct values in a column. For part of a key, many values are assumed.
- * For any other column, the estimate is the number of values between its bounds, if that is small.
+ * Estimates the number of distinct values in a column. A column of a composite key is assumed to
+ * have many. For any other column, the estimate is the number of integers between its bounds, if
+ * that number is small.
  */
 function distinctOf({ rowCount, table }: Leaf, column: BoundExpression | undefined): number {
   const columnId = column === undefined ? undefined : columnIdOf(column);

@@ -1,4 +1,4 @@
-/** Assigns conditions to the sides of a join, and finds the join keys. */
+/** Assigns conditions to the sides of a join, and determines the join keys. */
 import type { BoundFrom } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { conjunctionOf, isVolatile, readsColumn, someChild } from "../bind/walk.ts";
@@ -10,7 +10,7 @@ export interface ColumnIds {
   has(id: number): boolean;
 }
 
-/** Returns the equalities between the sides, and the remaining conditions. */
+/** Returns the equalities that compare the two sides of a join, and the remaining conditions. */
 export function keysOf(
   conditions: readonly BoundExpression[],
   leftIds: ColumnIds,
@@ -31,7 +31,7 @@ export function keysOf(
   return { leftKeys, rightKeys, residual: conjunctionOf(residual) };
 }
 
-/** Whether a condition can be tested where only the given columns are available. */
+/** Whether a condition reads only the given columns and may be moved. */
 export function isConditionOver({ canMove, columnIds }: Condition, ids: ColumnIds): boolean {
   return canMove && columnIds.every((id) => ids.has(id));
 }
@@ -54,7 +54,7 @@ export interface EqualSides {
   readonly right: BoundExpression;
 }
 
-/** Returns the two sides of an equality if each reads only one of two sets of columns. */
+/** Returns the two sides of an equality if each side reads columns of only one of two sets. */
 export function equalSides(
   condition: BoundExpression,
   leftIds: ColumnIds,
@@ -73,7 +73,10 @@ export function columnIdsOf(from: BoundFrom): ReadonlySet<number> {
   return ids;
 }
 
-/** Returns the columns of all relations, including those that full joins merged. */
+/**
+ * Returns the columns of all relations in a part of FROM, including the columns that full joins
+ * merged.
+ */
 export function columnsOf(from: BoundFrom): readonly BoundColumn[] {
   return from.kind === "relation" ? from.relation.columns : addedColumns(from);
 }

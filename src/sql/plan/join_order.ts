@@ -1,6 +1,6 @@
 /**
- * Chooses the order of inner joins and the side of each join that is kept in memory. The cheapest
- * tree according to the estimated row counts is chosen.
+ * Chooses the order of inner joins, and the side of each join that is kept in memory. It chooses
+ * the tree that is cheapest according to the estimated row counts.
  *
  * Small sets of relations are combined into larger ones (dynamic programming over subsets, as in
  * Selinger's optimizer; trees may be bushy). A set of relations has the same number of rows in any
@@ -16,7 +16,10 @@
  */
 import { assert, defined } from "../../base/assert.ts";
 
-/** Up to this number of relations, enumerating all subsets takes negligible planning time. */
+/**
+ * The maximum number of relations for which all subsets are enumerated, in a negligible planning
+ * time.
+ */
 const RELATIONS_MAX = 10;
 
 /**
@@ -27,10 +30,7 @@ const HELD_COST = 3;
 const STREAMED_COST = 1;
 const MADE_COST = 1;
 
-/**
- * The factor by which a product of two relations without a common condition is considered more
- * expensive.
- */
+/** The factor by which the estimated cost of a join without a condition is increased. */
 const PRODUCT_COST = 4;
 
 export type JoinTree =
@@ -40,19 +40,25 @@ export type JoinTree =
 export interface JoinGraph {
   /** The expected rows of each relation after its own conditions have been applied. */
   readonly rows: readonly number[];
-  /** Pairs of relations with a condition, and the share of their product that remains. */
+  /**
+   * Pairs of relations that a condition connects, and the share of their product that the condition
+   * keeps.
+   */
   readonly edges: readonly {
     readonly left: number;
     readonly right: number;
     readonly share: number;
   }[];
   /**
-   * Pairs of relations that are connected through other relations, but can also be joined directly.
+   * Pairs of relations that are connected only through other relations, but can also be joined
+   * directly.
    */
   readonly inferred?: readonly InferredEdges[];
 }
 
-/** The stated and inferred edges between relations that share one set of equal columns. */
+/**
+ * The stated and inferred edges between relations whose columns belong to one set of equal columns.
+ */
 export interface InferredEdges {
   readonly said: readonly { readonly left: number; readonly right: number }[];
   readonly inferred: JoinGraph["edges"];
@@ -64,13 +70,12 @@ export interface InferredEdges {
  */
 export function bestTree(graph: JoinGraph): JoinTree {
   assert(graph.rows.length > 0, "a join graph has at least one relation");
-  // The greedy search, used for many relations, joins connected parts first and so needs no
-  // inferred edges.
+  // The greedy search joins connected relations first, so it does without inferred edges.
   return graph.rows.length > RELATIONS_MAX ? greedyTree(graph) : cheapestTree(graph);
 }
 
 /**
- * Returns the cheaper of the two trees for two relations, whatever the condition between them is.
+ * Returns the cheaper of the two join trees over two relations, whatever condition connects them.
  */
 export function treeOfTwo([first = 0, second = 0]: readonly number[]): JoinTree {
   const [left, right] = first > second ? [0, 1] : [1, 0];
@@ -85,8 +90,9 @@ export function treeOfTwo([first = 0, second = 0]: readonly number[]): JoinTree 
 function cheapestTree(graph: JoinGraph): JoinTree {
   const { rows } = graph;
   const adjacent = adjacentSets(graph);
-  // Four arrays that are indexed by the number of a set: the relations that a condition connects
-  // with a member, the expected rows, the cost of the best tree, and the left side of that tree.
+  // These four arrays are indexed by the number of a set. They contain the relations that a
+  // condition connects with a member, the expected rows, the cost of the best tree, and the left
+  // side of that tree.
   const met = [0];
   const setRows = [0];
   const costs = [0];
@@ -106,7 +112,8 @@ function cheapestTree(graph: JoinGraph): JoinTree {
     let isConnected = false;
     let least = 0;
     let found = 0;
-    // The loop visits every division of the set into two parts, in either order.
+    // The loop visits every division of the set into two parts, and also each division with the
+    // parts exchanged.
     for (let part = (set - 1) & set; part > 0; part = (part - 1) & set) {
       const rest = set ^ part;
       const meets = (at(met, part) & rest) !== 0;
@@ -145,7 +152,7 @@ function treeOf(set: number, lefts: readonly number[]): JoinTree {
   return { kind: "pair", left: treeOf(left, lefts), right: treeOf(set ^ left, lefts) };
 }
 
-/** Returns the relation with the lowest bit of a set. */
+/** Returns the member of a set with the lowest bit. */
 function lowestIn(set: number): number {
   return 31 - Math.clz32(set & -set);
 }
@@ -164,7 +171,7 @@ function costOf({ held, made, streamed }: Steps): number {
   return HELD_COST * held + STREAMED_COST * streamed + MADE_COST * made;
 }
 
-/** A set of relations that have already been joined while a tree grows. */
+/** A set of relations that the greedy search has already joined. */
 interface JoinComponent {
   readonly rows: number;
   readonly tree: JoinTree;
@@ -263,12 +270,12 @@ function isInside(set: number, left: number, right: number): boolean {
 }
 
 /**
- * Returns the share of rows that inferred edges keep, for relations in the set that no stated edge
- * connects.
+ * Returns the share of rows that inferred edges keep. It counts only edges between relations of the
+ * set that no stated edge connects.
  */
 function shareOfInferred(set: number, { inferred, said }: InferredEdges, count: number): number {
   if (!inferred.some(({ left, right }) => isInside(set, left, right))) return 1;
-  // For each relation, the set of relations with which it is connected.
+  // For each relation, the set of relations with which it is connected so far.
   const parts = Array.from({ length: count }, (_, index) => 1 << index);
   for (const { left, right } of said) if (isInside(set, left, right)) unite(parts, left, right);
   let product = 1;

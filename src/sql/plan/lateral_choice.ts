@@ -12,7 +12,7 @@ import { columnIdsOf, isOver } from "./join_keys.ts";
 import type { PlanNode, ScanNode } from "./plan.ts";
 import { isByKey, nodesOf } from "./plan_walk.ts";
 
-/** The number of rows that can be grouped in the time that one query takes. */
+/** The number of rows that can be grouped in the time that one query for a left row takes. */
 const ROWS_PER_QUERY = 200;
 
 /** The number of rows that can be scanned in the time that it takes to group one row. */
@@ -42,7 +42,9 @@ export function areGroupsCheaper(
   return all < leftRows * ofEach;
 }
 
-/** Whether a scan finds its rows by a key, an index, or the first column of a key. */
+/**
+ * Whether a scan finds its rows by their key, through an index, or by the first column of the key.
+ */
 function isNarrow(scan: ScanNode): boolean {
   const { either, indexes, prefix } = scan;
   if (isByKey(scan) || (indexes ?? either ?? prefix) !== undefined) return true;

@@ -3,10 +3,10 @@
  * be a column of a table, and the nodes between the table and the sort may only drop rows or
  * compute columns.
  *
- * Rows of a table arrive in the order of `_seq`, and can be read from the newest one backwards.
- * Rows that a transaction has staged have no seq yet, so they come last. Rows can be read sorted by
- * any other column, unless it contains NULL or strings of many lengths with equal prefixes, or the
- * transaction has staged rows.
+ * Rows of a table arrive in the order of `_seq`, and can also be read in descending order. Rows
+ * that a transaction has staged have no seq yet, so they come last. Rows can also be read in the
+ * order of any other column, unless the column contains NULL or strings of different lengths with
+ * long equal prefixes, or the transaction has staged rows.
  */
 import { type IndexEntry, isInverted, readIndexesOf, type TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
@@ -18,8 +18,8 @@ import type { AggregateNode, IndexAccess, PlanNode, ScanNode } from "./plan.ts";
 import { isByKey } from "./plan_walk.ts";
 
 /**
- * Returns the table column whose order equals that of a key, or undefined if no column has that
- * order.
+ * Returns the table column whose order is that of a sort key, or undefined if there is no such
+ * column.
  */
 export function orderedColumnOf(
   input: PlanNode,
@@ -33,7 +33,8 @@ export function orderedColumnOf(
       if (isVolatile(node.condition) || node.raisesAlways === true) return undefined;
     } else {
       const { id } = read.column;
-      // Rows may be read in this order, and then read again in a different one.
+      // Rows may have to be read a second time in a different order, which would change volatile
+      // values.
       if (node.expressions.some(isVolatile)) return undefined;
       const below = node.expressions[node.columns.findIndex((column) => column.id === id)];
       if (below === undefined) return undefined;
@@ -49,7 +50,7 @@ export function orderedColumnOf(
   return columnId === undefined || columnId < 0 ? undefined : columnId;
 }
 
-/** An index whose order equals the order of the first keys of a sort. */
+/** An index whose order covers the first keys of a sort. */
 export interface OrderedIndex {
   /** The range of keys that are read from the index. */
   readonly access: IndexAccess;
@@ -59,8 +60,8 @@ export interface OrderedIndex {
 }
 
 /**
- * Returns the index that has the order of the first sort keys. Columns with only one value can be
- * ignored in both orders:
+ * Returns the index whose order covers the first sort keys. Columns with only one possible value
+ * can be ignored both in the index and in the sort:
  *
  *     index (a, b, c)     a = 1 ORDER BY b DESC, c DESC     the rows with a = 1, backwards
  */
@@ -72,7 +73,7 @@ export function indexOrderOf(
   if (scan === undefined) return undefined;
   const { indexes = [], table } = scan;
   const [first] = indexes;
-  // The minimum number of rows, because sorting a few rows is faster.
+  // A unique access yields few rows, which are faster to sort.
   if (first !== undefined && isUniqueAccess(first)) return undefined;
   const below = keys.map((key) => expressionBelow(input, key.expression));
   let best: OrderedIndex | undefined;
@@ -91,14 +92,18 @@ export function indexOrderOf(
 }
 
 /**
- * Whether an index is preferable: if it also looks up rows by value, fewer rows have to be dropped.
+ * Whether an index is preferable to another one. An index that also finds rows by listed values is,
+ * because fewer of the rows it reads are dropped.
  */
 function isBetter(order: OrderedIndex, other: OrderedIndex): boolean {
   const depths = depthOf(order.access) - depthOf(other.access);
   return depths === 0 ? order.keyCount > other.keyCount : depths > 0;
 }
 
-/** The maximum number of results that are read in order rather than computed from all rows. */
+/**
+ * The maximum number of minimums and maximums that are found by reading rows in order, rather than
+ * by reading all rows.
+ */
 const EXTREMES_MAX = 4;
 
 /**
@@ -146,14 +151,14 @@ function orderBy(
     keyCount += 1;
   }
   if (isDescending === undefined) return undefined;
-  // Rows that a partial index excludes come last in its order, so a descending scan would read them
-  // first.
+  // A partial index lacks some rows, which are read after those in the index. A descending order
+  // would need them first.
   const isReadLast = !isDescending || fixed.size > 0 || access.endsAtNull;
   if (access.index.where !== undefined && !isReadLast) return undefined;
   return { access, isDescending, keyCount };
 }
 
-/** Returns the part of an index that has the same values as an expression over its table. */
+/** Returns the part of an index that has the same value as an expression over its table. */
 function partOfIndex(
   expression: BoundExpression | undefined,
   place: { readonly table: TableEntry; readonly index: IndexEntry },
@@ -166,8 +171,8 @@ function partOfIndex(
 }
 
 /**
- * Whether a sort puts NULL in the same place as an index: after all values, or before them in
- * descending order.
+ * Whether a sort puts NULL in the same position as an index does: last in ascending order, and
+ * first in descending order.
  */
 function hasNullsLikeIndex(
   { columnId, isDescending, nullsFirst }: SortedColumn,
@@ -178,8 +183,8 @@ function hasNullsLikeIndex(
 }
 
 /**
- * Translates an expression over some rows into an expression over the columns of the scan below
- * them.
+ * Translates an expression over the rows of a node into an expression over the columns of the scan
+ * below it.
  */
 function expressionBelow(input: PlanNode, expression: BoundExpression): BoundExpression {
   if (input.kind === "filter") return expressionBelow(input.input, expression);
@@ -192,9 +197,7 @@ function expressionBelow(input: PlanNode, expression: BoundExpression): BoundExp
   return expressionBelow(input.input, below(expression));
 }
 
-/**
- * Returns the scan below filters and projections that may be evaluated again in a different order.
- */
+/** Returns the scan below filters and projections, if it may be read again in a different order. */
 function scanBelow(input: PlanNode): ScanNode | undefined {
   if (input.kind === "scan") return mayBeOrdered(input) ? input : undefined;
   if (input.kind === "filter") {
@@ -206,23 +209,24 @@ function scanBelow(input: PlanNode): ScanNode | undefined {
 }
 
 /**
- * Whether a scan may read rows in an order other than that of seqs. Such orders exist only for the
- * newest live rows, and cover all rows, whereas a reader of a divided query reads only its share.
+ * Whether a scan may read rows in an order other than that of seqs. Other orders exist only for the
+ * newest live rows. They cover all rows, so a reader of a divided query, which reads only its
+ * share, cannot use them.
  */
 function mayBeOrdered(scan: ScanNode): boolean {
   const isWhole = scan.isDivided !== true && !isByKey(scan);
   return isWhole && !scan.withTombstones && scan.past === undefined;
 }
 
-/** Whether rows are read in the order of some sort keys. */
+/** Whether rows arrive in the order of the given sort keys. */
 export function areInOrder(input: PlanNode, keys: readonly BoundSort[]): boolean {
   const scan = scanInOrder(input, keys);
   return scan !== undefined && scan.indexes === undefined && scan.either === undefined;
 }
 
 /**
- * Returns the scan below some nodes if its rows arrive in the order of some sort keys unless they
- * are read through an index.
+ * Returns the scan below a node, if its rows arrive in the order of the given sort keys whenever no
+ * index is used.
  */
 export function scanInOrder(input: PlanNode, keys: readonly BoundSort[]): ScanNode | undefined {
   const [key] = keys;

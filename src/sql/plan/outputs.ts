@@ -7,13 +7,13 @@ import { ExpressionPlaces } from "../bind/equivalence.ts";
 import { areInOrder } from "./ordered_input.ts";
 import type { PlanNode } from "./plan.ts";
 
-/** A plan, and the number of its leading columns that the caller sees. */
+/** A plan, and the number of its leading columns that are outputs of the query. */
 export interface QueryPlan {
   readonly root: PlanNode;
   readonly outputCount: number;
 }
 
-/** Expands the input rows by the table functions of one stage. */
+/** Adds the nodes that expand the rows by the table functions of one stage. */
 export function expanded(
   input: PlanNode,
   { expansions }: BoundSelect,
@@ -30,8 +30,8 @@ export function expanded(
 /** Adds the outputs of a block above its rows, with DISTINCT, ORDER BY and LIMIT. */
 export function planOutputs(select: BoundSelect, block: PlanNode): QueryPlan {
   const input = expanded(block, select, "outputs");
-  // Columns that exist only in the plan have negative ids, so that they differ from all bound
-  // columns.
+  // Columns that exist only in the plan have negative ids, so that they differ from all columns of
+  // the binder.
   let nextId = -1;
   const takeId = (): number => {
     nextId -= 1;
@@ -82,9 +82,9 @@ interface Projected {
 }
 
 /**
- * Plans a sort before table functions expand the rows, so that the rows to which one row is
- * expanded stay together, whatever the sort order. An output that is also a sort key keeps the
- * value that was sorted.
+ * Plans a sort below the table functions of the select list. The rows to which one row is expanded
+ * then stay together, whatever the sort order. An output that is also a sort key keeps the value
+ * that was sorted.
  */
 function planOutputsLate(
   select: BoundSelect,

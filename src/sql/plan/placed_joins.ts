@@ -13,8 +13,8 @@ import type { PlanNode } from "./plan.ts";
 import { conditionsOn, filtered, type PlanningState, stillRead, tested } from "./planning_state.ts";
 
 /**
- * Plans a left join. A condition in ON that reads only the right side restricts the partners. A
- * condition in WHERE above the join must also be tested on rows without a partner.
+ * Plans a left join. A condition in ON that reads only the right side restricts the right rows to
+ * match. A condition in WHERE must be tested above the join, also on rows without a match.
  */
 export function planLeftJoin(
   from: BoundJoin,
@@ -26,8 +26,7 @@ export function planLeftJoin(
   const [toRight, between] = parted(conditionsOn(from, state), rightIds);
   const [toLeft, above] = parted(conditions, leftIds);
   const left = state.planFrom(from.left, toLeft);
-  // If a condition has the same value for all pairs, it determines whether the right side has any
-  // partners.
+  // A condition that has the same value for all pairs decides whether any right row can match.
   const once = between.filter(isConditionOnce);
   const right = areNever(conditionsOn(from, state))
     ? partnersOfNone(from, toRight, state)
@@ -47,7 +46,9 @@ export function planLeftJoin(
   return tested(join, above, state);
 }
 
-/** If the right side contains no partners, replaces it, so that it is not read. */
+/**
+ * Replaces the right side by an empty relation if no right row can match, so that it is not read.
+ */
 function partnersOfNone(
   { condition, right }: BoundJoin,
   toRight: readonly Condition[],
@@ -59,8 +60,8 @@ function partnersOfNone(
 }
 
 /**
- * Plans a full join. Rows of both sides survive without a partner, so no condition may be tested
- * below the join.
+ * Plans a full join. It also keeps the rows of both sides that have no match, so no condition may
+ * be tested below the join.
  */
 export function planFullJoin(
   from: BoundJoin,
@@ -91,7 +92,7 @@ export function planFullJoin(
   return tested(project, conditions, state);
 }
 
-/** Plans rows of expressions that are computed for each row of the left side. */
+/** Plans a join with rows of expressions, which are computed for each row of the left side. */
 export function planBeside(
   from: BoundJoin,
   conditions: readonly Condition[],
@@ -149,7 +150,7 @@ export function planLateral(
   return tested(join, above, state);
 }
 
-/** Separates the conditions that read only the given columns from all others. */
+/** Separates the conditions that read only the given columns from all other conditions. */
 function parted(conditions: readonly Condition[], ids: ColumnIds): [Condition[], Condition[]] {
   const over: Condition[] = [];
   const others: Condition[] = [];

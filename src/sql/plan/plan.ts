@@ -29,7 +29,8 @@ import type {
 import type { TermOperator } from "../functions/search/terms.ts";
 
 /**
- * The bounds on a stored column, as expressions that read no columns. A NULL bound matches nothing.
+ * The bounds on a stored column, as expressions that read no columns. No value satisfies a bound
+ * that is NULL.
  */
 export interface PlannedRange {
   readonly columnId: number;
@@ -37,27 +38,27 @@ export interface PlannedRange {
   readonly max: BoundExpression | undefined;
   /** A LIKE pattern whose fixed prefix bounds the values of a column. */
   readonly like?: BoundExpression | undefined;
-  /** The prefix that all strings with a match have in common. */
+  /** The prefix of all matching strings. */
   readonly beginning?: BoundExpression | undefined;
 }
 
 /** The possible values of a key column. */
 export interface KeyPart {
   readonly items: readonly BoundExpression[];
-  /** Further possible values. */
+  /** Further possible values, as constants. */
   readonly constants: readonly Value[];
   /** Arrays of further possible values, whose lengths are known only at run time. */
   readonly lists: readonly BoundExpression[];
   /**
-   * Present if the condition is that the column is NULL. In that case no values are listed; a NULL
-   * in a list of values equals nothing.
+   * Present if the column must be NULL. In this case, no values are listed, because NULL in a list
+   * of values matches no row.
    */
   readonly isNull?: true;
 }
 
 /**
- * Alternative sets of keys. An alternative consists of all combinations of the values of its parts,
- * which are in key order.
+ * The alternatives for the key of a row. An alternative consists of all combinations of the values
+ * of its parts, which are in key order.
  */
 export type SoughtKeys = readonly (readonly KeyPart[])[];
 
@@ -65,16 +66,17 @@ export type SoughtKeys = readonly (readonly KeyPart[])[];
 export interface IndexEdge {
   readonly side: "min" | "max";
   /**
-   * The values of the columns that follow the columns with listed values. A NULL matches nothing.
+   * The values of the bound, for the columns that follow the columns with listed values. No key
+   * satisfies a bound that contains NULL.
    */
   readonly values: readonly BoundExpression[];
-  /** Whether keys that begin with these values belong to the range. */
+  /** Whether keys that begin with exactly these values belong to the range. */
   readonly isInclusive: boolean;
 }
 
 /** A condition by which an inverted index finds rows. */
 export interface TermCondition {
-  /** The part of the inverted index, counted from 0. */
+  /** The position of the index column, counted from 0. */
   readonly part: number;
   readonly kind: TermKind;
   readonly operator: TermOperator;
@@ -96,13 +98,11 @@ export interface IndexAccess {
   readonly edges: readonly IndexEdge[];
   /** The prefix of the strings in the column after the columns with listed values. */
   readonly beginnings: readonly Pick<PlannedRange, "like" | "beginning">[];
-  /**
-   * Conditions on the values of a run. If any of them is not true, the run cannot use the index.
-   */
+  /** Conditions on the slots of a run. If one of them is not true, the run cannot use the index. */
   readonly guards: readonly BoundExpression[];
   /**
-   * Whether the index excludes the rows whose first column is NULL. Such rows come last in its
-   * order.
+   * Whether the index lacks the rows whose first column is NULL. When rows are read in the order of
+   * the index, such rows come last.
    */
   readonly endsAtNull: boolean;
   /** The conditions by which an inverted index finds rows; absent for a sorted index. */
@@ -110,7 +110,7 @@ export interface IndexAccess {
 }
 
 /**
- * The rows that can be found through an index or, if there is no index, through the primary key.
+ * An access that finds rows through an index or, if `index` is undefined, through the primary key.
  */
 export type RowAccess = IndexAccess | { readonly index: undefined; readonly keys: SoughtKeys };
 
@@ -118,30 +118,31 @@ export interface ScanNode {
   readonly kind: "scan";
   readonly table: TableEntry;
   readonly columns: readonly BoundColumn[];
-  /**
-   * The bounds that the filter above the scan implies. They only allow the scan to skip row groups.
-   */
+  /** The bounds that the filter above the scan implies. They serve only to skip row groups. */
   readonly ranges: readonly PlannedRange[];
   /**
-   * The bounds of string columns, for scans that find rows through a sort order. Row groups have no
-   * bounds for strings.
+   * The bounds on string columns. Only scans that find rows through a sort order use them, because
+   * row groups have no bounds for strings.
    */
   readonly textRanges?: readonly PlannedRange[] | undefined;
   /**
-   * The values of the whole primary key, if the filter determines them. If so, the scan is a
-   * lookup.
+   * The values of all primary key columns, if the filter determines them. The scan is then a lookup
+   * of one row.
    */
   readonly key: readonly BoundExpression[] | undefined;
   /**
-   * All keys that the filter above the scan accepts; absent if there are at least as many keys as
-   * rows.
+   * All keys that the filter above the scan accepts; absent if there are too many keys for lookups
+   * to be faster than a scan.
    */
   readonly sought?: SoughtKeys | undefined;
-  /** All values of the first key column that the filter accepts, if the whole key is not listed. */
+  /**
+   * All values of the first key column that the filter accepts; absent if the filter lists whole
+   * keys.
+   */
   readonly prefix?: readonly KeyPart[] | undefined;
   /**
    * Indexes through which rows can be found, the most promising one first. A run uses the index
-   * with the fewest matching rows, or none of them if there are too many.
+   * with the fewest matching rows, or no index if all of them have too many.
    */
   readonly indexes?: readonly IndexAccess[] | undefined;
   /**
@@ -154,9 +155,7 @@ export interface ScanNode {
   readonly past?: PastRead | undefined;
   /** Returns the current number of rows of the table, over all owners. */
   readonly rowCount: () => number;
-  /**
-   * Whether to read whole row groups at a time, which is the fastest method of reading everything.
-   */
+  /** Whether to read whole row groups at a time, which is the fastest way to read all rows. */
   readonly isBulk: boolean;
   /**
    * Whether a run reads only its share of the row groups, because the query is divided among
@@ -168,24 +167,27 @@ export interface ScanNode {
 export interface JoinNode {
   readonly kind: "join";
   /**
-   * The kind of join. A semi join passes on left rows with a partner; an anti join passes on left
-   * rows without one.
+   * The type of join. A semi join yields the left rows that have a match, and an anti join yields
+   * those that have none.
    */
   readonly join: "inner" | "left" | "full" | "semi" | "anti";
   /**
-   * The left side. It is streamed unless it is kept in memory, in which case the right side is
-   * streamed.
+   * The left side. It is streamed, unless it is the side that is kept in memory. In that case, the
+   * right side is streamed.
    */
   readonly left: PlanNode;
   readonly right: PlanNode;
-  /** The left keys, pairwise equal to the right keys. Without keys, the join is a nested loop. */
+  /**
+   * The keys of the left side, which must equal the corresponding keys of the right side. A join
+   * without keys is a nested loop.
+   */
   readonly leftKeys: readonly BoundExpression[];
   readonly rightKeys: readonly BoundExpression[];
   /** The rest of the join condition, over the columns of both sides. */
   readonly residual: BoundExpression | undefined;
   /** For a semi or anti join: whether the left side is expected to be the smaller one. */
   readonly holdsLeft?: boolean;
-  /** Whether an error on the right side is raised only if a left row needs the right side. */
+  /** Whether an error on the right side is raised only if some left row needs the right side. */
   readonly isGuarded?: boolean;
   /** The columns of both sides that are read by the nodes above. */
   readonly columns: readonly BoundColumn[];
@@ -206,7 +208,7 @@ export interface AggregateNode {
   readonly kind: "aggregate";
   readonly input: PlanNode;
   readonly groupBy: readonly { column: BoundColumn; expression: BoundExpression }[];
-  /** The grouping sets. Their column precedes the columns of the groups. */
+  /** The grouping sets. The column with the index of the set precedes the grouping columns. */
   readonly groupingSets: GroupingSets | undefined;
   readonly aggregates: readonly BoundAggregate[];
   readonly columns: readonly BoundColumn[];
@@ -300,7 +302,9 @@ export type PlanNode =
       readonly kind: "set";
       readonly operator: SetOperator;
       readonly isAll: boolean;
-      /** The left side. Both sides yield as many columns as this node, with the same types. */
+      /**
+       * The left side. Each side yields as many columns as the set operation, with the same types.
+       */
       readonly left: PlanNode;
       readonly right: PlanNode;
       readonly columns: readonly BoundColumn[];
@@ -310,8 +314,8 @@ export type PlanNode =
       readonly input: PlanNode;
       readonly condition: BoundExpression;
       /**
-       * Whether an error of a condition that has the same value for all rows is raised even if no
-       * row evaluates it.
+       * Whether the error of a condition that has the same value for all rows is raised even if
+       * there are no rows.
        */
       readonly raisesAlways?: true;
       readonly columns: readonly BoundColumn[];
@@ -325,7 +329,7 @@ export type PlanNode =
   | {
       readonly kind: "distinct";
       readonly input: PlanNode;
-      /** The expressions by which rows are distinguished. The first row of each group is kept. */
+      /** The expressions by which rows are grouped. The node keeps the first row of each group. */
       readonly on: readonly BoundExpression[];
       readonly columns: readonly BoundColumn[];
     }
@@ -333,7 +337,7 @@ export type PlanNode =
       readonly kind: "sort";
       readonly input: PlanNode;
       readonly keys: readonly BoundSort[];
-      /** The number of rows needed from the start of the sort order. */
+      /** The number of rows that are needed from the start of the sort order. */
       readonly limit: BoundExpression | undefined;
       readonly offset: BoundExpression | undefined;
       readonly columns: readonly BoundColumn[];
@@ -343,7 +347,10 @@ export type PlanNode =
       readonly input: PlanNode;
       readonly limit: BoundExpression | undefined;
       readonly offset: BoundExpression | undefined;
-      /** For WITH TIES: the sort keys in which further rows have to equal the last row. */
+      /**
+       * For WITH TIES: the sort keys. Further rows are kept if they equal the last row in these
+       * keys.
+       */
       readonly ties: readonly BoundSort[] | undefined;
       readonly columns: readonly BoundColumn[];
     };

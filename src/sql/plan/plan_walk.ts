@@ -17,8 +17,8 @@ export function ownSubqueries(node: PlanNode): BoundSubquery[] {
   return found;
 }
 
-// This runs for every planned statement, so results are appended to a list rather than
-// concatenated.
+// This function runs for every planned statement, so it appends to one list instead of
+// concatenating lists.
 
 function addSubqueries(node: PlanNode, found: BoundSubquery[]): void {
   for (const expression of expressionsOf(node)) addSubqueriesOf(expression, found);
@@ -31,12 +31,12 @@ function addSubqueriesOf(expression: BoundExpression, found: BoundSubquery[]): v
   for (const child of childrenOf(expression)) addSubqueriesOf(child, found);
 }
 
-/** The maximum number of keys in a list that is looked up again for each row of an outer query. */
+/** The maximum number of keys that are looked up again for each row of an outer query. */
 const KEYS_PER_ROW_MAX = 4;
 
 /**
- * Whether a plan that runs for each row of an outer query reads at least one table, and all tables
- * only by keys that depend on that row.
+ * Whether a plan that runs for each row of an outer query reads at least one table, and finds all
+ * of its rows by keys that depend on the outer row.
  */
 export function isLookup(root: PlanNode): boolean {
   const scans = nodesOf(root).filter((node): node is ScanNode => node.kind === "scan");
@@ -44,8 +44,8 @@ export function isLookup(root: PlanNode): boolean {
 }
 
 /**
- * Whether a scan looks up keys that depend on the outer row; if a list is the same for all outer
- * rows, reading its rows once is better, however short it is.
+ * Whether a scan looks up keys that depend on the outer row. Keys that are the same for all outer
+ * rows do not count, because reading their rows once is faster.
  */
 function isByOwnKey({ indexes = [], key, sought }: ScanNode): boolean {
   if (key !== undefined) return true;

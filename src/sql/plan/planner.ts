@@ -38,7 +38,7 @@ import { planRuledTable } from "./ruled_table.ts";
 import { isExistence, semiJoined } from "./semi_joins.ts";
 import { planTable } from "./table_scan.ts";
 
-/** Plans one SELECT block. */
+/** Plans one query block. */
 export function planSelect(given: BoundSelect): QueryPlan {
   const select = withoutLateralRows(given, (lateral) =>
     areGroupsCheaper(lateral, given.where, planWhole),
@@ -55,11 +55,11 @@ export function planSelect(given: BoundSelect): QueryPlan {
   const state: PlanningState = {
     readers,
     on,
-    // Sorting or comparing an individual row takes a microsecond or more, so batches are kept
+    // Sorting a row or comparing it with others takes a microsecond or more, so batches are kept
     // short.
     isBulk: select.isAggregated && !select.aggregates.some(({ isDistinct }) => isDistinct),
-    // As a join, the block's membership tests would be read each time the block is read, whereas
-    // subqueries are read only once.
+    // If the block is read repeatedly, a join would read the query of a membership test each time,
+    // whereas a subquery reads it only once.
     isReadAgain: holdsMembership(where, on) && (readsAround(select) || readsWorking(select.from)),
     planFrom: (from, conditions) => planFrom(from, conditions, state),
     planWhole,
@@ -78,7 +78,7 @@ export function planSelect(given: BoundSelect): QueryPlan {
   return planOutputs(select, node);
 }
 
-/** Returns whether WHERE or the rule of a table tests a membership. */
+/** Whether WHERE or the rule of a table contains a membership test. */
 function holdsMembership(
   where: readonly Condition[],
   on: ReadonlyMap<BoundFrom, readonly Condition[]>,
@@ -89,7 +89,8 @@ function holdsMembership(
 }
 
 /**
- * Rewrites the alternatives in a condition: groups equalities, and factors out common conjuncts.
+ * Rewrites the alternatives of an OR: collects equalities into lists, and factors out common
+ * conjuncts.
  */
 function rewritten(condition: Condition): Condition | readonly Condition[] {
   const { kind } = condition.expression;
@@ -97,7 +98,7 @@ function rewritten(condition: Condition): Condition | readonly Condition[] {
   return factored(orToIn(condition.expression)).map(conditionOf);
 }
 
-/** Adds the conditions of ON, and the rules of tables. */
+/** Adds the conditions in ON and the rules of tables, by the node of FROM to which they belong. */
 function addConditionsOfFrom(
   from: BoundFrom | undefined,
   into: Map<BoundFrom, readonly Condition[]>,
@@ -120,7 +121,10 @@ function readsWorking(from: BoundFrom | undefined): boolean {
   return readsWorking(from.left) || readsWorking(from.right);
 }
 
-/** Returns a condition of an inner join that no pair satisfies, or undefined if there is none. */
+/**
+ * Returns a condition of an inner join that no pair of rows satisfies, or undefined if there is
+ * none.
+ */
 function neverJoined(
   from: BoundFrom | undefined,
   on: ReadonlyMap<BoundFrom, readonly Condition[]>,
@@ -130,7 +134,10 @@ function neverJoined(
   return neverJoined(from.left, on) ?? neverJoined(from.right, on);
 }
 
-/** Extracts the conditions of inner joins that have the same value for all pairs. */
+/**
+ * Removes the conditions of inner joins that have the same value for all pairs of rows, and returns
+ * them.
+ */
 function takeOnce(
   from: BoundFrom | undefined,
   on: Map<BoundFrom, readonly Condition[]>,
@@ -157,7 +164,7 @@ function without(
   return [...left];
 }
 
-/** Replaces relations of which no row is needed, so that they are not read. */
+/** Replaces relations whose rows are not needed by empty ones, so that they are not read. */
 function nothingOf(
   { from }: BoundSelect,
   never: BoundExpression | undefined,
@@ -199,7 +206,7 @@ function planFrom(
 }
 
 /**
- * Plans existence tests. They come last, so that they run only for rows that satisfy all other
+ * Plans EXISTS tests. They come last, so that they run only for rows that satisfy all other
  * conditions.
  */
 function planExistences(input: PlanNode, conditions: readonly BoundExpression[]): PlanNode {
@@ -239,7 +246,7 @@ function planRelation(
     }
     case "set": {
       const { columns, isAll, operator } = relation;
-      // INTERSECT and EXCEPT drop rows, which the error of a condition must not reveal.
+      // INTERSECT and EXCEPT drop rows. The error of a condition must not reveal these rows.
       const movable =
         operator === "union" ? conditions : conditions.filter((each) => !mayFail(each.expression));
       const ofLeft = restricted(relation.left, columns, movable);
@@ -334,14 +341,14 @@ function planDerived(
 
 const PLANS = new WeakMap<BoundCte, PlanNode>();
 
-/** Returns the plan of a WITH entry, which is the same at each call. */
+/** Returns the plan of a WITH entry. Every call returns the same plan. */
 export function planOfCte(cte: BoundCte): PlanNode {
   const known = PLANS.get(cte) ?? planWhole(cte.query);
   PLANS.set(cte, known);
   return known;
 }
 
-/** Plans a query so that it yields nothing but its outputs. */
+/** Plans a query, and drops the columns that are not outputs. */
 function planWhole(query: BoundSelect): PlanNode {
   const { outputCount, root } = planSelect(query);
   if (root.columns.length === outputCount) return root;
@@ -395,7 +402,7 @@ function neededColumns(select: BoundSelect): ReadonlySet<number> {
   return needed;
 }
 
-/** Returns the expressions in rows that are computed for each row of another relation. */
+/** Returns the expressions of rows that are computed for each row of another relation. */
 function cellsBeside({ isBeside, right }: Extract<BoundFrom, { kind: "join" }>): BoundExpression[] {
   if (isBeside !== true || right.kind !== "relation") return [];
   return right.relation.kind === "values" ? right.relation.rows.flat() : [];
@@ -425,8 +432,8 @@ function planWindows(select: BoundSelect, input: PlanNode): PlanNode {
   if (select.windows.length === 0) return input;
   const read = columnsOfOutputs(select);
   const groups = groupsOf(select.windows.filter(({ column }) => read.has(column.id)));
-  // A node stores its rows together with earlier results, so results that may be long are computed
-  // last.
+  // A node stores its rows together with the results of earlier nodes, so results that may be large
+  // are computed last.
   const ordered = groups.toSorted((left, right) => longness(left) - longness(right));
   const lastReader = lastReaders(ordered);
   let node = input;
@@ -457,7 +464,7 @@ function groupsOf(calls: readonly BoundWindowCall[]): readonly BoundWindowCall[]
   return [...groups.values()];
 }
 
-/** For each column id, the last group of calls that reads the column. */
+/** Returns, for each column id, the index of the last group of calls that reads the column. */
 function lastReaders(groups: readonly (readonly BoundWindowCall[])[]): Map<number, number> {
   const last = new Map<number, number>();
   for (const [i, calls] of groups.entries()) {
@@ -470,7 +477,7 @@ function lastReaders(groups: readonly (readonly BoundWindowCall[])[]): Map<numbe
   return last;
 }
 
-/** Returns 1 if a result may be as long as all rows together, and otherwise 0. */
+/** Returns 1 if a result may be as large as all rows together, and otherwise 0. */
 function longness(calls: readonly BoundWindowCall[]): number {
   return calls.some(({ form }) => form.kind === "aggregate" && form.aggregate.gathers === true)
     ? 1

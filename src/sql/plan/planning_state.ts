@@ -14,21 +14,23 @@ import type { PlanNode } from "./plan.ts";
 import { isMembership, memberJoined } from "./semi_joins.ts";
 
 export interface PlanningState {
-  /** The columns that later clauses and open conditions still need. */
+  /** The columns that clauses other than WHERE and ON, and open conditions, still read. */
   readonly readers: ColumnReaders;
-  /** The conditions in the ON of each join, and the rule of each table that has one. */
+  /** The conditions in ON of each join, and the conditions of each table that has a rule. */
   readonly on: ReadonlyMap<BoundFrom, readonly Condition[]>;
   /** Whether nodes above can process whole batches rather than single rows. */
   readonly isBulk: boolean;
-  /** Whether the block is read for each row of another query, or for each step of a recursion. */
+  /**
+   * Whether the block is read again for each row of another query, or in each step of a recursion.
+   */
   readonly isReadAgain: boolean;
-  /** Plans an item of FROM, with conditions that have to be true above it. */
+  /** Plans an item of FROM, together with conditions that its rows must satisfy. */
   readonly planFrom: (from: BoundFrom, conditions: readonly Condition[]) => PlanNode;
-  /** Plans a query so that it yields nothing but its outputs. */
+  /** Plans a query, and drops the columns that are not outputs. */
   readonly planWhole: (query: BoundSelect) => PlanNode;
 }
 
-/** Returns the columns that a clause above, or a condition that is still open, needs. */
+/** Returns the columns that clauses above, or conditions that are not yet tested, still read. */
 export function stillRead(
   columns: readonly BoundColumn[],
   { readers }: PlanningState,
@@ -36,24 +38,24 @@ export function stillRead(
   return columns.filter(({ id }) => readers.isRead(id));
 }
 
-/** Returns the conditions of a join of the current block. */
+/** Returns the conditions in ON of a join in the current block. */
 export function conditionsOn(from: BoundFrom, { on }: PlanningState): readonly Condition[] {
   return defined(on.get(from), "the conditions of each join of the block are known");
 }
 
-/** Whether a condition tests whether a value is among the rows of a query. */
+/** Whether a condition is a membership test: whether a value occurs among the rows of a query. */
 export function isMember({ expression }: Condition): boolean {
   return isMembership(expression);
 }
 
-/** Tests conditions that do not come from WHERE or ON. All columns are kept. */
+/** Adds a filter with conditions that do not belong to WHERE or ON. All columns are kept. */
 export function filtered(input: PlanNode, conditions: readonly BoundExpression[]): PlanNode {
   const condition = conjunctionOf(conditions);
   if (condition === undefined) return input;
   return { kind: "filter", input, condition, columns: input.columns };
 }
 
-/** Tests conditions of the block. All columns are kept. */
+/** Adds a filter with conditions of the block. All columns are kept. */
 export function tested(
   input: PlanNode,
   conditions: readonly Condition[],
@@ -63,7 +65,9 @@ export function tested(
   return filtered(input, expressionsOf(conditions));
 }
 
-/** Tests conditions of the block, and drops columns that only these conditions read. */
+/**
+ * Adds a filter with conditions of the block, and drops columns that only these conditions read.
+ */
 export function narrowed(
   input: PlanNode,
   conditions: readonly Condition[],

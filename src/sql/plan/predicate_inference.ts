@@ -4,8 +4,8 @@
  *     (k AND a1 AND b1) OR (k AND a2 AND b2)    =   k AND ((a1 AND b1) OR (a2 AND b2))
  *     (a1 AND b1) OR (a2 AND b2)                ⟹   (a1 OR a2)      when a1, a2 are over one relation
  *
- * An inferred condition is tested in addition to the stated ones, and only serves to reduce the
- * number of rows. For this reason, only conditions that cannot raise an error are derived.
+ * An inferred condition is tested in addition to the stated conditions, only to drop rows earlier.
+ * For this reason, only conditions that cannot raise an error are inferred.
  */
 
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -18,8 +18,8 @@ export function factored(condition: BoundExpression): readonly BoundExpression[]
   if (condition.kind !== "or" || isVolatile(condition)) return [condition];
   const branches = condition.operands.map((operand) => [...conjunctsOf(operand)]);
   const [first = [], ...others] = branches;
-  // Branches are indexed on demand, because most ORs have no common conjunct, which the first two
-  // branches already show.
+  // Branches are indexed on demand. Most ORs have no common conjunct, which comparing the first two
+  // branches already shows.
   const places = new Map<readonly BoundExpression[], ExpressionPlaces>();
   const isIn = (branch: readonly BoundExpression[], candidate: BoundExpression): boolean => {
     const known = places.get(branch) ?? new ExpressionPlaces(branch);
@@ -31,7 +31,8 @@ export function factored(condition: BoundExpression): readonly BoundExpression[]
   const isShared = (each: BoundExpression): boolean => isIn(shared, each);
   const rests = branches.map((branch) => conjunctionOf(branch.filter((each) => !isShared(each))));
   const operands = rests.flatMap((rest) => rest ?? []);
-  // If a branch consists only of shared conjuncts, the other branches are redundant.
+  // If a branch has no conjuncts besides the shared ones, they imply the OR, and the other branches
+  // are redundant.
   if (operands.length < rests.length) return shared;
   return [...shared, { kind: "or", type: condition.type, operands }];
 }

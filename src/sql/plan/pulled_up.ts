@@ -1,6 +1,6 @@
 /**
- * Removes LATERAL from rows of expressions. The expressions are then computed together with each
- * row that they read, whereas a lateral join would run a plan for each of these rows.
+ * Replaces lateral joins with rows of expressions. The expressions are then computed beside each
+ * row that they read, whereas a lateral join would run a plan for each row.
  *
  *     t, LATERAL (VALUES (t.a, 'a'), (t.b, 'b')) x(v, n) JOIN d ON d.v = x.v
  *     becomes   (t beside two rows of expressions) JOIN d ON d.v = x.v
@@ -14,10 +14,16 @@ import { conjunctionOf, conjunctsOf, mapChildren } from "../bind/walk.ts";
 
 type ValuesRelation = Extract<BoundRelation, { kind: "values" }>;
 
-/** Whether groups that are computed once are cheaper than a query for each row of the left side. */
+/**
+ * Returns whether groups that are computed once are cheaper than a query for each row of the left
+ * side.
+ */
 export type ChoosesGroups = (lateral: BoundJoin) => boolean;
 
-/** Removes LATERAL where only rows of expressions need it, or where groups are cheaper. */
+/**
+ * Replaces lateral joins whose right side only computes expressions, or for which groups are
+ * cheaper.
+ */
 export function withoutLateralRows(select: BoundSelect, choosesGroups: ChoosesGroups): BoundSelect {
   const from = select.from === undefined ? undefined : pulledUp(select.from, choosesGroups);
   return from === select.from ? select : { ...select, from };
@@ -31,7 +37,8 @@ function pulledUp(from: BoundFrom, choosesGroups: ChoosesGroups): BoundFrom {
   const { asGroups, outerReferences } = same;
   if (outerReferences === undefined) return same;
   if (asGroups === undefined) return besideLeft(same, outerReferences) ?? same;
-  // The choice for a part is remembered, so that it is not repeated for each enclosing part.
+  // The result of the choice is stored in the node, so that the choice is not repeated for each
+  // enclosing node.
   return choosesGroups(same)
     ? { ...asGroups, left: { ...asGroups.left, left } }
     : { ...same, asGroups: undefined };
@@ -48,7 +55,7 @@ function besideLeft(
   const parts: BoundRelation[] = [];
   const conditions: BoundExpression[] = [];
   if (from.join === "full" || !flatten(from.right, parts, conditions)) return undefined;
-  // There are always rows of expressions, so a left join with them is an inner join. A joined
+  // A list of rows of expressions is never empty, so a left join with it is an inner join. A joined
   // relation, however, may be empty.
   const isOpen = from.join === "left";
   if (isOpen && (parts.length > 1 || !holdsAlways(from.condition))) return undefined;
@@ -134,7 +141,7 @@ function mayReadAround(relation: BoundRelation): boolean {
   }
 }
 
-/** Replaces outer values by the expressions of the left side from which they come. */
+/** Replaces outer references by the expressions of the left side whose values they read. */
 function instead(
   expression: BoundExpression,
   read: ReadonlyMap<number, BoundExpression>,

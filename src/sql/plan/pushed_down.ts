@@ -32,7 +32,7 @@ import {
 import type { Condition } from "./conditions.ts";
 import { columnIdsOf } from "./join_keys.ts";
 
-/** A query with the conditions that moved into it. */
+/** A query, with conditions that moved into it. */
 export interface Restricted {
   readonly query: BoundSelect;
   /** The conditions that need not be tested above the query. */
@@ -79,8 +79,8 @@ interface RestrictedBlock {
 }
 
 /**
- * Whether fewer rows of FROM can mean only fewer results. Volatile expressions are computed for all
- * rows, because they may have side effects.
+ * Whether dropping rows of FROM can only drop rows of the result. Volatile expressions rule this
+ * out, because they must be computed for all rows in case they have side effects.
  */
 function mayBeRestricted(query: BoundSelect): boolean {
   const { expansions, groupBy, groupingSets, isAggregated, limit, offset, outputs, where } = query;
@@ -95,7 +95,10 @@ function isJoin(from: BoundFrom | undefined): boolean {
   return from?.kind === "join";
 }
 
-/** Returns a condition in terms of the rows of a block, or undefined if it has to stay above. */
+/**
+ * Returns a condition rewritten to the columns of a block, or undefined if it has to stay above the
+ * block.
+ */
 function conditionBelow(
   { canMove, columnIds, expression }: Condition,
   block: RestrictedBlock,
@@ -111,7 +114,10 @@ function conditionBelow(
   return block.returnsAll || !mayFail(below) ? below : undefined;
 }
 
-/** Returns an output in terms of the rows of a block, or undefined if no condition may read it. */
+/**
+ * Returns an output as an expression over the columns of a block, or undefined if no condition that
+ * moves may read it.
+ */
 function valueBelow(
   id: number,
   { columns, groups, ids, query }: RestrictedBlock,
@@ -127,14 +133,20 @@ function valueBelow(
   return value;
 }
 
-/** Whether rows that DISTINCT ON or a window compares with each other all have the same output. */
+/**
+ * Whether an output has the same value in all rows that DISTINCT ON or a window compares with each
+ * other.
+ */
 function isOfWholeParts(output: BoundExpression, { distinct, windows }: BoundSelect): boolean {
   const isSame = (key: BoundExpression): boolean => sameExpression(key, output);
   if (typeof distinct === "object" && !distinct.on.some(isSame)) return false;
   return windows.every(({ window }) => window.partitionBy.some(isSame));
 }
 
-/** Whether an expression reads `_deleted`. In WHERE, this column would add deleted rows. */
+/**
+ * Whether an expression reads `_deleted`. In the WHERE of a query, this column would make deleted
+ * rows visible.
+ */
 function readsDeleted(expression: BoundExpression): boolean {
   return expression.kind === "column"
     ? expression.column.origin?.columnId === DELETED_COLUMN_ID

@@ -7,11 +7,11 @@
  *                 └► scan
  *
  * If a condition of the statement may fail on a row, its error would reveal that row. Such a
- * condition is therefore tested above the rule, like one that may fail only if another of its
- * operands lets it, as in `$1 = 0 OR a = 10 / $1`. All other conditions are tested together with
- * the rule, so that both determine the keys and indexes by which rows are found. A part of them
- * that fails on all rows, such as `1/0`, is computed first, so that its error reveals no row
- * either.
+ * condition is therefore tested above the rule. The same applies to a condition with a part that is
+ * evaluated only for some values, as in `$1 = 0 OR a = 10 / $1`. All other conditions are tested
+ * together with the rule, so that both determine the keys and indexes by which rows are found. A
+ * part that fails on all rows, such as `1/0`, is computed before any row is read, so that its error
+ * reveals no row either.
  */
 import { BOOLEAN } from "../../types/mod.ts";
 import type { BoundRelation } from "../bind/bound.ts";
@@ -66,21 +66,27 @@ function isForPermittedRows(condition: BoundExpression): boolean {
   return mayFailOnRow(condition) || isVolatile(condition) || mayFailIfReached(condition);
 }
 
-/** Computes expressions before any row is read. Their errors are raised even without rows. */
+/**
+ * Adds a node that computes expressions before any row is read. Their errors are raised even if
+ * there are no rows.
+ */
 function computedFirst(expressions: readonly BoundExpression[], input: PlanNode): PlanNode {
   const condition = conjunctionOf(expressions.map(isNullOrNot));
   if (condition === undefined) return input;
   return { kind: "filter", input, condition, raisesAlways: true, columns: input.columns };
 }
 
-/** Whether a key finds at most one row, for which a subquery runs at most once. */
+/**
+ * Whether a node yields at most one row, which is found by its key. A subquery then runs at most
+ * once.
+ */
 function isOneRow(node: PlanNode): boolean {
   return node.kind === "filter"
     ? isOneRow(node.input)
     : node.kind === "scan" && node.key !== undefined;
 }
 
-/** A condition that is always true, and that computes an expression. */
+/** Returns a condition that is always true but computes an expression, whose error it raises. */
 function isNullOrNot(operand: BoundExpression): BoundExpression {
   const test = (negated: boolean): BoundExpression => ({
     kind: "is",

@@ -1,7 +1,7 @@
 /**
- * Finds the side of a join that can be read by the keys of the other side. This is possible if the
- * equalities of the join, together with conditions on that side alone, determine the whole primary
- * key of a table.
+ * Finds a side of a join that can be read by the join keys of the other side. This is possible if
+ * the equalities of the join, together with conditions on that side alone, determine the whole
+ * primary key of a table.
  *
  *     few orders ⋈ items  on  items.order_id = orders.id AND items.line = 1       key (order_id, line)
  *
@@ -9,7 +9,7 @@
  * determine only the first column of the primary key, and it is a number, the keys still give
  * bounds for the rows that can have a partner.
  *
- * The decision is made during the run, because the number of keys is known only then.
+ * Each run decides whether to look up the keys, because their number is known only then.
  *
  * A join between three rows and a million rows then reads only three of the million. The same
  * applies to EXISTS and recursion.
@@ -54,7 +54,7 @@ export function runtimeFilterOf(node: JoinNode): RuntimeFilter | undefined {
   return { side: "right", ...keyed };
 }
 
-/** Whether the keys may be evaluated once more, in addition to their evaluation by the join. */
+/** Whether the keys may be evaluated a second time, in addition to their evaluation by the join. */
 function areNotable(keys: readonly BoundExpression[]): boolean {
   return !keys.some(isVolatile);
 }
@@ -72,11 +72,11 @@ function filterOfSide(
     read = read.input;
   }
   if (read.kind !== "scan" || isByKey(read) || read.withTombstones) return undefined;
-  // Every reader of a divided query would look up all keys, not only those of its own part.
+  // Every reader of a divided query would look up all keys, although it should read only its share.
   if (read.isDivided === true) return undefined;
   if (!areFewKeys(read, 1)) return undefined;
   const { primaryKey } = read.table;
-  // An index contains only the current rows.
+  // Indexes contain only current rows, so they cannot be used for a read of the past.
   const indexes = read.past === undefined ? readIndexesOf(read.table) : [];
   const columnIds = keysOfRead.map((key) => (key === undefined ? undefined : storedColumnId(key)));
   const partOf = (columnId: number): JoinedPart | undefined => {
@@ -109,8 +109,8 @@ function leadingParts(columnIds: readonly number[], partOf: PartOf): readonly Jo
 }
 
 /**
- * Returns the index with the most known columns, preferably a unique index whose columns are all
- * known.
+ * Returns the index with the most determined columns. A unique index whose columns are all
+ * determined is preferred.
  */
 function bestIndex(
   indexes: readonly IndexEntry[],
@@ -142,8 +142,8 @@ function addValues(condition: BoundExpression, into: Map<number, BoundExpression
 }
 
 /**
- * Returns the keys in terms of the input of a projection, or undefined if the projection computes
- * one of them.
+ * Returns the keys as expressions over the input of a projection. A key that the projection
+ * computes becomes undefined.
  */
 function keysBelow(
   { columns, expressions }: Extract<PlanNode, { kind: "project" }>,

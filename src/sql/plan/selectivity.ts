@@ -1,8 +1,8 @@
 /**
  * Estimates the share of a relation's rows that a condition keeps. The estimate is intentionally
  * rough: only the number of distinct values is known, and only the order of joins depends on the
- * estimate. Different kinds of conditions have different shares, so that relations can be compared.
- * `estimate.ts`, which estimates whole plans, uses the same share for all conditions.
+ * estimate. Each type of condition has its own share, so that relations with different conditions
+ * can be compared. `estimate.ts`, which estimates whole plans, uses one share for all conditions.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -11,7 +11,10 @@ const EQUAL_SHARE = 0.05;
 const RANGE_SHARE = 0.4;
 const OTHER_SHARE = 1 / 3;
 
-/** Returns the share of the rows that a conjunct keeps, for a relation with `rowCount` rows. */
+/**
+ * Returns the share of the rows of a relation that a conjunct keeps, if the relation has `rowCount`
+ * rows.
+ */
 export function shareOf(condition: BoundExpression, rowCount: number): number {
   switch (condition.kind) {
     case "and":
@@ -58,7 +61,7 @@ function isWholeKey({ primaryKey }: TableEntry, columnId: number | undefined): b
   return primaryKey.length === 1 && primaryKey[0] === columnId;
 }
 
-/** Returns the stored column that an expression represents, possibly inside casts. */
+/** Returns the id of the stored column that an expression represents, ignoring casts. */
 export function columnIdOf(expression: BoundExpression): number | undefined {
   if (expression.kind === "column") return expression.column.origin?.columnId;
   return expression.kind === "cast" ? columnIdOf(expression.operand) : undefined;

@@ -7,12 +7,12 @@
  * The rewriting applies only to conditions in WHERE, which drop a row for both false and NULL, and
  * only if an equality can serve as the key.
  *
- * The errors are the same as those of a query that is read once, without the conditions that relate
- * it to the outer query (`sql/bind/query/decorrelate.ts`). The inner rows are tested by their own
- * conditions even without outer rows, but an error is raised only if there is an outer row. Keys
- * are evaluated for all rows of their side, except that an outer key is evaluated only if the outer
- * row satisfies its own condition. All other conditions are tested on pairs with equal keys, and
- * conditions that may fail come last.
+ * The join raises the same errors as a query that is read once, without the conditions that relate
+ * it to the outer query (`sql/bind/query/decorrelate.ts`). The conditions on inner rows alone are
+ * tested even if there are no outer rows, but their errors are raised only if there is an outer
+ * row. Keys are evaluated for all rows of their side, except that an outer key is evaluated only if
+ * the outer row satisfies the conditions on outer rows alone. All other conditions are tested on
+ * pairs with equal keys, and conditions that may fail come last.
  */
 import { defined } from "../../base/assert.ts";
 import { physicalKind } from "../../types/mod.ts";
@@ -42,7 +42,10 @@ import { isOver, keysOf } from "./join_keys.ts";
 import type { JoinNode, PlanNode } from "./plan.ts";
 import { isLookup } from "./plan_walk.ts";
 
-/** Scanning this many rows takes as long as finding one row by its key in a subquery. */
+/**
+ * The number of rows that can be scanned in the time that a subquery takes to find one row by its
+ * key.
+ */
 const ROWS_PER_LOOKUP = 500;
 
 interface Existence {
@@ -66,8 +69,8 @@ export function semiJoined(
   const across: BoundExpression[] = [];
   for (const each of conjunctsOf(query.where)) (readsOuter(each) ? across : inner).push(each);
   const open: BoundSelect = { ...query, where: conjunctionOf(inner) };
-  // In a query that is read for each row, a subquery tests only a few rows, so a join would be
-  // slower.
+  // If the block is read again for each row of another query, a subquery tests only a few rows, and
+  // a join would be slower.
   if (
     readsAround(open) ||
     inner.some((each) => readsForEachRow(each) || isVolatile(each)) ||
@@ -78,7 +81,8 @@ export function semiJoined(
   const columns = innerColumns(across);
   const outputs = columns.map(columnOutput);
   const right = planQuery({ ...open, outputs });
-  // Without the conditions that refer to the outer query, the inner query is read completely.
+  // The query of the join lacks the conditions that refer to the outer query, so all of its rows
+  // are read.
   if (subquery.keyed === undefined && rowsOfPlan(left) * ROWS_PER_LOOKUP < rowsOfPlan(right)) {
     if (isLookup(planQuery(query))) return undefined;
   }
@@ -104,7 +108,7 @@ export function semiJoined(
   };
 }
 
-/** Moves conditions that may fail after those that cannot fail. */
+/** Moves conditions that may fail behind conditions that cannot fail. */
 function surestFirst(conditions: readonly BoundExpression[]): readonly BoundExpression[] {
   return conditions.toSorted(
     (left, right) => Number(mayFailOnRow(left)) - Number(mayFailOnRow(right)),
@@ -112,8 +116,8 @@ function surestFirst(conditions: readonly BoundExpression[]): readonly BoundExpr
 }
 
 /**
- * Protects a key that may raise an error from rows that do not satisfy a condition: for these rows,
- * the key becomes NULL, which equals nothing.
+ * Guards a key that may raise an error: for rows that do not satisfy the condition, the key becomes
+ * NULL, which equals nothing.
  */
 function askedWhere(key: BoundExpression, condition: BoundExpression | undefined): BoundExpression {
   if (condition === undefined || !mayFailOnRow(key)) return key;
@@ -152,7 +156,9 @@ export function isMembership(condition: BoundExpression): condition is Membershi
 
 type Membership = Extract<BoundExpression, { kind: "subquery" }>;
 
-/** Adds the semi join for a membership test above a plan that has the columns of its operands. */
+/**
+ * Adds the semi join for a membership test above a plan that yields the columns of its operands.
+ */
 export function memberJoined(
   left: PlanNode,
   { operands, subquery }: Membership,
@@ -175,12 +181,15 @@ export function memberJoined(
   };
 }
 
-/** Whether a condition may become a join above all other conditions. */
+/** Whether a condition may become a join above all other conditions of the block. */
 export function isExistence(condition: BoundExpression): boolean {
   return existenceIn(condition) !== undefined;
 }
 
-/** Returns the EXISTS or NOT EXISTS that a condition consists of. */
+/**
+ * Returns the EXISTS or NOT EXISTS of which a condition consists, or undefined for any other
+ * condition.
+ */
 export function existenceIn(condition: BoundExpression): Existence | undefined {
   const isNegated = condition.kind === "not";
   const subquery = isNegated ? condition.operand : condition;
@@ -190,10 +199,7 @@ export function existenceIn(condition: BoundExpression): Existence | undefined {
   return isPlainSelect(query) && query.from !== undefined ? { subquery, isNegated } : undefined;
 }
 
-/**
- * Returns the columns of the inner query that are read by conditions which relate it to the outer
- * query.
- */
+/** Returns the columns of the inner query that the given conditions read. */
 function innerColumns(conditions: readonly BoundExpression[]): readonly BoundColumn[] {
   const found = new Map<number, BoundColumn>();
   const visit = (expression: BoundExpression): BoundExpression => {
@@ -205,8 +211,8 @@ function innerColumns(conditions: readonly BoundExpression[]): readonly BoundCol
 }
 
 /**
- * Adapts a condition to its position above the join: outer references are replaced, and inner
- * columns are renamed.
+ * Adapts a condition to its position above the join by replacing outer references and renaming
+ * inner columns.
  */
 function moved(
   expression: BoundExpression,

@@ -3,7 +3,8 @@
  * a scan that skips rows that the conditions exclude.
  *
  * The filter above a scan tests all conditions, so bounds and lists of keys may be too wide, but
- * never too narrow. The conditions that a single-row lookup uses are not tested again.
+ * never too narrow. Conditions that follow from the key of a single-row lookup are not tested
+ * again.
  */
 import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import type { BoundRelation } from "../bind/bound.ts";
@@ -30,7 +31,7 @@ export function planTable(
     return planLookup(relation, { conditions, lookup }, state);
   }
   const columns = stillRead(relation.columns, state);
-  // Rows are counted only if there is a list of keys, because counting opens the files of a table.
+  // Rows are counted only if keys are listed, because counting opens the files of a table.
   const isWanted =
     sought !== undefined && !withTombstones && areListed(keyCountOf(sought), relation.rowCount());
   const mayUseIndexes = !isWanted && !withTombstones && relation.past === undefined;
