@@ -120,6 +120,8 @@ export interface IndexEntry {
   /** The parts of the key that are expressions; absent if all parts are columns. */
   readonly expressions?: readonly IndexExpression[];
   readonly isUnique: boolean;
+  /** Whether a unique index treats NULLs as equal (NULLS NOT DISTINCT). */
+  readonly equalNulls?: true;
   /** Whether the index was defined as a UNIQUE constraint. */
   readonly isConstraint: boolean;
   /** Whether the index is the primary key of a table that was created without a primary key. */

@@ -18,6 +18,7 @@ import {
 import type { Store } from "../../storage/mod.ts";
 import type {
   ColumnConstraint,
+  ColumnConstraintSimple,
   CreateColumnDef,
   CreateTableStatement,
   IndexedExpression,
@@ -39,6 +40,8 @@ export interface WrittenIndex {
    */
   readonly name: Name | undefined;
   readonly isUnique: boolean;
+  /** Whether NULLs are equal (NULLS NOT DISTINCT). */
+  readonly equalNulls?: true | undefined;
   readonly isConstraint: boolean;
   readonly isPrimary?: true;
   readonly position: number;
@@ -82,6 +85,7 @@ export function withIndex<Table extends IndexedTable>(
     written.classes === undefined
       ? partsOf(table, written)
       : invertedPartsOf(table, written, written.classes);
+  requireNullsApply(written);
   if (name !== undefined) checkObjectName("index", name.name, { position: name._location.start });
   const isTaken = takenNames(table, catalog);
   if (name !== undefined && isTaken(name.name)) {
@@ -97,6 +101,8 @@ export function withIndex<Table extends IndexedTable>(
     columnIds,
     ...(expressions.length === 0 ? {} : { expressions }),
     isUnique,
+    // In a plain index, no keys are compared, as in PostgreSQL.
+    ...(isUnique && written.equalNulls === true && { equalNulls: true }),
     isConstraint,
     ...(written.where === undefined ? {} : { where: indexCondition(table, written.where) }),
     ...(isPrimary === true && { isPrimary }),
@@ -134,10 +140,29 @@ export function uniqueOfTable(constraint: TableConstraint): WrittenIndex[] {
 
 function constraintOn(
   columns: readonly Name[],
-  { _location, constraintName }: Pick<ColumnConstraint, "_location" | "constraintName">,
+  {
+    _location,
+    constraintName: name,
+    equalNulls,
+  }: Pick<ColumnConstraintSimple, "_location" | "constraintName" | "equalNulls">,
 ): WrittenIndex {
   const position = _location.start;
-  return { columns, name: constraintName, isUnique: true, isConstraint: true, position };
+  return { columns, name, isUnique: true, equalNulls, isConstraint: true, position };
+}
+
+/**
+ * The files of a partial index list the rows that do not meet its condition under a key of NULLs,
+ * so that two rows with such a key would not tell whether they are duplicates.
+ *
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE
+ */
+function requireNullsApply({ equalNulls, isUnique, position, where }: WrittenIndex): void {
+  if (!isUnique || equalNulls !== true || where === undefined) return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    "NULLS NOT DISTINCT of an index with a condition is not supported",
+    { position, hint: "index an expression that is never NULL, such as (COALESCE(column, ''))" },
+  );
 }
 
 /** Returns the initial state of an index of an existing table. */

@@ -97,9 +97,10 @@ function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): Create
   if (copies("indexes")) {
     const key = declaredKeyOf(table);
     if (key !== undefined) parts.push(`PRIMARY KEY (${columnsText(table, key.columnIds)})`);
-    for (const { columnIds, isConstraint, isPrimary } of table.indexes ?? []) {
-      if (isConstraint && isPrimary !== true)
-        parts.push(`UNIQUE (${columnsText(table, columnIds)})`);
+    for (const { columnIds, equalNulls, isConstraint, isPrimary } of table.indexes ?? []) {
+      if (!isConstraint || isPrimary === true) continue;
+      const nulls = equalNulls === true ? "NULLS NOT DISTINCT " : "";
+      parts.push(`UNIQUE ${nulls}(${columnsText(table, columnIds)})`);
     }
   }
   // The parser's limits apply to requests. These definitions were accepted before.
@@ -172,7 +173,7 @@ function withIndexes<Table extends IndexedTable>(
   };
   const classNamed = (terms: TermKind): Name => ({ name: operatorClassOf(terms), _location });
   return plain.reduce((next, index) => {
-    const { isUnique } = index;
+    const { equalNulls, isUnique } = index;
     const columns = indexPartsOf(source, index).map(({ isExpression, name }) =>
       isExpression ? written(name) : { name, _location },
     );
@@ -182,7 +183,8 @@ function withIndexes<Table extends IndexedTable>(
       ? indexPartsOf(source, index).map(({ terms }) => terms && classNamed(terms))
       : undefined;
     const name = undefined;
-    const copy = { columns, classes, where, name, isUnique, isConstraint: false, position };
+    const keys = { columns, classes, isUnique, equalNulls, isConstraint: false };
+    const copy = { ...keys, where, name, position };
     return withIndex(next, copy, { catalog, state: "ready" });
   }, table);
 }
@@ -217,7 +219,8 @@ function withComments<Table extends IndexedTable>(
 
 function shapeOf(of: Pick<TableEntry, "columns">, index: IndexEntry): string {
   const parts = indexPartsOf(of, index).map(({ name, terms }) => [name, terms]);
-  return JSON.stringify([index.isConstraint, index.isUnique, parts, index.where?.sql]);
+  const { equalNulls, isConstraint, isUnique, where } = index;
+  return JSON.stringify([isConstraint, isUnique, equalNulls, parts, where?.sql]);
 }
 
 function commentOn<T extends { readonly comment?: string | undefined }>(

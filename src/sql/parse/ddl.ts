@@ -230,24 +230,24 @@ export function parseTableConstraint(cursor: Cursor): TableConstraint {
   const constraintName = cursor.accept("constraint") ? cursor.name("a constraint") : undefined;
   if (cursor.is("foreign")) return parseForeignKey(cursor, start, constraintName);
   if (cursor.is("exclude")) cursor.refuse("EXCLUDE constraint");
-  const isUnique = acceptUnique(cursor);
+  const isUnique = cursor.accept("unique");
   if (isUnique || cursor.acceptAll("primary", "key")) {
+    const nulls = isUnique ? acceptNulls(cursor) : {};
     const columns = cursor.nameList("a column");
     acceptKeyTiming(cursor);
     const _location = cursor.since(start);
-    return { type: isUnique ? "unique" : "primary key", columns, constraintName, _location };
+    const type = isUnique ? "unique" : "primary key";
+    return { type, ...nulls, columns, constraintName, _location };
   }
   return parseCheck(cursor, start, constraintName);
 }
 
-/** Parses `UNIQUE [NULLS DISTINCT]`. */
-function acceptUnique(cursor: Cursor): boolean {
-  if (!cursor.accept("unique")) return false;
-  if (cursor.accept("nulls")) {
-    if (cursor.is("not")) cursor.refuse("NULLS NOT DISTINCT", "declare the columns NOT NULL");
-    cursor.expect("distinct");
-  }
-  return true;
+/** Parses `[NULLS [NOT] DISTINCT]` of a unique key. */
+export function acceptNulls(cursor: Cursor): { readonly equalNulls?: true } {
+  if (!cursor.accept("nulls")) return {};
+  const equalNulls = cursor.accept("not");
+  cursor.expect("distinct");
+  return equalNulls ? { equalNulls } : {};
 }
 
 /**
@@ -281,6 +281,18 @@ export function parseCheck(
   // Without effect, because tables do not inherit from one another.
   cursor.acceptAll("no", "inherit");
   return { type: "check", expr, source, constraintName, _location: cursor.since(start) };
+}
+
+/** Parses `UNIQUE …` of a column. */
+function parseUniqueColumn(
+  cursor: Cursor,
+  start: number,
+  constraintName: Name | undefined,
+): ColumnConstraint {
+  cursor.expect("unique");
+  const nulls = acceptNulls(cursor);
+  acceptKeyTiming(cursor);
+  return { type: "unique", ...nulls, constraintName, _location: cursor.since(start) };
 }
 
 /** Parses an expression, and keeps its text for the catalog. */
@@ -343,9 +355,7 @@ function parseColumnConstraint(cursor: Cursor, column: Name): ColumnConstraint |
     case "generated":
       return parseGenerated(cursor, start, constraintName);
     case "unique":
-      acceptUnique(cursor);
-      acceptKeyTiming(cursor);
-      return { type: "unique", constraintName, _location: cursor.since(start) };
+      return parseUniqueColumn(cursor, start, constraintName);
     case "references":
       return parseReferences(cursor, start, { columns: [column], constraintName });
     case "collate":

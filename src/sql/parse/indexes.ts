@@ -13,6 +13,7 @@ import {
   acceptBehaviour,
   acceptIfExists,
   acceptIfNotExists,
+  acceptNulls,
   parseQNames,
   parseSourced,
 } from "./ddl.ts";
@@ -41,7 +42,7 @@ export function parseCreateIndex(
     requireListed(cursor, columns.length, "columns of an index");
   } while (cursor.accept(","));
   cursor.expect(")");
-  refuseClauses(cursor);
+  const nulls = acceptClauses(cursor);
   const where = cursor.accept("where") ? parseIndexedExpression(cursor) : undefined;
   const _location = cursor.since(start);
   return {
@@ -52,6 +53,7 @@ export function parseCreateIndex(
     table,
     ...(method === undefined ? {} : { method }),
     columns,
+    ...nulls,
     where,
     _location,
   };
@@ -150,18 +152,15 @@ function acceptParameters(cursor: Cursor): void {
     cursor.refuse(`the parameter ${other.name} of an index`, undefined, start);
 }
 
-function refuseClauses(cursor: Cursor): void {
-  switch (cursor.word) {
-    case "include":
-      return cursor.refuse("INCLUDE of an index", "omit it: an index always finds the whole row");
-    case "with":
-      return acceptParameters(cursor);
-    case "tablespace":
-      return cursor.refuse(
-        "TABLESPACE",
-        "omit it: an index is stored with the segments of its table",
-      );
-    case "nulls":
-      return cursor.refuse("NULLS NOT DISTINCT", "declare the columns NOT NULL");
+/** Parses the clauses between the columns of an index and its condition. */
+function acceptClauses(cursor: Cursor): ReturnType<typeof acceptNulls> {
+  if (cursor.is("include")) {
+    cursor.refuse("INCLUDE of an index", "omit it: an index always finds the whole row");
   }
+  const nulls = acceptNulls(cursor);
+  if (cursor.is("with")) acceptParameters(cursor);
+  if (cursor.is("tablespace")) {
+    cursor.refuse("TABLESPACE", "omit it: an index is stored with the segments of its table");
+  }
+  return nulls;
 }

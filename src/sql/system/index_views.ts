@@ -52,13 +52,15 @@ function rowsOf(table: TableEntry): Row[] {
   return [
     ...key,
     ...indexes.map((index): Row => {
-      const { isConstraint, isPrimary = false, isUnique, state, where } = index;
+      const { equalNulls, isConstraint, isPrimary = false, isUnique, state, where } = index;
       const columns = indexPartsOf(table, index)
         .map((part) => partText(table, part))
         .join(", ");
       const unique = isUnique ? "UNIQUE " : "";
       const method = isInverted(index) ? " USING gin" : "";
-      const definition = `CREATE ${unique}INDEX ${index.name} ON ${namespace}.${name}${method} (${columns})${where === undefined ? "" : ` WHERE ${where.sql}`}`;
+      const nulls = equalNulls === true ? " NULLS NOT DISTINCT" : "";
+      const condition = where === undefined ? "" : ` WHERE ${where.sql}`;
+      const definition = `CREATE ${unique}INDEX ${index.name} ON ${namespace}.${name}${method} (${columns})${nulls}${condition}`;
       return [
         namespace,
         name,

@@ -318,25 +318,30 @@ function tableConstraints({ catalog }: SchemaViewDeps): SystemView {
       ["constraint_type", TEXT],
       ["is_deferrable", TEXT],
       ["initially_deferred", TEXT],
+      ["enforced", TEXT],
+      ["nulls_distinct", TEXT],
     ],
-    (call) =>
-      visibleTables(catalog, principalOf(call)).flatMap((table): Row[] => {
-        const keys = keyOf(table).map(({ name }) =>
-          constraintRow(table, name, "PRIMARY KEY", "NO", "NO"),
-        );
-        const unique = uniqueOf(table).map(({ name }) =>
-          constraintRow(table, name, "UNIQUE", "NO", "NO"),
-        );
-        const checks = table.checks.map(({ name }) =>
-          constraintRow(table, name, "CHECK", "NO", "NO"),
-        );
-        const foreign = (table.foreignKeys ?? []).map((key) =>
-          constraintRow(table, key.name, "FOREIGN KEY", ...timingOf(key)),
-        );
-        return keys.concat(unique, checks, foreign);
-      }),
+    (call) => visibleTables(catalog, principalOf(call)).flatMap(constraintsOf),
     OPEN,
   );
+}
+
+function constraintsOf(table: TableEntry): Row[] {
+  const row = (
+    name: string,
+    type: string,
+    { nulls = null, timing = ["NO", "NO"] }: { nulls?: string | null; timing?: string[] } = {},
+  ): Row => constraintRow(table, name, type, ...timing, "YES", nulls);
+  return [
+    ...keyOf(table).map(({ name }) => row(name, "PRIMARY KEY")),
+    ...uniqueOf(table).map(({ equalNulls, name }) =>
+      row(name, "UNIQUE", { nulls: equalNulls === true ? "NO" : "YES" }),
+    ),
+    ...table.checks.map(({ name }) => row(name, "CHECK")),
+    ...(table.foreignKeys ?? []).map((key) =>
+      row(key.name, "FOREIGN KEY", { timing: timingOf(key) }),
+    ),
+  ];
 }
 
 function keyColumnUsage({ catalog }: SchemaViewDeps): SystemView {

@@ -162,6 +162,7 @@ function constraintsOf(table: TableEntry): object[] {
     ...(key === undefined ? unique : [key, ...unique]).map((each) => ({
       name: each.name,
       type: each === key ? "PRIMARY KEY" : "UNIQUE",
+      nulls_distinct: "equalNulls" in each ? false : undefined,
       columns: each.columnIds.map((id) => columns.find(({ columnId }) => columnId === id)?.name),
       comment: each.comment,
     })),

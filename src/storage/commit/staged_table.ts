@@ -117,7 +117,7 @@ export class StagedTable {
       for (const row of rowsToCompare(table, index, { memtable, firstRow })) {
         if (memtable.deleted[row] === 1) continue;
         const values = rows.valuesAt(row);
-        if (values.includes(null)) continue;
+        if (!index.order.canRecur(values)) continue;
         const taken = { values, isNew: memtable.prevs[row] === 0 };
         if (rows.olderOf(row) !== -1) throw duplicateIn(table, index, taken);
         const owner = memtable.owners[row] ?? 0;
@@ -290,7 +290,7 @@ function takesKey(
   if (version.isDeleted) return false;
   return table.enforcedIndexes.some((index) => {
     const values = index.order.columns.map((column) => table.keyValueAt(version, column));
-    if (values.includes(null)) return false;
+    if (!index.order.canRecur(values)) return false;
     return memIndexOf(own, index).newestOf(owner, keyOfValues(index.order.formOf(values))) !== -1;
   });
 }

@@ -41,7 +41,7 @@ export function requireUnique(
     for (const row of rowsToCompare(table, index, { memtable, firstRow })) {
       if (deleted[row] === 1 || replacedBy[row] !== 0) continue;
       const values = rows.valuesAt(row);
-      if (values.includes(null)) continue;
+      if (!index.order.canRecur(values)) continue;
       const written = { owner: owners[row] ?? 0, key: keyOfValues(values), values, memtable, row };
       const holder = holderOf(table, index, { written, expiredSeq });
       if (holder === undefined) continue;

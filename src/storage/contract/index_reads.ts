@@ -47,9 +47,11 @@ export interface StoredIndex {
   readonly expressions?: readonly StoredExpression[] | undefined;
   /**
    * Whether the index refuses two live rows of one owner with the same values. Rows with a NULL in
-   * one of these values never count as equal.
+   * one of these values never count as equal, unless `equalNulls` is set.
    */
   readonly isUnique: boolean;
+  /** Whether a unique index treats NULLs as equal (NULLS NOT DISTINCT). */
+  readonly equalNulls?: boolean | undefined;
   readonly state: IndexState;
   /**
    * Whether older segments may lack the file of the index, because no job builds it for them. The

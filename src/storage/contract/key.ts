@@ -20,6 +20,9 @@ import {
 
 export type Key = number | string;
 
+/** Stands for NULL. No stored text contains a lone surrogate, so no other key is equal. */
+const NULL_KEY = "\ud800";
+
 /** Returns the key of a row. `positions` are the indexes of the key columns in the row. */
 export function keyOfRow(row: Row, positions: readonly number[]): Key {
   if (positions.length === 1) return keyOfValue(row[positions[0] ?? 0] ?? null);
@@ -82,7 +85,7 @@ export function keyOfValue(value: Value): Key {
 }
 
 function keyOfObject(value: Exclude<Value, number | string | boolean | bigint>): string {
-  if (value === null) return "";
+  if (value === null) return NULL_KEY;
   if (value instanceof Uint8Array) return Buffer.from(value).toString("latin1");
   if (value instanceof Float32Array) return value.join(",");
   if (isInterval(value)) return `${value.months},${value.days},${value.micros}`;

@@ -6,7 +6,8 @@
  * - Rows are added in the order of the memtable, and removed in reverse order. An index may lag
  *   behind its memtable until it is next read.
  * - The rows listed for a key do not include tombstones, nor rows that their own commit replaced,
- *   which no read ever sees. Keys that contain NULL are not listed, because they equal no key.
+ *   which no read ever sees. Keys that can equal no other key, because they contain NULL, are not
+ *   listed.
  * - The sorted rows include every row.
  */
 import { defined } from "../../base/assert.ts";
@@ -119,7 +120,7 @@ export class MemIndex {
     this.#count = end;
   }
 
-  /** Returns the keys of a range of rows; undefined for a key that contains NULL. */
+  /** Returns the keys of a range of rows; undefined for a key that equals no other key. */
   keysWithin(start: number, end: number): readonly (Key | undefined)[] {
     const { columns } = this.order;
     const [first] = columns;
@@ -129,7 +130,8 @@ export class MemIndex {
     }
     const vector = slice(this.#columnOf(first).vector(), start, end);
     const values = vector.kind === "utf8" ? textsOf(vector) : valuesOf(vector);
-    return values.map((value) => (value === null ? undefined : keyOfValue(value)));
+    const nullKey = this.order.canRecur([null]) ? keyOfValue(null) : undefined;
+    return values.map((value) => (value === null ? nullKey : keyOfValue(value)));
   }
 
   /** Removes the newest row of the memtable, if it is in the index. */
@@ -163,10 +165,10 @@ export class MemIndex {
     return (this.#older[row] ?? 0) - 1;
   }
 
-  /** Returns the key of a row; undefined if the key contains NULL. */
+  /** Returns the key of a row; undefined if the key equals no other key. */
   keyOf(row: number): Key | undefined {
     const values = this.valuesAt(row);
-    return values.includes(null) ? undefined : keyOfValues(values);
+    return this.order.canRecur(values) ? keyOfValues(values) : undefined;
   }
 
   valuesAt(row: number): Row {

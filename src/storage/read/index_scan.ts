@@ -220,7 +220,7 @@ class IndexScan implements OrderedScan {
       if (last === undefined || found !== undefined) return;
       if (piece.prefixAt(place) !== last.piece.prefixAt(last.place)) return;
       const key = piece.keyAt(place);
-      if (key.includes(null)) return;
+      if (!this.#order.canRecur(key)) return;
       if (this.#order.compare(key, last.piece.keyAt(last.place)) === 0) found = key;
     });
     return found ?? (isMore ? "none yet" : undefined);

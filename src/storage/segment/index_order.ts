@@ -26,13 +26,21 @@ const encoder = new TextEncoder();
 export class IndexOrder {
   /** The columns of the index, in key order. */
   readonly columns: readonly IndexColumn[];
+  /** Whether NULLs are equal in a comparison of whole keys. */
+  readonly #equalNulls: boolean;
   readonly #comparators: readonly Comparator[];
   readonly #areNumbers: readonly boolean[];
 
-  constructor(columns: readonly IndexColumn[]) {
+  constructor(columns: readonly IndexColumn[], equalNulls = false) {
     this.columns = columns;
+    this.#equalNulls = equalNulls;
     this.#comparators = columns.map(({ type }) => comparatorFor(type));
     this.#areNumbers = columns.map(({ type }) => isNumber(type));
+  }
+
+  /** Whether another row can have an equal key. */
+  canRecur(key: Row): boolean {
+    return this.#equalNulls || !key.includes(null);
   }
 
   /** Compares two keys by as many values as both of them have. */

@@ -26,7 +26,7 @@ export function tableIndexesOf(definition: TableDefinition): TableIndex[] {
   const { columns, indexes = [] } = definition;
   return indexes.map((stored) => ({
     stored,
-    order: new IndexOrder(indexColumnsOf(columns, stored)),
+    order: new IndexOrder(indexColumnsOf(columns, stored), stored.equalNulls),
   }));
 }
 

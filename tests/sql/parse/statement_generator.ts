@@ -181,6 +181,9 @@ export class StatementGenerator {
       return `c${index} ${pick(TYPES)}${constraints.join("")}`;
     });
     if (chance(0.3)) columns.push("PRIMARY KEY (c0, c1)");
+    if (this.#dialect !== "library" && chance(0.3)) {
+      columns.push(`UNIQUE ${pick(["", "NULLS DISTINCT ", "NULLS NOT DISTINCT "])}(c0)`);
+    }
     if (chance(0.3)) columns.push(`CONSTRAINT k CHECK (${this.expression()})`);
     const isOwn = this.#dialect === "tidemark";
     const kind = isOwn ? pick(["", "USER ", "SHARED ", "STREAM "]) : "";

@@ -64,7 +64,7 @@ const VIEWS: Readonly<Record<string, string>> = {
     "table_catalog, table_schema, table_name, view_definition, check_option, is_updatable, " +
     "is_insertable_into, is_trigger_updatable, is_trigger_deletable, is_trigger_insertable_into, " +
     "security_invoker B, access_level, view_owner, is_in_force B",
-  "information_schema.table_constraints": `${CONSTRAINT}, constraint_type, is_deferrable, initially_deferred`,
+  "information_schema.table_constraints": `${CONSTRAINT}, constraint_type, is_deferrable, initially_deferred, enforced, nulls_distinct`,
   "information_schema.key_column_usage": `${CONSTRAINT}, column_name, ordinal_position i, position_in_unique_constraint i`,
   "information_schema.check_constraints": `${CONSTRAINT}, check_clause`,
   "information_schema.referential_constraints":

@@ -17,7 +17,7 @@ export function storedIndexesOf(table: TableEntry): readonly StoredIndex[] | und
 
 /** Returns the store's definition of an index. */
 export function storedIndexOf(table: Pick<TableEntry, "columns">, index: IndexEntry): StoredIndex {
-  const { columnIds, enforcedSeq, indexId, isUnique, name, state } = index;
+  const { columnIds, enforcedSeq, equalNulls, indexId, isUnique, name, state } = index;
   const expressions = storedExpressionsOf(table, index);
   return {
     indexId,
@@ -25,6 +25,7 @@ export function storedIndexOf(table: Pick<TableEntry, "columns">, index: IndexEn
     columnIds,
     ...(expressions.length === 0 ? {} : { expressions }),
     isUnique,
+    ...(equalNulls === true && { equalNulls }),
     state,
     ...(indexId === KEY_INDEX_ID && { isOptional: true }),
     enforcedSeq,

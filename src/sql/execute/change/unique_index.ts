@@ -25,8 +25,8 @@ export interface UniqueIndex {
   readonly parts: readonly IndexPart[];
   readonly types: readonly DataType[];
   /**
-   * Returns the key of a row, or undefined if the key contains NULL and therefore equals no other
-   * key. If a partial index excludes a row, the row's key contains NULL.
+   * Returns the key of a row, or undefined if the key equals no other key, because it contains
+   * NULL. If a partial index excludes a row, the row's key contains NULL.
    */
   readonly keyOf: (row: Row) => Row | undefined;
 }
@@ -69,7 +69,7 @@ function compileKey(table: TableEntry, entry: IndexEntry): UniqueIndex["keyOf"] 
   );
   return (row) => {
     const key = parts.map((valueIn) => valueIn(row));
-    return key.includes(null) ? undefined : key;
+    return entry.equalNulls !== true && key.includes(null) ? undefined : key;
   };
 }
 

@@ -10,7 +10,7 @@ import type { StagedRow } from "./transaction.ts";
 export interface StagedIndex {
   readonly id: number;
   readonly types: readonly DataType[];
-  /** Returns the key of a row, or undefined if the key contains NULL. */
+  /** Returns the key of a row, or undefined if the key equals no other key. */
   readonly keyOf: (row: Row) => Row | undefined;
 }
 
@@ -63,7 +63,7 @@ function add({ holders, index }: KnownKeys, primary: string, staged: StagedRow):
   else known.push(primary);
 }
 
-/** Returns the index key of a live row as text, or undefined if the key contains NULL. */
+/** Returns the index key of a live row as text, or undefined if the key equals no other key. */
 function textOf({ keyOf, types }: StagedIndex, staged: StagedRow): string | undefined {
   const key = staged.isDeleted ? undefined : keyOf(staged.row);
   return key === undefined ? undefined : keyTextOf(types, key);

@@ -165,6 +165,8 @@ export type ColumnConstraint =
 /** A constraint without arguments. "auto increment" is an extension. */
 export interface ColumnConstraintSimple extends AstNode {
   readonly type: "primary key" | "unique" | "not null" | "null" | "auto increment";
+  /** NULLS NOT DISTINCT. */
+  readonly equalNulls?: true;
   readonly constraintName?: Name | undefined;
 }
 
@@ -225,6 +227,8 @@ export type TableConstraint = TableConstraintKey | ConstraintCheck | ConstraintF
 
 export interface TableConstraintKey extends AstNode {
   readonly type: "primary key" | "unique";
+  /** NULLS NOT DISTINCT. */
+  readonly equalNulls?: true;
   readonly columns: readonly Name[];
   readonly constraintName?: Name | undefined;
 }
@@ -239,6 +243,8 @@ export interface CreateIndexStatement extends AstNode {
   /** The method of an inverted index; absent for a sorted one. */
   readonly method?: "gin" | undefined;
   readonly columns: readonly IndexedColumn[];
+  /** NULLS NOT DISTINCT. */
+  readonly equalNulls?: true;
   /** The condition that the rows of the index satisfy. */
   readonly where?: IndexedExpression | undefined;
 }

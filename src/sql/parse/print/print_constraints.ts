@@ -4,6 +4,7 @@
 import type {
   ColumnConstraint,
   ColumnConstraintGenerated,
+  ColumnConstraintSimple,
   ConstraintForeignKey,
   Name,
 } from "../ast/ast.ts";
@@ -27,8 +28,16 @@ export function constraintText(constraint: ColumnConstraint): string {
     case "auto increment":
       return `${head}AUTO_INCREMENT`;
     default:
-      return `${head}${constraint.type.toUpperCase()}`;
+      return `${head}${keyText(constraint)}`;
   }
+}
+
+/** Returns the words of a key or of another constraint without arguments. */
+export function keyText({
+  equalNulls,
+  type,
+}: Pick<ColumnConstraintSimple, "equalNulls" | "type">): string {
+  return `${type.toUpperCase()}${equalNulls === true ? " NULLS NOT DISTINCT" : ""}`;
 }
 
 export function referencesText(constraint: ConstraintForeignKey): string {

@@ -26,7 +26,13 @@ import type {
   TableLike,
   TypeDefinition,
 } from "../ast/ast.ts";
-import { constraintText, identityText, nameList, referencesText } from "./print_constraints.ts";
+import {
+  constraintText,
+  identityText,
+  keyText,
+  nameList,
+  referencesText,
+} from "./print_constraints.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
 import { MASK, optionsText, withOptions } from "./print_options.ts";
 import { policyText } from "./print_policies.ts";
@@ -154,7 +160,7 @@ function indexText(
     const ie = flag(statement.ifExists, "IF EXISTS ");
     return `DROP INDEX ${ie}${qnames(statement.names)}${behaviour(statement.cascade)}`;
   }
-  const { columns, ifNotExists, isUnique, name, table, where } = statement;
+  const { columns, equalNulls, ifNotExists, isUnique, name, table, where } = statement;
   const unique = isUnique ? "UNIQUE " : "";
   const ine = flag(ifNotExists, "IF NOT EXISTS ");
   const named = name === undefined ? "" : `${nameText(name.name)} `;
@@ -165,7 +171,8 @@ function indexText(
     return [first, ...rest.map((word) => word.toUpperCase())].join(" ");
   });
   const condition = where === undefined ? "" : ` WHERE ${expressionToSql(where.expr)}`;
-  return `CREATE ${unique}INDEX ${ine}${named}ON ${qnameText(table)} (${list.join(", ")})${condition}`;
+  const nulls = flag(equalNulls, " NULLS NOT DISTINCT");
+  return `CREATE ${unique}INDEX ${ine}${named}ON ${qnameText(table)} (${list.join(", ")})${nulls}${condition}`;
 }
 
 function otherText(statement: OtherDefinition): string {
@@ -332,7 +339,7 @@ function tableConstraintText(constraint: TableConstraint): string {
   }
   const { constraintName, columns } = constraint;
   const head = constraintName === undefined ? "" : `CONSTRAINT ${nameText(constraintName.name)} `;
-  return `${head}${constraint.type.toUpperCase()} (${nameList(columns)})`;
+  return `${head}${keyText(constraint)} (${nameList(columns)})`;
 }
 
 function alterationText(change: TableAlteration): string {
