@@ -58,7 +58,7 @@ export class LocalSqlEngine implements SqlEngine {
     this.#interactive = new InteractiveTransactions(this.#deps);
     const { activity, auth } = environment;
     auth.onRevoked((it) => activity.transactions.endSession(it));
-    // The caller waits for the end of the statements of a user with a new password.
+    // If a user's password changes, the request that changes it waits for the user's statements.
     auth.onDropped((userId) => {
       activity.running.endUser(userId);
       renewRightsOf(userId, environment);
@@ -129,7 +129,10 @@ export class LocalSqlEngine implements SqlEngine {
     return request.check === true ? continued : { ...continued, held };
   }
 
-  /** Runs a request. Within a transaction, earlier requests of the transaction finish first. */
+  /**
+   * Runs a request. A request within a transaction waits until earlier requests of the transaction
+   * have finished.
+   */
   async #run(long: LongRequest, runner: RequestRunner): Promise<SqlResponse> {
     const { held, principal, request, running } = long;
     const { transaction: id } = request;

@@ -27,8 +27,9 @@ export type SqlParameter = WireParameter;
 export interface SqlRequest {
   readonly sql: string;
   /**
-   * The UTF-8 of `sql`, if the caller has it, so that a long text is not encoded again. It may be
-   * read until the response is complete; if the response is streamed, until the end of the stream.
+   * The UTF-8 of `sql`, if the caller has it, so that a long text is not encoded again. The engine
+   * may read these bytes until the response is complete or, if the response is streamed, until the
+   * stream ends.
    */
   readonly sqlUtf8?: Uint8Array | undefined;
   readonly params: readonly SqlParameter[];
@@ -44,7 +45,10 @@ export interface SqlRequest {
   readonly format?: ResultFormat | undefined;
   /** Upload parts by placeholder name; present for multipart requests only. */
   readonly files?: ReadonlyMap<string, UploadedFile> | undefined;
-  /** The COPY of a request that consists of one COPY, which reads or writes its own body. */
+  /**
+   * The request body of a request that consists of a single COPY statement. Absent in other
+   * requests.
+   */
   readonly copy?: CopyTransfer | undefined;
   /**
    * If present, the request runs only once for each key of its user. `digest` identifies the body.
@@ -63,13 +67,13 @@ export interface SqlRequest {
   readonly origin?: { readonly address: string; readonly requestId: string } | undefined;
 }
 
-/** The data that the body of a COPY request contains. */
+/** The body of a COPY request. */
 export interface CopyTransfer {
-  /** The data of a COPY FROM; it is read once, if the statement is one. */
+  /** The data for COPY FROM. Only COPY FROM reads it, and only once. */
   readonly body: CopyBody;
 }
 
-/** The bytes that a client sends for a COPY. */
+/** The body of a request, as a series of pieces. */
 export interface CopyBody {
   /**
    * Returns the next bytes; undefined at the end. Rejects if the client disconnects before the end.
@@ -118,8 +122,8 @@ export interface SqlResponse {
   /** The rest of a response that is too long for memory; only for a request with a reader. */
   readonly stream?: AnswerStream;
   /**
-   * The number of statements that return rows, for a request that was not run because it allows
-   * only one result.
+   * The number of statements that return rows. It is present if the request was refused because its
+   * format allows only one result with rows.
    */
   readonly rowResultCount?: number;
   /** The format of the rows of a COPY TO. */
@@ -214,8 +218,8 @@ export interface SqlEngine {
    */
   planLive(principal: Principal, request: LiveRequest): LivePlan;
   /**
-   * Plans any query to be followed: row by row if its rows are rows of one table, and otherwise as
-   * a whole.
+   * Plans a live query of any form. It is followed row by row if its rows are rows of one table,
+   * and otherwise as a whole.
    *
    * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED …
    */
@@ -238,7 +242,9 @@ export interface LiveRequest {
   readonly way?: "maintained" | "evaluated" | undefined;
 }
 
-/** A compiled expression. The same code is used for SELECT, snapshot, replay and live filter. */
+/**
+ * A compiled expression. SELECT, snapshots, replay and live filters all use the same compiled code.
+ */
 export interface CompiledExpression {
   readonly type: DataType;
   /** The index of a batch column, if the expression just reads that column. */
@@ -258,7 +264,8 @@ export interface NamedColumn {
 }
 
 /**
- * A condition through which the live layer can find a query without evaluating the query's filter.
+ * An equality condition by which the live layer finds a query for a changed row, without evaluating
+ * the query's filter.
  */
 export interface LiveEquality {
   readonly columnId: number;
@@ -267,7 +274,9 @@ export interface LiveEquality {
   readonly rest: CompiledExpression | undefined;
 }
 
-/** Decides how many rows are evaluated at a time, with the clock that measures them. */
+/**
+ * Decides how many rows are evaluated at a time, based on the time that earlier rows have taken.
+ */
 export interface LivePace {
   readonly rows: Pick<RowPace, "note" | "rowsMax">;
   monotonicMs(): number;
@@ -350,13 +359,16 @@ export interface LivePlan {
   /** A conjunct `column = constant` of the filter. A row with any other value cannot match. */
   readonly equality: LiveEquality | undefined;
   /**
-   * Whether the deletion at a seq of the version of another seq is the expiry of the row; undefined
-   * if rows of the table are not deleted because of their age.
+   * Returns whether a deletion is the expiry of a row, given the seq of the deleted version and the
+   * seq of the deletion. Undefined if rows of the table do not expire.
    */
   readonly isExpiry: ((prev: number, seq: number) => boolean) | undefined;
   /** Whether the query selects `*`, in which case adding a column to the table ends it. */
   readonly hasStar: boolean;
-  /** Distinguishes the claims of the caller's token; undefined if the query reads no claim. */
+  /**
+   * A value that differs between callers whose token claims differ; undefined if the query reads no
+   * claim.
+   */
   readonly claimsKey: string | undefined;
   /** The columns named in the query, each with the position of its first mention. */
   readonly namedColumns: readonly NamedColumn[];
@@ -452,7 +464,7 @@ export interface JoinChangeSource {
   between(range: ChangeRange): Generator<undefined, ReadonlyMap<string, JoinChanges> | undefined>;
   /**
    * Returns the seqs of the commits between two seqs that changed a table, ascending; undefined if
-   * they changed too much for {@linkcode between}.
+   * the changes are too many for {@linkcode between}.
    */
   commitsBetween(range: Pick<ChangeRange, "after" | "upTo">): readonly Seq[] | undefined;
 }
@@ -484,7 +496,7 @@ export interface ResultMaintainer {
 /** A live query whose whole result the server keeps. */
 export interface ResultPlan {
   readonly principal: Principal;
-  /** The request of a subscriber to these rows, from which the query can be planned again. */
+  /** The SQL text of one subscriber's request, from which the query can be planned again. */
   readonly sql: string;
   readonly params: readonly SqlParameter[];
   readonly namespace: string;
@@ -494,28 +506,38 @@ export interface ResultPlan {
    * tables with a time to live do.
    */
   readonly changesByTime: boolean;
-  /** Whether the rows depend on the time, and change at moments that each evaluation determines. */
+  /**
+   * Whether the rows depend on the current time. Each evaluation determines the moment at which
+   * they may change next.
+   */
   readonly readsClock: boolean;
   /** The fields of a result row. Their names are unique. */
   readonly fields: readonly SchemaField[];
   /** The fields that identify a row; undefined if a row is identified only by its values. */
   readonly keyFields: readonly number[] | undefined;
   /**
-   * The seq that each row has behind the values of its fields, if any. In both cases it is that of
-   * the newest table row of which the row is made. It is the seq of the row's last change, unless
-   * the row may also change because a table row is removed.
+   * The seq that follows the field values of each row; undefined if the rows have none. It is
+   * always the seq of the newest table row from which the result row is made. That is the seq of
+   * the row's last change ("last change"), unless the row may also change because a table row is
+   * removed ("newest part").
    */
   readonly rowSeq: "last change" | "newest part" | undefined;
   readonly sort: readonly ResultSort[];
   /** Plans with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;
-  /** Distinguishes the claims of the caller's token; undefined if the query reads no claim. */
+  /**
+   * A value that differs between callers whose token claims differ; undefined if the query reads no
+   * claim.
+   */
   readonly claimsKey: string | undefined;
   /** Whether a user may currently read the rows of the live query. */
   readonly mayRead: (principal: Principal) => boolean;
   /** The newest change of a view, if the query reads a view; otherwise 0. */
   readonly viewsChangedSeq: number;
-  /** The users with whose rights views of the query read their tables, in place of the caller's. */
+  /**
+   * The owners of views in the query whose tables are read with the owner's rights instead of the
+   * caller's.
+   */
   readonly viewOwners: readonly string[];
   /**
    * Returns a function that tells whether a row left the result between two seqs because a row of

@@ -50,8 +50,8 @@ export function typedParameters(
 }
 
 /**
- * Returns parameters with an integer as a number, whether or not its digits were sent as text, so
- * that equal parameters have one form and take little memory.
+ * Returns the parameters with each safe integer as a number, even if it was sent as a string of
+ * digits. Equal parameters then have the same form and take little memory.
  */
 export function shortParameters(params: readonly SqlParameter[]): readonly SqlParameter[] {
   return params.map((given) => {
@@ -71,7 +71,7 @@ export function requireNoGap(used: ReadonlySet<number>, count: number): void {
     if (used.has(number)) continue;
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind $${number}: the text uses a higher parameter, but not this one`,
+      `Cannot bind $${number}: the text does not use it, but uses a parameter with a higher number`,
     );
   }
 }

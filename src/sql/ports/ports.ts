@@ -17,7 +17,7 @@ export interface SettingRow {
   readonly description: string;
 }
 
-/** The part of a setting that SHOW displays. */
+/** The fields of a setting that SHOW displays. */
 export type ShownSetting = Pick<SettingRow, "name" | "value" | "category" | "description">;
 
 /** One row of `system.live`, supplied by the live layer. */
@@ -68,7 +68,9 @@ export interface ResultMatch {
   /** The duration of the last evaluation in milliseconds; undefined before the first one. */
   readonly costMs: number | undefined;
   readonly evaluations: number;
-  /** The number of times that changes were followed without an evaluation. */
+  /**
+   * The number of times that the result was brought up to date from changes, without an evaluation.
+   */
   readonly followed: number;
 }
 
@@ -121,7 +123,7 @@ export interface ExportState {
 
 /** Runs the exports in which users receive their own data. */
 export interface ExportAccess {
-  /** Starts an export of the caller's data. If one of the caller is open, it is returned. */
+  /** Starts an export of the caller's data, or returns the caller's export that is in progress. */
   begin(principal: Principal): BegunJob;
   /** Returns the exports of the caller, newest first. */
   list(principal: Principal): readonly ExportState[];
@@ -239,7 +241,7 @@ export interface TopicAckRequest {
   readonly offsets?: readonly number[] | undefined;
 }
 
-/** A validated acknowledgement, which takes effect with a commit of the caller. */
+/** A validated acknowledgement. It takes effect when the caller commits its writes. */
 export interface PreparedTopicAck {
   /** The writes to be applied, together with others or alone. */
   readonly writes: readonly TableWrite[];
@@ -312,13 +314,13 @@ export interface TopicAccess {
    */
   consume(request: TopicConsumeRequest): Promise<TopicMessages>;
   /**
-   * Resolves once every change that is visible now has an offset. This should be called before
-   * `prepareAck`, because otherwise a message that was delivered before a restart may seem to lie
-   * beyond the end.
+   * Resolves once every change that is visible now has an offset. Call this before `prepareAck`:
+   * otherwise, the offset of a message that was delivered before a restart may seem to be beyond
+   * the end of the partition.
    */
   counted(topicId: number): Promise<void>;
   /**
-   * Checks an acknowledgement in this tick, and returns the writes that carry it out.
+   * Validates an acknowledgement in this tick, and returns the writes that carry it out.
    *
    * @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE for an offset beyond the end or
    * one that the group never received, LIMIT_EXCEEDED for offsets too far above the committed
@@ -334,8 +336,9 @@ export interface TopicAccess {
   topicsChanged(): void;
   /**
    * Call this before a source table is altered or dropped. Resolves once all offsets that readers
-   * have seen are durable. No further change is counted until the returned function is called,
-   * after the definition was changed or refused, since later counts see the new definition.
+   * have seen are durable. No further change is then counted until the returned function is called,
+   * because later counts use the new definition. Call the function once the definition has been
+   * changed or refused.
    */
   holdOffsets(tableId: number): Promise<() => void>;
 }

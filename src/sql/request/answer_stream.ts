@@ -56,7 +56,7 @@ export interface ChannelOptions {
   readonly memoryGate: MemoryGate;
 }
 
-/** Returns the channel of a request with a reader. */
+/** Returns the channel through which a request streams its rows. The request must have a reader. */
 export function channelOf(
   { format = "json", reader }: SqlRequest,
   world: Pick<ChannelOptions, "clock" | "ledger" | "memoryGate">,
@@ -93,8 +93,8 @@ export class AnswerChannel implements AnswerStream {
   }
 
   /**
-   * Watches the client: the request lasts longer than a time slice, so from now on it ends when its
-   * client disconnects.
+   * Makes the request end when its client disconnects. Called once the request has taken longer
+   * than a time slice.
    */
   watchReader(): void {
     if (this.#isWatched) return;
@@ -179,7 +179,7 @@ export class AnswerChannel implements AnswerStream {
       if (this.#clock.monotonicMs() - startMs < SILENT_MS_MAX) continue;
       throw new DatabaseError(
         "CANCELLED",
-        "Cannot finish the statement: its rows are not being read",
+        "Cannot finish the statement: its client has stopped reading the rows",
       );
     }
     this.#ledger.deadlineMs += this.#clock.monotonicMs() - startMs;

@@ -23,7 +23,10 @@ export interface NewChange extends Readable {
   readonly store: Pick<Store, "appliedSeq" | "visibleSeq">;
   /** The readers that can read the rows of the change; undefined if it stays on the event loop. */
   readonly readers: QueryReaders | undefined;
-  /** Creates a run that reads at a seq or, within a transaction, at the seq of the transaction. */
+  /**
+   * Creates the context of a run that reads at the given seq or, within a transaction, at the seq
+   * of the transaction.
+   */
   readonly runAt: (seq: Seq, mayLeave: boolean) => StatementContext;
   /** Whether the change can begin again. The data of a COPY can be read only once. */
   readonly isRepeatable: boolean;
@@ -91,7 +94,8 @@ async function changeWith(
   context: StatementContext,
 ): Promise<DmlOutcome> {
   try {
-    // If the rows have to be read here, that must be known before any data is read.
+    // The data of a COPY can be read only once, so the place where the rows are read must be known
+    // before any data is read.
     if (!isRepeatable) await rows.ready();
     const outcome = await prepared.program(context, rows);
     await rows.finish();

@@ -48,7 +48,7 @@ export interface TogetherOptions {
   readonly isRepeatable: boolean;
   /** Waits for a reader; returns undefined if no reader can read the rows. */
   place(): Promise<ReadingPlace | undefined>;
-  /** Called when the change takes longer than a time slice, and leaves for a reader. */
+  /** Called when the change has taken longer than a time slice and moves to a reader. */
   readonly onLong: () => void;
   /** Runs the statement with the definitions and rows of this tick. */
   readonly begin: (transaction: Transaction, at: TogetherPlace) => BegunChange;
@@ -63,7 +63,8 @@ export async function changeTogether(options: TogetherOptions): Promise<DmlOutco
     let open: (() => void) | undefined;
     let place: ReadingPlace | undefined;
     try {
-      // Statements that a closed gate blocks must not wait for the reader of this one.
+      // Wait for the reader before the gate is closed, so that the statements blocked by the gate
+      // do not wait for the reader as well.
       if (where === "reader") place = await options.place();
       if (attempt === ATTEMPTS_MAX) open = await writeGates.close(tableIds, ledger);
       return await attempted(
@@ -95,7 +96,10 @@ export async function changeTogether(options: TogetherOptions): Promise<DmlOutco
   }
 }
 
-/** A short change reads its rows and commits in the same tick as the call. */
+/**
+ * Makes one attempt at a change. A short change reads its rows and commits in the same tick as the
+ * call.
+ */
 async function attempted(options: TogetherOptions, at: TogetherPlace): Promise<DmlOutcome> {
   const { clock, limits, storageQuota, store } = options.deps;
   const transaction = new Transaction({

@@ -35,7 +35,7 @@ export function requireCopyBodies(
     }
     throw new DatabaseError(
       "INVALID_INPUT",
-      "Cannot run the text here: it must be one COPY … FROM STDIN or COPY … TO STDOUT",
+      "Cannot run the text as a COPY request: it must be one COPY … FROM STDIN or COPY … TO STDOUT",
     );
   }
   for (const [statementIndex, node] of nodes.entries()) {

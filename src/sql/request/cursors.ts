@@ -143,10 +143,14 @@ export class Cursors {
   #named({ name, _location }: Name): OpenCursor {
     const cursor = this.#byName.get(name);
     if (cursor !== undefined) return cursor;
-    throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find cursor "${name}": none is open`, {
-      position: _location.start,
-      hint: "open one with DECLARE … CURSOR FOR, within a transaction",
-    });
+    throw new DatabaseError(
+      "OBJECT_NOT_FOUND",
+      `Cannot find cursor "${name}": no open cursor has this name`,
+      {
+        position: _location.start,
+        hint: "open one with DECLARE … CURSOR FOR, within a transaction",
+      },
+    );
   }
 }
 
@@ -199,7 +203,7 @@ function backward(
   return { after: Math.max(position - count, 0), read };
 }
 
-/** Returns the row at a position, if there is one. */
+/** Returns the move to a position, which reads the row there if there is one. */
 function at(position: number, rowCount: number): Move {
   const after = Math.max(0, Math.min(position, rowCount + 1));
   return { after, read: after >= 1 && after <= rowCount ? [after] : [] };

@@ -85,7 +85,10 @@ class FastStatement implements RunOptions, RunnerOptions {
     this.#operations = options.operations;
   }
 
-  /** The settings of the request, which no earlier statement has changed. */
+  /**
+   * The settings of the request. No earlier statement can have changed them, because the request
+   * has only one statement.
+   */
   get settings(): RequestSettings {
     this.#settings ??= this.#operations.newSettings();
     return this.#settings;
@@ -293,7 +296,8 @@ export class FastPath {
   }
 
   /**
-   * Prepares the statement for a caller who lacks a right of the cached plan, or if none is cached.
+   * Prepares the statement if no plan is cached, or if the caller lacks a right that the cached
+   * plan needs.
    *
    * @throws {DatabaseError} PERMISSION_DENIED
    */
@@ -320,7 +324,8 @@ export class FastPath {
       return this.#prepare(request, keyed);
     } catch (error) {
       const isOfQuery = error instanceof DatabaseError && error.code === "INVALID_QUERY";
-      // Two equal expressions may differ once their literals have been lifted out.
+      // Two expressions that are equal in the text may differ once their literals have become
+      // slots.
       if (isOfQuery && keyed.key.normalized.literals.length > 0) return undefined;
       throw error;
     }

@@ -36,7 +36,8 @@ import { type StatementDeps, StatementRunner } from "./statement_runner.ts";
 export type FollowedRowsDeps = StatementDeps & Pick<SqlEnvironment, "activity" | "log">;
 
 /**
- * A planned query with the means to evaluate it. It contains only what differs between subscribers.
+ * A planned query together with the means to evaluate it. It contains only data that differs
+ * between subscribers.
  */
 export class FollowedResult implements ResultPlan, WholeQuery {
   readonly #deps: FollowedRowsDeps;
@@ -281,7 +282,10 @@ async function rowsOf(
   return { seq, changedSeq: lastChange(store, tables, seq), rows, untilMs };
 }
 
-/** Returns the seq of the last commit that changed one of the tables; if none did, the state's. */
+/**
+ * Returns the seq of the last commit that changed one of the tables, or the seq of the state if no
+ * commit did.
+ */
 function lastChange(
   store: Pick<FollowedRowsDeps["store"], "lastCommitUpTo">,
   tables: readonly ResultTable[],
@@ -314,7 +318,7 @@ async function nextChangeMs(
       atSeq: () => seq,
     });
     const [text] = rows?.[0] ?? [];
-    // If no value is ahead, only a commit changes the comparison.
+    // If no value lies in the future, only a commit can change the comparison.
     if (typeof text !== "string") continue;
     const value = valueOf(text);
     const ms = firstMsAfter(nowMs, (atMs) => isOver(clockAt(atMs), value));

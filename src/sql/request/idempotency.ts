@@ -146,8 +146,8 @@ export class IdempotentRequests {
   }
 
   /**
-   * Replaces the message about damage. Replaces the error about damage, because its usual advice
-   * does not apply: users cannot drop this table.
+   * Replaces the error about damage, because its usual advice does not apply: users cannot drop
+   * this table.
    */
   #damaged({ message }: DatabaseError): DatabaseError {
     const seconds = Math.ceil(this.#deps.limits.idempotencyTtlMs / 1000);
@@ -216,7 +216,7 @@ function conflict(key: string): DatabaseError {
   return new DatabaseError(
     "IDEMPOTENCY_CONFLICT",
     `Cannot run the request: idempotency_key "${key}" was already used with a different body`,
-    { hint: "use a new key for each request; repeat one unchanged" },
+    { hint: "use a new key for each request; to repeat a request, send it unchanged" },
   );
 }
 
@@ -232,8 +232,9 @@ interface KeptBytesPart {
  * Counts the bytes of stored responses by owner. Only responses that this process wrote are
  * counted; older ones expire by themselves.
  *
- * Expiry times are rounded up to a fraction of the time to live, so an owner takes a few numbers,
- * however many responses there are. An owner without responses is removed at the next check.
+ * Expiry times are rounded up to a fraction of the time to live, so only a few numbers are kept for
+ * each owner, however many responses there are. An owner without responses is removed at the next
+ * check.
  */
 class KeptBytes {
   readonly #clock: Clock;

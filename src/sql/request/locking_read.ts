@@ -23,7 +23,8 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 
 /**
- * The maximum number of attempts of SKIP LOCKED if other transactions lock rows that it has found.
+ * The maximum number of attempts of SKIP LOCKED. The query is repeated if other transactions have
+ * locked rows that it found.
  */
 const ATTEMPTS_MAX = 10;
 
@@ -85,9 +86,13 @@ export function lockedTables(
   const what = `FOR ${strength.toUpperCase()}`;
   for (const { name, _location } of of) {
     if (named.some((each) => each?.alias === name)) continue;
-    throw new DatabaseError("INVALID_QUERY", `Cannot use ${what}: no table "${name}" in FROM`, {
-      position: _location.start,
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot use ${what}: there is no table "${name}" in FROM`,
+      {
+        position: _location.start,
+      },
+    );
   }
   const wanted = named.filter(
     (each) => of.length === 0 || of.some(({ name }) => name === each?.alias),
@@ -96,7 +101,7 @@ export function lockedTables(
     if (each === undefined) {
       throw new DatabaseError(
         "INVALID_OPERATION",
-        `Cannot use ${what}: FROM contains more than tables`,
+        `Cannot use ${what}: FROM contains something other than tables`,
         {
           position: query.from?.[index]?._location.start,
           hint: "name the tables: FOR UPDATE OF t",
@@ -113,7 +118,7 @@ export function lockedTables(
     if (item.systemTime !== undefined) {
       throw new DatabaseError(
         "INVALID_OPERATION",
-        `Cannot lock rows of ${table.namespace}.${table.name}: earlier states never change`,
+        `Cannot lock rows of ${table.namespace}.${table.name}: FOR SYSTEM_TIME AS OF reads earlier states, which cannot be locked`,
         { position, hint: "omit FOR SYSTEM_TIME AS OF" },
       );
     }
@@ -179,7 +184,10 @@ interface RowsToLock {
   readonly transaction: Transaction;
 }
 
-/** Locks rows in the tick in which no other transaction excludes the lock. */
+/**
+ * Locks rows for the transaction. Called in a tick in which no other transaction has a conflicting
+ * lock.
+ */
 function lockAll(
   { strength }: SelectForStatement,
   { seqs, tables, transaction }: RowsToLock,

@@ -40,7 +40,8 @@ export async function finishChange(
     let place: ReadingPlace | undefined;
     try {
       if (attempt > 1) {
-        // Statements that a closed gate blocks must not wait for the reader of this one.
+        // Wait for the reader before the gate is closed, so that the statements blocked by the gate
+        // do not wait for the reader as well.
         place = await options.place();
         open = await readyAgain(attempt, options);
         begun = options.begin(place);

@@ -79,7 +79,7 @@ function notPrepared({ _location, name }: Name, statementIndex: number): Databas
   return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find prepared statement "${name}"`, {
     position: _location.start,
     statementIndex,
-    hint: "send PREPARE in the same text or transaction, or the statement with parameters ($1, $2, …): plans are kept",
+    hint: "send PREPARE in the same text or transaction, or send the statement itself with parameters ($1, $2, …), because its plan is cached",
   });
 }
 
@@ -113,7 +113,7 @@ function executed(
   return copy;
 }
 
-/** Replaces the parameters that are direct members of a part of a copied tree. */
+/** Replaces the parameters that are direct children of a node in a copied syntax tree. */
 function putValues(part: object, values: readonly Expr[]): void {
   for (const [key, { value }] of Object.entries(Object.getOwnPropertyDescriptors(part))) {
     const child: Partial<Expr> = typeof value === "object" && value !== null ? value : {};

@@ -272,8 +272,8 @@ export class RequestRunner {
     const limitMs = this.#settings.statementTimeoutMs;
     const endMs = this.#deps.clock.monotonicMs() + (limitMs ?? Number.POSITIVE_INFINITY);
     if (endMs >= ledger.deadlineMs) return await run();
-    // If the statement waits for its client, that time is added to the deadline while it runs, and
-    // remains added.
+    // Time that the statement spends waiting for its client is added to the deadline meanwhile, and
+    // must stay added afterwards. Therefore the deadline is restored by a difference.
     const restMs = ledger.deadlineMs - endMs;
     ledger.deadlineMs = endMs;
     try {

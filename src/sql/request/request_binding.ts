@@ -53,7 +53,7 @@ const KEPT_MAX = 1000;
 /** A statement of the text, between binding and execution. */
 export interface BoundUnit {
   readonly node: Statement;
-  /** The text of the request, if the statement is the whole text in this form. */
+  /** The text of the request, if this statement makes up the whole text. */
   readonly text?: string | undefined;
   /** The prepared form of a statement that reads or writes rows, while it is kept. */
   prepared: Prepared | undefined;
@@ -153,8 +153,8 @@ export class RequestBinding {
   #isMendable(node: Statement, error: unknown, runsAs: Principal | undefined): boolean {
     if (!(error instanceof DatabaseError)) return false;
     const { code } = error;
-    // A definition may give access to a table to the user a statement runs as, but not to the
-    // caller, whose role does not change.
+    // A definition may give a user access to a table, and therefore mend a statement that runs as
+    // that user. The caller's own role does not change.
     const runsRows = actedForIn(node) !== undefined && rowsNode(node) !== undefined;
     const mayBeGranted = runsRows && runsAs !== undefined;
     if (isDenial(error) && !mayBeGranted) return false;
@@ -207,7 +207,7 @@ export class RequestBinding {
     return prepared;
   }
 
-  /** Binds and authorises a query that does not occur in the text in this form. */
+  /** Binds and authorises a query that the server derived from the text. */
   prepareNow(node: SelectStatement): Prepared {
     return defined(this.renewed(unboundUnit(node)), "a query reads rows");
   }
@@ -285,8 +285,8 @@ export class RequestBinding {
     const { namespace } = this;
     const dmlDeps = dmlDepsOf(deps, { namespace, principal: runsAs, statement });
     const { catalog } = deps;
-    // Definitions that changed between two steps were not considered, so the statement does not
-    // count as bound to them.
+    // The binding may have missed definitions that changed between two steps, so the statement
+    // counts as bound to the version before the first step.
     const { version } = catalog;
     const prepared = yield* boundInSteps(
       { catalog, principal: runsAs, statement },

@@ -20,7 +20,7 @@ export type SettingDeps = Pick<SqlEnvironment, "limits" | "settings">;
 /** The maximum number of settings that a request may define under its own names. */
 const OWN_SETTINGS_MAX = 100;
 
-/** A change as requested by a statement or a function call. */
+/** A change of a setting, as requested by a statement or a function call. */
 interface AskedChange {
   readonly name: string;
   /** The new value of the setting; undefined for DEFAULT. */
@@ -51,7 +51,7 @@ export class RequestSettings {
   #changed: Changed = new Map();
   /** The values of the settings at BEGIN. */
   #before: Changed | undefined;
-  /** The settings that remain after COMMIT: without those set for the transaction only. */
+  /** The settings that remain after COMMIT. They exclude those set for the transaction only. */
   #lasting: Changed = new Map();
 
   constructor(deps: SettingDeps) {
@@ -182,7 +182,7 @@ function readChange(asked: AskedChange, { limits, settings }: SettingDeps): Sett
   const name = kind?.name ?? asked.name.toLowerCase();
   if (kind === undefined && !isOwnName(name, settings())) {
     throw invalid(asked, `Cannot set "${excerpt(asked.name)}": no statement can change it`, {
-      hint: "SHOW ALL lists the settings; those of category request can be set, and names with a dot",
+      hint: "SHOW ALL lists the settings; a statement can set those of category request, and names that contain a dot",
     });
   }
   if (kind === undefined || value === undefined) return { name, value, isLocal };

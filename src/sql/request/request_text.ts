@@ -48,15 +48,19 @@ export function statementsOf(
   if (files !== undefined && statements.length > 1) {
     throw new DatabaseError(
       "INVALID_INPUT",
-      "Cannot upload files in a request with several statements",
+      "Cannot upload files in a request with several statements: send one statement for each request",
     );
   }
   const view = highest > 0 ? statements.findIndex(({ type }) => type === "create view") : -1;
   if (view !== -1) {
-    throw new DatabaseError("INVALID_DEFINITION", "Cannot use a parameter in a view", {
-      position: statements[view]?._location.start,
-      statementIndex: view,
-    });
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      "Cannot use a parameter in a view: write a literal",
+      {
+        position: statements[view]?._location.start,
+        statementIndex: view,
+      },
+    );
   }
   if (highest !== parameterCount) {
     throw new DatabaseError(
@@ -68,8 +72,8 @@ export function statementsOf(
 }
 
 /**
- * In a transaction that spans requests, an idempotency key must be given in the request with the
- * COMMIT, because only the COMMIT has an effect.
+ * Requires that a request with an idempotency key that continues a transaction consists of the
+ * COMMIT, because only the COMMIT has a lasting effect.
  *
  * @throws {DatabaseError} INVALID_INPUT
  */
@@ -108,7 +112,7 @@ function requireRepeatable(statements: readonly Statement[], isTransaction: bool
 export function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE, DELETE, COPY, EXPORT USER DATA and SHOW EXPORT`,
+    `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE, DELETE, COPY, EXPORT USER DATA and SHOW EXPORT are allowed`,
     { position: statement._location.start },
   );
 }

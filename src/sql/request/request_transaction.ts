@@ -139,7 +139,7 @@ export class RequestTransaction implements HeldTransaction {
     );
   }
 
-  /** Called when another request continues a transaction that was held. */
+  /** Called when another request continues the held transaction. */
   continueIn(ledger: RequestLedger): void {
     this.#ledger = ledger;
   }
@@ -182,9 +182,13 @@ export class RequestTransaction implements HeldTransaction {
    */
   begin(node: BeginStatement, entryIndex: number): void {
     if (this.#current !== undefined) {
-      throw new DatabaseError("INVALID_TRANSACTION_STATE", "Cannot BEGIN: a transaction is open", {
-        position: node._location.start,
-      });
+      throw new DatabaseError(
+        "INVALID_TRANSACTION_STATE",
+        "Cannot BEGIN: a transaction is already open",
+        {
+          position: node._location.start,
+        },
+      );
     }
     this.open({ isReadOnly: node.writeable === "read only", entryIndex });
   }
@@ -431,7 +435,7 @@ export class RequestTransaction implements HeldTransaction {
       const name = table === undefined ? "a table" : `${table.namespace}.${table.name}`;
       throw new DatabaseError(
         "SERIALIZATION_FAILURE",
-        `Cannot commit the transaction: another one changed rows of ${name} that it has locked`,
+        `Cannot commit the transaction: another transaction changed rows of ${name} that this one has locked`,
         { hint: "run the transaction again" },
       );
     }
@@ -478,8 +482,9 @@ export class RequestTransaction implements HeldTransaction {
       staged.add(write);
     }
     const changesRows = staged.rowCount > 0;
-    // An acknowledgement by another consumer between the preparation of the offsets and the commit
-    // is a conflict. The rows are settled first, so that little is left to settle in between.
+    // If another consumer acknowledges messages between the preparation of the offsets and the
+    // commit, the commit fails with a conflict. To keep that time short, most rows are settled
+    // before the offsets are prepared.
     const settled = async (): Promise<void> => {
       while (!staged.settle()) await pause();
     };

@@ -24,7 +24,7 @@ const VERBS = {
   select: "Selected",
 } as const;
 
-/** The messages of the most frequent changes, so that the same strings are reused. */
+/** The messages about changes of one row. They are so frequent that their strings are reused. */
 const MESSAGES_OF_ONE = {
   insert: "Inserted 1 row(s)",
   update: "Updated 1 row(s)",

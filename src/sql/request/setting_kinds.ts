@@ -49,7 +49,7 @@ const BOOLEANS: ReadonlyMap<string, string> = new Map([
 const STATEMENT_TIMEOUT: SettingKind = {
   name: "statement_timeout",
   description:
-    "Milliseconds that a statement may run, at most performance.request_timeout; 0 means no limit",
+    "The maximum time of a statement in milliseconds, at most performance.request_timeout; 0 means no limit",
   defaultOf: ({ timeoutMs }) => String(timeoutMs),
   read(text, { timeoutMs }) {
     const ms = readMs(text);
@@ -71,7 +71,7 @@ const KINDS: readonly SettingKind[] = [
   STATEMENT_TIMEOUT,
   {
     name: "timezone",
-    description: "Time zone of timestamps without one; always UTC",
+    description: "The time zone of timestamps that name none; always UTC",
     defaultOf: () => "UTC",
     read: (text) =>
       ["utc", "etc/utc", "gmt", "+00:00"].includes(text.toLowerCase())

@@ -129,7 +129,10 @@ export class StatementRunner {
     return mayLeave ? this.#deps.clock.monotonicMs() + FIRST_SLICE_MS_MAX : undefined;
   }
 
-  /** Returns the readers that can read the rows of a statement; undefined if it stays here. */
+  /**
+   * Returns the readers that can read the rows of a statement; undefined if it runs on the event
+   * loop.
+   */
   #readersFor(prepared: Prepared): QueryReaders | undefined {
     return readersFor(prepared, this.#deps.readers);
   }
@@ -406,8 +409,9 @@ export class StatementRunner {
   }
 
   /**
-   * Returns the readers that can read the rows of a change; undefined if it stays here. The parts
-   * of a statement that is measured stay, because a reader measures a single plan.
+   * Returns the readers that can read the rows of a change; undefined if it runs on the event loop.
+   * A measured statement with several parts runs there, because a reader can measure only a single
+   * plan.
    */
   #readersOf({ options, prepared }: RunningChange): QueryReaders | undefined {
     if (prepared.isOfParts && options.profile !== undefined) return undefined;

@@ -92,7 +92,9 @@ function referred(
   );
 }
 
-/** Returns the error for a table that is hidden from the caller and would be emptied, too. */
+/**
+ * Returns the error for a table that TRUNCATE would also empty, but that the caller may not see.
+ */
 function hiddenReference(
   { _location }: TruncateStatement,
   { name, namespace }: TableEntry,

@@ -70,7 +70,7 @@ export interface UnitRunnerParts {
   readonly binding: RequestBinding;
   readonly transaction: RequestTransaction;
   readonly channel: AnswerChannel | undefined;
-  /** Lets other work run. */
+  /** Lets the event loop do other work. */
   readonly pause: () => Promise<void>;
   /** Returns the number of completed statements of the request. */
   readonly entryCount: () => number;
@@ -402,8 +402,8 @@ export class UnitRunner {
   }
 
   /**
-   * If an error occurs after the catalog has changed, the outcome of the definition is uncertain,
-   * because the other layers have to follow the catalog.
+   * Runs a definition. If an error occurs after the catalog has changed, the outcome of the
+   * definition is uncertain, because the other layers have to follow the catalog.
    */
   async #define(node: DefiningStatement, namespace: string): Promise<StatementResult> {
     const { catalog } = this.#deps;

@@ -1,4 +1,7 @@
-/** Formats an array from a wire cell as PostgreSQL does, for CSV and for human readers. */
+/**
+ * Formats the wire cell of an array as text in PostgreSQL's notation, for CSV and for human
+ * readers.
+ */
 import type { DataTypeWord } from "../../protocol/mod.ts";
 import {
   type ArrayValue,
@@ -16,7 +19,7 @@ import {
   wholeFromBigint,
 } from "../../types/mod.ts";
 
-/** The types whose cells contain numbers instead of strings. */
+/** The date and time types. Their cells contain numbers instead of strings. */
 const MOMENTS: ReadonlyMap<string, DataType> = new Map([
   ["Date", DATE],
   ["Time", TIME],
@@ -24,7 +27,7 @@ const MOMENTS: ReadonlyMap<string, DataType> = new Map([
   ["DateTime", DATETIME],
 ]);
 
-/** Formats the cell of an array. @param element The type of the elements. */
+/** Formats the wire cell of an array as text. */
 export function textOfArrayCell(cell: unknown, element: DataTypeWord): string {
   const type = typeof element === "string" ? MOMENTS.get(element) : undefined;
   const isBytes = element === "Bytes";
@@ -38,7 +41,10 @@ export function textOfArrayCell(cell: unknown, element: DataTypeWord): string {
   });
 }
 
-/** Converts the lists of numbers within a cell to bytes. An empty list represents no bytes. */
+/**
+ * Converts each list of byte values within a cell to a byte string. An empty list is an empty byte
+ * string.
+ */
 function bytesIn(items: readonly unknown[]): ArrayValue {
   return items.map((item): Value => {
     if (!Array.isArray(item)) return null;
@@ -55,7 +61,10 @@ export function isInfinityCell(cell: unknown): cell is string {
   return cell === "infinity" || cell === "-infinity";
 }
 
-/** Beyond 2^53 microseconds, a cell contains the digits as a string. */
+/**
+ * Converts the cell of a date or time to a value. A number of microseconds above 2^53 arrives as a
+ * string of digits.
+ */
 function momentOf(cell: Value): Value {
   return typeof cell === "number" ? cell : wholeFromBigint(BigInt(cell as string));
 }

@@ -29,8 +29,8 @@ import {
 const HIGH = 4_294_967_296;
 
 /**
- * The numbers by which PostgreSQL identifies the types of elements; all other types are sent as
- * text.
+ * The numbers that PostgreSQL gives to types with a binary form, as elements of arrays. Elements of
+ * all other types are sent as text.
  */
 const TYPE_NUMBERS: ReadonlyMap<string, number> = new Map([
   ["boolean", 16],
@@ -113,7 +113,7 @@ function writeValue(bytes: GrowingBytes, type: DataType, value: Value): void {
   }
 }
 
-/** An infinite date or timestamp has the same form in every epoch. */
+/** Writes a date. An infinite date is written unchanged, because it is the same in every epoch. */
 function writeDate(bytes: GrowingBytes, days: number): void {
   bytes.int32(isFiniteDate(days) ? days - EPOCH_DAYS : days);
 }
@@ -142,7 +142,7 @@ function writeEmbedding(bytes: GrowingBytes, numbers: Float32Array): void {
   for (const number of numbers) bytes.float(number);
 }
 
-/** JSONB begins with its version. */
+/** Writes a JSON document. The binary form of JSONB begins with a version number. */
 function writeJson(bytes: GrowingBytes, text: string, isBinary: boolean): void {
   if (isBinary) bytes.int8(1);
   bytes.text(text);

@@ -1,5 +1,6 @@
 /**
- * Writes the rows of COPY TO in its formats, as PostgreSQL does. `sql/execute/copy` reads them.
+ * Writes the rows of COPY TO in each of its formats, as PostgreSQL does. `sql/execute/copy` reads
+ * the same formats.
  *
  *     text     cells between tabs, \N for NULL, a backslash before what would end a cell
  *     csv      cells between commas, nothing for NULL, quotes around what would end a cell

@@ -32,8 +32,8 @@ export class CellRows {
   }
 
   /**
-   * Returns the cells of one row, which must have no further columns. If the values are already
-   * cells, the row itself is returned.
+   * Returns the cells of a row, which must not have more columns than the types. If the values are
+   * already cells, the row itself is returned.
    */
   cellsOf(row: Row): readonly unknown[] {
     let cells: unknown[] | undefined;

@@ -81,7 +81,10 @@ export function viewOwnersOf(requirements: readonly Requirement[]): readonly str
   return [...new Set(owners)].filter((owner) => owner !== undefined);
 }
 
-/** Returns the user who needs a right; undefined if it is the owner of a view who was dropped. */
+/**
+ * Returns the user who must have a right: the caller, or the owner of a view. Undefined if that
+ * owner has been dropped.
+ */
 function holderOf(
   requirement: Requirement,
   caller: Principal,
@@ -103,7 +106,10 @@ export function meetsAll(
   return true;
 }
 
-/** Whether the caller has every right that a statement needs from the caller. */
+/**
+ * Whether the caller has every right that a statement needs from the caller itself, as opposed to
+ * the owners of views.
+ */
 export function meetsOwn(
   requirements: readonly Requirement[],
   principal: Principal,
@@ -114,7 +120,7 @@ export function meetsOwn(
   );
 }
 
-/** Whether the owners of views have every right that a statement needs from them. */
+/** Whether the owners of the views in a statement have every right that it needs from them. */
 export function ownersMeet(requirements: readonly Requirement[], catalog: Catalog): boolean {
   return requirements.every((each) => {
     const owner = ownerOf(each);
@@ -158,8 +164,8 @@ function isUnderPolicies(
 }
 
 /**
- * Whether the caller can see every table and view of a statement, apart from those that the owner
- * of a view shows.
+ * Whether the caller can see every table and view of a statement, apart from those that it reads
+ * with the rights of a view's owner.
  */
 export function seesTables(
   requirements: readonly Requirement[],
@@ -215,22 +221,25 @@ function notFound(name: string): DatabaseError {
   return new DatabaseError("TABLE_NOT_FOUND", `table ${name} not found`, { isHidden: true });
 }
 
-/** Reports that the policies that apply to the caller have changed since the plan was made. */
+/** Creates the error for a plan that is outdated because other policies now apply to the caller. */
 function policiesChanged(policies: string): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot use the plan of the statement: ${policies} that apply have changed`,
+    `Cannot run the statement: ${policies} that apply to the caller have changed since it was planned`,
     { hint: "run the statement again" },
   );
 }
 
-/** Says nothing about the tables, which the caller may not know. */
+/**
+ * Creates the error for a view whose owner lacks a right. The message does not name the tables,
+ * because the caller may not be allowed to see them.
+ */
 function notInForce({ view }: ViewOwner): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot read view ${view}: it runs with the rights of its owner, who does not have them any more`,
+    `Cannot read view ${view}: it runs with the rights of its owner, who no longer has the rights that it needs`,
     {
-      hint: `a user who has them can take the view over: ALTER VIEW ${view} SET (SECURITY_INVOKER = false)`,
+      hint: `a user who has these rights can take over the view: ALTER VIEW ${view} SET (SECURITY_INVOKER = false)`,
     },
   );
 }

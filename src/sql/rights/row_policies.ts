@@ -16,7 +16,7 @@ export function rowRightsOf(catalog: PolicyCatalog, principal: Principal): RowRi
   return rightsBy({
     policiesFor: (table, owner) => {
       const reader = owner === undefined ? principal : principalNamed(owner.userId, catalog);
-      // A dropped owner has no right to any row, which each run reports.
+      // If the owner has been dropped, no policy permits a row, and each execution reports this.
       return reader === undefined ? [] : policiesFor(reader, table, catalog);
     },
     tableById: (tableId) => catalog.tableById(tableId),

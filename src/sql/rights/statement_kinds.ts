@@ -149,9 +149,9 @@ type HomeOf<Type extends Statement["type"]> = Type extends DefiningStatement["ty
 interface StatementKind<HomeHere extends Home> {
   /**
    * The statement's row in the role × statement matrix. `"object"` means that the required right
-   * depends on the object that the statement names: `sql/ddl/definitions.ts` checks with the
-   * namespace or table, and `sql/request/request_binding.ts` checks the statement inside EXECUTE
-   * AS.
+   * depends on the object that the statement names: `sql/ddl/definitions.ts` checks the right to
+   * the namespace or table, and `sql/request/request_binding.ts` checks the right to the statement
+   * inside EXECUTE AS.
    */
   readonly right: StatementClass | "object";
   readonly home: HomeHere;

@@ -1,8 +1,8 @@
 /**
  * Encodes batches as bytes for temporary files: vectors are copied as they are in memory.
  *
- * A block describes itself and is read only by the process that wrote it, so there is no version,
- * and bytes are in the machine's order. Columns follow each other:
+ * A block describes itself and is read only by the process that wrote it, so it has no version
+ * number and uses the machine's byte order. Its columns follow one another:
  *
  *     u8 kind │ u8 has nulls │ to 8 │ u8 × n nulls, where it has │ to 8 │ values
  *
@@ -66,7 +66,7 @@ export function writeCountedBlock(into: ByteWriter, batch: Batch): void {
   writeBlock(into, batch);
 }
 
-/** The properties of a block, besides the number of its rows, that a reader knows. */
+/** The properties of a block that its reader has to know, besides the number of rows. */
 export interface BlockForm {
   readonly columnCount: number;
   /** The path of a temporary file, for reports of damage. */
@@ -76,7 +76,7 @@ export interface BlockForm {
 /**
  * Reads a batch. Its vectors share the memory of `bytes`.
  *
- * @param bytes Begins at a multiple of 8 of its buffer.
+ * @param bytes Its offset in its buffer must be a multiple of 8.
  * @throws {CorruptionError} If the bytes end too early.
  */
 export function readBlock(
@@ -86,7 +86,10 @@ export function readBlock(
   return readColumns(new ByteReader(bytes, { path }), columnCount, rowCount);
 }
 
-/** Reads all batches of {@linkcode writeCountedBlock}, as {@linkcode readBlock} does. */
+/**
+ * Reads all batches that {@linkcode writeCountedBlock} has written. Their vectors share the memory
+ * of `bytes`.
+ */
 export function readCountedBlocks(
   bytes: Uint8Array,
   { columnCount, path }: BlockForm,

@@ -21,15 +21,15 @@ import type { Extent, SpillFile } from "./temporary_files.ts";
 export const PARTITION_COUNT = 16;
 
 /**
- * The maximum number of levels, each with 16 partitions. A partition that is still larger has few
- * distinct keys.
+ * The maximum number of levels. Each level divides a partition into 16. A partition that is still
+ * too large at the last level has few distinct keys.
  */
 export const LEVEL_MAX = 4;
 
 /**
- * The number of bytes that a partition collects before it writes them. A batch has a few
- * rows for each partition, and a reference to each piece would take a quarter as much memory as the
- * rows.
+ * The number of bytes that a partition collects in memory before it writes them. A batch has only a
+ * few rows for each partition. If each of these pieces were written separately, the references to
+ * them would take a quarter as much memory as the rows.
  */
 const GATHERED_BYTES = 16 * 1024;
 
@@ -45,7 +45,7 @@ export class Partitions {
   readonly #extents: Extent[][] = Array.from({ length: PARTITION_COUNT }, () => []);
   readonly #rowCounts = new Float64Array(PARTITION_COUNT);
 
-  /** @param level The number of times that the rows were partitioned before; 0 at first. */
+  /** @param level The number of times that the rows have already been partitioned. */
   constructor(
     file: SpillFile,
     { keyTypes, level }: { keyTypes: readonly DataType[]; level: number },
@@ -89,7 +89,7 @@ export class Partitions {
     return this.#rowCounts[partition] ?? 0;
   }
 
-  /** Returns a reader of a partition's rows, which can be recreated any number of times. */
+  /** Returns a new reader of a partition's rows. A partition can be read any number of times. */
   reader(partition: number): PartitionReader {
     this.#place(partition);
     return new PartitionReader(

@@ -70,7 +70,8 @@ export class SortedRuns {
   /**
    * Merges runs until their number allows a single final merge.
    *
-   * @param checkTime Called for each batch. If it throws, the files are removed with the statement.
+   * @param checkTime Called for each batch. If it throws, the end of the statement removes the
+   * files.
    */
   reduce(checkTime: () => void): void {
     const { fanIn, makeFile } = this.#options;

@@ -315,7 +315,7 @@ function onDisk<T>(operation: () => T): T {
     if (error.code === "ENOSPC") throw temporaryDiskFull(error);
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot run the statement: a temporary file failed with ${error.code}`,
+      `Cannot run the statement: an operation on a temporary file failed with ${error.code}`,
       { cause: error },
     );
   }

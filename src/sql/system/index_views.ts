@@ -77,7 +77,10 @@ function rowsOf(table: TableEntry): Row[] {
   ];
 }
 
-/** An inverted index names the operator class of strings, which have none by default. */
+/**
+ * Returns a part of an index key as CREATE INDEX writes it. In an inverted index, a column of
+ * strings is followed by its operator class, because strings have no default one.
+ */
 function partText(
   { columns }: Pick<TableEntry, "columns">,
   { isExpression, name, terms }: IndexPart,

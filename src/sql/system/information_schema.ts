@@ -31,7 +31,10 @@ import { OPEN, portionedView, principalOf, view } from "./system_view.ts";
 
 const CATALOG = "tidemark";
 
-/** The number of rows per portion, for views with many rows. A portion takes a millisecond. */
+/**
+ * The number of rows per portion, for views with many rows. It takes about a millisecond to create
+ * a portion.
+ */
 const PORTION_ROWS = 1024;
 
 /** The owner of objects that no user created. */
@@ -217,8 +220,8 @@ function columnsOfSchema(deps: SchemaViewDeps): SystemView {
 }
 
 /**
- * Yields the columns of tables in portions. There may be thousands of tables, so that all columns
- * would take a long tick.
+ * Yields the columns of tables in portions. Thousands of tables may exist, so one tick is too short
+ * for the columns of all of them.
  */
 function* columnRows(relations: readonly Relation[]): Generator<readonly Row[]> {
   let rows: Row[] = [];
@@ -298,7 +301,7 @@ function constraintRow(
   return [namespace, constraint, namespace, name, ...more];
 }
 
-/** Returns a list of the primary key, which is empty if there is none. */
+/** Returns a list with the primary key of a table; empty if the table has none. */
 function keyOf(table: TableEntry): readonly Pick<IndexEntry, "columnIds" | "name">[] {
   const key = declaredKeyOf(table);
   return key === undefined ? [] : [key];
@@ -444,7 +447,10 @@ function referentialConstraints({ catalog }: SchemaViewDeps): SystemView {
   );
 }
 
-/** Lists the columns to which constraints refer. For a key, these are the key's own columns. */
+/**
+ * Lists the columns to which constraints refer. For a primary key or UNIQUE constraint, these are
+ * its own columns.
+ */
 function constraintColumnUsage({ catalog }: SchemaViewDeps): SystemView {
   return view(
     [
@@ -520,7 +526,10 @@ function columnRow(
   ];
 }
 
-/** An identity column may use SNOWFLAKE_ID(), if it was created before there were sequences. */
+/**
+ * Returns the identity option of a column. An identity column that was created before sequences
+ * existed has SNOWFLAKE_ID() as its generator.
+ */
 function identityOf({
   generatedAlways,
   generatedSql,
@@ -563,7 +572,10 @@ const ELEMENT_NAMES: Readonly<Partial<Record<DataType["kind"], string>>> = {
   bytes: "bytea",
 };
 
-/** Returns the number of digits of the fraction of a second. */
+/**
+ * Returns the number of digits of fractional seconds in a type; null for a type without a time of
+ * day.
+ */
 function timeDigits(type: DataType): number | null {
   switch (type.kind) {
     case "timestamp":

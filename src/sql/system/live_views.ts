@@ -1,6 +1,6 @@
 /**
- * Connections and subscriptions: `system.live`, `system.connections`, and the views with the same
- * columns that show users their own.
+ * The views of connections and subscriptions: `system.live`, `system.connections`, and views with
+ * the same columns in which users see only their own.
  */
 import { BIGINT, DATETIME, DOUBLE, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";

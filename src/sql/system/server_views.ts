@@ -1,6 +1,6 @@
 /**
- * The views about the server as a whole: `system.stats`, `system.memory` and `system.logs`, which
- * begin at startup, and `system.audit_log`.
+ * The views about the server as a whole: `system.stats`, `system.memory` and `system.logs`, whose
+ * contents begin at startup, and `system.audit_log`.
  */
 
 import { residentBytes } from "../../base/memory_usage.ts";
@@ -44,12 +44,12 @@ function statsView(deps: StatsDeps): SystemView {
       const cpuSeconds = (system + user) / 1_000_000;
       return [
         ...countsOf(deps),
-        row("memory_rss_bytes", residentBytes(), "bytes", "memory of the process"),
+        row("memory_rss_bytes", residentBytes(), "bytes", "resident memory of the process"),
         row(
           "cpu_usage_percent",
           seconds === 0 ? "0.0" : ((cpuSeconds / seconds) * 100).toFixed(1),
           "percent",
-          "of one processor, on average since startup",
+          "CPU time as a share of one processor, averaged since startup",
         ),
         row("server_version", version),
         row("server_uptime_seconds", seconds.toFixed(3), "seconds"),
@@ -70,11 +70,11 @@ function countsOf({ catalog, connections, jobs, live }: StatsDeps): Row[] {
   return [
     row("active_connections", connections().rows().length),
     row("active_subscriptions", live().rows().length),
-    row("total_users", accounts.length, undefined, "without dropped ones"),
+    row("total_users", accounts.length, undefined, "users, excluding dropped ones"),
     row("total_namespaces", catalog.namespaces().length),
     row("total_tables", catalog.tables().length),
     row("total_storages", catalog.storages().length + 1),
-    row("total_jobs", all.length, undefined, "in progress, and the newest that have ended"),
+    row("total_jobs", all.length, undefined, "jobs in progress, and jobs that ended recently"),
     row("jobs_running", withStatus("running")),
     row("jobs_queued", withStatus("queued")),
     row("jobs_failed", withStatus("failed")),
@@ -85,7 +85,10 @@ function row(name: string, value: number | string, unit?: string, description?: 
   return [name, String(value), unit ?? null, description ?? null];
 }
 
-/** The first row is the resident memory; its parts follow. */
+/**
+ * Creates the view system.memory. Its first row is the resident memory of the process, and its
+ * other rows are the parts of that memory.
+ */
 function memoryView(memory: SqlEnvironment["memory"]): SystemView {
   return view(
     [

@@ -213,7 +213,7 @@ export interface SystemTable {
 /** Table ids are counted from 1 and never reach this range. */
 const SYSTEM_ID_BASE = 2 ** 40;
 
-/** Returns system views by name, in the form in which tables are listed. */
+/** Returns the system views with the given names as entries of a list of tables. */
 export function systemTables(catalog: Catalog, names: readonly string[]): SystemTable[] {
   const madeAt = (catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
   return names.map((shown) => {
@@ -229,7 +229,7 @@ export function systemTables(catalog: Catalog, names: readonly string[]): System
   });
 }
 
-/** Compares by namespace, then by name. */
+/** Compares two objects by namespace, then by name. */
 export function compareNames(
   left: { readonly namespace: string; readonly name: string },
   right: { readonly namespace: string; readonly name: string },

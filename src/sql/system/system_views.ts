@@ -229,7 +229,8 @@ function usersView({
       const troubles = auth.loginTroubles();
       const nowMs = clock.nowMs();
       for (const user of catalog.users()) {
-        // A new user with the name of a dropped user has separate login failures.
+        // Login failures are counted by name. A user who reuses the name of a dropped user must not
+        // share that user's count.
         const isActive = user.deletedAtMs === undefined;
         const trouble = isActive ? troubles.get(user.userId) : undefined;
         const { failures = 0, lockedForMs = 0 } = trouble ?? {};
@@ -260,10 +261,10 @@ function usersView({
   );
 }
 
-/** The number of users shown per tick. */
+/** The number of users whose rows are created per tick. */
 const USERS_PER_PORTION = 1024;
 
-/** The positions of `storage_bytes` in the views that have it. */
+/** The positions of the column `storage_bytes` in the views that have it. */
 const USER_BYTES_POSITION = 13;
 const ACCOUNT_BYTES_POSITION = 6;
 
@@ -283,8 +284,8 @@ function furtherCells({ emailVerifiedAtMs, loginName, metadata }: UserEntry): Ro
 }
 
 /**
- * Returns the cells of {@linkcode STORAGE_COLUMNS}. Without a limit, nothing is counted and both
- * cells are NULL. The rows of a user are read only if the statement reads the size of these rows.
+ * Returns the cells of {@linkcode STORAGE_COLUMNS}. If there is no storage limit, nothing is
+ * counted and both cells are NULL. A user's rows are read only if the statement selects their size.
  * Empty batches let other requests run in the meantime.
  */
 function* storageCells(
@@ -306,7 +307,7 @@ function* storageCells(
       yield [];
     }
   } finally {
-    // The reader of the view may stop before its end.
+    // Release the counter even if the statement stops reading the view before its end.
     steps.return(0);
   }
 }

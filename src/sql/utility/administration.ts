@@ -64,7 +64,7 @@ export interface AdministrationCall {
   readonly ledger: RequestLedger;
 }
 
-/** Statements that name no object, so no check can fail before they run. */
+/** Statements that name no object, so there is nothing to check before they run. */
 const SHOWS_OF_ALL: ReadonlySet<ShowStatement["type"]> = new Set<ShowStatement["type"]>([
   "show manifest",
   "show namespaces",

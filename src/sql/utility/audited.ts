@@ -123,7 +123,10 @@ function targetOf(node: Statement, namespace: string): string | undefined {
   }
 }
 
-/** Returns the names in a definition of a type, a table's part or a policy, or in a DROP. */
+/**
+ * Returns the names of the types or tables that a definition changes, or of the objects that a DROP
+ * removes.
+ */
 function changedNames(node: Statement): readonly QName[] | undefined {
   switch (node.type) {
     case "create domain":

@@ -136,7 +136,8 @@ async function eraseFrom(
   tableId: number,
   { job, owner }: { job: Job; owner: number },
 ): Promise<number> {
-  // After a crash, offsets that are not stored would be counted again, without the erased rows.
+  // Stored offsets are needed because, after a crash, offsets that are not stored would be assigned
+  // again without the erased rows.
   const release = await topics().holdOffsets(tableId);
   try {
     return await store.erase(tableId, owner, job);
@@ -145,7 +146,7 @@ async function eraseFrom(
   }
 }
 
-/** A table may be dropped while the job is erasing the previous one. */
+/** Whether a table still exists. A table may be dropped while the job is erasing another one. */
 function isThere(table: TableEntry | undefined, tableId: number): boolean {
   return table !== undefined || OWN_TABLE_IDS.includes(tableId);
 }

@@ -21,7 +21,10 @@ export type ExpiryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 /** The number of rows that one commit deletes. It is small, so that its tick is short. */
 const ROWS_PER_COMMIT = 500;
 
-/** The pause of a table after a failure, because a failure such as damage tends to last. */
+/**
+ * The time for which a table is skipped after a failure, because a failure such as damage tends to
+ * last.
+ */
 const FAILED_MS = 60_000;
 
 /** The rows that have expired, and the seq of the last of them. */
@@ -35,12 +38,12 @@ export class ExpirySweep {
   /** The tables to check, as of a version of the catalog. */
   #tableIds: readonly number[] = [];
   #catalogVersion = -1;
-  /** For each table, the seq up to which no row is left. */
+  /** The seq of each table up to which all rows have been deleted. */
   readonly #sweptSeqs = new Map<number, number>();
-  /** For each table that has failed, the time of the next attempt. */
+  /** The time of the next attempt for each table that has failed. */
   readonly #pausedUntilMs = new Map<number, number>();
   #isUnderWay = false;
-  /** Whether a sweep was asked for while another one was under way. */
+  /** Whether another sweep was requested while one was running. */
   #isDue = false;
   #isEnded = false;
 
@@ -86,7 +89,7 @@ export class ExpirySweep {
     }
   }
 
-  /** Starts no further commit. */
+  /** Prevents any further commit of the sweep. */
   end(): void {
     this.#isEnded = true;
   }

@@ -229,7 +229,7 @@ async function runInTick(
     }
     await runJob<JobEnd>(job, async () => {
       const end = await run(table.tableId, job);
-      // Data that was published before the job was stopped are kept.
+      // Data that the job published before it was stopped is kept.
       const isStopped = job.isCancelled && (job.kind === "compact" || end.status === "skipped");
       return isStopped ? { status: "cancelled" } : end;
     });
@@ -241,7 +241,10 @@ function answerOf({ error, message, status }: Job): { status: string; message?: 
   return text === undefined ? { status } : { status, message: text };
 }
 
-/** ALL skips tables that the statement could not name individually. */
+/**
+ * Whether a statement includes a table. ALL skips tables that the statement could not name
+ * individually.
+ */
 function isMeant(table: TableEntry, { namespace }: StorageTableStatement): boolean {
   if (table.kind === "stream") return false;
   return namespace === undefined || table.namespace === namespace.name;

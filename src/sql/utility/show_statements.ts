@@ -249,7 +249,7 @@ function shownView(
   if (view !== undefined) return view;
   throw new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot describe view ${entry.namespace}.${entry.name}: it is not readable`,
+    `Cannot describe view ${entry.namespace}.${entry.name}: your role may not read it`,
     { position: name._location.start },
   );
 }

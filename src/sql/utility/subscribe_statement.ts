@@ -96,7 +96,7 @@ function rowLines(
   ];
 }
 
-/** A materialised query, and the part of the query that is the reason. */
+/** A materialised query and the clause because of which it is materialised. */
 interface PlannedResult {
   readonly query: WholeQuery;
   readonly part: string;
@@ -149,7 +149,9 @@ function keyOf(
   nameOf: (field: number) => string,
 ): string {
   if (keyFields === undefined) return "its values";
-  return keyFields.length === 0 ? "none, as there is one row" : keyFields.map(nameOf).join(", ");
+  return keyFields.length === 0
+    ? "none, because there is only one row"
+    : keyFields.map(nameOf).join(", ");
 }
 
 /** Plans the query. The positions of errors refer to the text of the request. */
@@ -221,10 +223,14 @@ function optionsOf(node: SubscribeStatement): Record<string, string | number> {
     // A larger number would be rounded when it is sent, and is not a valid position.
     const isExact = Number.isSafeInteger(Number(given));
     if (given === undefined || !isKnown || !isExact) {
-      throw new DatabaseError("INVALID_OPTION", `Cannot use option ${name} of SUBSCRIBE TO`, {
-        position: _location.start,
-        hint: "the options are last_rows, batch_size, from and from_seq_id, each with a whole number",
-      });
+      throw new DatabaseError(
+        "INVALID_OPTION",
+        `Cannot use option ${name} of SUBSCRIBE TO: its name or value is not valid`,
+        {
+          position: _location.start,
+          hint: "the options are last_rows, batch_size, from and from_seq_id, each with a whole number",
+        },
+      );
     }
     // A position remains a string, because it may have more digits than the numbers of some
     // clients.

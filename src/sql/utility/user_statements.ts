@@ -154,7 +154,7 @@ function roleOf(word: Name | undefined): Role | undefined {
     `Cannot use role "${word.name}": there is no such role`,
     {
       position: word._location.start,
-      hint: "user, service, dba or system",
+      hint: "the roles are user, service, dba and system",
     },
   );
 }

@@ -172,7 +172,7 @@ describe("views can read other views", () => {
     await as("root", "ALTER VIEW app.inner SET (access_level = 'PRIVATE')");
     for (const view of ["ned.outer", "ned.plain"]) {
       expect(await as("sam", `SELECT count(*) FROM ${view}`)).toBe(
-        "PERMISSION_DENIED: Cannot read view ned.outer: it runs with the rights of its owner, who does not have them any more",
+        "PERMISSION_DENIED: Cannot read view ned.outer: it runs with the rights of its owner, who no longer has the rights that it needs",
       );
     }
     expect(await as("sam", "SELECT count(*) FROM app.inner")).toEqual([[3]]);
@@ -193,7 +193,7 @@ describe("a view depends on the rights of its owner", () => {
       await engine.run(statement);
       for (const reader of ["ann", "root"]) {
         expect(await as(reader, sql)).toBe(
-          "PERMISSION_DENIED: Cannot read view open.names: it runs with the rights of its owner, who does not have them any more",
+          "PERMISSION_DENIED: Cannot read view open.names: it runs with the rights of its owner, who no longer has the rights that it needs",
         );
       }
       expect(await as("root", STATE)).toEqual([["names", false, "PUBLIC", "dora", false]]);

@@ -181,7 +181,7 @@ test.each([
 test("planLive refuses a parameter that the text does not use", () => {
   expect(refusal("SELECT id FROM news WHERE who = $2", ["a", "b"])).toMatchObject({
     code: "INVALID_PARAMETER",
-    message: "Cannot bind $1: the text uses a higher parameter, but not this one",
+    message: "Cannot bind $1: the text does not use it, but uses a parameter with a higher number",
   });
 });
 

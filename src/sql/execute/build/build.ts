@@ -154,8 +154,8 @@ function buildFilter(node: Extract<PlanNode, { kind: "filter" }>, use: Use): Ope
 }
 
 /**
- * Builds a filter whose condition has the same value for all rows. If it is not true, the input is
- * not opened.
+ * Builds a filter whose condition has the same value for all rows. If the condition is not true,
+ * the input is not opened.
  */
 function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): OperatorFactory {
   const ask = compileScalar(node.condition);

@@ -43,7 +43,10 @@ import { compileSought } from "./key_parts.ts";
 /** How many rows a scan reads in the time that an index needs to yield one row. */
 const ROWS_PER_ROW = 64;
 
-/** The same ratio for an inverted index, whose conditions take longer to test than others. */
+/**
+ * The number of rows that a scan reads in the time that an inverted index needs to yield one row.
+ * It is lower than for other indexes, because the conditions take longer to test.
+ */
 const ROWS_PER_TERM_ROW = 8;
 
 /** The maximum number of primary keys that are looked up for one alternative of an OR. */
@@ -58,8 +61,8 @@ type SpansOf = (context: ExecutionContext) => readonly IndexSpan[];
 /**
  * Compiles the choice of an index.
  *
- * @returns A scan of the rows in the ranges of the index, or undefined to scan the table. The
- * result is undefined altogether if the plan names no index.
+ * @returns A function that opens a scan of the rows in the ranges of the chosen index, or that
+ * returns undefined if the table should be scanned. Undefined if the plan names no index.
  */
 export function compileIndexes({
   either,
@@ -68,7 +71,7 @@ export function compileIndexes({
   table,
   withTombstones,
 }: ScanNode): ((options: TableScanOptions) => Scan | undefined) | undefined {
-  // The parts of a divided query share the row groups of the table.
+  // A divided query reads no index, because its parts share the row groups of the table.
   const isUnread = indexes.length === 0 && either === undefined;
   if (isUnread || isDivided || withTombstones) return undefined;
   const choices = [
@@ -106,7 +109,7 @@ type Opening = (options: TableScanOptions) => CountedScan | undefined;
 
 interface Choice {
   readonly open: Opening;
-  /** How many rows can be scanned in the time that it takes to read one row. */
+  /** The number of rows that can be scanned in the time that the index needs to yield one row. */
   readonly rowsPerRow: number;
 }
 
@@ -132,8 +135,8 @@ function compileEither(table: TableEntry, accesses: readonly RowAccess[]): Choic
 }
 
 /**
- * Compiles the choice of the rows that an index access finds; undefined in a run that cannot use
- * the access.
+ * Compiles the choice of the rows that an index access finds. In a run that cannot use the access,
+ * the result is undefined.
  */
 function compileChoice(
   table: TableEntry,
@@ -167,8 +170,8 @@ function typeOfKey({ columns }: TableEntry, columnId: number): DataType {
 }
 
 /**
- * Compiles a scan of the rows that an index access finds. If a run has no such scan, the result is
- * undefined.
+ * Compiles a scan of the rows that an index access finds. In a run that cannot use the access, the
+ * result is undefined.
  */
 function compileOpening(table: TableEntry, access: IndexAccess): Opening {
   const { index } = access;
@@ -183,7 +186,7 @@ function compileOpening(table: TableEntry, access: IndexAccess): Opening {
 }
 
 /**
- * Compiles the term query that conditions imply. If they imply none in a run, the result is
+ * Compiles the term query that conditions imply. In a run in which they imply none, the result is
  * undefined.
  */
 function compileTerms(
@@ -355,14 +358,14 @@ function spanWithin(key: Row, { max, min }: TightestBounds, skipsNull: boolean):
   };
 }
 
-/** An empty list of values sets no bound. */
+/** Returns a bound, or undefined if its list of values is empty. */
 function boundFrom(bound: IndexBound): IndexBound | undefined {
   return bound.values.length === 0 ? undefined : bound;
 }
 
 /**
- * Compiles the tightest of several bounds. At run time, the result is undefined if no value
- * satisfies them all.
+ * Compiles the tightest of several bounds. In a run in which no value satisfies them all, the
+ * result is undefined.
  */
 function compileBounds(
   { beginnings, edges }: IndexAccess,

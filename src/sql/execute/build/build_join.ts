@@ -66,7 +66,7 @@ export function buildJoin(node: JoinNode, buildPlan: BuildPlan): OperatorFactory
 type JoinSides = Pick<JoinOptions, "isRightFixed" | "left" | "right">;
 type Shape = Omit<JoinOptions, "context" | keyof JoinSides>;
 
-/** Compiles everything about a join that its runs have in common. */
+/** Compiles the parts of a join that all of its runs share. */
 function shapeOf(node: JoinNode): Shape {
   const leftLayout = layoutOf(node.left.columns);
   const rightLayout = layoutOf(node.right.columns);
@@ -179,7 +179,10 @@ interface LookupJoinParts {
   readonly hashJoin: (context: ExecutionContext, driving: Operator) => Operator;
 }
 
-/** Builds the join by look-ups, or undefined if it would yield rows of the keyed side once each. */
+/**
+ * Builds a join by look-ups. Returns undefined if each row of the keyed side must appear in the
+ * result at most once or even without a partner, which look-ups cannot ensure.
+ */
 function buildLookupJoin(
   node: JoinNode,
   { hashJoin, keyed, shape }: LookupJoinParts,

@@ -51,10 +51,10 @@ import {
 import { compilePart, compileSought, distinct, type LookedUp } from "./key_parts.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
-/** Returned if a run cannot read the row directly, so that the operators have to run. */
+/** The result of a run that cannot read the rows directly, so that the operators have to run. */
 export const NOT_READ: unique symbol = Symbol("not read");
 
-/** Reads the few rows that a query yields, in the form of its output columns. */
+/** Reads the few rows of a query without operators, as rows of its output columns. */
 export type RowRead = (context: ExecutionContext) => readonly Row[] | typeof NOT_READ;
 
 /** The number of versions with one key of an index that are visited without operators. */
@@ -234,7 +234,7 @@ function buildTableScan(node: ScanNode, use: ScanUse): OperatorFactory {
   };
 }
 
-/** Compiles a test whether a run reads a table through an index. */
+/** Compiles a test of whether a run reads a table through an index. */
 export function buildIndexQuestion(node: ScanNode): (context: ExecutionContext) => boolean {
   const optionsOf = scanOptions(node, {});
   const indexed = compileIndexes(node);

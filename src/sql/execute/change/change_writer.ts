@@ -161,8 +161,8 @@ export class ChangeWriter {
   }
 
   /**
-   * Prevents the statement from continuing in further ticks if it can be restarted in a reader,
-   * because in further ticks a query would run to its end.
+   * Throws if the statement would need further ticks and may still be restarted in a reader. In
+   * further ticks on the event loop, a query in the statement would run to its end.
    *
    * @throws SLICE_OVER
    */
@@ -225,9 +225,11 @@ export class ChangeWriter {
   }
 
   /**
-   * Continues over many ticks. The statement sees the rows in the state of this tick.
+   * Writes the remaining changes over many ticks. The statement reads all rows in the state of the
+   * current tick.
    *
-   * @param first The last result of the source's `next`: whether the source may have more changes.
+   * @param first The last result of the source's `next`, which tells whether the source may have
+   * more changes.
    * @throws {DatabaseError} SERIALIZATION_FAILURE if other statements changed the rows or altered
    * the table.
    */
@@ -284,7 +286,8 @@ export class ChangeWriter {
       context,
     );
     // From here on, the statement stays in this thread, because nothing may interrupt a commit. The
-    // changes of a part in WITH are held, so that later parts may still leave.
+    // changes of a part in WITH are only kept for later, so the following parts may still move to a
+    // reader.
     if (context.parts === undefined) context.stay();
     if (context.uploads !== undefined) placeUploads(this.#runtime, changes, context);
     const applied = applyChanges(this.#runtime, changes, { context, wantsSeqs: this.#wantsSeqs });

@@ -59,7 +59,7 @@ interface InsertedRows {
   rows(context: ExecutionContext, from: number, to: number): Row[];
   /** Returns the same rows as columns, if the source supports that. */
   readonly columns?: (context: ExecutionContext, from: number, to: number) => Batch;
-  /** Evaluates a range of rows of expressions, given by `from` and `to`. */
+  /** Evaluates the expressions in the rows from `from` (inclusive) to `to` (exclusive). */
   readonly evaluation?: Evaluation;
   open(sink: InsertSink): ChangeSource;
 }
@@ -230,7 +230,8 @@ function compileSource(
       const { rowCount } = source.literals;
       const rows: InsertedRows["rows"] = (context, from, to) =>
         rowsFromBatch(columns(context, from, to));
-      // Generated columns are computed row by row, and parent rows are looked up row by row.
+      // These rows are not available as columns, because generated columns are computed and parent
+      // rows are looked up row by row.
       if (runtime.isByRow) return listed({ rowCount, rows });
       return { ...listed({ rowCount, rows, columns }), columns };
     }

@@ -26,7 +26,7 @@ export interface Elsewhere {
   /** Call this only after `next` has returned the end of the rows. @throws {DatabaseError} */
   evaluate(name: EvaluationName, given: Batch): Promise<Batch>;
   /**
-   * Continues with a part of a statement whose WITH changes rows.
+   * Continues with one part of a statement that has data-modifying WITH parts.
    *
    * @param returned The rows that the part before it has returned.
    */
@@ -50,7 +50,7 @@ export function evaluated(
     : evaluate(given, context);
 }
 
-/** Continues with a value at once or, if the value is a promise, when the promise resolves. */
+/** Passes on a value at once or, if the value is a promise, when the promise resolves. */
 export function whenThere<T, U>(
   value: T | Promise<T>,
   goOn: (value: T) => U | Promise<U>,

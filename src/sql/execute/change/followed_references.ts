@@ -88,24 +88,22 @@ interface Referring {
   readonly stored: Row | undefined;
 }
 
-/** A key that no row has any longer, because its row was deleted or got another key. */
+/** A key that no row has any longer, because its row was deleted or has another key now. */
 interface GoneKey {
   readonly key: Row;
   /** The key that the row has now; undefined if the row was deleted. */
   readonly next: Row | undefined;
 }
 
-/**
- * The disappeared keys of a parent table, and a foreign key through which rows may refer to them.
- */
+/** The removed keys of a parent table, and a foreign key through which rows may refer to them. */
 interface HeldKeys {
   readonly reference: IncomingReference;
   readonly parent: TableEntry;
   readonly referenced: ReferencedKey;
   readonly owner: number;
   /**
-   * The disappeared keys, by their text. Either all of their rows were deleted, or all of their
-   * rows got other keys.
+   * The removed keys, by their text. Either all of their rows were deleted, or all of their rows
+   * have other keys now.
    */
   readonly keys: ReadonlyMap<string, GoneKey>;
   readonly isUpdate: boolean;
@@ -154,7 +152,7 @@ class Followed {
   readonly #context: ExecutionContext;
   readonly #references: References;
   readonly #transaction: Transaction;
-  /** Disappeared keys that are checked once all actions have been carried out. */
+  /** Removed keys that must have no referring rows once all actions have been carried out. */
   readonly #held: HeldKeys[] = [];
   /**
    * The references that the statement has already changed, identified by {@linkcode
@@ -282,9 +280,12 @@ class Followed {
     } catch (error) {
       if (!(error instanceof DatabaseError) || mayName(child, this.#context.references))
         throw error;
-      // The message of the check names a table that is hidden from the caller.
+      // The original message would name a table that is hidden from the caller.
       const what = `Cannot change ${nameOf(parent)}: a row of another table refers to it`;
-      throw new DatabaseError(error.code, `${what}, and would then violate a rule of its table`);
+      throw new DatabaseError(
+        error.code,
+        `${what}, and that row would then violate a constraint of its table`,
+      );
     }
   }
 

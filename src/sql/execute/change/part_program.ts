@@ -58,7 +58,7 @@ function staged(
   { held }: StatementParts,
   context: ExecutionContext,
 ): DmlOutcome | Promise<DmlOutcome> {
-  // Nothing may interrupt the staging, after which the statement cannot begin again.
+  // Nothing may interrupt the staging, because the statement cannot be restarted afterwards.
   context.stay();
   let rowCount = 0;
   for (const changes of held) rowCount += changes.rowCount;
@@ -85,7 +85,7 @@ async function stagedInTicks(
   return outcome;
 }
 
-/** Makes a program of the main query, which changes nothing and returns rows. */
+/** Compiles the main query, which changes nothing and returns rows, into a program. */
 export function compileReading(build: OperatorFactory, types: readonly DataType[]): DmlProgram {
   return (context, elsewhere) => {
     const rows = new MaterialisedRows(types, context.memory);

@@ -20,8 +20,8 @@ export const ROWS_PER_STEP = 128;
 export const COLUMN_ROWS_PER_STEP = 1024;
 
 /**
- * The memory that a changed row takes in addition to its cells, for its owner, four seqs and its
- * key, in bytes.
+ * The memory in bytes that a changed row takes in addition to its cells: for its owner, its key and
+ * four seqs.
  */
 const CHANGED_ROW_BYTES = 48;
 

@@ -207,7 +207,7 @@ function requireNeeded(table: TableEntry, claim: Claim, { range, references, sto
     const isGone = row.at(-1) === true;
     if (isPrimary) {
       if (!isGone || !keyTexts.has(keyTextOf(keyTypes, primary))) continue;
-      throw broken(`a row of ${shownName(table, references)} that it refers to was deleted`);
+      throw broken(`a referenced row of ${shownName(table, references)} was deleted`);
     }
     const before = store.lookup(tableId, { owner, key: primary, upTo: range.after, columnIds });
     if (before === undefined || before.includes(null)) continue;
@@ -215,9 +215,7 @@ function requireNeeded(table: TableEntry, claim: Claim, { range, references, sto
     if (!keyTexts.has(text)) continue;
     const now = row.slice(keyPositions.length, -1);
     if (!isGone && !now.includes(null) && keyTextOf(types, now) === text) continue;
-    throw broken(
-      `a row of ${shownName(table, references)} that it refers to was changed or deleted`,
-    );
+    throw broken(`a referenced row of ${shownName(table, references)} was changed or deleted`);
   }
 }
 

@@ -17,7 +17,7 @@ export interface Returning {
   readonly types: readonly DataType[];
   /** Whether RETURNING reads `_seq`. If so, these rows are complete only after the commit. */
   readonly readsSystemColumns: boolean;
-  /** Whether a query runs again once the rows have their seqs. */
+  /** Whether RETURNING contains a query that runs again once the rows have their seqs. */
   readonly readsAgain: boolean;
   /** Evaluates the outputs that read system columns again, after the commit. */
   readonly renew: (first: Batch, rows: Batch, context: ExecutionContext) => Batch;

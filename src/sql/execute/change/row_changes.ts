@@ -176,7 +176,8 @@ export function stageChanges(
 }
 
 /**
- * If a transaction is open, refuses a table that it may not write.
+ * Refuses a change that the open transaction must not make: any change if the transaction is READ
+ * ONLY, and any change to a STREAM table.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
@@ -277,8 +278,8 @@ function applyInsert(table: TableEntry, write: TableWrite, context: ExecutionCon
 }
 
 /**
- * Returns by how many bytes some changes, and the files of `filesOf`, increase the usage of their
- * owner.
+ * Returns the number of bytes by which changes, and the files of `filesOf`, increase the storage
+ * that their owner uses.
  */
 export function growthOf(
   { table }: TableRuntime,

@@ -59,7 +59,7 @@ export interface ExecutionContext {
   readonly slots: readonly Value[];
   /** Checks storage limits; undefined if users have no limits. */
   readonly storageMeter: StorageMeter | undefined;
-  /** Files that came with the statement. */
+  /** The files that were uploaded with the statement. */
   readonly uploads?: UploadSink | undefined;
   /** The data from which COPY FROM reads rows. */
   readonly copyInput?: CopyInput | undefined;
@@ -150,7 +150,9 @@ export function checkResultRows(rowCount: number, rowsMax: number): void {
 export interface SubqueryAnswers {
   /** @throws {DatabaseError} The errors of the query. */
   valuesOf(subquery: BoundSubquery, questions: RowsOfQuestions): Value[];
-  /** Returns the rows of a WITH entry, which the caller must return afterwards. */
+  /**
+   * Returns the rows of a WITH entry. The caller must give them back when it no longer reads them.
+   */
   takeRows(cte: BoundCte, context: ExecutionContext): SharedRows;
   /**
    * Returns the results for one step of a recursion. Subqueries that depend on the rows of the

@@ -47,7 +47,10 @@ export interface RequestLedger {
   isWaiting: boolean;
   /** Ends the current wait of the request early, whatever the request is waiting for. */
   wake: (() => void) | undefined;
-  /** Publishes the progress of the statement, for ledgers that the event loop does not see. */
+  /**
+   * Publishes the progress of the statement to the event loop. Present only if the ledger is in
+   * another thread.
+   */
   noteProgress?(): void;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Provides the code that all operators share that spill rows to disk when memory runs out.
+ * Provides the code shared by all operators that spill rows to disk when memory runs out.
  *
  *     in memory ──crowded──► spilling ──input ends──► partition by partition, or merged runs
  *

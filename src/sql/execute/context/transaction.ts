@@ -224,7 +224,7 @@ export class Transaction implements StagedRows {
     };
   }
 
-  /** Undoes all changes and locks since a mark. The uploads since the mark fail. */
+  /** Undoes all changes and locks since a mark, and calls `fail` for each upload since the mark. */
   undoTo(mark: TransactionMark, restoreLock: RestoreLock): void {
     const { bytes, growths, noteCount, uploadCount } = mark;
     for (const { before, row } of this.#lockNotes.splice(mark.lockCount).toReversed()) {
@@ -395,7 +395,7 @@ export class Transaction implements StagedRows {
     );
   }
 
-  /** Records by how many bytes the commit increases an owner's usage. */
+  /** Records the number of bytes by which the commit increases an owner's usage. */
   grow(
     { owner, table }: { owner: number; table: TableEntry },
     bytes: number,

@@ -232,7 +232,10 @@ function wholeAt(bytes: Buffer, at: number): Whole {
   return Number.isSafeInteger(value) ? value : wholeFromBigint(bytes.readBigInt64BE(at));
 }
 
-/** An infinite date or timestamp has the same form in every epoch. */
+/**
+ * Converts days since 2000-01-01 to days since 1970-01-01. Infinite dates have the same value in
+ * both.
+ */
 function dateSince(days: number): number {
   return isFiniteDate(days) ? checkDate(days + EPOCH_DAYS) : days;
 }
@@ -242,14 +245,14 @@ function timestampSince(micros: Whole): Whole {
   return checkTimestamp(wholeFromBigint(BigInt(micros) + BigInt(EPOCH_MICROS)));
 }
 
-/** The signs of numbers that are not finite, by their texts. */
+/** The sign codes of NaN and the infinities, by their text. */
 export const SPECIAL_SIGNS: ReadonlyMap<string, number> = new Map([
   ["NaN", 0xc000 - 0x10000],
   ["Infinity", 0xd000 - 0x10000],
   ["-Infinity", 0xf000 - 0x10000],
 ]);
 
-/** Reads a number with the scale that its bytes state, NaN or an infinity. */
+/** Reads a NUMERIC: a number with the scale that its bytes state, NaN, or an infinity. */
 function numericAt(bytes: Buffer, range: CellRange, type: DataType & { kind: "numeric" }): Value {
   const { end, start } = range;
   const sign = end - start < 8 ? 0 : bytes.readInt16BE(start + 4);
@@ -259,7 +262,7 @@ function numericAt(bytes: Buffer, range: CellRange, type: DataType & { kind: "nu
   const value = numericFromText(decimalText(bytes, range, type));
   if (value === undefined) throw refuse(type, "it is not a number");
   const scale = bytes.readUInt16BE(start + 6);
-  // The groups of four digits may have more zeros than the number shows.
+  // The base-10,000 digits may have more trailing zeros than the scale of the number.
   const shown =
     numericScale(value) < scale ? roundNumeric(value, scale) : truncateNumeric(value, scale);
   return fitNumeric(shown, type);
@@ -272,7 +275,8 @@ function decimalText(bytes: Buffer, { end, start }: CellRange, type: DataType): 
   const weight = bytes.readInt16BE(start + 2);
   const sign = bytes.readUInt16BE(start + 4);
   const scale = bytes.readUInt16BE(start + 6);
-  if (end - start !== 8 + 2 * count) throw refuse(type, `it does not have ${count} digits`);
+  if (end - start !== 8 + 2 * count)
+    throw refuse(type, `its length does not match its count of ${count} digits`);
   if (sign !== 0 && sign !== DECIMAL_MINUS) throw refuse(type, "it is not a finite number");
   let digits = "";
   for (let i = 0; i < count; i += 1) {

@@ -104,7 +104,7 @@ export class BinaryScanner implements CopyScanner {
       }
       if (length < 0) {
         const name = this.#columns[column] ?? "";
-        throw this.#faultHere(`the cell of column "${name}" has the length ${length}`);
+        throw this.#faultHere(`the cell of column "${name}" has the invalid length ${length}`);
       }
       if (at + length > bytes.length) return this.#unfinished(isLast);
       cells.kinds[cell] = CopyCell.plain;

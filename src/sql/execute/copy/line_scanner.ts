@@ -225,8 +225,9 @@ export class LineScanner implements CopyScanner {
   }
 
   /**
-   * Returns the offset of the quote that closes a quoted part, or the end of the bytes. If the part
-   * contains escapes, the result is complemented. Counts the lines that end within the part.
+   * Returns the offset of the quote that closes a quoted part, or the end of the bytes, and counts
+   * the lines that end within the part. If the part contains escapes, the offset is returned as its
+   * bitwise complement.
    */
   #closing(bytes: Buffer, from: number): number {
     const quote = this.#quote;

@@ -34,7 +34,10 @@ const BATCH_LOOKUPS_MAX = 8;
 /** The number of driving rows for which a hash join takes less time than further look-ups. */
 const LOOKUPS_MAX = 64;
 
-/** Where a part of a key comes from: a key of the join, or a value. */
+/**
+ * The source of one part of a look-up key: the position of a join key, or a function that computes
+ * a value.
+ */
 export type LookupPart = number | ((context: ExecutionContext) => Value);
 
 export interface LookupJoinOptions

@@ -3,8 +3,8 @@
  * functions run side by side until all have ended; the columns of a function that ends earlier are
  * filled with NULL.
  *
- * A row may take long or be large, as one of a series of numbers with 131,072 digits. Each row is
- * therefore recorded as a call, and a batch of large rows ends early.
+ * A row may take long to compute, or be large, such as a number with 131,072 digits in a series.
+ * Each row is therefore recorded as a call, and a batch of large rows ends early.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {

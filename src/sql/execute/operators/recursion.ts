@@ -79,8 +79,8 @@ export class WorkingTable implements Operator {
 }
 
 /**
- * The number of batches between two time checks. A step that reads much checks the time itself, and
- * a short one takes as long as twenty checks.
+ * The number of batches between two time checks. A step that reads many rows checks the time
+ * itself, and a short step takes as long as twenty checks.
  */
 const STEPS_PER_LOOK = 16;
 

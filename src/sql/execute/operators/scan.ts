@@ -80,7 +80,7 @@ export class TableScan implements Operator {
    */
   readonly #keyPositions: readonly number[];
   readonly #hasOverlay: boolean;
-  /** The staged rows that are left to yield; undefined until all stored rows have been read. */
+  /** The staged rows that remain to be yielded; undefined until all stored rows have been read. */
   #overlay: Iterator<StagedRow, void> | undefined;
   #isClosed = false;
 

@@ -66,7 +66,7 @@ export interface WindowOperatorOptions extends SpillOptions {
 /** The number of rows that calls may read, and of values that they may return, in one batch. */
 const WORK_MAX = 250_000;
 
-/** The maximum number of rows that calls read, plus values that they return, in one batch. */
+/** The number of rows between two time checks during the search for the end of a partition. */
 const SEARCHED_PER_LOOK = 16_384;
 
 /**
