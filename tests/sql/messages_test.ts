@@ -327,7 +327,7 @@ test.each([
   ['SELECT * FROM people WHERE "nane" = 1', 'did you mean "name"?'],
   ["SELECT * FROM people WHERE name = x", undefined],
   ["SHOW DATABASES", "SHOW NAMESPACES lists namespaces"],
-  ["SHOW users", "SELECT * FROM system.users lists them"],
+  ["SHOW users", "SELECT * FROM system.users lists the users"],
   ["SHOW nothing", "SHOW ALL lists them"],
 ])("the hint shows the way: %s", async (sql, hint) => {
   expect((await refusal(sql)).hint).toBe(hint);

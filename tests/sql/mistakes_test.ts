@@ -97,7 +97,7 @@ const NAMES: readonly Mistake[] = [
   [
     "SHOW CREATE VIEW demo.v",
     "CREATE VIEW demo.v",
-    "SELECT view_definition FROM information_schema.views",
+    "write SELECT view_definition FROM information_schema.views",
   ],
   [
     'INSERT INTO demo.kv VALUES (1, {"a":1})',
@@ -105,7 +105,7 @@ const NAMES: readonly Mistake[] = [
     `write parameters as $1, $2, … and send their values in order in params; write JSON as text: '{"a": 1}'`,
   ],
   ["SELECT * FROM dual", "dual", "SELECT without FROM returns one row"],
-  ["SELECT * FROM demo.dbo.notes", ".notes", "a name has two parts: namespace.table"],
+  ["SELECT * FROM demo.dbo.notes", ".notes", "a table name has at most two parts: namespace.table"],
   [
     "SELECT id, title",
     "id, title",
@@ -305,8 +305,8 @@ const CLAUSES: readonly Mistake[] = [
     "count(*) > 1",
     "put conditions on aggregates in HAVING",
   ],
-  ["SELECT k, FROM demo.kv", "FROM demo.kv", "remove the comma before this"],
-  ["SELECT k FROM demo.kv WHERE k IN (1, 2,)", ")", "remove the comma before this"],
+  ["SELECT k, FROM demo.kv", "FROM demo.kv", "remove the comma before this token"],
+  ["SELECT k FROM demo.kv WHERE k IN (1, 2,)", ")", "remove the comma before this token"],
   ["SELECT k FROM demo.kv WHERE k = 1 AND", "", "a condition is missing here"],
   ["SELECT k FROM demo.kv # comment", "# comment", "write comments as -- … or /* … */"],
   ["SELECT k FROM demo.kv // comment", "// comment", "write comments as -- … or /* … */"],
@@ -316,7 +316,7 @@ const CHANGES: readonly Mistake[] = [
   [
     "REPLACE INTO demo.kv VALUES (1, 'a')",
     "REPLACE INTO d",
-    "INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO UPDATE SET name = EXCLUDED.name",
+    "write INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO UPDATE SET name = EXCLUDED.name",
   ],
   [
     "INSERT IGNORE INTO demo.kv VALUES (1, 'a')",
@@ -349,7 +349,7 @@ const CHANGES: readonly Mistake[] = [
     "')",
     "write a quote within a string twice: 'it''s'",
   ],
-  ["UPDATE demo.kv SET v = 'a', WHERE k = 1", "WHERE k = 1", "remove the comma before this"],
+  ["UPDATE demo.kv SET v = 'a', WHERE k = 1", "WHERE k = 1", "remove the comma before this token"],
   [
     "UPDATE demo.kv SET v = 'a' WHERE k = 1 LIMIT 1",
     "LIMIT 1",
@@ -438,7 +438,7 @@ const DEFINITIONS: readonly Mistake[] = [
     "AS (id",
     "write total INT GENERATED ALWAYS AS (price * amount) STORED",
   ],
-  ["CREATE TABLE demo.t (id INT PRIMARY KEY, s TEXT,)", ")", "remove the comma before this"],
+  ["CREATE TABLE demo.t (id INT PRIMARY KEY, s TEXT,)", ")", "remove the comma before this token"],
   [
     "CREATE TABLE demo.t (id PRIMARY KEY)",
     "id PRIMARY KEY",
@@ -575,9 +575,13 @@ const SIBLINGS: readonly Mistake[] = [
   ],
   ["CREATE TABLE demo.t (id INT PRIMARY, v TEXT)", ", v TEXT)", "write PRIMARY KEY"],
   ["CREATE TABLE demo.t (id INT KEY, v TEXT)", "KEY, v TEXT)", "write PRIMARY KEY"],
-  ["CREATE TABLE demo.t (id INT PRIMARY KEY v TEXT)", "v TEXT)", "a comma is missing before this"],
+  ["CREATE TABLE demo.t (id INT PRIMARY KEY v TEXT)", "v TEXT)", "a comma is missing here"],
   ["CREATE TABLE demo.t (id: INT PRIMARY KEY)", ": INT PRIMARY ", "write the name without a colon"],
-  ["CREATE TABLE #tmp (id INT)", "#tmp (id INT)", "use WITH within one statement, or a USER table"],
+  [
+    "CREATE TABLE #tmp (id INT)",
+    "#tmp (id INT)",
+    "there are no temporary tables: use WITH within one statement, or a USER table",
+  ],
   [
     "CREATE VIEW IF NOT EXISTS demo.v AS SELECT 1",
     "IF NOT EXISTS ",
@@ -592,37 +596,41 @@ const REFUSED: readonly Mistake[] = [
   [
     "COPY demo.kv FROM '/tmp/x.csv'",
     "'/tmp/x.csv'",
-    "the rows are the body of the request: POST /v1/api/copy",
+    "use POST /v1/api/copy, which transfers the rows in the body",
   ],
   [
     "ALTER TABLE demo.kv ENABLE ROW LEVEL SECURITY",
     "ENABLE ROW LEV",
-    "policies restrict the rows of a SHARED table with ACCESS_LEVEL = 'RESTRICTED': CREATE POLICY",
+    "set ACCESS_LEVEL = 'RESTRICTED' for a SHARED table, and permit rows with CREATE POLICY",
   ],
   [
     "ALTER TABLE demo.kv ADD COLUMN w TEXT, OWNER TO alice",
     "OWNER TO alice",
-    "write it as a separate statement",
+    "write OWNER TO as a separate statement",
   ],
   [
     "ALTER TABLE demo.kv ADD INDEX (v)",
     "ADD INDEX (v)",
-    "CREATE INDEX name ON table_name (column_name)",
+    "write CREATE INDEX name ON table_name (column_name)",
   ],
   [
     "ALTER TABLE demo.kv CHANGE v w TEXT",
     "CHANGE v w TEX",
-    "RENAME COLUMN a TO b, ALTER COLUMN b TYPE new_type",
+    "write RENAME COLUMN a TO b, and then ALTER COLUMN b TYPE new_type",
   ],
   ["VACUUM FULL demo.kv", "VACUUM FULL de", "STORAGE COMPACT TABLE merges segments"],
-  ["PRAGMA table_info(kv)", "PRAGMA table_i", "DESCRIBE t shows columns, SHOW ALL the settings"],
+  [
+    "PRAGMA table_info(kv)",
+    "PRAGMA table_i",
+    "DESCRIBE t shows the columns of a table, and SHOW ALL shows the settings",
+  ],
   [
     "SHOW CREATE TABLE demo.kv",
     "CREATE TABLE d",
-    "DESCRIBE t shows its columns, SHOW TABLES its options",
+    "DESCRIBE t shows the columns of a table, and SHOW TABLES shows its options",
   ],
   ["SHOW DATABASES", "DATABASES", "SHOW NAMESPACES lists namespaces"],
-  ["SHOW INDEX FROM demo.kv", "INDEX FROM dem", "SELECT * FROM system.indexes lists them"],
+  ["SHOW INDEX FROM demo.kv", "INDEX FROM dem", "SELECT * FROM system.indexes lists the indexes"],
 ];
 
 test.each([

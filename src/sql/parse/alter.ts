@@ -34,7 +34,7 @@ export function parseAlterTable(
   kind: TableKindWord | undefined,
 ): AlterOwnerStatement | AlterTableStatement {
   const ifExists = acceptIfExists(cursor);
-  // ONLY has no effect, because tables do not inherit from one another.
+  // ONLY has no effect, because no table inherits from another.
   cursor.accept("only");
   const table = cursor.qname("a table");
   const object = { kind: "table", name: table, ifExists } as const;
@@ -183,7 +183,7 @@ function isIdentityOption(cursor: Cursor): boolean {
   return cursor.is("set") && IDENTITY_OPTIONS.some((word) => cursor.isAhead(1, word));
 }
 
-/** Advice to PostgreSQL about a column, which has no effect here. */
+/** Storage hints of PostgreSQL for a column, which are accepted without effect. */
 const TUNING = ["compression", "statistics", "storage"] as const;
 
 const IDENTITY_OPTIONS = [
@@ -197,7 +197,10 @@ const IDENTITY_OPTIONS = [
   "no",
 ] as const;
 
-/** Parses a sequence of `SET GENERATED …`, `SET` with a sequence option, and `RESTART`. */
+/**
+ * Parses changes of an identity column: `SET GENERATED …`, `SET` with a sequence option, and
+ * `RESTART`.
+ */
 function parseIdentityChange(cursor: Cursor, start: number): AlterColumn {
   let always: AlterColumnIdentity["always"];
   const options: SequenceOption[] = [];
@@ -222,7 +225,10 @@ export function parseResetOptions(cursor: Cursor, start: number): TableAlteratio
 
 function parseSetOptions(cursor: Cursor, start: number): TableAlteration {
   if (cursor.is("schema") || cursor.is("namespace"))
-    cursor.refuse("SET SCHEMA of a table", "create a table there and copy the rows");
+    cursor.refuse(
+      "SET SCHEMA of a table",
+      "create a table in the other namespace, and copy the rows",
+    );
   if (cursor.is("access") && cursor.isAhead(1, "level")) {
     const token = cursor.token;
     cursor.token += 2;

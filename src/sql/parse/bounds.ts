@@ -48,13 +48,13 @@ export function countPart(cursor: Cursor): void {
 /**
  * Returns the error for too many expressions.
  *
- * @param place The place in the text; absent if the expressions do not belong to a single place.
+ * @param place The position in the text; absent if the error does not concern a single position.
  */
 export function tooManyParts(place?: ErrorPlace): DatabaseError {
   return tooMany(
     place,
     `more than ${STATEMENT_PARTS_MAX} names, values and operators`,
-    "split it, or put its values into a table or into one IN list",
+    "split the statement, or put its values into a table or into one IN list",
   );
 }
 
@@ -73,7 +73,7 @@ export function countQuery(cursor: Cursor): void {
 /**
  * Checks the length of a list of expressions.
  *
- * @param what The items as named in the message, such as "arguments in one call".
+ * @param what The name of the items in the message, such as "arguments in one call".
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */
 export function requireListed(cursor: Cursor, count: number, what: string): void {

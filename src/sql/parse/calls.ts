@@ -54,7 +54,8 @@ function parseArguments(cursor: Cursor, call: Mutable<ExprCall>): void {
   const args: Expr[] = [];
   const argNames: (string | undefined)[] = [];
   do {
-    if (call.isVariadic === true) cursor.fail("found an argument after VARIADIC", cursor.start);
+    if (call.isVariadic === true)
+      cursor.fail("found an argument after the VARIADIC one, which must be the last", cursor.start);
     if (cursor.accept("variadic")) call.isVariadic = true;
     // `:=` is PostgreSQL's older spelling of `=>`.
     const isNamed = cursor.isName() && (cursor.isAhead(1, "=>") || cursor.isAhead(1, ":="));
@@ -252,8 +253,8 @@ function parseArgumentWords(cursor: Cursor, word: WordyFunction): Expr {
   return { ...made, _location: cursor.since(start) };
 }
 
-// Whether FROM, FOR, PLACING and side words are all absent directly within the parentheses that
-// follow.
+// Whether the parentheses that follow belong to an ordinary call: directly within them, there is no
+// FROM, FOR or PLACING, and no LEADING, TRAILING or BOTH.
 function isPlainCall(cursor: Cursor): boolean {
   let depth = 0;
   for (let count = 0; cursor.kindAhead(count) !== Token.end; count++) {

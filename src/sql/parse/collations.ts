@@ -1,6 +1,6 @@
 /**
- * Collations. Text is compared by code point, which is what some of PostgreSQL's collations mean;
- * these are accepted, and any other one is refused.
+ * Checks collations. Text is compared by code point. The collations of PostgreSQL that have this
+ * order are accepted, and all others are refused.
  */
 import type { Cursor } from "./cursor.ts";
 
@@ -13,12 +13,12 @@ const OWN: ReadonlySet<string> = new Set([
   "c.utf-8",
 ]);
 
-/** Whether a collation compares by code point. */
+/** Whether a collation orders text by code point. */
 export function isOwnCollation(name: string): boolean {
   return OWN.has(name.toLowerCase());
 }
 
-/** Takes COLLATE after a column, if it is there. */
+/** Reads the COLLATE clause of a column, if it follows. */
 export function acceptCollation(cursor: Cursor): void {
   const { start } = cursor;
   if (!cursor.accept("collate")) return;

@@ -75,6 +75,6 @@ function refuseKind(cursor: Cursor): void {
   const kind = cursor.nameText(cursor.token).toUpperCase();
   cursor.refuse(
     `COMMENT ON ${kind}`,
-    "comments are on tables, columns, views, indexes, sequences, types, constraints and namespaces",
+    "only tables, columns, views, indexes, sequences, types, constraints and namespaces have comments",
   );
 }

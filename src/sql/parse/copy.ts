@@ -2,7 +2,7 @@
  * Parses COPY, in PostgreSQL's current form and in the form before version 9.
  *
  * COPY FROM is an INSERT whose rows come from elsewhere, and COPY TO is a query whose result is
- * written in a different format, so the rest of the engine needs no separate statement for either.
+ * written in a different format, so the rest of the engine needs no additional statements.
  */
 import type {
   CopyColumns,
@@ -24,7 +24,7 @@ import { beginsQuery } from "./select.ts";
 import { emptySelect } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
 
-const ENDPOINT = "the rows are the body of the request: POST /v1/api/copy";
+const ENDPOINT = "use POST /v1/api/copy, which transfers the rows in the body";
 
 /** Parses `COPY …`, including the data that follow it in the text. */
 export function parseCopy(cursor: Cursor, start: number): InsertStatement | CopyToStatement {
@@ -123,7 +123,7 @@ function parseOption(cursor: Cursor, written: WrittenSettings, direction: "from"
     if (written[key] === undefined) return;
     cursor.fail(`found a second ${name.toUpperCase()}, expected each option once`, at);
   };
-  // An equals sign may precede the value, as in the options of other statements.
+  // As in the options of other statements, the value may follow an equals sign.
   const value = (): string => {
     cursor.accept("=");
     return optionWord(cursor);

@@ -1,11 +1,11 @@
 /**
- * Completes the options of COPY: fills in the defaults of the format, and refuses options that
- * exclude each other.
+ * Completes the options of COPY: fills in the defaults of the format, and refuses combinations of
+ * options that are not allowed.
  */
 import type { CopySettings } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 
-/** The options as written; an option that was not written is undefined. */
+/** The options that the statement contains. All other options are undefined. */
 export type WrittenSettings = Partial<Mutable<CopySettings>>;
 
 /**
@@ -46,13 +46,13 @@ const LINES_ONLY = ["delimiter", "nullText", "defaultText", "header"] as const;
 function faultOf(options: CopySettings, written: WrittenSettings): string | undefined {
   const { format } = options;
   if (format !== "csv" && CSV_ONLY.some((key) => written[key] !== undefined)) {
-    return `found an option of the format csv, but the format is ${format}`;
+    return `found an option of the csv format, but the format is ${format}`;
   }
   if (format === "csv" || format === "text") {
     return faultOfCharacters(options) ?? faultOfTexts(options);
   }
   if (LINES_ONLY.every((key) => written[key] === undefined)) return undefined;
-  return `found an option of the formats csv and text, but the format is ${format}`;
+  return `found an option of the csv and text formats, but the format is ${format}`;
 }
 
 function faultOfCharacters({ delimiter, escape, format, quote }: CopySettings): string | undefined {
@@ -61,7 +61,7 @@ function faultOfCharacters({ delimiter, escape, format, quote }: CopySettings): 
     return `the ${name} is "${character}", but must be one ASCII character`;
   }
   if (format === "text" && /[\\.a-z0-9]/.test(delimiter)) {
-    return `the delimiter is "${delimiter}", which the format text itself uses`;
+    return `the delimiter is "${delimiter}", which has a special meaning in the text format`;
   }
   const isSame = format === "csv" && delimiter === quote;
   return isSame ? "the delimiter and the quote are the same" : undefined;

@@ -1,9 +1,10 @@
 /**
- * Implements a position in the tokens of a text, with the operations that every part of the parser
- * needs: testing for words, reading names and locating nodes.
+ * Implements a position in the tokens of a text, with the operations that all parts of the parser
+ * need: testing for words, reading names and locating nodes.
  *
- * The grammar is mutually recursive (a query contains expressions, an expression contains queries),
- * but imports are not, so the parts reach each other through {@linkcode Grammar}.
+ * The grammar is mutually recursive (a query contains expressions, and an expression contains
+ * queries), but imports must not be. The parts of the parser therefore call each other through
+ * {@linkcode Grammar}.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -47,10 +48,7 @@ export interface Grammar {
   /** Parses an operand of operators that bind tighter than BETWEEN, IN and LIKE. */
   operand(cursor: Cursor): Expr;
   query(cursor: Cursor): SelectStatement;
-  /**
-   * Parses the part of a query after its first operand in parentheses: set operations, ORDER BY,
-   * LIMIT.
-   */
+  /** Parses what can follow the first operand of a query: set operations, ORDER BY and LIMIT. */
   queryRest(cursor: Cursor, left: SelectStatement, start: number): SelectStatement;
   dataType(cursor: Cursor): DataTypeDef;
   statement(cursor: Cursor): Statement;
@@ -81,7 +79,7 @@ export type Word = Keyword | Symbols;
 /** The first words of statements that change rows. */
 const CHANGES: ReadonlySet<string> = new Set<Keyword>(["insert", "update", "delete", "merge"]);
 
-/** A node that is still being built, so that its members can be assigned. */
+/** A node that is being built, whose members can still be assigned. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** The text and tokens that a parser reads. */
@@ -89,7 +87,7 @@ export interface CursorOptions {
   readonly tokens: LexedTokens;
   readonly grammar: Grammar;
   readonly limits: ParseLimits;
-  /** The literals that are replaced by slots, in ascending order. */
+  /** The literals that are replaced by slots, in the order of the text. */
   readonly slots: readonly SlotLiteral[] | undefined;
   readonly expectations: Expectations | undefined;
 }
@@ -105,12 +103,12 @@ export class Cursor {
   statementIndex = 0;
   /** The highest parameter number that the text has contained so far. */
   parameterCount = 0;
-  /** The depth of the last expression, and the greatest depth since `enter`. */
+  /** The depth of the last expression. `depthMax` is the greatest depth since `enter`. */
   depth = 0;
   depthMax = 0;
   /** The last word that was read as an alias without AS; `errors.ts` uses it. */
   aliasToken = -1;
-  /** Whether words that could be an alias end the query instead. */
+  /** Whether a word that could be an alias ends the query instead. */
   optionsEndQuery = false;
   /** The number of literals that have become slots. */
   slotCount = 0;
@@ -151,7 +149,10 @@ export class Cursor {
     return this.token === 0 ? this.start : (this.tokens.ends[this.token - 1] ?? 0);
   }
 
-  /** The first token of a query that may lock rows; undefined within such a query and after it. */
+  /**
+   * The first token of a query that may have a locking clause; undefined inside such a query and
+   * after it.
+   */
   lockableStart: number | undefined;
 
   is(word: Word): boolean {
@@ -241,7 +242,7 @@ export class Cursor {
     return this.takeName();
   }
 
-  /** Reads the word or quoted name at the next token. */
+  /** Reads the word or the quoted name at the next token. */
   takeName(): Name {
     const name = this.nameText(this.token);
     this.token += 1;
@@ -396,9 +397,7 @@ export class Cursor {
     return outer;
   }
 
-  /**
-   * Leaves a nesting level. The node of the level is one deeper than the deepest expression inside.
-   */
+  /** Leaves a nesting level. Its node is one level deeper than the deepest expression inside. */
   leave(outer: number): void {
     this.#nesting -= 1;
     const inner = this.depthMax + 1;
@@ -421,12 +420,12 @@ export class Cursor {
     this.aliasToken = this.token;
   }
 
-  /** Refuses the next token, which is not allowed here. @throws {DatabaseError} INVALID_SQL */
+  /** Reports that the next token is not allowed here. @throws {DatabaseError} INVALID_SQL */
   unexpected(thing: string): never {
     throw unexpectedToken(this.#stop(), { thing });
   }
 
-  /** Refuses further text after the end of `what`. @throws {DatabaseError} INVALID_SQL */
+  /** Reports that text follows the end of `what`. @throws {DatabaseError} INVALID_SQL */
   unexpectedEnd(what: string): never {
     throw unexpectedToken(this.#stop(), { word: `end of the ${what}` });
   }

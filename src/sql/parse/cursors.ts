@@ -18,7 +18,7 @@ export function parseDeclare(cursor: Cursor, start: number): DeclareCursorStatem
   let isScroll: boolean | undefined;
   for (;;) {
     if (cursor.is("binary")) cursor.refuse("BINARY cursors", "omit BINARY");
-    // Accepts INSENSITIVE, because every cursor reads the state in which it was declared.
+    // INSENSITIVE has no effect, because every cursor reads the state at its declaration.
     if (cursor.accept("insensitive") || cursor.accept("asensitive")) continue;
     if (cursor.acceptAll("no", "scroll")) isScroll = false;
     else if (cursor.accept("scroll")) isScroll = true;
@@ -31,7 +31,11 @@ export function parseDeclare(cursor: Cursor, start: number): DeclareCursorStatem
   const at = cursor.start;
   const query = cursor.grammar.statement(cursor);
   if (!isSelectNode(query)) {
-    cursor.refuse(`DECLARE CURSOR FOR ${query.type.toUpperCase()}`, "declare it for a query", at);
+    cursor.refuse(
+      `DECLARE CURSOR FOR ${query.type.toUpperCase()}`,
+      "declare the cursor for a query",
+      at,
+    );
   }
   const _location = cursor.since(start);
   return { type: "declare cursor", name, isScroll, isHeld, query, _location };
@@ -51,7 +55,7 @@ const NEXT: FetchDirection = { kind: "forward", count: 1 };
 function parseDirection(cursor: Cursor): FetchDirection {
   const count = acceptCount(cursor);
   if (count !== undefined) return { kind: "forward", count };
-  // Each of these words may also be the name of the cursor.
+  // Each of these words is the name of the cursor if the statement ends after it.
   if (cursor.isAhead(1, ";") || cursor.kindAhead(1) === Token.end) return NEXT;
   switch (
     cursor.acceptOneOf(

@@ -1,6 +1,6 @@
 /**
- * Parses the names of types. The binder checks whether they exist. Words that belong to the name,
- * as in `TIMESTAMP(3) WITH TIME ZONE`, are parsed here.
+ * Parses type names. The binder checks whether the types exist. Words that belong to the name, as
+ * in `TIMESTAMP(3) WITH TIME ZONE`, are parsed here.
  */
 import type { BasicDataTypeDef, DataTypeDef, IntervalFieldWord } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
@@ -11,12 +11,12 @@ export function parseDataType(cursor: Cursor): DataTypeDef {
   const start = cursor.token;
   let type: DataTypeDef = parseBasicType(cursor);
   while (cursor.accept("[")) {
-    // A length is accepted but has no effect, as in PostgreSQL.
+    // The length of an array is accepted but has no effect, as in PostgreSQL.
     if (!cursor.is("]")) cursor.integer("a length");
     cursor.expect("]");
     type = { kind: "array", arrayOf: type, _location: cursor.since(start) };
   }
-  // The SQL standard's form, ARRAY, has one dimension.
+  // ARRAY, the form of the SQL standard, declares one dimension.
   if (type.kind !== "array" && cursor.accept("array")) {
     if (cursor.accept("[")) {
       cursor.integer("a length");
@@ -70,7 +70,7 @@ function secondWord(cursor: Cursor, first: string): string {
   }
 }
 
-// For each field of an interval, the fields that may follow after TO.
+// For each field of an interval, the fields that may follow it after TO.
 const INTERVAL_ENDS: Readonly<Record<IntervalFieldWord, readonly IntervalFieldWord[]>> = {
   year: ["month"],
   month: [],

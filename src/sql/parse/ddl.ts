@@ -87,7 +87,7 @@ export function parseNamespaceName(cursor: Cursor): Name {
   return cursor.is("default") ? cursor.takeName() : parseNameOrString(cursor, "a namespace");
 }
 
-/** Parses `[NAMESPACE] n`. The name of a namespace may itself be namespace. */
+/** Parses `[NAMESPACE] n`. The word NAMESPACE may itself be the name. */
 export function parseNamespaceOf(cursor: Cursor): Name {
   if ((cursor.is("namespace") || cursor.is("schema")) && cursor.kindAhead(1) !== Token.end) {
     if (!cursor.isAhead(1, ";") && !cursor.isAhead(1, ")")) cursor.token += 1;
@@ -113,12 +113,15 @@ export function parseCreateTable(
   if (cursor.is("like")) {
     cursor.refuse(
       "CREATE TABLE … LIKE without parentheses",
-      "CREATE TABLE name (LIKE other_table INCLUDING ALL)",
+      "write CREATE TABLE name (LIKE other_table INCLUDING ALL)",
     );
   }
   if (cursor.is("of")) cursor.refuse("CREATE TABLE … OF a type");
   if (cursor.is("(") && cursor.isAhead(1, ")")) {
-    cursor.refuse("a table without columns", "CREATE TABLE name (id BIGINT PRIMARY KEY)");
+    cursor.refuse(
+      "a table without columns",
+      "declare at least one column: CREATE TABLE name (id BIGINT PRIMARY KEY)",
+    );
   }
   cursor.expect("(");
   const columns: CreateColumnDef[] = [];
@@ -187,7 +190,10 @@ function refusePartition(cursor: Cursor): never {
 function refuseTableClauses(cursor: Cursor): void {
   switch (cursor.word) {
     case "as":
-      return cursor.refuse("definitions of columns before AS", "write only the names");
+      return cursor.refuse(
+        "definitions of columns before AS",
+        "write only the names of the columns",
+      );
     case "partition":
       return refusePartition(cursor);
     case "inherits":
@@ -210,7 +216,7 @@ export function isTableConstraint(cursor: Cursor): boolean {
     case "foreign":
       return true;
     case "unique":
-      // The word may also be the name of a column.
+      // The word may instead be the name of a column.
       return cursor.isAhead(1, "(") || cursor.isAhead(1, "nulls");
     case "exclude":
       return cursor.isAhead(1, "(") || cursor.isAhead(1, "using")
@@ -251,8 +257,8 @@ export function acceptNulls(cursor: Cursor): { readonly equalNulls?: true } {
 }
 
 /**
- * Accepts `[NOT] DEFERRABLE` and `INITIALLY IMMEDIATE` after a key. Keys are compared once all rows
- * of a statement are known, so both are true of every key.
+ * Accepts `[NOT] DEFERRABLE` and `INITIALLY IMMEDIATE` after a key. They have no effect, because
+ * keys are always compared once all rows of a statement are known.
  */
 function acceptKeyTiming(cursor: Cursor): void {
   for (;;) {
@@ -278,7 +284,7 @@ export function parseCheck(
   cursor.expectAll("check", "(");
   const { expr, source } = parseSourced(cursor);
   cursor.expect(")");
-  // Without effect, because tables do not inherit from one another.
+  // NO INHERIT has no effect, because no table inherits from another.
   cursor.acceptAll("no", "inherit");
   return { type: "check", expr, source, constraintName, _location: cursor.since(start) };
 }
@@ -295,7 +301,7 @@ function parseUniqueColumn(
   return { type: "unique", ...nulls, constraintName, _location: cursor.since(start) };
 }
 
-/** Parses an expression, and keeps its text for the catalog. */
+/** Parses an expression, and returns it with its text, which the catalog stores. */
 export function parseSourced(cursor: Cursor): { readonly expr: Expr; readonly source: string } {
   const { start } = cursor;
   const expr = cursor.grammar.expression(cursor);
@@ -317,7 +323,7 @@ export function parseColumn(cursor: Cursor): CreateColumnDef {
   };
 }
 
-/** Parses `constraint…` of a column or a domain with this name. */
+/** Parses the constraints `constraint…` of a column or domain with this name. */
 export function parseColumnConstraints(cursor: Cursor, name: Name): ColumnConstraint[] {
   const constraints: ColumnConstraint[] = [];
   for (;;) {

@@ -82,8 +82,9 @@ export function parseDiscard(cursor: Cursor, start: number): Statement {
 }
 
 /**
- * Parses exactly `SELECT [pg_catalog.]set_config('search_path', 'namespace', false)`. The namespace
- * decides how later statements are bound, so it cannot be set by an expression.
+ * Parses exactly `SELECT [pg_catalog.]set_config('search_path', 'namespace', false)`. Later
+ * statements are bound in this namespace, so it must be a literal and not the result of an
+ * expression.
  */
 export function acceptSetPath(cursor: Cursor, start: number): UseNamespaceStatement | undefined {
   const at = openingOf(cursor, "set_config");
@@ -110,7 +111,8 @@ function parsePathCall(cursor: Cursor): Name | undefined {
 }
 
 /**
- * Returns the number of tokens of SELECT and the function's name, if the function is called here.
+ * Returns the number of tokens before the opening parenthesis of `SELECT [pg_catalog.]name (`, or
+ * undefined if the next tokens do not form this call.
  */
 function openingOf(cursor: Cursor, name: string): number | undefined {
   const isQualified = cursor.isAhead(2, ".");
@@ -143,7 +145,8 @@ function parseSetTimezone(cursor: Cursor, start: number): Statement {
   if (word !== undefined) {
     return { type: "set timezone", to: { type: word }, _location: cursor.since(start) };
   }
-  // Sequelize writes INTERVAL '+00:00' HOUR TO MINUTE.
+  // The time zone may be an interval, such as INTERVAL '+00:00' HOUR TO MINUTE, which Sequelize
+  // writes.
   const isInterval = cursor.accept("interval");
   const value = parseNameOrString(cursor, "a time zone").name;
   if (isInterval) cursor.acceptAll("hour", "to", "minute");

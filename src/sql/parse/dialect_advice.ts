@@ -1,10 +1,10 @@
 /**
- * Gives advice on syntax from other systems and on frequent beginners' mistakes. All forms are in
- * one table, which is searched only when an error is explained.
+ * Gives advice on syntax of other systems and on frequent mistakes. All patterns are in one table,
+ * which is searched only when an error is explained.
  *
- * A pattern is matched against the tokens near the token that is not allowed: up to {@linkcode
- * BEFORE_MAX} before and {@linkcode BEHIND_MAX} after it. The tokens are in lower case and
- * separated by single spaces; `▸` precedes the token that is not allowed, and `'…'` represents
+ * A pattern is matched against the tokens near the token that is not allowed: up to
+ * {@linkcode BEFORE_MAX} before and {@linkcode BEHIND_MAX} after it. The tokens are in lower case
+ * and separated by single spaces; `▸` precedes the token that is not allowed, and `'…'` represents
  * every string. The match begins at the token to blame. A condition on the text before that token
  * follows a `(?=▸)`; without it, the lookbehind would run at every position of the text.
  */
@@ -39,7 +39,10 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [/(?=▸)(?<=^set )▸ @/, "a statement has no variables: write the value, or send it as $1"],
   [/(?=▸)(?<=^create .*)▸ :/, "write the name without a colon"],
-  [/(?=▸)(?<=table )▸ #/, "use WITH within one statement, or a USER table"],
+  [
+    /(?=▸)(?<=table )▸ #/,
+    "there are no temporary tables: use WITH within one statement, or a USER table",
+  ],
   // Advice on parameters.
   [
     /(?=▸)(?<!\b(limit|offset|and|or|where|between|like|in|not|values|on|when|then|else|set|by) )(?<=\w )▸ : \w/,
@@ -51,7 +54,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/▸ \[ \w+ \]/, 'write names that need quotes in double quotes: "name"'],
   [
     /(?=▸)(?<=(from|join|into|update|table) \S+ \. \S+ )▸ \. /,
-    "a name has two parts: namespace.table",
+    "a table name has at most two parts: namespace.table",
   ],
   [
     /(?=▸)(?<=\w )▸ - \w/,
@@ -207,7 +210,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=^create .*)▸ (clustered|nonclustered)/, NO_CLAUSE],
   [
     /(?=▸)(?<=^create table .*[(,] \w+ \w+ (primary key )?)▸ \w+ (int|integer|bigint|text|varchar|boolean|timestamp|date|decimal|double|json|uuid)\b/,
-    "a comma is missing before this",
+    "a comma is missing here",
   ],
   [
     /(?=▸)(?<=[(,] primary key )▸ \w/,
@@ -277,7 +280,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/▸ \/\//, COMMENTS],
   [
     /(?=▸)(?<=, )▸ (from|where|group by|order by|having|limit|values|returning|\)|;|$)/,
-    "remove the comma before this",
+    "remove the comma before this token",
   ],
   [
     /(?=▸)(?<=\b(and|or|not|where|on|having) )▸ (and|or|where|group|order|limit|\)|;|$)/,
@@ -285,7 +288,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
 ];
 
-/** Returns the advice for a token that is not allowed, or undefined if no form matches. */
+/** Returns the advice for a token that is not allowed, or undefined if no pattern matches. */
 export function adviceAt(tokens: LexedTokens, token: number): Advice | undefined {
   let first = token;
   while (first > 0 && tokens.words[first - 1] !== ";") first -= 1;
@@ -309,8 +312,8 @@ export function adviceAt(tokens: LexedTokens, token: number): Advice | undefined
   return undefined;
 }
 
-// Returns a token in the form that patterns use. The contents of a string say nothing about the
-// form and must not match a pattern.
+// Returns a token in the form that patterns use. The contents of strings are omitted, because they
+// must not match a pattern.
 function shownForm(tokens: LexedTokens, token: number): string {
   const kind = tokens.kinds[token];
   if (kind === Token.string || kind === Token.encodedString) return "'…'";

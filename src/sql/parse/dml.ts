@@ -194,7 +194,7 @@ export function parseUpdate(cursor: Cursor): UpdateStatement {
 function parseChangeWhere(cursor: Cursor): Expr | undefined {
   if (!cursor.accept("where")) return undefined;
   if (cursor.is("current") && cursor.isAhead(1, "of")) {
-    cursor.refuse("WHERE CURRENT OF a cursor", "name the row by its key");
+    cursor.refuse("WHERE CURRENT OF a cursor", "identify the row by its key");
   }
   return cursor.grammar.expression(cursor);
 }

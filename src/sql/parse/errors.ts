@@ -12,8 +12,8 @@ const SHOWN_CHARACTERS_MAX = 40;
 const SHOWN_WORDS_MAX = 6;
 
 /**
- * The tokens expected at the furthest position that was reached. They are recorded only while an
- * error is explained.
+ * The tokens that the parser expected at the furthest position that it reached. They are recorded
+ * only while an error is explained.
  */
 export class Expectations {
   #token = -1;
@@ -76,7 +76,10 @@ export interface SyntaxStop {
   readonly expectations: Expectations | undefined;
 }
 
-/** The expected thing ("a table") or the only word that could follow; "" for neither. */
+/**
+ * What the parser expects: a construct such as "a table", or the only possible word, which may be
+ * "".
+ */
 export type Expected = { readonly thing: string } | { readonly word: string };
 
 /** Returns the error for a token that is not allowed at its position. */
@@ -86,10 +89,10 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
   const alias = stop.aliasToken === stop.token - 1 ? stop.aliasToken : -1;
   // In `SELECT id FORM t`, the parser fails at t, but the mistake is FORM.
   const misspelt = alias === -1 ? undefined : nearWord(tokenText(stop.tokens, alias), words);
-  // A text that does not parse is parsed a second time, while recording, so that the error can be
-  // explained.
+  // A text that does not parse is parsed a second time to explain the error. Only then are
+  // expectations recorded.
   const advice = stop.expectations && adviceAt(stop.tokens, stop.token);
-  // A keyword of another system may resemble a keyword of this one, so advice takes precedence.
+  // A keyword of another system may resemble a keyword of this one, so the advice takes precedence.
   if (misspelt !== undefined && advice?.token !== alias) {
     const fault = `expected ${shown(misspelt)}`;
     return faultAt(stop, { token: alias, fault, hint: meaning(misspelt) });
@@ -98,7 +101,7 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
   const isThere = token === stop.token;
   const fault = isThere ? `expected ${describe(expected, asked)}` : "which is not allowed here";
   const hint = advice?.hint ?? meaning(nearWord(wordText(stop.tokens, token), words));
-  // A password that was written in the wrong kind of quotes must also stay hidden.
+  // A password must stay hidden even if it was written in the wrong type of quotes.
   const isText = "thing" in expected && expected.thing.startsWith("a string");
   if (!isText || stop.tokens.kinds[token] !== Token.quoted) {
     return faultAt(stop, { token, fault, hint });
@@ -152,7 +155,7 @@ export function unsupported(
 }
 
 function describe(expected: Expected, words: readonly string[]): string {
-  // The name of a thing describes the whole construct, so listing the words with which it begins
+  // The name of a construct stands for all words with which it can begin, so listing these words
   // would be redundant.
   if ("thing" in expected) return expected.thing;
   const parts = [...new Set([expected.word, ...words])].filter((word) => word !== "").map(shown);
@@ -190,7 +193,7 @@ function wordText(tokens: LexedTokens, token: number): string {
   return tokens.kinds[token] === Token.word ? tokenText(tokens, token) : "";
 }
 
-// Returns the nearest of several words, if it is near enough for a typing error.
+// Returns the most similar of several words, if it is similar enough to suggest a typing error.
 function nearWord(text: string, words: readonly string[]): string | undefined {
   const found = text.toLowerCase();
   if (found.length < 2 || found.length > 20) return undefined;
@@ -207,8 +210,8 @@ function nearWord(text: string, words: readonly string[]): string | undefined {
   return best;
 }
 
-// Returns the number of insertions, deletions, replacements and swaps of neighbouring characters
-// that turn one word into the other.
+// Returns how many insertions, deletions, replacements and swaps of neighbouring characters turn
+// one word into the other.
 function editDistance(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 2) return 3;
   let before: number[] = [];

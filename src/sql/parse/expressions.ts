@@ -47,7 +47,8 @@ const POWERS = new Map<string, number>(
   ).flatMap(([words, power]) => words.split(" ").map((word) => [word, power] as const)),
 );
 
-// LIKE and similar operators without ESCAPE, which have the precedence of ordinary operators.
+// PostgreSQL's operators for LIKE and ILIKE, which have no ESCAPE and the precedence of other
+// symbolic operators.
 const LIKE_OPERATORS: ReadonlyMap<string, BinaryOperator> = new Map<string, BinaryOperator>([
   ["~~", "LIKE"],
   ["~~*", "ILIKE"],
@@ -66,7 +67,10 @@ export function parseExpression(cursor: Cursor): Expr {
   return parseAt(cursor, Power.none);
 }
 
-/** Parses an operand of BETWEEN, LIKE and similar forms: everything that binds tighter. */
+/**
+ * Parses an operand of BETWEEN, LIKE and similar forms. It ends before the first operator that does
+ * not bind more tightly.
+ */
 export function parseOperand(cursor: Cursor): Expr {
   return parseAt(cursor, Power.predicate);
 }
@@ -126,7 +130,7 @@ function isQuantifier(cursor: Cursor): boolean {
   return cursor.is("any") || cursor.is("some") || cursor.is("all");
 }
 
-// Parses all of `a AND b AND c` in one loop.
+// Parses a chain such as `a AND b AND c` in one loop.
 function parseLogic(cursor: Cursor, start: number, left: Expr, power: number): Expr {
   const word = power === Power.or ? "or" : "and";
   const op = power === Power.or ? "OR" : "AND";
@@ -186,7 +190,7 @@ function parseIs(cursor: Cursor, start: number, operand: Expr): Expr {
   }
 }
 
-// Returns a call, the only form in which `x IS NFD NORMALIZED` is represented.
+// Parses `x IS [NOT] [form] NORMALIZED`, which is represented as a call of is_normalized.
 function parseNormalized(
   cursor: Cursor,
   start: number,
@@ -216,8 +220,8 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
   const right = isQuantified ? parseQuantified(cursor) : parseAt(cursor, Power.comparison);
   cursor.setDepth(Math.max(depth, cursor.depth) + 1);
   if (powerHere(cursor) === Power.comparison) {
-    // The author usually intended a chain. In some cases, a preceding && or || was intended as AND
-    // or OR.
+    // The author usually meant a chain of comparisons. Sometimes, an && or || before it was meant
+    // as AND or OR.
     const advice = adviceAt(cursor.tokens, cursor.token);
     cursor.fail(
       "comparisons cannot be chained: found a second one, expected a single one or parentheses",
@@ -236,7 +240,7 @@ function parseQuantified(cursor: Cursor): Expr {
   const [only] = content.expressions;
   if (only === undefined || content.expressions.length > 1) {
     cursor.fail(
-      `${name.name.toUpperCase()} accepts one query or array, not a list`,
+      `${name.name.toUpperCase()} accepts only one query or array, not a list`,
       cursor.since(start).start,
       "write = ANY (ARRAY[…]), or IN (…)",
     );
@@ -275,8 +279,8 @@ function parsePredicateBody(cursor: Cursor, { start, left, isNot }: PredicateHea
   }
   const items = cursor.takeLiteralList("in");
   if (items !== undefined) {
-    // A compact list has the depth of an ordinary list: its expressions have depth one, and the
-    // list is one level deeper.
+    // A compact list has the same depth as an ordinary list: its elements have depth 1, and the
+    // list itself has depth 2.
     cursor.setDepth(2);
     const right = listOfLiterals(items, { _location: cursor.since(cursor.token - 1) });
     const op = isNot ? "NOT IN" : "IN";
@@ -297,7 +301,10 @@ function parsePredicateBody(cursor: Cursor, { start, left, isNot }: PredicateHea
   if (word === "similar") cursor.expect("to");
   const isQuantified = isQuantifier(cursor);
   if (isQuantified && word === "similar") {
-    cursor.refuse("SIMILAR TO with ANY, SOME or ALL", "join the patterns with OR or AND");
+    cursor.refuse(
+      "SIMILAR TO with ANY, SOME or ALL",
+      "write one SIMILAR TO for each pattern, joined by OR or AND",
+    );
   }
   const name = word === "similar" ? "SIMILAR TO" : word === "like" ? "LIKE" : "ILIKE";
   const right = isQuantified ? parseQuantified(cursor) : parseOperand(cursor);
@@ -354,7 +361,7 @@ function parsePrefixOperator(cursor: Cursor, op: UnaryOperator, power: number): 
   return { type: "unary", op, operand, _location: cursor.since(start) };
 }
 
-// Parses a sign. A minus sign before a number belongs to the number, as in PostgreSQL; otherwise,
+// Parses a sign. As in PostgreSQL, a minus sign before a number belongs to the number. Otherwise,
 // the smallest INT could not be written as an INT.
 function parseSign(cursor: Cursor): Expr {
   const start = cursor.token;

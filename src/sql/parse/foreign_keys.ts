@@ -45,7 +45,7 @@ function parseRules(cursor: Cursor): Pick<ConstraintForeignKey, "match" | "onDel
   let onUpdate: ReferenceAction | undefined;
   for (;;) {
     if (match === undefined && cursor.accept("match")) {
-      if (cursor.is("partial")) cursor.refuse("MATCH PARTIAL", "MATCH SIMPLE, or MATCH FULL");
+      if (cursor.is("partial")) cursor.refuse("MATCH PARTIAL", "write MATCH SIMPLE or MATCH FULL");
       match = cursor.expectOneOf("full", "simple");
     } else if (onDelete === undefined && cursor.acceptAll("on", "delete")) {
       onDelete = parseAction(cursor);
@@ -66,7 +66,7 @@ function parseAction(cursor: Cursor): ReferenceAction {
       return "cascade";
     case "set": {
       const action = cursor.expectOneOf("null", "default");
-      if (cursor.is("(")) cursor.refuse("SET NULL of some columns", "omit the list");
+      if (cursor.is("(")) cursor.refuse("SET NULL of some columns", "omit the list of columns");
       return action === "null" ? "set null" : "set default";
     }
   }

@@ -39,7 +39,7 @@ export function parseFromItem(cursor: Cursor): From[] {
   return withOwnCount(cursor, () => parseFrom(cursor));
 }
 
-/** Parses a FROM with a source count of its own. */
+/** Parses a FROM whose sources are counted separately from those of the enclosing FROM. */
 function withOwnCount(cursor: Cursor, parse: () => From[]): From[] {
   const { counts } = cursor;
   const around = counts.sources;
@@ -89,7 +89,7 @@ function parseJoin(cursor: Cursor): From {
   cursor.leave(outer);
   if (cursor.accept("using")) {
     const using = cursor.nameList("a column");
-    // A name without AS would be the beginning of another clause, or a mistake.
+    // The alias requires AS here, because a bare name would be the beginning of another clause.
     const usingAlias = cursor.accept("as") ? cursor.name("an alias") : undefined;
     return joined(item, { type, using, usingAlias, _location: cursor.since(start) });
   }
@@ -159,7 +159,7 @@ function parseTable(cursor: Cursor): FromTable {
   const alias = parseAlias(cursor);
   const columnNames = alias === undefined ? undefined : parseColumnAliases(cursor);
   if (cursor.is("tablesample"))
-    cursor.refuse("TABLESAMPLE", "WHERE random() < 0.01 selects some of the rows");
+    cursor.refuse("TABLESAMPLE", "write WHERE random() < 0.01 to select about 1 % of the rows");
   const _location = cursor.since(start);
   return {
     type: "table",
@@ -170,7 +170,7 @@ function parseTable(cursor: Cursor): FromTable {
   };
 }
 
-/** Parses `[ONLY] t [*]`. No table inherits from another, so neither word means anything. */
+/** Parses `[ONLY] t [*]`. ONLY and `*` have no effect, because no table inherits from another. */
 export function parseTableName(cursor: Cursor): QName {
   const isOnly = cursor.accept("only");
   const isEnclosed = isOnly && cursor.accept("(");
@@ -188,7 +188,7 @@ function parseAlias(cursor: Cursor): Name | undefined {
   return cursor.takeName();
 }
 
-// Whether a word that could be an alias begins something else here.
+// Whether a word that could be an alias begins a different construct here.
 function isAliasWord(cursor: Cursor): boolean {
   switch (cursor.word) {
     case "qualify":
@@ -268,8 +268,8 @@ function parseSourceContent(cursor: Cursor): SelectStatement | From[] {
   return content;
 }
 
-// Parses nested parentheses. `((SELECT …) UNION …)`, `((SELECT …) a JOIN …)` and `((a JOIN …) JOIN
-// …)` all begin with two of them.
+// Parses nested parentheses. `((SELECT …) UNION …)`, `((SELECT …) a JOIN …)` and
+// `((a JOIN …) JOIN …)` all begin with two opening parentheses.
 function parseNestedContent(cursor: Cursor): SelectStatement | From[] {
   const start = cursor.token;
   const content = parseSourceContent(cursor);
@@ -367,7 +367,8 @@ function parseTableFunction(cursor: Cursor, start: number, name: QName): Mutable
   return item;
 }
 
-// Whether `( name type …` follows: a name before anything except a comma or a closing parenthesis.
+// Whether `( name type …` follows: a parenthesis and a name, but no comma or closing parenthesis
+// after it.
 function isColumnDefinition(cursor: Cursor): boolean {
   const kind = cursor.kindAhead(2);
   return cursor.isNameAhead(1) && (kind === Token.word || kind === Token.quoted);

@@ -27,7 +27,7 @@ export function parseCreateIndex(
   start: number,
   isUnique: boolean,
 ): CreateIndexStatement {
-  // CONCURRENTLY has no effect, because every index is built while other statements write.
+  // CONCURRENTLY has no effect, because other statements can always write while an index is built.
   cursor.accept("concurrently");
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.is("on") ? undefined : cursor.name("an index");
@@ -78,14 +78,14 @@ export function parseDropIndex(cursor: Cursor, start: number): DropIndexStatemen
   return { type: "drop index", names, ifExists, cascade, _location: cursor.since(start) };
 }
 
-/** Returns undefined for the method of a sorted index. */
+/** Parses the index method. Returns undefined for that of a sorted index. */
 function parseMethod(cursor: Cursor): "gin" | undefined {
   const method = cursor.name("an index method");
   if (method.name === "btree") return undefined;
   if (method.name === "gin") return "gin";
   cursor.refuse(
     `USING ${method.name} of an index`,
-    "USING btree, or USING gin for words, trigrams, JSONB and arrays",
+    "write USING btree, or USING gin for words, trigrams, JSONB and arrays",
     method._location.start,
   );
 }
@@ -121,11 +121,11 @@ function parseInvertedColumn(cursor: Cursor): IndexedColumn {
   return operatorClass === undefined ? { part } : { part, operatorClass };
 }
 
-/** The names of btree operator classes whose order is the same as the order of an index here. */
+/** The operator classes of btree indexes that have the order of the indexes here. */
 const OPERATOR_CLASS =
   /^(?:text_pattern|varchar_pattern|bpchar_pattern|text|varchar|bpchar|int[248]|numeric|float[48]|date|time|timestamp|timestamptz|interval|uuid|bool|bytea|name|enum|array|record)_ops$/;
 
-/** The operator classes of gin, which name the terms of an inverted index. */
+/** The operator classes of gin indexes. They determine the terms of an inverted index. */
 const INVERTED_CLASS = /^(?:gin_trgm|tsvector|jsonb|jsonb_path|array)_ops$/;
 
 /** Accepts the name of an operator class after a column. */
@@ -140,7 +140,7 @@ function acceptOperatorClass(cursor: Cursor): void {
   cursor.token += 1;
 }
 
-/** The storage parameters of PostgreSQL's indexes, which tune parts that do not exist here. */
+/** The storage parameters of PostgreSQL's indexes, which have no effect here. */
 const INDEX_PARAMETER =
   /^(?:fillfactor|deduplicate_items|buffering|fastupdate|gin_pending_list_limit|pages_per_range|autosummarize)$/;
 

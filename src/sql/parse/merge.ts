@@ -30,7 +30,10 @@ function parseClause(cursor: Cursor): MergeClause {
   const isMatched = !cursor.accept("not");
   cursor.expect("matched");
   if (cursor.is("by")) {
-    cursor.refuse("WHEN NOT MATCHED BY", "delete or update these rows in a separate statement");
+    cursor.refuse(
+      "WHEN NOT MATCHED BY",
+      "change the rows that have no match in a separate statement",
+    );
   }
   const condition = cursor.accept("and") ? cursor.grammar.expression(cursor) : undefined;
   cursor.expect("then");
@@ -62,7 +65,7 @@ function parseInsertAction(cursor: Cursor): MergeInsert {
   return { type: "insert", columns, overriding, values, _location: cursor.since(start) };
 }
 
-/** Parses `VALUES (…)` with one row. The lexer may have read it as one token. */
+/** Parses `VALUES (…)` with one row, which the lexer may have read as a single token. */
 function parseValues(cursor: Cursor): readonly Expr[] {
   const at = cursor.start;
   const start = cursor.token;
@@ -71,7 +74,8 @@ function parseValues(cursor: Cursor): readonly Expr[] {
     const _location = cursor.since(start);
     const rows = literalValuesToRows({ type: "literal values", ...list, _location }).values;
     const [row] = rows;
-    if (row === undefined || rows.length > 1) cursor.fail("MERGE inserts one row of VALUES", at);
+    if (row === undefined || rows.length > 1)
+      cursor.fail("found several rows of VALUES, but MERGE inserts one row at a time", at);
     return row;
   }
   cursor.expect("values");

@@ -1,7 +1,7 @@
 /** Reads the names of objects from strings, such as 'app.orders_id_seq'. */
 import { DatabaseError } from "../../base/errors.ts";
 
-/** The name in a string. `namespace` is undefined if the string contains no namespace. */
+/** The name that a string contains. `namespace` is undefined if the name is unqualified. */
 export interface NameInText {
   readonly namespace: string | undefined;
   readonly name: string;
@@ -10,7 +10,10 @@ export interface NameInText {
 const NAME =
   /^\s*(?:("(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*)\s*\.\s*)?("(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*)\s*$/u;
 
-/** Reads `name` or `namespace.name`, folded unless quoted. @throws {DatabaseError} INVALID_NAME */
+/**
+ * Reads `name` or `namespace.name` from a string. Unquoted parts are folded to lower case.
+ * @throws {DatabaseError} INVALID_NAME
+ */
 export function nameInText(text: string): NameInText {
   const [, first, second] = NAME.exec(text) ?? [];
   if (second === undefined) {

@@ -1,8 +1,8 @@
 /**
  * Parses `(name = value, …)`, user ids, and other small forms that several statements share.
  *
- * A single word that the grammar expects may also be written as a string, because other systems
- * differ in the form that they accept.
+ * Where the grammar expects a single word, a string is accepted as well, because some other systems
+ * write the word in quotes.
  */
 import type { ExprLiteral, Name, OptionEntry, OptionIdentifier, UserName } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
@@ -25,7 +25,7 @@ export function parseOptions(cursor: Cursor): OptionEntry[] {
   return entries;
 }
 
-/** Parses `name`, or `toast.name` of PostgreSQL. */
+/** Parses `name`, or a PostgreSQL option such as `toast.name`. */
 function parseOptionName(cursor: Cursor): string {
   const name = cursor.label("an option").name.toLowerCase();
   if (!cursor.accept(".")) return name;
@@ -64,7 +64,7 @@ export function parseWord(cursor: Cursor, what: string): Name {
   return cursor.isString() ? takeStringName(cursor) : cursor.label(what);
 }
 
-/** Does the same as {@linkcode parseWord}, but a reserved word must be quoted. */
+/** Parses a word as {@linkcode parseWord} does, except that a reserved word must be quoted. */
 export function parseNameOrString(cursor: Cursor, what: string): Name {
   return cursor.isString() ? takeStringName(cursor) : cursor.name(what);
 }

@@ -1,7 +1,4 @@
-/**
- * Parses the statements of dumps about owners and extensions. Most of them state what is already
- * true here.
- */
+/** Parses the statements about owners and extensions that dumps contain. */
 import type { AlterOwnerStatement, CreateExtensionStatement, QName, UserName } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNameOrString, parseUserName } from "./options.ts";
@@ -25,8 +22,8 @@ function parseOwner(cursor: Cursor): UserName {
 }
 
 /**
- * Parses the rest after `CREATE EXTENSION`. SCHEMA and CASCADE have no effect, because functions do
- * not belong to a namespace.
+ * Parses the rest after `CREATE EXTENSION`. SCHEMA and CASCADE have no effect, because built-in
+ * functions do not belong to a namespace.
  */
 export function parseCreateExtension(cursor: Cursor, start: number): CreateExtensionStatement {
   const ifNotExists = cursor.acceptAll("if", "not", "exists") ? true : undefined;
@@ -34,7 +31,7 @@ export function parseCreateExtension(cursor: Cursor, start: number): CreateExten
   cursor.accept("with");
   if (cursor.accept("schema")) cursor.label("a schema");
   if (cursor.nameText(cursor.token) === "version") {
-    cursor.refuse("VERSION of an extension", "omit it: its functions are built in");
+    cursor.refuse("VERSION of an extension", "omit the version: the functions are built in");
   }
   cursor.accept("cascade");
   return { type: "create extension", name, ifNotExists, _location: cursor.since(start) };

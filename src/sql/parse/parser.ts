@@ -54,7 +54,8 @@ export function parseStatements(text: string, limits: ParseLimits = PARSE_LIMITS
 /**
  * Parses statements as {@linkcode parseStatements} does, and also returns the number of parameters.
  *
- * @param utf8 The UTF-8 form of `text`, if the caller has it. The statements may refer to it.
+ * @param utf8 The UTF-8 form of `text`, if the caller has it. The statements may keep references to
+ *   it.
  */
 export function parseRequest(
   text: string,
@@ -77,13 +78,13 @@ export function parseRequest(
     }
     return { statements, parameterCount: cursor.parameterCount };
   };
-  // If the text has already failed to parse, a pass without recording would be useless.
+  // If the text has already failed to parse, another pass that records nothing would be useless.
   return read === "wrong" ? parse(new Expectations()) : explained(parse);
 }
 
 /**
- * Parses a text with its lists as single tokens. Returns "unread" if a token turns out not to be a
- * list, and "wrong" if the text does not parse for this or another reason.
+ * Parses a text in which each long list of literals is one token. Returns "unread" if a token turns
+ * out not to be a list, and "wrong" if the text does not parse for this or another reason.
  */
 function parsedWithLists(
   tokens: LexedTokens,
@@ -103,8 +104,8 @@ function parsedWithLists(
 
 /**
  * Parses the one statement that `normalizeStatement` found, with its literals as slots. Returns
- * undefined if the grammar itself needs a lifted literal, because such a statement has no plan to
- * cache.
+ * undefined if the grammar itself needs a lifted literal, because no plan of such a statement is
+ * cached.
  */
 export function parseNormalized(
   text: string,

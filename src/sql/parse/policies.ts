@@ -19,7 +19,7 @@ export function parseCreatePolicy(cursor: Cursor, start: number): CreatePolicySt
   const table = cursor.qname("a table");
   if (cursor.accept("as")) {
     if (cursor.is("restrictive")) {
-      cursor.refuse("AS RESTRICTIVE", "combine the condition with that of each policy with AND");
+      cursor.refuse("AS RESTRICTIVE", "add the condition to each policy, with AND");
     }
     cursor.expect("permissive");
   }
@@ -73,7 +73,8 @@ function parseClauses(cursor: Cursor): PolicyClauses {
 
 function parseRoles(cursor: Cursor): readonly Name[] {
   const roles: Name[] = [];
-  // The word `user` is reserved, and a role of that name exists.
+  // A role has the name `user`, which is a reserved word and therefore not accepted as an ordinary
+  // name.
   do roles.push(cursor.is("user") ? cursor.takeName() : cursor.name("a role"));
   while (cursor.accept(","));
   return roles;

@@ -36,7 +36,7 @@ export function parsePrepare(cursor: Cursor, start: number): PrepareStatement {
   if (!isQueryNode(statement)) {
     cursor.refuse(
       `PREPARE of ${statement.type.toUpperCase()}`,
-      "prepare a query, INSERT, UPDATE, DELETE or MERGE",
+      "only a query, INSERT, UPDATE, DELETE or MERGE can be prepared",
       at,
     );
   }

@@ -41,7 +41,7 @@ function parsePostfix(
   { isEnclosed, start }: { start: number; isEnclosed: boolean },
 ): Expr {
   let operand = first;
-  // Whether a dot may follow. It may follow a parenthesis or a subscript.
+  // Whether a dot may follow. A dot may follow a parenthesis or a subscript.
   let isClosed = isEnclosed;
   for (;;) {
     const depth = cursor.depth;
@@ -230,7 +230,7 @@ function parseForm(cursor: Cursor): Expr | undefined {
     case "exists":
       return cursor.isAhead(1, "(") ? parseExists(cursor) : undefined;
     case "next":
-      // The word may also be the name of a column.
+      // The word may instead be the name of a column.
       if (!cursor.isAhead(1, "value") || !cursor.isAhead(2, "for")) return undefined;
       return cursor.refuse("NEXT VALUE FOR (a sequence)", "write nextval('orders_id_seq')");
     case "any":
@@ -238,7 +238,7 @@ function parseForm(cursor: Cursor): Expr | undefined {
     case "all":
       if (!cursor.isAhead(1, "(")) return undefined;
       return cursor.refuse(
-        `${cursor.word.toUpperCase()} anywhere except after an operator`,
+        `${cursor.word.toUpperCase()} without an operator before it`,
         "write it to the right of an operator, as in id = ANY (…)",
       );
     default:
@@ -307,7 +307,7 @@ export function parseParenthesised(cursor: Cursor): Parenthesised {
   let first = startsQuery(cursor)
     ? cursor.grammar.query(cursor)
     : cursor.grammar.expression(cursor);
-  // In `((SELECT …) UNION SELECT …)`, the first operand looked like an expression.
+  // In `((SELECT …) UNION SELECT …)`, the first operand has already been parsed as an expression.
   if (isSelectNode(first) && !cursor.is(")") && !cursor.is(",")) {
     first = cursor.grammar.queryRest(cursor, first, start);
   }
@@ -367,7 +367,8 @@ function parseArray(cursor: Cursor): Expr {
   const outer = cursor.enter();
   const literals = cursor.takeLiteralList("array");
   if (literals !== undefined) {
-    // The depth is the same as after the last element of an ordinary array.
+    // The depth is the same as after the last element of an ordinary array, because the list is one
+    // token.
     cursor.setDepth(1);
     cursor.leave(outer);
     return listOfLiterals(literals, { type: "array", _location: cursor.since(start) });
@@ -384,7 +385,7 @@ function parseArray(cursor: Cursor): Expr {
   return { type: "array", expressions, _location: cursor.since(start) };
 }
 
-/** Parses `[1, 2]` of an array. In `[[1, 2], [3, 4]]`, the inner arrays need no ARRAY keyword. */
+/** Parses `[1, 2]` in an array. In `[[1, 2], [3, 4]]`, the inner arrays have no ARRAY keyword. */
 function parseItems(cursor: Cursor): Expr[] {
   const expressions: Expr[] = [];
   cursor.expect("[");

@@ -1,20 +1,19 @@
-/**
- * Recognises constructs that this version does not support, and suggests alternatives.
- */
+/** Recognises constructs that are not supported, and suggests alternatives. */
 import type { Cursor } from "./cursor.ts";
 import { Token } from "./text/lexer.ts";
 
 const RIGHTS =
   "rights depend on roles (CREATE USER … ROLE) and on ALTER TABLE … SET ACCESS LEVEL; pg_dump --no-privileges omits it";
-const INDEX_HINT = "CREATE INDEX name ON table_name (column_name)";
-const FRESH_VIEWS = "CREATE VIEW: a view shows the rows at the moment it is read";
+const INDEX_HINT = "write CREATE INDEX name ON table_name (column_name)";
+const FRESH_VIEWS =
+  "use CREATE VIEW: a view is computed from the current rows each time it is read";
 const LIVE = "live queries deliver changes as they are committed";
 
 const OWN_ROWS =
-  "policies restrict the rows of a SHARED table with ACCESS_LEVEL = 'RESTRICTED': CREATE POLICY";
+  "set ACCESS_LEVEL = 'RESTRICTED' for a SHARED table, and permit rows with CREATE POLICY";
 const COPYING = "COPY t FROM STDIN reads rows, and COPY t TO STDOUT writes them: POST /v1/api/copy";
 const ON_CONFLICT =
-  "INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO UPDATE SET name = EXCLUDED.name";
+  "write INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO UPDATE SET name = EXCLUDED.name";
 const NO_PROGRAMS = "a request is a plain sequence of statements; put conditions in the client";
 const NO_DIRECTORY = "one directory is one database: divide it with CREATE NAMESPACE";
 
@@ -29,8 +28,11 @@ export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, 
   ["repair", ["REPAIR TABLE", "stop the server and run tidemark repair"]],
   ["check", ["CHECK TABLE", "stop the server and run tidemark verify"]],
   ["unlock", ["UNLOCK TABLES", "there are no locks to release"]],
-  ["rename", ["RENAME TABLE", "ALTER TABLE old_name RENAME TO new_name"]],
-  ["pragma", ["PRAGMA", "DESCRIBE t shows columns, SHOW ALL the settings"]],
+  ["rename", ["RENAME TABLE", "write ALTER TABLE old_name RENAME TO new_name"]],
+  [
+    "pragma",
+    ["PRAGMA", "DESCRIBE t shows the columns of a table, and SHOW ALL shows the settings"],
+  ],
   ["attach", ["ATTACH", NO_DIRECTORY]],
   ["detach", ["DETACH", NO_DIRECTORY]],
   ["exec", ["EXEC of a procedure", NO_PROGRAMS]],
@@ -41,7 +43,7 @@ export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, 
   ["go", ["GO", "separate statements with ;"]],
   ["quit", ["quit", "this is a shell command: close the connection"]],
   ["exit", ["exit", "this is a shell command: close the connection"]],
-  ["help", ["HELP", "SHOW TABLES lists tables, DESCRIBE t shows the columns of a table"]],
+  ["help", ["HELP", "SHOW TABLES lists tables, and DESCRIBE t shows the columns of a table"]],
   ["grant", ["GRANT", RIGHTS]],
   ["revoke", ["REVOKE", RIGHTS]],
   ["call", ["CALL of a procedure", NO_PROGRAMS]],
@@ -51,7 +53,10 @@ export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, 
   ["vacuum", ["VACUUM", "STORAGE COMPACT TABLE merges segments"]],
   ["analyze", ["ANALYZE", "statistics are maintained automatically"]],
   ["analyse", ["ANALYSE", "statistics are maintained automatically"]],
-  ["reindex", ["REINDEX", "an index is kept up to date; DROP INDEX and CREATE INDEX rebuild it"]],
+  [
+    "reindex",
+    ["REINDEX", "indexes are always up to date; to rebuild one, use DROP INDEX and CREATE INDEX"],
+  ],
   ["cluster", ["CLUSTER", "STORAGE COMPACT TABLE merges segments"]],
   [
     "lock",
@@ -65,33 +70,36 @@ export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, 
   ["import", ["IMPORT FOREIGN SCHEMA"]],
   ["security", ["SECURITY LABEL"]],
   ["refresh", ["REFRESH MATERIALIZED VIEW", FRESH_VIEWS]],
-  ["reassign", ["REASSIGN OWNED", "ALTER NAMESPACE … OWNER TO"]],
+  ["reassign", ["REASSIGN OWNED", "write ALTER NAMESPACE … OWNER TO for each namespace"]],
 ]);
 
-/** Refuses a statement that begins with a known word of another system. */
+/** Refuses a statement whose first word is known from another system. */
 export function refuseStatement(cursor: Cursor): void {
   const entry = REFUSED_STATEMENTS.get(spelling(cursor));
   if (entry !== undefined) cursor.refuse(...entry);
 }
 
-/** Hints that apply only to DROP. All other hints are the same for every verb. */
+/** Hints that apply only to DROP. All other hints apply to CREATE, ALTER and DROP. */
 const HINTS_OF_DROP = new Map<string, string>([
   ["database", "DROP NAMESPACE"],
   ["tablespace", "DROP STORAGE"],
 ]);
 
-/** Objects of other systems that CREATE, ALTER and DROP refuse, by the first word of their kind. */
+/**
+ * Objects of other systems that CREATE, ALTER and DROP refuse, by the first word after CREATE,
+ * ALTER or DROP.
+ */
 export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Refused>([
-  ["temp", ["TEMP TABLE", "use WITH, or a USER table"]],
-  ["temporary", ["TEMPORARY TABLE", "use WITH, or a USER table"]],
+  ["temp", ["TEMP TABLE", "use WITH within one statement, or a USER table"]],
+  ["temporary", ["TEMPORARY TABLE", "use WITH within one statement, or a USER table"]],
   ["unlogged", ["UNLOGGED TABLE", "a STREAM table keeps rows only for a limited time"]],
-  ["global", ["GLOBAL TEMPORARY TABLE", "use WITH, or a USER table"]],
-  ["local", ["LOCAL TEMPORARY TABLE", "use WITH, or a USER table"]],
+  ["global", ["GLOBAL TEMPORARY TABLE", "use WITH within one statement, or a USER table"]],
+  ["local", ["LOCAL TEMPORARY TABLE", "use WITH within one statement, or a USER table"]],
   ["foreign", ["FOREIGN objects"]],
   ["external", ["EXTERNAL TABLE"]],
   ["virtual", ["VIRTUAL TABLE"]],
   ["materialized", ["MATERIALIZED VIEW", FRESH_VIEWS]],
-  ["recursive", ["RECURSIVE VIEW", "CREATE VIEW … AS WITH RECURSIVE …"]],
+  ["recursive", ["RECURSIVE VIEW", "write CREATE VIEW … AS WITH RECURSIVE …"]],
   ["fulltext", ["FULLTEXT INDEX", INDEX_HINT]],
   ["spatial", ["SPATIAL INDEX", INDEX_HINT]],
   ["clustered", ["CLUSTERED INDEX", INDEX_HINT]],
@@ -113,7 +121,7 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["operator", ["OPERATOR"]],
   ["cast", ["CAST"]],
   ["conversion", ["CONVERSION", "text is UTF-8"]],
-  ["text", ["TEXT SEARCH", "the configurations are simple and english"]],
+  ["text", ["TEXT SEARCH", "the only configurations are simple and english"]],
   ["collation", ["COLLATION"]],
   ["language", ["LANGUAGE"]],
   ["server", ["SERVER"]],
@@ -121,12 +129,12 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["subscription", ["SUBSCRIPTION", "SUBSCRIBE TO"]],
   ["statistics", ["STATISTICS", "statistics are maintained automatically"]],
   ["access", ["ACCESS METHOD"]],
-  ["login", ["LOGIN", "CREATE USER name WITH PASSWORD '…' ROLE user"]],
+  ["login", ["LOGIN", "write CREATE USER name WITH PASSWORD '…' ROLE user"]],
   ["system", ["SYSTEM", "settings are keys of the configuration; SHOW ALL lists them"]],
   ["default", ["DEFAULT PRIVILEGES", RIGHTS]],
 ]);
 
-/** Refuses CREATE, ALTER or DROP of a kind of object that does not exist here. */
+/** Refuses CREATE, ALTER or DROP of a type of object that does not exist here. */
 export function refuseObject(cursor: Cursor, verb: "CREATE" | "ALTER" | "DROP"): void {
   const isTemporary = cursor.is("temp") || cursor.is("temporary");
   if (isTemporary && cursor.isAhead(1, "view")) {
@@ -140,8 +148,8 @@ export function refuseObject(cursor: Cursor, verb: "CREATE" | "ALTER" | "DROP"):
 }
 
 /**
- * Clauses that are refused after `ALTER TABLE t`, by their first words. Longer sequences come
- * first.
+ * Clauses that are refused after `ALTER TABLE t`, by their first words. A longer sequence of words
+ * precedes its own beginning.
  */
 const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: string])[] = [
   ["enable row", "ENABLE ROW LEVEL SECURITY", OWN_ROWS],
@@ -150,20 +158,24 @@ const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: 
   ["no force", "NO FORCE ROW LEVEL SECURITY", OWN_ROWS],
   ["enable", "ENABLE of a trigger or rule", LIVE],
   ["disable", "DISABLE of a trigger or rule", LIVE],
-  ["owner", "OWNER TO beside another change", "write it as a separate statement"],
-  ["change", "CHANGE of a column", "RENAME COLUMN a TO b, ALTER COLUMN b TYPE new_type"],
+  ["owner", "OWNER TO beside another change", "write OWNER TO as a separate statement"],
+  [
+    "change",
+    "CHANGE of a column",
+    "write RENAME COLUMN a TO b, and then ALTER COLUMN b TYPE new_type",
+  ],
   ["attach", "ATTACH PARTITION", "partitioning by user is built in: CREATE USER TABLE"],
   ["detach", "DETACH PARTITION", "partitioning by user is built in: CREATE USER TABLE"],
   ["inherit", "INHERIT", "repeat the columns in both tables"],
-  ["replica", "REPLICA IDENTITY", "changes carry old_values without it"],
+  ["replica", "REPLICA IDENTITY", "changes contain old_values without this option"],
   ["cluster", "CLUSTER ON", "rows are stored by their primary key"],
   ["engine", "ENGINE", "there is one storage engine"],
   ["convert", "CONVERT TO CHARACTER SET", "text is UTF-8"],
-  ["comment", "COMMENT of a table", "COMMENT ON TABLE name IS '…'"],
-  ["auto_increment", "AUTO_INCREMENT of a table", "ALTER SEQUENCE … RESTART WITH n"],
+  ["comment", "COMMENT of a table", "write COMMENT ON TABLE name IS '…'"],
+  ["auto_increment", "AUTO_INCREMENT of a table", "write ALTER SEQUENCE … RESTART WITH n"],
   ["drop primary", "DROP PRIMARY KEY", "create a table with the new key and copy the rows"],
-  ["drop index", "DROP INDEX of a table", "DROP INDEX name"],
-  ["drop key", "DROP KEY", "DROP INDEX name"],
+  ["drop index", "DROP INDEX of a table", "write DROP INDEX name"],
+  ["drop key", "DROP KEY", "write DROP INDEX name"],
   ["drop foreign", "DROP FOREIGN KEY"],
   ["add index", "ADD INDEX", INDEX_HINT],
   ["add key", "ADD KEY", INDEX_HINT],
@@ -179,7 +191,7 @@ export function refuseAlteration(cursor: Cursor): void {
   refuseWords(cursor, ALTERATIONS);
 }
 
-/** Clauses that are refused after `ALTER INDEX i`, by their first word. */
+/** Clauses that are refused after `ALTER INDEX i`, by their first words. */
 const INDEX_ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: string])[] = [
   ["attach", "ATTACH PARTITION", "partitioning by user is built in: CREATE USER TABLE"],
   ["set", "ALTER INDEX … SET", "indexes have no options"],
@@ -193,16 +205,20 @@ export function refuseIndexAlteration(cursor: Cursor): void {
 
 /** Forms of SHOW that are refused, by the words after SHOW. */
 const SHOWN: readonly (readonly [words: string, construct: string, hint?: string])[] = [
-  ["create view", "SHOW CREATE VIEW", "SELECT view_definition FROM information_schema.views"],
-  ["create", "SHOW CREATE TABLE", "DESCRIBE t shows its columns, SHOW TABLES its options"],
+  ["create view", "SHOW CREATE VIEW", "write SELECT view_definition FROM information_schema.views"],
+  [
+    "create",
+    "SHOW CREATE TABLE",
+    "DESCRIBE t shows the columns of a table, and SHOW TABLES shows its options",
+  ],
   ["databases", "SHOW DATABASES", "SHOW NAMESPACES lists namespaces"],
   ["full", "SHOW FULL", "SHOW TABLES and SHOW COLUMNS FROM t show everything"],
-  ["fields", "SHOW FIELDS", "SHOW COLUMNS FROM t"],
-  ["index", "SHOW INDEX", "SELECT * FROM system.indexes lists them"],
-  ["indexes", "SHOW INDEXES", "SELECT * FROM system.indexes lists them"],
-  ["keys", "SHOW KEYS", "SELECT * FROM system.indexes lists them"],
-  ["table status", "SHOW TABLE STATUS", "SHOW STATS FOR TABLE t"],
-  ["users", "SHOW USERS", "SELECT * FROM system.users lists them"],
+  ["fields", "SHOW FIELDS", "write SHOW COLUMNS FROM t"],
+  ["index", "SHOW INDEX", "SELECT * FROM system.indexes lists the indexes"],
+  ["indexes", "SHOW INDEXES", "SELECT * FROM system.indexes lists the indexes"],
+  ["keys", "SHOW KEYS", "SELECT * FROM system.indexes lists the indexes"],
+  ["table status", "SHOW TABLE STATUS", "write SHOW STATS FOR TABLE t"],
+  ["users", "SHOW USERS", "SELECT * FROM system.users lists the users"],
   ["roles", "SHOW ROLES", "SELECT * FROM system.users lists users with their roles"],
   [
     "grants",
@@ -236,7 +252,7 @@ function refuseWords(
   if (found !== undefined) cursor.refuse(found[1], found[2]);
 }
 
-/** Returns a word as written, in lower case, even if it is not a keyword. */
+/** Returns a word of the text in lower case, even if it is not a keyword. */
 function spelling(cursor: Cursor, count = 0): string {
   if (cursor.kindAhead(count) !== Token.word) return "";
   return cursor.nameText(cursor.token + count);

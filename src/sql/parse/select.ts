@@ -100,7 +100,7 @@ export function parseLockable(cursor: Cursor, start: number): Statement {
     [query.groupBy, query.having, query.windows].every((part) => part === undefined);
   if (!isPlain) {
     cursor.fail(
-      "FOR UPDATE, FOR SHARE and similar clauses need a SELECT without DISTINCT, GROUP BY and UNION",
+      "FOR UPDATE, FOR SHARE and similar clauses are only allowed in a SELECT without DISTINCT, GROUP BY and UNION",
       clause,
     );
   }
@@ -123,8 +123,8 @@ function parseStrength(cursor: Cursor): LockStrength {
   }
 }
 
-// Refuses locking clauses where they are not allowed. Any other word after FOR is reported by the
-// parser at the end of the statement.
+// Refuses a locking clause where it is not allowed. If another word follows FOR, the parser reports
+// it at the end of the statement.
 function refuseLocking(cursor: Cursor): void {
   const found = LOCKING_CLAUSES.find(([word]) => cursor.isAhead(1, word));
   if (found === undefined) return;
@@ -138,8 +138,9 @@ const LOCKING_CLAUSES = [
   ["key", "FOR KEY SHARE"],
 ] as const;
 
-// Parses ORDER BY and LIMIT, which belong to the whole query. After parentheses, they apply to the
-// query inside, as in PostgreSQL: `(SELECT … LIMIT 1) ORDER BY a` sorts first.
+// Parses ORDER BY and LIMIT, which belong to the whole query. After a query in parentheses, they
+// are added to that query, as in PostgreSQL: `(SELECT … LIMIT 1) ORDER BY a` sorts before it
+// applies the LIMIT.
 function parseTail(cursor: Cursor, query: SelectStatement, start: number): SelectStatement {
   const at = cursor.start;
   const orderBy = cursor.is("order") ? parseOrderBy(cursor) : undefined;
@@ -161,8 +162,8 @@ function parseTail(cursor: Cursor, query: SelectStatement, start: number): Selec
 
 type TailOwner = SelectFromStatement | SelectFromUnion | ValuesStatement;
 
-// Returns the part of a query to which ORDER BY and LIMIT are attached. After its WITH, a query in
-// parentheses never contains a change.
+// Returns the part of a query to which ORDER BY and LIMIT belong. After a WITH, this part is never
+// a change.
 function tailOwner(query: SelectStatement): Mutable<TailOwner> {
   return "in" in query ? tailOwner(query.in as SelectStatement) : query;
 }
@@ -229,7 +230,7 @@ export function parseWith(cursor: Cursor): {
 
 function parseBinding(cursor: Cursor): WithBinding {
   const start = cursor.token;
-  const alias = cursor.name("a name of a CTE");
+  const alias = cursor.name("the name of a CTE");
   const columnNames = cursor.is("(") ? cursor.nameList("a column") : undefined;
   cursor.expect("as");
   const isNot = cursor.accept("not");
@@ -272,7 +273,7 @@ function parseCycle(cursor: Cursor): CycleClause {
   return { columns, mark, value, otherwise, path, _location: cursor.since(start) };
 }
 
-/** Parses a query or a change. Only the binder knows whether a change is allowed here. */
+/** Parses a query or a change. The binder decides whether a change is allowed here. */
 function parseEntry(cursor: Cursor): QueryStatement {
   if (!cursor.beginsChange && !cursor.is("with")) return parseQuery(cursor);
   const statement = cursor.grammar.statement(cursor);
@@ -313,8 +314,8 @@ function parseValues(cursor: Cursor): ValuesStatement {
   }
   cursor.expect("values");
   const values: Expr[][] = [];
-  // The rows of VALUES are bound in steps, so only the expressions of one row count towards the
-  // limit.
+  // The rows of VALUES are bound in steps, so only the expressions of a single row count towards
+  // the limit.
   const { parts } = cursor.counts;
   do {
     cursor.counts.parts = parts;

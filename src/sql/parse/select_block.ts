@@ -1,6 +1,6 @@
 /**
- * Parses one SELECT block: its clauses from DISTINCT to WINDOW. Clauses after a block or between
- * two blocks belong to the query.
+ * Parses one SELECT block: its clauses from DISTINCT to WINDOW. ORDER BY, LIMIT and set operations
+ * belong to the query instead.
  */
 import type {
   GroupItem,
@@ -59,12 +59,15 @@ export function parseSelect(cursor: Cursor): SelectFromStatement {
   return node;
 }
 
-/** Parses the rest of a SELECT's INTO. */
+/** Parses the rest of `SELECT … INTO`. */
 function parseInto(cursor: Cursor): QName {
   if (cursor.is("temp") || cursor.is("temporary") || cursor.is("unlogged")) {
     const word = cursor.word.toUpperCase();
     if (!cursor.isAhead(1, "from") && !cursor.isAhead(1, ".")) {
-      cursor.refuse(`SELECT INTO ${word}`, "omit the word: the table is kept until DROP TABLE");
+      cursor.refuse(
+        `SELECT INTO ${word}`,
+        "omit the word: there are no temporary tables, so the table exists until DROP TABLE",
+      );
     }
   }
   cursor.accept("table");
@@ -85,9 +88,9 @@ function parseDistinct(cursor: Cursor): SelectFromStatement["distinct"] {
   return expressions;
 }
 
-// Whether the select list ends here. `SELECT FROM t` has an empty list, because EXISTS needs no
-// columns. A token that can neither begin an expression nor end a list counts as the start of an
-// expression, so that the error is reported there.
+// Whether the select list ends here. It may be empty, as in `SELECT FROM t`, because EXISTS needs
+// no columns. A token that can neither begin an expression nor end a list counts as the start of an
+// expression, so that the error is reported at this token.
 function endsSelectList(cursor: Cursor): boolean {
   return cursor.kind === Token.end || LIST_ENDS.has(cursor.word);
 }

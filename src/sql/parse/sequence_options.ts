@@ -5,7 +5,7 @@ import type { Name, QName, SequenceNumber, SequenceOption, SequenceOwned } from 
 import type { Cursor } from "./cursor.ts";
 import { Token } from "./text/lexer.ts";
 
-/** Parses options in any order, each at most once. */
+/** Parses options in any order. Each option may occur only once. */
 export function parseSequenceOptions(cursor: Cursor): SequenceOption[] {
   const options: SequenceOption[] = [];
   for (;;) {

@@ -38,7 +38,10 @@ export function parseAlterSequence(
   const owned = acceptOwner(cursor, start, { kind: "sequence", name, ifExists });
   if (owned !== undefined) return owned;
   if (cursor.is("set"))
-    cursor.refuse("SET of a sequence", "create one in the other namespace, and drop this one");
+    cursor.refuse(
+      "SET of a sequence",
+      "create a sequence in the other namespace, and drop this one",
+    );
   const options = parseSequenceOptions(cursor);
   if (options.length === 0) cursor.unexpected("RESTART, OWNED BY or another option");
   return { type: "alter sequence", name, ifExists, options, _location: cursor.since(start) };

@@ -3,9 +3,9 @@
  *
  *     a UNION ALL b UNION ALL c EXCEPT d     =     ((a UNION ALL b) UNION ALL c) EXCEPT d
  *
- * UNION and INTERSECT are associative, so long runs of one of them become balanced trees: thousands
- * of queries then nest a dozen levels deep. The order of the rows stays the same. A long run of
- * EXCEPT removes the rows of all further queries at once:
+ * UNION and INTERSECT are associative, so a long run of the same operation becomes a balanced tree,
+ * in which thousands of queries nest only a dozen levels deep. The order of the rows stays the
+ * same. A long run of EXCEPT removes the rows of all queries after the first at once:
  *
  *     a EXCEPT b EXCEPT c     =     a EXCEPT (b UNION ALL c)
  */
@@ -15,11 +15,11 @@ import type { Cursor } from "./cursor.ts";
 
 type SetType = SelectFromUnion["type"];
 
-/** The maximum length of a run without balancing. Longer runs become balanced trees. */
+/** The maximum length of a run that is not balanced. Longer runs become balanced trees. */
 const LEANING_QUERIES_MAX = 32;
 
 /**
- * The depth for which one level of nested queries counts, in nested operations of an expression.
+ * The number of nested operations of an expression for which one level of nested queries counts.
  */
 const LEVEL_DEPTH = 6;
 
@@ -32,7 +32,7 @@ interface ChainedQuery {
 
 export class SetChain {
   readonly #cursor: Cursor;
-  /** The consecutive queries that are joined by the same operation. */
+  /** The consecutive queries that are combined by the same operation. */
   #run: ChainedQuery[];
   #type: SetType = "union all";
 
@@ -58,7 +58,7 @@ export class SetChain {
     return { query, start, end };
   }
 
-  /** Combines the run into one query. */
+  /** Combines the queries of the run into one query. */
   #folded(): ChainedQuery {
     const run = this.#run;
     const [first] = run;

@@ -1,6 +1,6 @@
 /**
- * Parses any statement. A table maps the first word of a statement to its parser, so no other
- * parser is tried. A statement with an unknown first word is refused by name.
+ * Parses any statement. The first word of a statement selects its parser, so no other parser is
+ * tried. If the word is unknown, the error names it.
  */
 import { parseAlterTable, parseResetOptions } from "./alter.ts";
 import type { AlterViewStatement, ChangeStatement, Statement, TableKindWord } from "./ast/ast.ts";

@@ -1,4 +1,7 @@
-/** Parses CREATE TABLE … AS, and converts SELECT … INTO, which has the same meaning, to it. */
+/**
+ * Parses CREATE TABLE … AS, and converts SELECT … INTO into this form, because the two have the
+ * same meaning.
+ */
 import type {
   CreateTableAsStatement,
   CreateTableStatement,
@@ -54,7 +57,7 @@ export function withoutInto(statement: Statement): Statement {
   };
 }
 
-/** Returns a query and its leftmost operands, down to the first block. */
+/** Returns a query and its leftmost operands, from the whole query down to the first block. */
 function pathToFirst(query: SelectStatement): SelectStatement[] {
   const path: SelectStatement[] = [];
   for (let at: SelectStatement | undefined = query; at !== undefined; at = firstOf(at)) {

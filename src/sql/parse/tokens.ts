@@ -69,7 +69,7 @@ export function parseDropInvitation(cursor: Cursor, start: number): DropInvitati
   return { type: "drop invitation", name, ifExists, _location: cursor.since(start) };
 }
 
-/** Accepts one of the words that begin a clause, each at most once. */
+/** Accepts one of the words that begin a clause. Each clause may occur only once. */
 function acceptOnce<Word extends "expires" | "scopes" | "uses">(
   cursor: Cursor,
   words: readonly Word[],
@@ -78,7 +78,7 @@ function acceptOnce<Word extends "expires" | "scopes" | "uses">(
   const at = cursor.start;
   const word = cursor.acceptOneOf(...words);
   if (word !== undefined && seen.has(word)) {
-    cursor.fail(`found a second ${word.toUpperCase()}, expected one`, at);
+    cursor.fail(`found a second ${word.toUpperCase()}, expected only one`, at);
   }
   if (word !== undefined) seen.add(word);
   return word;

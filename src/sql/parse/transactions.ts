@@ -49,7 +49,7 @@ function parseBegin(cursor: Cursor, start: number, word: "begin" | "start"): Beg
 
 /**
  * Parses `TRANSACTION mode, …` after SET, and `CHARACTERISTICS AS TRANSACTION mode, …` after SET
- * SESSION. All isolation levels behave the same, so nothing is stored.
+ * SESSION. All accepted isolation levels behave the same, so the level is not stored.
  */
 export function parseSetTransaction(
   cursor: Cursor,
@@ -64,7 +64,8 @@ export function parseSetTransaction(
     cursor.couldBe("isolation", "read");
     cursor.unexpected("a mode of the transaction");
   }
-  if (writeable === "read only") cursor.refuse("SET TRANSACTION READ ONLY", "BEGIN READ ONLY", at);
+  if (writeable === "read only")
+    cursor.refuse("SET TRANSACTION READ ONLY", "write BEGIN READ ONLY", at);
   const _location = cursor.since(start);
   return { type: "set transaction", isOfSession, isolationLevel, writeable, _location };
 }
@@ -77,10 +78,12 @@ function parseModes(cursor: Cursor): Modes {
   for (;;) {
     const at = cursor.start;
     if (cursor.acceptAll("isolation", "level")) {
-      if (made.isolationLevel !== undefined) cursor.fail("found a second isolation level", at);
+      if (made.isolationLevel !== undefined)
+        cursor.fail("found a second isolation level, expected only one", at);
       made.isolationLevel = parseIsolation(cursor);
     } else if (cursor.accept("read")) {
-      if (made.writeable !== undefined) cursor.fail("found a second READ mode", at);
+      if (made.writeable !== undefined)
+        cursor.fail("found a second READ mode, expected only one", at);
       made.writeable = cursor.expectOneOf("only", "write") === "only" ? "read only" : "read write";
     } else if (!acceptDeferrable(cursor)) {
       break;
@@ -95,7 +98,7 @@ function parseModes(cursor: Cursor): Modes {
 }
 
 /**
- * Accepts `[NOT] DEFERRABLE`, which changes nothing: no transaction waits for its snapshot, and no
+ * Accepts `[NOT] DEFERRABLE`, which has no effect: no transaction waits for its snapshot, and no
  * READ ONLY transaction fails because of other writers.
  */
 function acceptDeferrable(cursor: Cursor): boolean {

@@ -274,7 +274,7 @@ describe("DO blocks may contain a definition", () => {
   });
 
   test.each([
-    ["DO $$ BEGIN SELECT 1; END $$", /^UNSUPPORTED_FEATURE: Cannot use DO with such a block/],
+    ["DO $$ BEGIN SELECT 1; END $$", /^UNSUPPORTED_FEATURE: Cannot use DO with this block/],
     ["DO $$ BEGIN CREATE TYPE app.x AS ENUM ('a'); END $$", /^UNSUPPORTED_FEATURE/],
     [
       "DO $$ BEGIN DROP TABLE app.people; EXCEPTION WHEN duplicate_object THEN null; END $$",

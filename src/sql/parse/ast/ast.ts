@@ -74,7 +74,7 @@ export interface TableAliasName extends Name {
   readonly columns?: readonly Name[] | undefined;
 }
 
-/** A type as written in the text, neither resolved nor checked. */
+/** A type as it is written in the text, before its name is resolved and checked. */
 export type DataTypeDef = ArrayDataTypeDef | BasicDataTypeDef;
 
 /** An array type, such as `INT[]`. */
@@ -98,7 +98,10 @@ export interface BasicDataTypeDef extends QName {
   readonly intervalFields?: readonly IntervalFieldWord[] | undefined;
   /** The type to which a name from CREATE TYPE has been resolved (extension). */
   readonly definedType?: DataType | undefined;
-  /** The domain, if the name is one (extension). `definedType` is then its base type. */
+  /**
+   * The domain to which the name refers, if it refers to one (extension). `definedType` is then the
+   * base type of the domain.
+   */
   readonly domain?: DomainType | undefined;
 }
 
@@ -155,7 +158,10 @@ export interface SelectedColumn extends AstNode {
  */
 export type GroupItem = Expr | GroupingSetsNode;
 
-/** ROLLUP, CUBE or GROUPING SETS, which may nest (extension; the library has a call). */
+/**
+ * ROLLUP, CUBE or GROUPING SETS, which may be nested (extension; the library represents them as
+ * calls).
+ */
 export interface GroupingSetsNode extends AstNode {
   readonly type: "rollup" | "cube" | "grouping sets";
   readonly groups: readonly GroupItem[];
@@ -189,8 +195,8 @@ export interface ValuesStatement extends AstNode {
 
 /**
  * A query or change with WITH: `WITH a AS (…), b AS (…) in`. The type shows whether RECURSIVE was
- * written; if so, every entry may refer to itself (the library has one binding with a form of its
- * own).
+ * written; if so, every entry may refer to itself (the library has a separate node with a single
+ * binding).
  */
 export interface WithStatement extends AstNode {
   readonly type: "with" | "with recursive";
@@ -244,7 +250,7 @@ export interface LimitStatement extends AstNode {
 
 export type From = FromTable | FromStatement | FromCall | FromRows | FromGroup;
 
-/** The join of an item with the items before it. */
+/** The way in which an item is joined with the items before it. */
 export interface JoinClause extends AstNode {
   readonly type: "INNER JOIN" | "LEFT JOIN" | "RIGHT JOIN" | "FULL JOIN" | "CROSS JOIN";
   readonly on?: Expr | undefined;
@@ -342,13 +348,13 @@ export interface CopySourceStatement extends AstNode {
 }
 
 /**
- * `COPY t TO STDOUT` or `COPY (query) TO STDOUT` (extension). A table is represented by a query of
- * its columns.
+ * `COPY t TO STDOUT` or `COPY (query) TO STDOUT` (extension). A table is represented by a query
+ * that selects its columns.
  */
 export interface CopyToStatement extends AstNode {
   readonly type: "copy to";
   readonly statement: SelectStatement;
-  /** The table and its columns, if they were written instead of a query. */
+  /** The table and its columns, if the statement names a table instead of a query. */
   readonly named?:
     | { readonly table: QName; readonly columns?: readonly Name[] | undefined }
     | undefined;
@@ -366,19 +372,19 @@ export interface CopySettings {
   readonly nullText: string;
   /** The string that represents the default of a column; absent if there is none. */
   readonly defaultText?: string | undefined;
-  /** Whether the first line contains the names of the columns, and whether these must match. */
+  /** Whether the first line contains column names, and whether they must match the columns. */
   readonly header: "none" | "line" | "match";
   /** The quote character, one ASCII character; only for CSV. */
   readonly quote: string;
   readonly escape: string;
   /** The columns whose cells COPY always quotes. */
   readonly forceQuote: CopyColumns;
-  /** The columns in which the string for NULL is an ordinary string. */
+  /** The columns in which an unquoted string for NULL is still an ordinary string. */
   readonly forceNotNull: CopyColumns;
-  /** The columns in which the string for NULL means NULL even in quotes. */
+  /** The columns in which the string for NULL means NULL even if it is quoted. */
   readonly forceNull: CopyColumns;
   readonly onConflict: "error" | "nothing" | "update";
-  /** Whether rows are skipped that contain a value which their column cannot store. */
+  /** Whether COPY skips a row that contains a value which its column cannot store. */
   readonly skipsFaulty: boolean;
 }
 
@@ -407,15 +413,15 @@ export interface LiteralList {
   /** The UTF-8 text of the request, which contains the cells; `literalText` reads them. */
   readonly bytes: Uint8Array;
   /**
-   * The offset in `bytes` at which each cell begins: the quote of a string, or the sign of a
-   * number.
+   * The offset in `bytes` at which each cell begins. A string begins at its quote, and a number at
+   * its sign.
    */
   readonly starts: Int32Array;
-  /** The offset in `bytes` after each cell of a list. */
+  /** The offset in `bytes` at which each cell ends. */
   readonly ends: Int32Array;
 }
 
-/** The kinds of cells in a {@linkcode LiteralList}. */
+/** The types of cells in a {@linkcode LiteralList}. */
 export const LiteralCell = {
   null: 0,
   default: 1,
@@ -435,7 +441,7 @@ export interface OnConflictAction extends AstNode {
   readonly where?: Expr | undefined;
 }
 
-/** The key parts of an index, and a condition that the rows of the index satisfy. */
+/** The target of ON CONFLICT: the parts of an index key and, for a partial index, its condition. */
 export interface OnConflictOnExpr extends AstNode {
   readonly type: "on expr";
   /** The parts of an index key. A column is a plain reference. */
@@ -455,7 +461,7 @@ export interface OnConflictOnConstraint extends AstNode {
 export type SetStatement = SetColumn | SetColumns;
 
 export interface SetColumn extends AstNode {
-  /** The discriminant of the union of assignments (extension). */
+  /** The discriminant of {@linkcode SetStatement} (extension). */
   readonly type: "set";
   readonly column: Name;
   /** The part of the column to which the value is assigned, as in `SET a[1] = 2` (extension). */

@@ -136,7 +136,7 @@ export interface TruncateStatement extends AstNode {
   readonly cascade?: true | undefined;
 }
 
-/** The strength of a row lock, which decides which other locks it excludes. */
+/** The strength of a row lock. It determines which other locks it conflicts with. */
 export type LockStrength = "update" | "no key update" | "share" | "key share";
 
 /**
@@ -152,7 +152,7 @@ export interface SelectForStatement extends AstNode {
   readonly wait?: "nowait" | "skip locked" | undefined;
 }
 
-/** SET CONSTRAINTS. Absent `names` mean ALL. */
+/** The statement SET CONSTRAINTS. It applies to ALL constraints if `names` is absent. */
 export interface SetConstraintsStatement extends AstNode {
   readonly type: "set constraints";
   readonly names?: readonly Name[] | undefined;
@@ -180,7 +180,9 @@ export interface ExplainStatement extends AstNode {
   readonly analyze: boolean;
   readonly verbose: boolean;
   readonly format: "text" | "json";
-  /** The user of `EXPLAIN EXECUTE AS USER …`; absent if the statement is the caller's own. */
+  /**
+   * The user of `EXPLAIN EXECUTE AS USER …`; absent if the statement is explained as the caller.
+   */
   readonly user?: UserName;
   /** The explained statement: a query, INSERT, UPDATE or DELETE. */
   readonly statement: Statement;
@@ -316,9 +318,9 @@ export interface KillStatement extends AstNode {
 export interface SubscribeStatement extends AstNode {
   readonly type: "subscribe";
   readonly query: SelectStatement;
-  /** The text of `query` in the form in which a client sends it. */
+  /** The text of `query`, in the form in which a client would send it. */
   readonly source: string;
-  /** The offset in the text of the request at which `source` would begin. */
+  /** The offset in the text of the request that corresponds to the start of `source`. */
   readonly sourceStart: number;
   readonly options?: readonly OptionEntry[] | undefined;
 }
@@ -333,7 +335,10 @@ export interface BackupStatement extends AstNode {
   readonly target: string;
 }
 
-/** RESTORE DATABASE. `to` is a `_seq` as exact digits, or a timestamp as text; it may be absent. */
+/**
+ * RESTORE DATABASE. `to` is a `_seq` with its exact digits, or a timestamp as text. If absent,
+ * everything is restored.
+ */
 export interface RestoreStatement extends AstNode {
   readonly type: "restore";
   readonly source: string;

@@ -122,7 +122,7 @@ export interface CreateTableAsStatement
   readonly withData: boolean;
 }
 
-/** The parts of another table that LIKE copies or omits. "all" means all other parts. */
+/** The parts of another table that LIKE copies or omits. "all" means all parts. */
 export type LikedPart =
   | "all"
   | "comments"
@@ -187,7 +187,7 @@ export interface ColumnConstraintGenerated extends AstNode {
   readonly constraintName?: Name | undefined;
 }
 
-/** GENERATED ALWAYS AS (…) STORED. */
+/** GENERATED ALWAYS AS (…) STORED, for a computed column. */
 export interface ColumnConstraintStored extends AstNode {
   readonly type: "stored";
   readonly expr: Expr;
@@ -307,8 +307,8 @@ export interface CommentStatement extends AstNode {
 export interface AlterOwnerStatement extends AstNode {
   readonly type: "alter owner";
   /**
-   * The kind that was written. A view or a sequence may also be called a table, as in dumps of
-   * older servers.
+   * The type of object that the statement names. A view or a sequence may also be called a table,
+   * as in dumps of older servers.
    */
   readonly kind: "sequence" | "table" | "type" | "view";
   readonly name: QName;
@@ -413,7 +413,7 @@ export interface AlterColumnDropIdentity extends AstNode {
 export interface AlterColumnSetType extends AstNode {
   readonly type: "set type";
   readonly dataType: DataTypeDef;
-  /** The expression that computes the new values; absent for a cast of the old ones. */
+  /** The expression that computes the new values; absent if the old values are cast. */
   readonly using?: Expr;
   /** The text of `using`. */
   readonly usingSource?: string;
@@ -427,7 +427,9 @@ export interface AlterColumnSetDefault extends AstNode {
 }
 
 export interface AlterColumnSimple extends AstNode {
-  /** `set tuning` stands for SET STATISTICS, SET STORAGE and SET COMPRESSION, without effect. */
+  /**
+   * `set tuning` represents SET STATISTICS, SET STORAGE and SET COMPRESSION, which have no effect.
+   */
   readonly type: "drop default" | "set not null" | "drop not null" | "set tuning";
 }
 
@@ -442,7 +444,7 @@ export interface TableAlterationModifyColumn extends AstNode {
   readonly notNull?: boolean | undefined;
 }
 
-/** ADD of a CHECK or a PRIMARY KEY. */
+/** ADD with a CHECK, a PRIMARY KEY or another table constraint. */
 export interface TableAlterationAddConstraint extends AstNode {
   readonly type: "add constraint";
   readonly constraint: TableConstraint;
@@ -461,8 +463,8 @@ export interface TableAlterationValidate extends AstNode {
 }
 
 /**
- * SET (…), SET TBLPROPERTIES (…) and SET ACCESS LEVEL x, which gives the single entry access_level
- * (extension).
+ * SET (…), SET TBLPROPERTIES (…) and SET ACCESS LEVEL x (extension). The last form yields a single
+ * entry named access_level.
  */
 export interface TableAlterationSetOptions extends AstNode {
   readonly type: "set options";
@@ -516,8 +518,8 @@ export interface DropViewStatement extends AstNode {
 }
 
 /**
- * CREATE USER, with exactly one of `password`, `oauth` and `internal`. None of these members may be
- * logged.
+ * CREATE USER, with exactly one of `password`, `oauth` and `internal`. These three members must
+ * never be logged.
  */
 export interface CreateUserStatement extends AstNode {
   readonly type: "create user";

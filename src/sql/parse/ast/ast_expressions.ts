@@ -38,7 +38,7 @@ export type Expr =
   | ExprTrim
   | SelectStatement;
 
-/** A constant. Typed literals (`DATE '…'`) are an {@linkcode ExprCast} of a string. */
+/** A constant. A typed literal (`DATE '…'`) is an {@linkcode ExprCast} of a string instead. */
 export type ExprLiteral = ExprInteger | ExprNumeric | ExprString | ExprBytes | ExprBool | ExprNull;
 
 /** An integer literal of any length. The type is the first of INT, BIGINT and DECIMAL that fits. */
@@ -136,14 +136,15 @@ export interface ExprRef extends AstNode {
   readonly star?: true | undefined;
 }
 
-/** A value that is written without parentheses, and also `CURRENT_USER()` and `CURRENT_ROLE()`. */
+/** A value that is written as a single keyword, or as `CURRENT_USER()` or `CURRENT_ROLE()`. */
 export interface ExprValueKeyword extends AstNode {
   readonly type: "keyword";
   readonly keyword: ValueKeyword;
 }
 
 /**
- * Words that are values. `CURRENT_TIMESTAMP(3)` and similar forms are calls with that name instead.
+ * Keywords that are values. A form with parentheses, such as `CURRENT_TIMESTAMP(3)`, is a call
+ * instead.
  */
 export type ValueKeyword =
   | "current_catalog"
@@ -184,7 +185,7 @@ export interface ExprArrayIndex extends AstNode {
   readonly array: Expr;
   readonly index: Expr;
   /**
-   * Set if the array itself is an expression with subscripts in parentheses, which are applied
+   * True if the array itself is an expression with subscripts in parentheses, which are applied
    * first (extension).
    */
   readonly ofWhole?: boolean | undefined;
@@ -197,7 +198,7 @@ export interface ExprArraySlice extends AstNode {
   readonly from?: Expr | undefined;
   readonly to?: Expr | undefined;
   /**
-   * Set if the array itself is an expression with subscripts in parentheses, which are applied
+   * True if the array itself is an expression with subscripts in parentheses, which are applied
    * first.
    */
   readonly ofWhole?: boolean | undefined;
@@ -366,7 +367,7 @@ export interface ExprWhen extends AstNode {
  * A call of a function, aggregate or window function. This node also represents the following
  * forms, distinguished by the name of `function`: `exists` (one argument, a query),
  * `any`/`some`/`all` (see {@linkcode ExprBinary}), `coalesce`, `nullif`, `greatest`, `least`,
- * `grouping`, `file` (one string: FILE('part')), `position` (own order: needle, haystack),
+ * `grouping`, `file` (one string: FILE('part')), `position` (with the arguments needle, haystack),
  * `normalize` (the form is a string), `current_timestamp(3)`, `trim(x)`.
  */
 export interface ExprCall extends AstNode {

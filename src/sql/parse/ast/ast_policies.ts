@@ -10,7 +10,7 @@ export type PolicyCommandWord = "all" | "select" | "insert" | "update" | "delete
 
 /** The clauses of CREATE POLICY and ALTER POLICY about roles and rows. */
 export interface PolicyClauses {
-  /** The words after TO; `public` stands for every role. Absent without TO. */
+  /** The role names after TO; absent if the statement has no TO. `public` represents every role. */
   readonly roles?: readonly Name[] | undefined;
   readonly using?: Expr | undefined;
   readonly check?: Expr | undefined;
@@ -20,7 +20,7 @@ export interface CreatePolicyStatement extends PolicyClauses, AstNode {
   readonly type: "create policy";
   readonly name: Name;
   readonly table: QName;
-  /** The command after FOR; absent without FOR, which means ALL. */
+  /** The command after FOR; absent if the statement has no FOR, which means ALL. */
   readonly command?: PolicyCommandWord | undefined;
 }
 

@@ -47,7 +47,7 @@ export interface DropTokenStatement extends AstNode {
 export interface CreateInvitationStatement extends AstNode {
   readonly type: "create invitation";
   readonly name: Name;
-  /** The number of accounts; absent for any number. */
+  /** The number of accounts that the invitation may create; absent if it is unlimited. */
   readonly uses?: number | undefined;
   readonly expires?: Expiry | undefined;
 }

@@ -11,12 +11,12 @@ export type TopicDefinition =
   | DropTopicStatement
   | ClearTopicStatement;
 
-/** A kind of change that a topic source publishes. */
+/** A type of change that a topic source publishes. */
 export type TopicChangeKind = "insert" | "update" | "delete";
 
 /**
- * A number or string in CONSUME and ACK, given as a literal or a parameter. Slots occur only in
- * statements whose literals were lifted out for the plan cache, but these statements never use it.
+ * A number or string in CONSUME and ACK, given as a literal or a parameter. A slot occurs if the
+ * literals of the statement were lifted out, although no plan of such a statement is cached.
  */
 export type TopicArgument = ExprLiteral | ExprParameter | ExprSlot;
 

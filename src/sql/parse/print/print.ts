@@ -176,8 +176,8 @@ function simpleText(statement: SimpleStatement): string {
     case "restore":
       return `RESTORE DATABASE FROM ${stringText(statement.source)}${restorePoint(statement)}`;
     default:
-      // The type of SHOW NAMESPACES, SHOW STORAGES and similar statements is their text in lower
-      // case.
+      // The type of SHOW NAMESPACES, SHOW STORAGES and similar statements is the statement itself
+      // in lower case.
       return statement.type.toUpperCase();
   }
 }
@@ -291,7 +291,7 @@ function isQueryStatement(statement: Statement): statement is QueryStatement {
   return isSelectNode(statement) || isChangeNode(statement);
 }
 
-// Whether a statement changes definitions. The first word of its type shows this.
+// Whether a statement changes definitions, which the first word of its type shows.
 function isDefinition(statement: Statement): statement is DefinitionStatement {
   return /^(?:create|alter|drop|clear|comment) /.test(statement.type);
 }

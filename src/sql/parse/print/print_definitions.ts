@@ -128,7 +128,7 @@ function tableAsText(statement: CreateTableAsStatement): string {
   return `CREATE ${kindText(statement.kind)}TABLE ${table} AS ${queryText(query)}${end}`;
 }
 
-/** Returns the word for the kind of a table, as written before TABLE. */
+/** Returns the keyword for the type of a table, which precedes TABLE. */
 function kindText(kind: CreateTableStatement["kind"]): string {
   return kind === undefined ? "" : `${kind.toUpperCase()} `;
 }

@@ -25,8 +25,8 @@ import { isFunctionWord, isNameWord, keywordOf } from "../text/keywords.ts";
 /** Prints a query without parentheses. */
 export type QueryPrinter = (query: SelectStatement) => string;
 
-// Precedence levels as in `sql/parse/expressions.ts`: 12 for a sign, and 13 for forms that need no
-// parentheses.
+// The precedence levels are those of `sql/parse/expressions.ts`, plus 12 for a sign and 13 for
+// forms that never need parentheses.
 const POWER_SIGN = 12;
 const POWER_PRIMARY = 13;
 const POWER_OTHER = 7;
@@ -40,7 +40,7 @@ export function nameText(name: string): string {
   return isPlain ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-/** Prints `schema.name`, or only `name` without a schema. */
+/** Prints `schema.name`, or only `name` if the schema is undefined. */
 export function qnameText({ schema, name }: QName): string {
   return schema === undefined ? nameText(name) : `${nameText(schema)}.${nameText(name)}`;
 }
@@ -252,8 +252,8 @@ function unaryText({ op, operand: inner }: ExprUnary, query: QueryPrinter): stri
     case "+":
     case "-": {
       const text = operand(inner, POWER_SIGN, query);
-      // A sign before digits would become part of the number, and two signs would begin a comment,
-      // so parentheses are needed.
+      // A sign before digits would become part of the number, and two minus signs would begin a
+      // comment, so parentheses are needed.
       return /^[\d.+-]/.test(text) ? `${op}(${text})` : `${op}${text}`;
     }
     case "~":
@@ -340,9 +340,9 @@ function isQuery(expr: Expr): boolean {
   return expr.type === "select" || expr.type === "values";
 }
 
-// Names of calls that are keywords, so that they cannot be quoted.
+// The names of calls that are keywords and therefore must not be quoted.
 const BARE_CALLS = new Set(["current_timestamp", "current_time", "localtime", "localtimestamp"]);
-// Types that may precede a parenthesis with digits. A function with such a name must be quoted.
+// Type names that may precede digits in parentheses. A function with such a name must be quoted.
 const TYPES_WITH_DIGITS = new Set(["interval", "time", "timestamp"]);
 const QUANTIFIERS = new Set(["any", "some", "all", "exists"]);
 

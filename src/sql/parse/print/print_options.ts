@@ -3,7 +3,7 @@ import type { OptionEntry } from "../ast/ast.ts";
 import { nameText } from "./print_expressions.ts";
 import { expressionToSql } from "./print_queries.ts";
 
-/** The text that replaces every secret. */
+/** The placeholder that replaces every secret. */
 export const MASK = "'***'";
 
 /** Prints `(name = value, …)`. */

@@ -29,7 +29,7 @@ export function sequenceText(statement: SequenceDefinition): string {
   }
 }
 
-/** Prints the options, each preceded by a blank. */
+/** Prints the options, each preceded by a space. */
 export function sequenceOptionsText(options: readonly SequenceOption[]): string {
   return options.map((option) => ` ${optionText(option)}`).join("");
 }

@@ -1,6 +1,9 @@
-/** Classifies characters and sequences of characters, for the lexer and the normaliser. */
+/** Classifies characters and short sequences of characters, for the lexer and the normaliser. */
 
-/** Returns the offset of the quote that ends a string whose body starts at `from`, or -1. */
+/**
+ * Returns the offset of the quote that ends a string whose body starts at `from`, or -1 if there is
+ * no such quote.
+ */
 export function closingQuote(text: string, from: number, backslashes: boolean): number {
   for (let at = from; at < text.length; at++) {
     const code = text.charCodeAt(at);
@@ -14,8 +17,8 @@ export function closingQuote(text: string, from: number, backslashes: boolean): 
 }
 
 /**
- * Returns the offset of the opening quote that continues a string whose previous part ended before
- * `from`, if there is one.
+ * Returns the offset of the opening quote of the next part of a string whose previous part ended
+ * before `from`, or -1 if the string does not continue.
  */
 export function stringContinuation(text: string, from: number): number {
   let hasBreak = false;
@@ -28,7 +31,7 @@ export function stringContinuation(text: string, from: number): number {
   return -1;
 }
 
-/** Whether a code is a digit from 0 to 9. */
+/** Whether a character code is a digit from 0 to 9. */
 export function isDigit(code: number): boolean {
   return code >= 48 && code <= 57;
 }
@@ -47,8 +50,10 @@ export function skipDigits(text: string, from: number): number {
 }
 
 /**
- * Returns the offset after the digits of 0x (120), 0o (111) or 0b (98), in which `_` may precede
- * each digit.
+ * Returns the offset after the digits of a number with the prefix 0x, 0o or 0b, in which `_` may
+ * precede each digit.
+ *
+ * @param radix The code of the prefix letter: 120 for x, 111 for o, 98 for b.
  */
 export function skipRadixDigits(text: string, from: number, radix: number): number {
   const base = radix === 120 ? 16 : radix === 111 ? 8 : 2;
@@ -60,7 +65,7 @@ export function skipRadixDigits(text: string, from: number, radix: number): numb
   }
 }
 
-/** Whether a character code is white space beyond ASCII. */
+/** Whether a character code is a white space character outside ASCII. */
 export function isUnicodeSpace(code: number): boolean {
   return (
     code === 0xa0 ||
@@ -76,8 +81,8 @@ export function isUnicodeSpace(code: number): boolean {
 }
 
 /**
- * Returns a hint for a character that cannot begin a token, if a keyboard layout or a habit
- * explains the character.
+ * Returns a hint about a character that cannot begin a token, if its use suggests a keyboard layout
+ * or a habit from another system.
  */
 export function hintOf(character: string): { readonly hint?: string } {
   if (character === "") return {};
@@ -86,7 +91,7 @@ export function hintOf(character: string): { readonly hint?: string } {
   return character > "\x7f" ? { hint: 'a name with such letters needs double quotes: "…"' } : {};
 }
 
-/** The advice on placeholders of other systems. */
+/** Advice on the placeholders that other systems use. */
 export const PARAMETER_ADVICE =
   "write parameters as $1, $2, … and send their values in order in params";
 
@@ -100,12 +105,12 @@ const HINTS: readonly (readonly [characters: string, hint: string])[] = [
   ["≥", "write >="],
   ["×", "write *"],
   ["÷", "write /"],
-  ["，；（）＝", "SQL uses ASCII punctuation"],
+  ["，；（）＝", "write commas, semicolons, parentheses and equals signs in ASCII"],
   ["$", PARAMETER_ADVICE],
   ["{}", `${PARAMETER_ADVICE}; write JSON as text: '{"a": 1}'`],
   ["!", "write NOT before a condition"],
   [
     "\\",
-    "psql commands are not SQL: SHOW TABLES lists tables, DESCRIBE t shows the columns of a table",
+    "psql commands are not SQL: SHOW TABLES lists tables, and DESCRIBE t shows the columns of a table",
   ],
 ];

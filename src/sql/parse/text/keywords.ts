@@ -24,7 +24,7 @@ const FUNCTION_ONLY = [
   "notnull outer overlaps right similar tablesample verbose",
 ] as const;
 
-// Words that may be the name of anything.
+// Words that may be the name of any object.
 const UNRESERVED = [
   "abort absolute access ack action add after aggregate alter always at auto_increment backup asensitive backward before begin between bit breadth by call",
   "cache cascade cascaded char character characteristics checkpoint clear close cluster coalesce collation columns comment comments commit",
@@ -56,7 +56,7 @@ export type Keyword = Split<
   (typeof RESERVED)[number] | (typeof FUNCTION_ONLY)[number] | (typeof UNRESERVED)[number]
 >;
 
-// The classes of words. Words that are in no list have class 0.
+// The classes of words. A word that is in no list has class 0.
 const Class = { ordinary: 0, functionOnly: 1, reserved: 2 } as const;
 
 const CLASS_OF = new Map<string, number>();
@@ -79,7 +79,7 @@ const WORDS = new WordTable([...CLASS_OF.keys()]);
  */
 export function keywordAt(text: string, start: number, end: number, hash: number): string {
   const index = WORDS.indexAt(text, start, end, hash);
-  return index === -1 ? "" : defined(WORDS.words[index], "an index in the table is one of a word");
+  return index === -1 ? "" : defined(WORDS.words[index], "an index in the table belongs to a word");
 }
 
 /** Returns the words of one class, in alphabetical order. */
@@ -99,7 +99,7 @@ export function isFunctionWord(word: string): boolean {
   return word === "" || CLASS_OF.get(word) !== Class.reserved;
 }
 
-/** Returns the word itself if it is a keyword, otherwise "". */
+/** Returns the word itself if it is a keyword; otherwise "". */
 export function keywordOf(word: string): string {
   return CLASS_OF.has(word) ? word : "";
 }

@@ -1,5 +1,5 @@
 /**
- * Splits a text into tokens. They are stored in parallel arrays, without an object per token.
+ * Splits a text into tokens, which are stored in parallel arrays rather than as objects.
  *
  * Nothing is decoded here; `literals.ts` does that for the tokens that the parser uses. Positions
  * are UTF-16 offsets into the whole text, even if only a part of it is read. The last token is
@@ -30,10 +30,10 @@ import { IS_WORD_PART, SINGLE, STARTS, Start } from "./token_starts.ts";
 import { escapeClauseEnd } from "./unicode_escapes.ts";
 import { foldIntoHash } from "./word_table.ts";
 
-/** The kinds of tokens that the lexer finds. */
+/** The types of tokens. */
 export const Token = {
   end: 0,
-  /** An unquoted word: a keyword, or a name to be folded. */
+  /** An unquoted word: a keyword, or a name that is folded to lower case. */
   word: 1,
   /** A quoted name, such as `"name"`. */
   quoted: 2,
@@ -50,7 +50,10 @@ export const Token = {
   /** A parameter, such as `$1`. */
   parameter: 8,
   symbol: 9,
-  /** All rows after VALUES or IN, if lists were requested and the rows are many plain literals. */
+  /**
+   * All rows after VALUES or IN, if the lexer was asked for lists and the rows consist of many
+   * plain literals.
+   */
   literalList: 10,
   /** The lines after `COPY … FROM STDIN;`. This token precedes the token of the semicolon. */
   copyData: 11,
@@ -69,8 +72,8 @@ export interface LexedTokens {
 }
 
 /**
- * The minimum length of a text that may contain a list: each literal beyond the lifted ones takes
- * at least two characters.
+ * The minimum length of a text that may contain a list. Each literal of a list takes at least two
+ * characters.
  */
 const LITERAL_LIST_CHARS_MIN: number = 2 * LIFTED_LITERALS_MAX;
 
@@ -92,7 +95,7 @@ const ENDLESS_DATA = "the data of a COPY, which ends with a separate line with \
 const CHARS_PER_TOKEN = 3;
 /**
  * The maximum initial capacity. A long text usually consists of one list, which is a single token,
- * so a larger capacity would be wasted.
+ * so more capacity would be wasted.
  */
 const CAPACITY_MAX_AT_START = 1024;
 const CAPACITY_MIN = 8;
@@ -107,9 +110,9 @@ const AMPERSAND = 38;
 const DOUBLE_QUOTE = 34;
 
 /**
- * Reads a text, treating each long list of plain literals as one token. Another construct may have
- * the form of such a list, so a parse that does not consume every list as a list must be repeated
- * without lists.
+ * Splits a text into tokens, treating each long list of plain literals as one token. Another
+ * construct may have the form of such a list, so a parse that does not use every such token as a
+ * list must be repeated without lists.
  *
  * @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL.
  */
@@ -120,7 +123,10 @@ export function tokenizeWithLists(text: string, utf8?: Uint8Array): LexedTokens 
   return lexer;
 }
 
-/** Reads [from, to) of a text. @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL. */
+/**
+ * Splits the part [from, to) of a text into tokens. @throws {DatabaseError} BATCH_PARSE_ERROR,
+ * INVALID_SQL.
+ */
 export function tokenize(text: string, from = 0, to: number = text.length): LexedTokens {
   assert(from >= 0 && to <= text.length, "the range is inside the text");
   const lexer = new Lexer(text, from, to);
@@ -135,7 +141,7 @@ class Lexer implements LexedTokens {
   starts: Int32Array;
   ends: Int32Array;
   readonly literalLists: LiteralList[] = [];
-  /** The UTF-8 form of the text; set if lists should be read as single tokens. */
+  /** The UTF-8 form of the text, if long lists should be read as single tokens. */
   utf8: Utf8Text | undefined;
   #position: number;
   readonly #limit: number;
@@ -284,7 +290,7 @@ class Lexer implements LexedTokens {
     this.#push(Token.literalList, "", scanned.end);
   }
 
-  // Reads E'…', X'…' or B'…', whose opening quote is at `quote`.
+  // Reads E'…', X'…' or B'…', whose opening quote is at the offset `quote`.
   #prefixedString(quote: number): boolean {
     switch (this.text.charCodeAt(this.#position) | 32) {
       case 101: // e
@@ -303,7 +309,8 @@ class Lexer implements LexedTokens {
     }
   }
 
-  // Reads U&'…' or U&"…", whose opening quote is at `quote`, and a UESCAPE that follows.
+  // Reads U&'…' or U&"…", whose opening quote is at the offset `quote`, and the UESCAPE that may
+  // follow.
   #unicodeEscaped(quote: number): boolean {
     const { text } = this;
     const limit = this.#limit;
@@ -338,7 +345,8 @@ class Lexer implements LexedTokens {
     this.#push(kind, "", end + 1);
   }
 
-  // Returns the end of a string that continues at `quote`, after a line break.
+  // Returns the end of a string that continues after a line break, with a part whose opening quote
+  // is at `quote`.
   #joined(quote: number): number {
     let open = quote;
     for (;;) {
@@ -355,8 +363,8 @@ class Lexer implements LexedTokens {
     this.#push(Token.encodedString, "", end + 1);
   }
 
-  // Returns the offset of the quote of a continuation, after white space with a line break, or -1
-  // if no continuation follows.
+  // Returns the offset of the quote that continues a string after white space with a line break, or
+  // -1 if the string does not continue.
   #continuation(from: number): number {
     const next = stringContinuation(this.text, from);
     return next < this.#limit ? next : -1;
@@ -370,7 +378,7 @@ class Lexer implements LexedTokens {
     if (end === quote + 1) {
       this.#fail(
         "INVALID_SQL",
-        'a quoted name is empty (""), but needs at least one character',
+        'a quoted name is empty (""), but must have at least one character',
         this.#position,
       );
     }
@@ -526,7 +534,7 @@ class Lexer implements LexedTokens {
     });
   }
 
-  // Returns the number of statements that ended before the position.
+  // Returns the number of statements that end before the position.
   #statementIndex(): number {
     let index = 0;
     let isEmpty = true;
@@ -538,8 +546,8 @@ class Lexer implements LexedTokens {
   }
 }
 
-// Symbols of several characters by their first character, the longest first. A symbol ends before a
-// comment that begins inside it.
+// Symbols of several characters, by their first character, the longest first. A symbol ends before
+// a comment that begins inside it.
 const SYMBOLS = new Map<number, readonly string[]>();
 for (const symbol of [
   "!~~* <<-> <->>",
@@ -558,7 +566,7 @@ function longSymbolAt(text: string, at: number): string | undefined {
   return undefined;
 }
 
-// Whether a comment starts at `at` ("/*" or "--"), so that an operator must end before it.
+// Whether a comment, "/*" or "--", starts at `at`, so that an operator must end before it.
 function startsComment(text: string, at: number): boolean {
   return text.startsWith("/*", at) || text.startsWith("--", at);
 }

@@ -1,21 +1,20 @@
 /**
- * Reads a long VALUES list of plain literals directly from the bytes of the text. It records the
- * range and kind of each cell and creates no token or string.
+ * Reads a long VALUES list of plain literals directly from the bytes of the text. For each cell, it
+ * records the type and the range in the text, and it creates no tokens or strings.
  *
  * The scanner supports the usual contents of bulk loads, and stops at anything else (a parameter, a
  * call, a cast, a block comment, `0xff`, `1_000`, `$$…$$`, joined strings, a row of a different
  * length). The ordinary parser then reads the list and reports errors. Text that the scanner
- * accepts must therefore have the same meaning for both.
+ * accepts must therefore mean the same to both.
  *
- * Loading rows of plain literals as columns, from the text to the memtable, takes a quarter of the
- * time.
+ * Reading bulk loads in this way takes a fraction of the time that tokens would take.
  */
 import { assert } from "../../../base/assert.ts";
 import { LiteralCell, type LiteralList } from "../ast/ast.ts";
 import { isDigit } from "./characters.ts";
 import { decodeString } from "./literals.ts";
 
-/** A list of literals, and the offset at which it ends. */
+/** A list of literals, and the offset after it. */
 export interface ScannedList {
   readonly list: LiteralList;
   /** The offset in the text after the last parenthesis of the list. */
@@ -26,22 +25,22 @@ const NONE = -1;
 const CELLS_MIN = 128;
 
 /**
- * The maximum number of cells of columns that are kept for the next list. At nine bytes per cell,
- * this is half a megabyte.
+ * The maximum number of cells for which the buffers are kept for the next list. With nine bytes per
+ * cell, they take half a megabyte.
  */
 const CELLS_KEPT_MAX = 65_536;
 
-/** The number of cells from which a list grows by doubling. */
+/** The number of cells above which the capacity doubles each time. */
 const CELLS_MANY = 65_536;
 
 /**
- * The growth factor for shorter lists. The initial capacity does not follow the length of the text,
- * because a text may contain thousands of short lists, each of which would then get the capacity
- * for all.
+ * The growth factor of the capacity for shorter lists. The initial capacity does not depend on the
+ * length of the text, because a text may contain thousands of short lists, and each of them would
+ * allocate capacity for the whole text.
  */
 const GROWTH = 8;
 
-/** The maximum distance at which a loop finds a byte faster than the search call. */
+/** The distance up to which a loop finds a byte faster than a call of a search function. */
 const NEAR_BYTES_MAX = 16;
 
 const NEWLINE = 10;
@@ -62,7 +61,7 @@ interface CellWord {
   readonly kind: number;
 }
 
-/** Words that can be cells, by their first letter. */
+/** Words that may be cells, by their first letter. */
 const WORDS: readonly (CellWord | undefined)[] = Array.from({ length: 256 }, (_, code) => {
   const letter = String.fromCharCode(code);
   const word = (["null", "true", "false", "default"] as const).find((it) => it[0] === letter);
@@ -70,15 +69,15 @@ const WORDS: readonly (CellWord | undefined)[] = Array.from({ length: 256 }, (_,
 });
 
 /**
- * The UTF-8 of a text, which is either given or created on first use. Offsets must be requested in
- * ascending order.
+ * The UTF-8 form of a text, which is either given or created on first use. Offsets must be
+ * converted in ascending order.
  */
 export class Utf8Text {
   readonly text: string;
   #bytes: Buffer | undefined;
   /**
-   * An offset in UTF-16 units. Together with the offset in bytes, it marks the position that was
-   * converted last.
+   * The offset in UTF-16 units of the position that was converted last. `#byte` is its offset in
+   * bytes.
    */
   #unit = 0;
   #byte = 0;
@@ -86,11 +85,14 @@ export class Utf8Text {
   constructor(text: string, utf8?: Uint8Array) {
     this.text = text;
     if (utf8 === undefined) return;
-    assert(utf8.length >= text.length, "UTF-8 has a byte at least for each unit of its text");
+    assert(utf8.length >= text.length, "UTF-8 has at least one byte for each unit of its text");
     this.#bytes = Buffer.from(utf8.buffer, utf8.byteOffset, utf8.byteLength);
   }
 
-  /** The UTF-8 bytes; undefined for a text with an unpaired surrogate, which has no UTF-8 form. */
+  /**
+   * The UTF-8 bytes. They are undefined for a text with an unpaired surrogate, which has no UTF-8
+   * form.
+   */
   get bytes(): Buffer | undefined {
     if (this.#bytes !== undefined) return this.#bytes;
     const bytes = Buffer.from(this.text, "utf8");
@@ -103,7 +105,7 @@ export class Utf8Text {
    * Converts an offset in the text to an offset in bytes. Offsets must be given in ascending order.
    */
   byteAt(unit: number): number {
-    assert(unit >= this.#unit, "offsets are asked for in ascending order");
+    assert(unit >= this.#unit, "offsets are converted in ascending order");
     this.#byte += this.#isAscii
       ? unit - this.#unit
       : Buffer.byteLength(this.text.slice(this.#unit, unit));
@@ -116,7 +118,7 @@ export class Utf8Text {
    * previous one.
    */
   unitAt(byte: number): number {
-    assert(byte >= this.#byte, "offsets are asked for in ascending order");
+    assert(byte >= this.#byte, "offsets are converted in ascending order");
     this.#unit += this.#isAscii
       ? byte - this.#byte
       : unitCount(this.bytes ?? Buffer.alloc(0), this.#byte, byte);
@@ -129,12 +131,14 @@ export class Utf8Text {
   }
 }
 
-/** Counts the UTF-16 units of the characters in a range of UTF-8. */
+/** Returns the number of UTF-16 units in a range of UTF-8 bytes. */
 function unitCount(bytes: Uint8Array, start: number, end: number): number {
   return textIn(bytes, "utf8", start, end).length;
 }
 
-/** Decodes some bytes. After a transfer to another thread, they are no longer a Buffer. */
+/**
+ * Decodes a range of bytes. Bytes that were transferred to another thread are no longer a Buffer.
+ */
 export function textIn(
   bytes: Uint8Array,
   encoding: "latin1" | "utf8",
@@ -147,8 +151,8 @@ export function textIn(
 }
 
 /**
- * Reads the rows after VALUES, which ends at offset `from`. Returns undefined for unsupported
- * contents.
+ * Reads the rows after VALUES, which ends at the offset `from`. Returns undefined if the list
+ * contains anything that the scanner does not support.
  */
 export function scanLiteralList(source: Utf8Text, from: number): ScannedList | undefined {
   const { bytes } = source;
@@ -159,16 +163,16 @@ export function scanLiteralList(source: Utf8Text, from: number): ScannedList | u
 }
 
 /**
- * Reads `( literal, … )` after offset `from` as a column. Returns undefined for unsupported
- * contents.
+ * Reads `( literal, … )` after the offset `from` as one column. Returns undefined if the list
+ * contains anything that the scanner does not support.
  */
 export function scanLiteralItems(source: Utf8Text, from: number): ScannedList | undefined {
   return scanColumn(source, { from, open: OPEN, close: CLOSE });
 }
 
 /**
- * Reads `[ literal, … ]` after offset `from` as a column. Returns undefined for unsupported
- * contents.
+ * Reads `[ literal, … ]` after the offset `from` as one column. Returns undefined if the list
+ * contains anything that the scanner does not support.
  */
 export function scanLiteralElements(source: Utf8Text, from: number): ScannedList | undefined {
   return scanColumn(source, { from, open: OPEN_BRACKET, close: CLOSE_BRACKET });
@@ -189,11 +193,11 @@ function scanColumn(
 }
 
 /**
- * Asserts that the bytes of a list are still available before its cells are read. After the
- * response, the bytes of the request are released, and every cell would be empty.
+ * Asserts that the bytes of a list are still available before its cells are read. The bytes of a
+ * request are released after the response, and every cell would then appear to be empty.
  */
 export function assertHeld({ bytes }: LiteralList): void {
-  assert(bytes.length > 0, "a list is read before the text that it lies in is given back");
+  assert(bytes.length > 0, "a list is read before the bytes of its text are released");
 }
 
 /**
@@ -219,7 +223,7 @@ export function literalText(list: LiteralList, cell: number): string {
   }
 }
 
-// Reports a cell that cannot be decoded. This never happens, because the scanner accepts only valid
+// Reports a cell that cannot be decoded. This cannot happen, because the scanner accepts only valid
 // escapes.
 function unreadable(): never {
   throw new TypeError("a scanned string can be decoded");
@@ -232,7 +236,7 @@ export function literalPosition(list: LiteralList, cell: number): number {
   return unitCount(bytes, 0, starts[cell] ?? 0);
 }
 
-/** The stored properties of all cells of a literal list. */
+/** The properties of all cells of a list, in one array for each property. */
 interface CellColumns {
   readonly kinds: Uint8Array;
   readonly starts: Int32Array;
@@ -240,9 +244,8 @@ interface CellColumns {
 }
 
 /**
- * The buffer for the next list. A list is scanned in one tick, and a copy of its exact size is
- * returned, so all lists can share one buffer. Allocating memory for each list would cost more than
- * the copy.
+ * The buffer that all lists share while they are scanned. A list is scanned in one tick, and a copy
+ * with its exact size is returned. Allocating memory for each list would cost more than this copy.
  */
 let desk: CellColumns = cellColumns(CELLS_MIN);
 
@@ -278,7 +281,7 @@ class LiteralScanner {
   }
 
   /**
-   * Returns the cells as one column, or undefined if one of them is DEFAULT, which is not an
+   * Returns the cells as one column. Returns undefined if one of them is DEFAULT, which is not an
    * expression.
    */
   column(): LiteralList | undefined {
@@ -310,7 +313,7 @@ class LiteralScanner {
     return end;
   }
 
-  /** Reads the row that begins here. Returns the offset after it. */
+  /** Reads the row that begins at `open`. Returns the offset after the row. */
   row(open: number, close: number = CLOSE): number {
     const bytes = this.#bytes;
     let at = open;
@@ -319,7 +322,7 @@ class LiteralScanner {
       at += 1;
       if (bytes[at] === SPACE) at += 1;
       code = bytes[at] ?? 0;
-      // Most lists have no extra white space, so the call is rarely necessary.
+      // Most lists have no optional white space, so the call is rarely necessary.
       if (code <= SPACE || code === MINUS) {
         at = skipSpace(bytes, at);
         code = bytes[at] ?? 0;
@@ -340,8 +343,8 @@ class LiteralScanner {
   }
 
   /**
-   * Stores the kind of the cell that begins here, and returns the end of the cell. The columns must
-   * have capacity for it.
+   * Stores the type of the cell that begins at `at`, and returns the end of the cell. The arrays
+   * must have capacity for it.
    */
   #cell(at: number, code: number): number {
     if (code === QUOTE) return this.#string(at);
@@ -367,8 +370,8 @@ class LiteralScanner {
   }
 
   /**
-   * Reads a string E'…' in which every escape has one character, because such escapes are always
-   * valid.
+   * Reads a string E'…' in which every escape consists of one character after the backslash,
+   * because such escapes are always valid.
    */
   #escapedString(quote: number): number {
     const bytes = this.#bytes;
@@ -457,7 +460,7 @@ function skipDigits(bytes: Buffer, from: number): number {
 }
 
 /**
- * Whether the word occurs at an offset, in any case. The character after the word is not checked.
+ * Whether a word occurs at an offset, ignoring case. The character after the word is not checked.
  */
 function isWordAt(bytes: Buffer, word: Buffer, at: number): boolean {
   for (let index = 0; index < word.length; index += 1) {

@@ -53,7 +53,7 @@ export function listOfLiterals(
 function rowsOf(list: LiteralList): Expr[][] {
   const { bytes, columnCount, rowCount, starts } = list;
   const rows: Expr[][] = [];
-  // Cells are in order, so one pass over the text is sufficient to convert all offsets.
+  // The cells are in ascending order, so one pass over the text converts all offsets.
   let byte = 0;
   let unit = 0;
   for (let row = 0; row < rowCount; row += 1) {

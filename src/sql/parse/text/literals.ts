@@ -1,5 +1,5 @@
 /**
- * Decodes tokens to values: strings, numbers, bytes. Numbers keep their exact text; only the
+ * Decodes tokens into values: strings, numbers and bytes. Numbers keep their exact text; only the
  * `value` of a number node is rounded.
  */
 import { closingQuote, stringContinuation } from "./characters.ts";
@@ -8,12 +8,15 @@ import { decodeUnicode } from "./unicode_escapes.ts";
 const BACKSLASH = 92;
 
 /**
- * The maximum number of digits of an integer with a radix prefix. No SQL number has more digits,
- * and decoding a million digits would take 3 s.
+ * The maximum number of digits of an integer with a radix prefix. No number of SQL has more digits,
+ * and decoding a million digits would take seconds.
  */
 const RADIX_DIGITS_MAX = 1024;
 
-/** Throws INVALID_SQL. The parser supplies this function, because it knows the statement. */
+/**
+ * Throws INVALID_SQL. The parser supplies this function, because it knows to which statement a
+ * position belongs.
+ */
 export type Fail = (what: string, position: number) => never;
 
 /** The range that a token occupies in a text. */
@@ -49,7 +52,8 @@ const SIMPLE_ESCAPES: Readonly<Record<string, string>> = {
   t: "\t",
 };
 
-// Decodes the body of E'…': C escapes, \uXXXX, and bytes (\x41, \101), which must form characters.
+// Decodes the body of E'…', which may contain C escapes, \uXXXX, and bytes (\x41, \101) that must
+// form valid characters.
 function decodeEscapes({ text, start, end }: TokenRange, fail: Fail): string {
   const failEscape = (position: number, found: string, expected: string): never =>
     fail(`the string contains ${found}, but must contain ${expected}`, position);
@@ -112,7 +116,8 @@ export function numericText(source: string): string {
 /** Returns the digits of B'…'. */
 export function bitDigits(source: string, position: number, fail: Fail): string {
   const bits = source.slice(2, -1);
-  if (/[^01]/.test(bits)) fail("B'…' contains something else, but must contain 0 and 1", position);
+  if (/[^01]/.test(bits))
+    fail("B'…' contains other characters, but must contain only 0 and 1", position);
   return bits;
 }
 
@@ -120,7 +125,7 @@ export function bitDigits(source: string, position: number, fail: Fail): string 
 export function bytesHex(source: string, position: number, fail: Fail): string {
   const hex = source.slice(2, -1);
   if (hex.length % 2 !== 0 || /[^0-9a-fA-F]/.test(hex)) {
-    fail("X'…' contains something else, but must contain pairs of hex digits", position);
+    fail("X'…' contains other characters, but must contain only pairs of hex digits", position);
   }
   return hex.toLowerCase();
 }

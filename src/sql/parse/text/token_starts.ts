@@ -1,9 +1,9 @@
 /**
- * Provides tables of the tokens that each ASCII character can begin. The lexer looks up each token
- * once. The tables are filled when the module is loaded, and never change.
+ * Provides tables of the tokens that each ASCII character can begin, so that the lexer needs one
+ * lookup per token. The tables are filled when the module is loaded, and never change.
  */
 
-/** The kinds of tokens that a character can begin. */
+/** The types of tokens that a character can begin. */
 export const Start = {
   bad: 0,
   space: 1,
@@ -18,7 +18,7 @@ export const Start = {
   operator: 9,
 } as const;
 
-/** For each character code below 128, the {@linkcode Start} that it represents. */
+/** The {@linkcode Start} of each character code below 128. */
 export const STARTS: Uint8Array = new Uint8Array(128);
 
 /** Contains 1 for each character code below 128 that can continue a word. */

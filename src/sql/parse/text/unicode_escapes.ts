@@ -53,13 +53,14 @@ function closingDoubleQuote(text: string, from: number): number {
   return end;
 }
 
-// Returns the escape character, which cannot be part of a number or end the string.
+// Returns the escape character. It must not be a character that can be part of a number or end the
+// string.
 function escapeIn(clause: string, { fail, position }: { fail: Fail; position: number }): string {
   if (clause === "") return "\\";
   const [, given = ""] = /'((?:[^']|'')*)'$/.exec(clause) ?? [];
   if (Array.from(given).length === 1 && !/[0-9a-fA-F+'"\s]/.test(given)) return given;
   return fail(
-    "UESCAPE needs one character other than a hex digit, a quote, a plus sign or a space",
+    "UESCAPE must be followed by one character other than a hex digit, a quote, a plus sign or a space",
     position,
   );
 }

@@ -1,11 +1,11 @@
 /**
- * Looks up words of a text in a fixed list, ignoring case and creating no strings.
+ * Looks up words of a text in a fixed list, ignoring their case and creating no strings.
  *
- * Code that reads a word folds its characters into a hash at the same time. The table uses open
- * addressing by that hash and never changes.
+ * The hash of a word is computed while the word is read. The table uses open addressing by this
+ * hash, and never changes.
  */
 
-/** The number of slots per word. It is large, so that searches are short. */
+/** The number of slots per word. A large number keeps searches short. */
 const SLOTS_PER_WORD = 8;
 
 /**
@@ -19,7 +19,7 @@ export function foldIntoHash(hash: number, code: number): number {
 export class WordTable {
   /** The words of the table in lower case, without duplicates. */
   readonly words: readonly string[];
-  /** Contains 0 for a free slot, and otherwise the index in `words` plus 1. */
+  /** Contains 0 for a free slot. For any other slot, contains the index in `words` plus 1. */
   readonly #slots: Int16Array;
   readonly #mask: number;
 

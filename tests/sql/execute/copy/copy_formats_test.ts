@@ -212,10 +212,10 @@ describe("the options of COPY have their effect", () => {
   test.each([
     ["(FORMAT xml)", 'found "xml", expected text, csv, ndjson, binary'],
     ["(DELIMITER ',,')", 'the delimiter is ",,", but must be one ASCII character'],
-    ["(QUOTE '''')", "found an option of the format csv, but the format is text"],
+    ["(QUOTE '''')", "found an option of the csv format, but the format is text"],
     [
       "(FORMAT binary, HEADER)",
-      "found an option of the formats csv and text, but the format is binary",
+      "found an option of the csv and text formats, but the format is binary",
     ],
     ["(FORMAT csv, FORMAT text)", "found a second FORMAT, expected each option once"],
     ["(FORMAT csv, QUOTE ',')", "the delimiter and the quote are the same"],
