@@ -29,7 +29,7 @@ import {
   type TokenTimes,
   timesFrom,
 } from "./oidc/token_claims.ts";
-import { providerPart } from "./provider_sessions.ts";
+import { boundedTimes, providerPart } from "./provider_sessions.ts";
 import { isOwnToken } from "./token.ts";
 
 /** A token that a trusted issuer signed for this server. */
@@ -134,7 +134,11 @@ function acceptedToken(
   if (!isAcceptable || times === undefined || identity === undefined) return undefined;
   const signedPart = token.slice(0, token.lastIndexOf("."));
   const ends = providerPart(identity, Math.floor(times.issuedAt * 1000));
-  return { identity, times, sessionId: EXTERNAL_SESSION + hashOf(signedPart) + ends };
+  return {
+    identity,
+    times: boundedTimes(times),
+    sessionId: EXTERNAL_SESSION + hashOf(signedPart) + ends,
+  };
 }
 
 /** The prefix of the ids of these sessions. The id of a login session contains no blank. */

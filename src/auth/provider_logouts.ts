@@ -8,7 +8,7 @@
  * - A logout token works once. An ID token or an access token is no logout token: it has no
  *   `events`, and a logout token has no `nonce`.
  */
-import { type Clock, HOUR_MS } from "../base/clock.ts";
+import type { Clock } from "../base/clock.ts";
 import type { Catalog } from "../catalog/mod.ts";
 import type { Caller } from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
@@ -43,9 +43,6 @@ const EVENT = "http://schemas.openid.net/event/backchannel-logout";
 
 /** The longest values of claims, as OpenID Connect defines them for subjects. */
 const TEXT_LENGTH_MAX = 255;
-
-/** The minimum time for which an ended session is remembered, for tokens of the provider itself. */
-const KEPT_MS_MIN: number = 24 * HOUR_MS;
 
 const RETRY_SECONDS = 10;
 
@@ -102,9 +99,8 @@ export class ProviderLogouts {
   }
 
   #end({ ended, used, usedUntilMs }: EndedByToken, caller: Caller): void {
-    const { catalog, clock, onAudit, refreshLifetimeSeconds } = this.#options;
-    const keptMs = Math.max(refreshLifetimeSeconds * 1000, KEPT_MS_MIN);
-    endProviderSessions(this.#options, ended, clock.nowMs() + keptMs);
+    const { catalog, onAudit } = this.#options;
+    endProviderSessions(this.#options, ended);
     // A token that has ended nothing because of an error can be sent again.
     catalog.revoke(used, usedUntilMs);
     const { link, subject } = ended;

@@ -9,8 +9,9 @@
  * session has ended if one of its keys was revoked after it began; a later login begins another
  * session, which stands.
  */
+import { type Clock, HOUR_MS } from "../base/clock.ts";
 import type { Catalog } from "../catalog/mod.ts";
-import type { ExternalIdentity } from "./oidc/token_claims.ts";
+import type { ExternalIdentity, TokenTimes } from "./oidc/token_claims.ts";
 import type { SessionEnds } from "./session_ends.ts";
 
 /** A session at a provider, or all sessions of a person there. */
@@ -24,6 +25,12 @@ export interface ProviderSession {
 
 /** The characters of a key. They have 96 bits, so that nobody finds two texts with one key. */
 const KEY_CHARS = 16;
+
+/**
+ * The maximum time for which a token of a provider is accepted after it was issued. The end of a
+ * session is remembered for as long, so a token cannot outlive its end.
+ */
+const TOKEN_SECONDS_MAX = 30 * 86_400;
 
 /** The beginning of the ids under which ended sessions are revoked. */
 const ENDED = "provider ";
@@ -39,6 +46,12 @@ export function providerPart(
 ): string {
   const session = sessionKey({ link, subject, session: providerSession });
   return `.${session}.${personKey(link, subject)}.${beganAtMs.toString(36)}`;
+}
+
+/** Returns the times of a token of a provider, which expires early if it is meant for too long. */
+export function boundedTimes(times: TokenTimes): TokenTimes {
+  const { expiresAt, issuedAt } = times;
+  return { ...times, expiresAt: Math.min(expiresAt, issuedAt + TOKEN_SECONDS_MAX) };
 }
 
 /** Returns true if a session was ended, here or at its provider. */
@@ -57,16 +70,21 @@ export function isSessionEnded(
   });
 }
 
-/**
- * Ends sessions that a provider has ended.
- *
- * @param untilMs When the last of their tokens has expired.
- */
+export interface ProviderSessionDeps {
+  readonly catalog: Catalog;
+  readonly clock: Clock;
+  readonly sessionEnds: SessionEnds;
+  readonly refreshLifetimeSeconds: number;
+}
+
+/** Ends sessions that a provider has ended, until the last of their tokens has expired. */
 export function endProviderSessions(
-  { catalog, sessionEnds }: { readonly catalog: Catalog; readonly sessionEnds: SessionEnds },
+  { catalog, clock, refreshLifetimeSeconds, sessionEnds }: ProviderSessionDeps,
   ended: ProviderSession,
-  untilMs: number,
 ): void {
+  const lastSeconds = Math.max(refreshLifetimeSeconds, TOKEN_SECONDS_MAX);
+  // The hour is for differences between clocks, and for URLs that a token has signed.
+  const untilMs = clock.nowMs() + lastSeconds * 1000 + HOUR_MS;
   for (const key of keysOf(ended)) catalog.revoke(ENDED + key, untilMs, { isAnew: true });
   sessionEnds.endEvery((sessionId) => isSessionEnded(catalog, sessionId));
 }

@@ -13,7 +13,7 @@
  *   a user who comes back.
  */
 
-import { type Clock, HOUR_MS } from "../base/clock.ts";
+import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import {
   authDataOf,
@@ -125,13 +125,12 @@ export class ProviderUsers {
 
   /** Removes a link of an account, and ends the sessions that began with it. */
   unlink(user: UserEntry, link: AccountLink, caller: Caller): void {
-    const { catalog, refreshLifetimeSeconds, clock } = this.#options;
+    const { catalog } = this.#options;
     const text = linkText(link.provider, link.subject);
     const left = linksIn(user.authData).filter((each) => each !== text);
     catalog.changeUser(user.userId, { authData: authDataOf(left) });
     const ended = { link: link.provider, subject: link.subject, session: undefined };
-    const untilMs = clock.nowMs() + refreshLifetimeSeconds * 1000 + HOUR_MS;
-    endProviderSessions(this.#options, ended, untilMs);
+    endProviderSessions(this.#options, ended);
     this.#note(user, { action: "unlink account", provider: link.provider }, caller);
   }
 

@@ -6,7 +6,7 @@
  * caller that has been dropped or has lost its role in the meantime must not be able to create
  * another account.
  */
-import { type Clock, HOUR_MS } from "../base/clock.ts";
+import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import {
@@ -294,16 +294,10 @@ export class UserAdmin {
 
   /** Ends the sessions that began with links that an account has no longer. */
   #endSessionsOf(before: UserEntry, after: UserEntry): void {
-    const { clock, refreshLifetimeSeconds } = this.#options;
     const left = new Set(linksIn(after.authData));
     for (const { provider, subject } of linksOf(before)) {
       if (left.has(linkText(provider, subject))) continue;
-      const ended = { link: provider, subject, session: undefined };
-      endProviderSessions(
-        this.#options,
-        ended,
-        clock.nowMs() + refreshLifetimeSeconds * 1000 + HOUR_MS,
-      );
+      endProviderSessions(this.#options, { link: provider, subject, session: undefined });
     }
   }
 

@@ -216,3 +216,58 @@ test("accounts that are created for unknown users count towards the limit for si
   expect(outcomes.slice(0, 100)).toEqual(Array.from({ length: 100 }, () => "ok"));
   expect(outcomes[100]).toBe("RATE_LIMIT_EXCEEDED");
 });
+
+const DAY_MS = 86_400_000;
+
+/** Two tokens that their issuer means to be valid for a year, for different people. */
+async function yearTokens({ issuer }: Fixture): Promise<readonly [string, string]> {
+  const exp = Math.floor(Date.now() / 1000) + 365 * 86_400;
+  return await Promise.all([issuer.token({ sub: "ann", exp }), issuer.token({ sub: "bo", exp })]);
+}
+
+function sectionOf({ url }: SigningIssuer): OidcSettings["providers"][number] {
+  return {
+    name: "idp",
+    issuer: url,
+    clientId: "db",
+    clientSecret: "secret",
+    audience: "db",
+    userClaim: "sub",
+    label: "idp",
+    scopes: ["openid"],
+    claims: [],
+  };
+}
+
+test("the logout of a person ends a token of the provider for as long as such a token is accepted", async () => {
+  const issuer = stack.use(await SigningIssuer.start());
+  const fixture = { ...(await trusting({ providers: [sectionOf(issuer)] })), issuer };
+  const { auth, clock } = fixture;
+  const [ended, other] = await yearTokens(fixture);
+  expect([await outcome(auth, ended), await outcome(auth, other)]).toEqual(["ok", "ok"]);
+  const logOut = async (sub: string): Promise<void> => {
+    const iat = Math.floor(clock.nowMs() / 1000);
+    const events = { "http://schemas.openid.net/event/backchannel-logout": {} };
+    const claims = { sub, iat, exp: iat + 60, jti: `${sub} ${iat}`, events };
+    const token = await issuer.token(claims, { header: { typ: "logout+jwt" } });
+    expect(await auth.providerLogouts.end("idp", token, LOCAL)).toBe(true);
+  };
+  await logOut("ann");
+  clock.setWall(clock.nowMs() + 29 * DAY_MS);
+  // Each revocation forgets those that are over.
+  await logOut("cy");
+  expect([await outcome(auth, ended), await outcome(auth, other)]).toEqual([
+    "INVALID_CREDENTIALS",
+    "ok",
+  ]);
+});
+
+test("a token of a provider is accepted for 30 days, even if it is meant for longer", async () => {
+  const fixture = await trusting();
+  const { auth, clock } = fixture;
+  const [token] = await yearTokens(fixture);
+  clock.setWall(clock.nowMs() + 30 * DAY_MS);
+  expect(await outcome(auth, token)).toBe("ok");
+  clock.setWall(clock.nowMs() + 61_000);
+  expect(await outcome(auth, token)).toBe("TOKEN_EXPIRED");
+});
