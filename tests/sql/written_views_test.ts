@@ -138,15 +138,58 @@ test("a query in a view does not read an entry of WITH of the statement that wri
   ]);
 });
 
-test("INSERT refuses two values for a column that the view shows twice", async () => {
-  await engine.run("CREATE VIEW app.d AS SELECT a, b, b AS b2 FROM app.t");
-  const { error } = await engine.ask("INSERT INTO app.d VALUES (7, 'x', 'y')");
-  expect(`${error?.code}: ${error?.message}`).toMatch(
-    /^INVALID_QUERY: Cannot assign column "b2?" twice/,
+describe("a column that a view shows twice", () => {
+  beforeAll(() => engine.run("CREATE VIEW app.d AS SELECT a, b, b AS b2, a AS a2 FROM app.t"));
+  afterAll(() => engine.run("DROP VIEW app.d"));
+
+  test.each([
+    "INSERT INTO app.d VALUES (7, 'x', 'y')",
+    "INSERT INTO app.d (a, b2, b) VALUES (7, 'x', 'y')",
+    "UPDATE app.d SET b = 'x', b2 = 'y'",
+    "UPDATE app.d SET (b2, b) = (SELECT 'x', 'y')",
+  ])("gets no two values by %s", async (sql) => {
+    const before = await all();
+    const { error } = await engine.ask(sql);
+    expect(`${error?.code}: ${error?.message}`).toMatch(
+      /^INVALID_QUERY: Cannot assign column "b2?" twice/,
+    );
+    expect(await all()).toEqual(before);
+  });
+
+  test("is written by each of its names", async () => {
+    expect(await engine.rows("INSERT INTO app.d VALUES (7, 'x') RETURNING *")).toEqual([
+      [7, "x", "x", 7],
+    ]);
+    expect(await engine.rows("INSERT INTO app.d (a2, b2) VALUES (8, 'y') RETURNING a, b")).toEqual([
+      [8, "y"],
+    ]);
+    const set = async (sets: string): Promise<unknown> =>
+      await engine.rows(`UPDATE app.d SET ${sets} WHERE a = 7 RETURNING b`);
+    expect(await set("b = b2 || '1'")).toEqual([["x1"]]);
+    expect(await set("b2 = b || '2', a2 = a")).toEqual([["x12"]]);
+    expect(await engine.failure("UPDATE app.d SET a2 = 9")).toStartWith("INVALID_OPERATION");
+    expect(
+      await engine.rows(
+        "INSERT INTO app.d VALUES (7, 'z') ON CONFLICT (a2)" +
+          " DO UPDATE SET b = excluded.b || excluded.b2 || d.b2 RETURNING b",
+      ),
+    ).toEqual([["zzx12"]]);
+  });
+});
+
+test("ON CONFLICT finds an index of an expression by the column names of the view", async () => {
+  await engine.run(
+    "CREATE TABLE app.mail (id INT PRIMARY KEY, address TEXT);" +
+      "CREATE UNIQUE INDEX address_once ON app.mail ((lower(address)));" +
+      "CREATE VIEW app.people AS SELECT id AS n, address AS contact FROM app.mail;" +
+      "INSERT INTO app.people VALUES (1, 'Ann')",
   );
-  expect(await engine.rows("INSERT INTO app.d VALUES (7, 'x') RETURNING *")).toEqual([
-    [7, "x", "x"],
-  ]);
+  expect(
+    await engine.rows(
+      "INSERT INTO app.people VALUES (2, 'ANN') ON CONFLICT (lower(contact))" +
+        " DO UPDATE SET contact = excluded.contact || '!' RETURNING *",
+    ),
+  ).toEqual([[1, "ANN!"]]);
 });
 
 describe("views WITH CHECK OPTION test the rows that are written", () => {
@@ -161,6 +204,19 @@ describe("views WITH CHECK OPTION test the rows that are written", () => {
     expect(error?.code).toBe("CHECK_VIOLATION");
     expect(error?.message).toContain(`the condition of view ${view},`);
     expect(await all()).toEqual(before);
+  });
+
+  test("ON CONFLICT tests the rows that it writes, not those that it only proposes", async () => {
+    const upsert = (b: string, action: string): string =>
+      `INSERT INTO app.l VALUES (1, '${b}') ON CONFLICT (a) DO ${action} RETURNING b`;
+    expect(await engine.rows(upsert("x", "NOTHING"))).toEqual([]);
+    expect(await engine.rows(upsert("x", "UPDATE SET b = excluded.b || 'y'"))).toEqual([["xy"]]);
+    expect(await engine.failure(upsert("x", "UPDATE SET b = excluded.b"))).toStartWith(
+      "CHECK_VIOLATION",
+    );
+    expect(
+      await engine.failure("INSERT INTO app.l VALUES (9, 'x') ON CONFLICT (a) DO NOTHING"),
+    ).toStartWith("CHECK_VIOLATION");
   });
 
   test("rows that meet the conditions are written, and LOCAL tests no view in the view", async () => {

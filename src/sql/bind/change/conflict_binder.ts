@@ -45,7 +45,7 @@ export function bindConflict(
 ): BoundConflict {
   const { statement } = deps;
   const { table } = target;
-  const conflictTarget = targetOf(action, target.named);
+  const conflictTarget = targetOf(action, target);
   if (action.do === "do nothing") {
     return { target: conflictTarget, action: "nothing", columns: [], sets: [], where: undefined };
   }
@@ -56,18 +56,22 @@ export function bindConflict(
       { position: action._location.start },
     );
   }
-  const excluded = target.named.columns.map(({ columnId, name, type }) =>
+  const excluded = table.columns.map(({ columnId, name, type }) =>
     statement.newColumn({ name, type, origin: { table, columnId } }),
   );
+  const shown = target.named.columns.flatMap(({ columnId, name }): BoundColumn[] => {
+    const column = excluded.find(({ origin }) => origin?.columnId === columnId);
+    return column === undefined ? [] : [{ ...column, name }];
+  });
   const proposed = {
     alias: "excluded",
     namespace: undefined,
-    columns: excluded,
+    columns: shown,
     systemColumns: [],
   };
   // An unqualified name may refer to either row, so it is ambiguous, as in PostgreSQL.
   const { relations, visible } = target.from.scope;
-  const scope = new Scope([...relations, proposed], [...visible, ...excluded]);
+  const scope = new Scope([...relations, proposed], [...visible, ...shown]);
   const context: ExpressionContext = {
     statement,
     scope,
@@ -90,7 +94,10 @@ export function bindConflict(
   };
 }
 
-function targetOf({ on, _location }: OnConflictAction, table: TableEntry): ConflictTarget {
+function targetOf(
+  { on, _location }: OnConflictAction,
+  { named, table }: Pick<Target, "named" | "table">,
+): ConflictTarget {
   const unique = (table.indexes ?? []).filter(
     ({ isUnique, state }) => isUnique && state === "ready",
   );
@@ -107,17 +114,17 @@ function targetOf({ on, _location }: OnConflictAction, table: TableEntry): Confl
       { position: on._location.start },
     );
   }
-  const context = indexContext(table);
+  const context = indexContext(named);
   const parts = on.exprs.map((expr) => bindExpression(expr, context));
   const conditions = on.where === undefined ? [] : conjunctsOf(bindCondition(on.where, context));
   const isMeant = (index: IndexEntry): boolean => {
-    const named = new Set(parts.map((part) => partIn(part, { table, index })));
-    const hasAll = index.columnIds.every((id) => named.has(id));
-    return hasAll && named.size === index.columnIds.length;
+    const ids = new Set(parts.map((part) => partIn(part, { table, index })));
+    const hasAll = index.columnIds.every((id) => ids.has(id));
+    return hasAll && ids.size === index.columnIds.length;
   };
-  const named = new Set(parts.map(columnOf));
-  const isKey = table.primaryKey.every((id) => named.has(id));
-  if (isKey && named.size === table.primaryKey.length) return "key";
+  const ids = new Set(parts.map(columnOf));
+  const isKey = table.primaryKey.every((id) => ids.has(id));
+  if (isKey && ids.size === table.primaryKey.length) return "key";
   // An index over all rows is preferred, because it detects more conflicts than an index with a
   // condition.
   const index =

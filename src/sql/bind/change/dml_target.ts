@@ -43,7 +43,7 @@ export interface Target {
   readonly columns: readonly BoundColumn[];
   /**
    * The table with the column names that the statement may use: those of the table itself, or those
-   * of the view through which the statement writes.
+   * of the view through which the statement writes. A view may show a column under several names.
    */
   readonly named: TableEntry;
   /** The positions of the columns that an INSERT without a column list fills, in order. */
@@ -98,10 +98,6 @@ function columnsOf({ scope }: FromResult): readonly BoundColumn[] {
   return [...(relation?.columns ?? []), ...(relation?.systemColumns ?? [])];
 }
 
-function shownAs(column: ColumnEntry, name: string): ColumnEntry {
-  return { ...column, name };
-}
-
 /** Binds the table of a view as the target, with the columns and conditions of the view. */
 function bindViewTarget(
   relation: ViewRelation,
@@ -136,7 +132,6 @@ function bindViewTarget(
   const writable = view.columns.map(({ origin }) =>
     table.columns.findIndex(({ columnId }) => columnId === origin?.columnId),
   );
-  const names = new Map(writable.map((position, i) => [position, view.columns[i]?.name]));
   const scope = new Scope([
     {
       alias: name.alias ?? name.name,
@@ -151,8 +146,10 @@ function bindViewTarget(
     columns,
     named: {
       ...table,
-      // A column that the view does not show gets a name that no statement can contain.
-      columns: table.columns.map((column, at) => shownAs(column, names.get(at) ?? "")),
+      columns: view.columns.flatMap(({ name: shown }, i): ColumnEntry[] => {
+        const column = table.columns[writable[i] ?? -1];
+        return column === undefined ? [] : [{ ...column, name: shown }];
+      }),
     },
     order: writable,
     view: { ...view, relation },
@@ -253,8 +250,11 @@ export function bindSets(
       const { value: node } = set;
       const isKept =
         set.subscripts === undefined && isKey(named, set.column) && node.type === "ref";
-      if (isKept && namesItself(bindExpression(node, cellPlace), set.column, columns)) return [];
-      const position = settablePosition(named, set.column);
+      if (isKept) {
+        const { columnId } = columnNamed(named, set.column, "write");
+        if (isColumn(bindExpression(node, cellPlace), columnId, columns)) return [];
+      }
+      const position = settablePosition({ named, table }, set.column);
       if (set.subscripts !== undefined) {
         const before = parts.get(position) ?? targetColumn(context, set.column);
         parts.set(position, withAssignedPart(before, set, context));
@@ -264,7 +264,7 @@ export function bindSets(
       const bound = bindExpression(node, cellPlace);
       return [{ position, value: assignedBySet(bound, { table, position, node, statement }) }];
     }
-    const positions = set.columns.map((column) => settablePosition(named, column));
+    const positions = set.columns.map((column) => settablePosition({ named, table }, column));
     const values = bindRowQuery(set.select, { width: positions.length, context });
     return positions.map((position, i) => {
       const value = defined(values[i], "a row query has a value for each column");
@@ -278,6 +278,8 @@ export function bindSets(
   });
   const all = [...whole, ...ofParts];
   if (view === undefined) return all;
+  const positions = all.map(({ position }) => position);
+  for (const node of assignedColumns(sets)) checkShownTwice({ named, table }, positions, node);
   return all.map(({ position, value }) => ({
     position,
     value: value === "default" ? value : withValues(value, view.values),
@@ -307,12 +309,13 @@ function isKey(table: TableEntry, { name }: Name): boolean {
   return column !== undefined && table.primaryKey.includes(column.columnId);
 }
 
-function namesItself(
+/** Whether an expression is a column of the table, as one of the given columns. */
+function isColumn(
   bound: BoundExpression,
-  { name }: Name,
+  columnId: number,
   columns: readonly BoundColumn[],
 ): boolean {
-  if (bound.kind !== "column" || bound.column.name !== name) return false;
+  if (bound.kind !== "column" || bound.column.origin?.columnId !== columnId) return false;
   return columns.some(({ id }) => id === bound.column.id);
 }
 
@@ -331,9 +334,9 @@ function assignedBySet(bound: BoundExpression, target: ColumnAssignment): BoundE
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
-function settablePosition(table: TableEntry, column: Name): number {
-  const position = positionOf(table, column);
-  if (!isKey(table, column)) return position;
+function settablePosition({ named, table }: Pick<Target, "named" | "table">, column: Name): number {
+  const position = positionOf(table, column, named);
+  if (!isKey(named, column)) return position;
   throw new DatabaseError(
     "INVALID_OPERATION",
     `Cannot change column "${column.name}" of ${nameOf(table)}: it is part of the primary key`,
@@ -356,10 +359,13 @@ export function placeIn(
 
 /**
  * Returns the position of a written column.
+ *
+ * @param named The table with the names that the statement may use.
  * @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN
  */
-export function positionOf(table: TableEntry, name: Name): number {
-  return table.columns.indexOf(columnNamed(table, name, "write"));
+export function positionOf(table: TableEntry, name: Name, named: TableEntry = table): number {
+  const { columnId } = columnNamed(named, name, "write");
+  return table.columns.findIndex((column) => column.columnId === columnId);
 }
 
 /**
@@ -401,7 +407,23 @@ export function checkTwice(names: readonly Name[]): void {
   }
 }
 
-export function assignedTwice(
+/**
+ * Refuses a statement that gives two values to one column of the table. This is possible because a
+ * view may show a column under two names.
+ */
+export function checkShownTwice(
+  { named, table }: Pick<Target, "named" | "table">,
+  positions: readonly number[],
+  node: { readonly _location: { readonly start: number } },
+): void {
+  const twice = positions.find((position, at) => positions.indexOf(position) !== at);
+  if (twice === undefined) return;
+  const columnId = table.columns[twice]?.columnId;
+  const shown = named.columns.findLast((column) => column.columnId === columnId);
+  throw assignedTwice(shown?.name ?? "", node);
+}
+
+function assignedTwice(
   column: string,
   { _location }: { readonly _location: { readonly start: number } },
 ): DatabaseError {

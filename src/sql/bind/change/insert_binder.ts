@@ -41,10 +41,10 @@ import { Scope } from "../scope.ts";
 import { hasSubquery } from "../walk.ts";
 import { type BoundConflict, bindConflict } from "./conflict_binder.ts";
 import {
-  assignedTwice,
   type BoundCell,
   bindCell,
   bindTarget,
+  checkShownTwice,
   checkTwice,
   type DmlDeps,
   generatedAlways,
@@ -95,7 +95,7 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
   if (table.kind === "stream" && insert.onConflict !== undefined) {
     throw notUpdatable(table, "ON CONFLICT", insert);
   }
-  const listed = insert.columns?.map((name) => positionOf(named, name));
+  const listed = insert.columns?.map((name) => positionOf(table, name, named));
   checkTwice(insert.columns ?? []);
   const given = insert.insert;
   if (given.type === "copy source") return bindCopy(insert, given, { target, deps });
@@ -111,7 +111,7 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
       { position: insert.insert._location.start },
     );
   }
-  checkShownTwice(target, targets, insert);
+  checkShownTwice(target, targets, given);
   const { overriding } = insert;
   const placed = source.into({ table, targets, overriding });
   return {
@@ -132,20 +132,6 @@ function computedColumn({ view }: Target, at: number, { insert }: InsertStatemen
     `Cannot insert into column "${view?.columns[at]?.name}" of view ${view?.relation.name}: the view computes it`,
     { position: insert._location.start, hint: "list the columns that the statement fills" },
   );
-}
-
-/**
- * Refuses an INSERT that gives two values to one column of the table. This is possible because a
- * view may show a column under two names.
- */
-function checkShownTwice(
-  { named }: Target,
-  targets: readonly number[],
-  { insert }: InsertStatement,
-): void {
-  const twice = targets.find((position, at) => targets.indexOf(position) !== at);
-  if (twice === undefined) return;
-  throw assignedTwice(named.columns[twice]?.name ?? "", insert);
 }
 
 function guardOf(

@@ -33,6 +33,8 @@ export interface RowTest {
   readonly policies: readonly string[];
   /** The view whose WITH CHECK OPTION demands the condition; absent if policies demand it. */
   readonly view?: string;
+  /** Whether the condition also decides about proposed rows that ON CONFLICT does not insert. */
+  readonly isProposed?: boolean;
 }
 
 /**
@@ -144,7 +146,8 @@ function newTest(
   deps: DmlDeps,
 ): RowTest | undefined {
   const condition = newRule(ruled, command, deps);
-  return condition && { command, condition, policies: namesOf(ruled, command, deps) };
+  const policies = namesOf(ruled, command, deps);
+  return condition && { command, condition, policies, isProposed: command === "insert" };
 }
 
 function storedTest(

@@ -55,7 +55,7 @@ export function compileGuard(
     ...guard.removed.map((test) => compiler.test(test, "stored", rowsOf("delete"))),
     ...guard.parents.map((parent) => compiler.parent(parent)),
   ];
-  const [proposed] = inserted;
+  const proposed = inserted.filter((_, index) => guard.inserted[index]?.isProposed === true);
   const types = [...runtime.types];
   const run = (
     { evaluation, failure }: CompiledTest,
@@ -85,7 +85,7 @@ export function compileGuard(
   return {
     evaluations,
     holdsQuery: evaluations.some(({ holdsQuery }) => holdsQuery),
-    requireProposed: (rows, place) => proposed && run(proposed, rows, place),
+    requireProposed: (rows, place) => runAll(proposed, () => rows, place),
     requireReplaceable: (rows, place) => runAll(replaced, () => rows, place),
     require: (changes, place) =>
       runAll([...replaced, ...inserted, ...others], ({ rowsOf: of }) => of(changes), place),
