@@ -6,7 +6,8 @@
  * A plan is valid for a text, the types of its parameters, the namespace of unqualified names, and
  * one version of the catalog. It depends on the caller only through the policies that apply: all
  * callers to whom the same policies apply share a plan. The least recently used text is evicted
- * first.
+ * first. The limit is one of bytes, estimated from the lengths of the texts, because a plan grows
+ * with its statement.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { putNewest } from "../../base/newest.ts";
@@ -24,13 +25,8 @@ import {
   type SlotLiteral,
 } from "../parse/text/normalize.ts";
 import { hasSameRows } from "../rights/requirements.ts";
+import { fitsCache, planBytesOf } from "./plan_size.ts";
 import type { Prepared } from "./prepared.ts";
-
-/**
- * The approximate size of a plan with its compiled expressions: a read by key takes 12 KB, and a
- * grouping with two filters 19 KB.
- */
-const PLAN_BYTES: number = 12 * 1024;
 
 /**
  * The maximum number of statement texts without literals whose keys are remembered, and their
@@ -38,12 +34,6 @@ const PLAN_BYTES: number = 12 * 1024;
  */
 const REMEMBERED_TEXTS_MAX = 1000;
 const REMEMBERED_LENGTH_MAX = 2048;
-
-/**
- * The maximum total number of characters of the cached statements. The size of a plan grows with
- * its statement.
- */
-const TEXT_LENGTH_MAX: number = 2 * 1024 * 1024;
 
 export interface CacheKey {
   readonly text: string;
@@ -93,25 +83,24 @@ interface RememberedKey {
 
 export class PlanCache {
   readonly #catalog: Catalog;
-  readonly #plansMax: number;
+  readonly #bytesMax: number;
   readonly #entries = new Map<string, CachedPlans>();
-  #planCount = 0;
+  #bytes = 0;
   /**
    * The cache keys by the unchanged text. A statement with parameters has the same text every time,
    * so it need not be normalised again.
    */
   readonly #remembered = new Map<string, RememberedKey>();
-  #textLength = 0;
 
   /** @param bytesMax The maximum estimated memory of all plans. */
   constructor(catalog: Catalog, bytesMax: number) {
     this.#catalog = catalog;
-    this.#plansMax = Math.max(1, Math.floor(bytesMax / PLAN_BYTES));
+    this.#bytesMax = bytesMax;
   }
 
   /** The estimated memory of all cached plans. */
   get bytes(): number {
-    return this.#planCount * PLAN_BYTES;
+    return this.#bytes;
   }
 
   /**
@@ -156,7 +145,7 @@ export class PlanCache {
     if (prepared.kind === "query" && prepared.isOutgrown()) return undefined;
     // The entry is re-inserted, because a Map keeps the order of insertion and the first entry is
     // evicted first.
-    if (this.#planCount > this.#plansMax / 2 || this.#textLength > TEXT_LENGTH_MAX / 2) {
+    if (this.#bytes > this.#bytesMax / 2) {
       this.#entries.delete(text);
       this.#entries.set(text, entry);
     }
@@ -168,18 +157,19 @@ export class PlanCache {
   }
 
   #put(text: string, plan: CachedPlan, principal: Principal): void {
-    const { version } = this.#catalog;
+    const planBytes = planBytesOf(text.length);
     const before = this.#entries.get(text);
     if (before !== undefined) this.#remove(text, before);
+    if (!fitsCache(planBytes, { bytesMax: this.#bytesMax })) return;
+    const { version } = this.#catalog;
     // An earlier plan for the same policies is replaced.
     const others = before?.catalogVersion === version ? before.plans : [];
     const kept = others.filter((each) => !this.#isFor(principal, each));
     const plans = [...kept, plan].slice(-PLANS_OF_TEXT_MAX);
     this.#entries.set(text, { catalogVersion: version, plans });
-    this.#planCount += plans.length;
-    this.#textLength += text.length;
+    this.#bytes += plans.length * planBytes;
     for (const [oldest, entry] of this.#entries) {
-      if (this.#planCount <= this.#plansMax && this.#textLength <= TEXT_LENGTH_MAX) break;
+      if (this.#bytes <= this.#bytesMax) break;
       this.#remove(oldest, entry);
     }
   }
@@ -195,8 +185,7 @@ export class PlanCache {
 
   #remove(text: string, { plans }: CachedPlans): void {
     this.#entries.delete(text);
-    this.#planCount -= plans.length;
-    this.#textLength -= text.length;
+    this.#bytes -= plans.length * planBytesOf(text.length);
   }
 
   #remember(sql: string, remembered: RememberedKey): void {

@@ -203,3 +203,29 @@ test("literals that determine the digits of a result are not lifted", async () =
     ["7"],
   ]);
 });
+
+test("plans count by the lengths of their texts, and a very long text evicts no other", async () => {
+  await using small = await TestEngine.open({
+    config: "[performance]\nmemory_bytes = 268435456",
+  });
+  const plansBytes = async (column = "used_bytes"): Promise<number> => {
+    const sql = `SELECT ${column} FROM system.memory WHERE part = 'plans'`;
+    return Number((await small.rows(sql))[0]?.[0]);
+  };
+  const bytesMax = await plansBytes("allowed_bytes");
+  const outputs = (count: number, name: string): string =>
+    `SELECT ${Array.from({ length: count }, () => name).join(", ")} FROM (SELECT 7 AS ${name})`;
+  await plansBytes();
+  const grownBy = async (sql: string): Promise<number> => {
+    const before = await plansBytes();
+    await small.run(sql);
+    return (await plansBytes()) - before;
+  };
+  const ofShort = await grownBy(outputs(1, "column_0"));
+  const ofLong = await grownBy(outputs(1000, "column_1"));
+  expect(ofShort).toBeGreaterThan(0);
+  expect(ofLong).toBeGreaterThan(20 * ofShort);
+  expect(await grownBy(outputs(4000, "column_2"))).toBe(0);
+  for (let i = 3; i < 20; i += 1) await small.run(outputs(1000, `column_${i}`));
+  expect(await plansBytes()).toBeWithin(bytesMax - 2 * ofLong, bytesMax + 1);
+});

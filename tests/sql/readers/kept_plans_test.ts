@@ -1,6 +1,6 @@
 /**
- * Verifies that a reader keeps the newest plans, limited by their number and by the length of their
- * texts.
+ * Verifies that a reader keeps the newest plans, limited by their estimated size, which grows with
+ * their texts.
  */
 import { expect, test } from "bun:test";
 import { KeptPlans } from "../../../src/sql/readers/kept_plans.ts";
@@ -15,31 +15,43 @@ function statementOf(textLength: number): QueryStatement {
 const kept = (plans: KeptPlans<string>): number[] =>
   Array.from({ length: 300 }, (_, number) => number).filter((number) => plans.has(number));
 
-test("KeptPlans keeps the newest 200 short plans", () => {
+const keptAfter = (textLength: number): number[] => {
   const plans = new KeptPlans<string>();
-  for (let number = 0; number < 250; number += 1) plans.add(number, "p", statementOf(10));
-  expect(kept(plans)).toEqual(Array.from({ length: 200 }, (_, i) => 50 + i));
+  for (let number = 0; number < 300; number += 1) plans.add(number, "p", statementOf(textLength));
+  return kept(plans);
+};
+
+test("KeptPlans keeps the newest plans, and the fewer the longer their texts are", () => {
+  const all = Array.from({ length: 300 }, (_, number) => number);
+  expect(keptAfter(10)).toEqual(all);
+  const ofMedium = keptAfter(1000);
+  const ofLong = keptAfter(10_000);
+  expect(ofMedium).toEqual(all.slice(-ofMedium.length));
+  expect(ofLong).toEqual(all.slice(-ofLong.length));
+  expect(ofLong.length).toBeGreaterThan(1);
+  expect(ofLong.length).toBeLessThan(ofMedium.length);
+  expect(ofMedium.length).toBeLessThan(300);
 });
 
-test("KeptPlans drops the oldest plans beyond 512 Ki characters, but always keeps the newest", () => {
+test("KeptPlans keeps no plan of a very long text, and the other plans stay", () => {
   const plans = new KeptPlans<string>();
-  for (let number = 0; number < 10; number += 1) plans.add(number, "p", statementOf(100 * 1024));
-  expect(kept(plans)).toEqual([5, 6, 7, 8, 9]);
-  plans.add(20, "long", statementOf(2 ** 21));
-  expect(kept(plans)).toEqual([20]);
-  plans.add(21, "p", statementOf(10));
-  expect(kept(plans)).toEqual([21]);
+  plans.add(1, "p", statementOf(10));
+  plans.add(2, "long", statementOf(2 ** 20));
+  expect(kept(plans)).toEqual([1]);
+  plans.add(1, "grown", statementOf(2 ** 20));
+  expect(kept(plans)).toEqual([]);
 });
 
 test("KeptPlans.delete frees space, and add replaces a plan", () => {
+  const full = keptAfter(10_000).length;
   const plans = new KeptPlans<string>();
-  for (const number of [1, 2, 3, 4, 5]) plans.add(number, "p", statementOf(100 * 1024));
+  for (let number = 0; number < full; number += 1) plans.add(number, "p", statementOf(10_000));
   plans.delete(3);
   plans.delete(3);
-  plans.add(6, "p", statementOf(100 * 1024));
-  expect(kept(plans)).toEqual([1, 2, 4, 5, 6]);
+  plans.add(full, "p", statementOf(10_000));
+  const rest = Array.from({ length: full + 1 }, (_, number) => number).filter((n) => n !== 3);
+  expect(kept(plans)).toEqual(rest);
   plans.add(1, "new", statementOf(10));
   expect(plans.get(1)).toBe("new");
-  plans.add(7, "p", statementOf(100 * 1024));
-  expect(kept(plans)).toEqual([1, 2, 4, 5, 6, 7]);
+  expect(kept(plans)).toEqual(rest);
 });

@@ -1,0 +1,24 @@
+/**
+ * Estimates the memory of a plan with its compiled expressions from the length of its statement, so
+ * that caches of plans are limited by bytes.
+ *
+ * The sizes are those of the heap after a collection, on 2026-11-30: a read by key takes 11 KB; a
+ * list of 100 computed outputs with 1,724 characters, 100 KB; a filter of 2,821 characters, 253 KB;
+ * a list of 1,000 outputs with 17,924 characters, 1.1 MB.
+ */
+
+const PLAN_BYTES: number = 8 * 1024;
+const CHARACTER_BYTES = 96;
+
+/** The share of a cache that one plan may take, so that no single text empties the cache. */
+const SHARE_MAX = 1 / 4;
+
+/** @param textLength The number of characters of the statement, without lifted literals. */
+export function planBytesOf(textLength: number): number {
+  return PLAN_BYTES + CHARACTER_BYTES * textLength;
+}
+
+/** Whether a plan is small enough for a cache of plans. */
+export function fitsCache(planBytes: number, { bytesMax }: { bytesMax: number }): boolean {
+  return planBytes <= SHARE_MAX * bytesMax;
+}
