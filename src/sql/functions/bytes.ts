@@ -107,7 +107,10 @@ function withoutSpace(text: string): string {
 
 const ASCII_SPACES: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x20]);
 
-/** No group of the pattern is repeated, because each repetition would add a backtracking step. */
+/**
+ * Whether a string is valid hex or base64. The regular expressions repeat no group, because each
+ * repetition would add a backtracking step.
+ */
 function isEncoded(plain: string, name: "hex" | "base64"): boolean {
   if (name === "hex") return plain.length % 2 === 0 && !/[^0-9a-f]/i.test(plain);
   if (plain.length % 4 !== 0) return false;

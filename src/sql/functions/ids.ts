@@ -12,7 +12,8 @@ import { functionsNamed, overload } from "./base/define.ts";
 import type { CallDeps, ScalarFunction } from "./base/function.ts";
 
 /**
- * The server issues these ids in a single component, so the binder records calls of this function.
+ * The name of the function that returns the server's own ids. A single component issues them, so
+ * the binder records each call of the function.
  */
 export const SNOWFLAKE_ID = "snowflake_id";
 

@@ -63,7 +63,7 @@ function roundedType(
 
 type WholeRounding = (value: Whole, from: number, to: number) => Whole;
 
-/** A function that rounds, for each representation of numbers. */
+/** A rounding function for each representation of numbers. */
 interface Rounding {
   readonly onDecimal: WholeRounding;
   readonly onDouble: (value: number) => number;
@@ -101,7 +101,7 @@ function toWhole({ onDecimal, onDouble, onNumeric }: Rounding): Overload {
   );
 }
 
-/** A way of rounding to a number of digits, for each representation of numbers. */
+/** A function for each representation of numbers that rounds to a number of digits. */
 interface DigitsRounding {
   readonly onDecimal: WholeRounding;
   readonly onDouble: (value: number, digits: number) => number;
@@ -250,7 +250,10 @@ function exactPair(
   return { left: decimalScale(left), right: decimalScale(right), result: form.result };
 }
 
-/** The typed argument determines the type of an untyped one: an integer, or a decimal. */
+/**
+ * Returns the overloads of a function in which the typed argument determines the type of an untyped
+ * one: an integer, or a decimal.
+ */
 function besideUntyped(form: Overload): readonly Overload[] {
   const both = (type: DataType): Overload => ({ ...form, parameters: [type, type] });
   return [both(INT), both(BIGINT), { ...form, parameters: ["exact", "exact"] }, form];

@@ -33,7 +33,7 @@ function hostMask(inet: InetAddress): bigint {
   return inetMask({ family: inet.family, length: inetWidth(inet.family) }) ^ inetMask(inet);
 }
 
-/** Returns an address that is its own network. */
+/** Returns an address whose prefix is as long as the address itself. */
 function wholeAddress(family: 4 | 6, address: bigint): string {
   return inetValue({ family, address, length: inetWidth(family) });
 }
@@ -62,7 +62,10 @@ function networkValue(inet: InetAddress): string {
   return inetValue({ ...inet, address: inetNetwork(inet) });
 }
 
-/** Returns the address with another length of its network; -1 is the whole address. */
+/**
+ * Returns the address with a different prefix length; -1 stands for the length of the whole
+ * address.
+ */
 function withLength(value: Value, length: Value): InetAddress {
   const inet = inetOfValue(value as string);
   const width = inetWidth(inet.family);

@@ -40,7 +40,7 @@ export function expressionsOfBlock(select: BoundSelect): readonly BoundExpressio
   return expressionsIn({ ...select, from: undefined, where: undefined });
 }
 
-/** Whether no two rows are equal in the order, because it contains the keys of all tables. */
+/** Whether ORDER BY distinguishes all rows, because it contains the keys of all tables. */
 function isOrderedByKey(query: BoundSelect): boolean {
   const sorted = new Set(
     query.orderBy.map(({ expression }) => {

@@ -23,7 +23,7 @@ export function isFullJoin(select: BoundSelect): boolean {
   return isPlain && from?.kind === "join" && from.join === "full";
 }
 
-/** Returns two blocks with the rows of a full join; undefined if a query is no full join. */
+/** Returns two blocks with the rows of a full join; undefined if the query is not a full join. */
 export function blocksOfFullJoin(select: BoundSelect): readonly BoundSelect[] | undefined {
   const { from, where } = select;
   if (from?.kind !== "join" || from.join !== "full") return undefined;
@@ -68,12 +68,12 @@ function keyOf(from: BoundFrom): BoundExpression {
   const [keyId] = table?.table.primaryKey ?? [];
   const column = table?.columns.find(({ origin }) => origin?.columnId === keyId);
   if (keyId === undefined || column === undefined) {
-    throw new NotMaintained("it has a full join of something else than tables");
+    throw new NotMaintained("it has a full join of something other than tables");
   }
   return columnValue(column);
 }
 
-/** Returns the table of a side that has a row in each of its rows. */
+/** Returns a table that contributes to every row of a side. */
 function firstTable(from: BoundFrom): Extract<BoundRelation, { kind: "table" }> | undefined {
   if (from.kind === "join") return from.join === "full" ? undefined : firstTable(from.left);
   return from.relation.kind === "table" ? from.relation : undefined;

@@ -57,7 +57,7 @@ function lateralOf(
   for (const condition of conditions) {
     const key = keyIn(condition, { columns, query, rest });
     if (key === undefined) continue;
-    // The ids of references in a statement are not negative.
+    // The id is negative so that it differs from the ids of all references in the statement.
     const id = -1 - outerReferences.length;
     outerReferences.push({ id, value: key.value });
     keys.push(compared("=", key.key, { kind: "outer", type: key.key.type, id }));

@@ -44,13 +44,13 @@ export function netChanges(rows: readonly Row[], weights: readonly number[]): Ro
 export interface GroupsOptions {
   readonly keys: readonly BoundExpression[];
   readonly aggregates: readonly BoundAggregate[];
-  /** The index of the aggregate that is the seq of a group's last change. */
+  /** The index of the aggregate that computes the seq of a group's last change. */
   readonly seqAggregate: number | undefined;
   readonly having: BoundExpression | undefined;
   readonly outputs: readonly BoundExpression[];
-  /** The tuples of the join, from which keys and arguments are computed. */
+  /** The layout of the join's tuples, from which keys and arguments are computed. */
   readonly tuples: TuplePlaces;
-  /** The keys and the results of the aggregates, from which the rows are computed. */
+  /** The layout of the keys and aggregate results, from which the rows are computed. */
   readonly grouped: TuplePlaces;
 }
 
@@ -109,8 +109,8 @@ export class Groups {
   }
 
   /**
-   * Starts again from the rows of the seed, which have keys, the number of rows, and the results
-   * that each tally needs.
+   * Starts again from the rows of the seed. Each of them contains the keys of a group, the number
+   * of its rows, and the results that each tally needs.
    *
    * @returns The rows of the result.
    */

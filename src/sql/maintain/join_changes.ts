@@ -64,7 +64,7 @@ interface CompiledMatch {
 
 interface CompiledQuery {
   readonly kind: ComputedPart["kind"];
-  /** The first source of the query. All of them are read at one seq. */
+  /** The first source of the query. All sources of the query are read at one seq. */
   readonly source: number;
   readonly run: RowStep;
 }
@@ -77,7 +77,7 @@ interface Extended {
   readonly parents: readonly number[];
 }
 
-/** The places where the rows of a step are read. */
+/** Describes how the rows of a step are read. */
 interface StepReading {
   /** Returns the seq at which the rows of a source are read. */
   readonly seqOf: (source: number) => Seq;
@@ -205,7 +205,8 @@ export class ChangesOfJoin implements IndexedChanges {
     try {
       return yield* this.#between(range, contexts);
     } catch (error) {
-      // The subsequent evaluations find the rows, or report why they cannot.
+      // If the changes cannot be followed, the query is evaluated again. The evaluation finds the
+      // rows, or reports the error.
       if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
       throw error;
     } finally {
@@ -254,7 +255,7 @@ export class ChangesOfJoin implements IndexedChanges {
     return partitions;
   }
 
-  /** Adds the changes of the joins that come from one source. */
+  /** Adds the changes of the joined rows that result from changes of one source. */
   *#addChanges(
     { change, changes, contexts, range, source }: SourceChange,
     add: (tuples: readonly Row[], weight: number) => void,
@@ -285,7 +286,8 @@ export class ChangesOfJoin implements IndexedChanges {
       }
       return;
     }
-    // A row of a query may have led to the core by the old or by the new rows of the query.
+    // The old or the new rows of the query may have led to a row of the core, so both states are
+    // read.
     const seqs = together.length > 1 ? [after, upTo] : [upTo];
     const core: Row[] = [];
     for (const each of changed) {
@@ -347,7 +349,7 @@ export class ChangesOfJoin implements IndexedChanges {
     return changes;
   }
 
-  /** Sources of the same table share their changes. */
+  /** Reads the changes of each source. Sources of the same table share them. */
   #readChanges(after: Seq, upTo: Seq): readonly TableChanges[] {
     const { owners, shape, space, store } = this.#options;
     const known = new Map<string, TableChanges>();
@@ -487,7 +489,10 @@ export class ChangesOfJoin implements IndexedChanges {
     return { first: space.places.filter(first), steps, partitionAfter };
   }
 
-  /** Conditions that read only earlier sources also decide whether a row matches. */
+  /**
+   * Returns the steps that read the rows of a part. Conditions that read only earlier sources also
+   * decide whether a row matches.
+   */
   #partSteps(options: Parameters<JoinRoutes["route"]>[0]): readonly CompiledStep[] {
     const { conditions, known } = options;
     const early = this.#options.routes.conditionsOn(known, conditions);

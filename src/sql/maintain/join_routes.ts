@@ -24,7 +24,7 @@ import { NotMaintained } from "./not_maintained.ts";
 export interface SourceAccess<Value = BoundExpression> {
   /** The index; undefined for the primary key, and for an index in memory. */
   readonly index: IndexEntry | undefined;
-  /** For an index in memory: the columns. */
+  /** The columns of an index in memory; absent for any other access. */
   readonly keptIds?: readonly number[];
   /**
    * The values of the first columns of the index, or of all columns of the primary key or of the
@@ -36,7 +36,7 @@ export interface SourceAccess<Value = BoundExpression> {
 /** The part of a key of GROUP BY by which the rows of a group are found. */
 export interface GroupAccess {
   readonly source: number;
-  /** An access to rows whose values are indexes of keys. */
+  /** The access to the rows. Its values are indexes of GROUP BY keys. */
   readonly access: SourceAccess<number>;
 }
 
@@ -148,7 +148,7 @@ export class JoinRoutes {
     };
   }
 
-  /** Returns whether the rows that a change of any source concerns can be found. */
+  /** Returns whether the rows that are affected by a change of any source can be found. */
   isComplete(shape: JoinShape): boolean {
     const { coreCount, parts, sources } = shape;
     const known = Array.from({ length: coreCount }, (_, source) => source);
@@ -172,7 +172,7 @@ export class JoinRoutes {
       return `${namespace}.${name}`;
     });
     return new NotMaintained(
-      `no key or index finds the rows of ${names.join(" or ")} that a change concerns`,
+      `no key or index finds the rows of ${names.join(" or ")} that a change affects`,
     );
   }
 
@@ -192,7 +192,10 @@ export class JoinRoutes {
     return best;
   }
 
-  /** Returns the values of a source's columns that equal reached values, by column id. */
+  /**
+   * Returns the values that columns of a source must equal, over the sources already reached, by
+   * column id.
+   */
   #valuesFor(
     source: number,
     { conditions, reached }: Reached,

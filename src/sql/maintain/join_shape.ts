@@ -387,7 +387,7 @@ class ShapeReader {
 
   readonly #resolved = (expression: BoundExpression): BoundExpression => {
     if (expression.kind !== "column") return mapChildren(expression, this.#resolved);
-    // The rows of such a table are never deleted.
+    // A maintained query reads only rows that are not deleted.
     if (expression.column.origin?.columnId === DELETED_COLUMN_ID) return NOT_DELETED;
     return this.#values.get(expression.column.id) ?? expression;
   };

@@ -50,8 +50,8 @@ const VALUE_BYTES = 160;
 const VERSIONS_MAX = 20_000;
 
 /**
- * The number of rows without their value that may remain listed, in addition to a quarter of all
- * rows.
+ * The number of rows that may remain listed under a value that they have lost, in addition to a
+ * quarter of all rows.
  */
 const GONE_MIN = 1000;
 
@@ -61,7 +61,9 @@ export class KeptIndex {
   /** The columns to read: the primary key, then the columns of the value. */
   readonly #readIds: readonly number[];
   #values = new Map<string, Map<string, Listed>>();
-  /** In the order of their seqs. */
+  /**
+   * The rows that are listed under a value that they have lost, in the order in which they lost it.
+   */
   #gone: Gone[] = [];
   #rowCount = 0;
   #firstSeq: Seq = SEQ_ZERO;

@@ -69,7 +69,7 @@ export class KeyedBlock {
   describe(): string[] {
     const { index } = this.access.access;
     const found = index === undefined ? "its key" : `index ${index.name}`;
-    return [`the rows of a group or partition that changes are computed again: found by ${found}`];
+    return [`the rows of each changed group or partition are computed again: found by ${found}`];
   }
 
   /** Follows changes. @throws {CannotFollow} @throws {DatabaseError} */
@@ -131,7 +131,10 @@ export class KeyedBlock {
   }
 }
 
-/** The ids of references in a statement are not negative. */
+/**
+ * Returns the id of the reference for a key. It is negative, because the ids of references in a
+ * statement are not.
+ */
 function outerId(index: number): number {
   return -1 - index;
 }

@@ -214,8 +214,8 @@ function blockStages(
 }
 
 /**
- * Requires that kept rows and groups never lack a row that a change removes, because an evaluation
- * gave another result at the same seq.
+ * Requires that all evaluations at one seq give the same rows, so that the kept rows and groups
+ * contain every row that a change removes.
  */
 function requireSameRows(
   { isInexact }: JoinShape,
@@ -353,7 +353,7 @@ function distinctStages(model: Model, { context, joins }: StageParts): Stages {
   return { groups, block: undefined, rowsOf: noRows, seed };
 }
 
-/** The rows of a query with groups come from its groups. */
+/** Returns no changes, because the rows of a query with groups come from its groups. */
 function noRows(): RowChanges {
   return { removed: [], added: [] };
 }

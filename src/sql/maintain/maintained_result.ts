@@ -103,7 +103,9 @@ export class MaintainedResult implements FollowedPart {
   }
 }
 
-/** Returns undefined if changes cannot be followed. The subsequent evaluation finds the rows. */
+/**
+ * Follows changes, or returns undefined if that is impossible. The query is then evaluated again.
+ */
 function unlessRefused(follow: () => RowChanges | undefined): RowChanges | undefined {
   try {
     return follow();

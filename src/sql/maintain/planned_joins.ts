@@ -134,7 +134,8 @@ interface RoutedShape {
 }
 
 /**
- * Reads the joins, and finds routes for them. The first of these ways that is possible is taken:
+ * Reads the joins, and finds routes for them. It uses the first of these combinations that is
+ * possible:
  *
  * | | partition | indexes in memory |
  * |---|---|---|

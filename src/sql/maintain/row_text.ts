@@ -1,4 +1,6 @@
-/** Converts a row to a string that is the same for exactly the rows with the same values. */
+/**
+ * Converts a row to a string. Two rows have the same string exactly if they have the same values.
+ */
 import type { Value } from "../../types/mod.ts";
 
 export function textOfRow(values: readonly Value[]): string {

@@ -57,7 +57,7 @@ export class RowWindow {
     return this.#rows.length;
   }
 
-  /** Whether too few rows are left to know the result. */
+  /** Whether too few kept rows are left to determine the result. */
   get isShort(): boolean {
     return !this.#isWhole && this.#rows.length < this.#end;
   }

@@ -81,7 +81,10 @@ export class SetQuery {
     };
   }
 
-  /** Subscribers share a plan only if all of their values are equal. */
+  /**
+   * Returns the key of the only partition. Subscribers share a plan only if all of their values are
+   * equal.
+   */
   partitionOf(): string {
     return WHOLE;
   }

@@ -157,7 +157,7 @@ export class DividedQuery {
   }
 
   /**
-   * Makes all readers end.
+   * Makes all readers stop working on the statement.
    *
    * @param failure The error of the statement; absent if the statement runs again.
    */

@@ -18,7 +18,7 @@
  *                ──finish───►        ──end──────────────────►
  *
  * A statement with data-modifying WITH parts: the reader reads the rows of one part after another,
- * and is told the rows that earlier parts have returned.
+ * and receives the rows that earlier parts have returned.
  *
  *     event loop ──run──────► reader ──parted──────────────► event loop
  *                ──returned─►                                              (after each part)
@@ -155,7 +155,7 @@ export interface QueryJob {
   /** The namespaces of the tables. They decide whether the caller may read history. */
   readonly namespaces: readonly NamespaceEntry[];
   readonly snapshotSeq: Seq;
-  /** The seqs of its past reads, in the order of their indexes. */
+  /** The seqs of the statement's past reads, in the order of their indexes. */
   readonly pastSeqs: readonly Seq[];
   readonly nowMicros: number;
   /** The sleeps of the query so far; present if the query may sleep. */
@@ -179,7 +179,7 @@ export interface WholeMessage {
   readonly gathered: readonly Batch[];
 }
 
-/** Tells the rows that a part of a statement has returned. */
+/** Passes on the rows that a part of a statement has returned. */
 export interface ReturnedMessage {
   readonly kind: "returned";
   readonly part: number;
@@ -195,7 +195,7 @@ export interface ReadMessage {
 /** Requests the rows of an evaluation. */
 export interface EvaluateMessage {
   readonly kind: "evaluate";
-  /** The part whose evaluation it is; absent if the statement is not of several parts. */
+  /** The part to which the evaluation belongs; absent if the statement has no parts. */
   readonly part: number | undefined;
   readonly name: EvaluationName;
   readonly given: Batch;

@@ -129,7 +129,7 @@ export class LiveSearches {
     }
   }
 
-  /** Returns undefined while a search has to wait. */
+  /** Returns a permit for a search; undefined while the search has to wait. */
   #permitFor(userId: string): SearchPermit | undefined {
     if (this.#underWayCount === UNDER_WAY_MAX) return undefined;
     this.#underWayCount += 1;

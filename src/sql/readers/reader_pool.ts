@@ -259,7 +259,7 @@ export class ReaderPool {
     });
     const port = open(number, reader.events);
     if (port === undefined) {
-      this.#noteUnstarted("there is no room for a thread");
+      this.#noteUnstarted("no more threads are allowed");
       return undefined;
     }
     reader.attach(port);

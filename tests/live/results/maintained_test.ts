@@ -812,7 +812,7 @@ test.each([
   ["SELECT id FROM shop.users LIMIT 1", "its LIMIT has no order that distinguishes all rows"],
   [
     "SELECT p.id FROM shop.products p JOIN shop.items i ON i.n > p.id",
-    "no key or index finds the rows of shop.items that a change concerns",
+    "no key or index finds the rows of shop.items that a change affects",
   ],
 ])("%s is refused with the way maintained, and names the reason", (sql, reason) => {
   let refusal: unknown;

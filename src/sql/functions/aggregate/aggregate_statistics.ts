@@ -58,8 +58,8 @@ export function varianceState(type: DataType, options: VarianceOptions): Aggrega
 }
 
 /**
- * Returns the third partial result that a variance needs besides sum and count: the sum of squares,
- * or of squared deviations from the mean.
+ * Creates the state of the third partial result of a variance, in addition to sum and count: the
+ * sum of squares, or of squared deviations from the mean.
  */
 export function partOfSquares(type: DataType): AggregateState {
   return isInexact(type) ? new DoubleVariance((squares) => squares) : new SquareSums();
@@ -104,7 +104,9 @@ class ExactVariance implements AggregateState {
   readonly #sums: Whole[] = [];
   readonly #squares: Whole[] = [];
 
-  /** @param finish Converts the population variance times count², which is exact. */
+  /**
+   * @param finish Converts the population variance times count², an exact number, to the result.
+   */
   constructor(finish: (scaled: Whole, count: number) => Value) {
     this.#finish = finish;
   }
@@ -143,8 +145,8 @@ interface NumericSums {
 }
 
 /**
- * Computes variance like {@linkcode ExactVariance}, of values that each have a scale. The squares
- * may have more digits than a NUMERIC.
+ * Computes variance like {@linkcode ExactVariance}, but for values that each have their own scale.
+ * The squares may have more digits than a NUMERIC.
  */
 class NumericVariance implements AggregateState {
   readonly #options: VarianceOptions;
@@ -303,7 +305,7 @@ export class PairState implements AggregateState {
   readonly #sums: PairSums[] = [];
   readonly #finish: PairFinish;
   readonly #isCount: boolean;
-  /** Whether a value was NaN or infinite. If so, such a result is not an overflow. */
+  /** Whether a value was NaN or infinite. If so, an infinite result is not an overflow. */
   #hasInfinite = false;
 
   constructor(name: string, finish: PairFinish) {

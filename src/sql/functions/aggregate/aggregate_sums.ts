@@ -256,7 +256,7 @@ class WholeState implements AggregateState {
 class DoubleState implements AggregateState {
   #sums = new Float64Array(16);
   #counts = new Float64Array(16);
-  /** Whether a value was NaN or infinite. If so, such a result is not an overflow. */
+  /** Whether a value was NaN or infinite. If so, an infinite result is not an overflow. */
   #hasInfinite = false;
   readonly #finish: (sum: number, count: number) => number;
 
@@ -302,7 +302,7 @@ class DoubleSumState implements AggregateState {
   #sums = new Float64Array(16);
   /** Contains 1 for each group that has a value. */
   #isMet = new Uint8Array(16);
-  /** Whether a value was NaN or infinite. If so, such a sum is not an overflow. */
+  /** Whether a value was NaN or infinite. If so, an infinite sum is not an overflow. */
   #hasInfinite = false;
   readonly #finish: (sum: number) => number;
 
@@ -364,8 +364,8 @@ class DoubleSumState implements AggregateState {
 }
 
 /**
- * Sums of NUMERIC. A value cannot be removed: the sum shows as many digits as the value that has
- * most of them.
+ * Sums of NUMERIC. A value cannot be removed, because the sum has as many fraction digits as the
+ * value with the most of them.
  */
 class NumericState implements AggregateState {
   /** The sums of the finite values, unscaled, and their scales. */

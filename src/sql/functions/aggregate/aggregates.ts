@@ -73,7 +73,7 @@ function resolveCount(types: readonly DataType[]): ReturnType<Resolver> {
   return { argumentTypes, result: BIGINT, create: () => new CountState() };
 }
 
-/** The number of digits that a sum of rows may have more than each of them. */
+/** The number of digits by which a sum may be longer than the values that it adds. */
 const SUMMED_DIGITS = 19;
 
 /** Returns the type of sums of a DECIMAL. */

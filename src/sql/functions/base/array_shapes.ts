@@ -90,7 +90,7 @@ export function filled([value = null, sizes = null, bounds]: readonly Value[]): 
     if (length < 0) {
       throw new DatabaseError(
         "VALUE_OUT_OF_RANGE",
-        `Cannot fill an array: a dimension of ${length} elements must not be negative`,
+        `Cannot fill an array: a dimension has ${length} elements, but must have 0 or more`,
       );
     }
     count *= length;

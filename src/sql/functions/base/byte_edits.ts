@@ -27,7 +27,10 @@ export function overlayBytes(
   { from, count = placed.length }: { readonly from: number; readonly count?: number | undefined },
 ): Uint8Array {
   if (from < 1) {
-    throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot overlay before the start of the bytes");
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      "Cannot overlay bytes: the position must be 1 or more",
+    );
   }
   const rest = bytes.subarray(Math.max(0, from - 1 + count));
   return Buffer.concat([bytes.subarray(0, from - 1), placed, rest]);

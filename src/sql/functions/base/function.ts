@@ -8,8 +8,8 @@ import type { FileUrlKey } from "../../../auth/mod.ts";
 import type { DataType, Value, Vector, Whole } from "../../../types/mod.ts";
 
 /**
- * The rights by which a number is taken from a sequence. They are usually those of the caller. In a
- * DEFAULT, they are those of the definition, so a caller needs only the right to write the table.
+ * The user whose right decides whether a number may be taken from a sequence: usually the caller.
+ * In a DEFAULT, it is the definer, so the caller needs only the right to write the table.
  */
 export type NextNumberRight = "caller" | "definer";
 
@@ -33,7 +33,7 @@ export interface SequenceCalls {
   ownedBy(table: string, column: string): string | null;
 }
 
-/** The settings of the request, as its caller may see them. */
+/** Reads and changes the settings of the request on behalf of its caller. */
 export interface SettingCalls {
   /** Returns the value of a setting, or undefined if there is no such setting. */
   current(name: string): string | undefined;

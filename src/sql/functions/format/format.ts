@@ -44,7 +44,10 @@ function isInfinite(value: Value): boolean {
   return typeof value === "bigint" && !isFiniteTimestamp(value);
 }
 
-/** The digits of an exact number are all known; a double has only the digits that are certain. */
+/**
+ * The overload of to_char for numbers. It writes all digits of an exact number, but only those
+ * digits of a double that are certain.
+ */
 const OF_NUMBER: Overload = overload(["numeric", TEXT], TEXT, (values, _, types) => {
   const [value = null, pattern = null] = values;
   const type = types[0] ?? DOUBLE;
@@ -68,7 +71,7 @@ function formatNumeric(value: string, pattern: string): string {
 const FLOAT_DIGITS = 6;
 const DOUBLE_DIGITS = 15;
 
-/** A constant pattern determines the scale of the result. */
+/** The overload of to_number. A constant pattern determines the scale of the result. */
 const TO_NUMBER: Overload = {
   ...overload([TEXT, TEXT], decimalType(38, 10), () => null),
   specialise: (_, constants) => {

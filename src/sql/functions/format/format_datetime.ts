@@ -100,7 +100,10 @@ function inCase(name: string, written: string): string {
   return name.slice(0, 1).toUpperCase() + name.slice(1).toLowerCase();
 }
 
-/** The century 1 BC is -1. An interval counts whole centuries. */
+/**
+ * Returns the century of a moment. The first century BC is -1. For an interval, only whole
+ * centuries count.
+ */
 function centuryOf({ days, isBeforeChrist, year }: Moment): number {
   if (days === undefined) return Math.trunc(year / 100);
   return isBeforeChrist ? Math.trunc((1 - year) / 100) - 1 : Math.ceil(year / 100);

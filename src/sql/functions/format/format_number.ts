@@ -91,7 +91,7 @@ function evenAtTie(rounded: string, { exact, places }: { exact: string; places: 
   return /[02468]$/.test(below) ? below : rounded;
 }
 
-/** Roman digits are right-aligned in 15 places. */
+/** The width within which Roman numerals are right-aligned. */
 const ROMAN_WIDTH = 15;
 
 function formatRoman(digits: string, { isTight, roman }: NumberPattern): string {

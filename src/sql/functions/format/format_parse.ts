@@ -67,7 +67,10 @@ const NAMES: ReadonlyMap<string, SlotNames> = new Map<string, SlotNames>([
 
 const ROMAN_MONTHS: readonly string[] = MONTHS.map((_, index) => romanFromNumber(index + 1));
 
-/** The longest numerals come first, so that none is mistaken for the start of a longer one. */
+/**
+ * The Roman numerals of months. The longest come first, so that none is mistaken for the start of a
+ * longer one.
+ */
 const BY_LENGTH: readonly string[] = ROMAN_MONTHS.toSorted((a, b) => b.length - a.length);
 
 const YEAR_DIGITS: ReadonlyMap<string, number> = new Map([

@@ -124,7 +124,7 @@ function rowToJson(
   return jsonOfFields(type.fields, row as RowValue, isSpread === true ? ",\n " : ",");
 }
 
-/** With TRUE, there is a line feed between the elements. */
+/** Converts an array to JSON. If the second argument is TRUE, each element begins a new line. */
 function arrayToJson(
   [array = null, isSpread = false]: readonly Value[],
   types: readonly DataType[],

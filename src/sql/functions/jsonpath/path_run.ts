@@ -51,7 +51,7 @@ interface PathScope {
 export interface PathRunOptions {
   /** The values of variables. Without an object of variables, every variable is null. */
   readonly variables: JsonNode | undefined;
-  /** Whether timestamps without a time zone may be compared with timestamps in one. */
+  /** Whether timestamps without a time zone may be compared with timestamps that have one. */
   readonly usesZone: boolean;
 }
 
@@ -68,8 +68,8 @@ export class PathRun {
   readonly #isLax: boolean;
   #itemsLeft = ITEMS_MAX;
   /**
-   * Whether only the existence of an item matters. A sign then passes over what is not a number, as
-   * in PostgreSQL.
+   * Whether only the existence of an item matters. If so, a unary sign accepts items that are not
+   * numbers, as in PostgreSQL.
    */
   #seeksAny = false;
   /** The number of the last object that the path has created. */

@@ -173,8 +173,9 @@ function underflow(): DatabaseError {
 type DecimalOperand = ReturnType<typeof decimalOf>;
 
 /**
- * Returns the arithmetic of two types whose values have one scale each. A quotient has a scale of
- * its own, and so has a result whose digits no such type counts.
+ * Returns the form of an operation on two types that each have a fixed scale. The result has no
+ * fixed scale if it is a quotient, or if a type with a fixed scale cannot represent all of its
+ * digits.
  */
 function decimalArithmetic(
   op: string,
@@ -220,7 +221,10 @@ function decimalArithmetic(
   }
 }
 
-/** Returns an operation on integers at the larger of two scales, which the result has too. */
+/**
+ * Returns an operation on integers at the larger of two scales, which is also the scale of the
+ * result.
+ */
 function atOneScale(
   left: DecimalOperand,
   right: DecimalOperand,

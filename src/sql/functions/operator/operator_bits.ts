@@ -60,7 +60,7 @@ export function combinedBits(combine: BitPairOperation, left: Value, right: Valu
   return bits;
 }
 
-/** Shifts to the left, or to the right if the count is negative. The length stays. */
+/** Shifts to the left, or to the right if the count is negative. The length stays the same. */
 function shifted(bits: string, count: number): string {
   const kept = Math.max(0, bits.length - Math.abs(count));
   const zeros = "0".repeat(bits.length - kept);

@@ -114,7 +114,7 @@ function resolveHardware(op: string, left: DataType, right: DataType): OperatorF
   });
 }
 
-/** Whether the bits of the shorter network are those of the longer one. */
+/** Whether two addresses have the same bits up to the length of the shorter prefix. */
 function shareNetwork(left: InetAddress, right: InetAddress): boolean {
   if (left.family !== right.family) return false;
   const length = Math.min(left.length, right.length);

@@ -56,8 +56,8 @@ export function plainPieces(pattern: string, escape: string): readonly string[] 
 }
 
 /**
- * Returns the characters between the wildcards of a pattern, also where there are none. The first
- * characters begin the text and the last ones end it.
+ * Returns the runs of literal characters between the wildcards of a pattern, including empty runs.
+ * The first run begins the text, and the last run ends it.
  *
  * @throws {DatabaseError} INVALID_VALUE if the pattern ends in a lone escape.
  */

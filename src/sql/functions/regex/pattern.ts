@@ -27,7 +27,10 @@ const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
  */
 const STEPS_PER_MATCH = 8;
 
-/** The key begins with the flags, so that patterns with the same flags share a prefix. */
+/**
+ * Compiles patterns by a key, which begins with the flags so that patterns with the same flags
+ * share a prefix.
+ */
 const regexByKey = remembering((key) => {
   const end = key.indexOf("\u0000");
   return compileRegex(key.slice(end + 1), key.slice(0, end));
@@ -45,7 +48,7 @@ export function regexOf(pattern: Value, flags: Value | undefined): Regex {
 export function regexWithoutGlobal(name: string, pattern: Value, flags: Value | undefined): Regex {
   if (typeof flags !== "string" || !flags.includes("g")) return regexOf(pattern, flags);
   throw new DatabaseError("INVALID_VALUE", `Cannot call ${name} with the flag "g"`, {
-    hint: name === "regexp_match" ? "regexp_matches returns every match" : "omit it",
+    hint: name === "regexp_match" ? "regexp_matches returns every match" : "omit the flag",
   });
 }
 

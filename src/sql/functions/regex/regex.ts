@@ -45,8 +45,8 @@ export interface Regex {
  */
 const STATES_MAX = 1000;
 /**
- * The maximum total number of program positions in all states. In a long program, each state has
- * many.
+ * The maximum total number of program positions in all states. Each state of a long program
+ * contains many of them.
  */
 const PLACES_MAX = 100_000;
 const ASCII_COUNT = 128;

@@ -366,7 +366,10 @@ export class RegexSearch {
   }
 }
 
-/** Returns an ordinary array. Spread syntax would call an iterator for each element. */
+/**
+ * Converts group positions to an ordinary array. Spread syntax would call an iterator for each
+ * element.
+ */
 function positionsIn(slots: Int32Array): number[] {
   const positions: number[] = [];
   for (let slot = 0; slot < slots.length; slot += 1) positions.push(slots[slot] ?? 0);

@@ -255,7 +255,8 @@ class RegexParser {
           `Cannot match ${excerpt(this.pattern)}: look-ahead and look-behind are not available, because they cannot be matched in linear time`,
         );
       }
-      if (!rest.startsWith("?:")) throw this.#malformed("a group begins with an unknown (?");
+      if (!rest.startsWith("?:"))
+        throw this.#malformed("a group begins with (? and an unknown character");
       this.#at += 2;
     } else {
       this.#groupCount += 1;

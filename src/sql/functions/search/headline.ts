@@ -349,7 +349,8 @@ const KEYS = Object.keys(DEFAULTS) as (keyof HeadlineOptions)[];
 
 function withOption(options: HeadlineOptions, name: string, value: string): HeadlineOptions {
   const key = KEYS.find((each) => each.toLowerCase() === name.toLowerCase());
-  if (key === undefined) throw invalid(`Cannot use ${excerpt(name)} as an option of a headline`);
+  if (key === undefined)
+    throw invalid(`Cannot use ${excerpt(name)} as an option of a headline: it does not exist`);
   switch (typeof DEFAULTS[key]) {
     case "boolean":
       return { ...options, [key]: TRUE.test(value) };

@@ -73,7 +73,10 @@ function documentTerms(node: JsonNode): Set<string> {
   return terms;
 }
 
-/** The place of an element in an array is no part of its path, because containment ignores it. */
+/**
+ * Adds the terms of a document. The position of an element in an array is not part of its path,
+ * because containment ignores positions.
+ */
 function addDocument(node: JsonNode, path: string, terms: Set<string>): void {
   if (isJsonArray(node)) {
     for (const each of node) addDocument(each, path, terms);
@@ -201,7 +204,10 @@ function keysIn(value: Value): string[] {
   return elementsOf(value as ArrayValue).flatMap((key) => (key === null ? [] : [key as string]));
 }
 
-/** A key of an object at the top, an element of an array there, or the string itself. */
+/**
+ * Returns the query for a key. It may be a key of the top-level object, an element of the top-level
+ * array, or the document itself.
+ */
 function queryOfKey(key: string): TermQuery {
   return anyOf([
     exactly(`k${key.toWellFormed()}${KEY_END}`),
@@ -221,13 +227,16 @@ function someOf(least: number, terms: Iterable<string>): TermQuery {
   return { kind: "some", least, parts: Array.from(terms, exactly) };
 }
 
-/** Without any term, all rows qualify. */
+/**
+ * Returns a query for rows with all of the terms; undefined if there are no terms, because all rows
+ * then qualify.
+ */
 function allOf(terms: Iterable<string>): TermQuery | undefined {
   const parts = Array.from(terms, exactly);
   return parts.length === 0 ? undefined : { kind: "some", least: parts.length, parts };
 }
 
-/** An empty search query matches no document. */
+/** Returns the query for a text search. An empty tsquery matches no document. */
 function queryOfWords(query: TsQuery | undefined): TermQuery | undefined {
   return query === undefined ? NOTHING : queryOfOperand(query);
 }

@@ -12,7 +12,7 @@ import { remembering } from "../base/remembering.ts";
 import { literalRuns } from "../regex/like.ts";
 import { searchEffort } from "./search_effort.ts";
 
-/** The similarity from which `%`, `<%` and `<<%` are true. */
+/** The minimum similarity at which `%` is true. */
 const SIMILAR = 0.3;
 const WORD_SIMILAR = 0.6;
 const STRICT_WORD_SIMILAR = 0.5;
@@ -35,7 +35,7 @@ function* orderedTrigrams(text: string): Generator<OrderedTrigram> {
   }
 }
 
-/** Yields each three characters in a row. */
+/** Yields every sequence of three consecutive characters. */
 function* trigramsIn(padded: string): Generator<string> {
   if (!/[\ud800-\udfff]/.test(padded)) {
     for (let at = 0; at + 3 <= padded.length; at += 1) yield padded.slice(at, at + 3);
@@ -59,7 +59,7 @@ export function distinctTrigrams(text: string): Set<string> {
 const trigramsOf = remembering((text): ReadonlySet<string> => distinctTrigrams(text));
 
 /**
- * Returns trigrams that each text has that a pattern of LIKE or ILIKE matches.
+ * Returns trigrams that occur in every text that a LIKE or ILIKE pattern matches.
  *
  *     'abc%'     ␣␣a ␣ab abc        the text begins with the word
  *     '%ab cd%'  ab␣ ␣␣c ␣cd        the words go on outside, so only their inner ends count
@@ -84,7 +84,10 @@ export function trigramsOfLike(pattern: string): Set<string> {
   return found;
 }
 
-/** Returns the least number of common trigrams that make a number of trigrams similar enough. */
+/**
+ * Returns the smallest number of trigrams that is a large enough share of `count` trigrams for an
+ * operator to be true.
+ */
 export function leastCommon(count: number, operator: "%" | "<%" | "<<%"): number {
   const least = { "%": SIMILAR, "<%": WORD_SIMILAR, "<<%": STRICT_WORD_SIMILAR }[operator];
   for (let common = 1; common < count; common += 1) {

@@ -113,7 +113,10 @@ function recordRow(
   });
 }
 
-/** Lists within a list are further dimensions, unless the elements are JSON. */
+/**
+ * Converts a JSON list to an array. Lists within the list become further dimensions, unless the
+ * elements are JSON.
+ */
 function arrayFromJson(text: string, list: JsonSlice, element: DataType): ArrayValue {
   let isDeep = false;
   const items = jsonElements(text, list).map((item): Value => {
@@ -170,7 +173,10 @@ function requireObject(text: string, slice: JsonSlice): void {
   );
 }
 
-/** The columns are the fields of the type of the first argument. */
+/**
+ * Returns the columns of a function that creates records, which are the fields of the first
+ * argument's type.
+ */
 function fieldsOfRecord([record]: readonly DataType[]): readonly RowField[] | undefined {
   return record?.kind === "row" ? record.fields : undefined;
 }

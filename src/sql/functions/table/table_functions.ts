@@ -106,7 +106,8 @@ function* numericSeries(from: string, to: string, by = numericOf(1n, 0)): Genera
   }
   const bounds = [from, to, by].map(bigDecimalOf);
   const scale = Math.max(...bounds.map((each) => each.scale));
-  // The numbers remain in one form: to convert one of 131,072 digits takes much longer than a step.
+  // All numbers of a series keep the same representation, because converting a number with 131,072
+  // digits takes much longer than a step.
   const [first = 0n, last = 0n, step = 0n] = bounds.map(
     (each) => each.unscaled * powerOfTen(scale - each.scale),
   );

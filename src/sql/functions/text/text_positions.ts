@@ -71,7 +71,10 @@ function substringOfPattern([text = null, pattern = null]: readonly Value[]): Va
   return foundPart(text as string, patternOf(pattern as string));
 }
 
-/** The key is the escape character, if any, then a NUL, then the pattern. */
+/**
+ * Compiles SIMILAR TO patterns by a key, which consists of the escape character, if any, a NUL and
+ * the pattern.
+ */
 const similarOf = remembering((key) => {
   const end = key.indexOf("\u0000");
   const regex = regexFromSimilar(key.slice(end + 1), checkedEscape(key.slice(0, end)));
@@ -101,7 +104,10 @@ export function overlay([
   const replacement = placing as string;
   const start = from as number;
   if (start < 1) {
-    throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot overlay before the start of the text");
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      "Cannot overlay the text: the position must be 1 or more",
+    );
   }
   const replaced = count === undefined ? codePointLength(replacement) : (count as number);
   const rest = sliceCodePoints(source, start - 1 + replaced, Number.MAX_SAFE_INTEGER);

@@ -90,7 +90,7 @@ function clockField(field: string, micros: number): number | undefined {
   }
 }
 
-/** Before Christ, years and centuries count down from -1. */
+/** Returns the number of a year or century in its era. Before Christ, they count down from -1. */
 function yearOfEra(count: number): number {
   return count > 0 ? count : count - 1;
 }
@@ -139,7 +139,7 @@ export function fieldOf(name: string, value: Value, type: DataType): number | nu
   return GROWING_FIELDS.has(field) ? infinite : null;
 }
 
-/** The fields that are infinite in an infinite moment. Any other field is NULL. */
+/** The fields that are infinite in an infinite date or timestamp. All other fields are NULL. */
 const GROWING_FIELDS: ReadonlySet<string> = new Set([
   "year",
   "isoyear",

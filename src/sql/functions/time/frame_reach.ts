@@ -38,9 +38,9 @@ export interface FrameReach {
   readonly keyType: DataType;
   readonly offsetType: DataType;
   /**
-   * Returns the value that is `offset` above or below `key`. An infinity that goes an infinite way
-   * towards the other one passes all finite values: the result is then the infinity that is
-   * `outward`, which has all of them in the frame.
+   * Returns the value that is `offset` above or below `key`. If an infinite key is moved by an
+   * infinite offset towards the opposite infinity, it passes all finite values. The result is then
+   * the infinity in the direction of `outward`, so that the frame contains all of them.
    */
   step(key: Value, offset: Value, ways: { direction: 1 | -1; outward: 1 | -1 }): Value;
   /** Whether an offset is below 0, or NaN. */
@@ -132,7 +132,9 @@ function ofSpans(keyType: DataType, add: (value: Whole, span: Interval) => Value
   };
 }
 
-/** The longest way on which a time of day does not yet pass all others. */
+/**
+ * The longest offset by which a time of day with a zone can be moved without passing all others.
+ */
 const ZONED_SPAN_MAX = 2 * MICROS_PER_DAY;
 
 /** Adds without wrapping around. A result before or after all times of day stays there. */
