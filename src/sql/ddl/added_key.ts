@@ -15,6 +15,7 @@ import { withoutNull } from "./table_elements.ts";
 
 interface AddedKey extends AstNode {
   readonly columns: readonly Name[];
+  readonly included?: readonly Name[] | undefined;
   readonly constraintName?: Name | undefined;
 }
 
@@ -39,7 +40,7 @@ export function requireNoKey(table: TableEntry, position: number): void {
  */
 export function withPrimaryKey(
   table: TableEntry,
-  { _location, columns, constraintName }: AddedKey,
+  { _location, columns, constraintName, included }: AddedKey,
   altering: Altering,
 ): TableEntry {
   const { demands, deps } = altering;
@@ -48,6 +49,7 @@ export function withPrimaryKey(
   const state = firstStateOf(deps.store, table.tableId);
   const written = {
     columns,
+    included,
     name: constraintName,
     isUnique: true,
     isConstraint: true,

@@ -96,10 +96,10 @@ export function createIndex(
     requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
     const columns = node.columns.map(({ part }) => part);
     const position = node._location.start;
-    const { equalNulls, method, where } = node;
+    const { equalNulls, included, method, where } = node;
     const classes =
       method === undefined ? undefined : node.columns.map(({ operatorClass }) => operatorClass);
-    const keys = { columns, classes, isUnique, equalNulls, isConstraint: false };
+    const keys = { columns, classes, included, isUnique, equalNulls, isConstraint: false };
     const written = { ...keys, where, name, position };
     const state = firstStateOf(store, table.tableId);
     return withIndex(table, written, { catalog, state });

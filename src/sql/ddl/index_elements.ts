@@ -18,12 +18,12 @@ import {
 import type { Store } from "../../storage/mod.ts";
 import type {
   ColumnConstraint,
-  ColumnConstraintSimple,
   CreateColumnDef,
   CreateTableStatement,
   IndexedExpression,
   Name,
   TableConstraint,
+  TableConstraintKey,
 } from "../parse/ast/ast.ts";
 import { indexCondition, indexExpression, invertedExpression } from "./index_expressions.ts";
 import { holdsRows } from "./row_inspection.ts";
@@ -34,6 +34,8 @@ export interface WrittenIndex {
   readonly columns: readonly (Name | IndexedExpression)[];
   /** The operator class of each part of an inverted index; absent for a sorted index. */
   readonly classes?: readonly (Name | undefined)[] | undefined;
+  /** The columns of INCLUDE, which only have to exist. */
+  readonly included?: readonly Name[] | undefined;
   readonly where?: IndexedExpression | undefined;
   /**
    * The name of the index or constraint; undefined if it is derived from the table and its columns.
@@ -86,6 +88,7 @@ export function withIndex<Table extends IndexedTable>(
       ? partsOf(table, written)
       : invertedPartsOf(table, written, written.classes);
   requireNullsApply(written);
+  requireIncluded(table, written);
   if (name !== undefined) checkObjectName("index", name.name, { position: name._location.start });
   const isTaken = takenNames(table, catalog);
   if (name !== undefined && isTaken(name.name)) {
@@ -121,10 +124,19 @@ export function withUnique<Table extends IndexedTable>(
   { columns, constraints = [] }: CreateTableStatement,
   catalog: Pick<Catalog, "tables" | "view">,
 ): Table {
+  for (const each of constraints) if (each.type === "primary key") requireIncluded(table, each);
   return [...columns.flatMap(uniqueOfColumn), ...constraints.flatMap(uniqueOfTable)].reduce(
     (next, unique) => withIndex(next, unique, { catalog, state: "ready" }),
     table,
   );
+}
+
+/** @throws {DatabaseError} COLUMN_NOT_FOUND if a column of INCLUDE does not exist. */
+function requireIncluded(
+  table: IndexedTable,
+  { included = [] }: Pick<WrittenIndex, "included">,
+): void {
+  for (const named of included) namedColumn(table, named);
 }
 
 /** Returns the UNIQUE constraint of a column. */
@@ -144,10 +156,11 @@ function constraintOn(
     _location,
     constraintName: name,
     equalNulls,
-  }: Pick<ColumnConstraintSimple, "_location" | "constraintName" | "equalNulls">,
+    included,
+  }: Pick<TableConstraintKey, "_location" | "constraintName" | "equalNulls" | "included">,
 ): WrittenIndex {
   const position = _location.start;
-  return { columns, name, isUnique: true, equalNulls, isConstraint: true, position };
+  return { columns, included, name, isUnique: true, equalNulls, isConstraint: true, position };
 }
 
 /**

@@ -240,10 +240,11 @@ export function parseTableConstraint(cursor: Cursor): TableConstraint {
   if (isUnique || cursor.acceptAll("primary", "key")) {
     const nulls = isUnique ? acceptNulls(cursor) : {};
     const columns = cursor.nameList("a column");
+    const included = acceptIncluded(cursor);
     acceptKeyTiming(cursor);
     const _location = cursor.since(start);
     const type = isUnique ? "unique" : "primary key";
-    return { type, ...nulls, columns, constraintName, _location };
+    return { type, ...nulls, columns, ...included, constraintName, _location };
   }
   return parseCheck(cursor, start, constraintName);
 }
@@ -287,6 +288,11 @@ export function parseCheck(
   // NO INHERIT has no effect, because no table inherits from another.
   cursor.acceptAll("no", "inherit");
   return { type: "check", expr, source, constraintName, _location: cursor.since(start) };
+}
+
+/** Parses `[INCLUDE (…)]` of a key or an index. */
+export function acceptIncluded(cursor: Cursor): { readonly included?: readonly Name[] } {
+  return cursor.accept("include") ? { included: cursor.nameList("a column") } : {};
 }
 
 /** Parses `UNIQUE …` of a column. */

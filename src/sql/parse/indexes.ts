@@ -13,6 +13,7 @@ import {
   acceptBehaviour,
   acceptIfExists,
   acceptIfNotExists,
+  acceptIncluded,
   acceptNulls,
   parseQNames,
   parseSourced,
@@ -42,7 +43,7 @@ export function parseCreateIndex(
     requireListed(cursor, columns.length, "columns of an index");
   } while (cursor.accept(","));
   cursor.expect(")");
-  const nulls = acceptClauses(cursor);
+  const clauses = acceptClauses(cursor);
   const where = cursor.accept("where") ? parseIndexedExpression(cursor) : undefined;
   const _location = cursor.since(start);
   return {
@@ -53,7 +54,7 @@ export function parseCreateIndex(
     table,
     ...(method === undefined ? {} : { method }),
     columns,
-    ...nulls,
+    ...clauses,
     where,
     _location,
   };
@@ -153,14 +154,11 @@ function acceptParameters(cursor: Cursor): void {
 }
 
 /** Parses the clauses between the columns of an index and its condition. */
-function acceptClauses(cursor: Cursor): ReturnType<typeof acceptNulls> {
-  if (cursor.is("include")) {
-    cursor.refuse("INCLUDE of an index", "omit it: an index always finds the whole row");
-  }
-  const nulls = acceptNulls(cursor);
+function acceptClauses(cursor: Cursor): Pick<CreateIndexStatement, "equalNulls" | "included"> {
+  const clauses = { ...acceptIncluded(cursor), ...acceptNulls(cursor) };
   if (cursor.is("with")) acceptParameters(cursor);
   if (cursor.is("tablespace")) {
     cursor.refuse("TABLESPACE", "omit it: an index is stored with the segments of its table");
   }
-  return nulls;
+  return clauses;
 }

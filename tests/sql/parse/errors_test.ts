@@ -115,7 +115,6 @@ test("parseStatements reports a fault inside EXECUTE AS as that of the inner sta
 });
 
 test.each([
-  ["CREATE INDEX i ON t (a) INCLUDE (b)", "INCLUDE", "row"],
   ["CREATE INDEX i ON t USING gist (a)", "USING gist", "USING gin"],
   ["CREATE TABLE t (a INT UNIQUE INITIALLY DEFERRED)", "INITIALLY DEFERRED of a key", "omit it"],
   ["CREATE TABLE t (a INT REFERENCES u MATCH PARTIAL)", "MATCH PARTIAL", "MATCH FULL"],

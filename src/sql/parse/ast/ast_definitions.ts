@@ -230,6 +230,8 @@ export interface TableConstraintKey extends AstNode {
   /** NULLS NOT DISTINCT. */
   readonly equalNulls?: true;
   readonly columns: readonly Name[];
+  /** The columns of INCLUDE. */
+  readonly included?: readonly Name[];
   readonly constraintName?: Name | undefined;
 }
 
@@ -243,6 +245,8 @@ export interface CreateIndexStatement extends AstNode {
   /** The method of an inverted index; absent for a sorted one. */
   readonly method?: "gin" | undefined;
   readonly columns: readonly IndexedColumn[];
+  /** The columns of INCLUDE. They have no effect, because an index finds the whole row. */
+  readonly included?: readonly Name[];
   /** NULLS NOT DISTINCT. */
   readonly equalNulls?: true;
   /** The condition that the rows of the index satisfy. */

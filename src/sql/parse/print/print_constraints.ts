@@ -58,6 +58,10 @@ export function identityText({ always, options }: ColumnConstraintGenerated): st
   return `GENERATED ${always.toUpperCase()} AS IDENTITY${parts}`;
 }
 
+export function includedText(included: readonly Name[] | undefined): string {
+  return included === undefined ? "" : ` INCLUDE (${nameList(included)})`;
+}
+
 export function nameList(list: readonly Name[]): string {
   return list.map(({ name }) => nameText(name)).join(", ");
 }

@@ -29,6 +29,7 @@ import type {
 import {
   constraintText,
   identityText,
+  includedText,
   keyText,
   nameList,
   referencesText,
@@ -160,7 +161,7 @@ function indexText(
     const ie = flag(statement.ifExists, "IF EXISTS ");
     return `DROP INDEX ${ie}${qnames(statement.names)}${behaviour(statement.cascade)}`;
   }
-  const { columns, equalNulls, ifNotExists, isUnique, name, table, where } = statement;
+  const { columns, equalNulls, ifNotExists, included, isUnique, name, table, where } = statement;
   const unique = isUnique ? "UNIQUE " : "";
   const ine = flag(ifNotExists, "IF NOT EXISTS ");
   const named = name === undefined ? "" : `${nameText(name.name)} `;
@@ -171,8 +172,8 @@ function indexText(
     return [first, ...rest.map((word) => word.toUpperCase())].join(" ");
   });
   const condition = where === undefined ? "" : ` WHERE ${expressionToSql(where.expr)}`;
-  const nulls = flag(equalNulls, " NULLS NOT DISTINCT");
-  return `CREATE ${unique}INDEX ${ine}${named}ON ${qnameText(table)} (${list.join(", ")})${nulls}${condition}`;
+  const clauses = `${includedText(included)}${flag(equalNulls, " NULLS NOT DISTINCT")}`;
+  return `CREATE ${unique}INDEX ${ine}${named}ON ${qnameText(table)} (${list.join(", ")})${clauses}${condition}`;
 }
 
 function otherText(statement: OtherDefinition): string {
@@ -337,9 +338,9 @@ function tableConstraintText(constraint: TableConstraint): string {
     const columns = nameList(constraint.columns);
     return `${name}FOREIGN KEY (${columns}) ${referencesText(constraint)}`;
   }
-  const { constraintName, columns } = constraint;
+  const { constraintName, columns, included } = constraint;
   const head = constraintName === undefined ? "" : `CONSTRAINT ${nameText(constraintName.name)} `;
-  return `${head}${keyText(constraint)} (${nameList(columns)})`;
+  return `${head}${keyText(constraint)} (${nameList(columns)})${includedText(included)}`;
 }
 
 function alterationText(change: TableAlteration): string {
