@@ -45,7 +45,7 @@ export class LocalSqlEngine implements SqlEngine {
   readonly #idempotent: IdempotentRequests;
   readonly #activity: Activity;
   readonly #searches: LiveSearches | undefined;
-  /** The texts of materialised queries. */
+  /** The SQL texts of materialised queries, which subscribers with the same query share. */
   readonly #texts: FollowedTexts;
   readonly #interactive: InteractiveTransactions;
 

@@ -259,7 +259,7 @@ function besideUntyped(form: Overload): readonly Overload[] {
   return [both(INT), both(BIGINT), { ...form, parameters: ["exact", "exact"] }, form];
 }
 
-/** gcd and lcm for exact numbers of a common scale. */
+/** Creates an overload of gcd or lcm for exact numbers of a common scale. */
 function divisorFunction(compute: (left: bigint, right: bigint) => bigint): Overload {
   return {
     ...overload(["numeric", "numeric"], firstType, () => null),

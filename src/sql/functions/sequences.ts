@@ -74,8 +74,8 @@ export const SEQUENCE_FUNCTIONS: readonly ScalarFunction[] = [
 ];
 
 /**
- * Evaluates NEXTVAL in a DEFAULT, with the rights of the definition: a caller needs only the right
- * to write the table.
+ * Evaluates NEXTVAL in a DEFAULT, with the rights of the user who defined it, so the caller needs
+ * only the right to write the table.
  */
 export function nextOfDefault([name = null]: readonly Value[], call: CallDeps): Value {
   return call.sequences.next(name as string, "definer");

@@ -218,7 +218,7 @@ export class Groups {
     return group;
   }
 
-  /** Computes the rows of some groups again. */
+  /** Computes the result rows of the given groups again, and returns the changes. */
   #refreshed(groups: readonly Group[]): RowChanges {
     const living = groups.filter((group) => this.#isAlive(group));
     const tuples = living.map(({ keys, number }) => {

@@ -308,7 +308,7 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Returns the tuples at a seq that come from some rows of a source in the core.
+   * Returns the tuples at a seq to which the given rows of a source in the core lead.
    *
    * @throws {CannotFollow} @throws {DatabaseError}
    */

@@ -223,7 +223,7 @@ export class JoinRoutes {
     };
   }
 
-  /** Returns the most selective access by some columns whose values are given, by column id. */
+  /** Returns the most selective access by columns whose values are given, by column id. */
   #accessBy<Value>(
     source: number,
     values: ReadonlyMap<number, Value>,

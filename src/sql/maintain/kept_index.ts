@@ -199,7 +199,7 @@ export class KeptIndex {
 
   #add(row: Row): void {
     const { key, value } = this.#partsOf(row);
-    // NULL equals nothing.
+    // NULL equals nothing, so rows whose value contains NULL are not listed.
     if (value.includes(null)) return;
     const text = textOfRow(value);
     const listed = this.#values.get(text) ?? new Map<string, Listed>();
@@ -265,7 +265,7 @@ export class KeptIndexes {
     this.#store = store;
   }
 
-  /** Returns the index of some columns. The rows are listed once it is built. */
+  /** Returns the index of the given columns. Rows are listed only once the index is built. */
   indexOf(place: KeptIndexPlace): KeptIndex {
     const { columnIds, owner, table } = place;
     const key = JSON.stringify([table.tableId, table.schemaVersion, owner, columnIds]);

@@ -72,7 +72,10 @@ export class KeyedBlock {
     return [`the rows of each changed group or partition are computed again: found by ${found}`];
   }
 
-  /** Follows changes. @throws {CannotFollow} @throws {DatabaseError} */
+  /**
+   * Computes how the rows of the block change when the joined rows change. @throws {CannotFollow}
+   * @throws {DatabaseError}
+   */
   changes(joined: JoinChanges, contexts: StepContexts): RowChanges {
     const { after, upTo } = joined;
     const rows: Row[] = [];

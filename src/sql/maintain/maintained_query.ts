@@ -101,7 +101,7 @@ export class MaintainedQuery {
     this.values = joins.valuesWith(others.flatMap((each) => each ?? []));
   }
 
-  /** Returns the partition that concerns a subscriber. */
+  /** Returns the partition whose changes a subscriber follows. */
   partitionOf(context: ExecutionContext): string {
     return textOfRow(this.#partition.map((own) => own(context)));
   }

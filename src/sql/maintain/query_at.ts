@@ -44,7 +44,7 @@ export class QueryAt {
   }
 
   /**
-   * Returns the rows for some values of outer references.
+   * Runs the query for the given values of outer references.
    *
    * @throws {CannotFollow} If there are too many rows. @throws {DatabaseError}
    */

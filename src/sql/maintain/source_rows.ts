@@ -50,7 +50,7 @@ export class SourceRows {
     return [...new Set(this.#kept.values())];
   }
 
-  /** Returns the index in memory over some columns of a source. */
+  /** Returns the index in memory over the given columns of a source. */
   keptIndex(source: number, columnIds: readonly number[]): KeptIndex {
     const key = JSON.stringify([source, columnIds]);
     const known = this.#kept.get(key);

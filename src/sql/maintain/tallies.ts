@@ -34,7 +34,7 @@ export interface RowTally {
   isUnknown(group: number): boolean;
   /** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
   result(group: number): Value;
-  /** Removes a group. */
+  /** Resets the state of a group that no longer exists. */
   clear(group: number): void;
 }
 

@@ -41,7 +41,10 @@ export interface SourcePlace {
 /** Returns the indexes of the tuples that meet a condition. */
 export type TupleFilter = (tuples: readonly Row[]) => readonly number[];
 
-/** Returns the values of some expressions for each tuple. Only queries need a context. */
+/**
+ * Returns the values of the compiled expressions for each tuple. A context is needed only if one of
+ * them contains a query.
+ */
 export type TupleValues = (
   tuples: readonly Row[],
   context?: ExecutionContext,
@@ -105,7 +108,7 @@ export class TuplePlaces {
 /** Replaces a column that an expression does not read. */
 const UNREAD: Vector = constVector(null, 0);
 
-/** The tuples of joined rows. */
+/** The layout of the tuples of a join. */
 export interface TupleSpace {
   readonly places: TuplePlaces;
   readonly sources: readonly SourcePlace[];

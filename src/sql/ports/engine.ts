@@ -51,7 +51,8 @@ export interface SqlRequest {
    */
   readonly copy?: CopyTransfer | undefined;
   /**
-   * If present, the request runs only once for each key of its user. `digest` identifies the body.
+   * Present if the request may run only once for each idempotency key of a user. `digest`
+   * identifies the body.
    */
   readonly idempotency?: { readonly key: string; readonly digest: string } | undefined;
   /** The id of the open transaction in which the statements run. */

@@ -225,7 +225,7 @@ export interface TopicConsumeRequest {
   readonly isOrdered?: boolean | undefined;
   /** The time to wait if no message is available; 0 if absent. */
   readonly waitMs?: number | undefined;
-  /** Ends the wait, without messages. */
+  /** Aborts the wait for messages. The response then contains no messages. */
   readonly signal?: AbortSignal | undefined;
   /** The user id of the caller, for `system.topic_consumers`. */
   readonly userId: string;
@@ -235,9 +235,9 @@ export interface TopicAckRequest {
   readonly topicId: number;
   readonly partition: number;
   readonly group: string;
-  /** Acknowledges all messages up to this offset (inclusive). */
+  /** The offset up to which all messages are acknowledged (inclusive). */
   readonly upTo?: number | undefined;
-  /** Acknowledges these messages. */
+  /** The offsets of the messages to acknowledge. */
   readonly offsets?: readonly number[] | undefined;
 }
 

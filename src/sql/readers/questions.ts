@@ -31,7 +31,7 @@ export interface QuestionsOptions {
   readonly stagedTableIds: readonly number[];
 }
 
-/** The questions of one job. */
+/** Asks the questions of one job, and keeps the answers that stay valid. */
 export class Questions implements StagedRows, SettingCalls {
   readonly #options: QuestionsOptions;
   readonly sequences: AskedSequenceCalls;
@@ -74,7 +74,7 @@ export class Questions implements StagedRows, SettingCalls {
     return this.#settings.get(name);
   }
 
-  /** Changes a setting. */
+  /** Changes a setting of the request on the event loop. */
   set(name: string, value: string | undefined, isLocal: boolean): string {
     this.#settings.clear();
     const set = { value, isLocal };

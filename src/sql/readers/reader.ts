@@ -62,8 +62,8 @@ export interface ReaderQuery {
   readonly namespace: string;
   readonly snapshotSeq: Seq;
   /**
-   * Returns the seqs of the statement's past reads, in the order of their indexes. It is called in
-   * the tick in which the tables are shared.
+   * Returns the seqs of the statement's past reads, in the order of their indexes. Called in the
+   * tick in which the tables are shared.
    *
    * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE …
    */
@@ -78,9 +78,9 @@ export interface ReaderQuery {
   /** The sleeps of the query; absent if it may not sleep. */
   readonly sleeps?: Sleeps | undefined;
   readonly ledger: QueryLedger;
-  /** The measurements of EXPLAIN ANALYZE. */
+  /** Collects the measurements of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
-  /** Receives rows. @throws {DatabaseError} An error that ends the statement. */
+  /** Receives rows of the statement. @throws {DatabaseError} An error that ends the statement. */
   onBatch(batch: Batch): void;
   /**
    * Receives further rows as text, once `textFormat` has returned a format.

@@ -17,7 +17,7 @@ import { type PolicyCatalog, rowRightsOf } from "../rights/row_policies.ts";
 import type { NamedRelations, PlanSource } from "./job.ts";
 import type { Questions } from "./questions.ts";
 
-/** Relations by namespace and name. */
+/** Finds tables and views by namespace and name. */
 interface RelationNames {
   readonly table: (namespace: string, name: string) => TableEntry | undefined;
   readonly tableById: (tableId: number) => TableEntry | undefined;
@@ -151,7 +151,7 @@ function depsOver(
   };
 }
 
-/** The key of the policies that apply to the owner of a view, or to the caller. */
+/** Returns the key of the policies that apply to the owner of a view, or to the caller. */
 function policyKey({ tableId }: TableEntry, owner: ViewOwner | undefined): string {
   return owner === undefined ? String(tableId) : `${tableId} ${owner.userId}`;
 }

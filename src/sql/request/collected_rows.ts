@@ -84,7 +84,7 @@ export class CollectedRows {
     return this.isStreamed && this.#options.copy === undefined;
   }
 
-  /** Whether some rows have been passed on. Further rows may then be text. */
+  /** Whether rows have already been passed on to the client. Further rows may then be text. */
   get isStreamed(): boolean {
     return this.#channel !== undefined;
   }

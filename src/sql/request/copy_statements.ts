@@ -59,7 +59,7 @@ export function requireCopyBodies(
 /** The data of a COPY FROM, with counts of what was read. */
 export interface CopyFeed extends CopyInput {
   readonly skippedCount: number;
-  /** Stops reading before the end. */
+  /** Stops reading the data before its end. */
   cancel(): void;
 }
 

@@ -161,8 +161,8 @@ export class IdempotentRequests {
   }
 
   /**
-   * Whether a record has expired. The store may still contain it: if its `_seq` is ahead of the
-   * clock, the row exists for longer.
+   * Whether a record has expired. The store may still contain it, because a row whose `_seq` is
+   * ahead of the clock is removed later.
    */
   #isExpired(createdAtMs: unknown): boolean {
     const { clock, limits } = this.#deps;

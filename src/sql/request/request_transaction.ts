@@ -406,7 +406,7 @@ export class RequestTransaction implements HeldTransaction {
     return commit !== undefined && changesRows ? commit.lastSeq : null;
   }
 
-  /** Commits in the current tick. */
+  /** Commits the transaction in the current tick. */
   #written(transaction: Transaction, record: RecordedWrites): Written {
     const { snapshotSeq } = transaction;
     this.#requireReferences(transaction);

@@ -163,7 +163,7 @@ export function isOwnName(name: string, configured: readonly { readonly name: st
  */
 const POSTGRES_VERSION = "15.0";
 
-/** Values that programs request with SHOW, and that cannot be set. */
+/** Returns the values that programs request with SHOW, and that cannot be set. */
 export function fixedSettings(version: string): readonly { name: string; value: string }[] {
   return [
     { name: "server_version", value: `${POSTGRES_VERSION} (Tidemark ${version})` },

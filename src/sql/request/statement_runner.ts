@@ -55,7 +55,7 @@ export interface RunOptions {
   readonly copyInput?: CopyInput | undefined;
   /** The options with which COPY TO writes rows. */
   readonly copyTo?: CopySettings | undefined;
-  /** The measurements of EXPLAIN ANALYZE. */
+  /** Collects the measurements of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
   /**
    * Returns the seq at which an attempt reads. If this is absent, the newest visible seq is used.
@@ -77,9 +77,7 @@ export interface RunnerOptions {
    * memory. Otherwise, all rows are in the result.
    */
   readonly isStreamed: boolean;
-  /**
-   * Returns the channel for these rows. It is called once a query takes longer than a time slice.
-   */
+  /** Returns the channel for these rows. Called once a query takes longer than a time slice. */
   channelFor(): AnswerChannel;
 }
 

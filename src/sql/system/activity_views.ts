@@ -13,7 +13,7 @@ import { ADMIN_ONLY, view } from "./system_view.ts";
 
 type ActivityViewDeps = Pick<SqlEnvironment, "activity" | "clock" | "limits">;
 
-/** Returns the views by "namespace.name". */
+/** Returns the views with their names, "namespace.name". */
 export function activityViews(deps: ActivityViewDeps): [string, SystemView][] {
   return [
     ["system.queries", queriesView(deps)],

@@ -31,7 +31,7 @@ const COLUMNS: ColumnList = [
   ["index_comment", TEXT],
 ];
 
-/** Returns the view by "namespace.name". */
+/** Returns the view with its name, "namespace.name". */
 export function indexViews({ catalog }: { readonly catalog: Catalog }): [string, SystemView][] {
   const rows = view(
     COLUMNS,

@@ -41,7 +41,7 @@ const PORTION_ROWS = 1024;
 const SYSTEM_OWNER = "system";
 
 /**
- * Returns the views by "namespace.name".
+ * Returns the views with their names, "namespace.name".
  *
  * @param systemViews All views of the system, including these once they are created.
  */

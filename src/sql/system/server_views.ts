@@ -15,7 +15,7 @@ type StatsDeps = Pick<
   "catalog" | "clock" | "connections" | "jobs" | "live" | "metrics" | "nodeId" | "version"
 >;
 
-/** Returns the views by "namespace.name". */
+/** Returns the views with their names, "namespace.name". */
 export function serverViews(
   deps: StatsDeps & Pick<SqlEnvironment, "audit" | "logLines" | "memory">,
 ): [string, SystemView][] {

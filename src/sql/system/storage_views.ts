@@ -30,7 +30,7 @@ import {
 } from "./show_rows.ts";
 import { ADMIN_ONLY, type ColumnList, OPEN, portionedView, view } from "./system_view.ts";
 
-/** Returns the views by "namespace.name". */
+/** Returns the views with their names, "namespace.name". */
 export function storageViews(deps: ManifestDeps & StorageListDeps): [string, SystemView][] {
   const { catalog } = deps;
   return [

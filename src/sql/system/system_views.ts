@@ -119,7 +119,8 @@ export function isSystemViews(namespace: string): boolean {
 }
 
 /**
- * Returns all views by "namespace.name". Each group of views gets the dependencies that it reads.
+ * Returns all views, each with its name, "namespace.name". Each group of views gets the
+ * dependencies that it reads.
  */
 function allViews(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
   const { catalog, settings } = environment;

@@ -170,7 +170,7 @@ export async function eraseUser(deps: ErasureDeps, asked: AskedErasure): Promise
   return begun.map((job) => jobRow(job, undefined));
 }
 
-/** Ends a job. @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION */
+/** Ends a job for KILL JOB. @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION */
 export function killJob(jobs: JobList, { id, _location }: KillStatement): string {
   const job = jobs.find(id);
   if (job === undefined) {

@@ -15,7 +15,7 @@ interface NumberRange {
 }
 
 /**
- * Returns a number.
+ * Returns the number that an argument specifies.
  *
  * @param parameters The parameter values of the request.
  * @throws {DatabaseError} INVALID_PARAMETER, VALUE_OUT_OF_RANGE
@@ -44,7 +44,10 @@ export function numberFrom(
   );
 }
 
-/** Returns a group name. @throws {DatabaseError} INVALID_PARAMETER, INVALID_VALUE */
+/**
+ * Returns the group name that an argument specifies. @throws {DatabaseError} INVALID_PARAMETER,
+ * INVALID_VALUE
+ */
 export function groupFrom(node: TopicArgument, parameters: readonly Value[]): string {
   const position = node._location.start;
   const group = node.type === "string" ? node.value : valueOf(node, parameters);

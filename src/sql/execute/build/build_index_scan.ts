@@ -345,8 +345,8 @@ interface TightestBounds {
 const NO_BOUNDS: TightestBounds = { min: undefined, max: undefined };
 
 /**
- * Returns the range of keys that begin with some values and satisfy the bounds on the columns that
- * follow. NULL sorts after all values and satisfies no bound.
+ * Returns the range of keys that begin with the given values and satisfy the bounds on the columns
+ * that follow. NULL sorts after all values and satisfies no bound.
  */
 function spanWithin(key: Row, { max, min }: TightestBounds, skipsNull: boolean): IndexSpan {
   const whole: IndexBound = { values: key, isInclusive: true };

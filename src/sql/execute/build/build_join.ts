@@ -89,8 +89,8 @@ function shapeOf(node: JoinNode): Shape {
 }
 
 /**
- * If the condition of an inner join may produce long values when it is evaluated on pairs, it
- * becomes a filter above the join.
+ * Builds an inner join with its condition as a filter above the join, if the condition may produce
+ * long values when it is evaluated on pairs.
  */
 function buildFilteredJoin(
   node: JoinNode,

@@ -156,7 +156,7 @@ const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
 export interface ScanUse {
   /** Whether the consumer finishes a batch before it requests the next one. */
   readonly isConsumed?: boolean;
-  /** Whether the consumer drops rows because of the values in some columns. */
+  /** Whether the consumer drops rows because of their values. */
   readonly isFiltered?: boolean;
   /**
    * Whether rows must arrive in the order of the table. An index would return the rows in a

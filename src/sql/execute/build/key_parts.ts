@@ -23,7 +23,7 @@ export interface LookedUp {
 const ONLY_NULL: readonly Value[] = [null];
 
 /**
- * Compiles lists of keys.
+ * Compiles the lists of keys that an access looks up.
  *
  * @param keyTypes The types of the columns.
  * @returns The distinct keys for a run. Keys that contain NULL are left out, because NULL equals
@@ -49,7 +49,7 @@ export function compileSought(
   };
 }
 
-/** The possible values of one key column; they may include NULL and duplicates. */
+/** Compiles the possible values of one key column, which may include NULL and duplicates. */
 export function compilePart({
   constants,
   items,

@@ -206,7 +206,7 @@ export class ChangeWriter {
   }
 
   /**
-   * Adds changes of one kind.
+   * Adds changes that all insert, all update or all delete rows.
    *
    * @param rowCount The number of affected rows; some of them may stay unchanged.
    */

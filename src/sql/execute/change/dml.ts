@@ -78,7 +78,10 @@ interface InsertSink extends EvaluationPlace {
   readonly onColumns: (batch: Batch, positions?: readonly number[]) => void;
 }
 
-/** Compiles INSERT. @param build Builds the query whose rows it inserts, if there is one. */
+/**
+ * Compiles an INSERT statement. @param build Builds the query whose rows it inserts, if there is
+ * one.
+ */
 export function compileInsert(
   insert: InsertPlan,
   build: OperatorFactory | undefined,
@@ -326,7 +329,7 @@ function queried(
   return { rowCount: undefined, rows: () => [], open };
 }
 
-/** Compiles UPDATE. @param build Builds the query that finds its rows. */
+/** Compiles an UPDATE statement. @param build Builds the query that finds its rows. */
 export function compileUpdate(update: UpdatePlan, build: OperatorFactory): CompiledChange {
   const runtime = runtimeOf(update.table);
   const returning = compileReturning(update.returning, runtime);
@@ -379,7 +382,7 @@ function withRows(changes: readonly RowChange[], rows: readonly Row[]): RowChang
   return changes.map((change, i) => ({ ...change, row: rows[i] ?? change.row }));
 }
 
-/** Compiles DELETE. @param build Builds the query that finds its rows. */
+/** Compiles a DELETE statement. @param build Builds the query that finds its rows. */
 export function compileDelete(remove: DeletePlan, build: OperatorFactory): CompiledChange {
   const runtime = runtimeOf(remove.table);
   const returning = compileReturning(remove.returning, runtime);

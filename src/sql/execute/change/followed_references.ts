@@ -341,8 +341,7 @@ class Followed {
   }
 
   /**
-   * Returns all live rows that refer to removed keys. It is called before any of these rows
-   * changes.
+   * Returns all live rows that refer to removed keys. Call this before any of these rows changes.
    */
   #referring(held: HeldKeys): Referring[] {
     const { child } = held.reference;

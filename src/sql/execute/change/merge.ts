@@ -111,7 +111,7 @@ interface WrittenFrom {
   readonly context: ExecutionContext;
 }
 
-/** Returns a row with the cells that a clause writes. */
+/** Writes the cells that a WHEN clause sets into a row, and returns the row. */
 function written(
   into: Value[],
   cells: readonly MergedCell[],

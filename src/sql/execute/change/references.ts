@@ -65,7 +65,7 @@ export function needsTransaction(
 }
 
 /**
- * Requires that the parents of some rows exist. The parents are recorded, because they may be
+ * Requires that the parents of the given rows exist. The parents are recorded, because they may be
  * deleted before the commit.
  *
  * @throws {DatabaseError} FOREIGN_KEY_VIOLATION

@@ -1,7 +1,7 @@
 /**
- * Finds the stored rows that refer to some keys. The search uses the referring table's primary key,
- * an index that begins with the referring columns, the sort order of a single column or, if there
- * is none of these, a scan.
+ * Finds the stored rows that refer to any of several keys. The search uses the referring table's
+ * primary key, an index that begins with the referring columns, the sort order of a single column
+ * or, if there is none of these, a scan.
  */
 import type { Seq } from "../../../base/seq.ts";
 import {
@@ -127,7 +127,7 @@ function indexFor(
     .toSorted((left, right) => left.columnIds.length - right.columnIds.length)[0];
 }
 
-/** Returns the rows whose keys in an index begin with some values. */
+/** Returns the rows whose keys in an index begin with the given values. */
 function rowsBeginning(
   tableId: number,
   { values, ...reading }: ReferringRead & { indexId: number; values: Row },

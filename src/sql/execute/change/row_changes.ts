@@ -187,7 +187,7 @@ export function requireStageable(runtime: TableRuntime, { transaction }: Executi
   if (runtime.table.kind === "stream") throw noTransaction(runtime);
 }
 
-/** Returns the writes for some changes, in order; changes without an effect are omitted. */
+/** Converts changes to writes, in the same order. Changes without an effect are omitted. */
 export function writesOf(
   { keyPositions, table }: TableRuntime,
   changes: readonly RowChange[],

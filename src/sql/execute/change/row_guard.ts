@@ -35,7 +35,7 @@ export interface RowGuard {
   require(changes: readonly RowChange[], place: EvaluationPlace): void | Promise<void>;
 }
 
-/** A test of some rows, which throws an error if one of them fails. */
+/** A test that throws an error if one of the given rows fails it. */
 interface CompiledTest {
   readonly evaluation: Evaluation;
   readonly rowsOf: (changes: readonly RowChange[]) => readonly Row[];

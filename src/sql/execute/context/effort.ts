@@ -106,7 +106,7 @@ export class Effort {
   }
 
   /**
-   * Records the evaluation of an expression over some rows.
+   * Records the evaluation of an expression over a number of rows.
    *
    * @throws The errors of {@linkcode noteCall}.
    */

@@ -33,7 +33,7 @@ export interface ExecutionContext {
   /** The seq at which the statement reads everything except past reads. */
   readonly snapshotSeq: Seq;
   /**
-   * Returns the seq of a read of the past, which stays the same throughout the run. It is called
+   * Returns the seq of a read of the past, which stays the same throughout the run. Call this
    * immediately before each read, because history may be discarded.
    *
    * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE, and the errors of the expression.
@@ -64,7 +64,8 @@ export interface ExecutionContext {
   /** The data from which COPY FROM reads rows. */
   readonly copyInput?: CopyInput | undefined;
   /**
-   * Every loop that may take long calls this method.
+   * Throws if the statement has to end or to leave the event loop. Every loop that may take long
+   * calls this method.
    *
    * @throws SLICE_OVER @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
    */
@@ -77,7 +78,8 @@ export interface ExecutionContext {
   /** Runs the rest of the statement in this thread, without a time limit for its first slice. */
   stay(): void;
   /**
-   * If the time slice is over, lets other work run, which may change any state.
+   * Lets other work run if the time slice is over. That work may change any state.
+   *
    * @throws {DatabaseError}
    */
   pause(): Promise<void>;
@@ -198,9 +200,9 @@ export interface CopyInput {
    * @throws {DatabaseError} CANCELLED or another reason to end the request
    */
   next(): Promise<Uint8Array | undefined>;
-  /** Records rows that were read. */
+  /** Records that COPY FROM has read a number of rows. */
   note(rowCount: number): void;
-  /** Records rows that were skipped because of a faulty value. */
+  /** Records that COPY FROM has skipped a number of rows, each with a faulty value. */
   noteSkipped(rowCount: number): void;
 }
 

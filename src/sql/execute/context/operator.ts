@@ -76,7 +76,7 @@ export interface DrainOptions {
  * promise.
  */
 export function drain(operator: Operator, options: DrainOptions): Promise<void> | undefined {
-  // A batch that throws an error also ends the drain.
+  // If a batch throws an error, the operator counts as ended, so that it is closed.
   let isAtEnd = true;
   try {
     isAtEnd = drainSlice(operator, options, FIRST_SLICE_MS_MAX);

@@ -68,12 +68,12 @@ export class Profile {
     this.#readerMs.push(workedMs);
   }
 
-  /** Returns all nodes that ran. */
+  /** Returns the plan nodes that ran, each with its measurements. */
   all(): Iterable<readonly [PlanNode, Measured]> {
     return this.#byNode;
   }
 
-  /** Adds measurements from another thread. */
+  /** Adds the measurements of a plan node that another thread has run. */
   add(node: PlanNode, elsewhere: Partial<Measured>): void {
     const measured = this.#measuredOf(node);
     for (const name of MEASURES) measured[name] += elsewhere[name] ?? 0;

@@ -118,7 +118,7 @@ export function checkCancelled({ cancelledBy }: Pick<RequestEnd, "cancelledBy">)
 }
 
 /**
- * Returns the current time.
+ * Checks whether the request has to end, and returns the current time.
  *
  * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
  */

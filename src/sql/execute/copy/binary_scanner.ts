@@ -79,7 +79,7 @@ export class BinaryScanner implements CopyScanner {
     return end + extensionBytes;
   }
 
-  /** Scans a row or the tail. Returns the offset after it. */
+  /** Scans a row, or the end marker of the data. Returns the offset after it. */
   #cells(cells: CopyCells, from: number, isLast: boolean): number {
     const { bytes, columnCount } = cells;
     const first = cells.rowCount * columnCount;

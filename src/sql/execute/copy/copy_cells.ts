@@ -1,6 +1,6 @@
 /**
- * Records where the cells of some COPY FROM rows are in the bytes that were read. The scanner of
- * each format records the cells, from which `copy_columns.ts` makes columns.
+ * Records the locations of COPY FROM cells in the bytes that were read. The scanner of each format
+ * records the cells, from which `copy_columns.ts` makes columns.
  */
 import { defined } from "../../../base/assert.ts";
 

@@ -206,7 +206,7 @@ export class HashJoin implements Operator {
     return undefined;
   }
 
-  /** Switches to partitions on disk. */
+  /** Moves both sides to partitions on disk, because memory has run out. */
   #divide(): void {
     const { keyTypes, residual } = this.#options;
     const join = (pair: PartitionPair): Operator | undefined => this.#joinOf(pair);

@@ -100,7 +100,7 @@ export class LeftBuildSemiJoin implements Operator {
     this.#table.finish(() => context.checkTime());
   }
 
-  /** Switches to partitions on disk. */
+  /** Moves both sides to partitions on disk, because memory has run out. */
   #divide(): void {
     const join = ({ left, leftCount, right, rightCount }: PartitionPair): Operator | undefined => {
       if (leftCount === 0) return undefined;
@@ -117,7 +117,7 @@ export class LeftBuildSemiJoin implements Operator {
     this.#site.close();
   }
 
-  /** Reads the right side. */
+  /** Reads the right side, and marks the build rows that it matches. */
   #mark(): void {
     this.#isKeyMet = new Uint8Array(Math.max(0, this.#table.starts.length - 1));
     this.#isRowMet = new Uint8Array(this.#buildRows.rowCount);

@@ -50,8 +50,8 @@ export function combineTruth(kind: "and" | "or", left: Vector, right: Vector): V
 }
 
 /**
- * A deciding value determines the result alone; if there is none, an unknown operand makes the
- * result unknown.
+ * Computes AND or OR for rows that may be unknown. A deciding value determines the result alone. If
+ * there is none, an unknown operand makes the result unknown.
  */
 function combineUnknown(
   left: Truths,

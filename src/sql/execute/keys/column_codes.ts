@@ -54,9 +54,7 @@ export class ColumnCodes {
     return Number.isInteger(code) ? code : (this.#interned[-code - 0.5] ?? null);
   }
 
-  /**
-   * Returns the values that are represented by some codes. It supports only integers and strings.
-   */
+  /** Converts codes back to values. Only columns of integers and strings are supported. */
   vectorOf(codes: Float64Array): Vector {
     if (this.texts !== undefined) return this.texts.vectorOf(codes);
     assert(this.#isWhole, "the codes of an integer column are its values");

@@ -55,7 +55,8 @@ export class KeyHashTable {
   }
 
   /**
-   * Returns the values in one column of consecutive keys. It supports only integers and strings.
+   * Returns the values in one column of consecutive keys. Only columns of integers and strings are
+   * supported.
    */
   vectorOf(position: number, start: number, end: number): Vector {
     if (this.#texts !== undefined) return this.#texts.rangeOf(start, end);

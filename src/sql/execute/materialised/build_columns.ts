@@ -236,7 +236,7 @@ export class BuildColumns {
     return this.#rowCount;
   }
 
-  /** Adds the rows of some columns. @throws {DatabaseError} MEMORY_EXCEEDED */
+  /** Adds rows, which are given as columns. @throws {DatabaseError} MEMORY_EXCEEDED */
   append(columns: readonly Vector[], rowCount: number): void {
     let bytes = 0;
     for (const [position, column] of this.#columns.entries()) {

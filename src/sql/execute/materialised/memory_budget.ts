@@ -50,7 +50,7 @@ export class MemoryBudget {
     return this.#bytes;
   }
 
-  /** Whether so much memory was in use at some time that collecting garbage is worthwhile. */
+  /** Whether the statement has used so much memory that collecting garbage is worthwhile. */
   get wasLarge(): boolean {
     return this.#bytesPeak > this.#bytesMax / LARGE_SHARE;
   }
@@ -103,7 +103,7 @@ export class MemoryBudget {
   }
 
   /**
-   * Takes memory.
+   * Charges memory to the budget.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED if the statement would use more memory than allowed.
    */

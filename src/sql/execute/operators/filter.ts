@@ -157,7 +157,7 @@ export interface PortionSourceOptions {
   readonly types: readonly DataType[];
 }
 
-/** Yields some columns of rows that are computed in portions. */
+/** Yields the requested columns of rows that are computed in portions. */
 export class PortionSource implements Operator {
   readonly #portions: Iterator<readonly Row[]>;
   readonly #positions: readonly number[];

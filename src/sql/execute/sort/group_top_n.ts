@@ -196,7 +196,7 @@ export class GroupTopN implements Operator {
     return false;
   }
 
-  /** Releases the rows that were among the first ones only temporarily. */
+  /** Releases the rows that are no longer among the first rows of their groups. */
   #cut(): void {
     const order = this.#rowsInOrder();
     const places = new Map<number, number>();

@@ -49,10 +49,7 @@ export class OrderedTableScan implements Operator {
     holdsFromStart(this);
   }
 
-  /**
-   * Whether the scan has stopped early. In that case, it returns no more rows although there are
-   * some.
-   */
+  /** Whether the scan has stopped early, before it has returned all rows. */
   get isInVain(): boolean {
     return this.#isInVain;
   }

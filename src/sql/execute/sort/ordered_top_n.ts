@@ -64,7 +64,7 @@ export class OrderedTopN implements Operator {
     return this.#sort.next();
   }
 
-  /** Switches to a plain sort. */
+  /** Switches to a plain sort of all rows. */
   #readAll(): void {
     this.#isPlain = true;
     this.#sort.close();

@@ -130,8 +130,8 @@ function append({ blocks, file, starts }: SpilledRows, start: number, batch: Bat
 }
 
 /**
- * Returns the last of some ascending numbers that does not exceed a limit. The first number never
- * exceeds it.
+ * Returns the index of the last number that does not exceed a limit, in an ascending list whose
+ * first number never exceeds it.
  */
 function lastAtMost(numbers: readonly number[], number: number): number {
   let low = 0;

@@ -74,7 +74,10 @@ export interface AggregateForm {
    * together.
    */
   readonly gathers?: boolean;
-  /** Whether repeated arguments do not change the result, so that DISTINCT can be omitted. */
+  /**
+   * Whether the result does not depend on how often arguments occur, so that DISTINCT can be
+   * omitted.
+   */
   readonly ignoresRepeats?: boolean;
   create(): AggregateState;
 }

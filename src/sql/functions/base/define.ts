@@ -35,7 +35,7 @@ export function functionsNamed(
   return names.map((name) => ({ name, overloads }));
 }
 
-/** A result type that equals the type of the first argument. */
+/** Returns the type of the first argument, for functions whose result has that type. */
 export function firstType(types: readonly DataType[]): DataType {
   return types[0] ?? TEXT;
 }

@@ -138,7 +138,7 @@ export interface Overload extends Signature {
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE, …
    */
   evaluate(values: readonly Value[], call: CallDeps, types: readonly DataType[]): Value;
-  /** Evaluates a whole column; present if the overload has a loop for it. */
+  /** Computes the result for a whole column; present if the overload has a loop for it. */
   readonly evaluateVector?: VectorFunction;
   /**
    * For a result whose type depends on more than argument types, as in `round(x, 2)`: returns

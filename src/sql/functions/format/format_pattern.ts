@@ -10,7 +10,7 @@ import { remembering } from "../base/remembering.ts";
  */
 const PATTERN_LENGTH_MAX = 10_000;
 
-/** Refuses overlong patterns. @throws {DatabaseError} LIMIT_EXCEEDED */
+/** Refuses a pattern that is too long. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function checkPatternLength(pattern: string): void {
   if (pattern.length <= PATTERN_LENGTH_MAX) return;
   throw new DatabaseError(

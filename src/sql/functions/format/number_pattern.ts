@@ -120,7 +120,10 @@ function readPiece(pending: PendingPattern, pattern: string, at: number): number
   return end;
 }
 
-/** Records a word. @throws {DatabaseError} INVALID_VALUE if an earlier one excludes it. */
+/**
+ * Records that a pattern contains a word such as MI or PR. @throws {DatabaseError} INVALID_VALUE if
+ * an earlier one excludes it.
+ */
 function use({ used }: PendingPattern, kind: PatternWord, pattern: string): void {
   const isAfterExponent = used.has("EEEE") && kind !== "text";
   const excluding = isAfterExponent

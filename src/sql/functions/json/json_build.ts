@@ -4,7 +4,10 @@ import { canonicalJson, type DataType, textFromValue, type Value } from "../../.
 
 const UNSCALAR: ReadonlySet<string> = new Set(["array", "embedding", "json", "row"]);
 
-/** Returns an object key. @throws {DatabaseError} INVALID_VALUE if it is NULL or not a scalar. */
+/**
+ * Converts a value to the key of a JSON object. @throws {DatabaseError} INVALID_VALUE if it is NULL
+ * or not a scalar.
+ */
 export function jsonKeyOf(type: DataType, value: Value): string {
   if (value === null) {
     throw new DatabaseError("INVALID_VALUE", "Cannot build a JSON object: a key must not be NULL");

@@ -8,7 +8,7 @@ import { numberOf, type PathItem } from "./path_items.ts";
 import { compareMoments, PathMoment } from "./path_moments.ts";
 
 /**
- * Compares two items.
+ * Compares two items of a JSON path.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE if only the functions with `_tz` can compare them.
  */

@@ -94,7 +94,7 @@ function quotient(left: DecimalDigits, right: DecimalDigits): string {
   return written(roundedQuotient(numerator, denominator), scale);
 }
 
-/** Divides, and rounds half away from zero. */
+/** Divides two integers, and rounds half away from zero. */
 function roundedQuotient(numerator: bigint, denominator: bigint): bigint {
   const isNegative = numerator < 0n !== denominator < 0n;
   const [n, d] = [magnitude(numerator), magnitude(denominator)];

@@ -84,7 +84,7 @@ export class PathRun {
   }
 
   /**
-   * Passes on all items.
+   * Passes all items to which the path leads to the receiver.
    *
    * @throws {DatabaseError} A PathFault, or an error that is always reported.
    */

@@ -273,7 +273,7 @@ export function power(base: Value, exponent: Value): number {
   return finiteDouble(result);
 }
 
-/** Returns a square root. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Computes the square root of a number. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function squareRoot(value: number): number {
   if (value < 0) {
     throw new DatabaseError(

@@ -36,7 +36,7 @@ export function resolveBits(op: string, left: DataType, right: DataType): Operat
   return binaryForm([BIT, BIT], BIT, (l, r) => combinedBits(combine, l, r));
 }
 
-/** Resolves `~ bits`. */
+/** Returns the form of the operator in `~ bits`. */
 export function resolveBitsPrefix(op: string, operand: DataType): OperatorForm | undefined {
   if (op !== "~" || operand.kind !== "bit") return undefined;
   return prefixForm(BIT, BIT, (bits) =>

@@ -83,7 +83,7 @@ export function resolveNetwork(
   });
 }
 
-/** Resolves `~ address`. */
+/** Returns the form of the operator in `~ address`. */
 export function resolveNetworkPrefix(op: string, operand: DataType): OperatorForm | undefined {
   if (op !== "~") return undefined;
   if (isHardware(operand)) {

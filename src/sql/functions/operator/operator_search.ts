@@ -60,7 +60,7 @@ const JOININGS: ReadonlyMap<string, "and" | "or" | "phrase"> = new Map([
   ["<->", "phrase"],
 ]);
 
-/** Resolves `!! query`. */
+/** Returns the form of the operator in `!! query`. */
 export function resolveSearchPrefix(op: string, operand: DataType): OperatorForm | undefined {
   const isQuery = operand.kind === "tsquery" || operand.kind === "unknown";
   return op === "!!" && isQuery ? prefixForm(TSQUERY, TSQUERY, negatedQuery) : undefined;

@@ -198,7 +198,10 @@ function minusInterval(value: Value, interval: Value): Value {
   return subtractFromTimestamp(value as Whole, interval as Interval);
 }
 
-/** If either side has a time zone, both are widened to the type with a time zone. */
+/**
+ * Returns the form of the difference between two timestamps. If either side has a time zone, both
+ * are widened to the type with a time zone.
+ */
 function timestampDifferenceForm(left: DataType, right: DataType): OperatorForm {
   const type: DataType =
     left.kind === "datetime" || right.kind === "datetime" ? { kind: "datetime" } : TIMESTAMP;

@@ -63,7 +63,7 @@ const FOUND_STEPS = 32;
 /** The largest step number, which must fit into the elements of `#visited`. */
 const STEP_MAX = 2 ** 32 - 1;
 
-/** Compiles a pattern. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
+/** Compiles a regular expression. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
 export function compileRegex(pattern: string, flags: string): Regex {
   const program = compileProgram(pattern, flags);
   let search: RegexSearch | undefined;

@@ -71,7 +71,7 @@ function readItem(pattern: string, at: number, malformed: Malformed): BracketIte
   return { code, set: setOfCharacter(code), end: at + String.fromCodePoint(code).length };
 }
 
-/** Parses `[:alpha:]`, `[.a.]` or `[=a=]`. */
+/** Parses a named item within brackets: `[:alpha:]`, `[.a.]` or `[=a=]`. */
 function readNamed(pattern: string, at: number, malformed: Malformed): BracketItem {
   const mark = pattern[at + 1] ?? "";
   const close = pattern.indexOf(`${mark}]`, at + 2);

@@ -1,5 +1,5 @@
 /**
- * Parses regular expressions into trees. It supports the linear-time subset of PostgreSQL's
+ * Parses regular expressions into trees. The syntax is the linear-time subset of PostgreSQL's
  * advanced regular expressions.
  *
  *     expression   branch { "|" branch }
@@ -110,7 +110,7 @@ function flagsFromText(text: string, given: RegexFlags): RegexFlags {
 
 const NO_FLAGS: RegexFlags = { ignoreCase: false, stopsAtNewlines: false, findsLines: false };
 
-/** Parses a pattern. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
+/** Parses a regular expression. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
 export function parseRegex(pattern: string, flags: string): RegexSyntax {
   return new RegexParser(pattern, flags).parse();
 }

@@ -117,7 +117,7 @@ class Headline {
     return [this.#best() ?? this.#beginning()];
   }
 
-  /** The words with which a fragment begins, up to MinWords. */
+  /** Returns the words with which a fragment begins, up to MinWords. */
   #beginning(): TextRun {
     let count = 0;
     let to = -1;
@@ -222,7 +222,9 @@ class Headline {
     return parts;
   }
 
-  /** Stretches a part on both sides to MaxWords, without touching chosen ones. */
+  /**
+   * Stretches a part on both sides to MaxWords, without overlapping parts that are already chosen.
+   */
   #stretched(
     { from, to, words: given }: TextRun & { words: number },
     chosen: readonly TextRun[],

@@ -31,7 +31,8 @@ interface Document {
 }
 
 /**
- * Returns the document.
+ * Returns the JSON document of a call, which must be an array or an object as the function
+ * requires.
  * @throws {DatabaseError} INVALID_VALUE if the document has a different type.
  */
 function documentOf(value: Value | undefined, kind: "array" | "object"): Document {

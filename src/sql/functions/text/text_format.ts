@@ -22,7 +22,10 @@ const SPECIFIER = /%(?:(\d+)\$)?(-)?(?:(\d+)|\*(?:(\d+)\$)?)?([\s\S]?)/g;
  */
 const SPECIFIERS_MAX = 32_768;
 
-/** Formats a template. @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG */
+/**
+ * Replaces the specifiers of a template with the other arguments. @throws {DatabaseError}
+ * INVALID_VALUE, VALUE_TOO_LONG
+ */
 export function formatText(values: readonly Value[], types: readonly DataType[]): Value {
   const [template = null] = values;
   if (template === null) return null;
