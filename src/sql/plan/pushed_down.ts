@@ -16,7 +16,7 @@ import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import { sameType } from "../../types/mod.ts";
 import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
-import { argumentsOf, isPlainSelect } from "../bind/query/query_walk.ts";
+import { expressionsIn, isPlainSelect } from "../bind/query/query_walk.ts";
 import {
   columnIdsIn,
   conjunctionOf,
@@ -83,12 +83,10 @@ interface RestrictedBlock {
  * out, because they must be computed for all rows in case they have side effects.
  */
 function mayBeRestricted(query: BoundSelect): boolean {
-  const { expansions, groupBy, groupingSets, isAggregated, limit, offset, outputs, where } = query;
+  const { groupBy, groupingSets, isAggregated, limit, offset } = query;
   if (limit !== undefined || offset !== undefined) return false;
   if (isAggregated && (groupBy.length === 0 || groupingSets !== undefined)) return false;
-  if (where !== undefined && isVolatile(where)) return false;
-  if (argumentsOf(expansions).some(isVolatile)) return false;
-  return !outputs.some(({ expression }) => isVolatile(expression));
+  return !expressionsIn(query).some(isVolatile);
 }
 
 function isJoin(from: BoundFrom | undefined): boolean {

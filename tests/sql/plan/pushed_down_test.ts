@@ -195,3 +195,18 @@ test("a sequence advances for each row of the query, whatever is tested above it
   expect(await rowsOf(sql)).toEqual(["1"]);
   expect(await rowsOf("SELECT nextval('counted')")).toEqual(["4"]);
 });
+
+test.each([
+  ["an aggregate", "SELECT id, sum(nextval('calls')) AS s FROM few GROUP BY id"],
+  [
+    "the filter of an aggregate",
+    "SELECT id, count(*) FILTER (WHERE nextval('calls') > 0) AS s FROM few GROUP BY id",
+  ],
+  ["HAVING", "SELECT id, 1 AS s FROM few GROUP BY id HAVING nextval('calls') > 0"],
+  ["a window", "SELECT id, sum(nextval('calls')) OVER (PARTITION BY id) AS s FROM few"],
+])("a volatile expression in %s is computed for all rows", async (_what, query) => {
+  await rowsOf("CREATE SEQUENCE calls");
+  await rowsOf(`SELECT count(s) FROM (${query}) q WHERE id = 1`);
+  expect(await rowsOf("SELECT nextval('calls')")).toEqual(["4"]);
+  await rowsOf("DROP SEQUENCE calls");
+});
