@@ -96,6 +96,22 @@ describe("an error reveals no row that a policy hides", () => {
     expect(await as("ann", sql)).toEqual([[0], [10]]);
   });
 
+  test("a part that reads an outer row raises no error for an outer row without a match", async () => {
+    const sql = `SELECT (SELECT m.id FROM app.messages m WHERE m.id = o.y AND m.room >= 1/o.y)
+      FROM (VALUES (0), (1)) o(y) ORDER BY y`;
+    expect(await as("ann", sql)).toEqual([[null], [1]]);
+  });
+
+  test("a part that reads an outer row finds its rows by key, and fails also for a hidden row", async () => {
+    const sql = (x: number, y: number): string =>
+      `SELECT (SELECT m.id FROM app.messages m WHERE m.id = o.y / o.x) FROM (VALUES (${x}, ${y})) o(x, y)`;
+    const plan = await engine.rows(`EXPLAIN EXECUTE AS USER 'ann' (${sql(1, 2)})`);
+    expect(String(plan)).toContain("Key Lookup on app.messages");
+    expect(await as("ann", sql(1, 2))).toEqual([[2]]);
+    expect(await as("ann", sql(1, 3))).toEqual([[null]]);
+    for (const y of [3, 99]) expect(await as("ann", sql(0, y))).toBe("DIVISION_BY_ZERO");
+  });
+
   test.each([
     ["id = $1", [3]],
     ["id = 3", []],

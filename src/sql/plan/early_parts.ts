@@ -28,14 +28,20 @@ export function partsThatMayFail(expression: BoundExpression): readonly BoundExp
 }
 
 /**
- * Whether an expression has parts that must not be computed before the row is known, because they
- * fail in some evaluations only. These are parts behind a condition, as in `$1 = 0 OR a = 10 / $1`,
- * and parts that read the row of an outer query.
+ * Whether an expression has parts behind a condition, as in `$1 = 0 OR a = 10 / $1`, which fail in
+ * some evaluations only. They must not be computed before the row is known.
  */
 export function mayFailIfReached(expression: BoundExpression): boolean {
-  if (!mayFailInRun(expression)) return false;
-  if (!dependsOnRow(expression)) return readsOuter(expression);
+  if (!mayFailInRun(expression) || !dependsOnRow(expression)) return false;
   return skippableOf(expression).some(mayFailInRun) || someChild(expression, mayFailIfReached);
+}
+
+/**
+ * Whether an expression has parts that may fail for some rows of an outer query, and then fail on
+ * all rows of its own query.
+ */
+export function mayFailForOuterRow(expression: BoundExpression): boolean {
+  return partsThatMayFail(expression).some(readsOuter);
 }
 
 /** Returns the direct operands that are evaluated only for certain values of another operand. */

@@ -12,13 +12,17 @@
  * together with the rule, so that both determine the keys and indexes by which rows are found. A
  * part that fails on all rows, such as `1/0`, is computed before any row is read, so that its error
  * reveals no row either.
+ *
+ * A part that fails for some rows of an outer query, as in `id = 10 / outer.n`, is computed first
+ * only where it finds the rows by a key or an index. Elsewhere it would raise an error for an outer
+ * row without a match, for which a table without policies raises none.
  */
 import { BOOLEAN } from "../../types/mod.ts";
 import type { BoundRelation } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
-import { conjunctionOf, isVolatile, mayFailOnRow } from "../bind/walk.ts";
+import { conjunctionOf, isVolatile, mayFailOnRow, readsColumn } from "../bind/walk.ts";
 import { type Condition, expressionsOf } from "./conditions.ts";
-import { mayFailIfReached, partsThatMayFail } from "./early_parts.ts";
+import { mayFailForOuterRow, mayFailIfReached, partsThatMayFail } from "./early_parts.ts";
 import { areNever, isConditionOnce } from "./folding.ts";
 import type { PlanNode } from "./plan.ts";
 import { filtered, narrowed, type PlanningState, stillRead } from "./planning_state.ts";
@@ -39,11 +43,7 @@ export function planRuledTable(
     const never = conjunctionOf(expressionsOf(rule));
     return { kind: "values", rows: [], never, columns: stillRead(relation.columns, state) };
   }
-  const early: Condition[] = [];
-  const late: Condition[] = [];
-  for (const condition of conditions) {
-    (isForPermittedRows(condition.expression) ? late : early).push(condition);
-  }
+  const { early, late } = divided(conditions, relation);
   const once = rule.filter(isConditionOnce);
   const existences = rule.filter(({ expression }) => isExistence(expression));
   const plain = rule.filter((each) => !once.includes(each) && !existences.includes(each));
@@ -59,6 +59,40 @@ export function planRuledTable(
   }
   const ruled = narrowed(filtered(node, expressionsOf(once)), late, state);
   return computedFirst(expressionsOf(early).flatMap(partsThatMayFail), ruled);
+}
+
+/** Divides conditions into those that are tested together with the rule, and those above it. */
+function divided(
+  conditions: readonly Condition[],
+  relation: RuledRelation,
+): { readonly early: readonly Condition[]; readonly late: readonly Condition[] } {
+  const early: Condition[] = [];
+  const late: Condition[] = [];
+  const finding: Condition[] = [];
+  for (const condition of conditions) {
+    const { expression } = condition;
+    if (isForPermittedRows(expression)) late.push(condition);
+    else if (!mayFailForOuterRow(expression)) early.push(condition);
+    else (findsRows(expression, relation) ? finding : late).push(condition);
+  }
+  const isFound = early.some(({ expression }) => findsRows(expression, relation));
+  const [first, ...others] = finding;
+  if (first === undefined) return { early, late };
+  if (isFound) return { early, late: [...late, ...finding] };
+  return { early: [...early, first], late: [...late, ...others] };
+}
+
+/** Whether a condition is an equality with the first column of a key or an index. */
+function findsRows(expression: BoundExpression, { columns, table }: RuledRelation): boolean {
+  if (expression.kind !== "compare" || expression.operator !== "=") return false;
+  const { left, right } = expression;
+  const lists = [table.primaryKey, ...(table.indexes ?? []).map(({ columnIds }) => columnIds)];
+  const finds = (side: BoundExpression, value: BoundExpression): boolean => {
+    if (side.kind !== "column" || readsColumn(value)) return false;
+    const column = columns.find(({ id }) => id === side.column.id);
+    return lists.some(([first]) => first !== undefined && first === column?.origin?.columnId);
+  };
+  return finds(left, right) || finds(right, left);
 }
 
 /** Whether a condition can be tested only on permitted rows. */

@@ -3,9 +3,11 @@
  * a read by key has such a plan: the conditions compare columns, or check whether a row with a
  * certain key exists in another table.
  */
+import { DatabaseError } from "../../../base/errors.ts";
 import { type Batch, type DataType, type Row, type Value, valueAt } from "../../../types/mod.ts";
 import type { BoundColumn, BoundExpression } from "../../bind/bound_expressions.ts";
 import { hasSubquery, isVolatile, mapChildren } from "../../bind/walk.ts";
+import { isAskedOnce } from "../../plan/folding.ts";
 import type { PlanNode, ScanNode } from "../../plan/plan.ts";
 import { existenceIn } from "../../plan/semi_joins.ts";
 import type { RowRead } from "../build/build_scan.ts";
@@ -68,8 +70,10 @@ function rowReadOf(input: PlanNode, outputs: readonly BoundColumn[]): GuardedRow
   if (columnIds.length < columns.length || key.some(hasSubquery)) return undefined;
   if (conditions.some(isVolatile)) return undefined;
   const layout = layoutOf(columns);
+  const gate = gateOf(conditions.filter(isAskedOnce));
   const tests: KeyedRowTest[] = [];
   for (const condition of conditions) {
+    if (isAskedOnce(condition)) continue;
     const test = testOf(condition, layout);
     if (test === undefined) return undefined;
     tests.push(test);
@@ -78,13 +82,39 @@ function rowReadOf(input: PlanNode, outputs: readonly BoundColumn[]): GuardedRow
   const types = columns.map(({ type }) => type);
   const { past, table } = scan;
   return (context) => {
+    const answer = gate(context);
+    if (answer === false) return undefined;
     const values = parts.map((part) => part(context));
     if (values.includes(null)) return undefined;
     const row = readRow(context, table, { key: values, columnIds, past });
     if (row === undefined) return undefined;
     const tested = new TestedRow(row, types);
     for (const test of tests) if (!test(tested, context)) return undefined;
+    if (answer !== true) throw answer;
     return row.length === outputs.length ? row : row.slice(0, outputs.length);
+  };
+}
+
+/**
+ * Returns a function that tests the conditions that have the same value for all rows. They come
+ * before the key, which may fail where one of them is not true. The error of such a condition is
+ * returned, because it is raised only for a row that meets the other conditions.
+ */
+function gateOf(
+  conditions: readonly BoundExpression[],
+): (context: ExecutionContext) => boolean | DatabaseError {
+  const gates = conditions.map((condition) => compileScalar(condition));
+  return (context) => {
+    let failure: DatabaseError | undefined;
+    for (const gate of gates) {
+      try {
+        if (gate(context) !== true) return false;
+      } catch (error) {
+        if (!(error instanceof DatabaseError)) throw error;
+        failure ??= error;
+      }
+    }
+    return failure ?? true;
   };
 }
 

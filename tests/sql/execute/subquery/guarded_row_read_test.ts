@@ -92,3 +92,18 @@ test.each(CONDITIONS)(
     }
   },
 );
+
+test("a condition that is the same for all rows comes before a key that may fail", async () => {
+  for (const condition of ["$1 <> 0 AND id = 10 / $1", "id = 10 / $1 AND $1 <> 0"]) {
+    const sql = `SELECT id FROM app.rows WHERE ${condition}`;
+    expect(await engine.rows(sql, { params: [0] })).toEqual([]);
+    expect(await engine.rows(sql, { params: [5] })).toEqual([[2]]);
+  }
+});
+
+test("the error of a condition that is the same for all rows is raised only for a row", async () => {
+  const sql = "SELECT id FROM app.rows WHERE id = $2 AND 10 / $1 > 1";
+  expect(await engine.rows(sql, { params: [0, 99] })).toEqual([]);
+  const { error } = await engine.ask(sql, { params: [0, 2] });
+  expect(error?.code).toBe("DIVISION_BY_ZERO");
+});
