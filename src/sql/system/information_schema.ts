@@ -83,7 +83,14 @@ interface Relation {
 interface ShownColumn
   extends Pick<
     ColumnEntry,
-    "name" | "type" | "notNull" | "generatedAlways" | "generatedSql" | "identity" | "defaultSql"
+    | "defaultSql"
+    | "domain"
+    | "generatedAlways"
+    | "generatedSql"
+    | "identity"
+    | "name"
+    | "notNull"
+    | "type"
   > {
   /** Whether statements may write to the table or view. */
   readonly isWritten?: boolean;
@@ -204,8 +211,12 @@ function columnsOfSchema(deps: SchemaViewDeps): SystemView {
       ["data_type", TEXT],
       ["character_maximum_length", INT],
       ["numeric_precision", INT],
+      ["numeric_precision_radix", INT],
       ["numeric_scale", INT],
       ["datetime_precision", INT],
+      ["domain_schema", TEXT],
+      ["domain_name", TEXT],
+      ["udt_catalog", TEXT],
       ["udt_schema", TEXT],
       ["udt_name", TEXT],
       ["is_identity", TEXT],
@@ -500,8 +511,7 @@ function columnRow(
   column: ShownColumn,
   ordinal: number,
 ): Row {
-  const { defaultSql, generatedSql, isWritten = false, name, notNull, type } = column;
-  const [precision, scale] = numericShape(type);
+  const { defaultSql, domain, generatedSql, isWritten = false, name, notNull, type } = column;
   const identity = identityOf(column);
   return [
     CATALOG,
@@ -512,12 +522,14 @@ function columnRow(
     identity === undefined ? (defaultSql ?? null) : null,
     notNull ? "NO" : "YES",
     dataTypeOf(type),
-    type.kind === "text" ? (type.lengthMax ?? null) : null,
-    precision,
-    scale,
+    lengthOf(type),
+    ...numericShape(type),
     timeDigits(type),
+    domain?.namespace ?? null,
+    domain?.name ?? null,
+    CATALOG,
     definedNameOf(type)?.namespace ?? "pg_catalog",
-    udtName(type),
+    internalName(type),
     identity === undefined ? "NO" : "YES",
     identity?.toUpperCase() ?? null,
     generatedSql === undefined ? "NEVER" : "ALWAYS",
@@ -549,18 +561,23 @@ function definedNameOf(type: DataType): Pick<NamedRow, "name" | "namespace"> | u
   return type.kind === "enum" ? type.enumType : type.kind === "row" ? type.named : undefined;
 }
 
-function udtName(type: DataType): string {
-  if (type.kind === "array") return `_${elementName(type.element)}`;
-  return definedNameOf(type)?.name ?? type.kind;
+/** Returns PostgreSQL's internal name of a type. The name of an array type begins with "_". */
+function internalName(type: DataType): string {
+  switch (type.kind) {
+    case "array":
+      return `_${internalName(type.element)}`;
+    case "text":
+      return type.lengthMax === undefined ? "text" : "varchar";
+    case "json":
+      return type.binary ? "jsonb" : "json";
+    case "bit":
+      return type.isVarying === true ? "varbit" : "bit";
+    default:
+      return definedNameOf(type)?.name ?? INTERNAL_NAMES[type.kind] ?? type.kind;
+  }
 }
 
-/** Returns PostgreSQL's internal name of a type. The name of its array type is derived from it. */
-function elementName(type: DataType): string {
-  const { kind } = type;
-  return definedNameOf(type)?.name ?? ELEMENT_NAMES[kind] ?? kind;
-}
-
-const ELEMENT_NAMES: Readonly<Partial<Record<DataType["kind"], string>>> = {
+const INTERNAL_NAMES: Readonly<Partial<Record<DataType["kind"], string>>> = {
   boolean: "bool",
   smallint: "int2",
   int: "int4",
@@ -572,38 +589,47 @@ const ELEMENT_NAMES: Readonly<Partial<Record<DataType["kind"], string>>> = {
   bytes: "bytea",
 };
 
-/**
- * Returns the number of digits of fractional seconds in a type; null for a type without a time of
- * day.
- */
+/** Returns the maximum length of strings and bit strings of a type; null if there is none. */
+function lengthOf(type: DataType): number | null {
+  if (type.kind === "text") return type.lengthMax ?? null;
+  return type.kind === "bit" ? (type.length ?? null) : null;
+}
+
+/** Returns the number of digits of fractional seconds in a type; null for a type without time. */
 function timeDigits(type: DataType): number | null {
   switch (type.kind) {
+    case "date":
+      return 0;
+    case "interval":
+      return 6;
     case "timestamp":
     case "datetime":
     case "time":
+    case "timetz":
       return type.digits ?? 6;
     default:
       return null;
   }
 }
 
-function numericShape(type: DataType): [number | null, number | null] {
+/** Returns the precision of a numeric type, the base in which it counts digits, and the scale. */
+function numericShape(type: DataType): [number | null, number | null, number | null] {
   switch (type.kind) {
     case "decimal":
-      return [type.precision, type.scale];
+      return [type.precision, 10, type.scale];
     case "numeric":
-      return [type.size?.precision ?? null, type.size?.scale ?? null];
+      return [type.size?.precision ?? null, 10, type.size?.scale ?? null];
     case "smallint":
-      return [16, 0];
+      return [16, 2, 0];
     case "int":
-      return [32, 0];
+      return [32, 2, 0];
     case "bigint":
-      return [64, 0];
+      return [64, 2, 0];
     case "float":
-      return [24, null];
+      return [24, 2, null];
     case "double":
-      return [53, null];
+      return [53, 2, null];
     default:
-      return [null, null];
+      return [null, null, null];
   }
 }

@@ -57,8 +57,9 @@ const VIEWS: Readonly<Record<string, string>> = {
     "table_catalog, table_schema, table_name, table_type, is_insertable_into",
   "information_schema.columns":
     "table_catalog, table_schema, table_name, column_name, ordinal_position i, column_default, " +
-    "is_nullable, data_type, character_maximum_length i, numeric_precision i, numeric_scale i, " +
-    "datetime_precision i, udt_schema, udt_name, is_identity, identity_generation, is_generated, " +
+    "is_nullable, data_type, character_maximum_length i, numeric_precision i, " +
+    "numeric_precision_radix i, numeric_scale i, " +
+    "datetime_precision i, domain_schema, domain_name, udt_catalog, udt_schema, udt_name, is_identity, identity_generation, is_generated, " +
     "generation_expression, is_updatable",
   "information_schema.views":
     "table_catalog, table_schema, table_name, view_definition, check_option, is_updatable, " +
