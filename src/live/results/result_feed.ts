@@ -25,8 +25,11 @@ import type { StateBudget } from "./state_budget.ts";
 
 /** The interface through which a result feed uses its group. */
 export interface FedGroup {
-  /** Follows changes up to the feed's seq. */
-  follow(changes: JoinChanges): void;
+  /**
+   * Follows changes up to the feed's seq. If they are undefined, they take too long to follow, and
+   * the group is evaluated instead.
+   */
+  follow(changes: JoinChanges | undefined): void;
   /** Makes the group leave the feed, so that it can be evaluated. */
   beginAnew(): void;
   /** Makes the group leave the feed, so that it is evaluated again after each change. */
@@ -140,8 +143,9 @@ export class ResultFeed implements Evaluated {
     const missed: JoinChanges[] = [];
     for (const { after, upTo } of this.#stepsBetween(seq, this.#seq)) {
       const found = runToCompletion(this.#options.source.between({ after, upTo, isWanted }));
-      if (found === undefined) return undefined;
-      missed.push(found.get(partition) ?? { tuples: [], weights: [], after, upTo });
+      const changes = found?.get(partition);
+      if (found === undefined || (changes === undefined && found.has(partition))) return undefined;
+      missed.push(changes ?? { tuples: [], weights: [], after, upTo });
     }
     return missed;
   }

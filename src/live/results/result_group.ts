@@ -332,13 +332,13 @@ export class ResultGroup implements Evaluated, FedGroup {
     this.noteChange();
   }
 
-  follow(joined: JoinChanges): void {
+  follow(joined: JoinChanges | undefined): void {
     const before = this.#lastState;
     const feed = this.#feed;
     if (before === undefined || feed === undefined || this.#isClosed) return;
     try {
-      const changes = this.#maintainer?.apply(joined);
-      if (changes === undefined) {
+      const changes = joined && this.#maintainer?.apply(joined);
+      if (joined === undefined || changes === undefined) {
         this.beginAnew();
         return;
       }

@@ -17,7 +17,12 @@ import type { Seq } from "../../base/seq.ts";
 import type { ReadStore } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
-import type { ChangeRange, JoinChangeSource, JoinChanges } from "../ports/engine.ts";
+import type {
+  ChangeRange,
+  JoinChangeSource,
+  JoinChanges,
+  PartitionedChanges,
+} from "../ports/engine.ts";
 import { type RowStep, rowStepOf } from "./computed_parts.ts";
 import { type GroupAccess, type JoinRoutes, type RouteStep } from "./join_routes.ts";
 import type { ComputedPart, JoinShape, MatchPart } from "./join_shape.ts";
@@ -88,6 +93,14 @@ interface StepReading {
 interface OpenChanges extends JoinChanges {
   readonly tuples: Row[];
   readonly weights: number[];
+}
+
+/** The place for the changes of a step. */
+interface FoundChanges {
+  /** @throws {CannotFollow} If there are too many. */
+  readonly add: (tuples: readonly Row[], weight: number) => void;
+  /** The partitions whose changes take longer to follow than an evaluation. */
+  readonly lost: Set<string>;
 }
 
 interface ReadChanges extends Pick<ChangeRange, "after" | "upTo"> {
@@ -200,14 +213,12 @@ export class ChangesOfJoin implements IndexedChanges {
    * Returns the changes of the partitions that have followers. A tuple may be added and removed
    * again.
    */
-  *between(range: ChangeRange): Generator<undefined, ReadonlyMap<string, JoinChanges> | undefined> {
+  *between(range: ChangeRange): Generator<undefined, PartitionedChanges | undefined> {
     const contexts = this.#options.newContexts();
     try {
       return yield* this.#between(range, contexts);
     } catch (error) {
-      // If the changes cannot be followed, the query is evaluated again. The evaluation finds the
-      // rows, or reports the error.
-      if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
+      if (isRefusal(error)) return undefined;
       throw error;
     } finally {
       this.#read = undefined;
@@ -220,23 +231,23 @@ export class ChangesOfJoin implements IndexedChanges {
       const seqs = commitSeqsOf(this.#tableChanges(after, upTo));
       return seqs.toSorted((left, right) => left - right) as Seq[];
     } catch (error) {
-      if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
+      if (isRefusal(error)) return undefined;
       throw error;
     }
   }
 
   /** @throws {CannotFollow} @throws {DatabaseError} */
-  *#between(
-    range: ChangeRange,
-    contexts: StepContexts,
-  ): Generator<undefined, ReadonlyMap<string, JoinChanges>> {
+  *#between(range: ChangeRange, contexts: StepContexts): Generator<undefined, PartitionedChanges> {
     const { after, upTo } = range;
     this.#rows.beginStep();
     const changes = this.#tableChanges(after, upTo);
     const partitions = new Map<string, OpenChanges>();
+    const lost = new Set<string>();
     let count = 0;
     const add = (found: readonly Row[], weight: number): void => {
       const kept = chosen(found, this.#last(found));
+      if (count + kept.length > TUPLES_MAX) throw new CannotFollow();
+      count += kept.length;
       for (const [index, text] of this.#partitionsOf(kept).entries()) {
         if (text === undefined) continue;
         const known = partitions.get(text) ?? { tuples: [], weights: [], after, upTo };
@@ -244,21 +255,19 @@ export class ChangesOfJoin implements IndexedChanges {
         known.tuples.push(defined(kept[index], "each tuple has a partition"));
         known.weights.push(weight);
       }
-      count += kept.length;
-      if (count > TUPLES_MAX) throw new CannotFollow();
     };
     for (const source of this.#options.shape.sources.keys()) {
       const change = changes[source];
       if (change === undefined) continue;
-      yield* this.#addChanges({ source, change, range, contexts, changes }, add);
+      yield* this.#addChanges({ source, change, range, contexts, changes }, { add, lost });
     }
-    return partitions;
+    return lost.size === 0 ? partitions : withLost(partitions, lost);
   }
 
   /** Adds the changes of the joined rows that result from changes of one source. */
   *#addChanges(
     { change, changes, contexts, range, source }: SourceChange,
-    add: (tuples: readonly Row[], weight: number) => void,
+    { add, lost }: FoundChanges,
   ): Generator<undefined, void> {
     const { after, isWanted, upTo } = range;
     const index = this.#partOf[source];
@@ -274,16 +283,7 @@ export class ChangesOfJoin implements IndexedChanges {
       seqOf: (other) => (together.includes(other) ? own : other < source ? upTo : after),
     });
     if (index === undefined) {
-      for (const [rows, weight] of [
-        [change.removed, -1],
-        [change.added, 1],
-      ] as const) {
-        for (const some of inParts(rows)) {
-          const core = this.#alongRoute(source, some, { ...reading(upTo), isWanted });
-          add(this.#completed(core, { from: 0, ...reading(upTo) }), weight);
-          yield;
-        }
-      }
+      yield* this.#addCoreChanges({ source, change, isWanted }, { add, lost, ...reading(upTo) });
       return;
     }
     // The old or the new rows of the query may have led to a row of the core, so both states are
@@ -304,6 +304,33 @@ export class ChangesOfJoin implements IndexedChanges {
       add(this.#completed(before, { from: index, ...reading(after) }), -1);
       add(this.#completed(before, { from: index, ...reading(upTo) }), 1);
       yield;
+    }
+  }
+
+  *#addCoreChanges(
+    {
+      change,
+      isWanted,
+      source,
+    }: Pick<SourceChange, "change" | "source"> & Pick<ChangeRange, "isWanted">,
+    { add, lost, ...reading }: FoundChanges & StepReading,
+  ): Generator<undefined, void> {
+    for (const [rows, weight] of [
+      [change.removed, -1],
+      [change.added, 1],
+    ] as const) {
+      for (const some of inParts(rows)) {
+        const known = this.#wantedOf(source, some, { ...reading, isWanted });
+        try {
+          const core = this.#restOfRoute(source, known, reading);
+          add(this.#completed(core, { from: 0, ...reading }), weight);
+        } catch (error) {
+          if (!isRefusal(error)) throw error;
+          const partitions = this.#partitionsOf(known).filter((each) => each !== undefined);
+          for (const partition of partitions) lost.add(partition);
+        }
+        yield;
+      }
     }
   }
 
@@ -353,13 +380,12 @@ export class ChangesOfJoin implements IndexedChanges {
   #readChanges(after: Seq, upTo: Seq): readonly TableChanges[] {
     const { owners, shape, space, store } = this.#options;
     const known = new Map<string, TableChanges>();
-    return shape.sources.map(({ table: { tableId } }, source) => {
+    return shape.sources.map(({ isTested: ignoresSeq = false, table: { tableId } }, source) => {
       const { columnIds } = defined(space.sources[source], "each source has places");
       const owner = owners[source] ?? 0;
-      const key = JSON.stringify([tableId, owner, columnIds]);
-      const found =
-        known.get(key) ??
-        tableChanges(store, { tableId, owner, after, upTo, columnIds, versionsMax: VERSIONS_MAX });
+      const key = JSON.stringify([tableId, owner, columnIds, ignoresSeq]);
+      const range = { tableId, owner, after, upTo, versionsMax: VERSIONS_MAX };
+      const found = known.get(key) ?? tableChanges(store, { ...range, columnIds, ignoresSeq });
       if (found === undefined) throw new CannotFollow();
       known.set(key, found);
       return found;
@@ -368,6 +394,15 @@ export class ChangesOfJoin implements IndexedChanges {
 
   /** Completes rows of a source with rows of the core, in the partitions that have followers. */
   #alongRoute(
+    source: number,
+    rows: readonly Row[],
+    reading: Pick<ChangeRange, "isWanted"> & StepReading,
+  ): readonly Row[] {
+    return this.#restOfRoute(source, this.#wantedOf(source, rows, reading), reading);
+  }
+
+  /** Follows the route from a source until the partitions are known, and keeps the wanted ones. */
+  #wantedOf(
     source: number,
     rows: readonly Row[],
     { isWanted, seqOf }: Pick<ChangeRange, "isWanted"> & StepReading,
@@ -384,11 +419,19 @@ export class ChangesOfJoin implements IndexedChanges {
     const begun = chosen(tuples, first(tuples));
     const known = this.#along(steps.slice(0, partitionAfter), begun, seqOf).tuples;
     const partitions = this.#partitionsOf(known);
-    const wanted = known.filter((_, index) => {
+    return known.filter((_, index) => {
       const partition = partitions[index];
       return partition !== undefined && isWanted(partition);
     });
-    return this.#along(steps.slice(partitionAfter), wanted, seqOf).tuples;
+  }
+
+  #restOfRoute(
+    source: number,
+    wanted: readonly Row[],
+    { seqOf }: Pick<StepReading, "seqOf">,
+  ): readonly Row[] {
+    const route = defined(this.#routes[source], "each source has a route");
+    return this.#along(route.steps.slice(route.partitionAfter), wanted, seqOf).tuples;
   }
 
   /** Returns the different combinations of rows of the core, without the rows of other sources. */
@@ -508,6 +551,18 @@ export class ChangesOfJoin implements IndexedChanges {
     const filter = places.filter([...early, ...conditions]);
     return { source, step, keys: places.values(access.keys), filter };
   }
+}
+
+/**
+ * Whether changes cannot be followed, so that the query is evaluated again. The evaluation finds
+ * the rows, or reports the error.
+ */
+function isRefusal(error: unknown): boolean {
+  return error instanceof CannotFollow || error instanceof DatabaseError;
+}
+
+function withLost(partitions: PartitionedChanges, lost: ReadonlySet<string>): PartitionedChanges {
+  return new Map([...partitions, ...[...lost].map((partition) => [partition, undefined] as const)]);
 }
 
 /** Returns the seqs of the commits that changed the tables, in no order. */

@@ -2,6 +2,7 @@
  * Recognises the joins of a query that can be maintained.
  *
  *     core: inner joins          FROM a JOIN b ON …, c  WHERE conditions on a, b, c
+ *                                EXISTS, IN of one row by the value of a subscriber
  *     parts, one after another   LEFT JOIN d ON …          a row without a match gets NULLs
  *                                EXISTS, IN, NOT EXISTS    a row is kept or dropped
  *                                LATERAL, (SELECT …)       a query is run for each row
@@ -16,7 +17,7 @@
  * the parts.
  */
 import { defined } from "../../base/assert.ts";
-import type { TableEntry } from "../../catalog/mod.ts";
+import { readIndexesOf, type TableEntry } from "../../catalog/mod.ts";
 import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import { BOOLEAN, sameType, type Value } from "../../types/mod.ts";
 import type { BoundFrom, BoundJoin, BoundRelation, BoundSelect } from "../bind/bound.ts";
@@ -36,7 +37,9 @@ import {
   hasSubquery,
   mapChildren,
   readsColumn,
+  withoutIdleCast,
 } from "../bind/walk.ts";
+import { isReadable } from "../plan/index_access.ts";
 import { isExactQuery } from "./exactness.ts";
 import { groupsAsLateral } from "./grouped_joins.ts";
 import { isKeyType } from "./key_types.ts";
@@ -46,6 +49,8 @@ import { NotMaintained } from "./not_maintained.ts";
 export interface Source {
   readonly table: TableEntry;
   readonly columns: readonly BoundColumn[];
+  /** Whether only conditions read the source, as they do in EXISTS and IN. */
+  readonly isTested?: true;
 }
 
 /** The sources of a part, and the conditions that connect them with the sources before the part. */
@@ -359,7 +364,27 @@ class ShapeReader {
       }
       part.conditions.push({ ...equality, ...sides });
     }
-    this.#parts.push(part);
+    const tested = part.sources.map((source) => ({ ...source, isTested: true as const }));
+    part.sources.splice(0, Infinity, ...tested);
+    if (kind === "semi" && this.#dividesRows(part)) {
+      this.core.sources.push(...part.sources);
+      this.core.conditions.push(...part.conditions);
+    } else {
+      this.#parts.push(part);
+    }
+  }
+
+  /**
+   * Whether an existence test divides the rows among subscribers, as a test of memberships does. It
+   * is an inner join if at most one row meets it for each subscriber.
+   */
+  #dividesRows({ conditions, sources }: SourceGroup): boolean {
+    const [source, ...others] = sources;
+    if (source === undefined || others.length > 0) return false;
+    return (
+      conditions.some((condition) => this.#termOf(condition) !== undefined) &&
+      findsOneRow(source, conditions)
+    );
   }
 
   #plain(expression: BoundExpression, what: string): BoundExpression {
@@ -531,6 +556,30 @@ function equalitiesOf({
 
 function negated(truth: Value): Value {
   return truth === null ? null : truth !== true;
+}
+
+/** Whether the primary key or a unique index allows only one row that meets the conditions. */
+function findsOneRow({ columns, table }: Source, conditions: readonly BoundExpression[]): boolean {
+  const own = new Set(columns.map(({ id }) => id));
+  const isOwn = (expression: BoundExpression): boolean =>
+    [...columnIdsIn(expression)].some((id) => own.has(id));
+  const fixed = new Set<number>();
+  for (const condition of conditions) {
+    if (condition.kind !== "compare" || condition.operator !== "=") continue;
+    const { left, right } = condition;
+    for (const [side, value] of [
+      [left, right],
+      [right, left],
+    ] as const) {
+      const column = withoutIdleCast(side);
+      if (column.kind !== "column" || !isOwn(column) || isOwn(value)) continue;
+      if (isKeyType(column.type)) fixed.add(column.column.origin?.columnId ?? 0);
+    }
+  }
+  const unique = readIndexesOf(table).filter((index) => index.isUnique && isReadable(index));
+  return [table.primaryKey, ...unique.map(({ columnIds }) => columnIds)].some(
+    (key) => key.length > 0 && key.every((columnId) => fixed.has(columnId)),
+  );
 }
 
 /** Whether a column has a value in every row of its table. */

@@ -18,7 +18,7 @@ import type { BoundRelation, BoundSelect } from "../bind/bound.ts";
 import { isPlainSelect } from "../bind/query/query_walk.ts";
 import type { Expr, SelectFromUnion, SelectStatement } from "../parse/ast/ast.ts";
 import { isSelectNode, mapCore } from "../parse/ast/query_nodes.ts";
-import type { ChangeRange, JoinChanges } from "../ports/engine.ts";
+import type { ChangeRange, JoinChanges, PartitionedChanges } from "../ports/engine.ts";
 import { isExactQuery } from "./exactness.ts";
 import { blocksOfFullJoin } from "./full_join.ts";
 import { netChanges, type RowChanges } from "./groups.ts";
@@ -166,7 +166,7 @@ class ChangesOfBlocks implements IndexedChanges {
     after,
     isWanted,
     upTo,
-  }: ChangeRange): Generator<undefined, ReadonlyMap<string, JoinChanges> | undefined> {
+  }: ChangeRange): Generator<undefined, PartitionedChanges | undefined> {
     const tuples: Row[] = [];
     const weights: number[] = [];
     if (!isWanted(WHOLE)) return new Map();
@@ -174,6 +174,7 @@ class ChangesOfBlocks implements IndexedChanges {
       const found = yield* joins.changes.between({ after, upTo, isWanted: () => true });
       if (found === undefined) return undefined;
       for (const changes of found.values()) {
+        if (changes === undefined) return undefined;
         const { added, removed } = rowsOf(changes);
         for (const [rows, weight] of [
           [removed, -1],

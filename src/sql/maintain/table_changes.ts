@@ -29,6 +29,8 @@ export interface TableChangesOptions {
   readonly columnIds: readonly number[];
   /** The maximum number of row versions to read. */
   readonly versionsMax: number;
+  /** Whether a row counts as changed only if a column other than `_seq` has another value. */
+  readonly ignoresSeq: boolean;
 }
 
 interface NetChange {
@@ -39,7 +41,7 @@ interface NetChange {
 /** Returns undefined if there are too many versions. @throws {DatabaseError} */
 export function tableChanges(
   store: Pick<ReadStore, "changes">,
-  { columnIds, tableId, versionsMax, ...range }: TableChangesOptions,
+  { columnIds, ignoresSeq, tableId, versionsMax, ...range }: TableChangesOptions,
 ): TableChanges | undefined {
   const stored = columnIds.filter((columnId) => columnId !== SEQ_COLUMN_ID);
   const scan = store.changes(tableId, { ...range, columnIds: stored });
@@ -59,7 +61,8 @@ export function tableChanges(
   } finally {
     scan.close();
   }
-  const all = [...rows.values()];
+  const found = [...rows.values()];
+  const all = ignoresSeq ? found.filter((change) => !isSame(change)) : found;
   return {
     removed: all.flatMap(({ removed }) => (removed === undefined ? [] : [removed])),
     added: all.flatMap(({ added }) => (added === undefined ? [] : [added])),
@@ -79,6 +82,12 @@ function addVersion(rows: Map<number, NetChange>, batch: ChangeBatch, row: numbe
   }
   const removed = batch.hasOld[row] === 1 ? rowAt(batch.oldColumns, row, prev) : undefined;
   rows.set(seq, { removed, added });
+}
+
+/** Whether a row has the same values as before, apart from its seq. */
+function isSame({ added, removed }: NetChange): boolean {
+  if (added === undefined || removed === undefined) return added === removed;
+  return added.every((value, index) => value === removed[index] || index === added.length - 1);
 }
 
 function rowAt(columns: ChangeBatch["columns"], row: number, seq: number): Row {

@@ -439,6 +439,12 @@ export interface JoinChanges {
   readonly upTo: Seq;
 }
 
+/**
+ * Changes by partition; undefined for a partition whose changes take longer to follow than an
+ * evaluation.
+ */
+export type PartitionedChanges = ReadonlyMap<string, JoinChanges | undefined>;
+
 /** A step of a live query from the state at one seq to the state at another. */
 export interface ChangeRange {
   readonly after: Seq;
@@ -462,7 +468,7 @@ export interface JoinChangeSource {
    * Computes the changes by partition, in short steps. Returns undefined if following them would
    * take longer than evaluations, or is impossible.
    */
-  between(range: ChangeRange): Generator<undefined, ReadonlyMap<string, JoinChanges> | undefined>;
+  between(range: ChangeRange): Generator<undefined, PartitionedChanges | undefined>;
   /**
    * Returns the seqs of the commits between two seqs that changed a table, ascending; undefined if
    * the changes are too many for {@linkcode between}.

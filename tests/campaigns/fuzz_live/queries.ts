@@ -415,7 +415,9 @@ function parameterQuery(sources: Sources): FuzzQuery {
     ["a.i > $1", [0, 2]],
   ] as const);
   const parameters = values.map((value) => [value]);
-  const filter = ` WHERE ${condition}`;
+  const inner = itemOf(sources.tables, chance, "e");
+  const tested = `a.${chance.pick(["id", "i", "j"])} IN (SELECT e.id FROM ${inner.text} WHERE ${condition.replace("a.", "e.")})`;
+  const filter = ` WHERE ${chance.below(3) === 0 ? tested : condition}`;
   switch (chance.below(3)) {
     case 0:
       return {

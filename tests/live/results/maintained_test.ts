@@ -448,6 +448,10 @@ async function followEach(
   );
 }
 
+/** The items that a place has in stock: each subscriber follows one place. */
+const IN_STOCK = `SELECT i.id, i.n FROM shop.items i WHERE EXISTS (SELECT 1 FROM shop.stock s
+  WHERE s.product_id = i.product_id AND s.place = CASE $1 WHEN 1 THEN 'rome' ELSE 'oslo' END)`;
+
 const QUERIES_WITH_VALUES: readonly (readonly [what: string, sql: string])[] = [
   [
     "joined rows of a user",
@@ -464,6 +468,24 @@ const QUERIES_WITH_VALUES: readonly (readonly [what: string, sql: string])[] = [
   [
     "EXISTS",
     "SELECT o.id FROM shop.orders o WHERE user_id = $1 AND EXISTS (SELECT 1 FROM shop.items i WHERE i.order_id = o.id)",
+  ],
+  [
+    "EXISTS of a row of the subscriber",
+    "SELECT i.id, i.n FROM shop.items i WHERE EXISTS (SELECT 1 FROM shop.orders o WHERE o.id = i.order_id AND o.user_id = $1)",
+  ],
+  ["EXISTS of a row with a composite key", IN_STOCK],
+  [
+    "EXISTS of any number of rows of the subscriber",
+    "SELECT o.id FROM shop.orders o WHERE EXISTS (SELECT 1 FROM shop.items i WHERE i.order_id = o.id AND i.n = $1)",
+  ],
+  [
+    "IN with a row of the subscriber",
+    "SELECT o.id FROM shop.orders o WHERE o.user_id IN (SELECT u.id FROM shop.users u WHERE u.boss = $1) AND o.total > 2",
+  ],
+  [
+    "groups of rows that EXISTS finds",
+    `SELECT i.order_id, count(*) AS n FROM shop.items i
+     WHERE EXISTS (SELECT 1 FROM shop.orders o WHERE o.id = i.order_id AND o.user_id = $1) GROUP BY i.order_id`,
   ],
   ["groups", "SELECT count(*) AS n, sum(o.total) AS total FROM shop.orders o WHERE o.user_id = $1"],
   ["a window", "SELECT id, total FROM shop.orders WHERE user_id = $1 ORDER BY total DESC LIMIT 2"],
@@ -503,6 +525,42 @@ test("a change is not processed for subscribers that it does not concern", async
   for (const [maintained] of followers) await current(maintained);
   expect(await stepsOf(sql, [{ number: "1" }])).toEqual([1, 0]);
   expect(await stepsOf(sql, [{ number: "2" }])).toEqual([1, 1]);
+});
+
+test("subscribers share the changes that a test of one row for each of them divides", async () => {
+  const lines = await run(`EXPLAIN SUBSCRIBE TO ${IN_STOCK}`, [{ number: "1" }]);
+  // A plan for one subscriber would find the row of that subscriber by its whole key.
+  expect(lines.flat()).toContain("    a change of items: finds stock by index stock_pkey");
+});
+
+test("a change of a column that EXISTS does not read is not followed", async () => {
+  const [[rome] = []] = await followEach(IN_STOCK, [1]);
+  const params = [{ number: "1" }];
+  const before = await stepsOf(IN_STOCK, params);
+  await run("UPDATE shop.stock SET n = 99 WHERE place = 'rome'");
+  if (rome !== undefined) await current(rome);
+  expect(await stepsOf(IN_STOCK, params)).toEqual(before);
+  await run("DELETE FROM shop.stock WHERE product_id = 1 AND place = 'rome'");
+  if (rome !== undefined) await current(rome);
+  expect(await stepsOf(IN_STOCK, params)).not.toEqual(before);
+});
+
+test("only the subscribers whose changes are too many are evaluated again", async () => {
+  await run(
+    "INSERT INTO shop.items SELECT 1000 + n, NULL, 3, n, 0 FROM generate_series(0, 20000) AS g(n)",
+  );
+  const [[rome] = [], [oslo] = []] = await followEach(IN_STOCK, [1, 2]);
+  await run("INSERT INTO shop.stock VALUES (3, 'oslo', 1)");
+  await run("UPDATE shop.items SET n = 77 WHERE id = 1000");
+  for (const each of [rome, oslo]) {
+    if (each !== undefined) await current(each);
+    expect(each?.rows.find(({ id }) => Number(id) === 1000)).toMatchObject({ n: 77 });
+  }
+  // Place 'oslo' now has all items of product 3, and had those of product 1.
+  expect(oslo?.rows.length).toBe(20_006);
+  const [evaluationsOfRome] = await stepsOf(IN_STOCK, [{ number: "1" }]);
+  const [evaluationsOfOslo] = await stepsOf(IN_STOCK, [{ number: "2" }]);
+  expect([evaluationsOfRome, evaluationsOfOslo]).toEqual([1, 2]);
 });
 
 function nextTurn(): Promise<void> {
