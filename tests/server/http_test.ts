@@ -25,7 +25,7 @@ describe("a server with the default configuration responds as the contract speci
           return { results: [{ schema: [ID_FIELD], rows, rowCount: 1, asUser: "ada" }] };
         }
         if (sql === "fail") {
-          const error = new DatabaseError("TABLE_NOT_FOUND", "table chat.mesages not found", {
+          const error = new DatabaseError("TABLE_NOT_FOUND", "Cannot find table chat.mesages", {
             position: 14,
             hint: "did you mean chat.messages?",
             statementIndex: 1,
@@ -208,7 +208,7 @@ describe("a server with the default configuration responds as the contract speci
       took: expect.any(Number),
       error: {
         code: "TABLE_NOT_FOUND",
-        message: "Statement 2: table chat.mesages not found",
+        message: "Statement 2: Cannot find table chat.mesages",
         position: 14,
         hint: "did you mean chat.messages?",
         statement: 1,

@@ -154,7 +154,7 @@ describe("an export can be downloaded", () => {
     expect(await refusal(await server.get("/v1/exports/bob/EX1", bearer(bob)))).toEqual([
       404,
       "EXPORT_NOT_FOUND",
-      "Export EX1 not found",
+      "Cannot find export EX1",
     ]);
   });
 

@@ -353,7 +353,7 @@ describe("a signed URL gives access to a file", () => {
         token: ann,
       });
       const id = (JSON.parse(text) as Reference).id;
-      expect(await refusal(String(url))).toEqual([404, "FILE_NOT_FOUND", `File ${id} not found`]);
+      expect(await refusal(String(url))).toEqual([404, "FILE_NOT_FOUND", `Cannot find file ${id}`]);
     }
   });
 

@@ -466,7 +466,7 @@ test.each([
   ["CREATE TOKEN x FOR USER ann EXPIRES 'soon'", "soon"],
   ["CREATE TOKEN x FOR USER ann SCOPES (ACT)", "SCOPES must list READ, or WRITE"],
   ["CREATE TOKEN x FOR USER ann SCOPES (READ, ALL)", 'Cannot use the scope "all"'],
-  ["CREATE TOKEN x FOR USER ann SCOPES (READ, NAMESPACE nowhere)", "namespace nowhere not found"],
+  ["CREATE TOKEN x FOR USER ann SCOPES (READ, NAMESPACE nowhere)", "Cannot find namespace nowhere"],
   ["CREATE TOKEN x FOR USER ann SCOPES (READ) SCOPES (WRITE)", "found a second SCOPES"],
 ])("%s is refused, and makes no token", async (sql, part) => {
   const { body } = await server.sql(sql);

@@ -354,7 +354,7 @@ test("PERMISSION_DENIED for a write names the role that may write to the table",
     "Cannot write to table app.seen: it is a SHARED table with ACCESS_LEVEL 'PUBLIC', " +
       "and writing to it requires role service or higher, or ownership of the namespace",
   );
-  expect(await messageOf("INSERT INTO app.hidden VALUES (1)")).toBe("table app.hidden not found");
+  expect(await messageOf("INSERT INTO app.hidden VALUES (1)")).toBe("Cannot find table app.hidden");
 });
 
 test("errors do not reveal the columns of a table that the caller may not use", async () => {

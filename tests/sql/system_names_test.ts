@@ -95,7 +95,7 @@ test.each([
   "STORAGE FLUSH TABLE system.user",
 ])("%s suggests the probable intention", async (sql) => {
   expect(await told(sql)).toBe(
-    "TABLE_NOT_FOUND: system view system.user not found | did you mean system.users?",
+    "TABLE_NOT_FOUND: Cannot find system view system.user | did you mean system.users?",
   );
 });
 
@@ -116,14 +116,14 @@ test.each([
   ["CREATE OR REPLACE VIEW system.users AS SELECT 1 AS one", "system"],
 ])("%s is refused", async (sql, namespace) => {
   expect(await told(sql)).toBe(
-    `RESERVED_NAME: Cannot create anything in namespace ${namespace}: it is reserved | `,
+    `RESERVED_NAME: Cannot create anything in namespace ${namespace}: the server reserves this namespace | `,
   );
 });
 
 test("a missing namespace of the request is reported as missing", async () => {
   for (const sql of ["SELECT * FROM t", "DROP TABLE t", "DROP VIEW t", "DESCRIBE t"]) {
     expect(await told(sql, "nowhere"), sql).toStartWith(
-      "NAMESPACE_NOT_FOUND: namespace nowhere not found",
+      "NAMESPACE_NOT_FOUND: Cannot find namespace nowhere",
     );
   }
 });

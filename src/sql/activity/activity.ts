@@ -2,8 +2,8 @@
  * Tracks running requests, so that they can be listed and killed, and the durations of statements.
  *
  * A request that is answered within its tick of the event loop is never listed, because no other
- * request could see it. A killed request ends at its next time check with CANCELLED, and so does a
- * request whose user is dropped. When the server shuts down, requests end with SHUTTING_DOWN.
+ * request could see it. A killed request, like a request whose user is dropped, ends with CANCELLED
+ * when it next checks the time. When the server shuts down, requests end with SHUTTING_DOWN.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -19,7 +19,7 @@ import { QueryStats } from "./query_stats.ts";
 import { strangersText } from "./query_text.ts";
 import { RowLocks } from "./row_locks.ts";
 
-/** The maximum number of characters of a statement that are shown. */
+/** The maximum number of characters of a statement that lists and logs show. */
 const SHOWN_SQL_LENGTH_MAX = 2000;
 
 /** A request that the server is executing. */
@@ -27,7 +27,7 @@ export interface RunningRequest {
   readonly queryId: string;
   /** The user who sent the request. */
   readonly userId: string;
-  /** The user the current statement runs as; differs from `userId` inside EXECUTE AS. */
+  /** The user as whom the current statement runs. Differs from `userId` inside EXECUTE AS. */
   asUser: string;
   readonly sql: string;
   readonly startedAtMs: number;
@@ -48,7 +48,7 @@ export interface Activity {
   readonly locks: RowLocks;
 }
 
-/** Returns the state of a new engine, in which nothing has run. */
+/** Returns an activity without any requests or transactions. */
 export function newActivity(parts: {
   readonly clock: Clock;
   readonly random: Random;
@@ -62,7 +62,7 @@ export function newActivity(parts: {
   };
 }
 
-/** The memory of all statements and open transactions, in bytes. */
+/** Returns the memory of all running statements and open transactions, in bytes. */
 export function activeBytesOf({ running, transactions }: Activity): number {
   return running.heldBytes + transactions.heldBytes;
 }
@@ -77,7 +77,7 @@ class RunningRequests {
     this.#clock = clock;
   }
 
-  /** Keeps a request in the list of activity until `end` is called. */
+  /** Adds a request to the list of activity, where it stays until `end` is called. */
   begin(request: { userId: string; sql: string; ledger: RequestLedger }): RunningRequest {
     this.#lastNumber += 1;
     const tookMs = this.#clock.monotonicMs() - request.ledger.startMs;
@@ -117,8 +117,8 @@ class RunningRequests {
   }
 
   /**
-   * Ends the requests of a user, and the requests that run as that user. Otherwise, a slow reader
-   * could still receive rows of a user who was dropped long ago.
+   * Ends the requests of a user, and the requests that run as that user. Otherwise, a slow request
+   * could still return rows long after the user was dropped.
    */
   endUser(userId: string): void {
     for (const { asUser, ledger, userId: askedBy } of this.#byId.values()) {
@@ -126,7 +126,10 @@ class RunningRequests {
     }
   }
 
-  /** Ends all running requests and all later ones. Returns the number of running ones. */
+  /**
+   * Ends all running requests, and every request that begins later. Returns the number of running
+   * requests.
+   */
   shutDown(): number {
     this.#isShutDown = true;
     for (const { ledger } of this.#byId.values()) cancelRequest(ledger, "shutdown");
@@ -155,8 +158,8 @@ export function shownSql(
 export type ReadText = Pick<RunningRequest, "sql" | "statements">;
 
 /**
- * Prints the statements without literals for the log of slow requests. Returns undefined for a
- * request that only waits for jobs, which report their own duration.
+ * Prints the statements of a request without literals, for the log of slow requests. Returns
+ * undefined for a request that only waits for jobs, because jobs report their own duration.
  */
 export function slowSql(text: ReadText, limits: ParseLimits): string | undefined {
   const statements = text.statements ?? statementsIn(text.sql, limits);
@@ -165,14 +168,14 @@ export function slowSql(text: ReadText, limits: ParseLimits): string | undefined
 }
 
 /**
- * Returns the text for the log entry of a bug. The bug may be in the parser. In that case the text
- * is shown unchanged, unless it may contain a password.
+ * Returns the text of a request for the log entry about a bug. If the parser itself fails on the
+ * text, the text is returned unchanged, unless it may contain a password.
  */
 export function bugSql(sql: string, limits: ParseLimits): string {
   try {
     return textOf(parseStatements(sql, limits), { hasLiterals: true });
   } catch {
-    // Safe to ignore: the first bug is the one that is reported.
+    // Safe to ignore: the caller reports the first bug.
     if (/password|secret/i.test(sql)) return "(not shown: it may contain a password)";
     return sql.slice(0, SHOWN_SQL_LENGTH_MAX);
   }

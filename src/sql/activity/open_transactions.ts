@@ -6,11 +6,11 @@
  *      ├──COMMIT, ROLLBACK──────────► ended
  *      └──idle, too old, killed, its session ended──► ended, rolled back
  *
- * - A transaction belongs to the login session that opened it. For everybody else, the transaction
- *   does not exist.
- * - Its statements run one after another, in the order in which they arrived.
- * - While a statement runs, the end of the transaction cancels it, and takes effect once it has
- *   stopped.
+ * - A transaction belongs to the login session that opened it. It does not exist for any other
+ *   session.
+ * - The statements of a transaction run one after another, in the order in which they arrived.
+ * - If the transaction is ended while a statement runs, the statement is cancelled, and the
+ *   transaction ends once the statement has stopped.
  * - The outcomes of the most recent transactions are kept, so that a client that missed a response
  *   can query them.
  * - All state is in memory: after a crash, nothing of an open transaction remains.
@@ -32,19 +32,19 @@ const ID_BYTES = 12;
 export type TransactionOutcome =
   | { readonly kind: "committed"; readonly lastSeq: number | null }
   | { readonly kind: "rolled back" }
-  /** It is unknown whether the commit is durable. */
+  /** The COMMIT was sent, but it is unknown whether it is durable. */
   | { readonly kind: "unknown" };
 
-/** The state of an open transaction, which lasts from one request to the next. */
+/** The state of an open transaction that is kept between requests. */
 export interface HeldTransaction {
-  /** Whether a statement of the transaction has failed and was not undone. */
+  /** Whether a statement of the transaction has failed and its effects were not undone. */
   readonly isFailed: boolean;
   /** The way in which the transaction ended; undefined while it is open. */
   readonly outcome: TransactionOutcome | undefined;
   readonly snapshotSeq: Seq;
   readonly stagedRowCount: number;
   readonly stagedBytes: number;
-  /** Rolls the transaction back from outside a request. */
+  /** Rolls back the transaction without a request. */
   abandon(): void;
 }
 
@@ -54,7 +54,7 @@ export interface TransactionLimits {
   readonly transactionsPerUser: number;
   readonly transactionIdleMs: number;
   readonly transactionTimeoutMs: number;
-  /** The memory of all statements, of which open transactions may use half. */
+  /** The memory limit of all statements. Open transactions may use half of it. */
   readonly totalQueryMemoryBytes: number;
 }
 
@@ -75,17 +75,17 @@ export interface OpenTransaction extends OpeningRequest {
   readonly startMs: number;
   readonly held: HeldTransaction;
   statementCount: number;
-  /** The monotonic time at which the transaction's last request ended. */
+  /** The monotonic time at which the last request of the transaction ended. */
   lastUsedMs: number;
   /** The request that uses the transaction at present. */
   ledger: RequestLedger | undefined;
 }
 
-/** A transaction that has ended, as shown to the session that opened it. */
+/** A transaction that has ended, with the outcome that its session can query. */
 export interface EndedTransaction {
   readonly id: string;
   readonly outcome: TransactionOutcome;
-  /** The reason, worded to complete "it was …" in a message. */
+  /** The reason for the end, worded to complete the sentence "it was …". */
   readonly why: string;
 }
 
@@ -131,8 +131,11 @@ export class OpenTransactions {
   }
 
   /**
-   * @param begin Begins the work, and receives a function through which the work reports the memory
-   * that it uses.
+   * Opens a transaction.
+   *
+   * @param begin Begins the transaction. It receives a function by which the transaction reports
+   *   the memory that it uses.
+   *
    * @throws {DatabaseError} LIMIT_EXCEEDED, SHUTTING_DOWN
    */
   open(
@@ -169,12 +172,17 @@ export class OpenTransactions {
     return entry;
   }
 
-  /** Returns an open transaction of a caller. @throws {DatabaseError} TRANSACTION_NOT_FOUND */
+  /**
+   * Returns an open transaction that belongs to the session of the caller. @throws {DatabaseError}
+   * TRANSACTION_NOT_FOUND
+   */
   find(principal: Principal, id: string): OpenTransaction {
     return this.#entryOf(principal, id);
   }
 
-  /** Returns how a transaction of a caller ended; undefined if that is not known. */
+  /**
+   * Returns how a transaction of the caller's session ended; undefined if the outcome is not known.
+   */
   endedOf({ sessionId }: Principal, id: string): EndedTransaction | undefined {
     const ended = this.#ended.get(id);
     return ended?.sessionId === sessionId ? ended : undefined;
@@ -183,8 +191,8 @@ export class OpenTransactions {
   /**
    * Runs a request in a transaction, after the requests that arrived before it.
    *
-   * @throws {DatabaseError} TRANSACTION_NOT_FOUND if it has ended meanwhile; STATEMENT_TIMEOUT and
-   *   CANCELLED while the request waits for its turn.
+   * @throws {DatabaseError} TRANSACTION_NOT_FOUND if the transaction has ended in the meantime;
+   *   STATEMENT_TIMEOUT and CANCELLED while the request waits for its turn.
    */
   async run<Result>(
     { principal, id, ledger }: { principal: Principal; id: string; ledger: RequestLedger },
@@ -212,7 +220,7 @@ export class OpenTransactions {
     }
   }
 
-  /** Ends a transaction. Returns false if no open one has this id. */
+  /** Ends an open transaction. Returns false if no open transaction has this id. */
   kill(id: string): boolean {
     const entry = this.#open.get(id);
     if (entry === undefined) return false;
@@ -241,14 +249,14 @@ export class OpenTransactions {
       throw new DatabaseError(
         "SHUTTING_DOWN",
         "Cannot open a transaction: the server is stopping",
-        { hint: "send it again once the server is back" },
+        { hint: "send the request again once the server has restarted" },
       );
     }
     const { transactionsMax, transactionsPerUser } = this.#parts.limits;
     if (transactionsMax !== 0 && this.#open.size >= transactionsMax) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot open a transaction: ${transactionsMax} are already open`,
+        `Cannot open a transaction: ${transactionsMax} transactions are already open, which is the limit`,
         { hint: "try again later, or raise limits.max_transactions" },
       );
     }
@@ -258,8 +266,10 @@ export class OpenTransactions {
     if (count < transactionsPerUser) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot open a transaction: this user already has ${transactionsPerUser} open transactions`,
-      { hint: "end one with COMMIT or ROLLBACK, or raise limits.transactions_per_user" },
+      `Cannot open a transaction: this user already has ${transactionsPerUser} open transactions, which is the limit`,
+      {
+        hint: "end an open transaction with COMMIT or ROLLBACK, or raise limits.transactions_per_user",
+      },
     );
   }
 
@@ -289,11 +299,11 @@ export class OpenTransactions {
     const what =
       ended === undefined ? "this session has no transaction with this id" : `it was ${ended.why}`;
     return new DatabaseError("TRANSACTION_NOT_FOUND", `Cannot find transaction "${id}": ${what}`, {
-      hint: "begin a new transaction, and repeat the statements there",
+      hint: "begin a new transaction, and repeat the statements in it",
     });
   }
 
-  /** Starts the idle timer: the transaction ends if the next request comes too late. */
+  /** Starts the idle timer, which ends the transaction if no request arrives in time. */
   #awaitUse(entry: TransactionEntry): void {
     const { clock, limits } = this.#parts;
     const { transactionIdleMs: idleMs } = limits;
@@ -309,7 +319,7 @@ export class OpenTransactions {
     else cancelRequest(entry.ledger, "transaction");
   }
 
-  /** Called when no request of the transaction runs. */
+  /** Called when no request of the transaction is running any more. */
   #settle(entry: TransactionEntry): void {
     const { held, endsBecause, id, sessionId } = entry;
     if (!this.#open.has(id) || entry.ledger !== undefined) return;

@@ -2,9 +2,10 @@
  * Keeps statistics about statements, by their text without literals: number of calls, durations and
  * rows.
  *
- * Durations are counted in buckets that grow by a twelfth of a doubling, so a percentile is off by
- * 6 % at most, and a statement costs a few array accesses. The statistics begin at server startup;
- * the least recently seen statements are dropped first.
+ * Durations are counted in logarithmic buckets, twelve for each doubling. The error of a percentile
+ * is thus at most 6 %, and recording a statement takes only a few array accesses. The statistics
+ * begin at server startup. If there are too many statements, the least recently executed ones are
+ * dropped.
  */
 
 import { xxHash3 } from "../../base/checksum.ts";
@@ -16,7 +17,7 @@ import { xxHash3 } from "../../base/checksum.ts";
 const STATEMENTS_MAX = 1000;
 const EVICTED_COUNT = 100;
 
-/** The maximum number of shapes of bulk loads. */
+/** The maximum number of bulk load shapes. */
 const SHAPES_MAX = 200;
 
 const BUCKETS_PER_DOUBLING = 12;
@@ -52,7 +53,7 @@ export class QueryStat {
     this.#buckets[bucket] = (this.#buckets[bucket] ?? 0) + 1;
   }
 
-  /** Returns the duration that this share of the calls did not exceed. */
+  /** Returns the duration that the given share of the calls did not exceed. */
   percentile(share: number): number {
     let left = Math.ceil(this.calls * share);
     for (let bucket = 0; bucket < BUCKET_COUNT; bucket += 1) {
@@ -76,19 +77,17 @@ function upperMsOf(bucket: number): number {
 export class QueryStats {
   readonly #byFingerprint = new Map<string, QueryStat>();
   /**
-   * The statistics by an object that all executions of a statement share. Lookups by this object
-   * avoid hashing the text of the statement.
+   * The statistics by an object that all executions of a statement share. Looking up this object
+   * avoids hashing the text of the statement.
    */
   #byStatement = new WeakMap<object, QueryStat>();
-  /**
-   * The statistics by the shape that bulk loads share, so that a repeated load need not be printed.
-   */
+  /** The statistics of bulk loads by shape, so that a repeated load need not be printed. */
   readonly #byShape = new Map<string, QueryStat>();
 
   /**
    * @param statement An object that identifies the statement across executions.
-   * @param textOf Returns its text without literals and secrets, from `source`. Called when the
-   *   statement is first seen.
+   * @param textOf Returns the text of the statement without literals and secrets, from `source`.
+   *   Called only when the statement is first seen.
    */
   of<T>(statement: object, textOf: (source: T) => string, source: T): QueryStat {
     return this.known(statement) ?? this.#find(statement, textOf(source));
@@ -97,7 +96,7 @@ export class QueryStats {
   /**
    * Returns the statistics of a statement whose syntax tree is not cached.
    *
-   * @param shape Statements of one shape have the same text.
+   * @param shape A string that is the same only for statements with the same text.
    */
   ofShape(shape: string, textOf: () => string): QueryStat {
     const known = this.#byShape.get(shape);
@@ -141,7 +140,7 @@ export class QueryStats {
     for (const { fingerprint } of oldest.slice(0, EVICTED_COUNT)) {
       this.#byFingerprint.delete(fingerprint);
     }
-    // The counts of a statement start anew after the statement was dropped from the list.
+    // When a statement is dropped from the list, its counts start again from zero.
     this.#byStatement = new WeakMap();
     this.#byShape.clear();
   }

@@ -1,10 +1,10 @@
 /**
  * Returns the text of a statement without its literals and secrets, for `system.query_stats`.
  *
- * Readers of that view must not see the rows of users, and literals contain data from these rows.
- * The plan cache keeps some literals in its key; strings among them are removed here. If the cache
- * cannot normalise a text, numbers are removed as well. Otherwise they stay, so `SELECT 1` and
- * `SELECT 2` are two statements.
+ * Readers of that view must not see data of other users, which literals may contain. The plan cache
+ * keeps some literals in its key, so the strings among them are removed here. If the cache cannot
+ * normalise a text, numbers are removed as well. Otherwise, the numbers in the key stay, so
+ * `SELECT 1` and `SELECT 2` are different statements.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -23,8 +23,8 @@ import { LIFTED_LITERALS_MAX, LITERAL_MARKS, normalizeStatement } from "../parse
 const LENGTH_MAX = 2000;
 
 /**
- * The maximum length of a list that may be read through a syntax tree. A longer list is always read
- * without one.
+ * The maximum length of a list that is printed from a syntax tree. A longer list is always a
+ * compact list of literals.
  */
 const LONG_CHARS = 2 * LIFTED_LITERALS_MAX;
 
@@ -37,13 +37,13 @@ const ITEMS_SHOWN_MAX = LENGTH_MAX / 2;
 const STRINGS: ReadonlySet<number> = new Set([Token.string, Token.encodedString, Token.bytes]);
 const LITERALS: ReadonlySet<number> = new Set([...STRINGS, Token.integer, Token.numeric]);
 
-/** Statements whose numbers come from users, rather than from the sizes of types. */
+/** Statements in which numbers are data of users, and not sizes of types or similar settings. */
 const WITH_ROWS = /^(?:select|with|values|insert|update|delete|execute)\b/i;
 
-/** The beginning of a string. A digit after the dollar makes it a parameter. */
+/** The beginning of a string: a quote, or a dollar that does not begin a parameter. */
 const STRING_SIGN = /'|\$(?!\d)/;
 
-/** Returns the key of the plan cache with `?` in place of each lifted literal. */
+/** Returns a key of the plan cache with `?` in place of each lifted literal. */
 export function textOfKey(key: string): string {
   const text = key.replaceAll(LITERAL_MARKS, "?");
   return STRING_SIGN.test(text) ? cleared(text, STRINGS) : text.slice(0, LENGTH_MAX);
@@ -56,8 +56,8 @@ export function textOfStatement(node: Statement): string {
 }
 
 /**
- * Returns a key that bulk loads share if they differ only in their rows, and so have the same text;
- * undefined for any other statement.
+ * Returns a key that is the same for bulk loads that differ only in their rows, and so have the
+ * same text. Returns undefined for any other statement.
  *
  * @param sql The text of the statement.
  */
@@ -69,7 +69,7 @@ export function bulkShapeOf(node: Statement, sql: string): string | undefined {
   return `${sql.slice(start, rows.start)}\u0000${columnCount}\u0000${sql.slice(rows.end, end)}`;
 }
 
-/** Returns the text of a statement for users other than its author, without any literal. */
+/** Returns the text of a statement without any literal, for users other than its author. */
 export function strangersText(node: Statement): string {
   return withoutLiterals(statementToSql(withOneRow(node)));
 }
@@ -79,8 +79,9 @@ function withoutLiterals(sql: string): string {
 }
 
 /**
- * Reduces a long list of plain values to one row. It is the same statement however many rows it
- * has, and printing a bulk load only to drop its values would cost a quarter of the load.
+ * Reduces a long list of plain values to one row. A bulk load is the same statement however many
+ * rows it has, and printing all of its rows only to remove the values would take much of the time
+ * of the load.
  */
 function withOneRow(node: Statement): Statement {
   const { end, start } = node._location;
@@ -88,9 +89,9 @@ function withOneRow(node: Statement): Statement {
 }
 
 /**
- * Shortens a tree to the parts that will be shown. Once the limit is used up, a list keeps only its
- * first item, and a pair of operands keeps only the left one. `taken` counts the items and operands
- * kept so far.
+ * Shortens a tree to the parts that will be shown. Once the limit is reached, a list keeps only its
+ * first item, and a pair of operands only the left one. `taken` counts the items and operands that
+ * were kept.
  */
 function abridged(part: unknown, taken: { items: number }): unknown {
   if (Array.isArray(part)) {

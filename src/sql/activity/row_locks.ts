@@ -2,14 +2,15 @@
  * Manages the rows that open transactions have locked with SELECT … FOR UPDATE and similar
  * statements.
  *
- * A lock delays nobody. If two transactions lock the same row, they conflict even if neither writes
- * it: the later one fails, or skips the row, when it tries to lock it.
+ * A lock delays no statement. If two transactions lock the same row in conflicting strengths, the
+ * second one fails or skips the row when it tries to lock it, even if neither transaction writes
+ * the row.
  *
  * - A lock identifies its row by the seq of the row version, so it ends when the row is changed.
  * - After its transaction has committed, a lock still applies to transactions with an older
- *   snapshot, because they do not see the changes of that transaction. Such a lock is forgotten
+ *   snapshot, because they do not see the changes of that transaction. Such a lock is discarded
  *   once no transaction can have an older snapshot.
- * - If there are too many such locks, the oldest ones are forgotten. After that, transactions with
+ * - If there are too many such locks, the oldest ones are discarded. After that, transactions with
  *   older snapshots can no longer lock rows.
  */
 import type { Clock } from "../../base/clock.ts";
@@ -19,7 +20,7 @@ import type { LockStrength } from "../parse/ast/ast.ts";
 /** The number of locks of committed transactions that are kept. */
 const PAST_MAX = 100_000;
 
-/** For each strength, the strengths that exclude it, as in PostgreSQL. */
+/** For each lock strength, the strengths that conflict with it, as in PostgreSQL. */
 const EXCLUDES: Readonly<Record<LockStrength, readonly LockStrength[]>> = {
   update: ["update", "no key update", "share", "key share"],
   "no key update": ["update", "no key update", "share"],
@@ -47,13 +48,13 @@ interface RowLock {
 
 export class RowLocks {
   readonly #clock: Clock;
-  /** The maximum age of a transaction's snapshot. */
+  /** The maximum age of the snapshot of any transaction. */
   readonly #snapshotMsMax: number;
   readonly #open = new Map<number, RowLock>();
   readonly #seqsOf = new Map<LockHolder, Set<number>>();
-  /** Locks of committed transactions by seq, oldest first. */
+  /** The locks of committed transactions, by seq. The oldest comes first. */
   readonly #past = new Map<number, PastLock>();
-  /** Locks of transactions that committed at or before this seq may have been forgotten. */
+  /** Locks of transactions that committed at or before this seq may have been discarded. */
   #forgottenSeq: Seq = SEQ_ZERO;
 
   constructor(clock: Clock, snapshotMsMax: number) {
@@ -77,7 +78,7 @@ export class RowLocks {
     return [...seqs];
   }
 
-  /** Whether a lock of this strength on a row is excluded. */
+  /** Whether another transaction prevents `holder` from taking a lock of this strength on a row. */
   isExcluded(seq: number, strength: LockStrength, holder: LockHolder | undefined): boolean {
     if (holder !== undefined && holder.snapshotSeq < this.#forgottenSeq) return true;
     const lock = this.#open.get(seq);
@@ -91,7 +92,11 @@ export class RowLocks {
     return this.#open.get(seq)?.holders.get(holder);
   }
 
-  /** Restores the lock that a transaction had on a row. @param before Undefined if it had none. */
+  /**
+   * Restores the lock that a transaction had on a row.
+   *
+   * @param before The strength of the earlier lock; undefined if there was none.
+   */
   restore(seq: number, before: LockStrength | undefined, holder: LockHolder): void {
     const lock = this.#open.get(seq);
     if (lock === undefined) return;
@@ -104,9 +109,7 @@ export class RowLocks {
     this.#seqsOf.get(holder)?.delete(seq);
   }
 
-  /**
-   * Locks a row for a transaction. No other transaction may have a lock that excludes the new one.
-   */
+  /** Locks a row for a transaction. No other transaction may have a conflicting lock on the row. */
   take(
     { seq, tableId }: { seq: number; tableId: number },
     strength: LockStrength,
@@ -145,7 +148,7 @@ export class RowLocks {
       const { tableId } = lock;
       const past = this.#past.get(seq)?.strength ?? strength;
       const stronger = EXCLUDES[past].length > EXCLUDES[strength].length ? past : strength;
-      // Moves the lock to the end of the map, because it counts for longer now.
+      // Deleting the entry moves the lock to the end of the map, because it now counts for longer.
       this.#past.delete(seq);
       this.#past.set(seq, { seq, tableId, strength: stronger, committedSeq, atMs });
     }
@@ -174,8 +177,8 @@ function isExcluded(
 }
 
 /**
- * Whether a past lock excludes a transaction, because the transaction cannot see the changes of the
- * lock's owner.
+ * Whether the lock of a committed transaction excludes another transaction, because the latter
+ * cannot see the changes of the former.
  */
 function isExcludedBy(
   { committedSeq, strength: held }: PastLock,

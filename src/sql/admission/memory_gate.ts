@@ -1,6 +1,6 @@
 /**
- * Implements a gate that row statements pass before they begin, and long responses before each
- * part. The gate is closed while the process has nearly used up its memory
+ * Implements a gate that statements on rows pass before they begin, and that long responses pass
+ * before each part. The gate is closed while the process has nearly used up its memory
  * (`base/memory_pressure.ts`). All other work continues, and releases its memory when it ends. A
  * statement that waits too long is refused.
  */
@@ -12,7 +12,7 @@ import { checkDeadline, type RequestLedger } from "../execute/context/request_le
 /** The interval at which a waiting statement checks whether the gate is open. */
 const LOOK_MS = 20;
 
-/** The maximum time that a statement, or a part of its response, waits. */
+/** The maximum time for which a statement, or a part of its response, waits. */
 const WAIT_MS_MAX = 10_000;
 
 export type GatePressure = Pick<MemoryPressure, "isTight" | "noteAllocated">;
@@ -36,7 +36,7 @@ export class MemoryGate {
   }
 
   /**
-   * Waits until the gate is open; the caller may continue within the same tick.
+   * Waits until the gate is open. If it is open already, the caller continues within the same tick.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
    */
@@ -45,8 +45,8 @@ export class MemoryGate {
   }
 
   /**
-   * Waits until the gate is open for the next part of a response. The deadline is extended only
-   * once the client has received the part.
+   * Waits until the gate is open for the next part of a response. The wait does not extend the
+   * deadline, which is extended only once the client has received the part.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED, CANCELLED, SHUTTING_DOWN
    */
@@ -56,7 +56,7 @@ export class MemoryGate {
     });
   }
 
-  /** @param check Throws if the wait must end. */
+  /** Waits until the gate is open. @param check Throws if the wait must end. */
   async #opened(check: () => void): Promise<void> {
     const clock = this.#clock;
     const untilMs = clock.monotonicMs() + WAIT_MS_MAX;

@@ -23,10 +23,10 @@ import { checkDeadline, type RequestLedger } from "../execute/context/request_le
 import type { StorageGrowth, StorageMeter } from "../execute/context/storage_meter.ts";
 import { bytesOfRows } from "../execute/materialised/row_bytes.ts";
 
-/** The number of owners whose usage is kept in memory, at about 100 bytes each. */
+/** The number of owners whose usage is kept in memory. Each takes about 100 bytes. */
 const OWNERS_MAX = 65_536;
 
-/** If a usage was read longer ago than this, it may have become smaller in the meantime. */
+/** The time for which a usage counts as current. Afterwards, the actual usage may be smaller. */
 const FRESH_MS = 1000;
 
 /** The interval at which a waiting statement checks whether it has been ended. */
@@ -42,23 +42,23 @@ interface Usage {
   /** Whether the usage has to be read again before the next check. */
   isDoubted: boolean;
   /**
-   * The version of each table that contains rows of the owner; a different version may have
-   * different columns.
+   * The version of each table that contains rows of the owner. Another version may have other
+   * columns.
    */
   readonly tables: Map<number, number>;
-  /** The catalog version at which the table versions were read. */
+  /** The version of the catalog from which the table versions come. */
   catalogVersion: number;
   readonly readAtMs: number;
 }
 
-/** Changes that were committed after a reading of the usage had begun. */
+/** Changes that were committed while the usage was being read. */
 interface Meanwhile {
   bytes: number;
   readonly tables: Map<number, number>;
   mayShrink: boolean;
   /**
-   * Whether files were added or removed. The list of files is not read at a single moment, so the
-   * difference cannot simply be added.
+   * Whether files were added or removed. The list of files is not read in one tick, so it is
+   * unknown whether the usage already includes the change.
    */
   hasFiles: boolean;
 }
@@ -75,7 +75,7 @@ export class StorageQuota implements StorageMeter {
   readonly #deps: StorageQuotaOptions;
   /** The usages by owner, with the least recently written owner first. */
   readonly #usages = new Map<number, Usage>();
-  /** The current measurements of usage, for which writers wait. */
+  /** The measurements of usage that are in progress. Writers wait for them. */
   readonly #running = new Map<number, Promise<void>>();
   readonly #meanwhile = new Map<number, Set<Meanwhile>>();
 
@@ -84,7 +84,7 @@ export class StorageQuota implements StorageMeter {
     this.#deps = options;
   }
 
-  /** Creates a quota; returns undefined if no limit is configured. */
+  /** Returns a quota, or undefined if no limit is configured. */
   static of(options: StorageQuotaOptions): StorageQuota | undefined {
     return options.bytesMax === 0 ? undefined : new StorageQuota(options);
   }
@@ -97,7 +97,7 @@ export class StorageQuota implements StorageMeter {
   }
 
   /**
-   * Resolves when the usage of an owner is known.
+   * Waits until the usage of an owner is known.
    *
    * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
    */
@@ -113,8 +113,8 @@ export class StorageQuota implements StorageMeter {
   }
 
   /**
-   * Waits until a commit with rows of several owners can be checked. Doubtful usages are read
-   * again.
+   * Waits until a commit with rows of several owners can be checked. Usages that are in doubt are
+   * read again.
    *
    * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
    */
@@ -133,7 +133,7 @@ export class StorageQuota implements StorageMeter {
     if (bytes <= this.bytesMax) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot write the rows: they take at least ${bytes} bytes, but the rows and files of a user may take at most ${this.bytesMax}`,
+      `Cannot write the rows: they take at least ${bytes} bytes, but all rows and files of a user may take at most ${this.bytesMax} bytes`,
       { hint: HINT },
     );
   }
@@ -145,13 +145,15 @@ export class StorageQuota implements StorageMeter {
     const doubt = (): void => {
       for (const { owner } of growths) this.#usages.delete(owner);
     };
-    // The writer gets the error; here, the usage is only dropped, so that it is read again.
+    // The writer receives the error. Here, the usage only becomes doubtful, so that it is read
+    // again.
     this.#deps.store.durable(made.lastSeq).then(undefined, doubt);
     return made;
   }
 
   /**
-   * Returns the number of bytes that an owner uses; if it is not known, reads it in short steps.
+   * Returns the number of bytes that an owner uses. If the number is not known, reads it in short
+   * steps.
    */
   *used(owner: number): Generator<void, number> {
     const known = this.#usages.get(owner);
@@ -159,12 +161,12 @@ export class StorageQuota implements StorageMeter {
       return known.bytes;
     }
     const usage = yield* this.#read(owner);
-    // A view over all owners must not evict the owners that write.
+    // Reading the usage of all owners for a view must not evict the owners that are writing.
     if (this.#usages.has(owner)) this.#usages.set(owner, usage);
     return usage.bytes;
   }
 
-  /** @throws {DatabaseError} LIMIT_EXCEEDED */
+  /** Refuses a commit that would exceed the quota. @throws {DatabaseError} LIMIT_EXCEEDED */
   #requireQuota({ bytes, owner }: StorageGrowth): void {
     if (owner === SHARED_OWNER || bytes <= 0) return;
     const known = this.#usages.get(owner);
@@ -173,7 +175,7 @@ export class StorageQuota implements StorageMeter {
     if (this.#mayHaveShrunk(usage)) usage.isDoubted = true;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot write: the rows and files of the user take ${usage.bytes} bytes, this would add ${bytes}, and the limit is ${this.bytesMax}`,
+      `Cannot write: the rows and files of the user take ${usage.bytes} bytes, the statement would add ${bytes} bytes, and the limit is ${this.bytesMax} bytes`,
       { hint: HINT },
     );
   }
@@ -201,7 +203,8 @@ export class StorageQuota implements StorageMeter {
   }
 
   /**
-   * Whether no table with rows of the owner has been altered or dropped since the usage was read.
+   * Whether the tables with rows of the owner are unchanged since the usage was read: none of them
+   * was altered or dropped.
    */
   #isSound(usage: Usage): boolean {
     const { catalog } = this.#deps;
@@ -239,8 +242,8 @@ export class StorageQuota implements StorageMeter {
   }
 
   /**
-   * Reads the usage without a pause, which is acceptable for the first rows of an owner, and after
-   * changes that were made while a statement was being prepared.
+   * Reads the usage without a pause. This is acceptable for the first rows of an owner, and after
+   * changes during the preparation of a statement.
    */
   #readNow(owner: number): Usage {
     const steps = this.#read(owner);
@@ -279,7 +282,10 @@ export class StorageQuota implements StorageMeter {
     }
   }
 
-  /** @param tables Receives the tables in which the owner has rows. */
+  /**
+   * Reads the bytes of the rows of an owner. @param tables Receives the tables in which the owner
+   * has rows.
+   */
   *#readRows(
     owner: number,
     tables: Map<number, number>,
@@ -290,7 +296,7 @@ export class StorageQuota implements StorageMeter {
     let mayShrink = false;
     for (const { kind, tableId } of catalog.tables()) {
       if (kind === "shared") continue;
-      // The table may have been altered or dropped in a different tick.
+      // The table may have been altered or dropped since the previous step.
       const table = catalog.tableById(tableId);
       if (table === undefined) continue;
       const ofTable = yield* this.#readTable(table, owner, upTo);
@@ -322,7 +328,8 @@ export class StorageQuota implements StorageMeter {
         scan.close();
       }
     } catch (error) {
-      // Unreadable rows are not counted, so that they do not prevent writes elsewhere.
+      // Rows that cannot be read are not counted, so that they do not prevent writes to other
+      // tables.
       if (!isUnreadable(error)) throw error;
     }
     yield;

@@ -3,8 +3,8 @@
  * wait, whereas reads continue.
  *
  * A long statement outside a transaction is run again if other statements have changed its rows in
- * the meantime. Before its last attempt, the statement closes the gate, so that no new conflict can
- * arise. A long statement that began earlier does not check the gate again and may still commit
+ * the meantime. Before its last attempt, it closes the gates of its tables, so that no new conflict
+ * can arise. A long statement that began earlier does not check the gate again and may still commit
  * first; the statement that closed the gate then fails.
  */
 import type { Clock } from "../../base/clock.ts";
@@ -27,7 +27,8 @@ export class WriteGates {
   }
 
   /**
-   * Waits until none of the gates is closed; the caller may continue within the same tick.
+   * Waits until none of the gates is closed. If all are open already, the caller continues within
+   * the same tick.
    *
    * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
    */
@@ -37,18 +38,18 @@ export class WriteGates {
         this.#clock.after(LOOK_MS, resolve);
       });
       await Promise.race([looked, ...tableIds.flatMap((id) => this.#closed.get(id) ?? [])]);
-      // This is checked even if the gate is open by now, because a statement that was ended while
-      // it waited must not run.
+      // This check is necessary even if the gate is open by now, because a statement that was ended
+      // while it waited must not run.
       checkDeadline(ledger, this.#clock);
     }
   }
 
   /**
-   * Closes several gates in one tick, once all of them are open, so that no two statements can wait
-   * for each other. Returns a function that opens the gates again.
+   * Closes several gates in one tick, once all of them are open, so that two statements can never
+   * wait for each other. Returns a function that opens the gates again.
    */
   async close(tableIds: readonly number[], ledger: RequestLedger): Promise<() => void> {
-    // Several statements may have waited for the same tick.
+    // Several statements may have waited for the gates, and another one may have closed them first.
     while (this.areClosed(tableIds)) await this.opened(tableIds, ledger);
     const { promise, resolve } = Promise.withResolvers<void>();
     for (const tableId of tableIds) this.#closed.set(tableId, promise);

@@ -345,7 +345,7 @@ function viewNamed(
   }
   if (ifExists === true) return undefined;
   findNamespace(catalog, schema, node);
-  throw new DatabaseError("TABLE_NOT_FOUND", `view ${schema}.${name} not found`, { position });
+  throw new DatabaseError("TABLE_NOT_FOUND", `Cannot find view ${schema}.${name}`, { position });
 }
 
 type AlterDeps = NameDeps & EntryDeps & Pick<SqlEnvironment, "live">;

@@ -5,11 +5,12 @@
  *     files/{namespace}/{table}/{stored name}    the bytes of a FILE cell, whose id begins the name
  *     export.json                                the user, the moment, and what each table contributed
  *
- * - All tables are read at one seq. Rows of SHARED tables belong to nobody, so they are omitted,
- *   even if policies let the user read them.
+ * - All tables are read at one seq. Rows of SHARED tables belong to no user, so they are omitted,
+ *   even if policies permit the user to read them.
  * - A table without rows of the user is omitted. A table that is dropped while the archive is
  *   written is omitted from then on.
- * - Rows become text 64 at a time, so that the memory depends only on the size of the rows.
+ * - Rows are converted to text in batches of 64, so that the memory depends only on the size of a
+ *   row.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -21,31 +22,33 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import { CopyText } from "../result/copy_text.ts";
 import type { ZipFile } from "./zip_file.ts";
 
-/** The number of rows that are in memory as text at a time. A row may have several megabytes. */
+/**
+ * The number of rows that are converted to text at a time. A single row may have several megabytes.
+ */
 const BATCH_ROWS = 64;
 
 /** The parts of the database that an export reads. */
 export type ArchiveDeps = Pick<SqlEnvironment, "blobs" | "catalog" | "store">;
 
-/** The user whose data is written, and callbacks for the progress of the work. */
+/** The user whose data is written, and the callbacks of the job. */
 export interface ArchiveTask {
   readonly userId: string;
   /** The owner number of the rows that are exported. */
   readonly owner: number;
-  /** Called between steps, to let other work run. Rejects if the work has to end. */
+  /** Called between steps to let other work run. Rejects if the export must end. */
   readonly pause: () => Promise<void>;
-  /** Called after each part, with the completed share of the work. */
+  /** Called after each part, with the share of the work that is done. */
   readonly onDone: (share: number) => void;
 }
 
-/** The list of what an archive contains. */
+/** The numbers of tables, rows and files in an archive. */
 export interface ArchiveFigures {
   readonly rows: number;
   readonly tables: number;
   readonly files: number;
 }
 
-/** The description of a table in `export.json`. */
+/** The entry for a table in `export.json`. */
 interface ListedTable {
   readonly namespace: string;
   readonly table: string;
@@ -55,10 +58,10 @@ interface ListedTable {
 }
 
 /**
- * Writes all entries.
+ * Writes all entries of an archive.
  *
  * @throws {DatabaseError} HISTORY_TOO_OLD if the work takes longer than a table keeps its history;
- * DATA_DAMAGED.
+ *   DATA_DAMAGED.
  */
 export async function writeArchive(
   zip: ZipFile,
@@ -93,7 +96,7 @@ interface ArchivePart {
   readonly task: ArchiveTask;
 }
 
-/** Returns undefined if the table has no rows of the user. */
+/** Writes the rows of a table. Returns undefined if the table has no rows of the user. */
 async function writeRows(
   zip: ZipFile,
   table: TableEntry,
@@ -157,7 +160,7 @@ async function writeFiles(zip: ZipFile, part: ArchivePart): Promise<number> {
   return count;
 }
 
-/** Returns undefined if no row refers to the file. */
+/** Returns the path of a file in the archive; undefined if no row refers to the file. */
 function pathOfFile(entry: FileEntry, { deps, seq }: ArchivePart): string | undefined {
   const table = deps.catalog.tableById(entry.tableId);
   if (table === undefined || !isNamedAt(entry, seq, deps)) return undefined;

@@ -1,17 +1,21 @@
 /**
- * Implements EXPORT USER DATA: it starts a job that writes an archive, which its user downloads.
+ * Implements EXPORT USER DATA, which starts a job. The job writes an archive that the user can
+ * download.
  *
  *     tmp/{job id}.zip              while the job runs; startup empties tmp/
  *     exports/{owner}/{job id}.zip  complete
  *
- * - An archive is identified by its path alone: the owner number tells to whom it belongs, and the
- *   id of the job when it was started. Nothing else has to be kept consistent with the files.
+ * - The path of an archive is its only metadata: the owner number tells to which user it belongs,
+ *   and the job id tells when the export was started. No other data has to be kept consistent with
+ *   the files.
  * - A user has at most one open export and one archive. A new archive replaces the previous one.
  * - The job list keeps the newest two of a user's ended exports. Otherwise, a user who exports
  *   often would push the jobs of operators out of the list.
- * - The jobs of all users run one after another, so that they take the time of at most one query.
+ * - The jobs of all users run one after another, so that together they take no more time than one
+ *   query.
  * - An archive expires. From then on, it cannot be found, and the next sweep removes it.
- * - No archive appears after its user was dropped, because both are decided in one tick.
+ * - No archive appears after its user was dropped, because the check and the publication happen in
+ *   one tick.
  */
 import { dirname } from "node:path";
 import { mayActFor, mayReadFilesOf, type Principal, requireRun } from "../../auth/mod.ts";
@@ -30,19 +34,19 @@ import { ZipFile } from "./zip_file.ts";
 /** The number of bytes that an archive may grow between two checks of the free space. */
 const LOOK_BYTES: number = 8 * 1024 * 1024;
 
-/** The free space that is left for the log, in addition to the reserve. */
+/** The free space, in addition to the reserve, that an export leaves for the log. */
 const SPARE_BYTES: number = 64 * 1024 * 1024;
 
-/** The file name of a complete archive. */
+/** The file name of a complete archive: the id of its job. */
 const ARCHIVE = /^(EX\d{1,17})\.zip$/;
 
 export interface UserExportsOptions
   extends ArchiveDeps,
     Pick<SqlEnvironment, "clock" | "jobs" | "log"> {
   readonly disk: Disk;
-  /** The directory of complete archives, within an existing directory. */
+  /** The directory for complete archives. Its parent directory must exist. */
   readonly directory: string;
-  /** The directory of unfinished archives. */
+  /** The directory for unfinished archives. */
   readonly temporary: string;
   /** The time for which an archive can be downloaded, in milliseconds. */
   readonly keepMs: number;
@@ -50,15 +54,17 @@ export interface UserExportsOptions
   readonly minFreeBytes: number;
 }
 
-/** Identifies an archive in the same way as its URL does. */
+/** The parts of the URL that identify an archive. */
 export interface ArchivePath {
   readonly userId: string;
   readonly exportId: string;
 }
 
-/** Finds the archives that callers download. */
+/** Opens the archives that callers download. */
 export interface ArchiveAccess {
-  /** @throws {DatabaseError} PERMISSION_DENIED, EXPORT_NOT_FOUND */
+  /**
+   * Returns the content of an archive. @throws {DatabaseError} PERMISSION_DENIED, EXPORT_NOT_FOUND
+   */
   open(principal: Principal, path: ArchivePath): Blob;
 }
 
@@ -78,8 +84,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
 
   begin({ userId }: Principal): BegunJob {
     const { catalog, jobs } = this.#options;
-    // A user who has never written gets the owner number that their rows would have, and an empty
-    // archive.
+    // A user who has never written data gets an owner number now, and an empty archive.
     const owner = defined(catalog.ownerNumber(userId, { create: true }), "it was created");
     const known = this.#jobsOf(owner);
     const open = known.find((job) => !job.isEnded);
@@ -95,7 +100,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     const archives = new Set(this.#archivesOf(owner));
     const known = this.#jobsOf(owner);
     const states = known
-      // The archive of a completed job may have been replaced or have expired.
+      // The archive of a completed job may have been replaced, or may have expired.
       .filter((job) => job.status !== "completed" || archives.has(job.jobId))
       .map(({ createdAtMs, error, jobId, message, status }): ExportState => {
         const shown = error?.message ?? message;
@@ -107,7 +112,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
       const message = undefined;
       states.push({ jobId, status: "completed", createdAtMs, message, hasArchive: true });
     }
-    // Ids ascend with time, and have the same number of digits.
+    // Job ids ascend with time, and all have the same number of digits.
     return states.toSorted((left, right) => (left.jobId < right.jobId ? 1 : -1));
   }
 
@@ -159,14 +164,15 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     log.warn("an export failed", { user: user.userId, error: error.message });
   }
 
-  /** Writes the archive and puts it in its place. */
+  /** Writes the archive, and then publishes it. */
   async #write(job: Job, user: ExportingUser): Promise<JobEnd> {
     const { disk, store, temporary } = this.#options;
     store.requireFreeSpace();
     const path = `${temporary}/${job.jobId}.zip`;
     try {
       const message = await this.#writeTo(path, job, user);
-      // This happens in one tick, because no archive may appear after its user was dropped.
+      // The check and the publication happen in one tick, because no archive may appear after its
+      // user was dropped.
       this.#requireWanted(job, user);
       await this.#publish(path, this.#pathOf(user.owner, job.jobId));
       return { status: "completed", message };
@@ -177,7 +183,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     }
   }
 
-  /** Returns a message that says what the archive contains. */
+  /** Writes the archive to a path. Returns a message about its contents. */
   async #writeTo(path: string, job: Job, user: ExportingUser): Promise<string> {
     const { clock, disk } = this.#options;
     const onGrow = growthWatch(this.#options);
@@ -196,7 +202,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     }
   }
 
-  /** Makes an archive the only one of its user. */
+  /** Makes an archive available, and removes the previous archive of its user. */
   async #publish(from: string, target: string): Promise<void> {
     const { directory, disk } = this.#options;
     const own = dirname(target);
@@ -207,13 +213,13 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     for (const jobId of earlier) await disk.removeSoon(`${own}/${jobId}.zip`);
   }
 
-  /** @throws {DatabaseError} CANCELLED */
+  /** Requires that the export is still wanted. @throws {DatabaseError} CANCELLED */
   #requireWanted(job: Job, user: ExportingUser): void {
     if (this.#isWanted(job, user)) return;
     throw new DatabaseError("CANCELLED", "Cannot finish the export: the job was killed");
   }
 
-  /** Whether the job was neither killed nor its user dropped. */
+  /** Whether the job has not been killed and its user has not been dropped. */
   #isWanted(job: Job, { owner, userId }: ExportingUser): boolean {
     return !job.isCancelled && this.#options.catalog.ownerNumber(userId) === owner;
   }
@@ -265,7 +271,7 @@ function growthWatch({
 }
 
 function notFound(exportId: string): DatabaseError {
-  return new DatabaseError("EXPORT_NOT_FOUND", `Export ${exportId} not found`, {
+  return new DatabaseError("EXPORT_NOT_FOUND", `Cannot find export ${exportId}`, {
     hint: "SHOW EXPORT lists your exports",
   });
 }

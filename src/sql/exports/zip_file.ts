@@ -24,11 +24,12 @@ import { ByteWriter } from "../../base/byte_writer.ts";
 import { crc32 } from "../../base/checksum.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
 
-/** Content is collected up to this size before it is compressed and written. */
+/** The size up to which content is collected before it is compressed and written. */
 const PIECE_BYTES: number = 256 * 1024;
 
 /**
- * The number of bytes between two syncs. Larger syncs would block other users of the disk for long.
+ * The number of bytes between two syncs. A larger sync would block other work on the disk for
+ * longer.
  */
 const SYNC_BYTES: number = 8 * 1024 * 1024;
 
@@ -48,19 +49,19 @@ const UTF8_NAMES = 0x0800;
 const STORED = 0;
 const DEFLATED = 8;
 
-/** The id of the ZIP64 extra field, and an id that belongs to no known field. */
+/** The id of the ZIP64 extra field, and the id of a padding field that no program knows. */
 const ZIP64_FIELD = 0x0001;
 const PADDING_FIELD = 0x6d54;
 
-/** Marks the archive as written on Unix, with entries that are regular files with mode 0644. */
+/** Marks the archive as written on Unix, with regular files of mode 0644 as entries. */
 const UNIX = 3 << 8;
 const REGULAR_FILE: number = 0o100_644 * 2 ** 16;
 
-/** The placeholder for a number that only ZIP64 can represent. */
+/** The placeholder in a 32-bit field for a number that is in the ZIP64 field. */
 const SEE_ZIP64 = 0xffff_ffff;
 const SEE_ZIP64_COUNT = 0xffff;
 
-/** The last block of deflated content, which is empty. */
+/** The final block of deflated content, which is empty. */
 const LAST_BLOCK: Uint8Array<ArrayBuffer> = Uint8Array.of(3, 0);
 
 const DEFLATE_OPTIONS = { finishFlush: constants.Z_SYNC_FLUSH };
@@ -70,7 +71,8 @@ const deflateOffLoop = promisify(deflateRaw);
 export interface ZipOptions {
   readonly disk: Disk;
   /**
-   * The path of the archive, which must not exist yet. The directory is collected in `{path}.list`.
+   * The path of the archive, which must not exist yet. The directory of the archive is collected in
+   * `{path}.list`.
    */
   readonly path: string;
   /** The time stamp of all entries in an archive, in Unix milliseconds. */
@@ -82,8 +84,8 @@ export interface ZipOptions {
    */
   readonly onGrow?: (bytes: number) => void;
   /**
-   * The largest number that the 32-bit fields may contain. Only tests set it, to produce ZIP64
-   * fields.
+   * The largest number that the 32-bit fields may contain. Only tests set this option, to produce
+   * ZIP64 fields.
    */
   readonly shortMax?: number;
 }
@@ -97,7 +99,7 @@ interface OpenEntry {
   plainBytes: number;
 }
 
-/** The checksum and sizes of a completed entry. */
+/** An entry whose content has been written, with its checksum and sizes. */
 type EndedEntry = OpenEntry & { readonly storedBytes: number };
 
 export class ZipFile {
@@ -111,7 +113,7 @@ export class ZipFile {
   #unsyncedBytes = 0;
   #isClosed = false;
   #entry: OpenEntry | undefined;
-  /** Content that has not been written yet. */
+  /** The content that has been collected but not written. */
   readonly #piece = new ByteWriter();
 
   /** @throws {DiskError} */
@@ -128,7 +130,7 @@ export class ZipFile {
     }
   }
 
-  /** Starts an entry. @param name The path within the archive. */
+  /** Starts an entry. @param name The path of the entry within the archive. */
   begin(name: string, { isCompressed }: { isCompressed: boolean }): void {
     assert(this.#entry === undefined, "an entry begins after the previous one has ended");
     this.#entry = {
@@ -240,7 +242,7 @@ export class ZipFile {
 
   #directoryRecord(entry: EndedEntry): Uint8Array {
     const { name, offset, plainBytes, storedBytes } = entry;
-    // Each number that does not fit into the record is in the extra field, in this order.
+    // The extra field contains each number that does not fit into the record, in this order.
     const long = [plainBytes, storedBytes, offset].filter((number) => this.#isLong(number));
     const record = new ByteWriter();
     record.u32(0x02014b50);
@@ -248,7 +250,7 @@ export class ZipFile {
     record.u16(long.length > 0 ? VERSION_ZIP64 : VERSION);
     this.#describe(record, entry, [this.#short(storedBytes), this.#short(plainBytes)]);
     record.u16(long.length === 0 ? 0 : 4 + 8 * long.length);
-    // The length of the comment, the number of the disk, and whether the content is text.
+    // These fields are the length of the comment, the number of the disk, and the text flag.
     for (let zero = 0; zero < 3; zero += 1) record.u16(0);
     record.u32(REGULAR_FILE);
     record.u32(this.#short(offset));

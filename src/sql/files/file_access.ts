@@ -1,10 +1,10 @@
 /**
- * File access for the layers above: decides whether a caller may read a file, and returns its
+ * Gives higher layers access to files: decides whether a caller may read a file, and returns its
  * bytes.
  *
  * A file is found by its id in the catalog. The requested path must match the stored path, and a
  * row must still refer to the file. The owner of the files is derived from the caller, never from
- * the path. If policies decide about the rows of the table, the caller must be able to read that
+ * the path. If policies restrict the rows of the table, they must permit the caller to read that
  * row. The bytes are verified against their checksum once, before any of them is sent.
  */
 import { isRuledFor, mayReadFilesOf, type Principal } from "../../auth/mod.ts";
@@ -20,8 +20,8 @@ import { type FileDeps, isFileLive, keyFromJson } from "./uploads.ts";
 import { readWhole } from "./verified_file.ts";
 
 /**
- * The maximum number of files that are remembered as verified since startup. It suffices for all
- * files in use.
+ * The maximum number of files that are remembered as verified since startup. It is large enough for
+ * all files in frequent use.
  */
 const VERIFIED_COUNT_MAX = 65536;
 
@@ -32,11 +32,11 @@ export interface FilePath {
   readonly sub: string;
   /** The stored name of the file, or just its id. */
   readonly storedName: string;
-  /** The owner of the file if it is not the caller. */
+  /** The owner of the file; undefined if the owner is the caller. */
   readonly userId: string | undefined;
 }
 
-/** An uploaded file that its caller may read. */
+/** An uploaded file that the caller may read. */
 export interface OpenFile {
   readonly entry: FileEntry;
   readonly bytes: Blob;
@@ -44,12 +44,15 @@ export interface OpenFile {
 
 export interface FileAccess {
   /**
+   * Opens a file by its path.
+   *
    * @throws {DatabaseError} INVALID_INPUT, TABLE_NOT_FOUND, FILE_NOT_FOUND, PERMISSION_DENIED,
-   * DATA_DAMAGED
+   *   DATA_DAMAGED
    */
   open(principal: Principal, path: FilePath): Promise<OpenFile>;
   /**
-   * Opens a file of which only the id is known. The error does not tell whether the file exists.
+   * Opens a file by its id. If the caller may not read the file, the error is the same as for a
+   * missing file.
    *
    * @throws {DatabaseError} FILE_NOT_FOUND, DATA_DAMAGED
    */
@@ -58,7 +61,7 @@ export interface FileAccess {
 
 interface FileAccessParts extends FileDeps {
   readonly blobs: BlobStore;
-  /** Reads the row of a file as its caller. */
+  /** Runs the query that reads the row of a file as the caller. */
   readonly sql: Pick<SqlEngine, "execute">;
 }
 
@@ -96,27 +99,30 @@ export class LocalFileAccess implements FileAccess {
 
   #table({ namespace, table: name }: FilePath, principal: Principal): TableEntry {
     if (isSystemNamespace(namespace)) {
-      throw invalid(`Cannot read a file of ${namespace}.${name}: it is a system table`);
+      throw invalid(`Cannot read a file of ${namespace}.${name}: system tables have no files`);
     }
     const table = visibleTable(this.#parts.catalog, { namespace, name }, principal);
     if (table === undefined) {
-      throw new DatabaseError("TABLE_NOT_FOUND", `Table ${namespace}.${name} not found`);
+      throw new DatabaseError("TABLE_NOT_FOUND", `Cannot find table ${namespace}.${name}`);
     }
     if (table.kind === "stream") {
-      throw invalid(`Cannot read a file of ${namespace}.${name}: it is a STREAM table`);
+      throw invalid(`Cannot read a file of ${namespace}.${name}: STREAM tables have no files`);
     }
     return table;
   }
 
   /**
-   * Returns the owner number of the rows that may refer to the file; undefined if that user never
-   * had any rows.
+   * Returns the owner number of the rows that may refer to the file; undefined if that user has
+   * never had any rows.
    */
   #owner(table: TableEntry, principal: Principal, { userId }: FilePath): number | undefined {
     const { catalog } = this.#parts;
     const name = `${table.namespace}.${table.name}`;
     if (table.kind === "shared") {
-      if (userId !== undefined) throw invalid(`Table ${name} is SHARED: it has no user_id`);
+      if (userId !== undefined)
+        throw invalid(
+          `Cannot read a file of ${name} with a user_id: its rows belong to no user, because it is a SHARED table`,
+        );
       return SHARED_OWNER;
     }
     if (userId === undefined || userId === principal.userId) return principal.owner;
@@ -167,7 +173,8 @@ export class LocalFileAccess implements FileAccess {
   }
 
   /**
-   * Returns the bytes of a file, which are compared with their checksum unless they were before.
+   * Returns the bytes of a file. On the first access since startup, they are verified against their
+   * checksum.
    *
    * @throws {DatabaseError} DATA_DAMAGED
    */
@@ -184,12 +191,12 @@ export class LocalFileAccess implements FileAccess {
 function notFound({ storedName, sub }: FilePath, { name, namespace }: TableEntry): DatabaseError {
   return new DatabaseError(
     "FILE_NOT_FOUND",
-    `File ${sub}/${storedName} not found in ${namespace}.${name}`,
+    `Cannot find file ${sub}/${storedName} in ${namespace}.${name}`,
   );
 }
 
 function notFoundById(fileId: string): DatabaseError {
-  return new DatabaseError("FILE_NOT_FOUND", `File ${fileId} not found`);
+  return new DatabaseError("FILE_NOT_FOUND", `Cannot find file ${fileId}`);
 }
 
 function invalid(message: string): DatabaseError {

@@ -1,6 +1,7 @@
 /**
- * The uploads of one statement. They are staged before the statement runs, listed in the tick in
- * which their rows are committed, and removed completely if the statement fails.
+ * Manages the uploads of one statement. They are staged before the statement runs, listed in the
+ * catalog in the tick in which their rows are committed, and removed completely if the statement
+ * fails.
  *
  * In the tick of the commit, the uploads are first listed in the catalog with the keys of their
  * rows and then renamed to their final names; after that, the rows are committed. A crash can
@@ -26,7 +27,7 @@ import type { SqlLimits } from "../ports/environment.ts";
 /** The maximum number of characters of a file name that are kept in its URL. */
 const SLUG_LENGTH_MAX = 50;
 
-/** The maximum time between the listing of files and the commit of their rows. */
+/** The maximum time between listing the files and committing their rows. */
 const COMMIT_DELAY_MS_MAX = 60_000;
 
 interface Upload {
@@ -34,7 +35,8 @@ interface Upload {
   readonly part: UploadedFile;
   readonly id: string;
   /**
-   * The FILE value. Its `sub` is already final, because folders are filled in the order of uploads.
+   * The FILE value. The folder `sub` in it is already final, because folders are filled in the
+   * order of uploads.
    */
   readonly reference: string;
   readonly sub: string;
@@ -45,9 +47,11 @@ export class Uploads {
   static readonly none: Uploads = new Uploads([], undefined);
 
   readonly #uploads: readonly Upload[];
-  /** The parts of the database that store uploads; absent if uploads are not possible. */
+  /** The catalog and the storage of uploads; undefined if the statement has no uploads. */
   readonly #deps: UploadPlaces | undefined;
-  /** The entries of files to which rows refer, each with the upload to rename. */
+  /**
+   * The entries of the files to which rows refer, each with the upload that is renamed to the file.
+   */
   #placed: readonly { readonly entry: Omit<FileEntry, "createdAtMs">; readonly upload: Upload }[] =
     [];
   #isListed = false;
@@ -57,7 +61,7 @@ export class Uploads {
     this.#deps = deps;
   }
 
-  /** Writes the parts to disk under temporary names, in the order of `names`. */
+  /** Writes the uploaded parts to the disk under temporary names, in the order of `names`. */
   static async stage(
     { blobs, catalog, limits, store }: UploadDeps,
     { names, parts }: { parts: ReadonlyMap<string, UploadedFile>; names: readonly string[] },
@@ -97,10 +101,10 @@ export class Uploads {
   /**
    * Assigns each upload to the row that refers to it.
    *
-   * @throws {DatabaseError} INVALID_INPUT for a file in several cells.
+   * @throws {DatabaseError} INVALID_INPUT if several cells refer to one upload.
    */
   place(target: UploadTarget, rows: readonly Row[]): void {
-    assert(!this.#isListed, "files are placed before they are listed");
+    assert(!this.#isListed, "files are assigned to rows before they are listed");
     const { owner, table } = target;
     this.#placed = this.#cellsOf(target, rows).map(({ columnId, key, upload }) => ({
       upload,
@@ -137,9 +141,9 @@ export class Uploads {
   }
 
   /**
-   * Returns the cell of each upload.
+   * Returns the cell that refers to each upload.
    *
-   * @throws {DatabaseError} INVALID_INPUT if an upload is in several cells.
+   * @throws {DatabaseError} INVALID_INPUT if several cells refer to one upload.
    */
   #cellsOf(
     { filePositions, keyOf, table }: UploadTarget,
@@ -163,15 +167,16 @@ export class Uploads {
     return placed;
   }
 
-  /** Called once the statement has succeeded: removes files that no row uses. */
+  /** Removes files that no row uses. Called once the statement has succeeded. */
   keep(): void {
     const used = new Set(this.#placed.map(({ upload }) => upload));
     for (const upload of this.#uploads) if (!used.has(upload)) upload.blob.discard();
   }
 
-  /** Called once the statement or its transaction has failed with `error`: removes everything. */
+  /** Removes all files. Called once the statement or its transaction has failed with `error`. */
   fail(error: unknown): void {
-    // After a restart, the rows may exist and refer to the files, so the files are kept.
+    // If the outcome is unknown, the rows may exist after a restart and refer to the files, so the
+    // files are kept.
     const isUnknown = error instanceof DatabaseError && error.code === "COMMIT_UNKNOWN";
     if (isUnknown || error instanceof StateInDoubtError) this.keep();
     else this.#discard();
@@ -185,22 +190,22 @@ export class Uploads {
   }
 }
 
-/** The parts of the database needed to look up files. */
+/** The parts of the database that are needed to look up files. */
 export interface FileDeps {
   readonly catalog: Catalog;
   readonly store: Store;
 }
 
-/** The places where uploads are listed and stored. */
+/** The catalog in which uploads are listed, and the storage that contains them. */
 type UploadPlaces = Pick<UploadDeps, "blobs" | "catalog">;
 
-/** The parts of the database needed to store files. */
+/** The parts of the database that are needed to store files. */
 export interface UploadDeps extends FileDeps {
   readonly blobs: BlobStore;
   readonly limits: SqlLimits;
 }
 
-/** The parts of the database needed to find unused files. */
+/** The parts of the database that are needed to find unused files. */
 export interface SweepDeps extends FileDeps {
   readonly blobs: BlobStore;
   readonly clock: Clock;
@@ -210,7 +215,7 @@ export interface SweepOptions {
   readonly historyMsOf: (table: TableEntry) => number;
   readonly nowMs: number;
   /**
-   * Whether the remaining files should be left to the next sweep. It is checked after each pause.
+   * Returns whether the remaining files should be left to the next sweep. Called after each pause.
    */
   readonly isEnded: () => boolean;
 }
@@ -251,8 +256,8 @@ export async function sweepFiles(
 }
 
 /**
- * Removes the files of dropped tables. A table is dropped in one transaction, and its files are
- * removed afterwards, once no backup holds them.
+ * Removes the files of dropped tables. DROP TABLE only changes the catalog. The files are removed
+ * afterwards, once no backup needs them.
  *
  * @param isEnded Whether the rest should be left to the next sweep.
  * @returns The number of tables that had any files.
@@ -271,11 +276,12 @@ export async function sweepDroppedTables(
 }
 
 /**
- * Removes the files of a dropped table, in slices: first the catalog's entries, then the bytes, so
- * that the folder exists for {@linkcode sweepDroppedTables} as long as anything is left.
+ * Removes the files of a dropped table in short steps: first their entries in the catalog, then the
+ * bytes. {@linkcode sweepDroppedTables} thus finds the folder as long as any file is left.
  *
- * @param isEnded Whether the rest should be left to the next sweep. @throws {DatabaseError} @throws
- *   {DiskError} @throws {CorruptionError}
+ * @param isEnded Returns whether the rest should be left to the next sweep.
+ *
+ * @throws {DatabaseError} @throws {DiskError} @throws {CorruptionError}
  */
 export async function removeDroppedFiles(
   tableId: number,
@@ -297,26 +303,26 @@ interface DroppedDeps {
   readonly clock: Clock;
 }
 
-/** Whether the storage of a table is unavailable. */
+/** Whether an error means that the storage of a table is unavailable. */
 function isUnavailable(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === "STORAGE_UNAVAILABLE";
 }
 
 /**
- * Whether a row refers to a file, either now or at the start of the history. Unreadable rows count
- * as referring.
+ * Whether a row refers to a file, either now or at the start of the history. A row that cannot be
+ * read counts as referring to the file.
  */
 function mayBeNamed(entry: FileEntry, historyStart: Seq, deps: FileDeps): boolean {
   try {
     return isFileLive(entry, deps) || isNamedAt(entry, historyStart, deps);
   } catch (error) {
-    // Safe: a file is kept if its rows cannot be read.
+    // Safe to ignore: a file is kept if its rows cannot be read.
     if (isDamage(error) || isUnavailable(error)) return true;
     throw error;
   }
 }
 
-/** Whether the row for which a file was uploaded refers to it at a seq. */
+/** Whether the row for which a file was uploaded referred to the file at a seq. */
 export function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileDeps): boolean {
   const table = catalog.tableById(entry.tableId);
   if (table === undefined) return false;
@@ -333,7 +339,7 @@ export function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileD
 
 /**
  * A key value as JSON, tagged if JSON cannot represent it exactly. Do not add tags: an older server
- * would find no row by them, and remove the file.
+ * would find no row for them, and remove the file.
  */
 type UploadKeyPart =
   | null
@@ -348,7 +354,10 @@ function keyToJson(key: Row): string {
     key.map((value): UploadKeyPart => {
       if (typeof value === "bigint") return { whole: String(value) };
       if (value instanceof Uint8Array) return { hex: Buffer.from(value).toString("hex") };
-      assert(value === null || typeof value !== "object", "a type of a key has a form in JSON");
+      assert(
+        value === null || typeof value !== "object",
+        "every type of a key can be represented in JSON",
+      );
       return value;
     }),
   );

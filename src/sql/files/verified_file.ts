@@ -1,6 +1,6 @@
 /**
- * Reads an uploaded file from the disk. A reader that reaches the end has got exactly the bytes
- * that were uploaded.
+ * Reads an uploaded file from the disk. A reader that reaches the end without an error has received
+ * exactly the bytes that were uploaded.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { FileEntry } from "../../catalog/mod.ts";
@@ -8,7 +8,7 @@ import type { FileEntry } from "../../catalog/mod.ts";
 /**
  * Yields the bytes of a file in pieces.
  *
- * @param bytes The stored bytes; undefined if they are missing.
+ * @param bytes The stored bytes; undefined if the file is missing.
  * @throws {DatabaseError} DATA_DAMAGED, at the latest after the last piece, if the bytes are not
  *   those that were uploaded.
  */
@@ -16,7 +16,7 @@ export async function* verifiedPieces(
   entry: FileEntry,
   bytes: Blob | undefined,
 ): AsyncGenerator<Uint8Array, void> {
-  if (bytes === undefined) throw damaged(entry, "its bytes are missing");
+  if (bytes === undefined) throw damaged(entry, "the stored bytes are missing");
   const hasher = new Bun.CryptoHasher("sha256");
   let size = 0;
   try {
@@ -26,11 +26,12 @@ export async function* verifiedPieces(
       yield piece;
     }
   } catch (error) {
-    // The error contains the system's reason: the file is unreadable, or was removed after it was
-    // found.
+    // The error contains the reason that the operating system gives: the file is unreadable, or was
+    // removed after it was found.
     throw damaged(entry, `its bytes cannot be read (${String(error)})`);
   }
-  if (size !== entry.size) throw damaged(entry, `it has ${size} bytes, not ${entry.size}`);
+  if (size !== entry.size)
+    throw damaged(entry, `it has ${size} bytes, but ${entry.size} were uploaded`);
   if (hasher.digest("hex") !== entry.sha256) throw damaged(entry, "its checksum does not match");
 }
 

@@ -1,17 +1,17 @@
-/** Finds policies by name, and policies whose texts need a table or a column. */
+/** Finds policies by name, and policies whose texts refer to a table or a column. */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { Catalog, PolicyEntry, TableEntry } from "../../catalog/mod.ts";
 import type { Name } from "../parse/ast/ast.ts";
 import { DROPPED_BY_CASCADE, type Removal } from "./views.ts";
 
-/** A policy, and the table to whose rows it applies. */
+/** A policy, with the table to whose rows it applies. */
 export interface PlacedPolicy {
   readonly table: TableEntry;
   readonly policy: PolicyEntry;
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND */
+/** Returns the policy of a table with the given name. @throws {DatabaseError} OBJECT_NOT_FOUND */
 export function policyNamed(table: TableEntry, { name, _location }: Name): PolicyEntry {
   const { policies = [] } = table;
   const policy = policies.find((each) => each.name === name);
@@ -23,14 +23,14 @@ export function policyNamed(table: TableEntry, { name, _location }: Name): Polic
     `Cannot find policy "${name}" of ${table.namespace}.${table.name}`,
     {
       position: _location.start,
-      hint: near === undefined ? "SHOW POLICIES lists them" : `did you mean "${near}"?`,
+      hint: near === undefined ? "SHOW POLICIES lists the policies" : `did you mean "${near}"?`,
     },
   );
 }
 
 /**
- * Returns the policies that need one of the removed objects, except for policies of tables that are
- * also removed.
+ * Returns the policies whose texts refer to one of the removed objects, except for policies of
+ * tables that are removed as well.
  */
 export function policiesNeeding(
   catalog: Pick<Catalog, "tables">,
@@ -49,7 +49,7 @@ export function policiesNeeding(
 }
 
 /**
- * Refuses a change of objects that policies need.
+ * Refuses to change objects to which the texts of policies refer.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */
@@ -64,7 +64,7 @@ export function refusePolicies(
   );
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${what}: ${dependents.length} policies read it: ${names.join(", ")}`,
+    `Cannot ${what}: ${dependents.length} policies refer to it: ${names.join(", ")}`,
     { position, hint },
   );
 }

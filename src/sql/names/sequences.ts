@@ -36,7 +36,10 @@ export function defaultFrom(sequence: Pick<SequenceEntry, "name" | "namespace">)
 }
 
 /**
+ * Returns the sequence with the given name.
+ *
  * @param current The namespace of unqualified names.
+ *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, NAMESPACE_NOT_FOUND
  */
 export function findSequence(
@@ -61,7 +64,7 @@ export function sequenceNotFound(
   const near = known.find((each) => each.endsWith(`.${name}`)) ?? nearestName(shown, known);
   return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find sequence "${shown}"`, {
     ...(position === undefined ? {} : { position }),
-    hint: near === undefined ? "system.sequences lists them" : `did you mean ${near}?`,
+    hint: near === undefined ? "system.sequences lists the sequences" : `did you mean ${near}?`,
   });
 }
 
@@ -84,7 +87,7 @@ export function mayUseSequence(
   return use === "take" ? mayWrite(principal, table, holder) : mayAlter(principal, table, holder);
 }
 
-/** @throws {DatabaseError} PERMISSION_DENIED */
+/** Requires that the caller may use a sequence. @throws {DatabaseError} PERMISSION_DENIED */
 export function requireSequenceUse(
   principal: Principal,
   sequence: SequenceEntry,
@@ -96,7 +99,7 @@ export function requireSequenceUse(
   const who =
     ownedBy === undefined
       ? "this requires role service or higher, or ownership of the namespace"
-      : `this requires the right to ${about.use === "take" ? "write to" : "alter"} its table`;
+      : `this requires the right to ${about.use === "take" ? "write to" : "alter"} the table of the sequence`;
   throw new DatabaseError(
     "PERMISSION_DENIED",
     `Cannot ${what} sequence ${namespace}.${name}: ${who}`,
@@ -109,7 +112,7 @@ interface NamedSequence extends NameInText {
   readonly end: number;
 }
 
-/** Returns the sequences from which an expression takes numbers by a literal name. */
+/** Returns the sequences that an expression names by literals in calls such as nextval. */
 export function sequencesNamedIn(node: Expr): NamedSequence[] {
   const named: NamedSequence[] = [];
   for (const part of partsOf(node)) {
@@ -132,7 +135,7 @@ function takesFrom(defaultSql: string | undefined, sequence: SequenceEntry): boo
   );
 }
 
-/** Returns a column whose DEFAULT uses the current name of a sequence. */
+/** Returns a column whose DEFAULT refers to a renamed sequence by its new name. */
 export function withRenamedSequence(
   column: ColumnEntry,
   before: SequenceEntry,
@@ -156,7 +159,7 @@ export interface NumberedColumn {
   readonly columnId: number;
 }
 
-/** Returns the columns in other tables whose DEFAULTs use the given sequences. */
+/** Returns the columns of other tables whose DEFAULTs take numbers from the given sequences. */
 export function columnsTakingFrom(
   catalog: Pick<Catalog, "tables">,
   sequences: readonly SequenceEntry[],
@@ -172,9 +175,9 @@ export function columnsTakingFrom(
 }
 
 /**
- * Returns a DEFAULT in which sequences are qualified by their namespaces, because it runs in the
- * namespace of any caller. The user who defines it must have the right to use the sequences,
- * because everyone who writes to the table later uses them.
+ * Returns a DEFAULT in which the names of sequences are qualified by their namespaces, because the
+ * DEFAULT may run with any current namespace. The user who defines it must have the right to use
+ * the sequences, because everyone who later writes to the table uses them.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, PERMISSION_DENIED, INVALID_NAME
  */

@@ -1,6 +1,6 @@
 /**
- * Resolves names of tables, namespaces and storages to catalog entries, with hints for unknown
- * names.
+ * Resolves the names of tables, namespaces and storages to catalog entries, and gives hints for
+ * unknown names.
  */
 import { mayRead, mayReadView, mayRun, type Principal } from "../../auth/mod.ts";
 import { DatabaseError, withDetails } from "../../base/errors.ts";
@@ -23,7 +23,7 @@ export interface TableName {
   readonly schema?: string | undefined;
 }
 
-/** The objects among which names are resolved. */
+/** The catalog and the system views in which names are looked up. */
 interface NamedDeps {
   readonly catalog: Catalog;
   readonly systemViews: { readonly find: ViewDeps["systemView"] };
@@ -41,8 +41,8 @@ export function visibleTable(
 }
 
 /**
- * Finds a view by name; undefined if it does not exist, reads a hidden table, or is in a namespace
- * that the caller's token excludes.
+ * Finds a view by name. Returns undefined if it does not exist, if it reads a table that the caller
+ * may not read, or if the caller's token excludes its namespace.
  */
 export function visibleView(
   { catalog, systemViews }: NamedDeps,
@@ -91,13 +91,14 @@ export function findTable(
   ];
   throw new DatabaseError(
     isThere ? "TABLE_NOT_FOUND" : "NAMESPACE_NOT_FOUND",
-    isThere ? `table ${shown} not found` : `namespace ${inNamespace} not found`,
+    isThere ? `Cannot find table ${shown}` : `Cannot find namespace ${inNamespace}`,
     { position, isHidden, ...(parts.length === 0 ? {} : { hint: parts.join(" ") }) },
   );
 }
 
 /**
- * Explains why a service token sees nothing in a namespace, regardless of whether the table exists.
+ * Returns the hint that a service token is limited to other namespaces. It does not depend on
+ * whether the table exists.
  */
 function limitOfToken({ tokenScope }: Principal, namespace: string): readonly string[] {
   const { namespaces, tokenName } = tokenScope ?? {};
@@ -106,7 +107,8 @@ function limitOfToken({ tokenScope }: Principal, namespace: string): readonly st
 }
 
 /**
- * Returns the names for hints, which must not reveal a table or view that the caller may not see.
+ * Returns the names that hints may mention. Hints must not reveal tables or views that the caller
+ * may not see.
  */
 function visibleNames(
   deps: NamedDeps,
@@ -121,7 +123,10 @@ function visibleNames(
 
 const ALIKE_MAX = 3;
 
-/** Returns the system views with this name, for a statement that omitted the namespace. */
+/**
+ * Returns the system views with the given name, if the caller may read them, for a statement that
+ * omits the namespace.
+ */
 function systemNames({ systemViews }: NamedDeps, name: string, principal: Principal): string[] {
   return ["system", "information_schema"].flatMap((namespace) => {
     const view = systemViews.find(namespace, name);
@@ -139,7 +144,7 @@ function meantBy(shown: string, name: string, known: readonly string[]): string 
   return alike.length > 0 ? alike.join(" or ") : nearestName(shown, known);
 }
 
-/** Finds the table with the nearest name, in any namespace. */
+/** Returns the table name that is most similar to a name, in any namespace. */
 function anywhere(name: string, known: readonly string[]): string | undefined {
   const shownOf = new Map(known.map((shown) => [shown.slice(shown.indexOf(".") + 1), shown]));
   const near = nearestName(name, shownOf.keys());
@@ -157,7 +162,8 @@ function whereNamesLead(namespace: string, name: string): string {
 
 /**
  * Returns the error for an unknown name in a system namespace.
- * @param known Views that the caller may read.
+ *
+ * @param known The views that the caller may read.
  */
 export function noSystemView(
   shown: string,
@@ -166,31 +172,32 @@ export function noSystemView(
 ): DatabaseError {
   const relation = shown.slice(shown.indexOf("."));
   const near = known.find((name) => name.endsWith(relation)) ?? nearestName(shown, known);
-  return new DatabaseError("TABLE_NOT_FOUND", `system view ${shown} not found`, {
+  return new DatabaseError("TABLE_NOT_FOUND", `Cannot find system view ${shown}`, {
     position: node._location.start,
     hint:
       near === undefined
-        ? "SELECT table_schema, table_name FROM information_schema.tables lists the existing ones"
+        ? "SELECT table_schema, table_name FROM information_schema.tables lists all tables and views"
         : `did you mean ${near}?`,
   });
 }
 
 /**
- * Requires that objects may be created in the namespace.
+ * Requires that users may create objects in the namespace.
+ *
  * @throws {DatabaseError} RESERVED_NAME, NAMESPACE_NOT_FOUND
  */
 export function requireHolder(catalog: Catalog, name: string, node: AstNode): void {
   if (isSystemNamespace(name)) {
     throw new DatabaseError(
       "RESERVED_NAME",
-      `Cannot create anything in namespace ${name}: it is reserved`,
+      `Cannot create anything in namespace ${name}: the server reserves this namespace`,
       { position: node._location.start },
     );
   }
   findNamespace(catalog, name, node);
 }
 
-/** @throws {DatabaseError} NAMESPACE_NOT_FOUND */
+/** Returns the namespace with the given name. @throws {DatabaseError} NAMESPACE_NOT_FOUND */
 export function findNamespace(
   catalog: Pick<Catalog, "namespace">,
   name: string,
@@ -198,13 +205,13 @@ export function findNamespace(
 ): NamespaceEntry {
   const namespace = catalog.namespace(name);
   if (namespace !== undefined) return namespace;
-  throw new DatabaseError("NAMESPACE_NOT_FOUND", `namespace ${name} not found`, {
+  throw new DatabaseError("NAMESPACE_NOT_FOUND", `Cannot find namespace ${name}`, {
     position: node._location.start,
-    hint: "SHOW NAMESPACES lists those that you may see",
+    hint: "SHOW NAMESPACES lists the namespaces that you may see",
   });
 }
 
-/** Finds a storage other than the data directory. @throws {DatabaseError} OBJECT_NOT_FOUND */
+/** Returns a storage other than the data directory. @throws {DatabaseError} OBJECT_NOT_FOUND */
 export function findStorage(
   catalog: Catalog,
   storageId: string,
@@ -214,11 +221,14 @@ export function findStorage(
   if (storage !== undefined) return storage;
   throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find storage "${storageId}"`, {
     position,
-    hint: "SHOW STORAGES lists them",
+    hint: "SHOW STORAGES lists the storages",
   });
 }
 
-/** Runs a function. If its error has no position, adds the position of a name in the statement. */
+/**
+ * Runs a function. If it throws an error without a position, the error gets the position of a name
+ * in the statement.
+ */
 export function atName<T>({ _location }: AstNode, ask: () => T): T {
   try {
     return ask();

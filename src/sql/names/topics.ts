@@ -13,7 +13,10 @@ export function topicNameOf({ name, namespace }: Pick<TopicEntry, "name" | "name
 }
 
 /**
+ * Returns the topic with the given name.
+ *
  * @param current The namespace of unqualified names.
+ *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, NAMESPACE_NOT_FOUND
  */
 export function findTopic(
@@ -30,17 +33,18 @@ export function findTopic(
   if (alike === undefined) findNamespace(catalog, namespace, node);
   throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find topic "${shown}"`, {
     position: node._location.start,
-    hint: alike === undefined ? "SHOW TOPICS lists them" : `did you mean ${alike}?`,
+    hint: alike === undefined ? "SHOW TOPICS lists the topics" : `did you mean ${alike}?`,
   });
 }
 
-/** Returns the topics that have the table as a source, including dropped sources. */
+/** Returns the topics of which a table is a source, or was one before the source was dropped. */
 export function topicsOf(catalog: Pick<Catalog, "topics">, tableId: number): TopicEntry[] {
   return catalog.topics().filter(({ sources }) => sources.some((each) => each.tableId === tableId));
 }
 
 /**
- * Refuses a name that a topic already has, because tables, views and topics share one set of names.
+ * Refuses to give a table or a view the name of a topic in the same namespace.
+ *
  * @throws {DatabaseError} ALREADY_EXISTS
  */
 export function refuseTopicName(
@@ -51,13 +55,13 @@ export function refuseTopicName(
   if (catalog.topic(namespace, name) === undefined) return;
   throw new DatabaseError(
     "ALREADY_EXISTS",
-    `Cannot create ${kind} ${namespace}.${name}: a topic of that name already exists`,
+    `Cannot create ${kind} ${namespace}.${name}: a topic with this name already exists`,
     { position },
   );
 }
 
 /**
- * Refuses to drop topics that receive the dead letters of other topics.
+ * Refuses to drop topics to which other topics send their dead letters.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */
@@ -73,18 +77,21 @@ export function refuseDeadLetterTopics(
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
       `Cannot drop topic ${shown}: ${users.length} topic(s) send their dead letters to it: ${users.join(", ")}`,
-      { position, hint: "ALTER TOPIC … SET (MAX_DELIVERIES = 0, DEAD_LETTER = '') ends that" },
+      {
+        position,
+        hint: "for each of these topics, run ALTER TOPIC … SET (MAX_DELIVERIES = 0, DEAD_LETTER = '')",
+      },
     );
   }
 }
 
-/** A webhook, and the topic whose messages it delivers. */
+/** A webhook, with the topic whose messages it delivers. */
 export interface PlacedWebhook {
   readonly topic: TopicEntry;
   readonly webhook: WebhookEntry;
 }
 
-/** Returns the name of the topic group that delivers messages for a webhook. */
+/** Returns the name of the topic group through which a webhook receives its messages. */
 export function webhookGroup({ name, webhookId }: WebhookEntry): string {
   return `webhook:${name}:${webhookId}`;
 }
@@ -111,6 +118,6 @@ export function refuseWebhooksOf(
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
     `Cannot drop topic ${namespace}.${name}: ${webhooks.length} webhook(s) deliver its messages: ${names}`,
-    { position, hint: "drop them first" },
+    { position, hint: "drop the webhooks first" },
   );
 }

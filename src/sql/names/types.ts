@@ -12,7 +12,10 @@ import { PARSE_LIMITS, parseExpression, parseStatements } from "../parse/parser.
 import { findNamespace } from "./table_names.ts";
 
 /**
+ * Returns the type with the given name.
+ *
  * @param current The namespace of unqualified names.
+ *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, NAMESPACE_NOT_FOUND
  */
 export function findType(
@@ -29,18 +32,18 @@ export function findType(
   const near = known.find((each) => each.endsWith(`.${name}`)) ?? nearestName(shown, known);
   throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find type "${shown}"`, {
     position: node._location.start,
-    hint: near === undefined ? "system.types lists them" : `did you mean ${near}?`,
+    hint: near === undefined ? "system.types lists the types" : `did you mean ${near}?`,
   });
 }
 
 /** An object whose definition uses a type. */
 export interface TypeUser {
   readonly namespace: string;
-  /** The kind and name of the object, such as "column app.t.c". */
+  /** The type and the name of the object, such as "column app.t.c". */
   readonly shown: string;
 }
 
-/** Returns the columns of a type, or of arrays of it. */
+/** Returns the columns whose type is the given type or an array of it. */
 export function columnsOfType(catalog: Pick<Catalog, "tables">, { typeId }: TypeEntry): TypeUser[] {
   return catalog
     .tables()
@@ -51,7 +54,9 @@ export function columnsOfType(catalog: Pick<Catalog, "tables">, { typeId }: Type
     );
 }
 
-/** @param part What follows the name of the object. */
+/**
+ * Describes an object that uses a type. @param part The text to append to the name of the object.
+ */
 export function used(
   kind: string,
   { name, namespace }: { readonly namespace: string; readonly name: string },
@@ -60,12 +65,12 @@ export function used(
   return { namespace, shown: `${kind} ${namespace}.${name}${part}` };
 }
 
-/** Returns the names of objects for a message. */
+/** Returns a list of objects for a message. */
 export function shownUsers(users: readonly TypeUser[]): string {
   return users.map(({ shown }) => shown).join(", ");
 }
 
-/** Returns the row types and domains whose fields or values have a type. */
+/** Returns the row types with a field of the given type, and the domains over it. */
 export function typesHolding(
   catalog: Pick<Catalog, "types">,
   { typeId }: TypeEntry,
@@ -80,7 +85,7 @@ export function typesHolding(
   });
 }
 
-/** Returns the tables, views and topics whose stored SQL texts name a type. */
+/** Returns the tables, views and topics whose stored SQL texts refer to a type by name. */
 export function textsNaming(catalog: TextHolders, { name, namespace }: TypeEntry): TypeUser[] {
   return textsWhere(catalog, (tree) =>
     typeNamesIn(tree).some(
@@ -112,8 +117,9 @@ export function textsWithLabel(
 type TextHolders = Pick<Catalog, "tables" | "topics" | "views">;
 
 /**
- * @param holds Selects syntax trees. The second argument contains the tables to which the text
- * refers.
+ * Returns the objects with a stored SQL text for which `holds` returns true.
+ *
+ * @param holds Receives the syntax tree of a text, and the tables to which the text refers.
  */
 function textsWhere(
   catalog: TextHolders,
@@ -124,7 +130,7 @@ function textsWhere(
     .filter((table) =>
       storedTexts(table).some(({ sql }) => holds(parseExpression(sql), [table.tableId])),
     );
-  // The parser's limits apply to requests. These texts were accepted before.
+  // The parser's limits apply to requests only. These texts were accepted when they were stored.
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const inViews = catalog.views().filter(({ sql, tables }) => {
     const tableIds = tables.map(({ tableId }) => tableId);
@@ -146,7 +152,7 @@ function textsWhere(
 
 /**
  * Requires that the stored SQL texts of a table can be bound without the catalog. A DEFAULT may
- * name only the type of its column, and other texts may name only types of columns that they can
+ * refer only to the type of its column, and any other text only to the types of columns that it can
  * read.
  *
  * @throws {DatabaseError} INVALID_DEFINITION
@@ -162,7 +168,7 @@ export function requireKnownTypes(
     if (unknown.definedType !== undefined || !names.has(unknown.name)) continue;
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot store an expression that names type "${unknown.name}": a DEFAULT may name the type of its column, and a CHECK the types of columns of the table`,
+      `Cannot store an expression that refers to type "${unknown.name}": a DEFAULT may only refer to the type of its column, and a CHECK only to types of columns of the table`,
       { position },
     );
   }
@@ -172,7 +178,7 @@ type StoringTable = Pick<TableEntry, "checks" | "columns" | "indexes">;
 
 interface StoredText {
   readonly sql: string;
-  /** The columns whose types the expression may name. */
+  /** The columns to whose types the expression may refer. */
   readonly columns: readonly ColumnEntry[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * Treats stored views as relations: resolves the names in a view, its dependencies, and the rights
- * of its readers.
+ * Resolves stored views to relations: the names in a view, the objects on which it depends, and the
+ * rights that its readers need.
  *
  * The text of a view keeps its meaning: within the view, a table has the name and the columns that
  * it had when the view was created. A column that was added later is hidden, renamed columns and
@@ -21,7 +21,7 @@ import type { AstNode, SelectStatement } from "../parse/ast/ast.ts";
 import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
 import { meetsOwn, ownersMeet } from "../rights/requirements.ts";
 
-/** The objects among which names are resolved. */
+/** The objects in which names are looked up. */
 export interface ViewDeps {
   readonly catalog: Pick<Catalog, "namespace" | "table" | "tableById">;
   readonly view: (namespace: string, name: string) => ViewEntry | undefined;
@@ -43,8 +43,8 @@ const queries = new WeakMap<ViewEntry, SelectStatement>();
 function queryOf(entry: ViewEntry, { catalog }: ViewDeps): SelectStatement {
   let query = queries.get(entry);
   if (query === undefined) {
-    // The parser's limits apply to requests. The text of the view was accepted when the view was
-    // created.
+    // The parser's limits apply to requests only. The text of the view was accepted when the view
+    // was created.
     const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
     query = parseStatements(entry.sql, limits)[0] as SelectStatement;
     queries.set(entry, query);
@@ -70,12 +70,15 @@ export function viewRelation(
   };
 }
 
-/** Returns the user with whose rights a view runs; undefined for its reader. */
+/**
+ * Returns the user with whose rights a view runs; undefined if it runs with the rights of its
+ * reader.
+ */
 function ownerOf({ name, namespace, ownRights }: ViewEntry): ViewOwner | undefined {
   return ownRights && { userId: ownRights.owner, view: `${namespace}.${name}` };
 }
 
-/** Returns the relations for the names in the text of a view. */
+/** Returns the source that resolves the table names in the text of a view. */
 function sourceIn(entry: ViewEntry, deps: ViewDeps): RelationSource {
   const { searchNamespace } = entry;
   return {
@@ -98,7 +101,10 @@ function sourceIn(entry: ViewEntry, deps: ViewDeps): RelationSource {
   };
 }
 
-/** Returns the table to which a name in the text refers, if the table has been renamed since. */
+/**
+ * Returns the table to which a name in the text refers, if the table has been renamed since the
+ * view was created.
+ */
 function renamedIn(
   { tables }: ViewEntry,
   { name, namespace }: { namespace: string; name: string },
@@ -112,7 +118,7 @@ function renamedIn(
   return undefined;
 }
 
-/** Returns the view that a name in the text means, even if the view has been renamed. */
+/** Returns the view to which a name in the text refers, even if that view has been renamed. */
 function viewIn(
   { views }: ViewEntry,
   { name, namespace }: { namespace: string; name: string },
@@ -123,7 +129,7 @@ function viewIn(
   return renamed?.namespace === namespace ? renamed : deps.view(namespace, name);
 }
 
-/** Returns the columns that a table had when the view was created and still has. */
+/** Returns those columns of a table that existed when the view was created and still exist. */
 function columnsThen(
   { columns }: TableEntry,
   then: readonly { readonly columnId: number; readonly name: string }[],
@@ -137,7 +143,7 @@ function columnsThen(
 function missing({ name, namespace }: ViewEntry, table: string, node: AstNode): DatabaseError {
   return new DatabaseError(
     "TABLE_NOT_FOUND",
-    `Cannot read view ${namespace}.${name}: its table ${table} does not exist`,
+    `Cannot read view ${namespace}.${name}: the table ${table}, which the view reads, no longer exists`,
     { position: node._location.start },
   );
 }
@@ -164,7 +170,8 @@ const shapes = new WeakMap<ViewEntry, { readonly version: number; readonly shape
 export function shapeOf(entry: ViewEntry, deps: ViewDeps): ViewShape {
   const statement = new StatementBinding([]);
   const { query, source } = viewRelation(entry, deps);
-  // A shape has no rows, but its readers need the right to read each table.
+  // A shape contains no rows, so policies do not matter here. The readers of the view still need
+  // the right to read each table.
   const rights = rightsBy({
     policiesFor: () => undefined,
     tableById: (tableId) => deps.catalog.tableById(tableId),
@@ -184,8 +191,8 @@ export function shapeOf(entry: ViewEntry, deps: ViewDeps): ViewShape {
 }
 
 /**
- * Returns the names of the columns that can be written through a view; empty if the view cannot be
- * written.
+ * Returns the names of the columns that can be written through a view. The set is empty if the view
+ * cannot be written.
  */
 function writtenColumns(entry: ViewEntry, deps: ViewDeps): ReadonlySet<string> {
   const statement = new StatementBinding([]);
@@ -231,7 +238,10 @@ export function visibleViews(
   });
 }
 
-/** Returns the rights that a reader of a view needs; empty while the view cannot be bound. */
+/**
+ * Returns the rights that a reader of a view needs. The list is empty while the view cannot be
+ * bound.
+ */
 export function requirementsOf(
   entry: ViewEntry,
   catalog: Catalog,
@@ -241,8 +251,8 @@ export function requirementsOf(
 }
 
 /**
- * Returns whether the owner of a view still has the rights with which it runs; true if it runs with
- * those of its reader.
+ * Returns whether a view may be read: its owner must still have the rights with which it runs.
+ * Always true for a view that runs with the rights of its reader.
  */
 export function isViewInForce(
   entry: ViewEntry,
@@ -266,13 +276,13 @@ function currentShape(
     shapes.set(entry, { version, shape });
     return shape;
   } catch (error) {
-    // A statement that reads the view reports the reason. A list of views just omits the view.
+    // A statement that reads the view reports the error. Lists of views omit the view.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
 }
 
-/** Objects that are about to be removed. */
+/** Objects that a statement is about to remove. */
 export interface Removal {
   readonly tableIds?: ReadonlySet<number>;
   readonly viewIds?: ReadonlySet<number>;
@@ -281,8 +291,8 @@ export interface Removal {
 }
 
 /**
- * Returns the views that depend on the removed objects, directly or indirectly, except for views
- * that are also removed.
+ * Returns the views that depend on removed objects, directly or indirectly, except for views that
+ * are removed as well.
  */
 export function dependentsOf(
   catalog: Pick<Catalog, "views">,
@@ -311,8 +321,8 @@ export function dependentsOf(
   return found;
 }
 
-/** The hint of a refused statement that accepts CASCADE. */
-export const DROPPED_BY_CASCADE = "add CASCADE to drop them too";
+/** The hint for a refused statement that could be run with CASCADE. */
+export const DROPPED_BY_CASCADE = "add CASCADE to drop the dependent objects as well";
 
 /** Refuses a change that would break views. @throws {DatabaseError} DEPENDENT_OBJECTS */
 export function refuseDependents(

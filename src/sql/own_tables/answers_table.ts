@@ -6,7 +6,9 @@ import { HOUR_MS } from "../../base/clock.ts";
 import type { TableDefinition } from "../../storage/mod.ts";
 import { BIGINT, TEXT } from "../../types/mod.ts";
 
-/** The id of the table. Ids in the catalog count up from 1, so no other table ever gets it. */
+/**
+ * The id of the table. Ids in the catalog count upwards from 1, so no other table ever has this id.
+ */
 const TABLE_ID = 0xffff_ffff;
 
 const KEY = 1;

@@ -28,7 +28,9 @@ import {
 } from "../../storage/mod.ts";
 import { BIGINT, type Row, TEXT, valueAt } from "../../types/mod.ts";
 
-/** The id of the table. Ids in the catalog count up from 1, so no other table ever gets it. */
+/**
+ * The id of the table. Ids in the catalog count upwards from 1, so no other table ever has this id.
+ */
 const TABLE_ID = 0xffff_fffe;
 
 const PLACE = 1;
@@ -56,18 +58,18 @@ const COLUMN_IDS: readonly number[] = [
 export const AUDIT_RING_EVENTS = 20_000;
 
 /**
- * The maximum length of a name. Longer names are truncated, because unauthenticated clients can
- * choose some of them.
+ * The maximum length of a name. Longer names are truncated, because clients that are not logged in
+ * can choose some of them.
  */
 const NAME_LENGTH_MAX = 300;
 
 /**
- * The maximum length of a name if rows must be short. Three names of this length fit the lowest
- * possible limit in any script.
+ * The maximum length of a name if the size of rows is limited further. Three names of this length
+ * fit the lowest possible limit in any script.
  */
 const BRIEF_NAME_LENGTH_MAX = 60;
 
-/** Frequent actions that change nothing. Any other action changes something, unless it fails. */
+/** Frequent actions that change nothing. All other actions are changes. */
 const ACCESS: ReadonlySet<string> = new Set(["login", "logout", "execute as"]);
 
 /** The id and name of the table, as needed to check its files. */
@@ -106,7 +108,7 @@ export class AuditLog {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #log: Log;
-  /** The next position in each ring; unknown until the first event. */
+  /** The next position in each ring; undefined until the first event. */
   #next: [changes: number, access: number] | undefined;
 
   constructor({ clock, log, store }: { store: Store; clock: Clock; log: Log }) {
@@ -148,7 +150,7 @@ export class AuditLog {
     try {
       return this.#store.apply({ writes: [this.#write(event)], usesReserve: true }).lastSeq;
     } catch (error) {
-      // Even if rows must be short, a long statement has to be recorded.
+      // A long statement has to be recorded even if the limit for rows is low.
       if (!(error instanceof DatabaseError && error.code === "ROW_TOO_LARGE")) throw error;
       const writes = [this.#write(briefly(event))];
       return this.#store.apply({ writes, usesReserve: true }).lastSeq;
@@ -196,7 +198,10 @@ export class AuditLog {
     return place + ring * AUDIT_RING_EVENTS;
   }
 
-  /** Finds the positions after the newest events. Rows arrive in ascending order of seq. */
+  /**
+   * Returns the position after the newest event of each ring. The rows arrive in ascending order of
+   * seq.
+   */
   #findNext(): [number, number] {
     const next: [number, number] = [0, 0];
     for (const [place] of this.#read(this.#store.appliedSeq, [PLACE])) {
@@ -207,7 +212,7 @@ export class AuditLog {
   }
 }
 
-/** Returns an event that contains only names, in shortened form. */
+/** Returns an event without its details, and with shortened names. */
 function briefly({ action, actor, address, outcome, subject, target }: AuditEvent): AuditEvent {
   const event = { action, actor: shortened(actor), target: shortened(target), outcome, address };
   return subject === undefined ? event : { ...event, subject: shortened(subject) };

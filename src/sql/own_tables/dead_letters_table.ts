@@ -1,6 +1,6 @@
 /**
- * The table of dead letters: messages that were delivered to a group as often as its topic allows
- * but never acknowledged. It is not in any catalog; the topics layer writes and reads it.
+ * The table of dead letters: messages that were delivered to a group as often as the topic allows,
+ * but were never acknowledged. It is not in any catalog; the topics layer writes and reads it.
  *
  * Each row is one message. The insertion of the row is itself a message of the dead-letter topic.
  * The owner of a row is the owner of the message.
@@ -14,10 +14,12 @@ import {
 } from "../../storage/mod.ts";
 import { BIGINT, type Row, TEXT, type Value, valueAt } from "../../types/mod.ts";
 
-/** The index of the column with the user who owns the message. */
+/** The index of the column that contains the user to whom the message belongs. */
 const USER_INDEX = 9;
 
-/** The id of the table. Ids in the catalog count up from 1, so no other table ever gets it. */
+/**
+ * The id of the table. Ids in the catalog count upwards from 1, so no other table ever has this id.
+ */
 const TABLE_ID = 0xffff_fffb;
 
 /** The id and name of the table, as needed to check its files. */
@@ -53,8 +55,9 @@ export function deadLettersTable(): TableDefinition {
 }
 
 /**
- * Deletes the letters about a user that have no owner, because they were written before letters had
- * owners. The topic no longer shows them from then on, and its retention removes their bytes later.
+ * Deletes the dead letters about a user that have no owner. Servers of earlier versions wrote
+ * letters without an owner. The topic no longer shows deleted letters, and its retention removes
+ * their bytes later.
  *
  * @returns The number of deleted letters.
  */

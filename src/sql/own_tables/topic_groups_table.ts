@@ -7,7 +7,9 @@ import { HOUR_MS } from "../../base/clock.ts";
 import type { TableDefinition } from "../../storage/mod.ts";
 import { BIGINT, BYTES, TEXT } from "../../types/mod.ts";
 
-/** The id of the table. Ids in the catalog count up from 1, so no other table ever gets it. */
+/**
+ * The id of the table. Ids in the catalog count upwards from 1, so no other table ever has this id.
+ */
 const TABLE_ID = 0xffff_fffc;
 
 const TOPIC_ID = 1;

@@ -2,14 +2,16 @@
  * The table of counted topic offsets. It is not in any catalog; the topics layer writes and reads
  * it.
  *
- * Each row is a page: consecutive messages of one partition. The row of partition -1 has no
- * messages; its body contains the seq up to which the messages of the topic are counted.
+ * Each row is a page: consecutive messages of one partition. The row of partition -1 contains no
+ * messages. Its body contains the seq up to which the messages of the topic are counted.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import type { TableDefinition } from "../../storage/mod.ts";
 import { BIGINT, BYTES } from "../../types/mod.ts";
 
-/** The id of the table. Ids in the catalog count up from 1, so no other table ever gets it. */
+/**
+ * The id of the table. Ids in the catalog count upwards from 1, so no other table ever has this id.
+ */
 const TABLE_ID = 0xffff_fffd;
 
 const TOPIC_ID = 1;

@@ -1,8 +1,8 @@
 /**
- * Records what an attempt of a statement has taken from sequences. If the statement begins again,
- * for example because it leaves for a reader, the sequences are set back first, so that the new
- * attempt receives the same numbers. A sequence from which another statement has taken numbers in
- * the meantime stays as it is.
+ * Records the numbers that one attempt of a statement takes from sequences. Before the statement
+ * begins again, for example in a reader thread, the sequences are set back, so that the new attempt
+ * receives the same numbers. A sequence from which another statement has taken numbers in the
+ * meantime stays as it is.
  */
 import type { Catalog, SequenceEntry, SequenceMark } from "../../catalog/mod.ts";
 import type { Whole } from "../../types/mod.ts";
@@ -33,7 +33,7 @@ export class AttemptNumbers {
     this.#touched.set(sequence.sequenceId, { sequence, before, value: 0, isCalled });
   }
 
-  /** Records the number at which a touched sequence stands now. */
+  /** Records the current number of a touched sequence. */
   note({ sequenceId }: SequenceEntry, value: Whole, isCalled: boolean): void {
     const touched = this.#touched.get(sequenceId);
     if (touched === undefined) return;
@@ -41,12 +41,15 @@ export class AttemptNumbers {
     touched.isCalled = isCalled;
   }
 
-  /** Undoes the previous attempt. @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE */
+  /**
+   * Begins a new attempt, and undoes the previous one. @throws {DatabaseError} DISK_FULL,
+   * STORAGE_UNAVAILABLE
+   */
   begin(catalog: MarkCatalog): void {
     if (this.#touched.size === 0) return;
     for (const { before, isCalled, sequence, value } of this.#touched.values()) {
       const { name, namespace, sequenceId } = sequence;
-      // The sequence may have been dropped or altered in the meantime.
+      // The sequence may have been dropped or altered since the previous attempt.
       if (catalog.sequence(namespace, name) !== sequence) continue;
       catalog.takeBackNumbers(sequence, { sequenceId, value: String(value), isCalled }, before);
     }
@@ -54,7 +57,7 @@ export class AttemptNumbers {
     this.end();
   }
 
-  /** Keeps what has been taken, because the statement has ended. */
+  /** Forgets the record, so that the numbers stay taken. The statement has ended. */
   end(): void {
     this.#touched.clear();
     this.#restores.length = 0;

@@ -1,6 +1,6 @@
 /**
- * The environment in which statements are bound: the tables, views and system views to which names
- * in FROM refer, and statistics about their rows.
+ * Creates the environment in which statements are bound: the tables, views and system views to
+ * which names in FROM refer, and statistics about their rows.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Catalog } from "../../catalog/mod.ts";
@@ -13,13 +13,13 @@ import type { SqlEnvironment, SqlLimits } from "../ports/environment.ts";
 import { rowRightsOf } from "../rights/row_policies.ts";
 import { isSystemViews, type SystemViews } from "../system/system_views.ts";
 
-/** The objects among which names are resolved. */
+/** The catalog and other objects in which names are looked up. */
 export interface NameDeps {
   readonly catalog: Catalog;
   readonly systemViews: SystemViews;
 }
 
-/** The objects among which names are resolved, with the caller and the current namespace. */
+/** The objects in which names are looked up, with the caller and the current namespace. */
 export interface BindingDeps extends NameDeps {
   readonly limits: SqlLimits;
 }
@@ -64,7 +64,10 @@ export function dmlDepsOf(
   };
 }
 
-/** Returns statistics of tables over all owners, for choosing join orders. */
+/**
+ * Returns the statistics of tables, counted over the rows of all owners. They are used to choose
+ * join orders.
+ */
 export function statisticsOf({ store }: Pick<SqlEnvironment, "store">): TableStatistics {
   return {
     rowsOf: ({ tableId }) => store.liveRowCount(tableId, undefined),

@@ -8,8 +8,8 @@
  *                                         passes the row's value, so the next row is the smallest
  *                                         value ahead
  *
- * Invariant: the clock side of a term never moves back, and reads nothing but the time and values
- * that are fixed when a client subscribes. The caller refuses every other use of the time.
+ * Invariant: the clock side of a term never moves backwards. It reads only the time and values that
+ * are fixed when a client subscribes. The caller refuses every other use of the time.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
@@ -22,14 +22,14 @@ import { childrenOf, readsColumn } from "../bind/walk.ts";
 export interface ClockTerm {
   readonly table: TableEntry;
   readonly columnId: number;
-  /** The casts that are applied to the column, in order. */
+  /** The casts that are applied to the column, the innermost one first. */
   readonly casts: readonly DataType[];
   /** The type in which both sides are compared. */
   readonly type: DataType;
   readonly clock: BoundExpression;
   /**
-   * Whether the comparison changes when the clock passes a value. If not, it changes when the clock
-   * reaches the value.
+   * Whether the comparison changes only when the clock has passed a value. Otherwise, it changes
+   * when the clock reaches the value.
    */
   readonly isPassed: boolean;
 }
@@ -40,7 +40,7 @@ export interface ClockTerms {
   readonly calls: ReadonlySet<BoundExpression>;
 }
 
-/** The functions that return the time of the statement or increase with it. */
+/** Functions that return the time of the statement, or a value that only increases with it. */
 const CLOCK_FUNCTIONS: ReadonlySet<string> = new Set([
   "now",
   "transaction_timestamp",
@@ -50,7 +50,10 @@ const CLOCK_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_date",
 ]);
 
-/** For each function, the positions of arguments with which its result only moves forward. */
+/**
+ * For each function, the index of the argument that may be a clock: if this argument never
+ * decreases, neither does the result.
+ */
 const RISING: Readonly<Record<string, number>> = {
   "+": 0,
   "-": 0,
@@ -65,7 +68,7 @@ export function isClockFunction(name: string): boolean {
   return CLOCK_FUNCTIONS.has(name);
 }
 
-/** Returns the terms of a query, of its WITH entries, and of the queries in its expressions. */
+/** Returns the terms in a query, in its WITH entries, and in the queries in its expressions. */
 export function clockTermsOf(select: BoundSelect): ClockTerms {
   const sources = new ColumnSources();
   sources.addQuery(select);
@@ -73,7 +76,8 @@ export function clockTermsOf(select: BoundSelect): ClockTerms {
   const calls = new Set<BoundExpression>();
   const others = new Set<BoundExpression>();
   const seen = new Set<BoundExpression>();
-  // BETWEEN compares one expression twice, so a call may be used both in a term and elsewhere.
+  // BETWEEN compares one expression twice, so the same call may be part of a term and also occur
+  // outside it.
   const visit = (expression: BoundExpression): void => {
     if (seen.has(expression)) return;
     seen.add(expression);
@@ -120,7 +124,7 @@ function termsOf(comparison: BoundComparison, sources: ColumnSources): FoundTerm
   return { terms, clock };
 }
 
-/** Returns whether an expression reads the time, and only moves forward with it. */
+/** Returns whether an expression reads the time, and never decreases as time passes. */
 function isClock(expression: BoundExpression): boolean {
   if (expression.kind === "cast") {
     return isMoment(expression) && isMoment(expression.operand) && isClock(expression.operand);
@@ -138,7 +142,7 @@ function isRisingCall({ args, name }: ExpressionOf<"call">): boolean {
   const position = RISING[name];
   if (position === undefined) return false;
   const [first, second] = args;
-  // The clock may be on either side of a sum.
+  // Either operand of a sum may be the clock.
   const isSum = name === "+" && second !== undefined && isClock(second);
   const moving = isSum ? second : args[position];
   const others = args.filter((argument) => argument !== moving);
@@ -149,7 +153,7 @@ function isMoment({ type }: BoundExpression): boolean {
   return MOMENT_KINDS.has(type.kind);
 }
 
-/** Returns whether the value of an expression is known when a client subscribes. */
+/** Returns whether the value of an expression is fixed when a client subscribes. */
 function isFixed(expression: BoundExpression): boolean {
   const isCall = expression.kind === "call" && expression.volatility !== "immutable";
   const isRead = expression.kind === "subquery" || expression.kind === "outer";
@@ -169,9 +173,9 @@ type ComparedColumn = Pick<ClockTerm, "casts" | "columnId" | "table">;
 
 /** Traces the columns of derived tables, groups and outer references to stored columns. */
 class ColumnSources {
-  /** The expressions from which a column takes its values, by the id of the column. */
+  /** The expressions that supply the values of a column, by the id of the column. */
   readonly #columns = new Map<number, BoundExpression[]>();
-  /** The expressions behind values of enclosing queries, by the id of the reference. */
+  /** The expressions that supply the values of outer references, by the id of the reference. */
   readonly #outer = new Map<number, BoundExpression[]>();
   /** All queries that were added. */
   readonly queries = new Set<BoundSelect>();
@@ -181,7 +185,7 @@ class ColumnSources {
     if (this.queries.has(select)) return;
     this.queries.add(select);
     for (const { argument, column, form } of select.aggregates) {
-      // The smallest and the largest value of a column are themselves values of the column.
+      // The minimum and the maximum of a column are values of that column.
       if (argument !== undefined && (form.name === "min" || form.name === "max")) {
         add(this.#columns, column.id, argument);
       }
@@ -192,15 +196,15 @@ class ColumnSources {
   }
 
   /**
-   * Returns the stored columns from which a value comes; undefined if it does not come from stored
-   * columns alone.
+   * Returns the stored columns from which a value comes, or undefined if it also comes from
+   * anything else.
    */
   columnsOf(
     value: BoundExpression,
     casts: readonly DataType[] = [],
     above: ReadonlySet<BoundExpression> = new Set(),
   ): readonly ComparedColumn[] | undefined {
-    // The rows of a recursive query are derived from the query itself.
+    // A recursive query reads its own rows, which add no further stored columns.
     if (above.has(value)) return [];
     const seen = new Set([...above, value]);
     switch (value.kind) {

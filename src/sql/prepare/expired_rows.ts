@@ -1,10 +1,10 @@
 /**
- * Determines which deletions are the expiry of a row, so that subscribers learn the reason.
+ * Determines which deletions are expiries of rows, so that subscribers learn the reason for a
+ * deletion.
  *
- * A deleted row has expired if it was at least as old as its table permitted at that time. The
- * reason therefore need not be stored in the log, and a resume determines it again. A row that
- * somebody deletes when it is due, just before `sql/utility/expiry.ts` does, counts as expired as
- * well.
+ * A deleted row has expired if, when it was deleted, it had reached the age limit of its table. The
+ * log therefore need not store the reason, and a resume determines it again. If a user deletes a
+ * row at that age, just before `sql/utility/expiry.ts` does, the deletion also counts as an expiry.
  */
 import { SEQ_ZERO, type Seq, seqFromNumber } from "../../base/seq.ts";
 import { type Catalog, deletedAfterMs, type TableEntry } from "../../catalog/mod.ts";
@@ -15,13 +15,21 @@ import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { outputOf } from "./row_identity.ts";
 
-/** The maximum number of versions that are read to find the reasons for the deletions of a step. */
+/**
+ * The maximum number of versions that are read to find the reasons for the deletions in one step.
+ */
 const VERSIONS_MAX = 10_000;
 
-/** Returns true if a deletion, by its seq and the seq of the deleted version, is an expiry. */
+/**
+ * Returns whether a deletion is an expiry. A deletion is identified by its seq and by the seq of
+ * the deleted version.
+ */
 export type IsExpiry = (prev: number, seq: number) => boolean;
 
-/** Returns how an expiry is recognised; undefined if rows of the table are not deleted by age. */
+/**
+ * Returns a function that recognises expiries; undefined if the rows of the table have no age
+ * limit.
+ */
 export function expiryOf(table: TableEntry, { catalog, store }: ReasonDeps): IsExpiry | undefined {
   if (deletedAfterMs(table) === undefined) return undefined;
   return (prev, seq) => {
@@ -35,7 +43,9 @@ interface ReasonDeps {
   readonly store: Pick<ReadStore, "changes" | "commitMs">;
 }
 
-/** A table in a query whose rows expire, and the fields of the query that identify its rows. */
+/**
+ * A table in a query whose rows may expire, and the field of the query that identifies its rows.
+ */
 export interface ExpiringSource {
   readonly table: TableEntry;
   readonly keys: readonly ExpiringKey[];
@@ -48,7 +58,9 @@ interface ExpiringKey {
   readonly field: number;
 }
 
-/** Returns the tables in FROM whose rows expire and can be identified in the rows of the query. */
+/**
+ * Returns the tables in FROM whose rows may expire and can be identified in the rows of the query.
+ */
 export function expiringSourcesOf(select: BoundSelect): readonly ExpiringSource[] {
   return select.from === undefined ? [] : sourcesIn(select.from, select);
 }
@@ -76,7 +88,7 @@ export interface StepRange {
 
 /**
  * Returns a function that tells whether a row left a result because a row of one of its tables
- * expired; undefined if none did.
+ * expired. Returns undefined if no row expired.
  */
 export function expiredIn(
   sources: readonly ExpiringSource[],
@@ -112,7 +124,7 @@ function expiredKeys(
         texts.add(textOf(columns.map((column, index) => makers[index]?.(valueAt(column, row)))));
       }
       count += rowCount;
-      // A subscriber that is so far behind receives the deletions without their reasons.
+      // If there are too many deletions, the subscriber receives them without their reasons.
       if (count > VERSIONS_MAX) break;
     }
   } finally {
@@ -121,7 +133,7 @@ function expiredKeys(
   return texts;
 }
 
-/** Writes the key of a row. All cells of a column have the same type. */
+/** Returns the key of a row as text. All cells of a column have the same type. */
 function textOf(cells: readonly unknown[]): string {
   return JSON.stringify(cells, (_, cell: unknown) =>
     typeof cell === "bigint" ? String(cell) : cell,

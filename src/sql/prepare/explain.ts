@@ -35,7 +35,7 @@ import type { Prepared, PreparedPart } from "./prepared.ts";
 interface ExplainNode {
   readonly node: string;
   readonly table?: string;
-  /** How the table is accessed; present only for nodes that read a table. */
+  /** The access path to the table; present only for nodes that read a table. */
   readonly access?: ShownAccess;
   readonly [detail: string]: unknown;
   readonly children: readonly ExplainNode[];
@@ -84,7 +84,8 @@ class Explainer {
     this.#isVerbose = isVerbose;
     this.#known = {
       rowsOf: (table) => {
-        // Every node above a scan needs the row count, and the store recomputes it for each owner.
+        // Every node above a scan needs the row count, which the store computes again for each
+        // call.
         const known = this.#rowCounts.get(table);
         if (known !== undefined) return known;
         const count = store.liveRowCount(table.tableId, ownerOf(call.principal, table));
@@ -212,9 +213,7 @@ class Explainer {
     return functions.map(({ args, name }) => `${name}(${this.#texts(args)})`).join(", ");
   }
 
-  /**
-   * @param input The node whose rows are in this order, if they may have columns without a name.
-   */
+  /** @param input The node whose rows are sorted, if some of its columns may have no name. */
   #sortText(keys: readonly BoundSort[], input?: PlanNode): string {
     return keys
       .map(({ expression, isDescending }) => {
@@ -224,7 +223,7 @@ class Explainer {
       .join(", ");
   }
 
-  /** Describes the calls of a window node, which all have the same partitions and order. */
+  /** Describes the calls of a window node, all of which have the same partitions and order. */
   #windowDetails(calls: readonly BoundWindowCall[]): Record<string, string> {
     const { orderBy = [], partitionBy = [] } = calls[0]?.window ?? {};
     return {
@@ -234,7 +233,7 @@ class Explainer {
     };
   }
 
-  /** Explains nodes with two inputs. */
+  /** Describes a node with two inputs. */
   #pair(plan: Extract<PlanNode, { kind: "join" | "lateral" | "set" | "recursive" }>): ExplainNode {
     const inner = { children: inputsOf(plan).map((input) => this.#node(input)) };
     switch (plan.kind) {
@@ -274,7 +273,7 @@ class Explainer {
     }
   }
 
-  /** Explains nodes with one input. */
+  /** Describes a node with one input. */
   #step(plan: StepNode): ExplainNode {
     const inner = { children: [this.#node(plan.input)] };
     switch (plan.kind) {
@@ -328,7 +327,10 @@ class Explainer {
     }
   }
 
-  /** Returns the number of keys. The keys of an array are counted only when the statement runs. */
+  /**
+   * Describes the number of keys. The elements of an array can be counted only when the statement
+   * runs.
+   */
   #listed(sought: SoughtKeys): string {
     const lists = sought.flat().flatMap((part) => part.lists);
     if (lists.length === 0) return `any of ${keyCountOf(sought)}`;
@@ -385,7 +387,10 @@ class Explainer {
     };
   }
 
-  /** Describes whose versions are read, and which versions besides the newest rows. */
+  /**
+   * Describes the owner and the time of the versions that a scan reads, and whether it also reads
+   * deleted rows.
+   */
   #versionsRead({ past, table, withTombstones }: ScanNode): Partial<ExplainNode> {
     return {
       ...(table.kind === "shared" ? {} : { owner: this.#call.principal.userId }),
@@ -396,8 +401,8 @@ class Explainer {
 }
 
 /**
- * Returns the ranges that are used. Bounds on strings can be used to find rows only if the rows are
- * sorted by the first key column.
+ * Returns the ranges that a scan uses. Bounds on strings find rows only if the rows are sorted by
+ * the first key column.
  */
 function rangesShown({ ranges, table, textRanges = [] }: ScanNode): readonly PlannedRange[] {
   return ranges.concat(textRanges.filter(({ columnId }) => columnId === table.primaryKey[0]));
@@ -408,7 +413,7 @@ function textOfLookUp({ by, scan: { table } }: RuntimeFilter): string {
   return typeof by === "object" ? `${name} by index ${by.name}` : name;
 }
 
-/** The names of scans that do not read the table itself, but an index or another access path. */
+/** The names of scans that use an access path other than the table itself. */
 const NODES: Partial<Record<ShownAccess, string>> = { key: "Key Lookup", index: "Index Scan" };
 
 /**
@@ -449,7 +454,7 @@ function measuredFields(plan: PlanNode, measured: Measured | undefined): Record<
   return { ...fields, segments_read: groupsRead, segments_pruned: groupsPruned };
 }
 
-/** Returns where a measured statement ran, as fields of the JSON form. */
+/** Returns the threads in which a measured statement ran, as fields of the JSON form. */
 function placeFields(profile: Profile | undefined): object {
   if (profile === undefined) return {};
   const { readerMs, waitedMs } = profile;
@@ -457,7 +462,7 @@ function placeFields(profile: Profile | undefined): object {
   return { readers: readerMs.map((ms) => ({ ms })), ...waited };
 }
 
-/** Returns where a measured statement ran, as text. */
+/** Returns the threads in which a measured statement ran, as lines of text. */
 function placeLines(profile: Profile | undefined): string[] {
   if (profile === undefined) return [];
   const { readerMs, waitedMs } = profile;
@@ -469,10 +474,10 @@ function placeLines(profile: Profile | undefined): string[] {
   return [`Readers: ${readerMs.length}${shown}`];
 }
 
-/** The runtime has this function, but TypeScript's type library does not include it yet. */
+/** The runtime has this function, but the type declarations of TypeScript do not include it yet. */
 const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => object };
 
-/** Writes durations as numbers with three decimals, as in every response. */
+/** Prints durations with three decimals, as all responses do. */
 function withDecimals(name: string, value: unknown): unknown {
   const isMs = name === "ms" || name === "waited_ms";
   return isMs && typeof value === "number" ? rawJSON(millisecondsText(value)) : value;
@@ -483,7 +488,7 @@ function textOfDetail(name: string, value: unknown): string {
   return Array.isArray(value) ? value.join(", ") : String(value);
 }
 
-/** Returns a line for each node, indented below the node that reads it. */
+/** Returns one line for each node. A node is indented below the node that reads it. */
 function linesOf(tree: ExplainNode): readonly string[] {
   const lines: string[] = [];
   addLines(tree, 0, lines);

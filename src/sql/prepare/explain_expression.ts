@@ -1,12 +1,10 @@
-/**
- * Prints bound expressions for EXPLAIN. The text resembles SQL. Implicit casts are not shown.
- */
+/** Prints bound expressions for EXPLAIN. The text resembles SQL, but omits implicit casts. */
 import { beginningOf } from "../../base/short_text.ts";
 import { type DataType, outputText, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 
-/** The caller's values by slot. If a value is missing, its parameter is shown instead. */
+/** The caller's values by slot. A parameter without a value is shown as a parameter. */
 export type Slots = readonly Value[];
 
 /** The maximum length of one expression. A list of thousands of values is truncated. */

@@ -1,5 +1,6 @@
 /**
- * Shows the indexes through which a scan may find its rows, with the keys that it looks up in each.
+ * Describes the indexes through which a scan may find its rows, and the keys that it looks up in
+ * each of them.
  *
  *     t_room_ts (room = 3 AND ts > now()) or t_author (author any of 2)     one of the two
  *     t_room (room = 3) and t_author (author = 'ada')                       both, for an OR
@@ -89,7 +90,10 @@ function textOfKeys(keys: SoughtKeys, columns: readonly IndexPart[], texts: Text
     .join(" AND ");
 }
 
-/** Returns the only value of a key part, or undefined if there may be several. */
+/**
+ * Returns the value of a key part that has only one possible value; undefined for any other key
+ * part.
+ */
 function textOfValue(
   { constants, items, lists }: KeyPart,
   type: DataType,

@@ -1,6 +1,6 @@
 /**
- * Plans materialised queries, for one subscriber: with the caller's rights, the
- * values of the parameters, and the owner of the rows.
+ * Plans a materialised query for one subscriber: with the rights of the caller, the values of the
+ * parameters, and the owner of the rows.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -50,12 +50,15 @@ export interface WholeQuery {
   readonly nextChanges: readonly NextChange[];
   /** Queries with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;
-  /** Distinguishes the claims of the caller's token; undefined if the query reads no claim. */
+  /**
+   * A string that differs between callers whose tokens have different claims; undefined if the
+   * query reads no claim.
+   */
   readonly claimsKey: string | undefined;
 }
 
 export interface WholeQueryCaller extends LiveCaller {
-  /** The texts that were planned earlier; absent if the plan is not kept. */
+  /** The cache of bound texts; absent if the text of this plan is not kept. */
   readonly texts?: FollowedTexts | undefined;
 }
 
@@ -76,7 +79,8 @@ export function planFollowedQuery(
   const owned = withOwner(catalog, principal);
   const place = { sql: request.sql, types, namespace };
   const known = texts?.find(place);
-  // If the caller may not read everything, the binder finds the error that reveals the least.
+  // If the caller may not read every table, the text is bound again, because the binder finds the
+  // error that reveals the least.
   const isKnown = known?.mayRead(owned) === true;
   const text = isKnown ? known : newFollowedText(deps, place, { ledger, principal: owned });
   if (!isKnown) texts?.remember(place, text);
@@ -94,7 +98,8 @@ export function planFollowedQuery(
     tables,
     nextChanges: nextChangesOf(deps, clockTerms, owned),
     claimsKey: text.readsClaims ? claimsKeyOf(owned) : undefined,
-    // Each subscriber has a separate fingerprint, so a digest takes less memory than the text.
+    // Each subscriber may have a different fingerprint, and a digest takes less memory than the
+    // text.
     fingerprint: digestKey(
       fingerprintOf(request, namespace, {
         caller: hasOwnRows ? owned : undefined,
@@ -106,7 +111,10 @@ export function planFollowedQuery(
   return query;
 }
 
-/** Returns whether parameters are stored as they were sent, so that one list serves for both. */
+/**
+ * Returns whether the parameters are stored exactly as they were sent, so that one list can serve
+ * for both forms.
+ */
 function isSame(
   values: readonly Value[],
   params: LiveRequest["params"],
@@ -126,8 +134,8 @@ function nextChangesOf(
 }
 
 /**
- * Plans how the result is kept up to date from the changes of its tables. Returns the reason if
- * this is impossible and the result has to be evaluated again after each change.
+ * Plans how the result is maintained from the changes of its tables. If this is impossible, returns
+ * the reason, and the query has to be evaluated again after each change.
  *
  * @throws {DatabaseError} If a definition has changed.
  */
@@ -141,17 +149,23 @@ export function maintainedPlanOf({
   return text.maintained.planFor({ principal, slots });
 }
 
-/** @throws {DatabaseError} UNSUPPORTED_FEATURE */
+/**
+ * Requires a plan, for a subscription that asks for a maintained result. @throws {DatabaseError}
+ * UNSUPPORTED_FEATURE
+ */
 function requireMaintained(plan: MaintainedPlan | string): void {
   if (typeof plan !== "string") return;
   throw new DatabaseError("UNSUPPORTED_FEATURE", `Cannot maintain the result: ${plan}`, {
-    hint: "omit the option way: the query is then evaluated again after each change",
+    hint: "omit the option way, so that the query is evaluated again after each change",
   });
 }
 
 const SHARED_TABLES = new WeakMap<PreparedQuery, readonly ResultTable[]>();
 
-/** Returns the tables that a caller reads. Callers who read only shared rows share one list. */
+/**
+ * Returns the tables that a caller reads. All callers who read only rows of SHARED tables get the
+ * same list.
+ */
 function tablesOf(prepared: PreparedQuery, principal: Principal): readonly ResultTable[] {
   const known = SHARED_TABLES.get(prepared);
   if (known !== undefined) return known;
@@ -172,7 +186,7 @@ function ownTablesOf({ requirements }: PreparedQuery, principal: Principal): Res
   return [...byId.values()];
 }
 
-/** Refuses functions, and words such as 'now', whose values change without a change of a row. */
+/** Refuses functions, and words such as 'now', whose values change although no row changes. */
 function refuseUnfixed(
   select: BoundSelect,
   {
@@ -191,7 +205,7 @@ function refuseUnfixed(
     if (word === undefined) continue;
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot subscribe with '${word}' as a time: its value changes even if the row does not`,
+      `Cannot subscribe with '${word}' as a time: its value changes although the row does not`,
       {
         position: node._location.start,
         hint: "write the time itself, or pass it as a parameter",

@@ -16,7 +16,7 @@ import { coreOf, mapCore } from "../parse/ast/query_nodes.ts";
 import type { ResultPlan, ResultSort } from "../ports/engine.ts";
 import { outputOf, rowIdentifiersOf } from "./row_identity.ts";
 
-/** Names that every row of a followed result uses in addition to those of its fields. */
+/** Names that every row of a followed result uses for other purposes than its fields. */
 const RESERVED_NAMES: readonly string[] = ["_key", "_seq", "_deleted"];
 
 /** A query with a complete order, and the number of ORDER BY terms that it had before. */
@@ -25,8 +25,8 @@ export interface OrderedSelect extends WrittenSelect {
 }
 
 /**
- * Completes the order of a query with LIMIT with terms that identify a row, so that every
- * evaluation selects the same ones among rows with equal values.
+ * Completes the order of a query with LIMIT by adding terms that identify a row. If rows are equal
+ * in the stated order, every evaluation then selects the same rows.
  */
 export function withTotalOrder(
   given: WrittenSelect,
@@ -59,15 +59,15 @@ export function withTotalOrder(
   try {
     return { node: longer, select: bound(longer), sortCount };
   } catch (error) {
-    // Values of some types have no order. In that case, it is undefined which of several rows are
-    // in the result.
+    // Some types have no order. It is then undefined which of several equal rows are in the result.
     if (error instanceof DatabaseError) return { ...given, sortCount };
     throw error;
   }
 }
 
 /**
- * Returns the terms of ORDER BY as fields; undefined if a term has no field or rows may be tied.
+ * Returns the terms of ORDER BY as fields. Returns undefined if a term is not a field, or if two
+ * rows may be equal in all terms.
  */
 export function windowTermsOf(select: BoundSelect): WindowTerm[] | undefined {
   const sorts = sortOf(select);
@@ -82,15 +82,15 @@ export function windowTermsOf(select: BoundSelect): WindowTerm[] | undefined {
   });
 }
 
-/** A query in its written and in its bound form. */
+/** A query in two forms: as a syntax tree and bound. */
 interface WrittenSelect {
   readonly node: SelectStatement;
   readonly select: BoundSelect;
 }
 
 /**
- * Adds the identifiers of rows, and the terms of ORDER BY, to the select list if they are not in
- * it.
+ * Adds the identifiers of rows and the terms of ORDER BY to the select list, unless it already
+ * contains them.
  */
 export function withHiddenColumns(
   node: SelectStatement,
@@ -146,7 +146,7 @@ export function withRowSeq(
   return { ...longer, rowSeq: isExact ? "last change" : "newest part" };
 }
 
-/** Returns the aliases of the tables in FROM; undefined if it has anything else. */
+/** Returns the aliases of the tables in FROM; undefined if FROM contains anything but tables. */
 function joinedAliases(from: BoundFrom | undefined): readonly string[] | undefined {
   if (from === undefined) return undefined;
   if (from.kind === "relation") {
@@ -157,7 +157,8 @@ function joinedAliases(from: BoundFrom | undefined): readonly string[] | undefin
 }
 
 /**
- * Whether a row may appear because a table row was removed, or without a change to its table rows.
+ * Whether a row may appear because a table row was removed, or although none of its table rows
+ * changed.
  */
 function showsAbsence({ from, where }: BoundSelect): boolean {
   const hasOuterJoin = (part: BoundFrom | undefined): boolean =>
@@ -170,8 +171,8 @@ function showsAbsence({ from, where }: BoundSelect): boolean {
 }
 
 /**
- * Adds items to the select list. Returns the original query if an item has no source text or cannot
- * be bound in the select list.
+ * Adds items to the select list. Returns the original query if an item cannot be expressed in SQL
+ * or cannot be bound in the select list.
  */
 function withItems(
   given: WrittenSelect,
@@ -195,7 +196,7 @@ function withItems(
     return { node: longer, select: bound(longer) };
   } catch (error) {
     // In the select list, the item would have a different meaning, so the query is followed without
-    // it.
+    // the item.
     if (error instanceof DatabaseError) return given;
     throw error;
   }
@@ -222,8 +223,8 @@ export function sortOf(select: BoundSelect): readonly ResultSort[] {
 }
 
 /**
- * Gives each field a unique name. Column flags are omitted, because they describe the rows of a
- * table and may be wrong for rows that an outer join produces.
+ * Gives each field a unique name. Column flags are omitted, because they describe table rows and
+ * may be wrong for rows of an outer join.
  */
 export function fieldsWithNames(fields: readonly SchemaField[]): SchemaField[] {
   const taken = new Set(RESERVED_NAMES);

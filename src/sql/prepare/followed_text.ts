@@ -1,12 +1,13 @@
 /**
- * Binds the texts of materialised queries: either the query is evaluated again
- * after each change to its tables, or its result is maintained from these changes.
+ * Binds the texts of materialised queries. The result of such a query is either maintained from the
+ * changes of its tables, or evaluated again after each change.
  *
- * A plan is an ordinary statement. Columns that identify or order the rows are added to the select
- * list if they are not in it. A text does not depend on the caller or on the values of parameters,
- * so all subscribers to a text share it. Invariant: two evaluations with the same values, at the
- * same seq and time, give the same rows. The time may be compared with a column, because the next
- * change is then known. Other functions whose values change without a commit are refused.
+ * The plan of a text is an ordinary statement. Columns that identify or order the rows are added to
+ * the select list, unless it contains them. A bound text does not depend on the caller or on the
+ * values of parameters, so all subscribers to the same text share it. Invariant: two evaluations
+ * with the same values, at the same seq and time, give the same rows. A query may compare the time
+ * with a column, because the moment of the next change can then be computed. Other functions whose
+ * values change without a commit are refused.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -53,7 +54,7 @@ import { boundFor, type PreparedQuery, prepare } from "./prepared.ts";
 import { watchOf } from "./statement_watch.ts";
 import { mayReadTombstones } from "./tombstone_reads.ts";
 
-/** A materialised query that was bound for any subscriber. */
+/** A materialised query that is bound, but not for a particular subscriber. */
 export interface FollowedText {
   readonly sql: string;
   /** The query of the subscription, as its author wrote it. */
@@ -64,20 +65,20 @@ export interface FollowedText {
   readonly namespace: string;
   readonly prepared: PreparedQuery;
   readonly changesByTime: boolean;
-  /** Whether the rows depend on the caller, even if all tables have shared rows. */
+  /** Whether the rows depend on the caller, even if all tables of the query are SHARED. */
   readonly isOfCaller: boolean;
   /** Whether the query, or a policy of its tables, reads claims of the caller's token. */
   readonly readsClaims: boolean;
   /** The fields of a result row. Their names are unique. */
   readonly fields: readonly SchemaField[];
-  /** The fields that identify a row; undefined if a row is identified only by its values. */
+  /** The fields that identify a row; undefined if only all of its values together identify it. */
   readonly keyFields: readonly number[] | undefined;
-  /** The seq that each row has as its last value, which is not a field. */
+  /** The seq that each row contains as its last value. It is not a field. */
   readonly rowSeq: ResultPlan["rowSeq"];
   readonly sort: readonly ResultSort[];
-  /** The tables whose rows are deleted because of their age. */
+  /** The tables whose rows expire at a certain age. */
   readonly expiring: readonly ExpiringSource[];
-  /** The newest change of a view, if the query reads a view; otherwise 0. */
+  /** The seq of the newest change to a view that the query reads; 0 if it reads no view. */
   readonly viewsChangedSeq: number;
   readonly viewOwners: ResultPlan["viewOwners"];
   /** The comparisons of the query with the current time. */
@@ -87,17 +88,20 @@ export interface FollowedText {
   readonly maintained: Pick<MaintainedPlans, "newContexts" | "planFor">;
 }
 
-/** Everything on which a text depends, apart from the definitions. */
+/** The values, other than the definitions, on which a bound text depends. */
 export interface TextPlace {
   readonly sql: string;
   readonly types: readonly DataType[];
   readonly namespace: string;
 }
 
-/** The maximum number of texts that are kept in addition to those of open subscriptions. */
+/**
+ * The maximum number of texts that are kept for later subscriptions, in addition to those of open
+ * subscriptions.
+ */
 const TEXTS_MAX = 256;
 
-/** Keeps the newest texts for other subscribers. */
+/** Keeps the most recently used texts, so that later subscribers can share them. */
 export class FollowedTexts {
   readonly #catalog: Pick<Catalog, "version">;
   readonly #texts = new Map<string, FollowedText>();
@@ -196,7 +200,7 @@ export function newFollowedText(
   };
 }
 
-/** Returns whether a user may read the rows, with the current role of the user. */
+/** Returns whether a user may read the rows, with the role that the user has now. */
 function mayReadNow(
   catalog: LivePlanDeps["catalog"],
   requirements: readonly Requirement[],
@@ -207,7 +211,7 @@ function mayReadNow(
 }
 
 /**
- * Returns the only statement of an SQL text, which has to be a query.
+ * Returns the only statement of an SQL text, which must be a query.
  *
  * @throws {DatabaseError}
  */
@@ -222,7 +226,7 @@ function selectIn(sql: string, options: Parameters<typeof followedNode>[1]): Sel
 function notFollowed(node: Statement, what: string): DatabaseError {
   return new DatabaseError("INVALID_SQL", `Cannot subscribe to ${what}`, {
     position: node._location.start,
-    hint: "a live query is one SELECT, which may begin with WITH",
+    hint: "a live query must be one SELECT, which may begin with WITH",
   });
 }
 
@@ -230,10 +234,14 @@ function refuseHistory(node: AstNode): void {
   for (const part of partsOf([node])) {
     const { systemTime }: { readonly systemTime?: AstNode } = part;
     if (systemTime === undefined) continue;
-    throw new DatabaseError("INVALID_SQL", "Cannot subscribe to a query with FOR SYSTEM_TIME", {
-      position: systemTime._location.start,
-      hint: "the rows of a past moment do not change: run the query once",
-    });
+    throw new DatabaseError(
+      "INVALID_SQL",
+      "Cannot subscribe to a query with FOR SYSTEM_TIME: its rows never change",
+      {
+        position: systemTime._location.start,
+        hint: "run the query once, without a subscription",
+      },
+    );
   }
 }
 
@@ -244,7 +252,7 @@ function newestChangeOf(views: readonly ViewEntry[]): number {
   return Math.max(0, ...seqs);
 }
 
-/** Whether the rows of a table may disappear without a commit. */
+/** Whether the rows of the table in a requirement may disappear without a commit. */
 function mayExpire(requirement: Requirement): boolean {
   return "table" in requirement && requirement.table.kind === "stream";
 }

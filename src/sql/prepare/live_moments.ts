@@ -1,7 +1,7 @@
 /**
  * Handles words such as 'now' in live queries. In a string that is converted to a time, such a word
  * means the time of the statement, which a live query does not have. A query that contains such a
- * word is refused; a row that contains one causes an error.
+ * word is refused. If a row contains the word, evaluating the row raises an error.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { isTimeWord, type Value } from "../../types/mod.ts";
@@ -13,10 +13,10 @@ import { compileScalar } from "../execute/evaluate/scalar.ts";
 import type { AstNode } from "../parse/ast/ast.ts";
 
 /**
- * Returns the query with casts that refuse such words.
+ * Returns the query with casts that refuse words such as 'now'.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE if a string that does not depend on the row contains
- * such a word.
+ *   such a word.
  */
 export function withoutTimeWords(
   select: BoundSelect,
@@ -47,7 +47,7 @@ function refuseTimeWord(operand: BoundExpression, node: AstNode, context: Execut
   const position = isLiteral ? operand.untyped?.position : undefined;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot subscribe with '${value}' as a time: its value changes even if the row does not`,
+    `Cannot subscribe with '${value}' as a time: its value changes although the row does not`,
     {
       position: position ?? node._location.start,
       hint: "write the time itself, or pass it as a parameter",
@@ -60,7 +60,7 @@ function valueOf(operand: BoundExpression, context: ExecutionContext): Value | u
   try {
     return compileScalar(operand)(context);
   } catch (error) {
-    // An expression that cannot be computed now raises its error for a row, as usual.
+    // If the expression cannot be computed now, the error is raised when a row is evaluated.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
@@ -72,7 +72,7 @@ function failingAtTimeWords(evaluate: RowFunction): RowFunction {
     if (typeof value === "string" && isTimeWord(value)) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot read '${value}' as a time in a live query: its value changes even if the row does not`,
+        `Cannot read '${value}' as a time in a live query: its value changes although the row does not`,
       );
     }
     return evaluate(values, call);

@@ -65,7 +65,10 @@ import { boundFor } from "./prepared.ts";
 import { type ExecutionDeps, newContext } from "./statement_context.ts";
 import { watchOf } from "./statement_watch.ts";
 
-/** The names of CURRENT_USER and CURRENT_ROLE. Their values are fixed when a client subscribes. */
+/**
+ * The functions whose values depend on the caller and are fixed when a client subscribes, such as
+ * CURRENT_USER.
+ */
 export const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_user",
   "user",
@@ -75,19 +78,19 @@ export const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The number of rows that are evaluated together if each may take long, because slow rows may
- * follow fast ones.
+ * The maximum number of rows that are evaluated together if evaluating a row may take long. The
+ * number is low because slow rows may follow fast ones.
  */
 const GROUP_ROWS_MAX = 128;
 
 /** The dependencies for binding live queries and running their expressions. */
 export interface LivePlanDeps extends BindingDeps, ExecutionDeps {}
 
-/** The caller of a live query, and the time limit for planning it. */
+/** The caller of a live query, and the limits for planning it. */
 export interface LiveCaller {
   readonly principal: Principal;
   readonly ledger: RequestLedger;
-  /** Creates searches in another thread; absent if there is no other thread. */
+  /** Creates searches that run in another thread; absent if there is no such thread. */
   readonly searches?: { searchFor(query: LiveRowsQuery): RowSearch } | undefined;
 }
 
@@ -124,8 +127,8 @@ export function planLiveQuery(
   refuseUnfixed(ruled, node);
   const owned = withOwner(catalog, principal);
   const start = { principal: owned, namespace, slots: values, atSeq: deps.store.visibleSeq };
-  // Constants are computed within the time limit of the request, whereas the delivery of rows has
-  // no time limit.
+  // Constants are computed now, within the time limit of the request, because the delivery of rows
+  // has no time limit.
   const planning = newContext(deps, { ...start, ledger });
   const context = newContext(deps, start);
   const select = withoutTimeWords(ruled, node, planning);
@@ -172,7 +175,7 @@ export function planLiveQuery(
 }
 
 /**
- * Tests the rule of the table before the conditions of the query: a row that policies hide is not
+ * Tests the rule of the table before the conditions of the query. A row that policies hide is never
  * in the result, whatever the conditions are.
  */
 function withRule(
@@ -186,7 +189,7 @@ function withRule(
   return { ...select, where: conjunctionOf(where === undefined ? [rule] : [rule, where]) };
 }
 
-/** Returns the name of a column, which an alias of its table may change. */
+/** Returns the name that a column has in the query, where an alias may rename it. */
 function nameOf(columnId: number, columns: readonly BoundColumn[]): string {
   return columns.find(({ origin }) => origin?.columnId === columnId)?.name ?? "";
 }
@@ -196,8 +199,8 @@ function paceOf(context: ExecutionContext): LivePace {
 }
 
 /**
- * Returns the field that shows a column under its own name. Another field with an alias may precede
- * it.
+ * Returns the index of the field that shows a column under its own name. A field that shows it
+ * under an alias may come first.
  */
 function fieldOf(columnId: number, outputs: readonly BoundOutput[]): number {
   return outputs.findIndex(
@@ -218,8 +221,8 @@ function compiledOver(
   return {
     type,
     ...(column === undefined ? {} : { column }),
-    // The context exists as long as the plan, so the memory of one evaluation must not be added to
-    // that of the next one.
+    // The context exists as long as the plan, so each evaluation must release the memory that it
+    // has counted.
     evaluate: (batch: Batch) => {
       context.effort.beginRows();
       return evaluate(batch, context);
@@ -245,7 +248,7 @@ function mayReadNow(
   });
 }
 
-/** Returns the columns that the filter or a field reads, in order of first use. */
+/** Returns the columns that the filter or the fields read, in order of first use. */
 function columnsUsed({ where }: BoundSelect, outputs: readonly BoundOutput[]): Set<number> {
   const used = new Set<number>();
   for (const { expression } of outputs) columnIdsIn(expression, used);
@@ -253,7 +256,7 @@ function columnsUsed({ where }: BoundSelect, outputs: readonly BoundOutput[]): S
   return used;
 }
 
-/** Returns the ids and names of the declared columns among those used, in the same order. */
+/** Returns the ids and names of those used columns that the table declares, in the same order. */
 function namedIn(used: ReadonlySet<number>, columns: readonly BoundColumn[]): NamedColumn[] {
   const byId = new Map(columns.map((column) => [column.id, column]));
   return [...used].flatMap((id) => {
@@ -293,7 +296,7 @@ export function followedNode(
   if (parsed.parameterCount !== parameterCount) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind ${parameterCount} parameter(s): the highest in the text is $${parsed.parameterCount}`,
+      `Cannot bind ${parameterCount} parameter(s): the highest parameter in the text is $${parsed.parameterCount}`,
     );
   }
   return node;
@@ -301,13 +304,13 @@ export function followedNode(
 
 /** The error for a query whose rows are not the rows of a single table. */
 export class NotRowByRow extends DatabaseError {
-  /** The part of the query that prevents it from being followed row by row. */
+  /** The construct that prevents the query from being followed row by row. */
   readonly part: string;
 
   constructor(part: string, node: AstNode) {
     super("INVALID_SQL", `Cannot subscribe to a query with ${part}`, {
       position: node._location.start,
-      hint: "the rows of one table are those of SELECT … FROM one table [WHERE …]",
+      hint: "follow rows of a single table with SELECT … FROM table [WHERE …]",
     });
     this.part = part;
   }
@@ -317,7 +320,7 @@ function refused(what: string, node: AstNode): DatabaseError {
   return new NotRowByRow(what, node);
 }
 
-/** Refuses everything that is not `SELECT … FROM one table [WHERE …] [ORDER BY _seq]`. */
+/** Refuses every query except `SELECT … FROM one table [WHERE …] [ORDER BY _seq]`. */
 function checkClauses(node: SelectFromStatement): void {
   const { distinct, groupBy, having, limit, orderBy, windows } = node;
   checkFrom(node);
@@ -342,7 +345,7 @@ function checkFrom(node: SelectFromStatement): void {
   if (item.systemTime !== undefined) throw refused("FOR SYSTEM_TIME", item);
 }
 
-/** A part of a syntax tree of any kind, with the members that the checks read. */
+/** A node of a syntax tree, with the members that the checks read. */
 interface SyntaxPart extends Partial<AstNode> {
   readonly type?: unknown;
   readonly over?: unknown;
@@ -350,7 +353,7 @@ interface SyntaxPart extends Partial<AstNode> {
   readonly function?: { readonly name?: unknown };
 }
 
-/** Refuses subqueries and window functions anywhere. */
+/** Refuses subqueries and window functions in all expressions of the query. */
 function refuseInExpressions({ columns, where, _location }: SelectFromStatement): void {
   for (const part of partsOf([where, columns])) {
     const { over, type, _location: at = _location }: SyntaxPart = part;
@@ -364,23 +367,23 @@ function refuseAggregates(select: BoundSelect, node: AstNode): void {
   if (select.isAggregated) throw refused("an aggregate", node);
 }
 
-/** Refuses functions whose value changes without a change to the row. */
+/** Refuses functions whose values change although the row does not. */
 function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
   for (const name of volatileCalls(select)) {
     if (FIXED_FUNCTIONS.has(name)) continue;
     const position = startOfCall(node, name);
-    // A query that reads the time may still be materialised.
+    // A query that compares a column with the time can be materialised instead.
     if (isClockFunction(name))
       throw new NotRowByRow("the time", { _location: { start: position, end: position } });
     throw unfixedFunction(name, position);
   }
 }
 
-/** Returns the error for a function whose value changes without a change of any row. */
+/** Returns the error for a function whose value changes although no row changes. */
 export function unfixedFunction(name: string, position: number): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot subscribe with function ${name}: its value changes even if the row does not`,
+    `Cannot subscribe with function ${name}: its value changes although the row does not`,
     { position, hint: hintFor(name) },
   );
 }
@@ -405,7 +408,7 @@ export function startOfCall(node: AstNode, name: string): number {
   return node._location.start;
 }
 
-/** Returns the functions of a query whose values are not determined by their arguments. */
+/** Returns the functions in a query whose results do not depend on their arguments alone. */
 function volatileCalls({ outputs, where }: BoundSelect): string[] {
   const names: string[] = [];
   const visit = (expression: BoundExpression): void => {
@@ -418,7 +421,9 @@ function volatileCalls({ outputs, where }: BoundSelect): string[] {
   return names;
 }
 
-/** Adds the primary key and `_seq`, which every row must contain. An alias must not hide them. */
+/**
+ * Adds the primary key and `_seq`, which every row must contain. Refuses aliases that hide them.
+ */
 function withIdentity(
   selected: readonly BoundOutput[],
   { columns, table }: Extract<BoundRelation, { kind: "table" }>,
@@ -444,7 +449,7 @@ function withIdentity(
   return outputs;
 }
 
-/** Refuses aliases that collide with the fields that a message for a deleted row contains. */
+/** Refuses aliases with the same names as fields that a message about a deleted row contains. */
 function requireFreeNames(
   selected: readonly BoundOutput[],
   { primaryKey }: TableEntry,
@@ -453,14 +458,14 @@ function requireFreeNames(
   for (const { expression, name } of selected) {
     const origin = expression.kind === "column" ? expression.column.origin : undefined;
     const isOther = name === "_deleted" && origin?.columnId !== DELETED_COLUMN_ID;
-    // A deleted row without a primary key is identified by the seq of its insertion.
+    // A deleted row of a table without a primary key is identified by the seq of its insertion.
     if (isOther || (name === "_row_seq" && primaryKey.length === 0)) {
       throw refused(`an alias that hides column "${name}"`, node);
     }
   }
 }
 
-/** Finds a conjunct `column = constant`. A row with any other value cannot match. */
+/** Finds a condition `column = constant` that every matching row satisfies. */
 function equalityOf(
   select: BoundSelect,
   {
@@ -488,7 +493,7 @@ function equalityOf(
 
 /**
  * Returns a key of everything on which the messages of a query depend: its text, its parameters,
- * the policies that apply and, if it matters, the caller.
+ * the policies that apply and, if the rows depend on it, the caller.
  */
 export function fingerprintOf(
   { params, sql, way }: LiveRequest,
@@ -515,7 +520,7 @@ export function fingerprintOf(
   );
 }
 
-/** Returns a short text that differs between callers whose tokens have different claims. */
+/** Returns a short string that differs between callers whose tokens have different claims. */
 export function claimsKeyOf({ claims = {} }: Principal): string {
   const named = Object.entries(claims).toSorted(([left], [right]) => (left < right ? -1 : 1));
   return digestKey(JSON.stringify(named));
@@ -525,12 +530,15 @@ function claimsOf({ claims }: Principal): readonly unknown[] {
   return claims === undefined ? [] : [claims];
 }
 
-/** All subscriptions of a connection have one principal, so they share its copy with the owner. */
+/**
+ * The copy of a principal that contains its owner number. All subscriptions of a connection have
+ * the same principal, so they share one copy.
+ */
 const OWNED = new WeakMap<Principal, { readonly catalog: Catalog; readonly owned: Principal }>();
 
 /**
- * Assigns an owner number to a user who subscribes to their own rows, so that even their first row
- * is delivered.
+ * Assigns an owner number to a user who subscribes to their own rows. Without it, their first row
+ * would not be delivered.
  */
 export function withOwner(catalog: Catalog, principal: Principal): Principal {
   if (principal.owner !== undefined) return principal;

@@ -5,7 +5,7 @@
  *     SELECT <columns that the live query reads> FROM …
  *     WHERE <its filter> AND _seq > $n ORDER BY _seq LIMIT $m
  *
- * The fields of the live query are not computed here; the receiver of the rows does that.
+ * The statement does not compute the fields of the live query. The receiver of the rows does.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -23,8 +23,8 @@ import { type BindingDeps, dmlDepsOf } from "./binding_deps.ts";
 import { type Prepared, prepare } from "./prepared.ts";
 
 /**
- * A live query whose rows at a given seq may be needed. It exists as long as its plan, and most
- * plans are never searched, so it contains no syntax tree.
+ * A live query, in a form from which statements for its rows can be created. The object exists as
+ * long as the plan of the live query, and most are never used, so it contains no syntax tree.
  */
 export interface LiveRowsQuery {
   readonly request: LiveRequest;
@@ -49,7 +49,8 @@ export interface LiveRowsStatement {
  * maximum number of rows.
  *
  * @param isOfSeqs Whether the statement yields only `_seq`.
- * @returns undefined for a filter that names `_deleted`: such a statement may read deleted rows.
+ * @returns undefined if the filter refers to `_deleted`, because the statement would then read
+ *   deleted rows.
  * @throws {DatabaseError}
  */
 export function liveRowsStatement(

@@ -1,7 +1,7 @@
 /**
- * Keeps the plans with which the results of one text are maintained. Subscribers share a plan if
- * their values differ only in the terms that divide the rows among them, such as `WHERE user_id =
- * $1`.
+ * Keeps the plans by which the results of one text are maintained. Subscribers share a plan if
+ * their values differ only in conditions that divide the rows among them, such as
+ * `WHERE user_id = $1`.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -29,16 +29,16 @@ import { FIXED_FUNCTIONS, type LivePlanDeps } from "./live_planner.ts";
 import { type PreparedQuery, prepare } from "./prepared.ts";
 import { newContext, type StatementContext } from "./statement_context.ts";
 
-/** A maintained query, and the statement that returns the rows from which each result starts. */
+/** A maintained query, and the statement that returns the initial rows of each result. */
 interface SharedPlan {
   readonly query: MaintainedQuery | SetQuery;
   readonly seed: StatementToRun;
 }
 
-/** The plan with the values of one subscriber. */
+/** A shared plan, together with the values of one subscriber. */
 export interface MaintainedPlan {
   readonly shared: SharedPlan;
-  /** The partition of the changes that affects the subscriber. */
+  /** The partition whose changes affect the subscriber. */
   readonly partition: string;
 }
 
@@ -48,7 +48,7 @@ export interface StatementToRun {
   readonly prepared: PreparedQuery;
 }
 
-/** The values in which subscribers of a query differ. */
+/** The values that may differ between subscribers of the same query. */
 export interface Subscriber {
   readonly principal: Principal;
   readonly slots: readonly Value[];
@@ -71,11 +71,11 @@ export interface MaintainedPlansOptions {
 export class MaintainedPlans {
   readonly #deps: LivePlanDeps;
   readonly #options: MaintainedPlansOptions;
-  /** The reason why no result of this text is maintained. */
+  /** The reason why the results of this text cannot be maintained. */
   #reason: string | undefined;
-  /** The values of a subscriber on which plans depend, once there is a plan. */
+  /** The values of a subscriber on which plans depend; undefined until the first plan exists. */
   #values: MaintainedQuery["values"] | undefined;
-  /** A plan lives as long as the results that use it. */
+  /** The shared plans. A plan exists as long as the results that use it. */
   readonly #plans = new WeakValues<SharedPlan>();
 
   constructor(deps: LivePlanDeps, options: MaintainedPlansOptions) {
@@ -131,7 +131,10 @@ export class MaintainedPlans {
     return plan;
   }
 
-  /** Binds without a time limit, because the request of the subscriber may have ended. */
+  /**
+   * Returns the environment for binding. It has no time limit, because the request of the
+   * subscriber may have ended.
+   */
   #binding(principal: Principal): Parameters<typeof prepare>[1] {
     const { namespace, types } = this.#options;
     const statement = new StatementBinding(types, { statistics: statisticsOf(this.#deps) });
@@ -144,7 +147,7 @@ export class MaintainedPlans {
     return newContext(this.#deps, { principal, namespace, slots, atSeq });
   }
 
-  /** Creates the contexts of one step, which share the time that the step may take. */
+  /** Creates the contexts of one step. They share the time limit of the step. */
   newContexts({ principal, slots }: Subscriber): StepContexts {
     const { namespace } = this.#options;
     const deps = this.#deps;
@@ -194,7 +197,9 @@ function maintainedQuery(
 
 const INDEXES = new WeakMap<ReadStore, KeptIndexes>();
 
-/** Returns the indexes in memory over the tables of a store. */
+/**
+ * Returns the indexes that are kept in memory for maintained queries over the tables of a store.
+ */
 function indexesOver(store: ReadStore): KeptIndexes {
   const known = INDEXES.get(store) ?? new KeptIndexes(store);
   INDEXES.set(store, known);

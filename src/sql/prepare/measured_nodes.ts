@@ -1,5 +1,5 @@
 /**
- * Assigns the measurements of a plan in another thread to the nodes of the plan. Nodes are
+ * Assigns measurements that were taken in another thread to the nodes of a plan. Nodes are
  * identified by position, because both threads have the same plan but different objects.
  *
  * A reader of a parallel query runs copies of some nodes. The measurement of a copy counts towards
@@ -18,7 +18,10 @@ export interface PlacedMeasures extends Partial<Measured> {
   readonly at: number;
 }
 
-/** Returns the nodes of a plan and of its queries, in an order that depends only on its shape. */
+/**
+ * Returns the nodes of a plan and of its subqueries, in an order that depends only on the shape of
+ * the plan.
+ */
 export function measuredNodes(root: PlanNode): PlanNode[] {
   const found: PlanNode[] = [];
   const seen = new Set<object>();
@@ -34,12 +37,15 @@ export function measuredNodes(root: PlanNode): PlanNode[] {
   return found;
 }
 
-/** Returns a string that distinguishes plans with the same text. */
+/** Returns a string that differs between plans of different shape for the same text. */
 export function measuredShape(root: PlanNode): string {
   return shapeOfNodes(measuredNodes(root));
 }
 
-/** @param divided The plans that were run in place of the whole plan, and the point of division. */
+/**
+ * @param divided The plans that ran instead of the whole plan, and the point at which it was
+ *   divided.
+ */
 export function measuresOf(
   profile: Profile,
   root: PlanNode,
@@ -68,7 +74,7 @@ export function measuresOf(
   return found;
 }
 
-/** Assigns the nodes of a copy to the positions of the original nodes. */
+/** Maps the nodes of a copy to the positions of the original nodes. */
 function addCopies(places: Map<PlanNode, number>, copy: PlanNode, original: PlanNode): void {
   if (copy.kind === "gathered") return;
   const at = places.get(original);

@@ -1,11 +1,11 @@
 /**
- * Finds the next moment at which a comparison with the clock changes for some row.
+ * Finds the next moment at which the result of a comparison with the clock changes for some row.
  *
  * A statement finds the smallest value of the column that the clock has not reached. The moment at
- * which the clock reaches it is found by bisection, so the clock may be any expression that does
- * not move back: a date, or the start of an hour, as well as NOW() minus an interval. The statement
- * ignores the other conditions of the query, so no moment is missed, but some moments change no
- * row.
+ * which the clock reaches this value is found by bisection. The clock may therefore be any
+ * expression that never decreases, such as a date, the start of an hour, or NOW() minus an
+ * interval. The statement ignores the other conditions of the query, so no moment is missed, but
+ * some of the moments change no row of the result.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -31,22 +31,23 @@ import type { LivePlanDeps } from "./live_planner.ts";
 import { type PreparedQuery, prepare } from "./prepared.ts";
 
 /**
- * The maximum time until the next check. The wall clock may be set forward, which no timer notices.
+ * The maximum time until the next check. The wall clock may be set forward, and no timer reports
+ * this.
  */
 const LOOK_MS_MAX = 3_600_000;
 
-/** The statement that finds the next value, and the comparison with the clock. */
+/** The statement that finds the next value, and the comparison of that value with the clock. */
 export interface NextChange {
   readonly node: SelectStatement;
   readonly types: readonly DataType[];
   /**
-   * The statement that returns the smallest value ahead as text, or no row. Its parameter is the
-   * clock.
+   * The statement that returns, as text, the smallest value that the clock has not reached, if
+   * there is one. Its parameter is the clock.
    */
   readonly prepared: PreparedQuery;
   /** Returns the clock at the time of a context. */
   readonly clock: (context: ExecutionContext) => Value;
-  /** Returns whether the clock has advanced so far that the comparison with a value has changed. */
+  /** Returns whether the clock has advanced so far that its comparison with a value has changed. */
   readonly isOver: (clock: Value, value: Value) => boolean;
   /** Parses a value that the statement returned. */
   readonly valueOf: (text: string) => Value;
@@ -86,8 +87,8 @@ export function nextChangeOf(
 }
 
 /**
- * Returns the first millisecond after `nowMs` at which a condition holds that never ends once it
- * holds, or the time of the next check.
+ * Returns the first millisecond after `nowMs` at which a condition is true, or the time of the next
+ * check if that is earlier. Once the condition is true, it must stay true.
  */
 export function firstMsAfter(nowMs: number, holds: (atMs: number) => boolean): number {
   let before = nowMs;

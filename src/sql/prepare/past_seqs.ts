@@ -1,5 +1,5 @@
 /**
- * Computes the seqs at which a run reads tables as of an earlier time (FOR SYSTEM_TIME AS OF).
+ * Computes the seqs as of which a run reads tables with FOR SYSTEM_TIME AS OF.
  *
  * - The time is computed once per run.
  * - Each read checks the history again, because a merge may discard it between two reads.
@@ -54,24 +54,29 @@ export class PastSeqs {
     const seq = value === null ? undefined : seqFromNumber(Number(value));
     if (seq !== undefined && seq <= snapshotSeq) return seq;
     const shown = value === null ? "NULL" : `${Number(value)}`;
-    throw outOfRange(table, `_seq ${shown}`, `it must be 0 to ${snapshotSeq}, the newest _seq`);
+    throw outOfRange(
+      table,
+      `_seq ${shown}`,
+      `it must be between 0 and ${snapshotSeq}, the newest _seq`,
+    );
   }
 
-  /** Returns the newest seq at a time. Times are compared with millisecond precision. */
+  /** Returns the newest seq at or before a time, with a precision of one millisecond. */
   #seqBefore(value: Value, table: TableEntry): Seq {
     const { call, snapshotSeq } = this.#context;
     if (value === null) throw outOfRange(table, "NULL", "it must be a _seq or a time");
     const micros = Number(value);
-    // The time in a transaction remains the time of its start.
+    // In a transaction, the time of a statement is the start of the transaction, which may be
+    // earlier than the clock.
     if (micros > Math.max(call.nowMicros, call.clockMicros())) {
-      throw outOfRange(table, "a time in the future", "it must be a time up to now");
+      throw outOfRange(table, "a time in the future", "it must not be later than now");
     }
     const lastSeq = this.#store.lastSeqUpTo(Math.floor(micros / MICROS_PER_MS));
     return Math.max(0, Math.min(snapshotSeq, lastSeq)) as Seq;
   }
 }
 
-/** The rows of one owner in a table at a seq. */
+/** The rows of one owner in a table, as of a seq. */
 interface PastState {
   readonly tableId: number;
   /** The name of the table as shown to users: "namespace.table". */
@@ -81,7 +86,8 @@ interface PastState {
 }
 
 /**
- * Requires that no version that was current at a seq has been discarded.
+ * Requires that the history as of a seq is complete: no version that was current at the seq may
+ * have been discarded.
  *
  * @throws {DatabaseError} HISTORY_TOO_OLD
  */
@@ -96,7 +102,7 @@ export function requireHistory(
     `Cannot read ${name} AS OF _seq ${seq}: its history begins at _seq ${earliestSeq}`,
     {
       earliestSeq,
-      hint: "read a later state, or raise DELETED_RETENTION_HOURS of the table for the future",
+      hint: "read a later state; to keep future history for longer, raise DELETED_RETENTION_HOURS of the table",
     },
   );
 }

@@ -1,7 +1,7 @@
 /**
  * The plan cache. The literals of a statement are lifted out of its text, so that one plan can be
- * used for `VALUES ('hello', 3)` with any literals. Statements that do not take the fast path, such
- * as those of an open transaction, have plans that are found by the whole text.
+ * used for `VALUES ('hello', 3)` with any literals. The plans of statements that do not take the
+ * fast path, such as those in an open transaction, are cached under their whole text.
  *
  * A plan is valid for a text, the types of its parameters, the namespace of unqualified names, and
  * one version of the catalog. It depends on the caller only through the policies that apply: all
@@ -29,8 +29,8 @@ import { fitsCache, planBytesOf } from "./plan_size.ts";
 import type { Prepared } from "./prepared.ts";
 
 /**
- * The maximum number of statement texts without literals whose keys are remembered, and their
- * maximum length.
+ * The maximum number of statement texts whose cache keys are remembered, and the maximum length of
+ * such a text.
  */
 const REMEMBERED_TEXTS_MAX = 1000;
 const REMEMBERED_LENGTH_MAX = 2048;
@@ -42,7 +42,9 @@ export interface CacheKey {
 
 interface CachedPlans {
   readonly catalogVersion: number;
-  /** The plans of one text, one for each set of policies. The newest is the last. */
+  /**
+   * The plans of one text, one for each set of policies that apply. The newest plan is the last.
+   */
   readonly plans: readonly CachedPlan[];
 }
 
@@ -55,7 +57,7 @@ interface CachedPlan {
   readonly usedParameters?: readonly number[];
 }
 
-/** A whole text, with the other values on which its plan depends. */
+/** A whole text, and the other values on which its plan depends. */
 export interface WholeText {
   readonly sql: string;
   readonly namespace: string;
@@ -65,16 +67,19 @@ export interface WholeText {
 /** The cached plan for the whole text of a request. */
 export type TextPlan = Required<CachedPlan>;
 
-/** The maximum length of a whole text with a plan. */
+/** The maximum length of a text that is cached as a whole. */
 const WHOLE_LENGTH_MAX = 4096;
 
 /**
- * The maximum number of plans of one text. It is low, because policies rarely differ between
- * callers other than by role.
+ * The maximum number of plans of one text. A few plans are enough, because the policies that apply
+ * usually differ only by the role of the caller.
  */
 const PLANS_OF_TEXT_MAX = 4;
 
-/** The key of a text at its last look-up, with the conditions under which it is valid. */
+/**
+ * The cache key of a text at its last lookup, and the conditions under which the key is still
+ * valid.
+ */
 interface RememberedKey {
   readonly namespace: string;
   readonly types: readonly DataType[];
@@ -87,12 +92,12 @@ export class PlanCache {
   readonly #entries = new Map<string, CachedPlans>();
   #bytes = 0;
   /**
-   * The cache keys by the unchanged text. A statement with parameters has the same text every time,
-   * so it need not be normalised again.
+   * The cache keys of texts, by the unchanged text. A statement with parameters has the same text
+   * every time, so it need not be normalised again.
    */
   readonly #remembered = new Map<string, RememberedKey>();
 
-  /** @param bytesMax The maximum estimated memory of all plans. */
+  /** @param bytesMax The maximum memory of all plans, as estimated. */
   constructor(catalog: Catalog, bytesMax: number) {
     this.#catalog = catalog;
     this.#bytesMax = bytesMax;
@@ -120,12 +125,14 @@ export class PlanCache {
     return key;
   }
 
-  /** Returns the plan of a text under the policies that apply to a caller. */
+  /** Returns the plan of a text for the policies that apply to a caller. */
   get({ text }: CacheKey, principal: Principal): Prepared | undefined {
     return this.#planOf(text, principal)?.prepared;
   }
 
-  /** Returns the plan of a whole text under the policies that apply to a caller. */
+  /**
+   * Returns the plan that is cached under a whole text, for the policies that apply to a caller.
+   */
   ofText(whole: WholeText, principal: Principal): TextPlan | undefined {
     if (whole.sql.length > WHOLE_LENGTH_MAX) return undefined;
     const { prepared, usedParameters } = this.#planOf(wholeKeyOf(whole), principal) ?? {};
@@ -143,8 +150,8 @@ export class PlanCache {
     if (plan === undefined) return undefined;
     const { prepared } = plan;
     if (prepared.kind === "query" && prepared.isOutgrown()) return undefined;
-    // The entry is re-inserted, because a Map keeps the order of insertion and the first entry is
-    // evicted first.
+    // The entry is inserted again, because a Map keeps the order of insertion and the first entry
+    // is evicted first.
     if (this.#bytes > this.#bytesMax / 2) {
       this.#entries.delete(text);
       this.#entries.set(text, entry);
@@ -162,7 +169,7 @@ export class PlanCache {
     if (before !== undefined) this.#remove(text, before);
     if (!fitsCache(planBytes, { bytesMax: this.#bytesMax })) return;
     const { version } = this.#catalog;
-    // An earlier plan for the same policies is replaced.
+    // The new plan replaces an earlier one for the same policies.
     const others = before?.catalogVersion === version ? before.plans : [];
     const kept = others.filter((each) => !this.#isFor(principal, each));
     const plans = [...kept, plan].slice(-PLANS_OF_TEXT_MAX);
@@ -200,7 +207,10 @@ function textOf(namespace: string, types: readonly DataType[]): string {
   return `${text}\u0000`;
 }
 
-/** Returns a key that differs from the keys of texts whose literals were lifted out. */
+/**
+ * Returns a cache key for a whole text. It differs from the keys of texts whose literals were
+ * lifted out.
+ */
 function wholeKeyOf({ namespace, sql, types }: WholeText): string {
   return `\u0001${textOf(namespace, types)}${sql}`;
 }
@@ -211,7 +221,7 @@ function areSameTypes(some: readonly DataType[], others: readonly DataType[]): b
   return true;
 }
 
-/** Returns the values of lifted literals, in slot order. */
+/** Returns the values of the lifted literals, in slot order. */
 export function literalValues(literals: readonly SlotLiteral[]): Value[] {
   return literals.map(({ kind, text }) => {
     switch (kind) {

@@ -45,13 +45,16 @@ import { planSelect } from "../plan/planner.ts";
 import { CellRows, fieldsOf } from "../result/result.ts";
 import { authorize } from "../rights/requirements.ts";
 
-/** A statement is planned again if a table has grown by more than this factor and a margin. */
+/**
+ * The factor by which a table has to grow, in addition to a fixed margin, before a statement is
+ * planned again.
+ */
 const GROWTH = 8;
 const ROWS_KEPT = 1000;
 
 interface PreparedBase {
   readonly requirements: readonly Requirement[];
-  /** The past reads of the statement, in the order of their indexes. */
+  /** The reads of earlier states in the statement, in the order of their indexes. */
   readonly pastReads: readonly PastRead[];
   /** The literals that are converted before the statement runs. */
   readonly literals: readonly LiteralRead[];
@@ -61,15 +64,15 @@ interface PreparedBase {
   readonly fields: readonly SchemaField[] | undefined;
   /** Converts the returned rows to wire cells. */
   readonly cells: CellRows;
-  /** The plan of the rows that the statement reads; absent for plain values. */
+  /** The plan of the rows that the statement reads; absent if it only writes plain values. */
   readonly plan: PlanNode | undefined;
   readonly build: OperatorFactory | undefined;
   /**
-   * The number of columns in the rows that the statement reads. Further columns are used only
-   * within the plan.
+   * The number of columns that the rows of the plan have for the statement. Further columns are
+   * used only within the plan.
    */
   readonly columnCount: number;
-  /** The evaluations of a change that contain queries. */
+  /** The evaluations of a change whose expressions contain queries. */
   readonly evaluations: readonly Evaluation[];
 }
 
@@ -78,16 +81,19 @@ export interface PreparedQuery extends PreparedBase {
   /** The types of the values that the statement returns. */
   readonly types: readonly DataType[];
   readonly build: OperatorFactory;
-  /** A fast path to the same result, if the query has one. */
+  /** A faster way to obtain the same result, if the query has one. */
   readonly readRow: RowRead | undefined;
   readonly plan: PlanNode;
-  /** Whether a table has grown so much that a different join order may be better. */
+  /** Whether a table has grown so much that a different join order may be faster. */
   readonly isOutgrown: () => boolean;
 }
 
 type ChangeKind = BoundChange["kind"];
 
-/** A change, or the query behind a WITH that changes rows. */
+/**
+ * A change that is part of a statement whose WITH changes rows, or the main change of any
+ * statement.
+ */
 export interface PreparedPart extends PlannedChange {
   readonly kind: ChangeKind;
   /** The name in WITH; undefined for the main query or change. */
@@ -95,18 +101,22 @@ export interface PreparedPart extends PlannedChange {
   readonly plan: PlanNode | undefined;
 }
 
-/** The rows that a part of a statement reads, and its evaluations that contain queries. */
+/**
+ * The rows that one part of a statement reads, and those of its evaluations that contain queries.
+ */
 export interface PartRead extends Pick<PreparedBase, "build" | "columnCount" | "evaluations"> {
   /** Identifies the rows that a change in WITH returns, for the parts that read them. */
   readonly returned: Pick<PartProgram, "recursion" | "types"> | undefined;
 }
 
 export interface PreparedDml extends PreparedBase, CompiledChange {
-  /** The kind of the whole statement or, with changes in WITH, of the main query or change. */
+  /**
+   * The type of the statement. If WITH changes rows, it is the type of the main query or change.
+   */
   readonly kind: ChangeKind | "select";
   /**
-   * The change itself. With changes in WITH, all of them, followed by the main change, if there is
-   * one.
+   * The change itself. If WITH changes rows, the changes in WITH, followed by the main change if
+   * there is one.
    */
   readonly changes: readonly PreparedPart[];
   /** The ids of the tables that the statement changes. */
@@ -116,8 +126,8 @@ export interface PreparedDml extends PreparedBase, CompiledChange {
   /** The plan of the main query, if the WITH changes rows. */
   readonly mainPlan: PlanNode | undefined;
   /**
-   * The reads of the changes in WITH, followed by that of the main query or change. Empty for a
-   * statement whose WITH changes no rows.
+   * The reads of the changes in WITH, followed by those of the main query or change. Empty if the
+   * WITH of the statement changes no rows.
    */
   readonly reads: readonly PartRead[];
   /** Numbers that the statement stores in timestamp columns. */
@@ -146,7 +156,7 @@ export function* prepareInSteps(
   }
 }
 
-/** A change of rows that has been planned and compiled. */
+/** A change of rows, planned and compiled. */
 interface MadeChange {
   readonly compiled: CompiledChange;
   readonly rows: ReadingPlan;
@@ -217,7 +227,7 @@ interface PartedChange {
   readonly changes: readonly PreparedPart[];
   readonly reads: readonly PartRead[];
   readonly outputs: readonly BoundOutput[] | undefined;
-  /** The plan of the query or change after WITH. */
+  /** The plan of the main query or change, which follows WITH. */
   readonly mainPlan: PlanNode | undefined;
 }
 
@@ -230,8 +240,8 @@ function partedDml(
   if (statement.files.length > 0) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      "Cannot upload a file with a statement whose WITH changes rows",
-      { hint: "upload it with a separate INSERT or UPDATE" },
+      "Cannot upload a file with a statement whose WITH changes rows: only a single change can upload files",
+      { hint: "upload the file with a separate INSERT or UPDATE" },
     );
   }
   return {
@@ -250,7 +260,7 @@ function partedDml(
   };
 }
 
-/** Returns the members of a prepared change that are derived from its binding and its RETURNING. */
+/** Returns those members of a prepared change that follow from its bound form and its RETURNING. */
 function answerOf(
   outputs: readonly BoundOutput[] | undefined,
   { files, literals, pastReads, requirements, storedNumbers }: StatementBinding,
@@ -278,7 +288,7 @@ function partOf(
   return { kind, name, target, setPositions, deletes: mayDelete(bound), plan };
 }
 
-/** Binds, plans and compiles a statement in this tick. @throws {DatabaseError} */
+/** Binds, plans and compiles a statement without yielding. @throws {DatabaseError} */
 export function prepare(
   node: QueryStatement,
   parts: { deps: DmlDeps; statement: StatementBinding },
@@ -311,7 +321,10 @@ function* preparedQuery(
   };
 }
 
-/** Only a plan with a join depends on the number of rows in tables. */
+/**
+ * Returns a function that tells whether a plan is outdated because tables have grown. Only plans
+ * with a join depend on row counts.
+ */
 function outgrowthOf(root: PlanNode): () => boolean {
   const nodes = nodesOf(root);
   if (!nodes.some(({ kind }) => kind === "join")) return () => false;
@@ -379,7 +392,7 @@ function typesOf(outputs: readonly BoundOutput[]): DataType[] {
   return outputs.map(({ expression }) => expression.type);
 }
 
-/** The caller for whom the statement is bound. */
+/** The statement to bind, and the caller for whom it is bound. */
 export interface Binder {
   readonly statement: StatementBinding;
   readonly principal: Principal;
@@ -388,7 +401,7 @@ export interface Binder {
 
 /**
  * Binds a statement for a caller. If the caller may not read or write a table, errors about its
- * columns are hidden, as are the columns themselves.
+ * columns are replaced by PERMISSION_DENIED, because they would reveal the columns.
  *
  * @throws {DatabaseError} PERMISSION_DENIED, and the errors of `bind`.
  */
@@ -400,7 +413,7 @@ export function boundFor<Bound>(binder: Binder, bind: () => Bound): Bound {
   }
 }
 
-/** Binds as {@linkcode boundFor} does, in small steps. @throws {DatabaseError} */
+/** Binds a statement as {@linkcode boundFor} does, but in small steps. @throws {DatabaseError} */
 export function* boundInSteps(
   binder: Binder,
   steps: Generator<void, Prepared>,

@@ -1,6 +1,6 @@
 /**
- * Finds the identifiers of a query's rows, with which a subscriber recognises a row whose values
- * have changed. Identifiers are the primary keys of joined tables, the columns of GROUP BY, or the
+ * Finds the identifiers of a query's rows, by which a subscriber recognises a row whose values have
+ * changed. Identifiers are the primary keys of joined tables, the columns of GROUP BY, or the
  * expressions of DISTINCT.
  *
  * Invariant: two rows of one result never have the same values in all identifiers, compared as
@@ -15,13 +15,16 @@ import { isSelectNode } from "../parse/ast/query_nodes.ts";
 
 export interface RowIdentifier {
   readonly value: BoundExpression;
-  /** Writes the identifier as an item of the select list; undefined if it has no source text. */
+  /**
+   * Returns the identifier as an item for the select list; undefined if it cannot be expressed
+   * there.
+   */
   readonly written: (node: SelectFromStatement) => Expr | undefined;
 }
 
 /**
- * Returns the identifiers of a query's rows: an empty list if there is only one row, and undefined
- * if they are unknown.
+ * Returns the identifiers of a query's rows. The list is empty if the result has at most one row.
+ * Returns undefined if the rows have no identifiers.
  */
 export function rowIdentifiersOf(select: BoundSelect): readonly RowIdentifier[] | undefined {
   const { distinct, from, groupBy, groupingSets, isAggregated, outputs } = select;
@@ -47,11 +50,14 @@ export function rowIdentifiersOf(select: BoundSelect): readonly RowIdentifier[] 
   return from === undefined ? [] : identifiersIn(from);
 }
 
-/** Returns an expression as it is written, provided that it means the same in a select list. */
+/**
+ * Returns an expression of the query as an item for the select list; undefined if it would have a
+ * different meaning there.
+ */
 function itemOf(item: object | undefined): Expr | undefined {
   if (item === undefined || !("type" in item)) return undefined;
   const expression = item as Expr;
-  // A number or a bare name may refer to an item of the select list, which is already an output.
+  // A number or a list refers to items of the select list, which are outputs already.
   const isIndirect = expression.type === "integer" || expression.type === "list";
   return isIndirect || isSelectNode(expression) ? undefined : expression;
 }
@@ -72,7 +78,7 @@ function identifiersOfRelation(relation: BoundRelation): readonly RowIdentifier[
     case "cte":
       return identifiersThrough(relation.cte.query, relation);
     case "set":
-      // Without ALL, all rows of a set operation are different.
+      // Without ALL, a set operation yields no two equal rows.
       return relation.isAll ? undefined : relation.columns.map((column) => columnOf(column));
     case "system":
     case "values":
@@ -107,16 +113,16 @@ function keyOf({
 }
 
 /**
- * Finds the identifiers of a derived table's query among the columns of the table. Returns
- * undefined if one of them is missing.
+ * Finds the identifiers of the query of a derived table among the columns of the table. Returns
+ * undefined if some identifier is not among them.
  */
 function identifiersThrough(
   query: BoundSelect,
   { columns }: Pick<BoundRelation, "columns">,
 ): readonly RowIdentifier[] | undefined {
   const { limit, withTies } = query;
-  // A derived table with LIMIT 1 has at most one row for each row next to it, so it needs no
-  // identifiers.
+  // A derived table with LIMIT 1 has at most one row for each row that it is joined with, so it
+  // needs no identifiers.
   if (limit?.kind === "constant" && Number(limit.value) === 1 && !withTies) return [];
   const identifiers = rowIdentifiersOf(query);
   if (identifiers === undefined) return undefined;
@@ -127,7 +133,7 @@ function identifiersThrough(
   return found.length === identifiers.length ? found : undefined;
 }
 
-/** Returns the position of the output with the given value; -1 if there is none. */
+/** Returns the position of the output with the given value, or -1 if there is no such output. */
 export function outputOf({ outputs }: BoundSelect, value: BoundExpression): number {
   return outputs.findIndex(({ expression }) => sameExpression(expression, value));
 }

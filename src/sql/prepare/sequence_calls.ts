@@ -1,7 +1,7 @@
 /**
- * Implements the calls of nextval, currval, lastval and setval in a statement on the event loop.
+ * Implements nextval, currval, lastval and setval for statements on the event loop.
  *
- * currval and lastval return numbers that the request or its transaction has received.
+ * currval and lastval return numbers that the same request or its transaction has taken.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -20,7 +20,7 @@ import { visibleTable } from "../names/table_names.ts";
 import { nameInText } from "../parse/name_in_text.ts";
 import type { AttemptNumbers } from "./attempt_numbers.ts";
 
-/** The part of the catalog that counts the numbers of sequences. */
+/** The part of the catalog that manages the numbers of sequences. */
 export type SequenceCatalog = Pick<
   Catalog,
   | "namespace"
@@ -40,7 +40,7 @@ export interface SequenceCallsOptions {
   readonly principal: Principal;
   /** The namespace in which sequence functions look up unqualified names. */
   readonly namespace: string;
-  /** The numbers that the request, and the transaction to which it belongs, have taken. */
+  /** The numbers that the request has taken, followed by those that its transaction has taken. */
   readonly taken: readonly TakenNumbers[];
   readonly isReadOnly: boolean;
   /** The record of this attempt of the statement; absent if the statement cannot begin again. */
@@ -49,7 +49,7 @@ export interface SequenceCallsOptions {
 
 export class OwnSequenceCalls implements SequenceCalls {
   readonly #options: SequenceCallsOptions;
-  /** The sequences that were looked up by name; valid while the catalog is unchanged. */
+  /** The sequences that were found by name. They are valid while the catalog is unchanged. */
   readonly #found = new Map<string, SequenceEntry>();
   #foundVersion: number;
 
@@ -127,7 +127,7 @@ export class OwnSequenceCalls implements SequenceCalls {
     const { name, namespace = current } = nameInText(tableText);
     const table = visibleTable(catalog, { namespace, name }, principal);
     if (table === undefined) {
-      throw new DatabaseError("TABLE_NOT_FOUND", `table ${namespace}.${name} not found`);
+      throw new DatabaseError("TABLE_NOT_FOUND", `Cannot find table ${namespace}.${name}`);
     }
     const column = table.columns.find((each) => each.name === columnName);
     if (column === undefined) {

@@ -1,7 +1,4 @@
-/**
- * Creates the context in which a statement is executed once, from the dependencies of the SQL
- * layer.
- */
+/** Creates the context for one execution of a statement from the dependencies of the SQL layer. */
 import { mayRead, mayReadHistory, type Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -48,7 +45,7 @@ export type ExecutionDeps = Pick<
 export interface QueryDeps extends Omit<ExecutionDeps, "catalog" | "store"> {
   readonly catalog: Pick<Catalog, "namespace" | "tableById">;
   readonly store: ReadStore;
-  /** Takes numbers from sequences, if the statement does not run on the event loop. */
+  /** Takes numbers from sequences for a statement that does not run on the event loop. */
   readonly sequences: SequenceCalls;
   readonly settings: SettingCalls;
 }
@@ -60,7 +57,10 @@ export interface ContextOptions {
   readonly slots: readonly Value[];
   /** The seq at which a statement outside a transaction reads. */
   readonly atSeq: Seq;
-  /** In another thread, the seqs of the statement's past reads, in the order of their indexes. */
+  /**
+   * In another thread, the seqs of the statement's past reads, in the order of their indexes.
+   * Absent on the event loop.
+   */
   readonly pastSeqs?: readonly Seq[] | undefined;
   readonly transaction?: Transaction | undefined;
   /** The staged rows of the transaction, for a reader in another thread. */
@@ -78,7 +78,10 @@ export interface ContextOptions {
   readonly isOfParts?: boolean;
   /** The measurements of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
-  /** The request's ledger; absent for the expressions of a definition or of a live query. */
+  /**
+   * The ledger of the request; absent for expressions of a definition or a live query, which belong
+   * to no request.
+   */
   readonly ledger?: RequestLedger | undefined;
   /**
    * The monotonic time from which {@linkcode ExecutionContext.checkTime} throws SLICE_OVER; absent
@@ -91,7 +94,7 @@ export interface ContextOptions {
   readonly attempt?: AttemptNumbers | undefined;
 }
 
-/** A caller without an identity, for expressions of definitions, which read no row. */
+/** A principal without an identity, for expressions of definitions that read no rows. */
 export const NO_PRINCIPAL: Principal = {
   userId: "",
   role: "user",
@@ -102,11 +105,11 @@ export const NO_PRINCIPAL: Principal = {
   sessionId: "",
 };
 
-/** The context of a whole statement, with information about its progress. */
+/** The context of a whole statement, which also records its progress. */
 export interface StatementContext extends ExecutionContext {
   /** Whether the statement reads rows in a sort order that only the event loop maintains. */
   readonly readsInOrder: boolean;
-  /** Set if the query may call PG_SLEEP. */
+  /** The sleeps of the query; undefined if it cannot call PG_SLEEP. */
   readonly sleeps: Sleeps | undefined;
   /**
    * Discards everything that was read, so that the statement can be restarted.
@@ -158,16 +161,19 @@ export function newReaderContext(deps: QueryDeps, options: ContextOptions): Stat
 
 const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
 
-/** The calls that functions may make, created on demand. */
+/** The calls that functions may make. They are created on demand. */
 interface ContextCalls {
   sequences(): SequenceCalls;
   settings(): SettingCalls;
-  /** Takes back the numbers of an attempt that begins again. */
+  /**
+   * Returns the numbers that an attempt has taken to their sequences, before the statement begins
+   * again.
+   */
   takeBackNumbers?(): void;
 }
 
 /**
- * The context of an execution. It creates the memory budget and the values for functions on demand,
+ * The context of an execution. It creates its memory budget and its calls for functions on demand,
  * because a read by key needs neither.
  */
 class OwnContext implements StatementContext {
@@ -332,7 +338,7 @@ class OwnContext implements StatementContext {
   }
 
   pause(): Promise<void> {
-    // The work before the first pause has already used up a time slice.
+    // The work before the first pause counts as a full time slice.
     this.#pause ??= pauser(this.#deps.clock, { check: () => this.checkTime(), firstSliceMs: 0 });
     return this.#pause();
   }
@@ -369,7 +375,7 @@ class OwnContext implements StatementContext {
   }
 }
 
-/** Refuses calls that access settings in expressions that belong to no request. */
+/** The calls for expressions that belong to no request. Every access to a setting is refused. */
 const NO_SETTINGS: SettingCalls = {
   current: () => {
     throw noRequest("CURRENT_SETTING");
@@ -386,13 +392,17 @@ function noSettings(): SettingCalls {
 function noRequest(name: string): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot call ${name} here: settings belong to one request`,
+    `Cannot call ${name} here: there is no request whose settings it could use`,
     { hint: "pass the value as a parameter" },
   );
 }
 
 function noSleep(): DatabaseError {
-  return new DatabaseError("UNSUPPORTED_FEATURE", "Cannot call PG_SLEEP here", {
-    hint: "call it in a query, or run SELECT PG_SLEEP(…) by itself",
-  });
+  return new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    "Cannot call PG_SLEEP here: only a query may sleep",
+    {
+      hint: "call it in a query, or run SELECT PG_SLEEP(…) by itself",
+    },
+  );
 }

@@ -7,8 +7,8 @@ import { measuredNodes } from "./measured_nodes.ts";
 import type { Prepared } from "./prepared.ts";
 
 /**
- * The result for each statement. The answer is cached, so that a cached plan is not examined in
- * each run.
+ * Caches the result for each statement, so that the plans in the plan cache are not examined again
+ * in each run.
  */
 const TOMBSTONE_READS = new WeakMap<Prepared, boolean>();
 

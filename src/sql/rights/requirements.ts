@@ -218,7 +218,7 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
 }
 
 function notFound(name: string): DatabaseError {
-  return new DatabaseError("TABLE_NOT_FOUND", `table ${name} not found`, { isHidden: true });
+  return new DatabaseError("TABLE_NOT_FOUND", `Cannot find table ${name}`, { isHidden: true });
 }
 
 /** Creates the error for a plan that is outdated because other policies now apply to the caller. */

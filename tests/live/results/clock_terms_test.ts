@@ -227,7 +227,7 @@ test("every other use of the time is refused by name and with a hint", async () 
     }
     expect(refusal?.response).toMatchObject({
       code: "UNSUPPORTED",
-      message: `Cannot subscribe with function ${name}: its value changes even if the row does not`,
+      message: `Cannot subscribe with function ${name}: its value changes although the row does not`,
       position: sql.toLowerCase().indexOf(name),
     });
     expect(refusal?.response.hint).toContain("pass the value as a parameter");

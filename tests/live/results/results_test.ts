@@ -490,7 +490,7 @@ describe("a live query reacts to changes of definitions and rights", () => {
     await run(`CREATE VIEW app.open_rooms AS
       SELECT id, name FROM app.rooms FOR SYSTEM_TIME AS OF (now() - INTERVAL '1 hour')`);
     expect(() => follow("SELECT count(*) FROM app.open_rooms")).toThrow(
-      "Cannot subscribe with function now: its value changes even if the row does not",
+      "Cannot subscribe with function now: its value changes although the row does not",
     );
   });
 });
@@ -536,27 +536,27 @@ const REFUSED: readonly (readonly [string, string, string])[] = [
   [
     "SELECT count(*) FROM app.rooms WHERE now() > '2026-01-01'",
     "UNSUPPORTED",
-    "Cannot subscribe with function now: its value changes even if the row does not",
+    "Cannot subscribe with function now: its value changes although the row does not",
   ],
   [
     "SELECT (SELECT max(random()) FROM app.rooms)",
     "UNSUPPORTED",
-    "Cannot subscribe with function random: its value changes even if the row does not",
+    "Cannot subscribe with function random: its value changes although the row does not",
   ],
   [
     "WITH a AS (SELECT uuidv4() AS u) SELECT * FROM a",
     "UNSUPPORTED",
-    "Cannot subscribe with function uuidv4: its value changes even if the row does not",
+    "Cannot subscribe with function uuidv4: its value changes although the row does not",
   ],
   [
     "SELECT count(*) FROM app.rooms WHERE 'today'::DATE > '2026-01-01'",
     "UNSUPPORTED",
-    "Cannot subscribe with 'today' as a time: its value changes even if the row does not",
+    "Cannot subscribe with 'today' as a time: its value changes although the row does not",
   ],
   [
     "SELECT count(*) FROM app.rooms FOR SYSTEM_TIME AS OF '2026-01-01'",
     "INVALID_SQL",
-    "Cannot subscribe to a query with FOR SYSTEM_TIME",
+    "Cannot subscribe to a query with FOR SYSTEM_TIME: its rows never change",
   ],
   [
     "WITH d AS (DELETE FROM app.rooms RETURNING id) SELECT * FROM d",

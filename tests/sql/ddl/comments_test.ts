@@ -107,7 +107,7 @@ test("NULL or an empty string as the comment removes a comment", async () => {
 });
 
 test.each([
-  ["COMMENT ON TABLE app.nothing IS 'x'", "TABLE_NOT_FOUND", "table app.nothing not found"],
+  ["COMMENT ON TABLE app.nothing IS 'x'", "TABLE_NOT_FOUND", "Cannot find table app.nothing"],
   ["COMMENT ON TABLE app.names IS 'x'", "INVALID_OPERATION", "it is a view"],
   ["COMMENT ON VIEW app.people IS 'x'", "INVALID_OPERATION", "it is a table"],
   ["COMMENT ON COLUMN app.people.nam IS 'x'", "COLUMN_NOT_FOUND", 'Cannot find column "nam"'],

@@ -51,7 +51,7 @@ describe("a type with a faulty definition is refused", () => {
       "CREATE TYPE app.text AS ENUM ('x')",
       'RESERVED_NAME: Cannot use "text" as a type name: it is built in',
     ],
-    ["CREATE TYPE nowhere.t AS ENUM ('x')", "NAMESPACE_NOT_FOUND: namespace nowhere not found"],
+    ["CREATE TYPE nowhere.t AS ENUM ('x')", "NAMESPACE_NOT_FOUND: Cannot find namespace nowhere"],
     [
       `CREATE TYPE app.t AS ENUM ('${"ä".repeat(32)}')`,
       "INVALID_DEFINITION: .* it must have at most 63 bytes",
@@ -101,7 +101,7 @@ describe("a type with a faulty definition is refused", () => {
     ],
     [
       "CREATE SHARED TABLE app.t (id INT PRIMARY KEY, x TEXT DEFAULT 'sad'::app.mood)",
-      'INVALID_DEFINITION: Cannot store an expression that names type "mood"',
+      'INVALID_DEFINITION: Cannot store an expression that refers to type "mood"',
     ],
     [
       "SELECT 'sad'::app.moot",

@@ -68,7 +68,7 @@ describe("a view can have the rights of its owner", () => {
     ]);
     expect(await as("ann", "SELECT salary FROM open.names")).toStartWith("COLUMN_NOT_FOUND");
     expect(await as("ann", "SELECT * FROM app.people")).toBe(
-      "TABLE_NOT_FOUND: table app.people not found",
+      "TABLE_NOT_FOUND: Cannot find table app.people",
     );
     await engine.restart();
     expect(await as("ann", "SELECT * FROM open.names ORDER BY id")).toEqual(NAMES);
@@ -88,7 +88,7 @@ describe("a view can have the rights of its owner", () => {
       for (const reader of ["ann", "ned", "sam", "dora"]) {
         const answer = await as(reader, "SELECT count(*) FROM ned.v");
         if (Array.isArray(answer)) names.push(reader);
-        else expect(answer).toBe("TABLE_NOT_FOUND: table ned.v not found");
+        else expect(answer).toBe("TABLE_NOT_FOUND: Cannot find table ned.v");
         const listed = await as(reader, "SHOW TABLES IN ned");
         expect(listed, reader).toHaveLength(Array.isArray(answer) ? 1 : 0);
       }
@@ -159,7 +159,7 @@ describe("views can read other views", () => {
     await create("dora", `open.outer ${OWN} AS SELECT id FROM app.plain`);
     expect(await as("dora", "SELECT count(*) FROM open.outer")).toEqual([[3]]);
     expect(await as("ann", "SELECT count(*) FROM open.outer")).toBe(
-      "TABLE_NOT_FOUND: table open.outer not found",
+      "TABLE_NOT_FOUND: Cannot find table open.outer",
     );
   });
 
@@ -211,7 +211,7 @@ describe("a view depends on the rights of its owner", () => {
         "ned",
         `CREATE OR REPLACE VIEW ned.ids ${OWN} AS SELECT id, id AS x FROM app.people`,
       ),
-    ).toBe("TABLE_NOT_FOUND: table app.people not found");
+    ).toBe("TABLE_NOT_FOUND: Cannot find table app.people");
     await create("dora", "ned.plain AS SELECT id FROM app.people");
     for (const view of ["ned.ids", "ned.plain"]) {
       expect(await as("ned", `ALTER VIEW ${view} SET (security_invoker = false)`)).toBe(

@@ -88,7 +88,7 @@ test("planLive refuses a comparison with a word whose time would change", () => 
     filter?.evaluate({ rowCount: 1, columns: columnIds.map(() => vectorFromValues(TEXT, [who])) });
   expect(() => evaluate("2026-02-01")).not.toThrow();
   expect(() => evaluate(" Now ")).toThrow(
-    "Cannot read ' Now ' as a time in a live query: its value changes even if the row does not",
+    "Cannot read ' Now ' as a time in a live query: its value changes although the row does not",
   );
 });
 
@@ -162,7 +162,7 @@ test.each([
 ] as const)("planLive, %s: the refusal gives the position of %s", (sql, name) => {
   expect(refusal(sql)).toMatchObject({
     code: "UNSUPPORTED_FEATURE",
-    message: `Cannot subscribe with function ${name.toLowerCase()}: its value changes even if the row does not`,
+    message: `Cannot subscribe with function ${name.toLowerCase()}: its value changes although the row does not`,
     position: sql.indexOf(name),
   });
 });

@@ -344,7 +344,7 @@ describe("concurrent writes during a long change are detected", () => {
     await engine.run("DROP TABLE t");
     expect((await long.ended).error).toMatchObject({
       code: "TABLE_NOT_FOUND",
-      message: "table default.t not found",
+      message: "Cannot find table default.t",
     });
   });
 });

@@ -323,12 +323,12 @@ test("a missing system view is reported by name, with a similar one that may be 
     const { error } = await engine.ask(`SELECT * FROM ${name}`);
     expect([error?.code, error?.message]).toEqual([
       "TABLE_NOT_FOUND",
-      `system view ${name} not found`,
+      `Cannot find system view ${name}`,
     ]);
     return error?.hint;
   };
   const list =
-    "SELECT table_schema, table_name FROM information_schema.tables lists the existing ones";
+    "SELECT table_schema, table_name FROM information_schema.tables lists all tables and views";
   expect(await hintOf("system.views")).toBe("did you mean information_schema.views?");
   expect(await hintOf("system.user")).toBe("did you mean system.users?");
   expect(await hintOf("information_schema.nonsense")).toBe(list);
