@@ -328,7 +328,7 @@ test.each([
   ["SELECT * FROM people WHERE name = x", undefined],
   ["SHOW DATABASES", "SHOW NAMESPACES lists namespaces"],
   ["SHOW users", "SELECT * FROM system.users lists the users"],
-  ["SHOW nothing", "SHOW ALL lists them"],
+  ["SHOW nothing", "SHOW ALL lists the settings"],
 ])("the hint shows the way: %s", async (sql, hint) => {
   expect((await refusal(sql)).hint).toBe(hint);
 });

@@ -102,7 +102,7 @@ function trimArray([array = null, count = null]: readonly Value[]): Value {
   if (removed >= 0 && removed <= items.length) return items.slice(0, items.length - removed);
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot trim ${removed} elements: the array has ${items.length}`,
+    `Cannot trim ${removed} elements: the array has only ${items.length}`,
   );
 }
 

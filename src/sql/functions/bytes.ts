@@ -138,7 +138,7 @@ function checkIndex(bytes: Uint8Array, index: number): void {
   if (index >= 0 && index < bytes.length) return;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot reach byte ${index}: the value has ${bytes.length} bytes, counted from 0`,
+    `Cannot access byte ${index}: the value has ${bytes.length} bytes, counted from 0`,
   );
 }
 
@@ -160,7 +160,7 @@ function checkBit(bytes: Uint8Array, index: number): void {
   if (index >= 0 && index < 8 * bytes.length) return;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot reach bit ${index}: the value has ${8 * bytes.length} bits, counted from 0`,
+    `Cannot access bit ${index}: the value has ${8 * bytes.length} bits, counted from 0`,
   );
 }
 

@@ -68,7 +68,7 @@ function seqTime([value = null]: readonly Value[], call: CallDeps): Value {
   if (seq === undefined) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot read ${(value as Whole).toString()} as a sequence id: it must be 0 to 2^53-1`,
+      `Cannot read ${(value as Whole).toString()} as a sequence id: it must be between 0 and 2^53-1`,
     );
   }
   return call.commitMs(seq) * MICROS_PER_MS;

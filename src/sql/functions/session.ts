@@ -91,7 +91,7 @@ function currentSetting(
   const value = call.settings.current(name as string);
   if (value !== undefined || isMissingOk === true) return value ?? null;
   throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${excerpt(name as string)}"`, {
-    hint: "SHOW ALL lists them; with a second argument of TRUE, a missing setting is NULL",
+    hint: "SHOW ALL lists the settings; with a second argument of TRUE, a missing setting is NULL",
   });
 }
 

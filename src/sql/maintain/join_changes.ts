@@ -366,7 +366,7 @@ export class ChangesOfJoin implements IndexedChanges {
     });
   }
 
-  /** Returns the changes of each source, which the next step between the same seqs uses again. */
+  /** Returns the changes of each source. The next step between the same seqs reuses them. */
   #tableChanges(after: Seq, upTo: Seq): readonly TableChanges[] {
     const known = this.#read;
     const isSame = known?.after === after && known.lastSeq <= upTo && upTo <= known.upTo;

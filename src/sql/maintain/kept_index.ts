@@ -160,7 +160,10 @@ export class KeptIndex {
     this.#seq = undefined;
   }
 
-  /** Lists the changes up to a seq. Returns false if these are too many. @throws {DatabaseError} */
+  /**
+   * Adds the changes up to a seq to the index. Returns false if there are too many. @throws
+   * {DatabaseError}
+   */
   #catchesUp(upTo: Seq): boolean {
     const after = defined(this.#seq, "a built index has a seq");
     if (upTo <= after) return true;

@@ -50,7 +50,10 @@ export interface RequestOptions {
   readonly deps: RequestDeps;
   readonly principal: Principal;
   readonly request: SqlRequest;
-  /** For a request with a key: provides the writes that are added to the commit. */
+  /**
+   * Provides the writes that record the response to a request with an idempotency key. They are
+   * added to the commit.
+   */
   readonly recorder?: AnswerRecorder;
   /** The transaction that an earlier request opened and this request continues. */
   readonly held?: RequestTransaction | undefined;

@@ -104,7 +104,7 @@ function merged(
   }
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot acknowledge messages of group "${request.group}" by UPTO OFFSET and by OFFSETS in one transaction`,
+    `Cannot acknowledge messages of group "${request.group}" by UPTO OFFSET and by OFFSETS in one transaction: use only one of the two`,
     { position: node._location.start },
   );
 }

@@ -88,7 +88,7 @@ function referred(
   return new DatabaseError(
     "DEPENDENT_OBJECTS",
     `Cannot truncate ${namespace}.${name}: another table refers to it`,
-    { position: _location.start, hint: "truncate both in one statement, or write CASCADE" },
+    { position: _location.start, hint: "truncate both tables in one statement, or write CASCADE" },
   );
 }
 

@@ -264,7 +264,7 @@ export class UnitRunner {
     if (this.#transaction.current === undefined) return;
     throw new DatabaseError(
       "INVALID_TRANSACTION_STATE",
-      `Cannot run ${type.toUpperCase()} inside a transaction`,
+      `Cannot run ${type.toUpperCase()} inside a transaction: end the transaction first`,
       { position: _location.start },
     );
   }

@@ -70,7 +70,10 @@ function hasRight(requirement: Requirement, principal: Principal, catalog: Catal
   return asked === undefined || mayRun(principal, asked.statement);
 }
 
-/** Returns the owner of the view whose right is needed; undefined if it is the caller's. */
+/**
+ * Returns the owner of a view whose right is needed in place of the caller's; undefined if the
+ * caller's right is needed.
+ */
 function ownerOf(requirement: Requirement): ViewOwner | undefined {
   return "viewOwner" in requirement ? requirement.viewOwner : undefined;
 }

@@ -218,7 +218,7 @@ function hashOfText(text: string): number {
   return mix(hash);
 }
 
-/** The last step of MurmurHash3 (Austin Appleby). */
+/** Applies the last step of MurmurHash3 (Austin Appleby). */
 function mix(value: number): number {
   let hash = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);

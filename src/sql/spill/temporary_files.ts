@@ -325,7 +325,7 @@ function temporaryDiskFull(cause?: DiskError): DatabaseError {
   return new DatabaseError(
     "DISK_FULL",
     "Cannot run the statement: it needs temporary files, and the disk is full",
-    { hint: "read fewer rows, or free some space", cause },
+    { hint: "read fewer rows, or free some disk space", cause },
   );
 }
 

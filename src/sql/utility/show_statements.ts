@@ -213,7 +213,7 @@ function shownSettings(
 function unknownSetting(name: string, position: number): DatabaseError {
   return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${name}"`, {
     position,
-    hint: "SHOW ALL lists them",
+    hint: "SHOW ALL lists the settings",
   });
 }
 

@@ -114,12 +114,12 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
     return `${nameOf(field)} ${direction} NULLS ${areNullsFirst ? "FIRST" : "LAST"}`;
   });
   const plan = maintainedPlanOf(query);
-  const when = `after a commit that changes one of these${timesOf(query)}`;
+  const when = `after a commit that changes one of these tables${timesOf(query)}`;
   const way =
     typeof plan === "string"
       ? [`  evaluated: ${when}, taking at most a quarter of the time`, `    because ${plan}`]
       : [
-          "  maintained: from the changes of these",
+          "  maintained: from the changes of these tables",
           ...plan.shared.query.describe().map((line) => `    ${line}`),
         ];
   const { costMs, evaluations = 0, followed = 0, stateBytes = 0, subscriptions = 0 } = match ?? {};
@@ -131,7 +131,7 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
     `  order: ${terms.length === 0 ? "none" : terms.join(", ")}`,
     ...way,
     `  cost of an evaluation: ${cost}`,
-    `  so far: ${evaluations} evaluation(s), ${followed} step(s) without one`,
+    `  so far: ${evaluations} evaluation(s), ${followed} step(s) without an evaluation`,
     `  group: ${subscriptions} open subscription(s) share it and its rows, ${stateBytes} bytes`,
   ];
 }

@@ -39,7 +39,7 @@ export function numberFrom(
   if (number >= min && number <= max) return number;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot use ${text} as ${what}: it must be ${min} to ${max}`,
+    `Cannot use ${text} as ${what}: it must be between ${min} and ${max}`,
     { position },
   );
 }
@@ -62,7 +62,7 @@ export function groupFrom(node: TopicArgument, parameters: readonly Value[]): st
   if (bytes >= 1 && bytes <= GROUP_BYTES_MAX) return group;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot use a name of ${bytes} bytes for a group: it must have 1 to ${GROUP_BYTES_MAX}`,
+    `Cannot use a name of ${bytes} bytes for a group: it must have 1 to ${GROUP_BYTES_MAX} bytes`,
     { position },
   );
 }

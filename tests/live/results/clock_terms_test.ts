@@ -238,7 +238,7 @@ test("EXPLAIN SUBSCRIBE TO reports that time changes the rows", async () => {
   await begin();
   const lines = await run("EXPLAIN SUBSCRIBE TO SELECT id FROM app.posts WHERE at > now()");
   expect(lines.flat()).toContain(
-    "  evaluated: after a commit that changes one of these, and when time changes a comparison with the clock, taking at most a quarter of the time",
+    "  evaluated: after a commit that changes one of these tables, and when time changes a comparison with the clock, taking at most a quarter of the time",
   );
   expect(lines[0]).toEqual(["The live query is materialised because it has the time"]);
 });

@@ -722,7 +722,7 @@ test("a join whose index does not fit into the memory for live queries is evalua
   const pairs = follower.rows.map(({ b, id }) => `${Number(id)} ${Number(b)}`).toSorted();
   expect(pairs).toEqual(["1 1", "2 2", "2 7"]);
   const lines = (await ask(`EXPLAIN SUBSCRIBE TO ${sql}`)).flat();
-  expect(lines).toContain("  so far: 2 evaluation(s), 0 step(s) without one");
+  expect(lines).toContain("  so far: 2 evaluation(s), 0 step(s) without an evaluation");
   expect(lines).toContain("    a change of a: finds b by an index in memory on (n)");
   await small.close();
 });

@@ -125,7 +125,7 @@ function compileEither(table: TableEntry, accesses: readonly RowAccess[]): Choic
       const choices: RowChoice[] = [];
       for (const choiceOf of choicesOf) {
         const choice = attempted(() => choiceOf(options.context));
-        // The other accesses alone would not find all rows.
+        // If one access cannot be used, the others alone would not find all rows.
         if (choice === undefined) return undefined;
         choices.push(choice);
       }

@@ -110,7 +110,7 @@ function seqsOf(column: Vector | undefined): ArrayLike<number> {
   return valuesOf(vector).map(Number);
 }
 
-/** Sets a 1 for each row in which the two vectors differ. */
+/** Sets the flag of each row in which the two vectors differ to 1. */
 function noteDifferences(
   before: Vector | undefined,
   after: Vector | undefined,

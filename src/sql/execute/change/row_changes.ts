@@ -365,7 +365,7 @@ export function duplicateKey(runtime: TableRuntime, key: Row): DatabaseError {
 function noTransaction({ table }: TableRuntime): DatabaseError {
   return new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot write ${nameOf(table)} in a transaction: it is a STREAM table`,
+    `Cannot write to ${nameOf(table)} in a transaction: it is a STREAM table`,
     { hint: "write to it outside the transaction" },
   );
 }

@@ -111,7 +111,7 @@ export function checkCancelled({ cancelledBy }: Pick<RequestEnd, "cancelledBy">)
       "SHUTTING_DOWN",
       "Cannot finish the statement: the server is stopping",
       {
-        hint: "send it again once the server is back",
+        hint: "send the statement again once the server is running again",
       },
     );
   }

@@ -286,7 +286,7 @@ function decimalText(bytes: Buffer, { end, start }: CellRange, type: DataType): 
   }
   // The value of the first digit is multiplied by 10,000 to the power of the weight.
   const exponent = DIGITS * (weight + 1) - digits.length;
-  if (scale > 0x3fff) throw refuse(type, `its scale is ${scale}`);
+  if (scale > 0x3fff) throw refuse(type, `its scale ${scale} is above ${0x3fff}`);
   return `${sign === 0 ? "" : "-"}${digits === "" ? "0" : digits}e${exponent}`;
 }
 
@@ -296,7 +296,8 @@ function embeddingAt(
   type: DataType & { kind: "embedding" },
 ): Value {
   const count = end - start < 4 ? 0 : bytes.readUInt16BE(start);
-  if (end - start !== 4 + 4 * count) throw refuse(type, "its length does not fit its numbers");
+  if (end - start !== 4 + 4 * count)
+    throw refuse(type, `its length does not match its count of ${count} numbers`);
   const numbers: number[] = [];
   for (let i = 0; i < count; i += 1) numbers.push(bytes.readFloatBE(start + 4 + 4 * i));
   if (!numbers.every(Number.isFinite)) throw refuse(type, "a number is not finite");
@@ -311,7 +312,7 @@ function arrayAt(
 ): Value {
   const depth = end - start < 12 ? -1 : bytes.readInt32BE(start);
   if (depth < 0 || depth > DIMENSIONS_MAX || end - start < 12 + 8 * depth) {
-    throw refuse(type, `it has ${depth} dimensions`);
+    throw refuse(type, `its number of dimensions, ${depth}, is not valid`);
   }
   const lengths: number[] = [];
   for (let i = 0; i < depth; i += 1) lengths.push(bytes.readInt32BE(start + 12 + 8 * i));
@@ -319,7 +320,7 @@ function arrayAt(
   // Each element takes at least four bytes for its length, so a wrong count is detected before
   // anything is allocated.
   if (lengths.some((length) => length < 1) || 4 * count > end - start) {
-    throw refuse(type, "its dimensions do not fit its bytes");
+    throw refuse(type, "its dimensions do not match its length");
   }
   const items: Value[] = [];
   let at = start + 12 + 8 * depth;

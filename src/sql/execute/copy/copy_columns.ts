@@ -41,7 +41,10 @@ const ZERO = 48;
 const LOWER_F = 102;
 const LOWER_T = 116;
 
-/** Reads a column of the cells. Returns undefined if a cell needs a cast or a default. */
+/**
+ * Converts the cells of one column to a vector. Returns undefined if a cell needs a cast or a
+ * default.
+ */
 export function readCopyColumn(
   cells: CopyCells,
   column: number,

@@ -153,7 +153,7 @@ export class CopyRows {
       return this.#isInputOver ? false : this.#skipRest();
     }
     if (this.#scanner.isEnded) {
-      throw copyFault("found data after the end mark", this.#placeOf(0));
+      throw copyFault("found data after the end marker", this.#placeOf(0));
     }
     if (rest.length > 0 || this.#target.options.format === "binary") {
       // If data is missing at the end, this scan reports the fault.

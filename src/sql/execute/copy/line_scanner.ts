@@ -27,7 +27,7 @@ export interface LineScannerOptions {
   readonly columns: readonly string[];
   /** For each column, whether the string that means NULL is read as an ordinary string. */
   readonly neverNull: readonly boolean[];
-  /** For each column, whether the string that means NULL does so even in quotes. */
+  /** For each column, whether the string that represents NULL does so in quotes as well. */
   readonly alwaysNull: readonly boolean[];
 }
 

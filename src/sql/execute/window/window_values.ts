@@ -138,6 +138,6 @@ function requirePositive(name: string, value: number): number {
   if (value > 0) return value;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot compute ${name} with ${value}: it must be 1 or more`,
+    `Cannot compute ${name} with the argument ${value}: it must be 1 or more`,
   );
 }

@@ -104,7 +104,7 @@ class NumberExtremeState implements AggregateState {
   #kept = new Float64Array(0);
   /** The number of groups in the array of doubles. */
   #groupCount = 0;
-  /** For groups with numbers beyond 2^53, the extreme of those numbers. */
+  /** The extreme among the numbers beyond 2^53, for each group that has such numbers. */
   readonly #large = new Map<number, bigint>();
   readonly #isMin: boolean;
   readonly #none: number;

@@ -139,7 +139,10 @@ interface NumericSums {
   /** Whether all values of the group are finite. */
   isFinite: boolean;
   scale: number;
-  /** The sum, and the sum of squares: unscaled, at the scale and at twice the scale. */
+  /**
+   * The sum and the sum of squares, both unscaled: the sum at the scale of the values, and the sum
+   * of squares at twice that scale.
+   */
   sum: bigint;
   squares: bigint;
 }

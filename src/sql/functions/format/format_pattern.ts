@@ -40,7 +40,7 @@ const FIELDS: readonly string[] = (
   "TZ OF Y I D W J Q"
 ).split(" ");
 
-/** Fields for parts of a second, with the number of their digits. */
+/** The fields for fractions of a second, each with its number of digits. */
 export const FRACTION_DIGITS: ReadonlyMap<string, number> = new Map([
   ["MS", 3],
   ["US", 6],

@@ -19,7 +19,7 @@ export function numberFromFormat(text: string, pattern: string): string {
   if (format.isScientific || format.roman !== undefined) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      "Cannot read a number with the pattern EEEE or RN: not available yet",
+      "Cannot read a number with the pattern EEEE or RN: it is not available yet",
     );
   }
   // The pattern reads no more characters than this.

@@ -60,7 +60,7 @@ function buildObject(values: readonly Value[], types: readonly DataType[]): stri
   if (values.length % 2 !== 0) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot build a JSON object: expected an even number of arguments, keys before values",
+      "Cannot build a JSON object: expected an even number of arguments, with each key before its value",
     );
   }
   const members: string[] = [];

@@ -264,7 +264,7 @@ export function power(base: Value, exponent: Value): number {
   if (x < 0 && Math.floor(y) < y) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot raise a negative number to a fraction: the result would be complex",
+      "Cannot raise a negative number to a fractional power: the result would be complex",
     );
   }
   const result = x ** y;

@@ -22,8 +22,8 @@ import type { RegexMatch } from "./regex_search.ts";
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
 /**
- * The fixed cost of one match in steps, besides the search: for its list, its text and the
- * iteration.
+ * The cost of one match in steps, in addition to the search: creating its list and its text, and
+ * the iteration.
  */
 const STEPS_PER_MATCH = 8;
 

@@ -199,7 +199,7 @@ class RegexParser {
     if (match === null) {
       // A brace that is not followed by a digit is an ordinary character.
       if (!/^\{\d/.test(this.pattern.slice(this.#at))) return undefined;
-      throw this.#malformed("a {m,n} is not complete");
+      throw this.#malformed("the bounds {m,n} are not complete");
     }
     this.#at += match[0].length;
     const min = Number(match[1]);

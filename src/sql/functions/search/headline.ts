@@ -341,7 +341,7 @@ function optionsFrom(text: string): HeadlineOptions {
   if (highlightAll) return options;
   if (minWords >= maxWords || minWords <= 0 || shortWord < 0 || maxFragments < 0) {
     throw invalid(
-      "Cannot make a headline: MinWords must be positive and less than MaxWords, and no other number negative",
+      "Cannot make a headline: MinWords must be positive and less than MaxWords, and no other number may be negative",
     );
   }
   return options;
@@ -364,7 +364,7 @@ function withOption(options: HeadlineOptions, name: string, value: string): Head
     default:
       if (Buffer.byteLength(value) > SIGN_BYTES_MAX) {
         throw invalid(
-          `Cannot use a value of ${value.length} characters as ${name}: it is too long`,
+          `Cannot use a value of ${Buffer.byteLength(value)} bytes as ${name}: the maximum is ${SIGN_BYTES_MAX}`,
         );
       }
       return { ...options, [key]: value };

@@ -93,7 +93,7 @@ export function* searchTokens(text: string): Generator<SearchToken> {
 
 const NUMBER = /^[+-]?\d+(?:\.\d+)*(?:[eE][+-]?\d+)?$/;
 
-/** Yields all pieces of a text in order. Apart from compounds, they make up the text. */
+/** Yields all pieces of a text in order. All pieces except compounds together make up the text. */
 export function* textPieces(text: string): Generator<TextPiece> {
   let spaceFrom = 0;
   for (let at = 0; at < text.length; ) {

@@ -331,7 +331,7 @@ describe("COPY reads and writes rows", () => {
   test("copied rows after the end marker of the format text are refused", async () => {
     expect(await copyIn(engine, "COPY x.p (id) FROM STDIN", "1\n\\.\n")).toBe(1);
     expect(await copyFailure(engine, "COPY x.p (id) FROM STDIN", "2\n\\.\n3\n")).toContain(
-      "after the end mark",
+      "after the end marker",
     );
   });
 });
