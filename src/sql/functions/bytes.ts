@@ -26,7 +26,7 @@ function unknownEncoding(name: string): DatabaseError {
 const BACKSLASH = 0x5c;
 const ZERO = 0x30;
 
-/** PostgreSQL breaks base64 into lines of 76 characters. */
+/** The length of the lines into which PostgreSQL breaks base64. */
 const BASE64_LINE = 76;
 
 function encode([value = null, format = null]: readonly Value[]): string {

@@ -48,7 +48,7 @@ function lifetimeFrom(seconds: number, { secondsMax }: FileUrlKey): number {
   );
 }
 
-/** Accepts a FILE cell, and its JSON text as a client received it. */
+/** Reads a file reference from a FILE cell, or from its JSON text as a client received it. */
 function referenceFrom(file: Value): FileReference {
   const found = typeof file === "string" ? parsed(file) : undefined;
   if (found !== undefined) return found;
@@ -66,7 +66,7 @@ function parsed(text: string): FileReference | undefined {
   try {
     value = JSON.parse(text);
   } catch {
-    // A string that is not JSON is no file. The caller reports this.
+    // A string that is not JSON is not a file. The caller reports this.
     return undefined;
   }
   if (typeof value !== "object" || value === null) return undefined;

@@ -46,11 +46,11 @@ import { boundsBelow, boundsWith, firstsBelow, type NumberBound } from "./number
 /** Describes how the consumer of a plan node uses its rows. */
 interface Use extends ScanUse {
   /**
-   * The expressions of a sort whose consumer needs only the first row of each group of rows with
-   * equal values for these expressions.
+   * Present if the consumer of a sort needs only the first row of each group. Rows with equal
+   * values for these expressions form a group.
    */
   readonly firstsOf?: readonly BoundExpression[] | undefined;
-  /** The bounds on row numbers that limit which rows are needed below a window. */
+  /** Bounds on row numbers. The window needs no rows whose numbers are beyond them. */
   readonly bounds?: readonly NumberBound[];
 }
 

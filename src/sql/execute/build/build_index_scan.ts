@@ -40,7 +40,7 @@ import { attempted } from "./attempt.ts";
 import { compileBeginning } from "./beginnings.ts";
 import { compileSought } from "./key_parts.ts";
 
-/** How many rows a scan reads in the time that an index needs to yield one row. */
+/** The number of rows that a scan reads in the time that an index needs to yield one row. */
 const ROWS_PER_ROW = 64;
 
 /**

@@ -23,7 +23,11 @@ import {
   type ScanUse,
 } from "./build_scan.ts";
 
-/** @param buildPlan Compiles the input. */
+/**
+ * @param buildPlan Compiles the plan of the input.
+ *
+ * @param buildPlan Compiles the input.
+ */
 export function buildOrder(
   node: Extract<PlanNode, { kind: "sort" | "limit" }>,
   buildPlan: (node: PlanNode, use?: ScanUse) => OperatorFactory,
@@ -136,10 +140,7 @@ interface SortFront {
 interface FrontSource {
   /** The number of leading sort keys by which the input is already sorted. */
   readonly keyCount: number;
-  /**
-   * Opens the input. Returns undefined if a run cannot read the rows, or not as many of them, in
-   * this order.
-   */
+  /** Opens the input. Returns undefined if a run cannot read that many rows in this order. */
   readonly open: (context: ExecutionContext, rowsMax: number) => SortFront | undefined;
 }
 

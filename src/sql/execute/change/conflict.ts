@@ -224,8 +224,8 @@ function duplicateAt({ index, key }: ProposedKey, runtime: TableRuntime): Databa
 }
 
 /**
- * Compiles the evaluation of stored rows beside proposed rows. It returns the number of each row to
- * replace, and the new values of the columns that are set.
+ * Compiles the evaluation of the new values from stored rows and proposed rows. It returns the
+ * number of each row to replace, and the new values of the columns that are set.
  */
 function compileUpdated(conflict: BoundConflict, runtime: TableRuntime): Evaluation {
   const layout = layoutOf(conflict.columns);

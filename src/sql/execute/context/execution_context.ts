@@ -102,7 +102,7 @@ export interface ExecutionContext {
   readonly division?: QueryShare | undefined;
   /** The measurements for EXPLAIN ANALYZE; absent for other statements. */
   readonly profile?: Profile | undefined;
-  /** The results that the statement's subqueries have had so far. */
+  /** The results of the statement's subqueries so far. */
   readonly subqueries: SubqueryAnswers;
   readonly effort: Effort;
   /** The state of a statement whose WITH changes rows; absent for any other statement. */
@@ -185,7 +185,7 @@ export interface SharedRows {
   giveBack(): void;
 }
 
-/** The outer rows' values for which a subquery has to be evaluated. */
+/** The values of the outer rows. A subquery has to be evaluated for each of them. */
 export interface RowsOfQuestions {
   readonly outerValues: readonly Vector[];
   readonly operands: readonly Vector[];

@@ -52,7 +52,7 @@ export class Profile {
     this.#clock = clock;
   }
 
-  /** Resets everything, because the statement is restarted. */
+  /** Resets all measurements, because the statement is restarted. */
   clear(): void {
     this.#byNode.clear();
     this.#readerMs.length = 0;

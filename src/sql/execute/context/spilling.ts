@@ -59,7 +59,7 @@ export class SpillSite {
     return this.#isAllowed && this.memory.isCrowded;
   }
 
-  /** The options for processing a partition of the rows that were spilled here. */
+  /** The options for processing a partition of the rows that the operator has spilled. */
   get deeper(): SpillOptions {
     // Only these members are copied, because the options that were passed may have others.
     const { node, context } = this.#options;

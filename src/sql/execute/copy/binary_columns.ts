@@ -286,7 +286,7 @@ function decimalText(bytes: Buffer, { end, start }: CellRange, type: DataType): 
   }
   // The value of the first digit is multiplied by 10,000 to the power of the weight.
   const exponent = DIGITS * (weight + 1) - digits.length;
-  if (scale > 0x3fff) throw refuse(type, `its scale ${scale} is above ${0x3fff}`);
+  if (scale > 0x3fff) throw refuse(type, `its scale ${scale} is above 16383`);
   return `${sign === 0 ? "" : "-"}${digits === "" ? "0" : digits}e${exponent}`;
 }
 

@@ -306,7 +306,7 @@ function isInstant({ kind }: DataType): boolean {
   return kind === "timestamp" || kind === "datetime";
 }
 
-/** The type of a JSON array or object in its written form. */
+/** The type of a JSON array or object that is given as text. */
 const JSON_PARAMETER: DataType = { kind: "unknown", isJson: true };
 
 /** A regular expression for a JSON number. */

@@ -47,8 +47,8 @@ type SelectLoop = (
 ) => number;
 
 /**
- * The loops that have been generated. They are found without making a text of the shapes, because a
- * batch may have a single row, as in most steps of a recursion.
+ * The loops that have been generated. They are looked up without building a string from the shapes,
+ * because a batch may have a single row, as in most steps of a recursion.
  */
 class LoopTable<Operator extends string, Loop> {
   readonly #loops = new Map<Operator, (Loop | undefined)[]>();
@@ -141,7 +141,7 @@ function arithmeticLoop(operator: ArithmeticOperator, left: string, right: strin
 
 const selectLoops = new LoopTable(selectLoop);
 const compareLoops = new LoopTable(compareLoop);
-// A numeric loop writes one kind of array only.
+// A numeric loop writes only one kind of array.
 const int32Loops = new LoopTable(arithmeticLoop);
 const float64Loops = new LoopTable(arithmeticLoop);
 
@@ -227,7 +227,8 @@ export function computeNumbers(
 }
 
 /**
- * Moves the decimal point of integers by a factor. Returns undefined if a result is beyond 2^53.
+ * Multiplies integers by a factor, to change the scale of a decimal. Returns undefined if a result
+ * is beyond 2^53.
  */
 export function scaleNumbers(vector: Vector, factor: number): Vector | undefined {
   if (vector.kind === "f64" && factor === 1) return vector;
@@ -245,7 +246,7 @@ function normalizeZeros(values: Float64Array): void {
   for (let i = 0; i < values.length; i += 1) values[i] = (values[i] ?? 0) + 0;
 }
 
-/** Returns the rows at which a bool vector is true, in ascending order. */
+/** Returns the rows for which a bool vector is true, in ascending order. */
 export function rowsWhereTrue(
   vector: Vector,
   rowCount: number,

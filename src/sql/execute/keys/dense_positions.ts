@@ -179,7 +179,7 @@ export function firstRowsOf({ at, span }: DensePositions, counts: Uint32Array): 
   return rows;
 }
 
-/** Writes `table[position]` for each row. */
+/** Writes the table entry at the position of each row. */
 export function lookUp({ at }: DensePositions, table: Uint32Array, into: Uint32Array): void {
   if (at instanceof Uint8Array) lookUpBytes(at, table, into);
   else lookUpShorts(at, table, into);

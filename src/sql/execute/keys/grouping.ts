@@ -92,7 +92,7 @@ export class Grouping {
   /** The key values of each group, for columns whose values the index does not store. */
   readonly #keys: (Value[] | undefined)[];
   readonly #keepsKeys: boolean;
-  /** A buffer that each call of the function reuses. */
+  /** A buffer that is reused by each call. */
   #ids = new Uint32Array(0);
 
   constructor(

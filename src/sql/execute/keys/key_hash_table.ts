@@ -36,7 +36,7 @@ export class KeyHashTable {
   readonly #width: number;
   #keys: Float64Array<ArrayBuffer>;
   readonly #slots = new HashSlots();
-  /** For keys that are single strings: the interner, whose ids are also the ids of the keys. */
+  /** The interner for keys that are single strings. Its ids are also the ids of the keys. */
   readonly #texts: TextInterner | undefined;
   /** Buffers that are reused by each call, because batches may have only one row. */
   #hashes = new Int32Array(HASHES_MIN);

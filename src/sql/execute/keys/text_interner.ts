@@ -55,7 +55,7 @@ export class TextInterner {
   #count = 0;
   #nullId = NONE;
   #byteCount = 0;
-  /** A buffer that each call of the function reuses. */
+  /** A buffer that is reused by each call. */
   #hashes = new Int32Array(0);
   /** The buffer into which JavaScript strings are written for hashing. */
   #scratch = textSourceOf(Buffer.alloc(1024));

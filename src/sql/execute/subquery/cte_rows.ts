@@ -33,8 +33,8 @@ interface SpilledRows {
 }
 
 /**
- * Keeps rows in memory while there is enough of it, and afterwards on disk. The file is removed at
- * the end of the statement.
+ * Keeps rows in memory as long as it suffices, and then on disk. The file is removed at the end of
+ * the statement.
  */
 export class CteRows implements SharedRows {
   readerCount = 0;

@@ -194,7 +194,7 @@ const BIT_OPERATORS: ReadonlyMap<string, string> = new Map([
   ["bit_xor", "#"],
 ]);
 
-/** Combines bit strings, which must have the same length. */
+/** Creates the state of an aggregate that combines bit strings, which must have the same length. */
 export function bitStringState(name: string): AggregateState {
   const combine = defined(
     BIT_PAIR_OPERATIONS.get(BIT_OPERATORS.get(name) ?? ""),

@@ -45,12 +45,14 @@ export function partsOf(form: AggregateForm): AggregateParts | undefined {
   }
 }
 
-/** Counts the values that an average covers. */
+/** Returns the aggregate that counts the values of an average. */
 function countOf({ argumentTypes }: AggregateForm): AggregateForm {
   return defined(resolveAggregate("count", argumentTypes), "values of every type are counted");
 }
 
-/** Sums a part; the sum need not fit into the type of the final result. */
+/**
+ * Returns the aggregate that sums a part. The sum need not fit into the type of the final result.
+ */
 function sumOf({ argumentTypes, result }: AggregateForm): AggregateForm {
   const [type = result] = argumentTypes;
   return {

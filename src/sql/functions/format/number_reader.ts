@@ -161,7 +161,7 @@ class NumberReader {
   }
 
   /**
-   * Reads a sign behind a digit. The sign of S directly follows a digit. The sign of MI, PL or SG
+   * Reads a sign after a digit. The sign of S directly follows a digit. The sign of MI, PL or SG
    * may use up a digit position.
    */
   #signBehind(isRead: boolean, here: string): void {

@@ -153,7 +153,7 @@ export function jsonWithoutIndex(node: JsonNode, index: number): JsonNode {
 /** Evaluates `#- path`: removes the value at a path. */
 export function jsonWithoutPath(node: JsonNode, path: readonly string[]): JsonNode {
   if (!isJsonArray(node) && !isJsonObject(node)) throw cannotDelete("a scalar");
-  // The operator does not use the path.
+  // For an empty array, the operator ignores the path.
   if (isJsonArray(node) && node.length === 0) return node;
   return jsonEdit(node, { path, creates: false, replace: () => undefined });
 }

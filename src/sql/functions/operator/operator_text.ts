@@ -26,8 +26,8 @@ function isTextual(type: DataType): boolean {
 }
 
 /**
- * Resolves `||` if neither side is an array or JSON: one side must be a string, or both must be
- * bytes.
+ * Returns the form of `||` if neither side is an array or JSON: one side must be a string, or both
+ * must be bytes.
  */
 export function resolveConcatenation(left: DataType, right: DataType): OperatorForm | undefined {
   const kinds = [left.kind, right.kind];
@@ -58,7 +58,7 @@ function joined(left: string, right: string): string {
 const LIKE_FAMILY: ReadonlySet<string> = new Set(["LIKE", "ILIKE", "SIMILAR TO"]);
 
 /**
- * Resolves `LIKE`, `ILIKE`, `SIMILAR TO` and their negations.
+ * Returns the form of `LIKE`, `ILIKE`, `SIMILAR TO` and their negations.
  *
  * @param operands The types of text and pattern, and of the escape, if any.
  */
@@ -78,7 +78,7 @@ export function resolveLike(op: string, operands: readonly DataType[]): Operator
   };
 }
 
-/** Whether all operands are bytes, or literals that can be. */
+/** Whether all operands are bytes, or literals that can be read as bytes. */
 function isBytes(operands: readonly DataType[]): boolean {
   const kinds = operands.map(({ kind }) => kind);
   return kinds.includes("bytes") && kinds.every((kind) => kind === "bytes" || kind === "unknown");
