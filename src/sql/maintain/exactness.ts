@@ -22,8 +22,9 @@ const FREE_OF_ORDER: ReadonlySet<string> = new Set([
 
 function isExactAggregate({ form }: Pick<BoundAggregate, "form">): boolean {
   if (FREE_OF_ORDER.has(form.name)) return true;
-  // Exact sums are those from which a value can be subtracted.
-  return (form.name === "sum" || form.name === "avg") && form.create().remove !== undefined;
+  if (form.name !== "sum" && form.name !== "avg") return false;
+  // Sums of NUMERIC have all digits, and sums from which a value can be subtracted are exact, too.
+  return form.argumentTypes[0]?.kind === "numeric" || form.create().remove !== undefined;
 }
 
 export function isExactQuery(query: BoundSelect): boolean {

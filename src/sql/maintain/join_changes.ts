@@ -24,7 +24,7 @@ import type {
   PartitionedChanges,
 } from "../ports/engine.ts";
 import { type RowStep, rowStepOf } from "./computed_parts.ts";
-import { type GroupAccess, type JoinRoutes, type RouteStep } from "./join_routes.ts";
+import type { JoinRoutes, RouteStep } from "./join_routes.ts";
 import type { ComputedPart, JoinShape, MatchPart } from "./join_shape.ts";
 import type { KeptIndex, KeptIndexes } from "./kept_index.ts";
 import { CannotFollow } from "./not_maintained.ts";
@@ -43,9 +43,13 @@ const TUPLES_MAX = 20_000;
 
 /**
  * The number of rows that are completed before other work may run. One row may lead to dozens, and
- * each look-up takes about 4 µs.
+ * each look-up takes about 4 µs. A row that is compared with all rows of a table takes a part
+ * alone.
  */
 const ROWS_PER_PART = 16;
+
+/** The number of tuples above which conditions are tested, so that few of them are kept at once. */
+const TESTED_TUPLES = 1000;
 
 interface CompiledStep {
   readonly source: number;
@@ -130,6 +134,12 @@ export interface JoinChangesOptions {
   readonly newContexts: () => StepContexts;
 }
 
+/** A way to find rows of a source. */
+interface AccessPlace {
+  readonly source: number;
+  readonly access: SourceKey["access"];
+}
+
 /** A source of changes, with the indexes in memory that it needs. */
 export interface IndexedChanges extends JoinChangeSource {
   readonly kept: readonly KeptIndex[];
@@ -144,6 +154,8 @@ export class ChangesOfJoin implements IndexedChanges {
   readonly #partOf: readonly (number | undefined)[];
   readonly #last: TupleFilter;
   readonly #partitionOf: TupleValues;
+  /** Whether some route reads all rows of a table. */
+  #scans = false;
   /** The changes that were read last, until a step has followed them. */
   #read: ReadChanges | undefined;
 
@@ -191,18 +203,25 @@ export class ChangesOfJoin implements IndexedChanges {
         ...this.#parts.flatMap((part, index) => ("run" in part || index === own ? [] : part.steps)),
       ];
       const found = steps.map(({ step }) => {
-        return `${nameOf(step.source)} by ${this.#nameOfAccess(step)}`;
+        return `${nameOf(step.source)} by ${this.nameOfAccess(step)}`;
       });
       const way = found.length === 0 ? "by itself" : `finds ${found.join(", ")}`;
       return `a change of ${nameOf(source)}: ${way}`;
     });
   }
 
-  #nameOfAccess({ access: { index, keptIds }, source }: RouteStep): string {
-    if (keptIds !== undefined) {
-      return `an index in memory on (${this.#rows.keptIndex(source, keptIds).columnNames})`;
+  /** Returns the name of a key or index that finds rows of a source. */
+  nameOfAccess({ access: { index, isScan, kept }, source }: AccessPlace): string {
+    if (isScan) return "reading all rows";
+    if (kept !== undefined) {
+      return `an index in memory on (${this.#rows.keptIndex(source, kept).columnNames})`;
     }
     return index === undefined ? "its key" : `index ${index.name}`;
+  }
+
+  /** Keeps the index in memory, if there is one, that finds the rows of a group. */
+  keepIndexOf({ access: { kept }, source }: AccessPlace): void {
+    if (kept !== undefined) void this.#rows.keptIndex(source, kept);
   }
 
   get kept(): readonly KeptIndex[] {
@@ -222,6 +241,7 @@ export class ChangesOfJoin implements IndexedChanges {
       throw error;
     } finally {
       this.#read = undefined;
+      this.#rows.endStep();
       contexts.close();
     }
   }
@@ -292,14 +312,14 @@ export class ChangesOfJoin implements IndexedChanges {
     const core: Row[] = [];
     for (const each of changed) {
       const { added = [], removed = [] } = changes[each] ?? {};
-      for (const rows of inParts([...removed, ...added])) {
+      for (const rows of this.#inParts([...removed, ...added])) {
         for (const seq of seqs) {
           core.push(...this.#alongRoute(each, rows, { ...reading(seq), isWanted }));
         }
         yield;
       }
     }
-    for (const some of inParts(this.#coreOf(core))) {
+    for (const some of this.#inParts(this.#coreOf(core))) {
       const before = this.#completed(some, { from: 0, to: index, ...reading(upTo) });
       add(this.#completed(before, { from: index, ...reading(after) }), -1);
       add(this.#completed(before, { from: index, ...reading(upTo) }), 1);
@@ -319,7 +339,7 @@ export class ChangesOfJoin implements IndexedChanges {
       [change.removed, -1],
       [change.added, 1],
     ] as const) {
-      for (const some of inParts(rows)) {
+      for (const some of this.#inParts(rows)) {
         const known = this.#wantedOf(source, some, { ...reading, isWanted });
         try {
           const core = this.#restOfRoute(source, known, reading);
@@ -340,7 +360,7 @@ export class ChangesOfJoin implements IndexedChanges {
    * @throws {CannotFollow} @throws {DatabaseError}
    */
   tuplesOf(
-    { access, source }: Pick<GroupAccess, "source"> & { access: SourceKey["access"] },
+    { access, source }: AccessPlace,
     { isWanted, key, upTo }: Pick<ChangeRange, "isWanted" | "upTo"> & { key: Row },
   ): readonly Row[] {
     const contexts = this.#options.newContexts();
@@ -353,6 +373,7 @@ export class ChangesOfJoin implements IndexedChanges {
       const found = this.#completed(core, { from: 0, ...reading });
       return chosen(found, this.#last(found));
     } finally {
+      this.#rows.endStep();
       contexts.close();
     }
   }
@@ -434,6 +455,11 @@ export class ChangesOfJoin implements IndexedChanges {
     return this.#along(route.steps.slice(route.partitionAfter), wanted, seqOf).tuples;
   }
 
+  *#inParts(rows: readonly Row[]): Generator<readonly Row[]> {
+    const size = this.#scans ? 1 : ROWS_PER_PART;
+    for (let start = 0; start < rows.length; start += size) yield rows.slice(start, start + size);
+  }
+
   /** Returns the different combinations of rows of the core, without the rows of other sources. */
   #coreOf(tuples: readonly Row[]): readonly Row[] {
     const { shape, space } = this.#options;
@@ -501,8 +527,18 @@ export class ChangesOfJoin implements IndexedChanges {
     const { filter, keys: keysOf, source, step } = compiled;
     const { start } = defined(this.#options.space.sources[source], "each source has places");
     const keys = keysOf(tuples);
-    const made: Row[] = [];
-    const madeParents: number[] = [];
+    const all: { readonly tuples: Row[]; readonly parents: number[] } = { tuples: [], parents: [] };
+    let made: Row[] = [];
+    let madeParents: number[] = [];
+    const keepTested = (): void => {
+      for (const at of filter(made)) {
+        all.tuples.push(defined(made[at], "a filter returns indexes of its tuples"));
+        all.parents.push(madeParents[at] ?? 0);
+      }
+      made = [];
+      madeParents = [];
+      if (all.tuples.length > TUPLES_MAX) throw new CannotFollow();
+    };
     for (const [index, tuple] of tuples.entries()) {
       const key = keys.map((values) => values[index] ?? null);
       if (key.includes(null)) continue;
@@ -512,10 +548,10 @@ export class ChangesOfJoin implements IndexedChanges {
         made.push(longer);
         madeParents.push(parents[index] ?? 0);
       }
-      if (made.length > TUPLES_MAX) throw new CannotFollow();
+      if (made.length > TESTED_TUPLES) keepTested();
     }
-    const kept = filter(made);
-    return { tuples: chosen(made, kept), parents: chosen(madeParents, kept) };
+    keepTested();
+    return all;
   }
 
   #route(source: number): CompiledRoute {
@@ -547,7 +583,8 @@ export class ChangesOfJoin implements IndexedChanges {
   #step(step: RouteStep, early: readonly BoundExpression[] = []): CompiledStep {
     const { places } = this.#options.space;
     const { access, conditions, source } = step;
-    if (access.keptIds !== undefined) this.#rows.keptIndex(source, access.keptIds);
+    this.keepIndexOf({ access, source });
+    this.#scans ||= access.isScan === true;
     const filter = places.filter([...early, ...conditions]);
     return { source, step, keys: places.values(access.keys), filter };
   }
@@ -570,12 +607,6 @@ function commitSeqsOf(changes: readonly TableChanges[]): readonly number[] {
   const seqs = new Set<number>();
   for (const { commitSeqs } of changes) for (const seq of commitSeqs) seqs.add(seq);
   return [...seqs];
-}
-
-function* inParts(rows: readonly Row[]): Generator<readonly Row[]> {
-  for (let start = 0; start < rows.length; start += ROWS_PER_PART) {
-    yield rows.slice(start, start + ROWS_PER_PART);
-  }
 }
 
 function countOf(change: TableChanges | undefined): number {

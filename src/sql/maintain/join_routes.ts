@@ -7,16 +7,18 @@
  *     from i:  o by key (i.order_id),  p by key (i.product_id)
  *     from o:  i by index (o.id),      p by key (i.product_id)
  *
- * Where no key or index serves a join, a route may use an index in memory (`kept_index.ts`).
+ * Where no key or index serves a join, a route may use an index in memory (`kept_index.ts`). Where
+ * no condition is an equality, it reads all rows of a source, if these are few.
  *
- * Invariant: a route never scans a table, so its cost depends on the number of matching rows, not
- * on the size of a table.
+ * Invariant: a route never scans a large table, so its cost depends on the number of matching rows,
+ * not on the size of a table.
  */
 import { type IndexEntry, readIndexesOf } from "../../catalog/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { columnIdsIn, withoutIdleCast } from "../bind/walk.ts";
 import { isReadable } from "../plan/index_access.ts";
 import type { JoinShape, Source } from "./join_shape.ts";
+import type { KeptColumns } from "./kept_index.ts";
 import { isKeyType } from "./key_types.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
@@ -25,7 +27,9 @@ export interface SourceAccess<Value = BoundExpression> {
   /** The index; undefined for the primary key, and for an index in memory. */
   readonly index: IndexEntry | undefined;
   /** The columns of an index in memory; absent for any other access. */
-  readonly keptIds?: readonly number[];
+  readonly kept?: KeptColumns;
+  /** Whether all rows of the source are read. */
+  readonly isScan?: true;
   /**
    * The values of the first columns of the index, or of all columns of the primary key or of the
    * index in memory.
@@ -71,19 +75,27 @@ interface Reached {
   readonly conditions: readonly PlacedCondition[];
 }
 
+/** A way to find rows: by a key or index of the store, by an index in memory, or among all rows. */
+export type RouteWay = "stored" | "kept" | "scan";
+
+export interface JoinRoutesOptions {
+  readonly ways: readonly RouteWay[];
+  /** Whether a source has so few rows that all of them may be read. */
+  readonly mayScan: (source: Source) => boolean;
+}
+
 /** Finds routes through the sources of a join. */
 export class JoinRoutes {
   readonly #sources: readonly Source[];
-  readonly #mayKeep: boolean;
+  readonly #ways: readonly RouteWay[];
+  readonly #mayScan: (source: Source) => boolean;
   readonly #sourceOf = new Map<number, number>();
 
-  /** @param options.mayKeep Whether routes may use indexes in memory. */
-  constructor(
-    { sources }: Pick<JoinShape, "sources">,
-    { mayKeep = false }: { readonly mayKeep?: boolean } = {},
-  ) {
+  /** @param options.ways The ways to find rows, of which earlier ones are preferred. */
+  constructor({ sources }: Pick<JoinShape, "sources">, { mayScan, ways }: JoinRoutesOptions) {
     this.#sources = sources;
-    this.#mayKeep = mayKeep;
+    this.#ways = ways;
+    this.#mayScan = mayScan;
     for (const [index, { columns }] of sources.entries()) {
       for (const { id } of columns) this.#sourceOf.set(id, index);
     }
@@ -103,12 +115,12 @@ export class JoinRoutes {
   /** @throws {NotMaintained} If a source can only be read by a scan. */
   route({
     conditions,
-    isStored = !this.#mayKeep,
+    isStored = false,
     known,
     passable = [],
     wanted,
   }: RouteOptions): readonly RouteStep[] {
-    const ways = isStored ? [false] : [false, true];
+    const ways: readonly RouteWay[] = isStored ? ["stored"] : this.#ways;
     const reached = new Set(known);
     const open = new Set(wanted.filter((source) => !reached.has(source)));
     const others = new Set(passable.filter((source) => !reached.has(source)));
@@ -119,10 +131,10 @@ export class JoinRoutes {
     const steps: RouteStep[] = [];
     while (open.size > 0) {
       const next = ways
-        .flatMap((isKept) => [open, others].map((all) => ({ all, isKept })))
-        .map(({ all, isKept }) => this.#next(all, { reached, conditions: placed, isKept }))
+        .flatMap((way) => [open, others].map((all) => ({ all, way })))
+        .map(({ all, way }) => this.#next(all, { reached, conditions: placed, way }))
         .find((each) => each !== undefined);
-      if (next === undefined) throw this.#unreachable(open);
+      if (next === undefined) throw this.#unreachable(open, ways);
       reached.add(next.source);
       open.delete(next.source);
       others.delete(next.source);
@@ -166,30 +178,49 @@ export class JoinRoutes {
     }
   }
 
-  #unreachable(open: ReadonlySet<number>): NotMaintained {
+  #unreachable(open: ReadonlySet<number>, ways: readonly RouteWay[]): NotMaintained {
     const names = [...open].map((source) => {
       const { name, namespace } = this.#sources[source]?.table ?? { name: "?", namespace: "?" };
       return `${namespace}.${name}`;
     });
-    return new NotMaintained(
-      `no key or index finds the rows of ${names.join(" or ")} that a change affects`,
-    );
+    const reason = `no key or index finds the rows of ${names.join(" or ")} that a change affects`;
+    const isLarge = ways.includes("scan");
+    return new NotMaintained(isLarge ? `${reason}, and the table is too large to be read` : reason);
   }
 
   /** Returns the source that is found by the most selective access. */
   #next(
     candidates: ReadonlySet<number>,
-    { conditions, isKept, reached }: Reached & { readonly isKept: boolean },
+    { conditions, reached, way }: Reached & { readonly way: RouteWay },
   ): { source: number; access: SourceAccess } | undefined {
     let best: { source: number; access: SourceAccess; rank: number } | undefined;
     for (const source of candidates) {
-      const values = this.#valuesFor(source, { reached, conditions });
-      const access = isKept ? this.#keptBy(source, values) : this.#accessBy(source, values);
+      const access = this.#accessTo(source, { conditions, reached, way });
       if (access === undefined) continue;
-      const rank = rankOf(access);
+      const rank = access.isScan ? this.#testedAt(source, { conditions, reached }) : rankOf(access);
       if (best === undefined || rank > best.rank) best = { source, access, rank };
     }
     return best;
+  }
+
+  #accessTo(
+    source: number,
+    { conditions, reached, way }: Reached & { readonly way: RouteWay },
+  ): SourceAccess | undefined {
+    if (way === "scan") {
+      const place = this.#sources[source];
+      const isPossible = place !== undefined && this.#mayScan(place);
+      return isPossible ? { index: undefined, isScan: true, keys: [] } : undefined;
+    }
+    const values = this.#valuesFor(source, { reached, conditions });
+    return way === "kept" ? this.#keptBy(source, values, false) : this.#accessBy(source, values);
+  }
+
+  /** Returns the number of conditions that a source makes testable. */
+  #testedAt(source: number, { conditions, reached }: Reached): number {
+    return conditions.filter(({ reads }) => {
+      return reads.has(source) && [...reads].every((each) => each === source || reached.has(each));
+    }).length;
   }
 
   /**
@@ -211,14 +242,18 @@ export class JoinRoutes {
   }
 
   /** Returns the access by an index in memory. Only rows with a primary key can be listed there. */
-  #keptBy(source: number, values: ReadonlyMap<number, BoundExpression>): SourceAccess | undefined {
+  #keptBy<Value>(
+    source: number,
+    values: ReadonlyMap<number, Value>,
+    hasNulls: boolean,
+  ): SourceAccess<Value> | undefined {
     const { table } = this.#sources[source] ?? {};
     const isPossible = table !== undefined && table.primaryKey.length > 0;
     if (!isPossible || values.size === 0) return undefined;
     const columns = [...values].toSorted(([left], [right]) => left - right);
     return {
       index: undefined,
-      keptIds: columns.map(([columnId]) => columnId),
+      kept: { columnIds: columns.map(([columnId]) => columnId), hasNulls },
       keys: columns.map(([, value]) => value),
     };
   }
@@ -248,9 +283,15 @@ export class JoinRoutes {
   /**
    * Returns how the rows of a group are found among the sources of the core; undefined if only a
    * scan finds them.
+   *
+   * @param options.mayKeep Whether an index in memory may be used where no key or index serves.
    */
-  groupAccess(keys: readonly BoundExpression[], coreCount: number): GroupAccess | undefined {
+  groupAccess(
+    keys: readonly BoundExpression[],
+    { coreCount, mayKeep }: { readonly coreCount: number; readonly mayKeep: boolean },
+  ): GroupAccess | undefined {
     let best: GroupAccess | undefined;
+    let kept: GroupAccess | undefined;
     for (let source = 0; source < coreCount; source += 1) {
       const values = new Map<number, number>();
       for (const [index, key] of keys.entries()) {
@@ -261,8 +302,10 @@ export class JoinRoutes {
       const access = this.#accessBy(source, values);
       const isBetter = best === undefined || (access && rankOf(access) > rankOf(best.access));
       if (access !== undefined && isBetter === true) best = { source, access };
+      const listed = mayKeep ? this.#keptBy(source, values, true) : undefined;
+      if (listed !== undefined) kept ??= { source, access: listed };
     }
-    return best;
+    return best ?? kept;
   }
 
   /** Returns a condition `column of the source = value over reached sources`. */
@@ -315,8 +358,8 @@ function valuesOf<Value>(
   return found;
 }
 
-function rankOf({ index, keptIds, keys }: SourceAccess<unknown>): number {
-  if (keptIds !== undefined) return keys.length;
+function rankOf({ index, kept, keys }: SourceAccess<unknown>): number {
+  if (kept !== undefined) return keys.length;
   if (index === undefined) return 100;
   const isWhole = keys.length === index.columnIds.length;
   return (isWhole ? 10 : 0) + (isWhole && index.isUnique ? 50 : 0) + keys.length;

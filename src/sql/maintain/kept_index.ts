@@ -1,13 +1,13 @@
 /**
- * An index in memory, for a join that no key or index in the store can serve. It lists the primary
- * keys of one table by the values in some columns. The rows themselves are read from the store,
- * which has them as they were at each seq.
+ * An index in memory, for a join or for groups that no key or index in the store can serve. It
+ * lists the primary keys of one table by the values in some columns. The rows themselves are read
+ * from the store, which has them as they were at each seq.
  *
  *     value of the columns ──► primary keys ──store, at a seq──► rows
  *
  * All queries that need the same index share it. Invariants: between `#firstSeq` and `#seq`, every
  * row that has a value at some seq is listed under this value. A list may also have rows that no
- * longer have the value: the conditions of the join test them again.
+ * longer have the value: the conditions of the join, or the keys of the group, test them again.
  */
 import { defined } from "../../base/assert.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
@@ -18,12 +18,18 @@ import { type Row, type Vector, valueAt } from "../../types/mod.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { textOfRow } from "./row_text.ts";
 
-/** The table, the owner and the columns whose rows an index in memory lists. */
-export interface KeptIndexPlace {
-  readonly table: TableEntry;
-  readonly owner: number;
+/** The columns of an index in memory. */
+export interface KeptColumns {
   /** The columns by whose values the rows are found. */
   readonly columnIds: readonly number[];
+  /** Whether rows with NULL are listed, which form groups but match nothing in a join. */
+  readonly hasNulls: boolean;
+}
+
+/** The table, the owner and the columns whose rows an index in memory lists. */
+export interface KeptIndexPlace extends KeptColumns {
+  readonly table: TableEntry;
+  readonly owner: number;
 }
 
 /** A row that the index lists under one value. */
@@ -202,8 +208,7 @@ export class KeptIndex {
 
   #add(row: Row): void {
     const { key, value } = this.#partsOf(row);
-    // NULL equals nothing, so rows whose value contains NULL are not listed.
-    if (value.includes(null)) return;
+    if (!this.#place.hasNulls && value.includes(null)) return;
     const text = textOfRow(value);
     const listed = this.#values.get(text) ?? new Map<string, Listed>();
     this.#values.set(text, listed);
@@ -270,8 +275,8 @@ export class KeptIndexes {
 
   /** Returns the index of the given columns. Rows are listed only once the index is built. */
   indexOf(place: KeptIndexPlace): KeptIndex {
-    const { columnIds, owner, table } = place;
-    const key = JSON.stringify([table.tableId, table.schemaVersion, owner, columnIds]);
+    const { columnIds, hasNulls, owner, table } = place;
+    const key = JSON.stringify([table.tableId, table.schemaVersion, owner, columnIds, hasNulls]);
     const known = this.#indexes.get(key);
     if (known !== undefined) return known;
     const index = new KeptIndex(this.#store, place);

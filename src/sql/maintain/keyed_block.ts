@@ -4,6 +4,9 @@
  *
  *     tuples ± ──► keys of touched groups ──► block WHERE key = … at both seqs ──► rows ±
  *
+ * If no key or index in the store finds the rows of a group, an index in memory lists them, and the
+ * block runs over their tuples instead (`tuple_block.ts`).
+ *
  * | block | key of its groups |
  * |---|---|
  * | GROUP BY | the expressions of GROUP BY, in all grouping sets |
@@ -12,32 +15,43 @@
  *
  * Invariant: the rows of a group depend only on the tuples that have its key. Nothing is kept.
  */
+import type { Seq } from "../../base/seq.ts";
 import { BOOLEAN, type Row, type Value } from "../../types/mod.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { compared } from "../bind/change/index_terms.ts";
 import { conjunctionOf, conjunctsOf, hasSubquery, sameExpression } from "../bind/walk.ts";
-import type { JoinChanges } from "../ports/engine.ts";
+import type { ChangeRange, JoinChanges } from "../ports/engine.ts";
 import { expressionsOfBlock } from "./exactness.ts";
 import { netChanges, type RowChanges } from "./groups.ts";
-import type { GroupAccess, JoinRoutes } from "./join_routes.ts";
-import type { JoinShape } from "./join_shape.ts";
+import type { ChangesOfJoin } from "./join_changes.ts";
+import type { GroupAccess } from "./join_routes.ts";
 import { isKeyType } from "./key_types.ts";
 import { CannotFollow, NotMaintained } from "./not_maintained.ts";
+import type { PlannedJoins } from "./planned_joins.ts";
 import { QueryAt, type StepContexts } from "./query_at.ts";
 import { textOfRow } from "./row_text.ts";
-import type { TuplePlaces, TupleValues } from "./tuple_space.ts";
+import { TupleBlock } from "./tuple_block.ts";
+import type { TupleValues } from "./tuple_space.ts";
 
 /** The maximum number of groups that a step evaluates again. */
 const GROUPS_MAX = 200;
 
+/** The maximum number of tuples that a step reads for its groups. */
+const TUPLES_MAX = 20_000;
+
 export interface KeyedBlockOptions {
   /** The block, whose FROM and WHERE have the given shape. */
   readonly select: BoundSelect;
-  readonly shape: JoinShape;
-  readonly routes: JoinRoutes;
-  readonly tuples: TuplePlaces;
+  readonly joins: Pick<PlannedJoins, "changes" | "routes" | "shape" | "space">;
+}
+
+/** The places where the groups of a step are read. */
+export interface BlockReading {
+  readonly contexts: StepContexts;
+  /** Whether tuples of a partition are part of the result. */
+  readonly isWanted: ChangeRange["isWanted"];
 }
 
 export class KeyedBlock {
@@ -46,29 +60,42 @@ export class KeyedBlock {
   readonly #keysOf: TupleValues;
   /** The queries, one for each set of key values that are NULL. */
   readonly #programs = new Map<string, QueryAt>();
+  /** The block over tuples, if an index in memory finds the rows of a group. */
+  readonly #overTuples: TupleBlock | undefined;
   /** The way in which the rows of a group are found. */
-  readonly access: GroupAccess;
+  readonly #access: GroupAccess;
+  readonly #joins: ChangesOfJoin;
+  /** The number of tuples that the current step has read. */
+  #tuplesRead = 0;
 
   /** @throws {NotMaintained} */
-  constructor({ routes, select, shape, tuples }: KeyedBlockOptions) {
+  constructor({ joins, select }: KeyedBlockOptions) {
     if (expressionsOfBlock(select).some(hasSubquery)) {
       throw new NotMaintained("an expression has a subquery");
     }
-    this.#select = select;
+    const { changes, routes, shape, space } = joins;
+    this.#select = unsorted(select);
+    this.#joins = changes;
     this.#keys = groupKeysOf(select);
     const keys = this.#keys.map((key) => shape.resolve(key));
-    const access = routes.groupAccess(keys, shape.coreCount);
+    const access = routes.groupAccess(keys, { coreCount: shape.coreCount, mayKeep: true });
     if (access === undefined) {
-      throw new NotMaintained("no key or index finds the rows of one group or partition");
+      throw new NotMaintained(
+        keys.length === 0
+          ? "all rows form one group or partition"
+          : "no column finds the rows of one group or partition",
+      );
     }
-    this.access = access;
-    this.#keysOf = tuples.values(keys);
+    this.#access = access;
+    this.#keysOf = space.places.values(keys);
+    if (access.access.kept === undefined) return;
+    this.#overTuples = new TupleBlock(this.#select, joins);
+    changes.keepIndexOf(access);
   }
 
   /** Returns a line that says how the rows of a group are found. */
   describe(): string[] {
-    const { index } = this.access.access;
-    const found = index === undefined ? "its key" : `index ${index.name}`;
+    const found = this.#joins.nameOfAccess(this.#access);
     return [`the rows of each changed group or partition are computed again: found by ${found}`];
   }
 
@@ -76,24 +103,49 @@ export class KeyedBlock {
    * Computes how the rows of the block change when the joined rows change. @throws {CannotFollow}
    * @throws {DatabaseError}
    */
-  changes(joined: JoinChanges, contexts: StepContexts): RowChanges {
+  changes(joined: JoinChanges, reading: BlockReading): RowChanges {
     const { after, upTo } = joined;
     const rows: Row[] = [];
     const weights: number[] = [];
+    this.#tuplesRead = 0;
     for (const key of this.#touched(joined)) {
-      const program = this.#programFor(key);
-      const outer = new Map(key.map((value, index) => [outerId(index), value]));
       for (const [seq, weight] of [
         [after, -1],
         [upTo, 1],
       ] as const) {
-        for (const row of program.rows(contexts.at(seq), outer)) {
+        for (const row of this.#rowsOf(key, seq, reading)) {
           rows.push(row);
           weights.push(weight);
         }
       }
     }
     return netChanges(rows, weights);
+  }
+
+  /** Returns the rows of a group at a seq. */
+  #rowsOf(key: Row, upTo: Seq, { contexts, isWanted }: BlockReading): readonly Row[] {
+    if (this.#overTuples === undefined) {
+      const outer = new Map(key.map((value, index) => [outerId(index), value]));
+      return this.#programFor(key).rows(contexts.at(upTo), outer);
+    }
+    const tuples = this.#tuplesOf(key, { isWanted, upTo });
+    return tuples.length === 0 ? [] : this.#overTuples.rows(tuples, contexts.at(upTo));
+  }
+
+  #tuplesOf(
+    key: Row,
+    { isWanted, upTo }: { readonly isWanted: BlockReading["isWanted"]; readonly upTo: Seq },
+  ): readonly Row[] {
+    const listed = this.#access.access.keys.map((index) => key[index] ?? null);
+    const tuples = this.#joins.tuplesOf(this.#access, { isWanted, key: listed, upTo });
+    this.#tuplesRead += tuples.length;
+    if (this.#tuplesRead > TUPLES_MAX) throw new CannotFollow();
+    // The index may list rows that had the key at another seq.
+    const columns = this.#keysOf(tuples);
+    const text = textOfRow(key);
+    return tuples.filter((_, index) => {
+      return textOfRow(columns.map((column) => column[index] ?? null)) === text;
+    });
   }
 
   /** Returns the keys of the groups whose tuples have changed. */
@@ -121,17 +173,17 @@ export class KeyedBlock {
       }
       return { kind: "is", type: BOOLEAN, test: "null", negated: false, operand: expression };
     });
-    const { distinct, orderBy, where } = this.#select;
-    const program = new QueryAt({
-      ...this.#select,
-      where: conjunctionOf([...conjunctsOf(where), ...conditions]),
-      orderBy: typeof distinct === "object" ? orderBy : [],
-      limit: undefined,
-      offset: undefined,
-    });
+    const where = conjunctionOf([...conjunctsOf(this.#select.where), ...conditions]);
+    const program = new QueryAt({ ...this.#select, where });
     this.#programs.set(pattern, program);
     return program;
   }
+}
+
+/** Returns a block without LIMIT, and without an order unless the order chooses its rows. */
+function unsorted(select: BoundSelect): BoundSelect {
+  const orderBy = typeof select.distinct === "object" ? select.orderBy : [];
+  return { ...select, orderBy, limit: undefined, offset: undefined };
 }
 
 /**

@@ -91,8 +91,11 @@ export class MaintainedQuery {
     if (this.#stages.groups !== undefined) void new Groups(this.#stages.groups);
     this.#window = windowOf(select, options);
     requireSameRows(shape, { stages: this.#stages, select, options });
+    const { coreCount } = shape;
+    // An index of all rows would take more memory than the groups, for removals that are rare.
+    const mayKeep = false;
     this.#groupAccess =
-      this.#stages.groups && routes.groupAccess(this.#stages.groups.keys, shape.coreCount);
+      this.#stages.groups && routes.groupAccess(this.#stages.groups.keys, { coreCount, mayKeep });
     this.#partition = shape.partition.map(({ own }) => compileScalar(own));
     const isLimited = this.#window !== undefined && this.#stages.groups === undefined;
     this.seed = isLimited ? limitedTo(core, windowRowsOf(select, context)) : this.#stages.seed;
@@ -133,10 +136,11 @@ export class MaintainedQuery {
       this.#plain ??= partWithoutRows(rowsOf);
       return this.#plain;
     }
+    const isWanted = (other: string): boolean => other === partition;
     const ofBlock = (joined: JoinChanges): RowChanges => {
       const contexts = newContexts();
       try {
-        return defined(block, "the rows come from a block").changes(joined, contexts);
+        return defined(block, "the rows come from a block").changes(joined, { contexts, isWanted });
       } finally {
         contexts.close();
       }
@@ -199,13 +203,13 @@ function stagesOf(model: Model, options: StageParts): Stages {
 /** @param reason The reason why the rows cannot be computed from changes alone. */
 function blockStages(
   { core, outputCount, select: given }: Model,
-  { joins: { routes, shape, space } }: StageParts,
+  { joins }: StageParts,
   reason: string,
 ): Stages {
   const select = { ...given, outputs: given.outputs.slice(0, outputCount) };
   if (select.withTies) throw new NotMaintained(reason);
   try {
-    const block = new KeyedBlock({ select, shape, routes, tuples: space.places });
+    const block = new KeyedBlock({ select, joins });
     return { groups: undefined, block, rowsOf: noRows, seed: core };
   } catch (error) {
     if (!(error instanceof NotMaintained)) throw error;

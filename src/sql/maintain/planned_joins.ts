@@ -6,18 +6,20 @@ import type { Principal } from "../../auth/mod.ts";
 import type { ReadStore } from "../../storage/mod.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
-import { expressionsIn } from "../bind/query/query_walk.ts";
+import { argumentsOf, expressionsIn } from "../bind/query/query_walk.ts";
+import { expressionsOfCall } from "../bind/query/window_walk.ts";
 import { someChild } from "../bind/walk.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
 import type { JoinChanges } from "../ports/engine.ts";
 import { netChanges, type RowChanges } from "./groups.ts";
 import { ChangesOfJoin } from "./join_changes.ts";
-import { JoinRoutes } from "./join_routes.ts";
-import { type JoinShape, joinShapeOf } from "./join_shape.ts";
+import { JoinRoutes, type JoinRoutesOptions } from "./join_routes.ts";
+import { type JoinShape, joinShapeOf, type Source } from "./join_shape.ts";
 import type { KeptIndexes } from "./kept_index.ts";
 import { groupKeysOf } from "./keyed_block.ts";
 import type { StepContexts } from "./query_at.ts";
+import { SCANNED_ROWS_MAX } from "./source_rows.ts";
 import { type TupleSpace, tupleSpaceOf } from "./tuple_space.ts";
 
 export interface JoinPlanOptions {
@@ -54,7 +56,10 @@ export class PlannedJoins {
   constructor(select: BoundSelect, options: JoinPlanOptions, mayDivide: boolean) {
     const { context, indexes, isOfCaller, newContexts, principal, store } = options;
     this.#ownership = new Ownership(isOfCaller);
-    const { routes, shape } = routedShape(select, mayDivide ? this.#ownership.isOwn : undefined);
+    const isOwn = mayDivide ? this.#ownership.isOwn : undefined;
+    const mayScan = ({ table }: Source): boolean =>
+      store.liveRowCount(table.tableId, ownerOf(principal, table)) <= SCANNED_ROWS_MAX;
+    const { routes, shape } = routedShape(select, { isOwn, mayScan });
     this.shape = shape;
     this.routes = routes;
     this.#expressions = [...expressionsOf(select, shape)];
@@ -128,6 +133,17 @@ function slotsIn(expressions: readonly BoundExpression[]): ReadonlySet<number> {
   return slots;
 }
 
+const WAYS: readonly JoinRoutesOptions["ways"][] = [
+  ["stored"],
+  ["stored", "kept"],
+  ["stored", "kept", "scan"],
+];
+
+interface RoutedShapeOptions extends Pick<JoinRoutesOptions, "mayScan"> {
+  /** Whether an expression has a value of the subscriber; absent if changes are not divided. */
+  readonly isOwn: ((expression: BoundExpression) => boolean) | undefined;
+}
+
 interface RoutedShape {
   readonly shape: JoinShape;
   readonly routes: JoinRoutes;
@@ -137,28 +153,47 @@ interface RoutedShape {
  * Reads the joins, and finds routes for them. It uses the first of these combinations that is
  * possible:
  *
- * | | partition | indexes in memory |
- * |---|---|---|
- * | all subscribers share the changes | yes | no |
- * | a table is read by the values of a subscriber | no | no |
- * | all subscribers share the changes | yes | yes |
- * | | no | yes |
+ * | | partition | indexes in memory | small tables are scanned |
+ * |---|---|---|---|
+ * | all subscribers share the changes | yes | no | no |
+ * | a table is read by the values of a subscriber | no | no | no |
+ * | all subscribers share the changes | yes | yes | no |
+ * | | no | yes | no |
+ * | | yes | yes | yes |
+ * | | no | yes | yes |
  *
  * @throws {NotMaintained}
  */
-function routedShape(
-  select: BoundSelect,
-  isOwn: ((expression: BoundExpression) => boolean) | undefined,
-): RoutedShape {
+function routedShape(select: BoundSelect, { isOwn, mayScan }: RoutedShapeOptions): RoutedShape {
   const shared = joinShapeOf(select, isOwn);
   const shapes = shared.partition.length === 0 ? [shared] : [shared, joinShapeOf(select)];
-  const ways = [false, true].flatMap((mayKeep) => shapes.map((shape) => ({ shape, mayKeep })));
-  for (const { mayKeep, shape } of ways) {
-    const routes = new JoinRoutes(shape, { mayKeep });
-    if (routes.isComplete(shape)) return { shape, routes };
+  for (const ways of WAYS) {
+    for (const shape of shapes) {
+      const routes = new JoinRoutes(shape, { ways, mayScan });
+      if (routes.isComplete(shape)) return { shape, routes };
+    }
   }
+  // Compiling these routes reports which rows no route finds.
   const shape = joinShapeOf(select);
-  return { shape, routes: new JoinRoutes(shape) };
+  return { shape, routes: new JoinRoutes(shape, { ways: ["stored", "kept", "scan"], mayScan }) };
+}
+
+/** Returns expressions over the joins that only a block which is computed again evaluates. */
+function expressionsOfUpperPart({
+  aggregates,
+  distinct,
+  expansions,
+  orderBy,
+  windows,
+}: BoundSelect): BoundExpression[] {
+  const sorts = aggregates.flatMap((each) => each.orderBy);
+  return [
+    ...aggregates.flatMap(({ extra }) => extra),
+    ...[...sorts, ...(typeof distinct === "object" ? orderBy : [])].map((each) => each.expression),
+    ...windows.flatMap(expressionsOfCall),
+    ...argumentsOf(expansions),
+    ...(typeof distinct === "object" ? distinct.on : []),
+  ];
 }
 
 function* expressionsOf(select: BoundSelect, shape: JoinShape): Generator<BoundExpression> {
@@ -172,6 +207,7 @@ function* expressionsOf(select: BoundSelect, shape: JoinShape): Generator<BoundE
     for (const { value } of part.outer) yield value;
   }
   for (const key of groupKeysOf(select)) yield shape.resolve(key);
+  for (const each of expressionsOfUpperPart(select)) yield shape.resolve(each);
   for (const { expression } of select.groupBy) yield shape.resolve(expression);
   for (const { argument, filter } of select.aggregates) {
     if (argument !== undefined) yield shape.resolve(argument);

@@ -7,12 +7,14 @@
  */
 import { defined } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
-import { type Row, type Value, valueAt } from "../../types/mod.ts";
-import type { BoundSelect } from "../bind/bound.ts";
+import { type DataType, type Row, type Value, valueAt, vectorFromValues } from "../../types/mod.ts";
+import type { BoundRecursion, BoundSelect } from "../bind/bound.ts";
 import { buildPlan } from "../execute/build/build.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { InnerContext } from "../execute/context/inner_context.ts";
 import { made, type OperatorFactory } from "../execute/context/operator.ts";
+import { MaterialisedRows } from "../execute/materialised/materialised_rows.ts";
+import type { MemoryBudget } from "../execute/materialised/memory_budget.ts";
 import { planSelect } from "../plan/planner.ts";
 import { CannotFollow } from "./not_maintained.ts";
 
@@ -33,6 +35,13 @@ export const STEP_MS_MAX = 250;
 /** The maximum number of rows in one run. */
 const ROWS_MAX = 20_000;
 
+/** Rows that a query reads in place of a table. */
+export interface RowsInPlace {
+  readonly table: BoundRecursion;
+  readonly types: readonly DataType[];
+  readonly rows: readonly Row[];
+}
+
 export class QueryAt {
   readonly #build: OperatorFactory;
   readonly #width: number;
@@ -50,7 +59,31 @@ export class QueryAt {
    */
   rows(context: ExecutionContext, outer: ReadonlyMap<number, Value>): readonly Row[] {
     const memory = context.memory.nested();
-    const operator = made(this.#build, new InnerContext(context, { outer, memory }));
+    return this.#run(new InnerContext(context, { outer, memory }), memory);
+  }
+
+  /**
+   * Returns the rows of a query that reads given rows in place of a table.
+   *
+   * @throws {CannotFollow} If there are too many rows. @throws {DatabaseError}
+   */
+  rowsOver({ rows, table, types }: RowsInPlace, context: ExecutionContext): readonly Row[] {
+    const memory = context.memory.nested();
+    const given = new MaterialisedRows(types, memory);
+    const columns = types.map((type, index) => {
+      return vectorFromValues(
+        type,
+        rows.map((row) => row[index] ?? null),
+      );
+    });
+    given.append(columns, rows.length);
+    const working = new Map([[table, given]]);
+    return this.#run(new InnerContext(context, { memory, working }), memory);
+  }
+
+  /** Runs the query, and releases its memory. */
+  #run(context: InnerContext, memory: MemoryBudget): readonly Row[] {
+    const operator = made(this.#build, context);
     const rows: Row[] = [];
     try {
       for (let batch = operator.next(); batch !== undefined; batch = operator.next()) {

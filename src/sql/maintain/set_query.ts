@@ -116,7 +116,7 @@ const JOINED: SetTree = { operator: "union", isAll: true, left: 0, right: 1 };
 /** @throws {NotMaintained} */
 function setBlockOf(block: BoundSelect, options: SetQueryOptions): SetBlock {
   const joins = new PlannedJoins(block, options, false);
-  const { routes, shape, space } = joins;
+  const { shape } = joins;
   const isPlain = isPlainSelect({ ...block, limit: undefined, offset: undefined });
   if (shape.isInexact || !(isPlain || isExactQuery(block))) {
     throw new NotMaintained("a block of its set operation has rows that may differ");
@@ -125,11 +125,11 @@ function setBlockOf(block: BoundSelect, options: SetQueryOptions): SetBlock {
     const rowsOf = joins.rowsOf(block.outputs.map(({ expression }) => expression));
     return { joins, rowsOf, describe: () => joins.changes.describe() };
   }
-  const keyed = new KeyedBlock({ select: block, shape, routes, tuples: space.places });
+  const keyed = new KeyedBlock({ select: block, joins });
   const rowsOf = (joined: JoinChanges): RowChanges => {
     const contexts = options.newContexts();
     try {
-      return keyed.changes(joined, contexts);
+      return keyed.changes(joined, { contexts, isWanted: () => true });
     } finally {
       contexts.close();
     }

@@ -7,7 +7,7 @@ import type { Seq } from "../../base/seq.ts";
 import type { ReadStore } from "../../storage/mod.ts";
 import { type Row, valueAt } from "../../types/mod.ts";
 import type { SourceAccess } from "./join_routes.ts";
-import type { KeptIndex, KeptIndexes } from "./kept_index.ts";
+import type { KeptColumns, KeptIndex, KeptIndexes } from "./kept_index.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import type { SourcePlace } from "./tuple_space.ts";
 
@@ -20,9 +20,15 @@ const ROWS_PER_READ = 256;
  */
 const ROWS_MAX = 20_000;
 
+/** The maximum number of rows of a table of which a join without an equality reads all. */
+export const SCANNED_ROWS_MAX = 5000;
+
+/** The maximum number of pairs that a step tests for such joins, which takes about 0.3 µs each. */
+const SCANNED_PAIRS_MAX = 400_000;
+
 export interface SourceKey {
-  readonly access: Pick<SourceAccess, "index" | "keptIds">;
-  /** The values of the key, none of which is NULL. */
+  readonly access: Pick<SourceAccess, "index" | "isScan" | "kept">;
+  /** The values of the key. Only an index in memory for groups finds rows with NULL. */
   readonly key: Row;
   readonly upTo: Seq;
 }
@@ -40,6 +46,10 @@ export class SourceRows {
   readonly #kept = new Map<string, KeptIndex>();
   /** The number of rows that the current step has read. */
   #rowsRead = 0;
+  /** The number of pairs of rows that the current step has tested, because it reads all rows. */
+  #pairsTested = 0;
+  /** All rows of sources that the current step has read, by source and seq. */
+  readonly #allRows = new Map<string, readonly Row[]>();
 
   constructor(options: SourceRowsOptions) {
     this.#options = options;
@@ -51,13 +61,13 @@ export class SourceRows {
   }
 
   /** Returns the index in memory over the given columns of a source. */
-  keptIndex(source: number, columnIds: readonly number[]): KeptIndex {
-    const key = JSON.stringify([source, columnIds]);
+  keptIndex(source: number, { columnIds, hasNulls }: KeptColumns): KeptIndex {
+    const key = JSON.stringify([source, columnIds, hasNulls]);
     const known = this.#kept.get(key);
     if (known !== undefined) return known;
     const { indexes, owners, places } = this.#options;
     const { table } = defined(places[source], "each source has places").source;
-    const index = indexes.indexOf({ table, owner: owners[source] ?? 0, columnIds });
+    const index = indexes.indexOf({ table, owner: owners[source] ?? 0, columnIds, hasNulls });
     this.#kept.set(key, index);
     return index;
   }
@@ -65,6 +75,13 @@ export class SourceRows {
   /** Begins a step, whose reads are counted together. */
   beginStep(): void {
     this.#rowsRead = 0;
+    this.#pairsTested = 0;
+    this.#allRows.clear();
+  }
+
+  /** Forgets the rows that the step has kept. */
+  endStep(): void {
+    this.#allRows.clear();
   }
 
   /**
@@ -81,10 +98,16 @@ export class SourceRows {
     const { tableId } = place.source.table;
     const { columnIds } = place;
     const owner = owners[source] ?? 0;
-    const { index, keptIds } = access;
-    if (keptIds !== undefined) {
+    const { index, isScan, kept } = access;
+    if (isScan) {
+      const rows = this.#all(source, upTo);
+      this.#pairsTested += rows.length;
+      if (this.#pairsTested > SCANNED_PAIRS_MAX) throw new CannotFollow();
+      return rows;
+    }
+    if (kept !== undefined) {
       const rows: Row[] = [];
-      for (const own of this.keptIndex(source, keptIds).find(key, upTo)) {
+      for (const own of this.keptIndex(source, kept).find(key, upTo)) {
         const row = store.lookup(tableId, { owner, key: own, upTo, columnIds });
         if (row !== undefined) rows.push(row);
         this.#countRows(1);
@@ -103,6 +126,32 @@ export class SourceRows {
     const rows = store.lookupIndex(tableId, { indexId, owner, key, upTo, columnIds });
     if (rows === undefined) throw new CannotFollow();
     this.#countRows(rows.length);
+    return rows;
+  }
+
+  /** Returns all rows of a source, which the step reads once. @throws {CannotFollow} */
+  #all(source: number, upTo: Seq): readonly Row[] {
+    const text = `${source} ${upTo}`;
+    const known = this.#allRows.get(text);
+    if (known !== undefined) return known;
+    const { owners, places, store } = this.#options;
+    const { columnIds, source: place } = defined(places[source], "each source has places");
+    const { tableId } = place.table;
+    const owner = owners[source] ?? 0;
+    if (store.liveRowCount(tableId, owner) > SCANNED_ROWS_MAX) throw new CannotFollow();
+    const scan = store.scan(tableId, { owner, upTo, columnIds, mayBeEmpty: true });
+    const rows: Row[] = [];
+    try {
+      for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+        for (let row = 0; row < batch.rowCount; row += 1) {
+          rows.push(batch.columns.map((column) => valueAt(column, row)));
+        }
+        this.#countRows(batch.rowCount);
+      }
+    } finally {
+      scan.close();
+    }
+    this.#allRows.set(text, rows);
     return rows;
   }
 

@@ -91,8 +91,11 @@ function joined({ chance, tables, views }: Sources, words: readonly string[], co
     const right = itemOf(tables, chance, alias);
     const word = chance.pick(words);
     const columns = [...from.columns, ...right.columns];
-    const conditions = [equality(from, right, chance)];
-    if (chance.below(4) === 0) conditions.push(equality(from, right, chance));
+    const isUnequal = word !== " FULL JOIN " && chance.below(8) === 0;
+    const conditions = [
+      isUnequal ? inequality(from, right, chance) : equality(from, right, chance),
+    ];
+    if (chance.below(4) === 0 && !isUnequal) conditions.push(equality(from, right, chance));
     // PostgreSQL supports FULL JOIN only with equalities, so the generated queries use only these.
     if (chance.below(3) === 0 && word !== " FULL JOIN ") {
       conditions.push(textOf(conditionOf(1, { chance, columns })));
@@ -126,6 +129,13 @@ function equality(left: From, right: From, chance: Chance): string {
   const [ours, theirs] = [of(left), of(right)];
   if (ours.length === 0 || theirs.length === 0) return `${left.ids.at(-1)} = ${right.ids[0]}`;
   return `${chance.pick(ours).name} = ${chance.pick(theirs).name}`;
+}
+
+/** Returns a comparison that neither a key nor an index serves. */
+function inequality(left: From, right: From, chance: Chance): string {
+  const alias = chance.pick(left.ids).split(".")[0] ?? "";
+  const [ours, theirs] = [chance.pick(["id", "i", "j"]), chance.pick(["id", "i", "j"])];
+  return `${alias}.${ours} ${chance.pick(["<", ">=", "<>"])} ${right.ids[0]?.split(".")[0]}.${theirs}`;
 }
 
 function scopeOf({ columns }: From, chance: Chance): Scope {
