@@ -169,7 +169,7 @@ export class Auth {
     this.providerLogouts = new ProviderLogouts(known);
     this.links = new AccountLinks(forAccounts);
     this.#signUps = new SignUps({ ...forAccounts, links: this.links });
-    this.ownAccount = new OwnAccount(forAccounts);
+    this.ownAccount = new OwnAccount({ ...forAccounts, providerLogins: this.providerLogins });
   }
 
   /**

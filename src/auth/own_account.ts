@@ -1,8 +1,10 @@
 /**
  * The operations that users may perform on their own accounts: changing the password, and deleting
  * the account. Both require the password again, subject to the limits for logins, because a page
- * may have been left open.
+ * may have been left open. Users without a password prove themselves by a new login through their
+ * provider.
  */
+import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Catalog, UserEntry } from "../catalog/mod.ts";
 import type { LoginBody, MessageBody } from "../protocol/mod.ts";
@@ -10,23 +12,31 @@ import { type AccountSettings, turnedOff } from "./account_settings.ts";
 import { bodyFields, type Caller, textField } from "./answers.ts";
 import { type OnAudit, ownAction } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
+import { isExternalSession } from "./external_tokens.ts";
 import type { AuthBucket } from "./login_guard.ts";
 import { type Logins, PASSWORD_LENGTH_MAX } from "./logins.ts";
 import { type PasswordPolicy, requireStrong } from "./password.ts";
 import type { Principal } from "./principal.ts";
+import type { ProviderLogins } from "./provider_logins.ts";
+import { beginningMsOf } from "./provider_sessions.ts";
 import { requireLogin } from "./service_tokens.ts";
 import type { SessionEnds } from "./session_ends.ts";
 import type { Sessions } from "./sessions.ts";
 import type { UserAdmin } from "./user_admin.ts";
 
+/** How long a login through a provider counts as new. */
+const NEW_LOGIN_MS = 300_000;
+
 export interface OwnAccountOptions {
   catalog: Catalog;
+  clock: Clock;
   log: Log;
   settings: AccountSettings;
   policy: PasswordPolicy;
   logins: Logins;
   sessions: Sessions;
   sessionEnds: SessionEnds;
+  providerLogins: Pick<ProviderLogins, "requireOwnLogin">;
   users: UserAdmin;
   bucket: AuthBucket;
   onAudit: OnAudit;
@@ -64,7 +74,8 @@ export class OwnAccount {
 
   /**
    * Drops the caller's own account. The account's rows are erased after the same period as after
-   * DROP USER. Guests need no password.
+   * DROP USER. A guest proves nothing, a user with a password gives it, and any other user has
+   * logged in through a provider a moment ago.
    *
    * @throws {AuthError}
    */
@@ -82,7 +93,9 @@ export class OwnAccount {
         `Accounts with role ${role} must be removed by another administrator, with DROP USER`,
       );
     }
-    if (catalog.user(userId)?.authType !== "guest") {
+    const authType = catalog.user(userId)?.authType;
+    if (authType === "oauth") this.#requireNewLogin(principal, body);
+    else if (authType !== "guest") {
       const password = textField(bodyFields(body), ["password"], PASSWORD_LENGTH_MAX);
       await this.#check(userId, password, { caller, action: "delete account" });
     }
@@ -91,6 +104,22 @@ export class OwnAccount {
     log.info("user deleted their own account", { user: userId, request: caller.requestId });
     onAudit(ownAction(userId, caller, "delete account"));
     return { message: "The account has been deleted; its rows will be erased after 30 days" };
+  }
+
+  /** @throws {AuthError} forbidden, invalid_request, invalid_code */
+  #requireNewLogin(principal: Principal, body: unknown): void {
+    const { clock, providerLogins } = this.#options;
+    const { sessionId } = principal;
+    // A provider may renew a bearer token without its user, so its age proves nothing.
+    const loginMs = isExternalSession(sessionId) ? undefined : beginningMsOf(sessionId);
+    if (loginMs !== undefined && clock.nowMs() - loginMs < NEW_LOGIN_MS) return;
+    if (bodyFields(body)["code"] === undefined) {
+      throw new AuthError(
+        "forbidden",
+        "Cannot delete the account: it has no password, and the last login is older than 5 minutes; log in through the provider again, or send the code and the verifier of such a login",
+      );
+    }
+    providerLogins.requireOwnLogin(principal, body);
   }
 
   async #check(

@@ -216,7 +216,12 @@ export class ProviderLogins {
     const { authType } = this.#requireLinking(principal, caller);
     const fields = bodyFields(body);
     await this.#requirePassword({ principal, fields, authType }, caller, "link account");
-    if (authType === "oauth") this.#requireOwnLogin(principal, fields);
+    if (authType === "oauth") {
+      this.requireOwnLogin(principal, {
+        code: textField(fields, ["own_code"], CODE_LENGTH_MAX),
+        verifier: textField(fields, ["own_verifier"], CODE_LENGTH_MAX),
+      });
+    }
     const identity = this.#taken(body);
     const user = catalog.user(principal.userId);
     const linked = providerUsers.linkedTo(identity);
@@ -267,6 +272,17 @@ export class ProviderLogins {
     return { message: `The account is no longer linked to ${this.#labelOf(provider)}` };
   }
 
+  /**
+   * Requires the code of a further login that belongs to the caller, and uses it up.
+   *
+   * @param body An object with `code` and `verifier`.
+   * @throws {AuthError} invalid_request, invalid_code
+   */
+  requireOwnLogin({ userId }: Principal, body: unknown): void {
+    const own = this.#taken(body);
+    if (this.#options.providerUsers.linkedTo(own)?.userId !== userId) throw invalidCode();
+  }
+
   /** Returns the account of a caller who may change its links. @throws {AuthError} */
   #requireLinking({ sessionId, userId }: Principal, caller: Caller): UserEntry {
     const { bucket, catalog, mayLink } = this.#options;
@@ -297,14 +313,6 @@ export class ProviderLogins {
     if (authType !== "password") return;
     const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
     await this.#options.logins.check({ userId, password }, caller, { action });
-  }
-
-  /** Requires the code of another login that belongs to the caller. @throws {AuthError} */
-  #requireOwnLogin({ userId }: Principal, fields: ReturnType<typeof bodyFields>): void {
-    const code = textField(fields, ["own_code"], CODE_LENGTH_MAX);
-    const verifier = textField(fields, ["own_verifier"], CODE_LENGTH_MAX);
-    const own = this.#taken({ code, verifier });
-    if (this.#options.providerUsers.linkedTo(own)?.userId !== userId) throw invalidCode();
   }
 
   #labelOf(link: string): string {

@@ -54,6 +54,15 @@ export function boundedTimes(times: TokenTimes): TokenTimes {
   return { ...times, expiresAt: Math.min(expiresAt, issuedAt + TOKEN_SECONDS_MAX) };
 }
 
+/**
+ * Returns when a person's session began, in Unix milliseconds; undefined if no provider has
+ * identified the person.
+ */
+export function beginningMsOf(sessionId: string): number | undefined {
+  const [, , person, time = ""] = sessionId.split(".");
+  return person === undefined ? undefined : Number.parseInt(time, 36);
+}
+
 /** Returns true if a session was ended, here or at its provider. */
 export function isSessionEnded(
   catalog: Pick<Catalog, "isRevoked" | "revocation">,

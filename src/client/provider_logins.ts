@@ -11,6 +11,7 @@ import {
   type Call,
   FILLED_TEXT,
   kindOf,
+  OBJECT,
   requireOptions,
   requireRule,
   TEXT,
@@ -48,8 +49,23 @@ export interface EndedLoginOptions {
 }
 
 export interface LinkOptions extends EndedLoginOptions {
-  /** The password of the account. A guest has none. */
+  /** The password of the account, if it has one. */
   readonly password?: string;
+  /**
+   * A login that the account has already, for an account with neither a password nor a guest: the
+   * address to which that login returned, and its verifier. Its code is valid for a minute.
+   */
+  readonly own?: { readonly url: string; readonly verifier: string };
+}
+
+/** A login at a provider that opens the account of this session. */
+export interface ProviderLink {
+  /** The name of the provider. */
+  readonly provider: string;
+  /** The id that the provider gives the person. */
+  readonly subject: string;
+  /** The text of the provider's button. */
+  readonly label: string;
 }
 
 export interface ProviderCalls {
@@ -70,6 +86,25 @@ export interface ProviderCalls {
    * @returns Whether a login has ended.
    */
   linkProviderLogin(url?: string, options?: LinkOptions): Promise<boolean>;
+  /** Returns the logins at providers that open the account of this session. */
+  providerLinks(): Promise<readonly ProviderLink[]>;
+  /**
+   * Removes a link of the account, and ends the sessions that began with it.
+   *
+   * @param password The password of the account, if it has one.
+   * @throws {ServerError} forbidden if it is the only way into the account.
+   */
+  unlinkProvider(
+    link: Pick<ProviderLink, "provider" | "subject">,
+    password?: string,
+  ): Promise<void>;
+  /**
+   * Like `finishProviderLogin`, but deletes the account of this session, which has no password, and
+   * ends the session.
+   *
+   * @returns Whether a login has ended.
+   */
+  deleteByProviderLogin(url?: string, options?: EndedLoginOptions): Promise<boolean>;
 }
 
 const API = "/v1/api/auth/oidc";
@@ -85,6 +120,11 @@ const BEGIN: Call = {
 const FINISH: Call = {
   doing: "finish a login",
   example: "db.account.finishProviderLogin(location.href)",
+};
+
+const LINK: Call = {
+  doing: "link a login",
+  example: "db.account.linkProviderLogin(location.href, { own: { url, verifier } })",
 };
 
 const PROVIDER_NAME: ValueRule = {
@@ -126,17 +166,46 @@ export function providerLoginsBy(session: Session, serverUrl: string): ProviderC
       const verifier = takenVerifier(options.verifier);
       return await session.loginBy(`${API}/token`, { code, verifier });
     },
-    async linkProviderLogin(url, { password, ...options } = {}) {
+    async linkProviderLogin(url, { own, password, ...options } = {}) {
       requireOptions(FINISH, options, { verifier: FILLED_TEXT });
-      if (password !== undefined) requireRule("the password", password, TEXT);
+      if (own !== undefined) requireOptions(LINK, own, { url: TEXT, verifier: FILLED_TEXT });
       const code = codeIn(url);
       if (code === undefined) return false;
       const verifier = takenVerifier(options.verifier);
-      const body = { code, verifier, ...(password === undefined ? {} : { password }) };
-      await session.post(`${API}/link`, body);
+      const proof =
+        own === undefined ? {} : { own_code: codeIn(own.url), own_verifier: own.verifier };
+      await session.post(`${API}/link`, { code, verifier, ...withPassword(password), ...proof });
+      return true;
+    },
+    async providerLinks() {
+      const answer = await session.get(`${API}/links`);
+      const { links } = answer.fields;
+      if (!Array.isArray(links)) throw session.foreign(answer);
+      return links as readonly ProviderLink[];
+    },
+    async unlinkProvider(link, password) {
+      requireRule("the link", link, OBJECT);
+      const { provider, subject } = link;
+      requireRule("the provider", provider, PROVIDER_NAME);
+      requireRule("the subject", subject, FILLED_TEXT);
+      await session.post(`${API}/unlink`, { provider, subject, ...withPassword(password) });
+    },
+    async deleteByProviderLogin(url, options = {}) {
+      requireOptions(FINISH, options, { verifier: FILLED_TEXT });
+      const code = codeIn(url);
+      if (code === undefined) return false;
+      const verifier = takenVerifier(options.verifier);
+      await session.post("/v1/api/auth/delete", { code, verifier });
+      session.ended();
       return true;
     },
   };
+}
+
+function withPassword(password: string | undefined): { readonly password?: string } {
+  if (password === undefined) return {};
+  requireRule("the password", password, TEXT);
+  return { password };
 }
 
 /** Returns the code in an address. @throws {ServerError} If the address tells a failure. */

@@ -195,7 +195,7 @@ export class Session {
   ): Promise<Identity> {
     await this.#cookiesSet();
     const answer = isByToken
-      ? await this.#post(path, { body }, { isReplacing: true })
+      ? await this.#send(path, { body }, { isReplacing: true })
       : await this.#requests.call("POST", path, { body });
     const login = this.#loginFrom(answer);
     // A later attempt that is refused or pending does not invalidate this one.
@@ -273,7 +273,7 @@ export class Session {
 
   /** Sends a request that replaces the session of its user. @internal */
   async postReplacing(path: string, body: object): Promise<void> {
-    await this.#post(path, { body }, { isReplacing: true });
+    await this.#send(path, { body }, { isReplacing: true });
   }
 
   /** Sends a request without a token. @throws {ServerError | ConnectionError} @internal */
@@ -291,6 +291,11 @@ export class Session {
     this.#options.onLogout();
   }
 
+  /** Sends a GET request that needs a token. @throws {ServerError | ConnectionError} @internal */
+  async get(path: string): Promise<RequestAnswer> {
+    return await this.#send(path, { method: "GET" });
+  }
+
   /** Like `post`, but returns the status, and the unread body if wanted. @internal */
   async call(
     path: string,
@@ -304,7 +309,7 @@ export class Session {
     const epoch = this.#epoch;
     const send = async (): Promise<RequestAnswer> => {
       if (epoch !== this.#epoch) throw replaced();
-      return await this.#post(path, { body, headers, isStreamed, ...(signal && { signal }) });
+      return await this.#send(path, { body, headers, isStreamed, ...(signal && { signal }) });
     };
     if (!isRepeatable) return await send();
     return await withRepeats(send, { environment, maxRetries, signal, onFailure });
@@ -321,9 +326,9 @@ export class Session {
   }
 
   /** @param options.isReplacing Whether the request itself replaces the session. */
-  async #post(
+  async #send(
     path: string,
-    options: CallOptions,
+    options: CallOptions & { method?: "GET" },
     { isReplacing = false }: { isReplacing?: boolean } = {},
   ): Promise<RequestAnswer> {
     const epoch = this.#epoch;
@@ -346,10 +351,13 @@ export class Session {
     }
   }
 
-  async #authorized(path: string, options: CallOptions): Promise<RequestAnswer> {
+  async #authorized(
+    path: string,
+    { method = "POST", ...options }: CallOptions & { method?: "GET" | "POST" },
+  ): Promise<RequestAnswer> {
     const token = this.#accessToken;
     if (token === undefined) throw signedOut();
-    return await this.#requests.call("POST", path, { ...options, token });
+    return await this.#requests.call(method, path, { ...options, token });
   }
 
   /** @returns Undefined if only a token was obtained, which does not describe the user's rights. */

@@ -210,8 +210,14 @@ export interface PasswordRequestBody {
 
 /** The request body of `POST /v1/api/auth/delete`. */
 export interface DeleteRequestBody {
-  /** The password of the account; absent for a guest, which has no password. */
+  /** The password of the account; absent if it has none. */
   readonly password?: string | null;
+  /**
+   * The code of a new login through a provider, for an account without a password whose session is
+   * older than five minutes.
+   */
+  readonly code?: string;
+  readonly verifier?: string;
 }
 
 /** The request body of `POST /v1/api/auth/oidc/token`. */

@@ -32,6 +32,8 @@ const ACCOUNTS = {
   zoe: {},
   kim: {},
   lou: {},
+  max: {},
+  tom: {},
 };
 
 let key: JWK;
@@ -67,7 +69,7 @@ beforeAll(async () => {
     config: {
       server: { port: PORT },
       oidc: { auto_provision: true, linking: true },
-      auth: { guests: true, own_password: true },
+      auth: { guests: true, own_password: true, own_deletion: true },
       security: {},
       "security.cors": { allowed_origins: [APP, "capacitor://localhost"] },
       "oidc.providers.idp": {
@@ -508,6 +510,23 @@ describe("a login that begins on a page of an application", () => {
     ]);
   });
 
+  test("a user without a password deletes the account after a new login", async () => {
+    const loginOf = async (account: string): Promise<Login> =>
+      (await (await exchanged(await codeFor(account))).json()) as Login;
+    const remove = async (token: string, body: object = {}): Promise<[number, unknown]> => {
+      const headers = { Authorization: `Bearer ${token}` };
+      const answer = await server.post("/v1/api/auth/delete", body, headers);
+      return [answer.status, ((await answer.json()) as { error?: string }).error];
+    };
+    const { access_token: first, user } = await loginOf("max");
+    expect(await remove(first)).toEqual([200, undefined]);
+    expect((await server.sql("SELECT 1", { token: first })).status).toBe(401);
+    // The provider's login does not bring the account back.
+    const back = await exchanged(await codeFor("max"));
+    expect(await back.json()).toMatchObject({ error: "unknown_user" });
+    await server.rows(`CREATE USER "${user.id}" OAUTH '{"provider": "idp", "subject": "max"}'`);
+  });
+
   test("administrators add and drop links", async () => {
     const refused = async (sql: string): Promise<[string | undefined, string | undefined]> => {
       const { error } = (await server.sql(sql)).body;
@@ -579,6 +598,38 @@ test("the client begins and finishes a login, and links an account", async () =>
   expect(await db.account.finishProviderLogin(...(await page("zoe")))).toMatchObject({
     user: { id: "lea" },
   });
+  const zoe = { provider: "idp", subject: "zoe", label: "Example" };
+  expect(await lea.account.providerLinks()).toEqual([zoe]);
+  await lea.account.unlinkProvider(zoe, password);
+  expect(await lea.account.providerLinks()).toEqual([]);
+});
+
+test("the client links a further login of an account without a password, and deletes the account", async () => {
+  const db = createClient({ url: server.url });
+  const page = async (account: string): Promise<{ url: string; verifier: string }> => {
+    await provider.next({ account });
+    const begun = await db.account.beginProviderLogin("idp", { returnTo: `${APP}/in` });
+    const { url } = await new Browser().go(begun.url, /app\.example\.com/);
+    return { url: url.href, verifier: begun.verifier };
+  };
+  const first = await page("max");
+  await db.account.finishProviderLogin(first.url, { verifier: first.verifier });
+  const own = await page("max");
+  const { url, verifier } = await page("tom");
+  expect(await db.account.linkProviderLogin(url, { verifier, own })).toBeTrue();
+  const subjects = (await db.account.providerLinks()).map(({ subject }) => subject);
+  expect(subjects).toEqual(["max", "tom"]);
+  const deletion = await page("tom");
+  expect(await db.account.deleteByProviderLogin(`${APP}/in`)).toBeFalse();
+  expect(
+    await db.account.deleteByProviderLogin(deletion.url, { verifier: deletion.verifier }),
+  ).toBeTrue();
+  const { url: late, verifier: lateVerifier } = await page("max");
+  expect(
+    await db.account
+      .finishProviderLogin(late, { verifier: lateVerifier })
+      .catch((error: unknown) => error),
+  ).toMatchObject({ code: "unknown_user" });
 });
 
 test("unknown providers, and those without browser logins, are not found", async () => {

@@ -88,14 +88,15 @@ export const ACCOUNT_OPERATIONS: Readonly<
     id: "deleteAccount",
     tag: "auth",
     summary: "Delete the caller's own account",
-    description: "Requires auth.own_deletion. The rows of the account are erased after 30 days.",
+    description:
+      "Requires auth.own_deletion. The rows of the account are erased after 30 days. An account without a password needs a login through its provider that is at most five minutes old, or the code of one.",
     access: "bearer or cookie",
     body: { content: jsonOf("DeleteRequest"), required: false, example: { password: "…" } },
     answers: DONE,
     errors: {
       400: ["invalid_request"],
       401: ["unauthorized", "account_locked"],
-      403: ["forbidden"],
+      403: ["forbidden", "invalid_code"],
       ...LIMITED,
     },
   },

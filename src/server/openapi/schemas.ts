@@ -280,6 +280,12 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   ClusterNode: CLUSTER_NODE,
   DeleteRequest: strictBodyOf<DeleteRequestBody>({
     password: OWN_PASSWORD,
+    code: optional({
+      ...TEXT,
+      maxLength: 256,
+      description: "The code of a new login, if the account has no password",
+    }),
+    verifier: optional({ ...TEXT, maxLength: 256, description: "The verifier of code" }),
   }),
   Error: ERROR,
   Health: bodyOf<HealthBody>({

@@ -34,7 +34,11 @@ const PASSWORD_FIELDS: FieldNames = {
   new_password: ["new", "newpassword"],
 };
 
-const DELETE_FIELDS: FieldNames = { password: PASSWORD_NAMES };
+const DELETE_FIELDS: FieldNames = {
+  password: PASSWORD_NAMES,
+  code: ["tidemark_code"],
+  verifier: ["code_verifier"],
+};
 
 const RESET_LINK_FIELDS: FieldNames = { user: ["username", "name", "login", ...EMAIL_NAMES] };
 
