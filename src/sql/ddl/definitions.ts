@@ -38,6 +38,7 @@ import {
 } from "./namespace_definitions.ts";
 import { alterOwner, createExtension } from "./ownership.ts";
 import { authorizePolicy, definePolicy, isPolicyDefinition } from "./policy_definitions.ts";
+import { asRenamedRelation } from "./renamed_relation.ts";
 import {
   alterSequence,
   authorizeSequence,
@@ -92,8 +93,9 @@ export class DefinitionStatements {
    *
    * @throws {DatabaseError}
    */
-  authorize(node: DefiningStatement, principal: Principal, namespace: string): void {
+  authorize(written: DefiningStatement, principal: Principal, namespace: string): void {
     const { catalog } = this.#deps;
+    const node = asRenamedRelation(written, namespace, catalog);
     switch (node.type) {
       case "create namespace":
       case "drop namespace":
@@ -169,7 +171,8 @@ export class DefinitionStatements {
   }
 
   /** Returns a definition that is bound against the catalog of this tick. */
-  #bound(node: DefiningStatement, principal: Principal, namespace: string): BoundDefinition {
+  #bound(written: DefiningStatement, principal: Principal, namespace: string): BoundDefinition {
+    const node = asRenamedRelation(written, namespace, this.#deps.catalog);
     withTypes(node, typesIn(this.#deps.catalog, namespace));
     switch (node.type) {
       case "create namespace":

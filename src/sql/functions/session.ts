@@ -88,7 +88,8 @@ function currentSetting(
   [name = null, isMissingOk = false]: readonly Value[],
   call: CallDeps,
 ): Value {
-  const value = call.settings.current(name as string);
+  const isPath = (name as string).toLowerCase() === "search_path";
+  const value = isPath ? call.namespace : call.settings.current(name as string);
   if (value !== undefined || isMissingOk === true) return value ?? null;
   throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${excerpt(name as string)}"`, {
     hint: "SHOW ALL lists the settings; with a second argument of TRUE, a missing setting is NULL",

@@ -168,7 +168,8 @@ export class RequestBinding {
     if (isDefining(node)) definitions.check(node, principal, namespace);
     if (node.type === "create table as") definitions.check(tableOf(node), principal, namespace);
     if (!isAdministering(node)) return;
-    const requestSettings = new RequestSettings(deps).rows(deps.version);
+    const { version } = deps;
+    const requestSettings = new RequestSettings(deps).rows({ namespace, version });
     const { params, server } = request;
     const parameters = this.#parameters;
     const call = { principal, namespace, server, requestSettings, params, parameters, ledger };

@@ -64,8 +64,14 @@ export class RequestSettings {
     return text === undefined || text === "0" ? undefined : Number(text);
   }
 
-  /** @param version The version of the server. */
-  rows(version: string): readonly ShownSetting[] {
+  /** Returns all settings. `namespace` is that of unqualified names. */
+  rows({
+    namespace,
+    version,
+  }: {
+    readonly namespace: string;
+    readonly version: string;
+  }): readonly ShownSetting[] {
     const rows = SETTING_KINDS.map(({ description, name }): ShownSetting => {
       return { name, value: this.#valueOf(name), category: "request", description };
     });
@@ -73,6 +79,12 @@ export class RequestSettings {
     for (const { name, value } of fixedSettings(version)) {
       rows.push({ name, value, category: "fixed", description });
     }
+    rows.push({
+      name: "search_path",
+      value: namespace,
+      category: "request",
+      description: "The namespace of unqualified names; SET and USE NAMESPACE change it",
+    });
     return rows;
   }
 

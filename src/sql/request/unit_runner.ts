@@ -150,7 +150,8 @@ export class UnitRunner {
     if (isDefining(node)) return this.#define(node, namespace);
     assert(isAdministering(node), "the remaining statements are administrative");
     const { params, server } = this.#request;
-    const requestSettings = this.#settings.rows(this.#deps.version);
+    const { version } = this.#deps;
+    const requestSettings = this.#settings.rows({ namespace, version });
     return this.#administration.run(node, {
       principal,
       namespace,

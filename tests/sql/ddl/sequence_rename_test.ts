@@ -46,3 +46,27 @@ test("a renamed sequence continues to count, for its column and for nextval", as
   await engine.run("ALTER SEQUENCE app.bound RENAME TO b; CREATE SEQUENCE app.bound");
   expect(await engine.rows("SELECT nextval('app.bound')")).toEqual([[1]]);
 });
+
+test("ALTER TABLE … RENAME TO renames a sequence, a view or an index, as in PostgreSQL", async () => {
+  await using engine = await TestEngine.open();
+  await engine.run(
+    `CREATE NAMESPACE app; CREATE TABLE app.rooms (id BIGSERIAL PRIMARY KEY, v INT);
+     CREATE INDEX by_v ON app.rooms (v); CREATE VIEW app.all_rooms AS SELECT id FROM app.rooms;
+     ALTER TABLE app.rooms RENAME TO channels;
+     ALTER TABLE app.rooms_id_seq RENAME TO channels_id_seq;
+     ALTER TABLE app.by_v RENAME TO channels_v;
+     ALTER TABLE IF EXISTS app.all_rooms RENAME TO all_channels;
+     INSERT INTO app.channels (v) VALUES (7)`,
+  );
+  expect(await engine.rows("SELECT nextval('app.channels_id_seq')")).toEqual([[2]]);
+  expect(
+    await engine.rows("SELECT index_name FROM system.indexes WHERE table_name = 'channels'"),
+  ).toEqual([["rooms_pkey"], ["channels_v"]]);
+  expect(
+    await engine.rows("SELECT table_name FROM information_schema.views WHERE table_schema = 'app'"),
+  ).toEqual([["all_channels"]]);
+  expect(await engine.failure("ALTER TABLE app.gone RENAME TO x")).toStartWith("TABLE_NOT_FOUND");
+  expect(await engine.failure("ALTER TABLE app.all_channels RENAME TO channels")).toStartWith(
+    "ALREADY_EXISTS",
+  );
+});

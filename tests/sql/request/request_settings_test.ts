@@ -186,6 +186,11 @@ test("the beginning of a dump runs unchanged, and changes the namespace only if 
 test("current_setting returns the same as SHOW, including what SET has changed", async () => {
   const [version] = await engine.rows("SHOW server_version");
   expect(await engine.rows("SELECT current_setting('server_version')")).toEqual([[version?.[1]]]);
+  const path = "SET search_path TO app; SHOW search_path; SELECT current_setting('search_path')";
+  expect((await engine.run(path)).slice(1).map(({ rows }) => rows?.[0]?.slice(0, 2))).toEqual([
+    ["search_path", "app"],
+    ["app"],
+  ]);
   const changed = "SET application_name = 'x'; SELECT current_setting('APPLICATION_NAME')";
   expect(await engine.rows(changed)).toEqual([["x"]]);
   expect(await engine.rows("SELECT pg_catalog.current_setting('app.none', true)")).toEqual([

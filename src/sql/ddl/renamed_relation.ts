@@ -1,0 +1,30 @@
+/**
+ * ALTER TABLE … RENAME TO of a view, a sequence or an index, which PostgreSQL accepts for every
+ * relation. Rails and pg_dump write it for sequences.
+ */
+import type { Catalog } from "../../catalog/mod.ts";
+import type { DefiningStatement } from "../rights/statement_kinds.ts";
+import { indexNamed } from "./index_elements.ts";
+
+/** Returns the statement that renames a relation other than a table; otherwise the given one. */
+export function asRenamedRelation(
+  node: DefiningStatement,
+  namespace: string,
+  catalog: Catalog,
+): DefiningStatement {
+  if (node.type !== "alter table") return node;
+  const { _location, changes, ifExists, table } = node;
+  const [change, ...others] = changes;
+  if (change?.type !== "rename table" || others.length > 0) return node;
+  const place = { namespace: table.schema ?? namespace, name: table.name };
+  if (catalog.table(place.namespace, place.name) !== undefined) return node;
+  const { to } = change;
+  const renaming = { name: table, ifExists, _location };
+  if (catalog.sequence(place.namespace, place.name) !== undefined) {
+    return { ...renaming, type: "alter sequence", options: [], renamedTo: to };
+  }
+  if (catalog.view(place.namespace, place.name) !== undefined) {
+    return { ...renaming, type: "alter view", change: { type: "rename", to } };
+  }
+  return indexNamed(catalog, place) === undefined ? node : { ...renaming, type: "alter index", to };
+}
