@@ -81,7 +81,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
   ...VECTOR_FUNCTIONS,
 ]);
 
-/** Returns the functions by name. Several groups may define overloads of one name. */
+/** Returns a map of functions by name. Several groups may define overloads of one name. */
 function byName(functions: readonly ScalarFunction[]): ReadonlyMap<string, ScalarFunction> {
   const found = new Map<string, ScalarFunction>();
   for (const { name, overloads } of functions) {
@@ -178,7 +178,8 @@ const UNTYPED_COST = 1;
 const CAST_COST = 10;
 
 /**
- * The cost of an integer as NUMERIC: above its cost as DOUBLE, unless some argument is a DECIMAL.
+ * The cost of passing an integer as NUMERIC. It is higher than the cost of passing the integer as
+ * DOUBLE, unless an argument is a DECIMAL.
  */
 const INEXACT_COST = 16;
 

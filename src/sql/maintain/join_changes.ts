@@ -99,7 +99,7 @@ interface OpenChanges extends JoinChanges {
   readonly weights: number[];
 }
 
-/** The place for the changes of a step. */
+/** Collects the changes that a step finds. */
 interface FoundChanges {
   /** @throws {CannotFollow} If there are too many. */
   readonly add: (tuples: readonly Row[], weight: number) => void;

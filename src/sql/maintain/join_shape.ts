@@ -164,7 +164,7 @@ class ShapeReader {
   readonly #parts: OpenPart[] = [];
   /** The expressions that compute the columns of derived tables. */
   readonly #values = new Map<number, BoundExpression>();
-  /** The parts of FROM that were read. An entry of WITH has one, however often it is read. */
+  /** The parts of FROM that were read. All reads of a WITH entry share one part. */
   readonly #read = new Set<BoundFrom>();
   /** The columns that inner queries compute for each row. */
   readonly #computed: BoundColumn[] = [];
@@ -501,14 +501,14 @@ interface SubqueryTest {
   readonly kind: "semi" | "anti";
   readonly query: BoundSelect;
   readonly from: BoundFrom;
-  /** For IN and NOT IN: the operands, each equal to its column of the query. */
+  /** The equalities of IN or NOT IN, each between an operand and its column of the query. */
   readonly equalities: readonly ExpressionOf<"compare">[];
   /** The values of the surrounding row that the query reads, by the ids of their references. */
   readonly outer: ReadonlyMap<number, BoundExpression>;
 }
 
 /**
- * Returns the existence test of a condition; undefined if the condition is no test, or a test of
+ * Returns the existence test of a condition; undefined if the condition is not a test, or a test of
  * the rows of a query with grouping, order or limit.
  *
  * @throws {NotMaintained}

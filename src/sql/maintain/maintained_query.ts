@@ -126,7 +126,7 @@ export class MaintainedQuery {
   }
 
   /**
-   * @param partition The partition that concerns the subscriber.
+   * @param partition The partition whose changes the subscriber follows.
    * @param newContexts Creates contexts with the values of the subscriber.
    */
   newResult(partition: string, newContexts: () => StepContexts): FollowedPart {

@@ -29,7 +29,7 @@ export interface TableChangesOptions {
   readonly columnIds: readonly number[];
   /** The maximum number of row versions to read. */
   readonly versionsMax: number;
-  /** Whether a row counts as changed only if a column other than `_seq` has another value. */
+  /** Whether a row counts as changed only if a column other than `_seq` has a different value. */
   readonly ignoresSeq: boolean;
 }
 
@@ -45,7 +45,7 @@ export function tableChanges(
 ): TableChanges | undefined {
   const stored = columnIds.filter((columnId) => columnId !== SEQ_COLUMN_ID);
   const scan = store.changes(tableId, { ...range, columnIds: stored });
-  // Rows by the seq of their newest version.
+  // The changed rows, by the seq of their newest version.
   const rows = new Map<number, NetChange>();
   const commitSeqs = new Set<number>();
   let count = 0;

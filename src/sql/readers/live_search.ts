@@ -170,7 +170,7 @@ interface SearchedQuery {
   readonly range: SearchRange;
 }
 
-/** The state that the reader search has reached. */
+/** The state of a search in a reader. */
 type SearchState = { readonly rows: Batch | "refused" | undefined } | { readonly error: unknown };
 
 class ReaderSearch implements FoundRows {

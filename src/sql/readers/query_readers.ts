@@ -72,9 +72,9 @@ export interface Dividing {
 }
 
 /**
- * Dividing costs 2 to 3 ms, so fewer than two row groups per reader are not worth it. The runtime
- * compiles the code of a query as it runs, in each reader separately, so a query that has run only
- * once is not divided either.
+ * The default rules for dividing queries. Dividing costs 2 to 3 ms, so fewer than two row groups
+ * per reader are not worth it. The runtime compiles the code of a query as it runs, in each reader
+ * separately, so a query that has run only once is not divided either.
  */
 const DIVIDING: Dividing = {
   rowsEach: 2 * ROW_GROUP_ROWS_MAX,

@@ -30,7 +30,7 @@ export type OpenReader = (number: number, events: ReaderEvents) => ReaderPort | 
 
 export interface ReaderPoolParts extends ReaderParts {
   readonly open: OpenReader;
-  /** Removes the temporary files that a reader has left, by its number. */
+  /** Removes the temporary files of the reader with the given number, after it has ended. */
   readonly cleanUp?: ((number: number) => void) | undefined;
   /** The maximum number of readers that work at the same time; 0 for no readers. */
   readonly countMax: number;

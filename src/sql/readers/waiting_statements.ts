@@ -108,7 +108,7 @@ export class WaitingStatements<Place> {
     return promise;
   }
 
-  /** Gives places to the next statements while there are any. */
+  /** Gives places to the next statements as long as places are available. */
   serve(): void {
     for (let next = this.#queue.first(); next !== undefined; next = this.#queue.first()) {
       if (!this.#options.hasMemory()) {

@@ -28,7 +28,7 @@ export interface NewChange extends Readable {
    * of the transaction.
    */
   readonly runAt: (seq: Seq, mayLeave: boolean) => StatementContext;
-  /** Whether the change can begin again. The data of a COPY can be read only once. */
+  /** Whether the change can be restarted. The data of a COPY can be read only once. */
   readonly isRepeatable: boolean;
 }
 

@@ -44,7 +44,7 @@ export interface TogetherOptions {
   readonly uploads: Uploads;
   /** The place where the first attempt reads its rows. */
   readonly first: "here" | "reader";
-  /** Whether the statement can begin again. The data of a COPY can be read only once. */
+  /** Whether the statement can be restarted. The data of a COPY can be read only once. */
   readonly isRepeatable: boolean;
   /** Waits for a reader; returns undefined if no reader can read the rows. */
   place(): Promise<ReadingPlace | undefined>;

@@ -268,7 +268,8 @@ export class RequestRunner {
   }
 
   /**
-   * Runs a statement under statement_timeout, which may be shorter than the time of its request.
+   * Runs a statement under statement_timeout, which may be shorter than the time limit of its
+   * request.
    */
   async #timed(run: () => Promise<StatementResult>): Promise<StatementResult> {
     const ledger = this.#ledger;
@@ -276,7 +277,7 @@ export class RequestRunner {
     const endMs = this.#deps.clock.monotonicMs() + (limitMs ?? Number.POSITIVE_INFINITY);
     if (endMs >= ledger.deadlineMs) return await run();
     // Time that the statement spends waiting for its client is added to the deadline meanwhile, and
-    // must stay added afterwards. Therefore the deadline is restored by a difference.
+    // must stay added afterwards, so the difference between the two deadlines is added.
     const restMs = ledger.deadlineMs - endMs;
     ledger.deadlineMs = endMs;
     try {

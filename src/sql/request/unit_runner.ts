@@ -93,7 +93,9 @@ export class UnitRunner {
   readonly #settings: RequestSettings;
   readonly #transaction: RequestTransaction;
   readonly #runner: StatementRunner;
-  /** Runs queries whose rows this object itself needs. */
+  /**
+   * Runs queries whose rows are returned to this object instead of being streamed to the client.
+   */
   readonly #lockingRunner: StatementRunner;
 
   constructor(parts: UnitRunnerParts) {
@@ -270,7 +272,7 @@ export class UnitRunner {
     );
   }
 
-  /** Runs a change that does not occur in the text in this form. */
+  /** Runs a change that the server derived from a statement. */
   async #change(
     node: DeleteStatement | InsertStatement,
     parameters: readonly Value[],
@@ -291,8 +293,8 @@ export class UnitRunner {
   }
 
   /**
-   * Runs on the event loop, where locks are taken in a tick in which no other transaction excludes
-   * them.
+   * Runs a locking read on the event loop, where locks are taken in a tick in which no other
+   * transaction has a conflicting lock.
    */
   #readAndLock(node: SelectForStatement, parameters: readonly Value[]): Promise<StatementResult> {
     const { namespace } = this.#binding;

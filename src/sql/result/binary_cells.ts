@@ -29,8 +29,8 @@ import {
 const HIGH = 4_294_967_296;
 
 /**
- * The numbers that PostgreSQL gives to types with a binary form, as elements of arrays. Elements of
- * all other types are sent as text.
+ * PostgreSQL's numbers for the types of array elements that have a binary form. Elements of all
+ * other types are sent as text.
  */
 const TYPE_NUMBERS: ReadonlyMap<string, number> = new Map([
   ["boolean", 16],

@@ -52,7 +52,7 @@ interface SpillSpaceOptions {
   readonly directory: string;
   /** The prefix of file names. It is unique among the spaces of a directory. */
   readonly prefix?: string;
-  /** The maximum bytes of one statement; 0 keeps all rows in memory. */
+  /** The maximum size of the files of one statement in bytes; 0 keeps all rows in memory. */
   readonly bytesMax: number;
   /** The free space of the disk below which the server is read-only. */
   readonly minFreeBytes: number;

@@ -47,7 +47,7 @@ export interface AskedErasure {
   readonly createdBy: string;
 }
 
-/** Erases all dropped accounts that had a name, without delay. @returns The jobs. */
+/** Erases all dropped accounts that had the given name, without delay. Returns the jobs. */
 export function eraseName(deps: ErasureDeps, { userId, createdBy }: AskedErasure): readonly Job[] {
   const { catalog } = deps;
   catalog.hastenErasure(userId);
@@ -136,8 +136,8 @@ async function eraseFrom(
   tableId: number,
   { job, owner }: { job: Job; owner: number },
 ): Promise<number> {
-  // Stored offsets are needed because, after a crash, offsets that are not stored would be assigned
-  // again without the erased rows.
+  // All assigned offsets must be stored first. After a crash, offsets that were not stored would be
+  // assigned again, without the erased rows.
   const release = await topics().holdOffsets(tableId);
   try {
     return await store.erase(tableId, owner, job);

@@ -251,7 +251,7 @@ class Headline {
     return { from: start, to: end };
   }
 
-  /** Yields the shortest runs that match the query, by their beginnings. */
+  /** Yields the shortest runs that match the query, in the order of their beginnings. */
   *#covers(): Generator<TextRun> {
     const query = this.#query;
     if (query === undefined) return;
@@ -297,7 +297,10 @@ class Headline {
     return kind !== undefined && kind !== "space" && kind !== "tag" && kind !== "compound";
   }
 
-  /** Whether a headline should not end here: at a number, at something short, or between words. */
+  /**
+   * Whether a headline should not end at this piece: at a number, at something short, or between
+   * words.
+   */
   #isBadEnd(at: number): boolean {
     const entry = this.#entries[at];
     if (entry === undefined || entry.found.length > 0) return false;

@@ -268,7 +268,7 @@ function filtered(words: readonly TsWord[], letters: readonly Value[]): TsWord[]
 const wordCount = ([vector = null]: readonly Value[]): number =>
   tsVectorFromText(vector as string).length;
 
-/** `length` of a document, which is the number of its words. */
+/** The overload of `length` for a document, which returns the number of its words. */
 export const VECTOR_LENGTH: Overload = overload([TSVECTOR], INT, wordCount);
 
 export const SEARCH_FUNCTIONS: readonly ScalarFunction[] = [

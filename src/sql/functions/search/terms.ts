@@ -29,7 +29,7 @@ import { distinctTrigrams, leastCommon, trigramsOfLike } from "./trigrams.ts";
 /** The number of characters of a value that its term contains. */
 const VALUE_CHARACTERS = 64;
 
-/** Ends each key within the path of a document. */
+/** The character that ends each key within the path of a document. */
 const KEY_END = "\u0001";
 
 /** Returns the terms of a value that is not NULL as one string. */
@@ -101,7 +101,7 @@ function scalarText(node: null | boolean | string | { readonly number: string })
   if (node === null) return "n";
   if (typeof node === "string") return `s${shortened(node)}`;
   if (typeof node === "boolean") return node ? "t" : "f";
-  // Equal numbers of different texts, such as 1.0 and 1, have the same term.
+  // Equal numbers with different text, such as 1.0 and 1, have the same term.
   return `#${Number(node.number)}`;
 }
 

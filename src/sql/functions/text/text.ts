@@ -412,7 +412,7 @@ function codePointsOf(text: string): Uint32Array {
   return codes.subarray(0, count);
 }
 
-/** Joins code points to a string without creating an object for each. */
+/** Joins code points into a string without creating an object for each. */
 class CharacterWriter {
   readonly #units: Uint16Array;
   #length = 0;

@@ -235,7 +235,9 @@ function overlaps([
 
 type OverlapBound = number | bigint | string | null;
 
-/** Returns the smaller value first. If one of the values is NULL, it counts as the end. */
+/**
+ * Orders the two bounds of a period, with the smaller one first. A bound of NULL counts as the end.
+ */
 function ordered(start: Value, end: Value): [OverlapBound, OverlapBound] {
   const a = start as OverlapBound;
   const b = end as OverlapBound;

@@ -43,11 +43,14 @@ export interface FrameReach {
    * the infinity in the direction of `outward`, so that the frame contains all of them.
    */
   step(key: Value, offset: Value, ways: { direction: 1 | -1; outward: 1 | -1 }): Value;
-  /** Whether an offset is below 0, or NaN. */
+  /** Whether an offset is negative or NaN. */
   isNegative(offset: Value): boolean;
 }
 
-/** Returns undefined if a column of this type cannot be moved by an offset of the other type. */
+/**
+ * Returns the meaning of offsets for an ordering column, or undefined if values of its type cannot
+ * be moved by an offset of the given type.
+ */
 export function resolveReach(key: DataType, offset: DataType): FrameReach | undefined {
   if (isNumeric(key)) return ofNumbers(key, offset);
   if (offset.kind !== "interval" && offset.kind !== "unknown") return undefined;
@@ -137,7 +140,10 @@ function ofSpans(keyType: DataType, add: (value: Whole, span: Interval) => Value
  */
 const ZONED_SPAN_MAX = 2 * MICROS_PER_DAY;
 
-/** Adds without wrapping around. A result before or after all times of day stays there. */
+/**
+ * Adds a span to a time of day with a zone, without wrapping around. The result may lie before or
+ * after all times of day.
+ */
 function movedZonedTime(value: string, span: number): string {
   const { micros, offset } = zonedTimeOf(value);
   const by = Math.max(-MICROS_PER_DAY, Math.min(ZONED_SPAN_MAX, span));

@@ -93,7 +93,7 @@ export function addToZonedTime(time: string, added: Interval): string {
 }
 
 /**
- * Returns the years, months, days and time between two timestamps, in the manner in which ages are
+ * Returns the years, months, days and time between two timestamps, in the way in which ages are
  * stated.
  */
 export function ageBetween(later: Whole, earlier: Whole): Interval {
