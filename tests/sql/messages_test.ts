@@ -33,7 +33,7 @@ async function refusal(
 
 test("the refusal of a view or of its parameters names them", async () => {
   expect((await refusal("CREATE VIEW w AS SELECT 1 AS a, 2 AS a")).message).toContain(
-    'Cannot create view app.w: it has two columns "a"',
+    'Cannot create view app.w: two of its columns have the name "a"',
   );
   expect((await refusal("CREATE VIEW w (a, b) AS SELECT 1")).message).toContain(
     "Cannot name 2 columns of view app.w: its query has 1",
@@ -302,7 +302,7 @@ test.each([
 });
 
 test.each([
-  ["CREATE TABLE s (id INT PRIMARY KEY, a VECTOR(2)[])", "store each element in a row of its own"],
+  ["CREATE TABLE s (id INT PRIMARY KEY, a VECTOR(2)[])", "store each element in a separate row"],
   [
     "CREATE TABLE s (id INT[] PRIMARY KEY)",
     "add a key column, such as id BIGINT DEFAULT SNOWFLAKE_ID()",

@@ -173,8 +173,9 @@ export class OpenTransactions {
   }
 
   /**
-   * Returns an open transaction that belongs to the session of the caller. @throws {DatabaseError}
-   * TRANSACTION_NOT_FOUND
+   * Returns an open transaction that belongs to the session of the caller.
+   *
+   * @throws {DatabaseError} TRANSACTION_NOT_FOUND
    */
   find(principal: Principal, id: string): OpenTransaction {
     return this.#entryOf(principal, id);

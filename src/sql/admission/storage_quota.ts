@@ -283,8 +283,9 @@ export class StorageQuota implements StorageMeter {
   }
 
   /**
-   * Reads the bytes of the rows of an owner. @param tables Receives the tables in which the owner
-   * has rows.
+   * Reads the bytes of the rows of an owner.
+   *
+   * @param tables Receives the tables in which the owner has rows.
    */
   *#readRows(
     owner: number,

@@ -70,7 +70,7 @@ function columnOf(
   throw new DatabaseError(
     "AMBIGUOUS_COLUMN",
     `Cannot resolve column "${name}": ${count} tables have a column with this name`,
-    { position: _location.start, hint: "name its table: table.column" },
+    { position: _location.start, hint: "qualify the column with its table: table.column" },
   );
 }
 

@@ -19,14 +19,18 @@ interface AddedKey extends AstNode {
   readonly constraintName?: Name | undefined;
 }
 
-/** @throws {DatabaseError} INVALID_DEFINITION if a primary key cannot be added to a table. */
+/**
+ * Requires that a primary key can be added to a table.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
 export function requireNoKey(table: TableEntry, position: number): void {
   const isPrimary = table.indexes?.some((index) => index.isPrimary === true) === true;
   if (hasHiddenKey(table) && !isPrimary) return;
   const isStream = table.kind === "stream";
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot add a primary key to ${nameOf(table)}: ${isStream ? "the key of a STREAM table is fixed" : "it already has one"}`,
+    `Cannot add a primary key to ${nameOf(table)}: ${isStream ? "the key of a STREAM table cannot change" : "it already has one"}`,
     { position, hint: "create a table with that key, and copy the rows with INSERT … SELECT" },
   );
 }
@@ -36,7 +40,7 @@ export function requireNoKey(table: TableEntry, position: number): void {
  * be built.
  *
  * @throws {DatabaseError} INVALID_DEFINITION if the table already has a primary key, and the errors
- * of an index.
+ *   that adding an index raises.
  */
 export function withPrimaryKey(
   table: TableEntry,

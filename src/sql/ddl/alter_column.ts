@@ -20,7 +20,11 @@ import { addIdentity, alterIdentity, dropIdentity, withColumn } from "./identity
 import type { RowDemand } from "./row_inspection.ts";
 import { checkDefault } from "./table_elements.ts";
 
-/** @param altering Receives the conditions that the altered table's existing rows must meet. */
+/**
+ * Returns the table with an altered column.
+ *
+ * @param altering Receives the conditions that existing rows of the altered table must meet.
+ */
 export function alterColumn(
   table: TableEntry,
   { alter, column: name }: TableAlterationAlterColumn,
@@ -98,7 +102,7 @@ function dropNotNull(table: TableEntry, column: ColumnEntry, node: AstNode): Tab
   if ([...table.primaryKey, ...added].includes(column.columnId)) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot allow NULL in column "${column.name}" of ${nameOf(table)}: it is part of the key`,
+      `Cannot allow NULL in column "${column.name}" of ${nameOf(table)}: it is part of the primary key`,
       { position: node._location.start },
     );
   }
@@ -128,7 +132,10 @@ function setDefault(
   return column.defaultSql === changed.defaultSql ? table : withColumn(table, changed);
 }
 
-/** Returns a column whose DEFAULT names sequences with their namespaces. @throws {DatabaseError} */
+/**
+ * Returns a column in whose DEFAULT all sequences are qualified with their namespaces.
+ * @throws {DatabaseError}
+ */
 export function withQualifiedDefault(
   column: ColumnEntry,
   { deps, namespace, principal }: Alterer,
@@ -152,7 +159,7 @@ function dropExpression(
   if (ifExists === true) return table;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot drop the expression of column "${column.name}" of ${nameOf(table)}: it has none`,
+    `Cannot drop the expression of column "${column.name}" of ${nameOf(table)}: it is not a generated column`,
     { position: _location.start },
   );
 }
@@ -160,7 +167,7 @@ function dropExpression(
 function requireFreeDefault(table: TableEntry, column: ColumnEntry, node: AstNode): void {
   const { generatedAlways, identity, name } = column;
   if (!generatedAlways && identity === undefined) return;
-  const what = identity === undefined ? "it is GENERATED ALWAYS" : "it is an identity column";
+  const what = identity === undefined ? "it is a generated column" : "it is an identity column";
   throw new DatabaseError(
     "INVALID_OPERATION",
     `Cannot change the DEFAULT of column "${name}" of ${nameOf(table)}: ${what}`,

@@ -2,9 +2,10 @@
  * Implements ALTER TABLE: computes the new catalog entry of a table and the conditions that
  * existing rows must meet. All actions of a statement apply together.
  *
- * Rows are rewritten only for a column whose values differ from row to row (`row_rewrite.ts`). Any
- * other new column reads its default from the definition, a dropped column is no longer read, a
- * renamed column keeps its id, and older values are converted to a wider type when they are read.
+ * Existing rows are rewritten only if a column gets values that differ from row to row
+ * (`row_rewrite.ts`). The values of any other new column come from its definition, a dropped column
+ * is no longer read, a renamed column keeps its id, and older values are converted to a wider type
+ * when they are read.
  */
 
 import { requireReach } from "../../auth/mod.ts";
@@ -86,23 +87,23 @@ import { constraintNotFound, renamedConstraint, renamedTable } from "./table_ren
 
 export interface Alteration extends ChangedSequences {
   /**
-   * The names of new foreign keys against which existing rows are checked once the keys are in
-   * force.
+   * The names of new foreign keys that are in force, and against which existing rows still have to
+   * be checked.
    */
   readonly validations: readonly string[];
   /** The foreign keys of other tables that the ALTER TABLE also drops. */
   readonly referring: readonly IncomingReference[];
   /** The definition of the altered table; undefined if nothing changes. */
   readonly next: TableEntry | undefined;
-  /** The conditions that existing rows must meet for the ALTER TABLE to succeed. */
+  /** The conditions that existing rows must satisfy, or else the ALTER TABLE fails. */
   readonly demands: readonly RowDemand[];
   /** The columns for which an ALTER TABLE rewrites existing rows. */
   readonly rewrites: readonly ColumnRewrite[];
-  /** The columns that get a new type, and with it a new id. */
+  /** The columns that get a new type and, with it, a new id. */
   readonly retyped: readonly RetypedColumn[];
 }
 
-/** @throws {DatabaseError} */
+/** Returns the definition of a table after an ALTER TABLE. @throws {DatabaseError} */
 export function alteredTable(
   table: TableEntry,
   node: AlterTableStatement,
@@ -134,7 +135,7 @@ export function alteredTable(
   if (next === table && !changesSequences) return { next: undefined, demands: [], ...others };
   const { catalog } = alterer.deps;
   requireKnownTypes(next, { catalog, position: node._location.start });
-  // Columns and constraints are part of the schema; options are not.
+  // Columns and constraints are part of the schema of a table, whereas options are not.
   const changesSchema =
     next.name !== table.name ||
     next.columns !== table.columns ||
@@ -184,7 +185,7 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
       return addConstraint(table, change, altering);
     case "validate constraint": {
       const { isValidated, name } = foreignKeyNamed(table, change.constraint);
-      // The copy has a different identity, so the table counts as altered although its entry does
+      // The copy is not the same object, so the table counts as altered, although its entry does
       // not change yet.
       if (!isValidated) altering.validations.push(name);
       return isValidated ? table : { ...table };
@@ -239,7 +240,7 @@ function addColumns(
   return completed({ ...table, columns: all, checks: kept, nextColumnId }, added, altering);
 }
 
-/** Gives added columns their sequences, the values of existing rows, and their foreign keys. */
+/** Adds the sequences, the values for existing rows, and the foreign keys of added columns. */
 function completed(
   table: TableEntry,
   added: ReadonlyMap<number, CreateColumnDef>,
@@ -276,7 +277,7 @@ function completed(
 
 /**
  * Sets the value that existing rows have in a new column. The default of the column is evaluated
- * once for all of them.
+ * once for all rows.
  */
 function withMissing(
   column: ColumnEntry,
@@ -288,8 +289,8 @@ function withMissing(
     if (!notNull) return column;
     throw new DatabaseError(
       "NOT_NULL_VIOLATION",
-      `Cannot add column "${name}": it is NOT NULL, has no DEFAULT, and the table has rows`,
-      { position, hint: "define a DEFAULT for it" },
+      `Cannot add column "${name}": the table has rows, but the column is NOT NULL and has no DEFAULT`,
+      { position, hint: "define a DEFAULT for the column" },
     );
   }
   const context = {
@@ -305,7 +306,7 @@ function withMissing(
   if (missing === null && notNull) {
     throw new DatabaseError(
       "NOT_NULL_VIOLATION",
-      `Cannot add column "${name}": its DEFAULT is NULL`,
+      `Cannot add column "${name}": its DEFAULT is NULL, but the column is NOT NULL`,
       {
         position,
       },
@@ -315,8 +316,8 @@ function withMissing(
 }
 
 /**
- * Arranges for existing rows to be rewritten with the values that the definition of a new column
- * determines.
+ * Marks existing rows for a rewrite that gives them the values of a new column, according to the
+ * definition of the column.
  */
 function rewrittenWith(
   column: ColumnEntry,
@@ -357,7 +358,7 @@ function dropColumn(
   if (table.primaryKey.includes(column.columnId)) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot drop column "${name}": it is part of the key`,
+      `Cannot drop column "${name}": it is part of the primary key`,
       {
         position,
       },
@@ -366,7 +367,7 @@ function dropColumn(
   if (shownColumnsOf(table).length === 1) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot drop column "${name}": it is the only one`,
+      `Cannot drop column "${name}": a table must have at least one column`,
     );
   }
   const generated = generatedFrom(table, name);
@@ -374,12 +375,11 @@ function dropColumn(
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
       `Cannot drop column "${name}": ${generated.length} generated column(s) are computed from it`,
-      { position, hint: "add CASCADE to drop them too" },
+      { position, hint: "add CASCADE to drop the generated columns as well" },
     );
   }
   if (generated.length > 0) {
-    // Generated columns can be removed in any order, because no generated column is computed from
-    // another.
+    // The order does not matter, because no generated column is computed from another one.
     const without = generated.reduce((next, { name: each }) => {
       const dropped = {
         type: "drop column",
@@ -395,7 +395,7 @@ function dropColumn(
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
       `Cannot drop column "${name}": ${dependent.length} constraint(s) use it`,
-      { position, hint: "add CASCADE to drop them too" },
+      { position, hint: "add CASCADE to drop the constraints as well" },
     );
   }
   const { columnId } = column;
@@ -416,11 +416,11 @@ function dropColumn(
 }
 
 /**
- * Removes the foreign keys of the table that need a dropped index, and drops such foreign keys of
- * other tables.
+ * Removes the foreign keys that need a dropped index, both from the table itself and from other
+ * tables.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS without CASCADE; PERMISSION_DENIED if the caller's
- *   token does not reach a table that refers to it.
+ *   token excludes a table that refers to it.
  */
 function withoutReferring(
   next: TableEntry,
@@ -464,8 +464,8 @@ function dropOwnSequence(
   if (others.length > 0) {
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop column "${name}": ${others.length} DEFAULT(s) of other columns use its sequence`,
-      { position, hint: "drop those DEFAULTs first: ALTER COLUMN … DROP DEFAULT" },
+      `Cannot drop column "${name}": the DEFAULTs of ${others.length} other column(s) use its sequence`,
+      { position, hint: "drop these DEFAULTs first, with ALTER COLUMN … DROP DEFAULT" },
     );
   }
   altering.dropSequence(sequence);
@@ -487,9 +487,13 @@ function renameColumn(
       to.name,
     )
   ) {
-    throw new DatabaseError("ALREADY_EXISTS", `Cannot rename to "${to.name}": it already exists`, {
-      position: to._location.start,
-    });
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot rename the column to "${to.name}": the table already has a column with this name`,
+      {
+        position: to._location.start,
+      },
+    );
   }
   return {
     ...table,
@@ -509,7 +513,7 @@ function renameColumn(
   };
 }
 
-/** Returns an index in whose expressions and condition one column is renamed. */
+/** Returns an index with one column renamed in its expressions and its condition. */
 function withRenamed(index: IndexEntry, names: { from: Name; to: Name }): IndexEntry {
   const { expressions, where } = index;
   const renamed = <T extends { readonly sql: string }>(each: T): T => ({
@@ -523,7 +527,10 @@ function withRenamed(index: IndexEntry, names: { from: Name; to: Name }): IndexE
   };
 }
 
-/** Returns the text with one column renamed, replacing occurrences from the last to the first. */
+/**
+ * Returns SQL text with one column renamed. Its occurrences are replaced from the last to the
+ * first, so that the offsets of the others stay valid.
+ */
 function renamedIn(sql: string, { from, to }: { from: Name; to: Name }): string {
   const places: { start: number; end: number }[] = [];
   for (const part of partsOf(parseExpression(sql))) {
@@ -538,7 +545,7 @@ function renamedIn(sql: string, { from, to }: { from: Name; to: Name }): string 
     .reduce((text, { end, start }) => text.slice(0, start) + quoted + text.slice(end), sql);
 }
 
-/** Adds foreign keys. Existing rows are checked once the keys are in force. */
+/** Adds foreign keys. Existing rows are checked later, once the keys are in force. */
 function addForeignKeys(
   table: TableEntry,
   nodes: readonly ConstraintForeignKey[],
@@ -575,7 +582,7 @@ function addConstraint(
   return { ...table, checks: [...table.checks, check] };
 }
 
-/** Adds UNIQUE constraints. Their indexes are built after the table is altered. */
+/** Adds UNIQUE constraints. Their indexes are built once the table is altered. */
 function withUnique(
   table: TableEntry,
   constraints: readonly WrittenIndex[],
@@ -594,8 +601,8 @@ function dropConstraint(
   if (name === keyNameOf(table)) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot drop constraint "${name}": ${nameOf(table)} was created with it as the primary key`,
-      { position, hint: "create a table without it, and copy the rows with INSERT … SELECT" },
+      `Cannot drop constraint "${name}": it is the primary key with which ${nameOf(table)} was created`,
+      { position, hint: "create a table without this key, and copy the rows with INSERT … SELECT" },
     );
   }
   const without = withoutForeignKeys(table, (key) => key.name === name);

@@ -25,11 +25,11 @@ export interface Alterer {
 export interface ChangedSequences {
   readonly sequences: readonly SequenceEntry[];
   readonly droppedSequences: readonly SequenceEntry[];
-  /** The numbers that the sequences will have reached after the change. */
+  /** The numbers that the sequences will have reached once the change is in force. */
   readonly marks: readonly SequenceMark[];
 }
 
-/** A column that gets a new type and id. */
+/** A column that gets a new type and, with it, a new id. */
 export interface RetypedColumn {
   /** The id of a retyped column before the change. */
   readonly columnId: number;
@@ -41,13 +41,13 @@ export class Altering implements Alterer, ChangedSequences {
   readonly deps: AltererDeps;
   readonly principal: Principal;
   readonly namespace: string;
-  /** The conditions that existing rows must meet for the ALTER TABLE to succeed. */
+  /** The conditions that existing rows must satisfy, or else the ALTER TABLE fails. */
   readonly demands: RowDemand[] = [];
   /** The columns for which an ALTER TABLE rewrites existing rows. */
   readonly rewrites: ColumnRewrite[] = [];
-  /** The columns that get a new type, and with it a new id. */
+  /** The columns for which the ALTER TABLE rewrites existing rows. */
   readonly retyped: RetypedColumn[] = [];
-  /** The table before the first action of the statement. */
+  /** The columns that get a new type and, with it, a new id. */
   readonly before: TableEntry;
   readonly sequences: SequenceEntry[] = [];
   readonly droppedSequences: SequenceEntry[] = [];
@@ -69,7 +69,8 @@ export class Altering implements Alterer, ChangedSequences {
   }
 
   /**
-   * Gives numbered columns their sequences.
+   * Creates the sequences of numbered columns, and returns the table with the DEFAULTs that use
+   * them.
    *
    * @throws {DatabaseError}
    */
@@ -81,7 +82,9 @@ export class Altering implements Alterer, ChangedSequences {
     return made.table;
   }
 
-  /** Returns the sequence of a column, as changed by earlier actions of the statement. */
+  /**
+   * Returns the sequence of a column, including the changes of earlier actions in the statement.
+   */
   sequenceOf({ tableId }: TableEntry, columnId: number): SequenceEntry | undefined {
     const isOwn = ({ ownedBy }: SequenceEntry): boolean =>
       ownedBy?.tableId === tableId && ownedBy.columnId === columnId;

@@ -1,6 +1,6 @@
 /**
- * COMMENT ON: stores a comment in the catalog entry of an object. A comment is not part of the
- * schema of a table, so it neither raises the schema version nor ends any live query.
+ * Executes COMMENT ON, which stores a comment in the catalog entry of an object. A comment is not
+ * part of the schema of a table, so it neither raises the schema version nor ends any live query.
  */
 
 import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
@@ -24,8 +24,8 @@ import { indexNamed } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 
 /**
- * The maximum length of a comment, in UTF-16 units. Every change of a table stores its comments
- * again.
+ * The maximum length of a comment, in UTF-16 units. Every change of a table stores all of its
+ * comments again.
  */
 const COMMENT_LENGTH_MAX = 10_000;
 
@@ -40,8 +40,7 @@ type CommentDeps = BindingDeps & Pick<SqlEnvironment, "catalog" | "clock" | "sto
 type AlteredObject = Pick<CommentStatement, "_location" | "kind" | "name">;
 
 /**
- * Checks the caller's right to comment on an object. Everyone who may alter the object has this
- * right.
+ * Requires that the caller may comment on an object, as every user may who may alter it.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -67,8 +66,8 @@ export function authorizeComment(
 }
 
 /**
- * Returns the table whose rights apply, or undefined if no table is involved or the table does not
- * exist yet.
+ * Returns the table whose rights apply to a comment. Returns undefined if the comment is not about
+ * a table, or the table does not exist yet.
  */
 function tableOf(
   { kind, name: { name } }: AlteredObject,
@@ -91,7 +90,7 @@ function tableOf(
   }
 }
 
-/** @throws {DatabaseError} */
+/** Binds COMMENT ON against the current catalog. @throws {DatabaseError} */
 export function commentOn(
   node: CommentStatement,
   caller: CommentCaller,
@@ -117,7 +116,10 @@ export function commentOn(
   };
 }
 
-/** Returns the new comment. An empty string removes the comment, as in PostgreSQL. */
+/**
+ * Returns the new comment, or undefined if it is removed. An empty string removes the comment, as
+ * in PostgreSQL.
+ */
 function textOf({ comment }: CommentStatement): string | undefined {
   return comment === "" ? undefined : comment;
 }
@@ -157,7 +159,7 @@ function changeOf(node: CommentStatement, caller: CommentCaller, deps: CommentDe
   }
 }
 
-/** @throws {DatabaseError} Always. */
+/** Refuses COMMENT ON VIEW for a table. @throws {DatabaseError} Always. */
 function refuseAsView(
   { name }: CommentStatement,
   { namespace, principal }: CommentCaller,
@@ -167,7 +169,7 @@ function refuseAsView(
   throw new DatabaseError(
     "INVALID_OPERATION",
     `Cannot comment on view ${nameOf(table)}: it is a table`,
-    { position: name._location.start, hint: "COMMENT ON TABLE" },
+    { position: name._location.start, hint: "use COMMENT ON TABLE" },
   );
 }
 
@@ -193,8 +195,7 @@ function commentedIndex(
 }
 
 /**
- * Returns a copy of the table in which the comment is set: on the table itself, on a column or on a
- * constraint.
+ * Returns a copy of the table with the comment on the table itself, on a column or on a constraint.
  *
  * @throws {DatabaseError}
  */
@@ -224,8 +225,8 @@ interface Commented {
 }
 
 /**
- * Returns the entries with a comment on the one that has the given name; undefined if there is
- * none.
+ * Returns the entries with the comment on the entry of the given name; undefined if there is no
+ * such entry.
  */
 function withComment<Entry extends Commented>(
   entries: readonly Entry[] = [],

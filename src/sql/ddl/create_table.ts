@@ -23,7 +23,7 @@ import { withLikedParts, withLikes } from "./table_likes.ts";
 import { qualifiedName, type TableCall, type TableDeps } from "./table_statement.ts";
 
 /**
- * Checks the caller's rights before any part of the request runs.
+ * Checks the caller's rights, before any part of the request runs.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -37,7 +37,7 @@ export function authorizeCreateTable(
   });
 }
 
-/** @throws {DatabaseError} */
+/** Binds CREATE TABLE against the current catalog. @throws {DatabaseError} */
 export function createTable(
   written: CreateTableStatement,
   call: TableCall,
@@ -79,8 +79,8 @@ export function createTable(
     withLikedParts(withUnique(withFreeKeyName(table, catalog), node, catalog), likes, catalog);
   const owned = (table: TableEntry): TableEntry =>
     owner === undefined ? table : withOwnerPolicies(table, owner, { call, deps });
-  // CREATE TABLE is tried out before the request runs, so that columns that cannot be numbered or
-  // indexed, invalid foreign keys, and policies without the required rights are refused in time.
+  // The sequences, indexes, foreign keys and policies are tried out now, so that an invalid one is
+  // refused before any part of the request runs.
   const tried = withSequences(numbered, numberings, maker).table;
   requireKnownTypes(tried, { catalog, position });
   withForeignKeys(indexed(tried), keys, alterer);

@@ -1,7 +1,7 @@
 /**
  * Collects the names that the definitions in a text create, change or drop. A later statement that
- * uses such a name is bound just before it runs; all others are bound before any part of the text
- * runs.
+ * uses such a name is bound just before it runs. All other statements are bound before any part of
+ * the text runs.
  *
  * A column or an alias that has the same name as a table of its namespace counts as that table,
  * which merely delays the binding of the statement.
@@ -12,8 +12,8 @@ import { actedForIn } from "../parse/ast/query_nodes.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 
 /**
- * The kind of a named object. A relation is a table, a view or a topic, identified by
- * "namespace.name". All other objects are identified by name only.
+ * The type of a named object. A relation is a table, a view or a topic, and is identified by
+ * "namespace.name". All other objects are identified by their name alone.
  */
 type Kind = "invitation" | "namespace" | "relation" | "storage" | "token" | "user";
 
@@ -22,9 +22,7 @@ interface DefinedName {
   readonly name: string;
 }
 
-/**
- * Statements that may refer to sequences and indexes whose names appear in no earlier statement.
- */
+/** Statements that may refer to sequences or indexes whose names occur in no earlier statement. */
 const MAY_NAME_UNWRITTEN: ReadonlySet<Statement["type"]> = new Set([
   "create table",
   "alter table",
@@ -50,33 +48,42 @@ export class DefinedNames {
   /** Whether CASCADE may drop views that the text does not name. */
   #isCascading = false;
 
-  /** @param namespace The namespace of unqualified names. */
+  /**
+   * Adds the names that a statement defines.
+   *
+   * @param namespace The namespace of unqualified names.
+   */
   add(node: Statement, namespace: string): void {
     for (const { kind, name } of definedBy(node, namespace)) this.#names[kind].add(name);
     if (isCascade(node)) this.#isCascading = true;
   }
 
   /**
-   * Returns whether the error of a statement may disappear once the definitions so far have been
+   * Returns whether the error of a statement may disappear once the preceding definitions have been
    * executed.
    *
    * @param namespace The namespace of unqualified names.
    */
   mayMend(node: Statement, code: ErrorCode, namespace: string): boolean {
-    // The error does not name the dependent objects: the views of a table, or the tables of a
-    // namespace.
+    // This error does not name the dependent objects, such as the views of a table or the tables of
+    // a namespace.
     if (code === "DEPENDENT_OBJECTS" && this.#names.relation.size > 0) return true;
-    // Some names of sequences are not visible as names: string literals, as in
-    // nextval('orders_id_seq'), and the generated names for columns.
+    // Some names of sequences do not occur as names in the text: string literals, as in
+    // nextval('orders_id_seq'), and names that are generated for columns.
     const isUnwritten = code === "OBJECT_NOT_FOUND" && MAY_NAME_UNWRITTEN.has(node.type);
     if (isUnwritten && this.#names.relation.size > 0) return true;
     const isOfUser = node.type === "alter user" || node.type === "drop user";
-    // The last user with the role system may be dropped once there is another one.
+    // The last user with the role system cannot be dropped, but another such user may have been
+    // created by then.
     if (isOfUser && code === "INVALID_OPERATION") return this.#names.user.size > 0;
     return this.isUsedBy(node, namespace);
   }
 
-  /** @param namespace The namespace of unqualified names. */
+  /**
+   * Returns whether a statement uses a name that a preceding definition defines.
+   *
+   * @param namespace The namespace of unqualified names.
+   */
   isUsedBy(node: Statement, namespace: string): boolean {
     if (ownNames(node).some(({ kind, name }) => this.#names[kind].has(name))) return true;
     if (!namesRelations(node)) return false;
@@ -94,7 +101,7 @@ export class DefinedNames {
     return this.#names.relation.has(`${namespace}.${name}`) || this.#names.namespace.has(namespace);
   }
 
-  /** Returns whether the value of an option is a name that one of the definitions defines. */
+  /** Returns whether the value of an option is a name that a preceding definition defines. */
   #hasValue(kind: Kind, option: unknown): boolean {
     if (typeof option !== "object" || option === null) return false;
     const { name, value }: { name?: unknown; value?: unknown } = option;
@@ -159,7 +166,7 @@ function relationsDefinedBy(node: Statement): readonly QName[] {
   }
 }
 
-/** Returns the names of a relation before and after the statement. */
+/** Returns the names that a relation has before and after a statement. */
 function relationsAlteredBy(node: Statement): readonly QName[] {
   switch (node.type) {
     case "alter sequence":
@@ -186,14 +193,14 @@ function renamed(name: QName, to: Name | undefined): readonly QName[] {
   return to === undefined ? [] : [{ ...name, name: to.name }];
 }
 
-/** Returns the names that ALTER TABLE gives the table. */
+/** Returns the names that ALTER TABLE gives to the table. */
 function newNamesIn({ changes, table }: AlterTableStatement): readonly QName[] {
   return changes.flatMap((change) =>
     change.type === "rename table" ? [{ ...table, name: change.to.name }] : [],
   );
 }
 
-/** Returns names in a statement that do not belong to a relation. */
+/** Returns the names in a statement that do not refer to a relation. */
 function ownNames(node: Statement): readonly DefinedName[] {
   switch (node.type) {
     case "use namespace":
@@ -227,8 +234,8 @@ function ownNames(node: Statement): readonly DefinedName[] {
 }
 
 /**
- * Returns names in statements about secrets, and in statements that may also name a relation, other
- * than the relation's name.
+ * Returns the names of tokens and invitations in a statement, and names that a statement contains
+ * in addition to the name of a relation.
  */
 function namesBesideObject(node: Statement): readonly DefinedName[] {
   if (node.type === "create token") return [named("user", node.user), named("token", node.name)];

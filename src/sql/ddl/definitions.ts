@@ -1,6 +1,6 @@
 /**
- * Executes CREATE, ALTER and DROP of all objects of the catalog: checks the rights of a definition,
- * and passes it to the file for its kind of object.
+ * Executes CREATE, ALTER and DROP of all objects of the catalog: checks the rights for a
+ * definition, and passes it to the module for its type of object.
  *
  * A definition receives a seq, commits in the catalog, and only then takes effect in storage, so
  * the catalog is never behind the data.
@@ -89,7 +89,7 @@ export class DefinitionStatements {
   }
 
   /**
-   * Checks the rights of a definition before any part of the request runs.
+   * Checks the rights for a definition, before any part of the request runs.
    *
    * @throws {DatabaseError}
    */
@@ -147,19 +147,20 @@ export class DefinitionStatements {
     const { catalog } = this.#deps;
     if (isTypeDefinition(node)) authorizeType(node, caller, catalog);
     else if (isPolicyDefinition(node)) authorizePolicy(node, caller, catalog);
-    // For storages, topics and webhooks, the required right depends only on the kind of statement.
+    // For storages, topics and webhooks, the required right depends only on the type of statement.
     else requireRight(node, principal);
   }
 
   /**
    * Checks a definition against the current catalog, without changing anything.
+   *
    * @throws {DatabaseError}
    */
   check(node: DefiningStatement, principal: Principal, namespace: string): void {
     this.#bound(node, principal, namespace);
   }
 
-  /** @throws {DatabaseError} */
+  /** Executes a definition, and returns a description of the change. @throws {DatabaseError} */
   async run(
     node: DefiningStatement,
     principal: Principal,
@@ -170,7 +171,7 @@ export class DefinitionStatements {
     return messageResult(await change(), principal.userId);
   }
 
-  /** Returns a definition that is bound against the catalog of this tick. */
+  /** Binds a definition against the current catalog. */
   #bound(written: DefiningStatement, principal: Principal, namespace: string): BoundDefinition {
     const node = asRenamedRelation(written, namespace, this.#deps.catalog);
     withTypes(node, typesIn(this.#deps.catalog, namespace));
@@ -280,9 +281,9 @@ export class DefinitionStatements {
 }
 
 /**
- * Returns the response to a CREATE statement whose object already exists.
+ * Returns the response to a CREATE statement that has no effect because its object already exists.
  *
- * @throws The given error if it has another cause.
+ * @throws The given error, if it has another cause.
  */
 function passedOver(error: unknown): string {
   if (!(error instanceof DatabaseError) || error.code !== "ALREADY_EXISTS") throw error;

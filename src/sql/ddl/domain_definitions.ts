@@ -1,8 +1,8 @@
 /**
- * Executes CREATE DOMAIN and ALTER DOMAIN. DROP DOMAIN is a DROP TYPE.
+ * Executes CREATE DOMAIN and ALTER DOMAIN. `type_definitions.ts` executes DROP DOMAIN.
  *
- * The base type of a domain is never a domain: a domain over another domain copies the current
- * conditions of the other one.
+ * The base type of a domain is never a domain itself: a domain over another domain copies the
+ * current conditions of the other domain.
  *
  * A stricter condition is checked against the rows of all tables that have columns of the domain,
  * as ALTER TABLE checks the rows of one table.
@@ -36,7 +36,11 @@ import { defineType, requireRename } from "./type_definitions.ts";
 
 type DomainDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
-/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_DEFINITION, UNSUPPORTED_TYPE, … */
+/**
+ * Binds CREATE DOMAIN against the current catalog.
+ *
+ * @throws {DatabaseError} ALREADY_EXISTS, INVALID_DEFINITION, UNSUPPORTED_TYPE, …
+ */
 export function createDomain(
   node: CreateDomainStatement,
   caller: { readonly principal: Principal; readonly namespace: string },
@@ -66,7 +70,11 @@ function rulesOf({ constraints, dataType, name }: CreateDomainStatement): Domain
   return rules;
 }
 
-/** @throws {DatabaseError} INVALID_DEFINITION */
+/**
+ * Refuses a constraint that contradicts or repeats an earlier one.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
 function requireOnce({ type, _location }: ColumnConstraint, seen: Set<string>, name: string): void {
   const kind = type === "null" ? "not null" : type;
   if (type === "check" || !seen.has(kind)) {
@@ -80,7 +88,7 @@ function requireOnce({ type, _location }: ColumnConstraint, seen: Set<string>, n
   );
 }
 
-/** @throws {DatabaseError} INVALID_DEFINITION */
+/** Returns a domain with an additional constraint. @throws {DatabaseError} INVALID_DEFINITION */
 function withConstraint(
   rules: DomainRules,
   constraint: ColumnConstraint,
@@ -101,19 +109,19 @@ function withConstraint(
     default:
       throw new DatabaseError(
         "INVALID_DEFINITION",
-        `Cannot define domain "${name}" with ${constraint.type.toUpperCase()}: a domain has NOT NULL, DEFAULT and CHECK`,
-        { position: constraint._location.start, hint: "define it on the columns" },
+        `Cannot define domain "${name}" with ${constraint.type.toUpperCase()}: a domain can have only NOT NULL, DEFAULT and CHECK`,
+        { position: constraint._location.start, hint: "define the constraint on the columns" },
       );
   }
 }
 
-/** @throws {DatabaseError} UNSUPPORTED_FEATURE */
+/** Refuses a DEFAULT that uses a sequence. @throws {DatabaseError} UNSUPPORTED_FEATURE */
 function refuseSequence(node: Expr, name: string): void {
   if (sequencesNamedIn(node).length === 0) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot use a sequence in the DEFAULT of domain "${name}"`,
-    { position: node._location.start, hint: "write it as the DEFAULT of the columns" },
+    `Cannot use a sequence in the DEFAULT of domain "${name}": only the DEFAULT of a column can use one`,
+    { position: node._location.start, hint: "write this DEFAULT for the columns" },
   );
 }
 
@@ -130,7 +138,11 @@ function withCheck(rules: DomainRules, check: ConstraintCheck, name: string): Do
   return { ...rules, checks: [...rules.checks, newCheck(check, table)] };
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, CHECK_VIOLATION, NOT_NULL_VIOLATION, … */
+/**
+ * Binds ALTER DOMAIN against the current catalog.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, CHECK_VIOLATION, NOT_NULL_VIOLATION, …
+ */
 export function alterDomain(
   node: AlterDomainStatement,
   {
@@ -173,7 +185,7 @@ export function alterDomain(
   };
 }
 
-/** A table whose rows up to a seq meet the changed domain. */
+/** A table whose rows, up to a seq, satisfy the conditions of the changed domain. */
 interface Inspected {
   readonly table: TableEntry;
   readonly upTo: Seq;
@@ -205,7 +217,11 @@ function inspectionsOf(
   });
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION */
+/**
+ * Returns the domain with the given name.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION
+ */
 function findDomain(catalog: Catalog, name: QName, namespace: string): TypeEntry {
   const entry = findType(catalog, name, namespace);
   if (entry.domain !== undefined) return entry;
@@ -216,7 +232,10 @@ function findDomain(catalog: Catalog, name: QName, namespace: string): TypeEntry
   );
 }
 
-/** @throws {DatabaseError} ALREADY_EXISTS, DEPENDENT_OBJECTS */
+/**
+ * Requires that the new name of a domain is free, and that no stored SQL text uses the old one.
+ * @throws {DatabaseError} ALREADY_EXISTS, DEPENDENT_OBJECTS
+ */
 function requireFreeRename(
   { change }: AlterDomainStatement,
   entry: TypeEntry,
@@ -226,7 +245,11 @@ function requireFreeRename(
   requireRename(change.to, entry, { ...caller, kind: "domain" });
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_DEFINITION */
+/**
+ * Returns the entry of a domain after ALTER DOMAIN.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_DEFINITION
+ */
 function alteredDomain({ change }: AlterDomainStatement, entry: TypeEntry): TypeEntry {
   const { domain, name } = entry;
   if (domain === undefined) return entry;
@@ -279,7 +302,7 @@ function constraintNotFound(entry: TypeEntry, { name, _location }: Name): Databa
 function constraintTaken({ name, _location }: Name): DatabaseError {
   return new DatabaseError(
     "ALREADY_EXISTS",
-    `Cannot name constraint "${name}": the domain has a constraint of that name`,
+    `Cannot name constraint "${name}": the domain already has a constraint with this name`,
     { position: _location.start },
   );
 }

@@ -1,7 +1,7 @@
 /**
- * Executes DROP TABLE, and drops a table together with its namespace. A drop receives a seq,
- * commits in the catalog and then reaches storage, all in one tick; the files that contain the rows
- * are removed afterwards.
+ * Executes DROP TABLE, and drops a table together with its namespace. In one tick, a drop receives
+ * a seq, commits in the catalog and takes effect in storage. The files that contain the rows are
+ * removed afterwards.
  */
 import { type Principal, requireDrop, requireReach, requireRun } from "../../auth/mod.ts";
 import { isExpected } from "../../base/errors.ts";
@@ -24,22 +24,22 @@ import { qualifiedName, requireKind, type TableCall, type TableDeps } from "./ta
 import { topicsWithout } from "./topic_sources.ts";
 import { droppedMessage } from "./view_definitions.ts";
 
-/** The tables that a statement drops, with the views that depend on them. */
+/** The tables that a statement drops, and everything that is dropped with them. */
 interface DroppedTables {
   readonly tables: readonly TableEntry[];
   readonly views: readonly ViewEntry[];
-  /** The columns of other tables whose DEFAULT uses a sequence that is dropped. */
+  /** The columns of other tables whose DEFAULTs use a dropped sequence. */
   readonly numbered: readonly NumberedColumn[];
-  /** Foreign keys of other tables that refer to the dropped tables. */
+  /** The foreign keys of other tables that refer to the dropped tables. */
   readonly referring: readonly IncomingReference[];
-  /** Policies of other tables that read the dropped tables. */
+  /** The policies of other tables that read the dropped tables. */
   readonly policies: readonly PlacedPolicy[];
-  /** The message about the dropped tables in the response. */
+  /** The description of the dropped tables in the response. */
   readonly message: string;
 }
 
 /**
- * Checks the caller's rights before any part of the request runs.
+ * Checks the caller's rights, before any part of the request runs.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -57,7 +57,7 @@ export function authorizeDropTables(
   }
 }
 
-/** @throws {DatabaseError} */
+/** Binds DROP TABLE against the current catalog. @throws {DatabaseError} */
 export function dropTables(
   node: DropTableStatement,
   call: TableCall,
@@ -79,7 +79,7 @@ function droppedBy(
   deps: TableDeps,
 ): DroppedTables {
   const { catalog, systemViews } = deps;
-  // A statement may name a table twice, but the table is dropped only once.
+  // A statement may name a table twice, but drops it only once.
   const tables = new Map<number, TableEntry>();
   const missing: string[] = [];
   const { ifExists } = node;
@@ -125,7 +125,11 @@ function droppedBy(
   return { tables: [...tables.values()], views, numbered, policies, referring, message };
 }
 
-/** @param droppedNow Binds the statement in the tick in which it is called. */
+/**
+ * Drops tables and everything that depends on them.
+ *
+ * @param droppedNow Binds the statement against the catalog of the current tick.
+ */
 async function dropAll(
   droppedNow: () => DroppedTables,
   ledger: RequestLedger,
@@ -157,7 +161,7 @@ async function dropAll(
   return message;
 }
 
-/** Drops a table as part of dropping its namespace, unless the table no longer exists. */
+/** Drops a table as part of its namespace, unless the table no longer exists. */
 export async function dropTableWithin(
   namespace: string,
   { ledger, tableId }: { tableId: number; ledger: RequestLedger },
@@ -185,8 +189,9 @@ export async function dropTableWithin(
 }
 
 /**
- * Drops a table in the current tick. Resolves once the table's files have been removed, or their
- * removal has been left to a later job.
+ * Drops a table in the current tick. The result resolves once the files of the table have been
+ * removed, or their removal has been left to a later job.
+ *
  * @throws {DatabaseError}
  */
 function drop(
@@ -206,15 +211,15 @@ function drop(
 }
 
 /**
- * Removes the files of a dropped table until the statement is killed. A kill is not a failure,
- * because the table has already been dropped.
+ * Removes the files of a dropped table, unless the statement is killed. A kill is not an error
+ * here, because the table has already been dropped.
  */
 async function removeFiles(tableId: number, ledger: RequestLedger, deps: TableDeps): Promise<void> {
   const isEnded = (): boolean => ledger.cancelledBy !== undefined;
   try {
     await removeDroppedFiles(tableId, deps, isEnded);
   } catch (error) {
-    // This is safe: no statement can reach the files any longer, and an hourly job tries again to
+    // Safe to ignore: no statement can reach the files any longer, and an hourly job tries again to
     // remove them.
     if (!isExpected(error)) throw error;
     deps.log.warn("cannot remove the files of a dropped table", { error: error.message });

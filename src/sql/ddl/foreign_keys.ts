@@ -4,11 +4,11 @@
  *
  *     SHARED ──► SHARED        USER ──► USER, of the same owner        USER ──► SHARED
  *
- * A row of a SHARED table has no owner, so it cannot determine which owner's row of a USER table it
- * refers to.
+ * A row of a SHARED table has no owner. If it referred to a USER table, it would be unknown to
+ * which owner's row it refers.
  *
  * A foreign key refers to the primary key of a table or to the columns of a unique index that is
- * ready. Such an index cannot be dropped as long as it is the last one on its columns.
+ * ready. Such an index cannot be dropped if it is the last unique index on its columns.
  */
 import { type Principal, requireAlter } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -74,6 +74,8 @@ export function withForeignKeys<T extends ReferringTable>(
 }
 
 /**
+ * Returns the entry for a new foreign key.
+ *
  * @throws {DatabaseError} TABLE_NOT_FOUND, COLUMN_NOT_FOUND, INVALID_DEFINITION, ALREADY_EXISTS,
  *   PERMISSION_DENIED
  */
@@ -90,11 +92,11 @@ function newForeignKey(
   if (columns.length !== referenced.length) {
     throw invalid(
       position,
-      `it has ${columns.length} column(s) and refers to ${referenced.length}`,
+      `it has ${columns.length} column(s), but refers to ${referenced.length}`,
     );
   }
   if (new Set(columns).size !== columns.length) {
-    throw invalid(position, "it names a column twice");
+    throw invalid(position, "it contains a column twice");
   }
   for (const [i, column] of columns.entries()) requireAlike(column, referenced[i], position);
   const { onDelete = "no action", onUpdate = "no action" } = node;
@@ -117,7 +119,7 @@ function newForeignKey(
     isDeferrable: node.deferrable,
     isDeferred: node.initially === "deferred",
     isValidated: node.notValid !== true,
-    // The seq of a foreign key is set when the key takes effect.
+    // The seq is set when the foreign key takes effect.
     sinceSeq: 0,
   };
 }
@@ -134,7 +136,10 @@ function referencedTable(
   return parent;
 }
 
-/** A foreign key also affects the other table, whose rows can then no longer be deleted freely. */
+/**
+ * Requires the right to alter the referenced table, because a foreign key restricts which of its
+ * rows can be deleted.
+ */
 function requireReference(
   principal: Principal,
   parent: TableEntry,
@@ -145,12 +150,12 @@ function requireReference(
 
 function requireKinds(child: ReferringTable, parent: ReferringTable, position: number): void {
   if ([child, parent].some(({ options }) => options.ttlSeconds !== undefined)) {
-    throw invalid(position, "rows of a STREAM table expire");
+    throw invalid(position, "it must not involve a STREAM table, whose rows expire");
   }
   if (child.kind === "shared" && parent.kind === "user") {
     throw invalid(
       position,
-      "a row of a SHARED table belongs to no user, so it cannot refer to the rows of one",
+      "a row of a SHARED table belongs to no user, so it cannot refer to a row of a USER table",
     );
   }
 }
@@ -165,7 +170,7 @@ function columnNamed(table: ReferringTable, { name, _location }: Name): ColumnEn
   );
 }
 
-/** Returns the columns that a foreign key refers to, in the order of the referring columns. */
+/** Returns the columns to which a foreign key refers, in the order of the referring columns. */
 function referencedColumns(node: ConstraintForeignKey, parent: ReferringTable): ColumnEntry[] {
   const declared = declaredKeyOf(parent);
   const key = (declared?.columnIds ?? []).flatMap(
@@ -190,7 +195,10 @@ function referencedColumns(node: ConstraintForeignKey, parent: ReferringTable): 
   );
 }
 
-/** Returns whether no two rows of a table have the same values in certain columns. */
+/**
+ * Returns whether a foreign key may refer to certain columns, because no two rows of the table have
+ * the same values in them.
+ */
 function isReferable(
   ids: readonly number[],
   { indexes = [], primaryKey }: Pick<TableEntry, "indexes" | "primaryKey">,
@@ -204,7 +212,7 @@ function isReferable(
   );
 }
 
-/** Returns the foreign keys that depend on an index which a change of the parent table drops. */
+/** Returns the foreign keys that need an index which a change of the parent table drops. */
 export function referencesLosing(
   next: TableEntry,
   catalog: Pick<Catalog, "tables" | "version">,
@@ -258,7 +266,7 @@ function requireSettable(
   );
 }
 
-/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME */
+/** Returns the name of a new foreign key. @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME */
 function nameFor(
   { constraintName, _location }: ConstraintForeignKey,
   table: ReferringTable,
@@ -275,7 +283,7 @@ function nameFor(
     if (!taken.has(name)) return name;
     throw new DatabaseError(
       "ALREADY_EXISTS",
-      `Cannot name constraint "${name}": another constraint of the table has that name`,
+      `Cannot name constraint "${name}": the table already has a constraint with this name`,
       { position: _location.start },
     );
   }
@@ -318,7 +326,11 @@ function withSince(key: ForeignKeyEntry, sinceSeq: number): ForeignKeyEntry {
   return { ...key, sinceSeq };
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND */
+/**
+ * Returns the foreign key of a table with the given name.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND
+ */
 export function foreignKeyNamed(table: TableEntry, { name, _location }: Name): ForeignKeyEntry {
   const key = table.foreignKeys?.find((each) => each.name === name);
   if (key !== undefined) return key;
@@ -344,6 +356,6 @@ export function refuseReferring(
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
     `Cannot ${action}: it is referenced by ${referring.length} foreign key(s), including "${first.key.name}" on ${nameOf(first.child)}`,
-    { position, hint: "add CASCADE to drop the foreign keys too" },
+    { position, hint: "add CASCADE to drop the foreign keys as well" },
   );
 }

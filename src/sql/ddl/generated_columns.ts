@@ -35,8 +35,9 @@ export function checkGenerated(
       position,
     });
   };
-  if (table.primaryKey.includes(columnId)) refuse("it is part of the key, which never changes");
-  if (type.kind === "file") refuse("it is a FILE column");
+  if (table.primaryKey.includes(columnId))
+    refuse("it is part of the primary key, which never changes");
+  if (type.kind === "file") refuse("a FILE column cannot be generated");
   const bound = boundIn(table, stored.expr, type);
   if (!isImmutable(bound) || holdsTimeWord(bound)) {
     refuse("its expression must always give the same result for a row");
@@ -58,9 +59,7 @@ export function generatedFrom(table: TableEntry, name: string): ColumnEntry[] {
   );
 }
 
-/**
- * Binds an expression over the columns of a table. The column ids are the positions of the columns.
- */
+/** Binds an expression over the columns of a table. The id of each column is its position. */
 function boundIn(
   table: Pick<TableEntry, "columns" | "name">,
   node: Expr,

@@ -2,10 +2,10 @@
 import { type RedefinitionDeps, redefineTable } from "./redefined_table.ts";
 
 /**
- * Puts the tables that have policies of a user into force again after the user's role has changed
- * or the user was dropped: a policy whose owner lacks rights permits nothing, so live queries with
- * such a policy have to be planned again. Live queries of views that run with the user's rights are
- * checked, too.
+ * Redefines the tables that have policies of a user, after the role of the user has changed or the
+ * user was dropped. A policy whose owner lacks rights permits nothing, so live queries on these
+ * tables have to be planned again. Live queries of views that run with the rights of the user are
+ * checked as well.
  */
 export function renewRightsOf(userId: string, deps: RedefinitionDeps): void {
   for (const table of deps.catalog.tables()) {

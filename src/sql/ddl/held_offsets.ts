@@ -1,6 +1,6 @@
 /**
  * Preserves the offsets of topics while a source table is altered or dropped. The offsets are made
- * durable beforehand, and no messages are counted until the new definition is in force.
+ * durable beforehand, and no further messages get an offset until the new definition is in force.
  *
  * - Only a table that is a source of a topic has offsets to preserve.
  * - Waiting takes several ticks, so a statement is bound again after each table whose offsets were
@@ -19,20 +19,23 @@ export class HeldOffsets {
   }
 
   /**
-   * Whether a source table may be changed in this tick. Its offsets must be durable, and the
-   * counting of its messages paused.
+   * Whether a source table may be changed in this tick: its offsets must be durable, and its
+   * messages must not be counted at present.
    */
   holds(tableId: number): boolean {
     return this.#held.has(tableId) || topicsOf(this.#deps.catalog, tableId).length === 0;
   }
 
-  /** Waits until the offsets of a table are durable. @throws {DatabaseError} */
+  /**
+   * Makes the offsets of a table durable, and pauses the counting of its messages.
+   * @throws {DatabaseError}
+   */
   async hold(tableId: number): Promise<void> {
     if (!this.holds(tableId))
       this.#held.set(tableId, await this.#deps.topics().holdOffsets(tableId));
   }
 
-  /** Resumes counting the messages of the source table. */
+  /** Resumes the counting of the messages of all source tables. */
   release(): void {
     for (const release of this.#held.values()) release();
     this.#held.clear();

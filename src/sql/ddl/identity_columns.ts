@@ -28,7 +28,11 @@ export function withColumn(table: TableEntry, column: ColumnEntry): TableEntry {
   return { ...table, columns };
 }
 
-/** @throws {DatabaseError} INVALID_OPERATION, INVALID_DEFINITION, ALREADY_EXISTS */
+/**
+ * Makes a column an identity column.
+ *
+ * @throws {DatabaseError} INVALID_OPERATION, INVALID_DEFINITION, ALREADY_EXISTS
+ */
 export function addIdentity(
   table: TableEntry,
   column: ColumnEntry,
@@ -42,14 +46,14 @@ export function addIdentity(
         ? "it has a DEFAULT"
         : notNull
           ? undefined
-          : "it must be NOT NULL";
+          : "it accepts NULL, but must be NOT NULL";
   if (why !== undefined) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot make column "${name}" of ${nameOf(table)} an identity: ${why}`,
+      `Cannot make column "${name}" of ${nameOf(table)} an identity column: ${why}`,
       {
         position: alter._location.start,
-        ...(!notNull && { hint: "ALTER COLUMN … SET NOT NULL first" }),
+        ...(!notNull && { hint: "run ALTER COLUMN … SET NOT NULL first" }),
       },
     );
   }
@@ -62,7 +66,11 @@ export function addIdentity(
   return altering.numbered(made, [numbering]);
 }
 
-/** @throws {DatabaseError} INVALID_OPERATION, INVALID_DEFINITION */
+/**
+ * Changes the identity of a column and its sequence.
+ *
+ * @throws {DatabaseError} INVALID_OPERATION, INVALID_DEFINITION
+ */
 export function alterIdentity(
   table: TableEntry,
   column: ColumnEntry,
@@ -75,7 +83,7 @@ export function alterIdentity(
     if (refused !== undefined) {
       throw new DatabaseError(
         "INVALID_DEFINITION",
-        `Cannot use ${refused.type.toUpperCase()} here: the sequence belongs to its column`,
+        `Cannot use ${refused.type.toUpperCase()} here: the sequence of an identity column always belongs to the column`,
         { position: refused._location.start },
       );
     }
@@ -93,7 +101,7 @@ export function alterIdentity(
   });
 }
 
-/** @throws {DatabaseError} INVALID_OPERATION */
+/** Turns an identity column into an ordinary column. @throws {DatabaseError} INVALID_OPERATION */
 export function dropIdentity(
   table: TableEntry,
   column: ColumnEntry,
@@ -114,7 +122,7 @@ function requireIdentity(
   if (sequence !== undefined) return sequence;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot change the identity of column "${name}" of ${nameOf(table)}: it has none`,
+    `Cannot change the identity of column "${name}" of ${nameOf(table)}: it is not an identity column`,
     { position: alter._location.start },
   );
 }

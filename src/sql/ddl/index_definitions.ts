@@ -39,13 +39,16 @@ import { dropForeignKey, type RedefinitionDeps } from "./redefined_table.ts";
 import { RowInspection } from "./row_inspection.ts";
 import { droppedMessage } from "./view_definitions.ts";
 
-/** How often the build of an index checks whether its request was killed. */
+/**
+ * The interval at which the build of an index checks whether its request was killed, in
+ * milliseconds.
+ */
 const KILL_LOOK_MS = 200;
 
 export interface IndexDeps
   extends Pick<SqlEnvironment, "catalog" | "clock" | "definitionOf" | "jobs" | "log" | "store"> {}
 
-/** The request that defines an index. */
+/** The request that creates or drops an index. */
 export interface IndexCall {
   readonly principal: Principal;
   /** The namespace in which index statements look up unqualified names. */
@@ -54,7 +57,7 @@ export interface IndexCall {
 }
 
 /**
- * Checks the rights of ALTER INDEX and DROP INDEX before any part of the request runs.
+ * Checks the rights of ALTER INDEX and DROP INDEX, before any part of the request runs.
  *
  * @throws {DatabaseError}
  */
@@ -79,7 +82,7 @@ export function authorizeIndexes(
   }
 }
 
-/** @throws {DatabaseError} */
+/** Binds CREATE INDEX against the current catalog. @throws {DatabaseError} */
 export function createIndex(
   node: CreateIndexStatement,
   { ledger, namespace, principal }: IndexCall,
@@ -118,7 +121,7 @@ export function createIndex(
   };
 }
 
-/** @throws {DatabaseError} */
+/** Binds DROP INDEX against the current catalog. @throws {DatabaseError} */
 export function dropIndexes(
   node: DropIndexStatement,
   { namespace, principal }: Omit<IndexCall, "ledger">,
@@ -147,14 +150,14 @@ export function dropIndexes(
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
       `Cannot drop index ${at.table.namespace}.${name.name}: it is a constraint of ${nameOf(at.table)}`,
-      { position, hint: `ALTER TABLE ${nameOf(at.table)} DROP CONSTRAINT ${name.name}` },
+      { position, hint: `use ALTER TABLE ${nameOf(at.table)} DROP CONSTRAINT ${name.name}` },
     );
   };
   for (const name of node.names) found(name);
   return () => {
     const dropped: string[] = [];
     const missing: string[] = [];
-    // Every name is looked up before the first index is dropped.
+    // All names are looked up before the first index is dropped.
     for (const name of node.names) found(name);
     for (const name of node.names) {
       const shown = `${name.schema ?? namespace}.${name.name}`;
@@ -180,7 +183,7 @@ interface IndexPlace {
 }
 
 /**
- * Finds an index by name; returns undefined if it does not exist or the caller may not read its
+ * Finds an index by name. Returns undefined if it does not exist or if the caller may not read its
  * table.
  */
 function visibleIndex(
@@ -197,7 +200,8 @@ function isVisible(table: TableEntry, catalog: Catalog, principal: Principal): b
 }
 
 /**
- * Returns an index that the caller may alter; undefined if IF EXISTS skips it.
+ * Returns an index that the caller may alter; undefined if it does not exist and the statement says
+ * IF EXISTS.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, NAMESPACE_NOT_FOUND, PERMISSION_DENIED
  */
@@ -229,7 +233,8 @@ function foundIndex(
 }
 
 /**
- * A primary key or a UNIQUE constraint is renamed as well, as in PostgreSQL.
+ * Renames an index. If the index belongs to a primary key or a UNIQUE constraint, the constraint is
+ * renamed as well, as in PostgreSQL.
  *
  * @throws {DatabaseError}
  */
@@ -256,7 +261,7 @@ export function renameIndex(
   if (takenNames(at.table, catalog)(to.name)) {
     throw new DatabaseError(
       "ALREADY_EXISTS",
-      `Cannot rename index ${shown} to "${to.name}": the namespace already has an index, a constraint, a table or a view of that name`,
+      `Cannot rename index ${shown} to "${to.name}": the namespace already has an index, a constraint, a table or a view with this name`,
       { position },
     );
   }
@@ -288,7 +293,7 @@ export function resumeIndexBuilds(deps: IndexDeps): void {
     const made = table.indexes?.filter(({ state }) => state !== "ready") ?? [];
     if (made.length === 0) continue;
     finishIndexes(deps, table.tableId, { made }).catch((error: unknown) => {
-      // This is safe: either the index was dropped, and the job shows the reason, or the build
+      // Safe to ignore: either the index was dropped, and the job shows the reason, or the build
       // continues after the next startup.
       if (!isExpected(error)) throw error;
       if (deps.jobs.isClosing) return;
@@ -306,11 +311,11 @@ export interface NewIndexes {
 }
 
 /**
- * Completes new indexes that are not ready yet, one after another.
+ * Builds new indexes that are not ready, one after another.
  *
- * @throws {DatabaseError} DUPLICATE_KEY, DATA_DAMAGED, CANCELLED. In these cases, the indexes that
- * are not ready are dropped. STORAGE_UNAVAILABLE if the server is stopping; the build continues
- * after the next startup.
+ * @throws {DatabaseError} DUPLICATE_KEY, DATA_DAMAGED, CANCELLED: the indexes that are not ready
+ *   are dropped. STORAGE_UNAVAILABLE if the server is stopping: the build continues after the next
+ *   startup.
  */
 export async function finishIndexes(
   deps: IndexDeps,
@@ -359,9 +364,12 @@ function endedEarly(name: string, isStopping: boolean): DatabaseError {
   return isStopping
     ? new DatabaseError(
         "STORAGE_UNAVAILABLE",
-        `Cannot finish index "${name}": the server is stopping; it will continue after the next startup`,
+        `Cannot finish index "${name}": the server is stopping, and the build will continue after the next startup`,
       )
-    : new DatabaseError("CANCELLED", `Cannot create index "${name}": it was killed or dropped`);
+    : new DatabaseError(
+        "CANCELLED",
+        `Cannot create index "${name}": the build was killed, or the index was dropped`,
+      );
 }
 
 interface Built {
@@ -395,10 +403,10 @@ async function build(deps: IndexDeps, built: Built): Promise<JobEnd> {
 }
 
 /**
- * Evaluates the expressions of an index over all existing rows. New rows are checked when they are
+ * Evaluates the expressions of an index for all existing rows. New rows are checked when they are
  * written.
  *
- * @throws {DatabaseError} The error of computing a key.
+ * @throws {DatabaseError} The error of an expression.
  */
 async function inspectKeys(deps: IndexDeps, { indexId, tableId }: Built): Promise<void> {
   const { catalog, clock, store } = deps;
@@ -430,7 +438,7 @@ function withoutIndex(table: TableEntry, indexId: number): TableEntry {
   return { ...table, indexes: (table.indexes ?? []).filter((each) => each.indexId !== indexId) };
 }
 
-/** Changes the list of indexes of a table. Indexes are not part of the table's schema. */
+/** Replaces the list of indexes of a table. It is not part of the schema of the table. */
 function changeTable({ catalog, clock, definitionOf, store }: IndexDeps, next: TableEntry): void {
   const changed = { ...next, updatedAtMs: clock.nowMs() };
   catalog.changeTable(changed, store.issueSeq(), {});

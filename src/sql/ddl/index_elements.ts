@@ -1,6 +1,4 @@
-/**
- * Turns CREATE INDEX and UNIQUE into catalog entries.
- */
+/** Converts CREATE INDEX and UNIQUE into catalog entries. */
 import { DatabaseError } from "../../base/errors.ts";
 import { INDEXES_MAX, KEY_COLUMNS_MAX } from "../../base/limits.ts";
 import {
@@ -29,7 +27,7 @@ import { indexCondition, indexExpression, invertedExpression } from "./index_exp
 import { holdsRows } from "./row_inspection.ts";
 import { requireKeyType } from "./table_elements.ts";
 
-/** An index or a UNIQUE constraint, as written in the statement. */
+/** An index or a UNIQUE constraint, as the statement defines it. */
 export interface WrittenIndex {
   readonly columns: readonly (Name | IndexedExpression)[];
   /** The operator class of each part of an inverted index; absent for a sorted index. */
@@ -49,7 +47,7 @@ export interface WrittenIndex {
   readonly position: number;
 }
 
-/** The properties of a table that adding an index reads or changes. */
+/** The properties of a table that are needed to add an index. */
 export type IndexedTable = Pick<
   TableEntry,
   | "checks"
@@ -94,7 +92,7 @@ export function withIndex<Table extends IndexedTable>(
   if (name !== undefined && isTaken(name.name)) {
     throw new DatabaseError(
       "ALREADY_EXISTS",
-      `Cannot name index "${name.name}": namespace ${table.namespace} already has an index, a constraint, a table or a view of that name`,
+      `Cannot name index "${name.name}": namespace ${table.namespace} already has an index, a constraint, a table or a view with this name`,
       { position: name._location.start },
     );
   }
@@ -115,10 +113,7 @@ export function withIndex<Table extends IndexedTable>(
   return { ...table, indexes: [...indexes, index], nextColumnId };
 }
 
-/**
- * Returns a new table with the UNIQUE constraints of its definition, in the order in which they
- * were written.
- */
+/** Adds the UNIQUE constraints of a table definition to a new table, in the order of the text. */
 export function withUnique<Table extends IndexedTable>(
   table: Table,
   { columns, constraints = [] }: CreateTableStatement,
@@ -208,9 +203,9 @@ export function indexNamed(
 }
 
 interface IndexParts {
-  /** The ids of the columns and expressions that form an index key, in order. */
+  /** The ids of the columns and expressions of an index key, in order. */
   readonly columnIds: readonly number[];
-  /** The expressions among the parts of an index key. */
+  /** The parts of an index key that are expressions. */
   readonly expressions: readonly IndexExpression[];
 }
 
@@ -223,7 +218,7 @@ function invertedPartsOf(
   if (isUnique || columns.length > KEY_COLUMNS_MAX) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot define the index: an index USING gin has 1 to ${KEY_COLUMNS_MAX} parts and is not unique`,
+      `Cannot define the index: an index USING gin must have 1 to ${KEY_COLUMNS_MAX} parts, and cannot be unique`,
       { position },
     );
   }
@@ -266,7 +261,10 @@ function textOfPart(part: Name | IndexedExpression): string {
   return columnNameIn(part)?.name ?? ("source" in part ? `(${part.source})` : "");
 }
 
-/** Returns the column that a part of a key names, possibly in parentheses. */
+/**
+ * Returns the name of the column of which a key part consists, with or without parentheses;
+ * undefined for any other part.
+ */
 function columnNameIn(part: Name | IndexedExpression): Name | undefined {
   if ("name" in part) return part;
   return part.expr.type === "ref" ? { name: part.expr.name, _location: part._location } : undefined;
@@ -287,8 +285,8 @@ function namedColumn(table: IndexedTable, { _location, name }: Name): ColumnEntr
 }
 
 /**
- * Returns a new table with an unused name for its primary key. The usual name may be in use,
- * because a renamed table keeps the name of its key.
+ * Returns a new table whose primary key has a name that is not in use. The usual name may be in
+ * use, because a renamed table keeps the name of its key.
  */
 export function withFreeKeyName<Table extends IndexedTable>(
   table: Table,
@@ -305,8 +303,8 @@ export function withFreeKeyName<Table extends IndexedTable>(
 }
 
 /**
- * Returns a function that reports whether an index, constraint, table or view in the namespace
- * already has a name.
+ * Returns a function that tells whether an index, constraint, table or view in the namespace
+ * already has a given name.
  */
 export function takenNames(
   own: IndexedTable,
@@ -327,14 +325,19 @@ export function takenNames(
   return (name) => taken.has(name) || catalog.view(namespace, name) !== undefined;
 }
 
-/** Returns the name of a column or a function, or "expr" for any other expression. */
+/**
+ * Returns the name of the column or the function in an index part, or "expr" for any other
+ * expression.
+ */
 function shortNameOf(part: Name | IndexedExpression): string {
   const column = columnNameIn(part);
   if (column !== undefined || !("expr" in part)) return column?.name ?? "";
   return part.expr.type === "call" ? part.expr.function.name : "expr";
 }
 
-/** Returns the name that PostgreSQL would choose, shortened if it is too long. */
+/**
+ * Returns the name that PostgreSQL would choose for an index. A name that is too long is shortened.
+ */
 function automaticName(
   { name: tableName }: IndexedTable,
   { columns, isConstraint, isPrimary }: WrittenIndex,

@@ -48,7 +48,7 @@ export function invertedExpression(
   return { sql, reads: readBy(table, bound), type: bound.type, terms };
 }
 
-/** The operator classes of inverted indexes, and the kind of terms that each one indexes. */
+/** The operator classes of inverted indexes, with the type of terms that each of them indexes. */
 const CLASSES: ReadonlyMap<string, TermKind> = new Map([
   ["tsvector_ops", "words"],
   ["gin_trgm_ops", "trigrams"],
@@ -57,7 +57,10 @@ const CLASSES: ReadonlyMap<string, TermKind> = new Map([
   ["array_ops", "elements"],
 ]);
 
-/** Returns the kind of terms that an operator class derives from a type. @throws {DatabaseError} */
+/**
+ * Returns the type of terms that an operator class derives from values of a type.
+ * @throws {DatabaseError}
+ */
 function termKindFor(
   type: DataType,
   operatorClass: Name | undefined,
@@ -70,15 +73,15 @@ function termKindFor(
   const by = operatorClass === undefined ? "" : ` by ${operatorClass.name}`;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot index "${name}" USING gin${by}: its type is ${typeName(type)}`,
+    `Cannot index "${name}" USING gin${by}: a value of type ${typeName(type)} has no terms to index`,
     {
       position: operatorClass?._location.start ?? position,
-      hint: "an index USING gin accepts TSVECTOR, JSONB, arrays, and TEXT with gin_trgm_ops",
+      hint: "an index USING gin can be on TSVECTOR, JSONB, arrays, or TEXT with gin_trgm_ops",
     },
   );
 }
 
-/** Returns the kind of terms that values of a type have. */
+/** Returns the type of terms that values of a type have by default; undefined if they have none. */
 function termKindOf(type: DataType): TermKind | undefined {
   switch (type.kind) {
     case "tsvector":
@@ -113,7 +116,7 @@ function boundIn(
   if (fault === undefined) return bound;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot define the index: ${fault}, so its value for a row may change`,
+    `Cannot define the index: ${fault}, so its result for a row may change over time`,
     {
       position: _location.start,
       hint: "use functions whose results depend only on their arguments",
@@ -121,7 +124,7 @@ function boundIn(
   );
 }
 
-/** Describes the first part of an expression whose value depends on more than the row. */
+/** Describes the first part of an expression whose value does not depend on the row alone. */
 function mutableIn(bound: BoundExpression): string | undefined {
   if (bound.kind === "subquery" || bound.kind === "outer") return "it contains a query";
   if (bound.kind === "call" && bound.volatility !== "immutable") {

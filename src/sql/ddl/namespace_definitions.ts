@@ -1,5 +1,5 @@
 /**
- * CREATE, ALTER and DROP NAMESPACE. `definitions.ts` drops the contents of a namespace.
+ * Executes CREATE, ALTER and DROP NAMESPACE. `definitions.ts` drops the contents of a namespace.
  */
 
 import { type Principal, requireRun } from "../../auth/mod.ts";
@@ -33,19 +33,19 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import { optionSettings } from "./table_elements.ts";
 
 /**
- * Completes a namespace definition that has been bound against the catalog. It runs in the same
- * tick and returns a description of the change.
+ * A definition that has been bound against the catalog. Calling the function, in the same tick,
+ * carries out the change and returns its description.
  */
 export type BoundDefinition = () => string | Promise<string>;
 
-/** The parts of the database needed to add an entry to the catalog. */
+/** The parts of the database that are needed to add an entry to the catalog. */
 export type EntryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
-/** The parts of the database needed to change a namespace. */
+/** The parts of the database that are needed to change a namespace. */
 type NamespaceDeps = Pick<SqlEnvironment, "catalog" | "live" | "store">;
 
 /**
- * Checks the caller's rights before any part of the request runs.
+ * Checks the caller's rights, before any part of the request runs.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -69,7 +69,7 @@ export function authorizeNamespace(
   });
 }
 
-/** @throws {DatabaseError} */
+/** Binds CREATE NAMESPACE against the current catalog. @throws {DatabaseError} */
 export function createNamespace(
   node: CreateNamespaceStatement,
   principal: Principal,
@@ -94,7 +94,7 @@ export function createNamespace(
   };
 }
 
-/** @throws {DatabaseError} */
+/** Binds ALTER NAMESPACE against the current catalog. @throws {DatabaseError} */
 export function alterNamespace(
   node: AlterNamespaceStatement,
   deps: NamespaceDeps,
@@ -118,7 +118,8 @@ export function alterNamespace(
 
 function changeOwner(entry: NamespaceEntry, { catalog, live }: NamespaceDeps): string {
   catalog.changeNamespace(entry);
-  // Subscriptions of the previous owner may follow tables that only the owner may read.
+  // Subscriptions of the previous owner may follow tables that only the owner of the namespace may
+  // read.
   for (const { kind, namespace, tableId } of catalog.tables()) {
     if (namespace === entry.name && kind === "shared") live().tableChanged(tableId);
   }
@@ -132,15 +133,15 @@ type DropDeps = Pick<
 
 interface DropSteps {
   /**
-   * Drops a table and the views that depend on it, if the namespace still contains that table.
-   * Resolves once its files have been removed.
+   * Drops a table of the namespace and the views that depend on it, unless the table no longer
+   * exists. The result resolves once the files of the table have been removed.
    */
   readonly dropTable: (tableId: number) => Promise<void>;
-  /** @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
+  /** Throws if the statement must end. @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
   readonly checkCancelled: () => void;
 }
 
-/** @throws {DatabaseError} */
+/** Binds DROP NAMESPACE against the current catalog. @throws {DatabaseError} */
 export function dropNamespace(
   node: DropNamespaceStatement,
   deps: DropDeps,
@@ -166,7 +167,7 @@ export function dropNamespace(
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
       `Cannot drop namespace ${name}: it contains ${tables.length} table(s) and ${views.length} view(s)${others}`,
-      { position, hint: "drop them, or add CASCADE" },
+      { position, hint: "drop the objects in the namespace first, or add CASCADE" },
     );
   }
   refuseDeadLetterTopics(catalog, topics, position);
@@ -174,17 +175,17 @@ export function dropNamespace(
   refuseTypesUsedElsewhere(name, catalog, { types, position });
   return async () => {
     await dropHeld(name, deps, steps);
-    // Another statement may have dropped the namespace first.
+    // Another statement may have dropped the namespace in the meantime.
     if (catalog.namespace(name) !== undefined) catalog.dropNamespace(name);
     return `Namespace ${name} dropped`;
   };
 }
 
 /**
- * Drops the contents of a namespace, and returns in a tick in which the namespace is empty.
- * Dropping a table is a synced transaction, so dropping thousands of tables takes seconds. Other
- * requests run in the meantime, and objects that they create in the namespace are also dropped. If
- * the statement is cancelled in the meantime, the remaining tables stay.
+ * Drops the contents of a namespace, and returns in a tick in which the namespace is empty. Every
+ * dropped table takes a durable transaction, so thousands of tables take seconds. Other requests
+ * run in the meantime, and objects that they create in the namespace are dropped as well. If the
+ * statement is cancelled in the meantime, the remaining tables stay.
  */
 async function dropHeld(
   name: string,
@@ -204,7 +205,7 @@ async function dropHeld(
     catalog.dropViews([...views, ...dependentsOf(catalog, { tableIds, viewIds })]);
     if (views.length > 0) live().viewChanged();
     if (tables.length === 0) {
-      // Sequences that belong to a dropped table have already been removed.
+      // The sequences of dropped tables have already been removed.
       const { sequences, types } = heldBy(name, catalog);
       catalog.dropSequences(sequences);
       refuseTypesUsedElsewhere(name, catalog, { types, position: undefined });
@@ -219,7 +220,10 @@ async function dropHeld(
   }
 }
 
-/** @throws {DatabaseError} DEPENDENT_OBJECTS */
+/**
+ * Refuses to drop a namespace if DEFAULTs in other namespaces use its sequences.
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
 function refuseNumberedElsewhere(
   name: string,
   catalog: Catalog,
@@ -231,12 +235,16 @@ function refuseNumberedElsewhere(
   if (elsewhere.length === 0) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot drop namespace ${name}: ${elsewhere.length} DEFAULT(s) in other namespaces use its sequences`,
-    { position, hint: "drop those DEFAULTs first: ALTER COLUMN … DROP DEFAULT" },
+    `Cannot drop namespace ${name}: the DEFAULTs of ${elsewhere.length} column(s) in other namespaces use its sequences`,
+    { position, hint: "drop these DEFAULTs first, with ALTER COLUMN … DROP DEFAULT" },
   );
 }
 
-/** @throws {DatabaseError} DEPENDENT_OBJECTS */
+/**
+ * Refuses to drop a namespace if its types are used in other namespaces.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
 function refuseTypesUsedElsewhere(
   name: string,
   catalog: Catalog,
@@ -249,7 +257,10 @@ function refuseTypesUsedElsewhere(
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
     `Cannot drop namespace ${name}: its types are used in other namespaces, by ${shownUsers(elsewhere)}`,
-    { ...(position === undefined ? {} : { position }), hint: "drop those columns first" },
+    {
+      ...(position === undefined ? {} : { position }),
+      hint: "drop the objects that use the types first",
+    },
   );
 }
 
@@ -272,8 +283,8 @@ function heldBy(name: string, catalog: Catalog): Contents {
 }
 
 /**
- * Reads options, which may have any name. A number is kept as a number if a double represents it
- * exactly.
+ * Reads the options of a namespace, which may have any name. A number is kept as a number if a
+ * double represents it exactly.
  */
 function namespaceOptions(entries: readonly OptionEntry[]): NamespaceEntry["options"] {
   const settings = optionSettings(entries);
@@ -283,14 +294,14 @@ function namespaceOptions(entries: readonly OptionEntry[]): NamespaceEntry["opti
     if (Number.isFinite(value) && Math.abs(value) <= Number.MAX_SAFE_INTEGER) continue;
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot set option ${name}: a number is at most ${Number.MAX_SAFE_INTEGER}; write larger ones in quotes`,
+      `Cannot set option ${name}: a number must be at most ${Number.MAX_SAFE_INTEGER}; write larger numbers in quotes`,
       at,
     );
   }
   return Object.fromEntries(settings.map(({ name, value }) => [name, value]));
 }
 
-/** @throws {DatabaseError} RESERVED_NAME */
+/** Refuses to alter or drop a reserved namespace. @throws {DatabaseError} RESERVED_NAME */
 function requireUnreserved(
   { name }: AlterNamespaceStatement | DropNamespaceStatement,
   action: "alter" | "drop",
@@ -298,12 +309,12 @@ function requireUnreserved(
   if (!isReservedNamespace(name.name)) return;
   throw new DatabaseError(
     "RESERVED_NAME",
-    `Cannot ${action} namespace ${name.name}: it is reserved`,
+    `Cannot ${action} namespace ${name.name}: the server reserves this namespace`,
     { position: name._location.start },
   );
 }
 
-/** @throws {DatabaseError} USER_NOT_FOUND */
+/** Requires that a user exists. @throws {DatabaseError} USER_NOT_FOUND */
 function requireUser({ _location, name }: UserName, catalog: Catalog): void {
   if (catalog.user(name) !== undefined) return;
   throw new DatabaseError("USER_NOT_FOUND", `Cannot find user "${name}"`, {

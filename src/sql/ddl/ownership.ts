@@ -1,6 +1,6 @@
 /**
  * Implements OWNER TO for tables, views, sequences and types, and CREATE EXTENSION, as they occur
- * in dumps. These statements change nothing: they succeed if the requested state already exists,
+ * in dumps. These statements change nothing. They succeed if the requested state already exists,
  * and are refused otherwise.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -20,8 +20,8 @@ interface OwnerCall {
 }
 
 /**
- * Handles OWNER TO. A table, a view, a sequence or a type belongs to its namespace, so the new
- * owner must be the owner of the namespace or the caller, who may alter the object.
+ * Binds OWNER TO. A table, a view, a sequence or a type belongs to its namespace, so the new owner
+ * must be the owner of the namespace or the caller, who may alter the object.
  *
  * @throws {DatabaseError} USER_NOT_FOUND, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, …
  */
@@ -41,7 +41,7 @@ export function alterOwner(
   if (catalog.user(owner) === undefined) {
     throw new DatabaseError("USER_NOT_FOUND", `Cannot find user "${owner}"`, {
       position,
-      hint: "CREATE USER creates it; pg_dump --no-owner omits OWNER TO",
+      hint: "create the user with CREATE USER; pg_dump --no-owner omits OWNER TO",
     });
   }
   const holder = catalog.namespace(schema)?.owner;
@@ -56,13 +56,13 @@ export function alterOwner(
     `Cannot make ${owner} the owner of ${path}: a ${kind} belongs to its namespace, ${today}`,
     {
       position,
-      hint: `ALTER NAMESPACE ${schema} OWNER TO ${owner}, or use a separate namespace; pg_dump --no-owner omits it`,
+      hint: `run ALTER NAMESPACE ${schema} OWNER TO ${owner}, or use a separate namespace; pg_dump --no-owner omits it`,
     },
   );
 }
 
 /**
- * Returns the kind of the object with the given name, or undefined if there is none and the
+ * Returns the type of the object with the given name; undefined if there is no such object and the
  * statement says IF EXISTS.
  */
 function kindOf(
@@ -99,8 +99,8 @@ function shown(kind: AlterOwnerStatement["kind"]): string {
 }
 
 /**
- * PostgreSQL extensions whose functions are at least partly built in, with the list of these
- * functions.
+ * PostgreSQL extensions that are built in at least partly, with a description of the functions that
+ * exist.
  */
 const BUILT_IN: ReadonlyMap<string, string> = new Map([
   ["pgcrypto", "gen_random_uuid()"],
@@ -108,7 +108,7 @@ const BUILT_IN: ReadonlyMap<string, string> = new Map([
   ["pg_trgm", "similarity()"],
 ]);
 
-/** @throws {DatabaseError} UNSUPPORTED_FEATURE */
+/** Binds CREATE EXTENSION, which has no effect. @throws {DatabaseError} UNSUPPORTED_FEATURE */
 export function createExtension({ name }: CreateExtensionStatement): BoundDefinition {
   const functions = BUILT_IN.get(name.name);
   if (functions !== undefined) {
@@ -117,10 +117,10 @@ export function createExtension({ name }: CreateExtensionStatement): BoundDefini
   }
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot create extension "${name.name}": functions are built in`,
+    `Cannot create extension "${name.name}": the server has no extensions with this name; all functions are built in`,
     {
       position: name._location.start,
-      hint: `omit it; the known extensions are ${[...BUILT_IN.keys()].join(", ")}`,
+      hint: `omit the statement; the known extensions are ${[...BUILT_IN.keys()].join(", ")}`,
     },
   );
 }

@@ -43,7 +43,7 @@ export function isPolicyDefinition(node: Statement): node is PolicyDefinition {
 }
 
 /**
- * Checks the right to define policies before any part of the request runs.
+ * Checks the caller's right to define policies, before any part of the request runs.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -61,7 +61,7 @@ export function authorizePolicy(
 }
 
 /**
- * Binds the definition of a policy.
+ * Binds the definition of a policy against the current catalog.
  *
  * @throws {DatabaseError}
  */
@@ -95,7 +95,11 @@ const DONE: Readonly<Record<PolicyDefinition["type"], string>> = {
   "drop policy": "dropped",
 };
 
-/** Refuses policies that would have no effect. @throws {DatabaseError} INVALID_OPERATION */
+/**
+ * Refuses a policy on a table whose rows policies do not restrict.
+ *
+ * @throws {DatabaseError} INVALID_OPERATION
+ */
 function requirePoliciesApply(table: TableEntry, node: PolicyDefinition): void {
   const level = accessLevelOf(table);
   if (node.type === "drop policy" || level === "RESTRICTED") return;
@@ -103,7 +107,7 @@ function requirePoliciesApply(table: TableEntry, node: PolicyDefinition): void {
     level === undefined
       ? `it is a ${shownKindOf(table)} table, in which all users have their own rows`
       : `its ACCESS_LEVEL is '${level}', and policies apply only with 'RESTRICTED'`;
-  const hint = `ALTER TABLE ${nameOf(table)} SET (ACCESS_LEVEL = 'RESTRICTED')`;
+  const hint = `run ALTER TABLE ${nameOf(table)} SET (ACCESS_LEVEL = 'RESTRICTED')`;
   throw new DatabaseError(
     "INVALID_OPERATION",
     `Cannot define a policy on ${nameOf(table)}: ${what}`,
@@ -127,7 +131,11 @@ function withDefinition(node: PolicyDefinition, table: TableEntry, definer: Defi
   }
 }
 
-/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_DEFINITION, … */
+/**
+ * Returns the table with a new policy.
+ *
+ * @throws {DatabaseError} ALREADY_EXISTS, INVALID_DEFINITION, …
+ */
 function withNewPolicy(
   { _location, check, command = "all", name, roles, using }: Omit<CreatePolicyStatement, "table">,
   table: TableEntry,
@@ -151,7 +159,11 @@ function withNewPolicy(
   return { ...table, policies: [...policies, policy] };
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_DEFINITION, … */
+/**
+ * Returns the table with an altered policy.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_DEFINITION, …
+ */
 function withAlteredPolicy(
   node: AlterPolicyStatement,
   table: TableEntry,
@@ -173,8 +185,8 @@ function withAlteredPolicy(
 }
 
 /**
- * Rewrites the conditions of a policy. Conditions that ALTER POLICY does not mention remain
- * unchanged.
+ * Returns the conditions of a policy after ALTER POLICY. Conditions that the statement does not
+ * mention stay unchanged.
  */
 function alteredTexts(
   { _location, check, using }: AlterPolicyStatement,
@@ -194,7 +206,7 @@ function alteredTexts(
   if (isMixed && searchNamespace !== call.namespace) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot alter one condition of policy "${before.name}": the other was written for namespace ${searchNamespace}, but the current namespace is ${call.namespace}`,
+      `Cannot alter one condition of policy "${before.name}": the other one was written for namespace ${searchNamespace}, but the current namespace is ${call.namespace}`,
       { position: _location.start, hint: "write both USING and WITH CHECK" },
     );
   }
@@ -219,20 +231,24 @@ function withoutPolicy({ ifExists, name }: DropPolicyStatement, table: TableEntr
   return withoutPolicies(table, [policyNamed(table, name)]);
 }
 
-/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME */
+/**
+ * Requires that no policy of the table has the given name.
+ *
+ * @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME
+ */
 function requireFreeName(table: TableEntry, { _location, name }: Name): void {
   const position = _location.start;
   checkObjectName("policy", name, { position });
   if (table.policies?.some((each) => each.name === name) !== true) return;
   throw new DatabaseError(
     "ALREADY_EXISTS",
-    `Cannot name a policy of ${nameOf(table)} "${name}": it already exists`,
+    `Cannot name a policy of ${nameOf(table)} "${name}": the table already has a policy with this name`,
     { position },
   );
 }
 
 /**
- * Checks that the clauses that a command needs are present, and refuses those that it does not
+ * Requires the clauses that the command of a policy needs, and refuses the clauses that it does not
  * support.
  */
 function requireClauses(
@@ -256,7 +272,7 @@ function requireClauses(
   throw invalid(`it has no ${command === "insert" ? "WITH CHECK" : "USING"} (…)`);
 }
 
-/** Returns the roles after TO; `public`, or the absence of TO, means both roles. */
+/** Returns the roles after TO. The word `public`, or the absence of TO, means both roles. */
 function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: readonly PolicyRole[] } {
   if (names === undefined) return {};
   const roles = names.map(({ _location, name }): PolicyRole | "public" => {
@@ -265,7 +281,7 @@ function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: reado
     const isRole = word === "dba" || word === "system" || word === "root";
     throw new DatabaseError(
       isRole ? "INVALID_DEFINITION" : "INVALID_VALUE",
-      `Cannot define a policy for role "${name}": ${isRole ? "this role can access every row" : "there is no such role"}`,
+      `Cannot define a policy for role "${name}": ${isRole ? "policies do not apply to this role, which may access every row" : "there is no such role"}`,
       {
         position: _location.start,
         hint: "roles are user, service and public; use CURRENT_USER() in a condition for a single user",
@@ -279,7 +295,7 @@ function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: reado
 
 const OWNER_COLUMN = "owner_column";
 
-/** An option of CREATE TABLE that is a short form for policies, and the other options. */
+/** OWNER_COLUMN of CREATE TABLE, which is a short form for policies, and the other options. */
 export interface OwnerOption {
   readonly options: readonly OptionEntry[] | undefined;
   /** The entry of OWNER_COLUMN, if there is one. */
@@ -287,8 +303,7 @@ export interface OwnerOption {
 }
 
 /**
- * Removes OWNER_COLUMN from the options of CREATE TABLE. A table that has this option is
- * RESTRICTED.
+ * Removes OWNER_COLUMN from the options of CREATE TABLE. A table with this option is RESTRICTED.
  *
  * @throws {DatabaseError} INVALID_OPTION
  */
@@ -307,8 +322,8 @@ export function withoutOwnerOption(options: readonly OptionEntry[] | undefined):
 }
 
 /**
- * Adds the policies of OWNER_COLUMN: everybody may read the rows, and the user whom the column
- * names may write them.
+ * Adds the policies of OWNER_COLUMN: every user may read the rows, and the user whose name is in
+ * the column may write them.
  *
  * @throws {DatabaseError} INVALID_OPTION, COLUMN_NOT_FOUND, PERMISSION_DENIED
  */
@@ -322,7 +337,7 @@ export function withOwnerPolicies(
   if (accessLevelOf(table) !== "RESTRICTED") {
     throw new DatabaseError(
       "INVALID_OPTION",
-      "Cannot set OWNER_COLUMN: it defines policies, which apply only to a SHARED or STREAM table with ACCESS_LEVEL 'RESTRICTED'",
+      "Cannot set OWNER_COLUMN: the option defines policies, which apply only to a SHARED or STREAM table with ACCESS_LEVEL 'RESTRICTED'",
       { position },
     );
   }
@@ -350,7 +365,7 @@ export function withOwnerPolicies(
   }, table);
 }
 
-/** The policies of OWNER_COLUMN, with the rows that each condition permits. */
+/** The policies of OWNER_COLUMN, each with the rows that its condition permits. */
 const OWNER_POLICIES = [
   { name: "everybody_reads", command: "select", using: "everybody", check: undefined },
   { name: "owner_inserts", command: "insert", using: undefined, check: "owner" },

@@ -3,7 +3,8 @@
  * they need.
  *
  * A condition may only read SHARED tables whose owner may read every row. The rows of a USER table
- * would depend on the caller, and the policies of other tables would apply to no particular user.
+ * depend on the caller, and it would be undefined for which user the policies of another table
+ * apply.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -31,7 +32,7 @@ import { watchOf } from "../prepare/statement_watch.ts";
 import { hasEveryRow } from "../rights/row_policies.ts";
 import { storedColumnsOf } from "./view_definitions.ts";
 
-/** The user who writes a policy, and the namespace of unqualified names. */
+/** The user who defines a policy, and the namespace of unqualified names. */
 export interface PolicyCall {
   readonly principal: Principal;
   readonly namespace: string;
@@ -47,7 +48,11 @@ export interface PolicyTexts {
   readonly tables: readonly PolicyTable[];
 }
 
-/** @throws {DatabaseError} INVALID_DEFINITION, TABLE_NOT_FOUND, COLUMN_NOT_FOUND, … */
+/**
+ * Reads the conditions of a policy.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION, TABLE_NOT_FOUND, COLUMN_NOT_FOUND, …
+ */
 export function policyTexts(
   table: TableEntry,
   conditions: { readonly using: Expr | undefined; readonly check: Expr | undefined },
@@ -63,7 +68,7 @@ export function policyTexts(
   };
 }
 
-/** A table, with the names by which the conditions refer to it. */
+/** A table that the conditions read, with the names by which they refer to it. */
 interface ReadTable {
   readonly namespace: string;
   readonly name: string;
@@ -83,7 +88,9 @@ class PolicyReading {
     this.#deps = deps;
   }
 
-  /** Binds a condition. Returns its text, in which comparisons qualify their columns in full. */
+  /**
+   * Binds a condition. Returns its text, in which the columns in comparisons are fully qualified.
+   */
   textOf(written: Expr): string {
     const condition = withOwnColumns(written, this.#table);
     const { ledger, namespace } = this.#call;
@@ -151,19 +158,19 @@ class PolicyReading {
       const kind = shownKindOf(table);
       throw unreadable(
         nameOf(table),
-        `it is a ${kind} table, whose rows depend on who reads it`,
+        `it is a ${kind} table, whose rows depend on the reader`,
         node,
       );
     }
     if (!hasEveryRow(principal, table, catalog)) {
-      throw unreadable(nameOf(table), "policies restrict its rows for you", node);
+      throw unreadable(nameOf(table), "policies hide some of its rows from you", node);
     }
     const isKnown = this.#read.some((each) => each.namespace === namespace && each.name === name);
     if (!isKnown) this.#read.push({ namespace, name, table });
     return table;
   }
 
-  /** @throws {DatabaseError} INVALID_DEFINITION */
+  /** Refuses conditions that a policy cannot have. @throws {DatabaseError} INVALID_DEFINITION */
   #check(bound: BoundExpression, statement: StatementBinding, node: Expr): void {
     statement.requireNoSleep("a policy");
     readLiterals(statement.literals);
@@ -173,15 +180,18 @@ class PolicyReading {
         ...(hint === undefined ? {} : { hint }),
       });
     if (statement.usedParameters.size > 0)
-      throw invalid("it has parameters", "write the values themselves");
-    if (statement.files.length > 0) throw invalid("it has files");
+      throw invalid(
+        "its conditions must not contain parameters",
+        "write the values instead of the parameters",
+      );
+    if (statement.files.length > 0) throw invalid("its conditions must not contain files");
     if (statement.pastReads.length > 0) {
       throw invalid(
         "it reads an earlier state of a table",
         "policies read the current state of tables",
       );
     }
-    if (isVolatile(bound)) throw invalid("it calls a function whose value keeps changing");
+    if (isVolatile(bound)) throw invalid("it calls a function whose result can change");
     if (comparesWithItself(bound)) {
       throw invalid(
         "it compares a column with itself",
@@ -212,8 +222,8 @@ const COMPARISONS: ReadonlySet<string> = new Set(["=", "<>", "!=", "<", "<=", ">
 
 /**
  * Returns a condition in which `m.room = room`, within a query, compares with the column `room` of
- * the policy's table. By the rules of SQL, `room` would mean `m.room`, and the comparison would
- * hold for every row.
+ * the policy's table. By the rules of SQL, `room` would mean `m.room`, and the comparison would be
+ * true for every row.
  */
 function withOwnColumns(condition: Expr, table: TableEntry): Expr {
   return ownColumnsIn(condition, table, false) as Expr;

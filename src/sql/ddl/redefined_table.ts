@@ -1,5 +1,5 @@
 /**
- * Puts the changed definition of a table into force in the catalog, in storage, for live queries
+ * Puts the changed definition of a table into force: in the catalog, in storage, for live queries
  * and for topics, all in one tick.
  */
 import type { Dependents, ForeignKeyEntry, TableEntry } from "../../catalog/mod.ts";
@@ -14,7 +14,11 @@ export type RedefinitionDeps = Pick<
   "catalog" | "definitionOf" | "live" | "store" | "topics"
 >;
 
-/** @param others Changes that the same transaction of the catalog makes to other objects. */
+/**
+ * Puts the changed definition of a table into force.
+ *
+ * @param others Changes to other objects that belong to the same catalog transaction.
+ */
 export function redefineTable(
   { catalog, definitionOf, live, store, topics: topicAccess }: RedefinitionDeps,
   { after, before }: { before: TableEntry; after: TableEntry },
@@ -29,7 +33,7 @@ export function redefineTable(
 }
 
 /**
- * Changes a foreign key in the current entry of its table, or drops it if `change` returns
+ * Changes a foreign key in the current entry of its table. The key is dropped if `change` returns
  * undefined.
  */
 export function changeForeignKey(

@@ -1,7 +1,7 @@
 /**
  * Checks existing rows of a table against a foreign key that is already in force. New rows satisfy
- * the key, and no parent row disappears, so rows and parents can be read at one earlier seq over
- * many ticks.
+ * the key, and referenced rows can no longer disappear, so all rows can be read as of one earlier
+ * seq over many ticks.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { ForeignKeyEntry, TableEntry } from "../../catalog/mod.ts";
@@ -11,13 +11,16 @@ import { nameOf } from "../bind/change/dml_target.ts";
 import { referencedKeyOf } from "../execute/change/referenced_key.ts";
 import { keyTextOf } from "../execute/keys/key_text.ts";
 
-/** How many rows a foreign key check reads between two pauses. */
+/** The number of rows that a foreign key check reads between two pauses. */
 const BATCH_ROWS = 512;
 
 /**
- * @param reference.shownParent The name of the parent for messages.
+ * Checks the existing rows of a table against a foreign key.
+ *
+ * @param reference.shownParent The name of the parent table, for messages.
+ *
  * @throws {DatabaseError} FOREIGN_KEY_VIOLATION, SERIALIZATION_FAILURE; STATEMENT_TIMEOUT and other
- * errors of `pause`
+ *   errors of `pause`
  */
 export async function validateReference(
   {
@@ -71,7 +74,7 @@ export async function validateReference(
   }
 }
 
-/** Returns whether every row either refers to an existing row or contains no reference. */
+/** Returns whether each row either refers to an existing row or has a NULL in the foreign key. */
 function areSound(
   { columns, rowCount }: Batch,
   { isFull }: ForeignKeyEntry,
@@ -89,14 +92,14 @@ function areSound(
 function tooOld({ name }: ForeignKeyEntry): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot check foreign key "${name}": the rows to which it refers have changed too often in the meantime`,
+    `Cannot check foreign key "${name}": the rows to which it refers changed too often during the check`,
     { hint: "run the statement again" },
   );
 }
 
 /**
- * Returns the error. Its message contains no value, because the rows of other users are also
- * checked.
+ * Returns the error for a row that violates the key. Its message contains no value, because the row
+ * may belong to another user.
  */
 function violated(
   { name }: ForeignKeyEntry,
@@ -106,6 +109,6 @@ function violated(
   return new DatabaseError(
     "FOREIGN_KEY_VIOLATION",
     `Cannot add foreign key "${name}": a row of ${nameOf(table)} refers to a row of ${shownParent} that does not exist`,
-    { hint: "correct the rows, or add it as NOT VALID and validate it later" },
+    { hint: "correct the rows, or add the foreign key as NOT VALID and validate it later" },
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Implements DROP COLUMN: determines which views and policies need the columns that a statement
- * removes.
+ * Implements the effects of DROP COLUMN on other objects: determines which views and policies need
+ * the removed columns.
  */
 import type { Catalog, PolicyEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import { type PlacedPolicy, policiesNeeding, refusePolicies } from "../names/policies.ts";
@@ -9,17 +9,20 @@ import type { AlterTableStatement } from "../parse/ast/ast.ts";
 import type { RetypedColumn } from "./altering.ts";
 import type { TokenReach } from "./topic_sources.ts";
 
-/** The columns that one action of ALTER TABLE removes or gives another id. */
+/** The columns that one action of ALTER TABLE removes, or to which it gives another id. */
 export interface RemovedColumns extends Required<Pick<Removal, "columns">> {
-  /** The change that the statement makes to the column that it names. */
+  /** A description of the action, for messages. */
   readonly action: string;
   readonly position: number;
   readonly isCascading: boolean;
-  /** The hint if something needs the columns; if absent, CASCADE drops it. */
+  /**
+   * The hint for the error that something needs the columns. If absent, the statement may have
+   * CASCADE, which drops the dependent objects.
+   */
   readonly hint?: string;
 }
 
-/** Returns the columns that each DROP COLUMN of a statement removes. */
+/** Returns the columns that a statement removes, for each DROP COLUMN. */
 export function removedColumns(
   { columns, tableId }: TableEntry,
   changed: TableEntry,
@@ -48,7 +51,7 @@ export function removedColumns(
   });
 }
 
-/** Returns the columns whose ids change with their types. */
+/** Returns the columns that get new ids because their types change. */
 export function retypedColumns(
   { tableId }: TableEntry,
   retyped: readonly RetypedColumn[],
@@ -57,7 +60,7 @@ export function retypedColumns(
     action: `change the type of column "${name}"`,
     position,
     isCascading: false,
-    hint: "drop them, and create them again afterwards",
+    hint: "drop the dependent objects first, and create them again afterwards",
     columns: { tableId, columnIds: new Set([columnId]) },
   }));
 }
@@ -86,10 +89,10 @@ export function viewsWithout(
   return [...views.values()];
 }
 
-/** The policies that are dropped together with columns that they read. */
+/** The policies that are dropped together with the columns that they read. */
 interface RemovedPolicies {
   readonly own: readonly PolicyEntry[];
-  /** The dropped policies that belong to other tables. */
+  /** The dropped policies of other tables. */
   readonly others: readonly PlacedPolicy[];
 }
 

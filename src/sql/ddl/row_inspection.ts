@@ -2,9 +2,9 @@
  * Checks that existing rows satisfy the conditions of an ALTER TABLE: that a column contains no
  * NULL, that a CHECK is true, or that values can be represented in the new type of a column.
  *
- * Rows of every owner are read with the current definition and checked against the next one. This
- * takes many ticks, and other requests run in between. Rows that they write are above the bound,
- * and are checked in the tick in which the definition changes.
+ * The rows of all owners are read under the current definition and checked against the next one.
+ * This takes many ticks, during which other requests run. The rows that these write have higher
+ * seqs, and are checked in the tick in which the definition changes.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError, type ErrorCode } from "../../base/errors.ts";
@@ -35,8 +35,8 @@ import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileExpression } from "../execute/evaluate/expression.ts";
 
 /**
- * A condition that an action of ALTER TABLE puts on existing rows, with its position in the
- * statement.
+ * A condition that an action of ALTER TABLE sets for existing rows, and the position of the action
+ * in the statement.
  */
 export type RowDemand =
   | { readonly kind: "not null"; readonly columnId: number; readonly position: number }
@@ -51,12 +51,15 @@ export interface InspectionOptions {
   /** The definition of the table after the ALTER TABLE. */
   readonly next: TableEntry;
   readonly demands: readonly RowDemand[];
-  /** The context in which existing rows are checked. The checks do not depend on the caller. */
+  /**
+   * The context in which existing rows are checked. The results of the checks do not depend on the
+   * caller.
+   */
   readonly context?: ExecutionContext;
   readonly store: Pick<Store, "owners" | "scan">;
 }
 
-/** The error codes of computations whose messages may quote values of rows. */
+/** The error codes of computations whose messages may contain values of rows. */
 const QUOTING: ReadonlySet<ErrorCode> = new Set([
   "TYPE_MISMATCH",
   "INVALID_INPUT",
@@ -73,7 +76,7 @@ export interface InspectedRange {
   readonly upTo: Seq;
 }
 
-/** This empty batch is returned between two owners to let other requests run. */
+/** An empty batch. It is returned between two owners, so that other requests can run. */
 const NO_ROWS: ScanBatch = { rowCount: 0, columns: [] };
 
 /** Checks a batch of rows. @throws {DatabaseError} */
@@ -83,7 +86,9 @@ export class RowInspection {
   readonly #options: InspectionOptions;
   /** The columns of the altered table that the conditions read. */
   readonly #columns: readonly ColumnEntry[];
-  /** The stored form of each of `#columns`; undefined for a column that existing rows lack. */
+  /**
+   * The stored form of each of `#columns`; undefined for a column that existing rows do not have.
+   */
   readonly #stored: readonly (ColumnEntry | undefined)[];
   readonly #judges: readonly Judge[];
 
@@ -99,22 +104,22 @@ export class RowInspection {
   }
 
   /**
-   * Conversion errors are reported at the position of the first condition, because all rows are
-   * converted before any row is checked.
+   * Errors of conversions are reported at the position of the first condition, because all rows are
+   * converted before any of them is checked.
    */
   get #position(): number {
     return this.#options.demands[0]?.position ?? 0;
   }
 
-  /** Whether there is nothing to check. */
+  /** Whether there is no condition to check. */
   get isEmpty(): boolean {
     return this.#judges.length === 0;
   }
 
   /**
-   * Checks the live rows whose versions lie within the given bounds, over many ticks.
+   * Checks the live rows whose versions are in the given range, over many ticks.
    *
-   * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, errors of a cast
+   * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, and the errors of casts
    */
   async inspect(bounds: InspectedRange, pause: () => Promise<void>): Promise<void> {
     for (const batch of this.#rowsWithin(bounds)) {
@@ -123,7 +128,7 @@ export class RowInspection {
     }
   }
 
-  /** Checks the live rows whose versions lie within the given bounds, in the current tick. */
+  /** Checks the live rows whose versions are in the given range, in the current tick. */
   inspectNow(bounds: InspectedRange): void {
     for (const batch of this.#rowsWithin(bounds)) this.#judge(batch);
   }
@@ -136,8 +141,8 @@ export class RowInspection {
       try {
         for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
           yield batch;
-          // If the conditions read no stored column, all rows give the same result, so one row is
-          // enough.
+          // If the conditions read no stored column, they have the same result for all rows, so
+          // checking one row is enough.
           if (columnIds.length === 0 && batch.rowCount > 0) return;
         }
       } finally {
@@ -157,7 +162,7 @@ export class RowInspection {
     return unquoted(this.#options.next, position, compute);
   }
 
-  /** Converts rows to the columns of the next definition. */
+  /** Converts rows to the types of the next definition. */
   #asNext({ columns, rowCount }: ScanBatch): Batch {
     let index = 0;
     return {
@@ -173,8 +178,8 @@ export class RowInspection {
   }
 
   /**
-   * Returns a check that computes the keys of an index for each row, to find rows for which the
-   * computation fails.
+   * Returns a check that computes the keys of an index for each row, because the computation may
+   * fail.
    */
   #indexJudge(indexId: number, position: number): Judge {
     const computations = keyColumnsOf(this.#options.next, indexId).flatMap(({ expression }) =>
@@ -198,7 +203,7 @@ export class RowInspection {
     if (domain === undefined) return undefined;
     const given = defined(context, "checks have a context");
     const conditions = domain.checks.map(({ sql }) =>
-      // The new value of a column is column 0 of its condition.
+      // In the condition of a domain, the value is column 0.
       compileExpression(bindDomainCheck(sql, domain, bindExpression), new Map([[0, 0]])),
     );
     return ({ columns, rowCount }) => {
@@ -212,14 +217,14 @@ export class RowInspection {
       throw new DatabaseError(
         isBroken ? "CHECK_VIOLATION" : "NOT_NULL_VIOLATION",
         `Cannot apply domain ${domainName(domain)} to column "${name}" of ${nameOf(next)}: an existing row violates it`,
-        { position, hint: "change or delete such rows first" },
+        { position, hint: "change or delete the rows that violate it first" },
       );
     };
   }
 
   /**
-   * Returns the check for a condition; undefined if a later action of the statement cancels the
-   * condition.
+   * Returns the check for a condition. Returns undefined if a later action of the statement makes
+   * the condition unnecessary.
    */
   #judgeFor(demand: RowDemand): Judge | undefined {
     const { next, context } = this.#options;
@@ -245,14 +250,14 @@ export class RowInspection {
         throw new DatabaseError(
           "CHECK_VIOLATION",
           `Cannot apply check "${check.name}" to ${nameOf(next)}: an existing row violates it`,
-          { position, hint: "change or delete such rows first" },
+          { position, hint: "change or delete the rows that violate it first" },
         );
       };
     }
     if (demand.kind === "index") return this.#indexJudge(demand.indexId, position);
     const at = this.#columns.findIndex(({ columnId }) => columnId === demand.columnId);
     const column = this.#columns[at];
-    // The value was read in its new type, which proves that it can be represented in it.
+    // Reading the value in its new type has already proved that the type can represent it.
     if (column === undefined) return undefined;
     if (demand.kind === "form") return () => undefined;
     if (demand.kind === "domain") return this.#domainJudge(column, at, position);
@@ -263,14 +268,17 @@ export class RowInspection {
       throw new DatabaseError(
         "NOT_NULL_VIOLATION",
         `Cannot set column "${column.name}" of ${nameOf(next)} NOT NULL: an existing row contains NULL`,
-        { position, hint: `UPDATE … SET ${column.name} = … WHERE ${column.name} IS NULL first` },
+        {
+          position,
+          hint: `run UPDATE … SET ${column.name} = … WHERE ${column.name} IS NULL first`,
+        },
       );
     };
   }
 }
 
 /**
- * Runs a computation over rows. Its error may quote a value, and the user who alters a table may
+ * Runs a computation over rows, and removes values from its errors. The user who alters a table may
  * not be allowed to read its rows.
  *
  * @throws {DatabaseError} An error with the same code, without any value.
@@ -283,12 +291,12 @@ export function unquoted<T>(next: TableEntry, position: number, compute: () => T
     throw new DatabaseError(
       error.code,
       `Cannot alter table ${nameOf(next)}: an expression of the definition fails for an existing row`,
-      { position, hint: "change or delete such rows first" },
+      { position, hint: "change or delete these rows first" },
     );
   }
 }
 
-/** Returns whether a table has a live row of any owner, whether or not it is durable. */
+/** Returns whether a table has a live row of any owner. The row need not be durable. */
 export function holdsRows(store: Store, tableId: number): boolean {
   if (store.appliedSeq === store.visibleSeq) return store.liveRowCount(tableId, undefined) > 0;
   return store.owners(tableId).some((owner) => {
@@ -331,7 +339,7 @@ function columnsOf(demand: RowDemand, next: TableEntry): readonly number[] {
   return next.columns.flatMap(({ columnId, name }) => (named.has(name) ? [columnId] : []));
 }
 
-/** Converts the values of a column to its type in the next definition. */
+/** Converts the values of a column to the type that it has in the next definition. */
 export function asType(vector: Vector, stored: ColumnEntry, { type }: ColumnEntry): Vector {
   if (sameType(stored.type, type)) return vector;
   const cast = casterFor(stored.type, type, "explicit");

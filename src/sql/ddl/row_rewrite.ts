@@ -1,13 +1,13 @@
 /**
- * Rewrites the existing rows of a table for an ALTER TABLE that gives columns new values: a change
- * of type that storage cannot make when it reads, a generated column, or a DEFAULT that differs
- * from row to row.
+ * Rewrites the existing rows of a table for an ALTER TABLE that gives columns new values: a type
+ * that storage cannot convert to when it reads, a generated column, or a DEFAULT that differs from
+ * row to row.
  *
- * Such a column gets a new column id. Each row is written once more with the values of the new
- * columns behind those of the current ones. The catalog does not know the new columns yet, so no
- * statement reads them, and a crash leaves only values that nothing reads.
+ * Such a column gets a new column id. Each row is written once more, with the values of the new
+ * columns after those of the current ones. The catalog does not contain the new columns yet, so no
+ * statement reads them, and a crash leaves only values that are never read.
  *
- * A batch is read and written in one tick, so that no change of another writer is overwritten.
+ * A batch is read and written in one tick, so that no change by another statement is overwritten.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -46,7 +46,7 @@ export interface ColumnRewrite {
    */
   readonly compute: Evaluator | undefined;
   readonly position: number;
-  /** The new sequence that numbers the existing rows, which the catalog does not know yet. */
+  /** The new sequence that numbers the existing rows. The catalog does not contain it yet. */
   readonly sequence?: SequenceEntry | undefined;
 }
 
@@ -71,8 +71,8 @@ interface RewrittenRange {
 const ROWS_PER_COMMIT = 2000;
 
 /**
- * The share of the time of a commit that counts for its pace. Each commit waits for the disk, so it
- * may take longer than the groups of a query, about 20 ms.
+ * The share of the time of a commit that counts when the size of the next commit is determined.
+ * Each commit waits for the disk, so it may take longer than a batch of a query, about 20 ms.
  */
 const PACED_SHARE = 1 / 10;
 
@@ -81,10 +81,13 @@ export class RowRewrite {
   readonly #runtime: TableRuntime;
   /** The seqs of the commits that this rewrite has made, in ascending order. */
   readonly #commits: Commit[] = [];
-  /** Determines the number of rows of the next commit, because USING may take long for each row. */
+  /**
+   * Determines the number of rows of the next commit. It varies, because USING may take long for
+   * each row.
+   */
   readonly #pace = new RowPace(ROWS_PER_COMMIT);
   #numbers: SequenceNumbers;
-  /** The last number that the rewrite took from each new sequence, by the id of the sequence. */
+  /** The last number that the rewrite has taken from each new sequence, by sequence id. */
   readonly #lastNumbers = new Map<number, Whole>();
 
   constructor(options: RewriteOptions) {
@@ -93,7 +96,7 @@ export class RowRewrite {
     this.#numbers = freshNumbers(options);
   }
 
-  /** The numbers that new sequences have reached after they numbered the existing rows. */
+  /** The numbers that the new sequences have reached after numbering the existing rows. */
   get marks(): readonly SequenceMark[] {
     return [...this.#lastNumbers].map(([sequenceId, value]) => ({
       sequenceId,
@@ -103,7 +106,7 @@ export class RowRewrite {
   }
 
   /**
-   * The definition under which rewritten rows are stored: the former columns, followed by the new
+   * The definition under which rewritten rows are stored: the current columns, followed by the new
    * ones.
    */
   get written(): TableEntry {
@@ -120,9 +123,9 @@ export class RowRewrite {
   }
 
   /**
-   * Computes the new values of all rows in a range, and writes nothing.
+   * Computes the new values of all rows in a range without writing them.
    *
-   * @throws {DatabaseError} The errors of computing and checking them.
+   * @throws {DatabaseError} The errors of computing and checking the values.
    */
   async inspect(range: RewrittenRange, pause: () => Promise<void>): Promise<void> {
     for (const owner of this.#owners()) {
@@ -132,13 +135,14 @@ export class RowRewrite {
         await pause();
       }
     }
-    // The numbers of this trial run are discarded: rows are numbered from the start again when they
-    // are written.
+    // The numbers of this trial run are discarded, because rows are numbered from the start when
+    // they are written.
     this.#numbers = freshNumbers(this.#options);
   }
 
   /**
-   * Rewrites the rows in a range that this object has not written. Returns whether there were any.
+   * Rewrites the rows in a range that this rewrite has not written yet. Returns whether there were
+   * any.
    *
    * @throws {DatabaseError}
    */
@@ -159,7 +163,7 @@ export class RowRewrite {
     return isWritten;
   }
 
-  /** Returns whether all rows in a range were written by this object, in the current tick. */
+  /** Returns whether this rewrite has written all rows in a range, as of the current tick. */
   isDone(range: RewrittenRange): boolean {
     const { store, table } = this.#options;
     for (const owner of this.#owners()) {
@@ -179,7 +183,7 @@ export class RowRewrite {
     return this.#options.store.owners(this.#options.table.tableId);
   }
 
-  /** Reads one batch of rows and, on request, writes them again. */
+  /** Reads one batch of rows and, if `writes` is set, writes them again. */
   #step({ owner, range, writes }: { owner: number; range: RewrittenRange; writes: boolean }): {
     readonly nextAfter: Seq | undefined;
     readonly commit?: Commit;
@@ -220,7 +224,7 @@ export class RowRewrite {
     }
   }
 
-  /** Returns the rows of a batch that are not of this rewrite. */
+  /** Returns the indexes of the rows in a batch that this rewrite has not written. */
   #others(seqs: Vector | undefined, rowCount: number): readonly number[] {
     const rows: number[] = [];
     for (let row = 0; row < rowCount; row += 1) {
@@ -244,7 +248,7 @@ export class RowRewrite {
     return false;
   }
 
-  /** Returns the rows as they are written. @throws {DatabaseError} */
+  /** Returns the rows of a batch with the values of the new columns. @throws {DatabaseError} */
   #rewritten(batch: ScanBatch): readonly Value[][] {
     const { context, next, rewrites, table } = this.#options;
     const position = rewrites[0]?.position ?? 0;
@@ -263,7 +267,7 @@ export class RowRewrite {
     });
   }
 
-  /** Returns the values of a column of the altered table, before generated columns are computed. */
+  /** Returns the values of a column of the altered table. Generated columns are computed later. */
   #valuesOf(column: ColumnEntry, at: number, current: Batch): Vector {
     const { context, rewrites, table } = this.#options;
     const { rowCount } = current;
@@ -290,7 +294,10 @@ export class RowRewrite {
   }
 }
 
-/** Returns a counter that begins at the start of each sequence, and changes no stored sequence. */
+/**
+ * Returns counters that begin at the start of each sequence. They do not change the stored
+ * sequences.
+ */
 function freshNumbers({ clock }: RewriteOptions): SequenceNumbers {
   return new SequenceNumbers({ clock, known: [], marks: { store: () => undefined } });
 }

@@ -1,6 +1,4 @@
-/**
- * CREATE SEQUENCE, ALTER SEQUENCE and DROP SEQUENCE.
- */
+/** Executes CREATE SEQUENCE, ALTER SEQUENCE and DROP SEQUENCE. */
 import { type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -30,15 +28,17 @@ import { droppedMessage } from "./view_definitions.ts";
 
 export type SequenceDefinitionDeps = BindingDeps & RedefinitionDeps & Pick<SqlEnvironment, "clock">;
 
-/**
- * The caller of a sequence statement, and the namespace in which unqualified names are looked up.
- */
+/** The caller of a sequence statement, and the namespace of unqualified names. */
 export interface SequenceCaller {
   readonly principal: Principal;
   readonly namespace: string;
 }
 
-/** @throws {DatabaseError} PERMISSION_DENIED */
+/**
+ * Checks the caller's rights for a sequence statement.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED
+ */
 export function authorizeSequence(
   node: SequenceDefinition,
   { namespace, principal }: SequenceCaller,
@@ -51,7 +51,7 @@ export function authorizeSequence(
     const right = node.type === "drop sequence" ? "removeTable" : "defineTable";
     const ownedBy = catalog.sequence(schema, name.name)?.ownedBy;
     const table = ownedBy === undefined ? undefined : catalog.tableById(ownedBy.tableId);
-    // If a table owns the sequence, the caller needs the rights on that table.
+    // If a column owns the sequence, the caller needs the rights on the table of the column.
     if (node.type === "alter sequence" && table !== undefined) {
       requireAlter(principal, table, { namespace: holder });
       continue;
@@ -64,7 +64,11 @@ export function authorizeSequence(
   }
 }
 
-/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME, INVALID_DEFINITION, … */
+/**
+ * Binds CREATE SEQUENCE against the current catalog.
+ *
+ * @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME, INVALID_DEFINITION, …
+ */
 export function createSequence(
   node: CreateSequenceStatement,
   caller: SequenceCaller,
@@ -85,8 +89,8 @@ export function createSequence(
       { position },
     );
   }
-  refuseOption(node.options, "restart", "START WITH sets its first number");
-  refuseOption(node.options, "sequence name", "the name follows CREATE SEQUENCE");
+  refuseOption(node.options, "restart", "use START WITH to set the first number");
+  refuseOption(node.options, "sequence name", "write the name after CREATE SEQUENCE");
   const shape = sequenceShape(node.options, "bigint");
   const ownedBy = ownerIn(node.options, { ...caller, namespaceOfSequence: schema }, deps);
   return () => {
@@ -106,7 +110,11 @@ export function createSequence(
   };
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_DEFINITION, INVALID_OPERATION, … */
+/**
+ * Binds ALTER SEQUENCE against the current catalog.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_DEFINITION, INVALID_OPERATION, …
+ */
 export function alterSequence(
   node: AlterSequenceStatement,
   caller: SequenceCaller,
@@ -119,7 +127,7 @@ export function alterSequence(
   if (node.ifExists === true && catalog.sequence(schema, name) === undefined) {
     return () => `Sequence ${schema}.${name} does not exist`;
   }
-  refuseOption(node.options, "sequence name", "the name follows ALTER SEQUENCE");
+  refuseOption(node.options, "sequence name", "write the name after ALTER SEQUENCE");
   const altered = (): (() => void) => {
     const before = findSequence(catalog, node.name, caller.namespace);
     const shape = sequenceShape(node.options, before);
@@ -145,7 +153,11 @@ export function alterSequence(
   };
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS, INVALID_OPERATION */
+/**
+ * Binds DROP SEQUENCE against the current catalog.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS, INVALID_OPERATION
+ */
 export function dropSequences(
   node: DropSequenceStatement,
   caller: SequenceCaller,
@@ -183,7 +195,7 @@ export function dropSequences(
   };
 }
 
-/** Refuses to drop sequences from which DEFAULTs take numbers. @throws {DatabaseError} */
+/** Refuses to drop sequences that DEFAULTs use. @throws {DatabaseError} */
 export function refuseNumbered(
   action: string,
   columns: readonly NumberedColumn[],
@@ -195,11 +207,11 @@ export function refuseNumbered(
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
     `Cannot ${action}: ${columns.length} DEFAULT(s) use it, including the DEFAULT of column "${name}" in ${first.table.namespace}.${first.table.name}`,
-    { position, hint: "add CASCADE to drop the DEFAULTs too" },
+    { position, hint: "add CASCADE to drop the DEFAULTs as well" },
   );
 }
 
-/** Removes the DEFAULTs of columns. */
+/** Removes the DEFAULTs of the given columns. */
 export function dropDefaults(deps: RedefinitionDeps, columns: readonly NumberedColumn[]): void {
   for (const tableId of new Set(columns.map(({ table }) => table.tableId))) {
     const before = deps.catalog.tableById(tableId);
@@ -230,7 +242,10 @@ function ownedByIdentity(
   return new DatabaseError(
     "INVALID_OPERATION",
     `Cannot detach sequence ${namespace}.${name} from its column: it belongs to an identity column`,
-    { position: _location.start, hint: "ALTER TABLE t ALTER COLUMN c DROP IDENTITY drops it" },
+    {
+      position: _location.start,
+      hint: "use ALTER TABLE t ALTER COLUMN c DROP IDENTITY to drop the sequence",
+    },
   );
 }
 
@@ -247,7 +262,7 @@ function refuseOption(
 }
 
 /**
- * Returns the owner that OWNED BY names; undefined if there is no OWNED BY.
+ * Returns the column that OWNED BY names; undefined if the statement has no OWNED BY.
  *
  * @throws {DatabaseError}
  */

@@ -13,7 +13,7 @@ export type SequenceShape = Pick<
 
 type CountedType = SequenceEntry["type"];
 
-/** The highest value of each integer type. The lowest value is its negative, minus one. */
+/** The highest value of each integer type. The lowest value is its negation minus one. */
 const HIGHEST: Readonly<Record<CountedType, bigint>> = {
   smallint: 32_767n,
   int: 2_147_483_647n,
@@ -22,13 +22,15 @@ const HIGHEST: Readonly<Record<CountedType, bigint>> = {
 
 const CACHE_MAX = 1_000_000n;
 
-/** Returns the type of a column if a sequence can count in this type, and undefined otherwise. */
+/**
+ * Returns the type of a column if a sequence can produce values of this type; undefined otherwise.
+ */
 export function countedType({ kind }: DataType): CountedType | undefined {
   return kind === "smallint" || kind === "int" || kind === "bigint" ? kind : undefined;
 }
 
 /**
- * Returns how a sequence with these options counts.
+ * Returns the shape of a sequence with the given options.
  *
  * @param base The sequence that the options change, or only a type for a new sequence.
  * @throws {DatabaseError} INVALID_DEFINITION
@@ -49,7 +51,7 @@ export function sequenceShape(
   requireBetween(start, bounds, { options, name: "start" });
   const cache = numberIn(options, "cache") ?? BigInt(before.cache);
   if (cache < 1n || cache > CACHE_MAX) {
-    throw invalid(options, "cache", `CACHE must be from 1 to ${CACHE_MAX}`);
+    throw invalid(options, "cache", `CACHE must be between 1 and ${CACHE_MAX}`);
   }
   const cycle = options.find((option) => option.type === "cycle");
   return {
@@ -63,7 +65,7 @@ export function sequenceShape(
   };
 }
 
-/** Returns how a sequence counts by default. */
+/** Returns the default shape of a sequence. */
 function newShape(type: CountedType): SequenceShape {
   const maximum = HIGHEST[type].toString();
   return { type, increment: "1", minimum: "1", maximum, start: "1", cycles: false, cache: 1 };
@@ -75,8 +77,8 @@ interface Bounds {
 }
 
 /**
- * Returns the bounds of a sequence: those in the statement, otherwise its current ones, otherwise
- * those of its type.
+ * Returns the bounds of a sequence. Bounds that the statement does not set stay as they are or, in
+ * a new sequence, are the limits of its type.
  */
 function boundsIn(
   options: readonly SequenceOption[],
@@ -99,13 +101,15 @@ function requireOfType(
   { name, options, type }: { options: readonly SequenceOption[]; name: string; type: CountedType },
 ): void {
   if (value <= HIGHEST[type] && value >= -HIGHEST[type] - 1n) return;
-  throw invalid(options, name, `${name.toUpperCase()} ${value} does not fit its type`);
+  throw invalid(options, name, `${name.toUpperCase()} ${value} is outside the range of its type`);
 }
 
 /**
- * Returns the new position of an altered sequence if its options restart it.
+ * Returns the position of an altered sequence if its options restart it; undefined otherwise.
  *
- * @param used The current position of the sequence. @throws {DatabaseError} INVALID_DEFINITION
+ * @param used The current position of the sequence.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION
  */
 export function restartedMark(
   options: readonly SequenceOption[],
@@ -117,9 +121,9 @@ export function restartedMark(
   if (restart === undefined) {
     const last = BigInt(used.value);
     if (last >= bounds.minimum && last <= bounds.maximum) return undefined;
-    // A sequence that has never been used begins at its new start value.
+    // A sequence that has never been used starts at its new start value.
     if (!used.isCalled) return { ...used, value: shape.start };
-    const why = `its last number, ${last}, must be from ${shape.minimum} to ${shape.maximum}`;
+    const why = `its last number, ${last}, must be between ${shape.minimum} and ${shape.maximum}`;
     throw invalid(options, "minvalue", why);
   }
   const value = numberIn(options, "restart") ?? BigInt(shape.start);
@@ -159,8 +163,7 @@ function numberIn(
 }
 
 /**
- * Returns the bound in the options of a sequence. NO MINVALUE and NO MAXVALUE give the default
- * bound.
+ * Returns the value that the options set for a bound. NO MINVALUE and NO MAXVALUE set the default.
  */
 function boundIn(
   options: readonly SequenceOption[],
@@ -178,7 +181,7 @@ function requireBetween(
 ): void {
   if (value >= minimum && value <= maximum) return;
   const shown = `${name.toUpperCase()} ${value}`;
-  throw invalid(options, name, `${shown} must be from ${minimum} to ${maximum}`);
+  throw invalid(options, name, `${shown} must be between ${minimum} and ${maximum}`);
 }
 
 function invalid(options: readonly SequenceOption[], name: string, why: string): DatabaseError {
@@ -188,8 +191,8 @@ function invalid(options: readonly SequenceOption[], name: string, why: string):
 }
 
 /**
- * Returns how a sequence counts after a change of its type. Bounds that equal the limits of the old
- * type become the limits of the new type.
+ * Returns the shape of a sequence after a change of its type. Bounds that equal the limits of the
+ * old type become the limits of the new type.
  */
 export function retyped(shape: SequenceShape, type: CountedType): SequenceShape {
   const highest = HIGHEST[shape.type].toString();

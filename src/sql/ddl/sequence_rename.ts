@@ -1,6 +1,6 @@
 /**
- * ALTER SEQUENCE … RENAME TO. DEFAULTs refer to a sequence by name, so they change in the same
- * catalog transaction. The sequence keeps its numbers.
+ * Executes ALTER SEQUENCE … RENAME TO. DEFAULTs refer to a sequence by name, so they are changed in
+ * the same catalog transaction. The sequence keeps its numbers.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { checkObjectName, type SequenceEntry, type TableEntry } from "../../catalog/mod.ts";
@@ -16,7 +16,11 @@ interface RenamedSequence {
   readonly to: Name;
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_NAME, UNSUPPORTED_FEATURE */
+/**
+ * Binds the renaming of a sequence.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_NAME, UNSUPPORTED_FEATURE
+ */
 export function renameSequence(
   { node, to }: RenamedSequence,
   { namespace: current }: SequenceCaller,
@@ -43,10 +47,10 @@ export function renameSequence(
     if (tables.size <= 1) return { before, table: [...tables][0] };
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot rename sequence ${shown}: the DEFAULTs of ${tables.size} tables use it`,
+      `Cannot rename sequence ${shown}: the DEFAULTs of ${tables.size} tables use it, but at most one table may`,
       {
         position,
-        hint: "keep it for one of the tables, and create separate sequences for the others",
+        hint: "keep the sequence for one of the tables, and create separate sequences for the others",
       },
     );
   };

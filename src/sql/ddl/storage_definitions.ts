@@ -1,5 +1,6 @@
 /**
- * CREATE, ALTER and DROP STORAGE, and the directory of a table's segments within a storage.
+ * Executes CREATE, ALTER and DROP STORAGE, and determines the directory of a table's segments
+ * within a storage.
  *
  * A storage has a template for paths, with one part for each directory. The template is expanded
  * once, when a table is created, and the id of the table is appended, so no two tables ever share a
@@ -28,7 +29,7 @@ import type {
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 
-/** Settings of object storages (s3), which are not available yet. */
+/** Settings of object storages (S3), which are not available yet. */
 const OBJECT_SETTINGS: ReadonlySet<string> = new Set([
   "bucket",
   "config",
@@ -50,7 +51,7 @@ const ALTER_SETTINGS: readonly string[] = CREATE_SETTINGS.filter(
   (name) => name !== "path" && name !== "base_directory",
 );
 
-/** A part of the path template of a storage: a plain name that may contain placeholders. */
+/** The form of a part of a path template: a plain name, which may contain placeholders. */
 const TEMPLATE_PART = /^(?:[A-Za-z0-9._-]|\{(?:namespace|tableName|userId)\})+$/;
 
 const LONGEST_NAME: string = "x".repeat(NAME_LENGTH_MAX);
@@ -61,16 +62,16 @@ const TEMPLATE_LENGTH_MAX = 200;
 const PART_LENGTH_MAX = 255;
 
 /**
- * The maximum length of the path of a table's directory, in bytes. It is below the system's limit
- * of 4096, so that file names can follow, and above the length of the longest template with the
- * longest names.
+ * The maximum length of the path of a table's directory, in bytes. It is below the limit of the
+ * operating system, 4096, so that file names can be appended. It is large enough for the longest
+ * template with the longest names.
  */
 const PATH_BYTES_MAX = 2048;
 
 /** The catalog, which lists storages by name, and the directories of the storages. */
 type StoragePlaces = Pick<SqlEnvironment, "catalog" | "storages">;
 
-/** @throws {DatabaseError} */
+/** Binds CREATE STORAGE against the current catalog. @throws {DatabaseError} */
 export function createStorage(
   node: CreateStorageStatement,
   { catalog, clock, storages, store }: EntryDeps & StoragePlaces,
@@ -83,7 +84,10 @@ export function createStorage(
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       `Cannot create storage ${storageId} of TYPE ${type.name}: it is not available yet`,
-      { position: type._location.start, hint: "TYPE filesystem is a directory on the server" },
+      {
+        position: type._location.start,
+        hint: "use TYPE filesystem, for a directory on the server",
+      },
     );
   }
   const given = settingsOf(node.settings, CREATE_SETTINGS);
@@ -119,7 +123,7 @@ export function createStorage(
   };
 }
 
-/** @throws {DatabaseError} */
+/** Binds ALTER STORAGE against the current catalog. @throws {DatabaseError} */
 export function alterStorage(
   node: AlterStorageStatement,
   { catalog, clock, store }: EntryDeps,
@@ -133,7 +137,7 @@ export function alterStorage(
     refuseUsed(catalog, storage, {
       action: "change the templates of storage",
       position: node.name._location.start,
-      hint: "create another storage",
+      hint: "create a new storage with these templates",
     });
   }
   return () => {
@@ -151,7 +155,7 @@ export function alterStorage(
   };
 }
 
-/** @throws {DatabaseError} */
+/** Binds DROP STORAGE against the current catalog. @throws {DatabaseError} */
 export function dropStorage(
   node: DropStorageStatement,
   { catalog, storages }: StoragePlaces,
@@ -160,7 +164,7 @@ export function dropStorage(
   refuseLocal(node, "drop");
   refuseDrop(node, catalog);
   return async () => {
-    // The storage may still contain files of dropped tables.
+    // Files of dropped tables may still have to be removed from the storage.
     await storages.filesGone();
     // Other requests may have used or dropped the storage in the meantime.
     refuseDrop(node, catalog);
@@ -171,19 +175,23 @@ export function dropStorage(
   };
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS */
+/**
+ * Refuses to drop the data directory or a storage that tables use.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS
+ */
 function refuseDrop(node: DropStorageStatement, catalog: Catalog): void {
   if (node.ifExists === true && catalog.storage(node.name.name) === undefined) return;
   refuseUsed(catalog, findStorage(catalog, node.name.name, node.name._location.start), {
     action: "drop storage",
     position: node.name._location.start,
-    hint: "drop those tables first",
+    hint: "drop the tables in the storage first",
   });
 }
 
 /**
- * Returns the directory of a new table's segments within its storage; undefined if they are in the
- * data directory.
+ * Returns the directory for the segments of a new table within its storage; undefined if the
+ * storage is the data directory.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, STORAGE_UNAVAILABLE
  */
@@ -225,7 +233,10 @@ export function requireSameStorage(
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
     `Cannot move table ${table.namespace}.${table.name} from storage ${own} to ${storageId}: it is not available yet`,
-    { position, hint: `create a table WITH (STORAGE_ID = '${storageId}') and INSERT … SELECT` },
+    {
+      position,
+      hint: `create a table WITH (STORAGE_ID = '${storageId}'), and copy the rows with INSERT … SELECT`,
+    },
   );
 }
 
@@ -237,8 +248,8 @@ function expanded(
 }
 
 /**
- * Replaces the placeholders of a template. The user is replaced by a fixed word, because the
- * directory of a USER table contains the rows of all users.
+ * Replaces the placeholders of a template. The placeholder for the user becomes a fixed word,
+ * because the directory of a USER table contains the rows of all users.
  */
 function replaced(
   template: string,
@@ -257,7 +268,7 @@ function pathOf(node: CreateStorageStatement): string {
   if (another !== undefined) {
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot create storage ${storageId}: PATH and BASE_DIRECTORY are one setting`,
+      `Cannot create storage ${storageId}: PATH and BASE_DIRECTORY are two names of one setting`,
       { position: another._location.start },
     );
   }
@@ -276,7 +287,7 @@ function pathOf(node: CreateStorageStatement): string {
   );
 }
 
-/** Returns settings by name. @throws {DatabaseError} INVALID_OPTION */
+/** Returns the settings of a statement by name. @throws {DatabaseError} INVALID_OPTION */
 function settingsOf(
   settings: readonly StorageSetting[],
   known: readonly string[],
@@ -284,8 +295,8 @@ function settingsOf(
   for (const { name, _location } of settings) {
     if (known.includes(name)) continue;
     const what = OBJECT_SETTINGS.has(name)
-      ? "it belongs to storages of TYPE s3"
-      : `it must be one of ${known.map((word) => word.toUpperCase()).join(", ")}`;
+      ? "only storages of TYPE s3 have this setting"
+      : `the setting must be one of ${known.map((word) => word.toUpperCase()).join(", ")}`;
     throw new DatabaseError("INVALID_OPTION", `Cannot set ${name.toUpperCase()}: ${what}`, {
       position: _location.start,
     });
@@ -295,7 +306,7 @@ function settingsOf(
 }
 
 /**
- * Returns the value of a path template; undefined for any other setting.
+ * Returns the value of a path template; undefined if the statement does not set it.
  *
  * @throws {DatabaseError} INVALID_OPTION
  */
@@ -315,7 +326,8 @@ function templateOf(setting: StorageSetting | undefined): string | undefined {
   const wanted = ["{namespace}", "{tableName}", ...(isOfUsers ? ["{userId}"] : [])];
   const missing = wanted.filter((placeholder) => !value.includes(placeholder));
   if (missing.length > 0) throw refuse(`it must have ${missing.join(" and ")}`);
-  if (!isOfUsers && value.includes("{userId}")) throw refuse("SHARED tables have no {userId}");
+  if (!isOfUsers && value.includes("{userId}"))
+    throw refuse("it must not contain {userId}, because rows of SHARED tables belong to no user");
   const isPlain = value
     .split("/")
     .every((part) => TEMPLATE_PART.test(part) && part !== "." && part !== "..");
@@ -338,7 +350,7 @@ function templateOf(setting: StorageSetting | undefined): string | undefined {
   return value;
 }
 
-/** @throws {DatabaseError} INVALID_OPERATION */
+/** Refuses to change the data directory. @throws {DatabaseError} INVALID_OPERATION */
 function refuseLocal(
   { name }: AlterStorageStatement | DropStorageStatement,
   action: "alter" | "drop",
@@ -351,7 +363,7 @@ function refuseLocal(
   );
 }
 
-/** @throws {DatabaseError} DEPENDENT_OBJECTS */
+/** Refuses to change a storage that tables use. @throws {DatabaseError} DEPENDENT_OBJECTS */
 function refuseUsed(
   catalog: Catalog,
   { storageId }: StorageEntry,
@@ -361,7 +373,7 @@ function refuseUsed(
   if (count === 0) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${action} ${storageId}: ${count} table(s) are in it`,
+    `Cannot ${action} ${storageId}: it contains ${count} table(s)`,
     { position, hint },
   );
 }

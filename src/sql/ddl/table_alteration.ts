@@ -1,6 +1,6 @@
 /**
- * Executes ALTER TABLE: `alter_table.ts` computes the altered table; this file inspects its rows
- * and redefines the table.
+ * Executes ALTER TABLE. `alter_table.ts` computes the altered definition. This file inspects the
+ * rows and puts the definition into force.
  *
  *     altered table ──rows inspected──► offsets of topics held ──► redefined, in one tick
  *            ▲                                   │
@@ -40,13 +40,13 @@ import { requireSourcesKept } from "./topic_sources.ts";
 /** The result of planning an ALTER TABLE. `next` is undefined if the table does not change. */
 interface PlannedAlteration extends Alteration {
   readonly table: TableEntry;
-  /** The views that are dropped together with columns that they read. */
+  /** The views that are dropped together with the columns that they read. */
   readonly views: readonly ViewEntry[];
-  /** The policies of other tables that are dropped together with columns that they read. */
+  /** The policies of other tables that are dropped together with the columns that they read. */
   readonly policies: readonly PlacedPolicy[];
 }
 
-/** The outcome of an ALTER TABLE whose new indexes still have to be built. */
+/** The outcome of an ALTER TABLE, and the new indexes that still have to be built. */
 interface Altered {
   readonly message: string;
   readonly tableId: number;
@@ -54,7 +54,7 @@ interface Altered {
 }
 
 /**
- * Checks the rights of ALTER TABLE and CREATE INDEX before any part of the request runs.
+ * Checks the rights for ALTER TABLE and CREATE INDEX, before any part of the request runs.
  *
  * @throws {DatabaseError}
  */
@@ -78,7 +78,7 @@ export function authorizeAlteration(
   });
 }
 
-/** @throws {DatabaseError} */
+/** Binds ALTER TABLE against the current catalog. @throws {DatabaseError} */
 export function alterTable(
   node: AlterTableStatement,
   call: TableCall,
@@ -113,7 +113,7 @@ class AlterTable {
   }
 
   /**
-   * Computes the altered table from the catalog of this tick.
+   * Computes the altered table from the current catalog.
    *
    * @param nextColumnId The id of the first new column, if ids have been reserved.
    * @throws {DatabaseError}
@@ -148,7 +148,7 @@ class AlterTable {
     return { ...alteration, table, next, views, policies };
   }
 
-  /** Alters the table, and completes its new indexes. Returns a description of the change. */
+  /** Alters the table, and builds its new indexes. Returns a description of the change. */
   async run(first: PlannedAlteration): Promise<string> {
     const { ledger, principal } = this.#call;
     const { made, message, tableId } = await this.#alter(first);
@@ -159,8 +159,9 @@ class AlterTable {
   }
 
   /**
-   * Returns a description of the change, and the indexes that still have to be built. The table is
-   * planned again after each wait, since other requests may change tables in the meantime.
+   * Alters the table. Returns a description of the change, and the indexes that still have to be
+   * built. The change is planned again after each wait, since other requests may change tables in
+   * the meantime.
    */
   async #alter(first: PlannedAlteration): Promise<Altered> {
     const { clock, store } = this.#deps;
@@ -173,11 +174,11 @@ class AlterTable {
         const { demands, next, table } = at;
         const { tableId } = table;
         if (next === undefined) {
-          const message = `Table ${nameOf(table)} unchanged at schema version ${table.schemaVersion}`;
+          const message = `Table ${nameOf(table)} not changed, still at schema version ${table.schemaVersion}`;
           return { message, tableId, made: [] };
         }
-        // Only additions need free space. An operator can still free space by shrinking a table or
-        // its history.
+        // Only additions require free space. An operator can therefore still free space by changing
+        // a table or its history.
         if (this.#node.changes.some(({ type }) => type.startsWith("add "))) {
           store.requireFreeSpace();
         }
@@ -192,7 +193,8 @@ class AlterTable {
         } else if (!held.holds(table.tableId)) {
           await held.hold(table.tableId);
         } else {
-          // Rows that were written during the inspection are checked in the tick of the change.
+          // Rows that were written during the inspection are checked now, in the tick of the
+          // change.
           if (inspected !== undefined) inspection.inspectNow({ after: inspected.upTo, upTo });
           const message = this.#redefine(at, next);
           if (at.validations.length > 0) await this.#validate(at, pause);
@@ -204,7 +206,7 @@ class AlterTable {
     }
   }
 
-  /** Rewrites the rows, and redefines the table. */
+  /** Rewrites the rows, and puts the altered definition into force. */
   async #rewrite(
     tableId: number,
     { held, pause }: { held: HeldOffsets; pause: () => Promise<void> },
@@ -234,7 +236,7 @@ class AlterTable {
   }
 
   /**
-   * Checks existing rows against foreign keys that are in force, and marks the keys as validated.
+   * Checks existing rows against foreign keys that are in force, and marks these keys as validated.
    * If a row violates a foreign key that this statement has added, the key is dropped again.
    */
   async #validate(
@@ -263,8 +265,8 @@ class AlterTable {
   }
 
   /**
-   * Records the rows that have expired under the old TTL, so that a longer one restores none of
-   * them. A SHARED table needs no record, because its expired rows are deleted.
+   * Records which rows have expired under the old TTL, so that a longer TTL does not restore them.
+   * A SHARED table needs no such record, because its expired rows are deleted.
    */
   #withoutExpired(table: TableEntry, altered: TableEntry): TableEntry {
     if (table.kind !== "stream") return altered;

@@ -1,6 +1,4 @@
-/**
- * Translates the catalog's entry of a table into the store's definition.
- */
+/** Converts the catalog entry of a table into the definition that the store uses. */
 import { HOUR_MS } from "../../base/clock.ts";
 import {
   type Catalog,
@@ -12,7 +10,7 @@ import type { SegmentHome, TableDefinition } from "../../storage/mod.ts";
 import { storedIndexesOf } from "../execute/build/stored_index.ts";
 import { OWN_TABLES } from "../own_tables/own_tables.ts";
 
-/** The values of options that a table does not set itself. */
+/** The defaults of options that a table may leave unset. */
 export type TableDefaults = Pick<TableDefinition, "flush" | "historyMs">;
 
 /** Returns the names of the tables in a catalog and of the store's own tables, by id. */
@@ -25,7 +23,7 @@ export function tableNamesOf(catalog: Pick<Catalog, "tables"> | undefined): Map<
   ]);
 }
 
-/** Returns the location of a table's new segments; undefined for the data directory. */
+/** Returns the location of new segments of a table; undefined for the data directory. */
 export function homeOf(
   { options, storageDirectory }: Pick<TableEntry, "options" | "storageDirectory">,
   catalog: Pick<Catalog, "storage">,
@@ -36,10 +34,10 @@ export function homeOf(
   return { storageId: storage.storageId, root: storage.root, directory: storageDirectory };
 }
 
-/** Returns the store's definition of a table, without its home. */
+/** Returns the definition of a table for the store, without its `home`. */
 export function tableDefinition(table: TableEntry, defaults: TableDefaults): TableDefinition {
   const { compression = "auto", deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
-  // The rows of such a table live briefly and are deleted often. A client that was away for longer
+  // Rows that are deleted after a certain age exist only briefly. A client that was away for longer
   // than the history simply reads the few existing rows again.
   const historyMs = deletedAfterMs(table) ?? defaults.historyMs;
   return {
@@ -54,16 +52,18 @@ export function tableDefinition(table: TableEntry, defaults: TableDefaults): Tab
     keyColumnIds: table.primaryKey,
     indexes: storedIndexesOf(table),
     flush: flushPolicy === undefined ? defaults.flush : flushOf(flushPolicy),
-    // STREAM tables do not have this option: their rows expire before compression would pay off.
+    // STREAM tables do not have this option, because their rows expire before compression would be
+    // worth its cost.
     compression: table.kind === "stream" ? "none" : compression,
     historyMs: deletedRetentionHours === undefined ? historyMs : deletedRetentionHours * HOUR_MS,
-    // Expired rows of a SHARED table are deleted (`sql/utility/expiry.ts`).
+    // Expired rows of a SHARED table are deleted by `sql/utility/expiry.ts`, so the store needs no
+    // TTL for them.
     ttlMs: table.kind === "stream" && ttlSeconds !== undefined ? ttlSeconds * 1000 : undefined,
     expiredSeq: table.expiredSeq,
   };
 }
 
-/** Returns when a table is flushed. Only the limits in its FLUSH_POLICY trigger a flush. */
+/** Returns the limits at which a table is flushed, from its FLUSH_POLICY. */
 function flushOf(option: string): TableDefinition["flush"] {
   const { intervalSeconds, rows } = flushPolicyFrom(option);
   return {

@@ -1,5 +1,5 @@
 /**
- * Turns columns, keys and constraints of CREATE TABLE and ADD COLUMN into catalog entries.
+ * Converts the columns, keys and constraints of CREATE TABLE and ADD COLUMN into catalog entries.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { CHECKS_MAX, KEY_COLUMNS_MAX } from "../../base/limits.ts";
@@ -45,7 +45,7 @@ const FORBIDDEN_IN_DEFAULTS: ReadonlySet<string> = new Set([
   "INVALID_QUERY",
 ]);
 
-/** The error codes that show that the expression of a DEFAULT is faulty. */
+/** The error codes that show that the expression of a DEFAULT is invalid. */
 const UNFIT_DEFAULTS: ReadonlySet<string> = new Set([
   ...FORBIDDEN_IN_DEFAULTS,
   "INVALID_VALUE",
@@ -56,11 +56,15 @@ const UNFIT_DEFAULTS: ReadonlySet<string> = new Set([
 
 export interface TableElements
   extends Pick<TableEntry, "columns" | "primaryKey" | "keyName" | "checks" | "nextColumnId"> {
-  /** The columns whose DEFAULT still needs a new sequence. */
+  /** The columns whose DEFAULT needs a new sequence. */
   readonly numberings: readonly Numbering[];
 }
 
-/** @throws {DatabaseError} INVALID_DEFINITION, UNSUPPORTED_TYPE, RESERVED_NAME … */
+/**
+ * Returns the entry of a new table.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION, UNSUPPORTED_TYPE, RESERVED_NAME …
+ */
 export function newTable(
   node: CreateTableStatement,
   { kind, tableName }: { kind: TableKind; tableName: string },
@@ -124,17 +128,20 @@ export function newTable(
   };
 }
 
-/** Returns the type of a column in a primary key: equal numbers have equal strings. */
+/**
+ * Returns the type of a column in a primary key, in which equal numbers are represented by equal
+ * strings.
+ */
 function typeInKey(type: DataType): DataType {
   return type.kind === "numeric" ? { ...type, isTrimmed: true } : type;
 }
 
-/** Returns the column with NOT NULL. */
+/** Returns the column as NOT NULL. */
 export function withoutNull(column: ColumnEntry): ColumnEntry {
   return { ...column, notNull: true };
 }
 
-/** Builds a column of CREATE TABLE or ADD COLUMN. */
+/** Returns the entry of a column of CREATE TABLE or ADD COLUMN. */
 export function newColumn(
   node: CreateColumnDef,
   { columnId, kind }: { columnId: number; kind: TableKind },
@@ -184,7 +191,11 @@ export function checksOf(constraints: readonly ColumnConstraint[] | undefined): 
   );
 }
 
-/** @throws {DatabaseError} INVALID_NAME */
+/**
+ * Requires that the constraints of a table have valid names.
+ *
+ * @throws {DatabaseError} INVALID_NAME
+ */
 export function checkConstraintNames(
   constraints: readonly (ColumnConstraint | TableConstraint)[],
 ): void {
@@ -196,26 +207,26 @@ export function checkConstraintNames(
   }
 }
 
-/** The properties of a table that adding a CHECK reads or changes. */
+/** The properties of a table that are needed to add a CHECK. */
 export type CheckedTable = Pick<
   TableEntry,
   "checks" | "columns" | "keyName" | "name" | "primaryKey"
 > & {
   /**
-   * The first part of automatic constraint names; by default, the names of the table and the
-   * column.
+   * The first part of generated constraint names. By default, it consists of the names of the table
+   * and the column.
    */
   readonly prefix?: string;
   /**
-   * The scope of the table's columns. All checks share it, because creating a scope visits every
-   * column.
+   * The scope of the table's columns. All checks share one scope, because creating a scope visits
+   * every column.
    */
   readonly scope?: Scope;
 };
 
 /**
- * Builds a CHECK with its name. Binding the expression proves that it is a condition over the
- * columns.
+ * Returns a CHECK with its name. The expression is bound to make sure that it is a condition over
+ * the columns.
  *
  * @param columnName The column to which the constraint belongs.
  */
@@ -228,8 +239,8 @@ export function newCheck(
   if (checks.length >= CHECKS_MAX) {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot define table "${tableName}": it has more than ${CHECKS_MAX} checks`,
-      { position: check._location.start, hint: "combine some of them with AND" },
+      `Cannot define table "${tableName}": it has more than ${CHECKS_MAX} CHECK constraints`,
+      { position: check._location.start, hint: "combine some of the constraints with AND" },
     );
   }
   const context = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
@@ -253,7 +264,7 @@ export function newCheck(
     if (isTaken(wanted)) {
       throw new DatabaseError(
         "ALREADY_EXISTS",
-        `Cannot name constraint "${wanted}": ${isKey(wanted) ? "the key" : "a check"} already has that name`,
+        `Cannot name constraint "${wanted}": ${isKey(wanted) ? "the primary key" : "a check"} of the table already has this name`,
         { position: check._location.start },
       );
     }
@@ -267,7 +278,7 @@ function automaticPrefix(tableName: string, columnName: string | undefined): str
   return columnName === undefined ? tableName : `${tableName}_${columnName}`;
 }
 
-/** Returns the column that a condition reads if it reads exactly one. */
+/** Returns the column that a condition reads, if it reads exactly one. */
 function onlyColumnIn(
   condition: BoundExpression,
   columns: readonly ColumnEntry[],
@@ -288,10 +299,14 @@ function keyOf(node: CreateTableStatement): NewKey | undefined {
   });
   const ofTable = (node.constraints ?? []).flatMap((c) => (c.type === "primary key" ? [c] : []));
   if (ofColumns.length + ofTable.length > 1) {
-    throw new DatabaseError("INVALID_DEFINITION", "Cannot define two primary keys", {
-      position: node._location.start,
-      hint: "PRIMARY KEY (room_id, id) is a single key with two columns",
-    });
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      "Cannot define two primary keys: a table has only one",
+      {
+        position: node._location.start,
+        hint: "PRIMARY KEY (room_id, id) is a single key with two columns",
+      },
+    );
   }
   const [ofColumn] = ofColumns;
   const [key] = ofTable;
@@ -321,8 +336,8 @@ function checkNames(columns: readonly CreateColumnDef[]): void {
 }
 
 /**
- * Returns whether a column has this name, quoted or unquoted. Names that differ only in case count
- * as equal.
+ * Returns whether a table has a column with this name. Names that differ only in case count as
+ * equal, even if they are quoted.
  */
 export function hasColumn(columns: readonly ColumnEntry[], name: string): boolean {
   const folded = name.toLowerCase();
@@ -347,9 +362,9 @@ function checkConstraints(constraints: readonly ColumnConstraint[], name: string
   if (seen.has("primary key")) refuseNull(constraints, name, KEY_IS_NOT_NULL);
 }
 
-const KEY_IS_NOT_NULL = "a key cannot be NULL";
+const KEY_IS_NOT_NULL = "a key column cannot be NULL";
 
-/** @throws {DatabaseError} INVALID_DEFINITION if a column that cannot be NULL is declared NULL. */
+/** Refuses NULL on a column that cannot be NULL. @throws {DatabaseError} INVALID_DEFINITION */
 function refuseNull(constraints: readonly ColumnConstraint[], name: string, why: string): void {
   const nullable = constraints.find(({ type }) => type === "null");
   if (nullable === undefined) return;
@@ -358,7 +373,7 @@ function refuseNull(constraints: readonly ColumnConstraint[], name: string, why:
   });
 }
 
-/** @throws {DatabaseError} UNSUPPORTED_TYPE if no column of such a table holds the type. */
+/** Requires that a column of a table can have the type. @throws {DatabaseError} UNSUPPORTED_TYPE */
 export function requireStorable(type: DataType, node: AstNode, kind: TableKind): void {
   const position = node._location.start;
   const isUnscalar = type.kind === "array" && UNSCALAR.has(type.element.kind);
@@ -366,13 +381,13 @@ export function requireStorable(type: DataType, node: AstNode, kind: TableKind):
     throw new DatabaseError(
       "UNSUPPORTED_TYPE",
       `Cannot store type ${typeName(type)}: no table can have columns of this type`,
-      { position, ...(isUnscalar && { hint: "store each element in a row of its own" }) },
+      { position, ...(isUnscalar && { hint: "store each element in a separate row" }) },
     );
   }
   if (holdsDomain(type)) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot store type ${typeName(type)}: it has fields of domains, whose conditions only columns and casts check`,
+      `Cannot store type ${typeName(type)}: it has fields of domains, and a stored row is not checked against their conditions`,
       { position },
     );
   }
@@ -384,22 +399,26 @@ export function requireStorable(type: DataType, node: AstNode, kind: TableKind):
   );
 }
 
-/** Whether a type is a row type with a field of a domain. */
+/** Whether a type is a row type that has a field of a domain. */
 function holdsDomain(type: DataType): boolean {
   if (type.kind === "array") return holdsDomain(type.element);
   return type.kind === "row" && type.fields.some((each) => each.domain !== undefined);
 }
 
-/** Whether a type is a row of a query, which has no definition. */
+/** Whether a type is the row type of a query, which has no name. */
 function isNameless(type: DataType): boolean {
   if (type.kind === "array") return isNameless(type.element);
   return type.kind === "row" && type.named === undefined;
 }
 
-/** Types whose arrays cannot be stored in a column. */
+/** Types of which arrays cannot be stored. */
 const UNSCALAR: ReadonlySet<DataType["kind"]> = new Set(["embedding", "file", "unknown"]);
 
-/** @throws {DatabaseError} INVALID_DEFINITION if a column cannot be part of a key or an index. */
+/**
+ * Requires that a column can be part of a key or an index.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
 export function requireKeyType(
   { name, type }: Pick<ColumnEntry, "name" | "type">,
   { position, what }: { position: number; what: string },
@@ -430,8 +449,8 @@ export function requireKeyType(
 }
 
 /**
- * Checks that a DEFAULT contains no column, parameter or aggregate, and that a plain value fits its
- * column.
+ * Requires that a DEFAULT contains no column, parameter or aggregate, and that a plain value can be
+ * stored in its column.
  */
 export function checkDefault(node: Expr, { name, type }: { type: DataType; name: string }): void {
   const position = node._location.start;
@@ -455,12 +474,12 @@ export function checkDefault(node: Expr, { name, type }: { type: DataType; name:
   }
 }
 
-/** Returns the names in RESET in the catalog's form. */
+/** Returns the option names in RESET in the form that the catalog uses. */
 export function resetNames({ names }: TableAlterationResetOptions): Omit<OptionSetting, "value">[] {
   return names.map(({ _location, name }) => ({ name, position: _location.start }));
 }
 
-/** Returns WITH and SET entries in the catalog's form. */
+/** Returns the entries of WITH or SET in the form that the catalog uses. */
 export function optionSettings(entries: readonly OptionEntry[] | undefined): OptionSetting[] {
   return (entries ?? []).map(({ _location, name, value }) => {
     const position = _location.start;

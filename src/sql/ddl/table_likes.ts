@@ -1,10 +1,10 @@
 /**
- * LIKE in CREATE TABLE: copies the current definitions of another table. The columns and
- * constraints of that table become part of the statement, as if they had been written there.
- * Indexes and comments, for which CREATE TABLE has no syntax, are added to the finished table.
+ * Implements LIKE in CREATE TABLE, which copies the current definitions of another table. The
+ * columns and constraints of that table become part of the statement, as if they were written in
+ * it. Indexes and comments, for which CREATE TABLE has no syntax, are added to the finished table.
  *
- * NOT NULL is always copied and foreign keys never are, as in PostgreSQL. A copied identity gets a
- * sequence of its own, and a copied DEFAULT takes numbers from the sequence that it names.
+ * NOT NULL is always copied and foreign keys never are, as in PostgreSQL. A copied identity column
+ * gets a new sequence, whereas a copied DEFAULT uses the same sequence as the original.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -44,7 +44,7 @@ interface LikeCaller {
   readonly namespace: string;
 }
 
-/** A table that LIKE names, and the kinds of definitions that are copied. */
+/** A table that LIKE names, and the types of definitions that are copied. */
 export interface LikedTable {
   readonly table: TableEntry;
   readonly node: TableLike;
@@ -52,8 +52,8 @@ export interface LikedTable {
 }
 
 /**
- * Replaces LIKE in a statement by the definitions of the named tables. Returns the new statement
- * and these tables.
+ * Replaces LIKE in a statement by the definitions of the tables that it names. Returns the new
+ * statement and the tables.
  *
  * @throws {DatabaseError} TABLE_NOT_FOUND, INVALID_OPERATION for a view
  */
@@ -84,7 +84,10 @@ function likedTable(node: TableLike, { deps, namespace, principal }: LikeCaller)
   return { table, node, copies };
 }
 
-/** Returns the copied definitions of a table, which have the position of LIKE in the statement. */
+/**
+ * Returns the copied definitions of a table. Their nodes have the position of LIKE in the
+ * statement.
+ */
 function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): CreateTableStatement {
   const parts = shownColumnsOf(table).map((column) =>
     columnText(table, column, { copies, caller }),
@@ -103,7 +106,8 @@ function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): Create
       parts.push(`UNIQUE ${nulls}(${columnsText(table, columnIds)})`);
     }
   }
-  // The parser's limits apply to requests. These definitions were accepted before.
+  // The parser's limits apply to requests only. These definitions were accepted when they were
+  // stored.
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const [statement] = parseStatements(`CREATE TABLE copy (${parts.join(", ")})`, limits);
   const copy = relocated(statement as CreateTableStatement, node._location);
@@ -130,7 +134,10 @@ function columnText(
   return parts.join(" ");
 }
 
-/** Returns the options of a column's sequence in parentheses, or "" without options. */
+/**
+ * Returns the options of the sequence of a column, in parentheses, or "" if it has the default
+ * options.
+ */
 function numbersText({ tableId }: TableEntry, columnId: number, { deps }: LikeCaller): string {
   const sequence = deps.catalog
     .sequences()

@@ -1,8 +1,8 @@
 /**
- * RENAME TO and RENAME CONSTRAINT of ALTER TABLE. Everything that refers to a table by its id is
- * unaffected: rows, indexes, sequences, foreign keys and the sources of topics. A renamed table
- * keeps the names of its constraints, as in PostgreSQL. The text of a view is not rewritten, and
- * continues to use the former name of the table.
+ * Implements RENAME TO and RENAME CONSTRAINT of ALTER TABLE. A new name does not affect objects
+ * that refer to the table by its id: rows, indexes, sequences, foreign keys and the sources of
+ * topics. A renamed table keeps the names of its constraints, as in PostgreSQL. The text of a view
+ * is not rewritten, and continues to use the former name of the table.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
@@ -23,7 +23,7 @@ import { takenNames } from "./index_elements.ts";
 import { isRelation } from "./numbered_columns.ts";
 import { unqualified } from "./unqualified.ts";
 
-/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME */
+/** Returns a table under a new name. @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME */
 export function renamedTable(
   table: TableEntry,
   { to }: TableAlterationRename,
@@ -54,8 +54,7 @@ export function renamedTable(
 }
 
 /**
- * Returns the changed entries of the views whose text still uses the former name of a renamed
- * table.
+ * Returns changed entries for the views whose texts still use the former name of a renamed table.
  */
 export function viewsAfterRename(
   catalog: Pick<Catalog, "views">,
@@ -66,7 +65,8 @@ export function viewsAfterRename(
   const { tableId } = before;
   return catalog.views().flatMap((view) => {
     if (!view.tables.some((each) => each.tableId === tableId)) return [];
-    // A table that is renamed repeatedly keeps the name in the text of the view.
+    // The text of the view contains the name that the table had when the view was created, even if
+    // the table is renamed repeatedly.
     const tables = view.tables.map((each) =>
       each.tableId === tableId ? { renamedFrom: before.name, ...each } : each,
     );
@@ -74,7 +74,11 @@ export function viewsAfterRename(
   });
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_NAME */
+/**
+ * Returns a table with a renamed constraint.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_NAME
+ */
 export function renamedConstraint(
   table: TableEntry,
   { constraint, to }: TableAlterationRenameConstraint,
@@ -93,7 +97,7 @@ export function renamedConstraint(
   if (isTaken(to.name) || foreignKeys.some(({ name }) => name === to.name)) {
     throw new DatabaseError(
       "ALREADY_EXISTS",
-      `Cannot rename constraint "${constraint.name}" to "${to.name}": the namespace already has an index, a constraint, a table or a view of that name`,
+      `Cannot rename constraint "${constraint.name}" to "${to.name}": the namespace already has an index, a constraint, a table or a view with this name`,
       { position },
     );
   }

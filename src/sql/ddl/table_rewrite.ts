@@ -1,12 +1,13 @@
 /**
- * Rewrites the rows of a table and redefines it, as a job.
+ * Implements the job that rewrites the rows of a table and then redefines the table.
  *
  *     write gate closed ──► rows computed ──► ids reserved ──► rows written ──► redefined, in one tick
  *                                ▲                                  │
  *                                └──── another request altered it ──┘
  *
- * The rows are computed once before any is written, so that a statement that fails because of a
- * row changes nothing. If it ends later, some rows have one more version with the same values.
+ * All rows are computed once before any of them is written, so that a statement that fails because
+ * of a row changes nothing. If the statement is ended later, some rows have an additional version
+ * with the same values.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -37,14 +38,18 @@ interface RewriteSteps<Planned, Altered> {
   readonly namespace: string;
   readonly principal: Principal;
   readonly pause: () => Promise<void>;
-  /** Makes the offsets of topics durable, and pauses their counting. */
+  /** Makes the offsets of topics durable, and pauses the counting of messages. */
   readonly hold: () => Promise<void>;
-  /** Plans the alteration anew, with the ids of new columns from a given one on. */
+  /** Plans the alteration again. New columns get ids from `nextColumnId` upwards. */
   readonly plan: (nextColumnId: number | undefined) => Planned;
   readonly redefine: (at: Planned, next: TableEntry) => Altered;
 }
 
-/** @throws {DatabaseError} CANCELLED, and the errors of computing the new values. */
+/**
+ * Rewrites the rows of a table, and redefines it.
+ *
+ * @throws {DatabaseError} CANCELLED, and the errors of computing the new values.
+ */
 export async function rewriteTable<Planned extends RewritingAlteration, Altered>(
   deps: RewriteDeps,
   steps: RewriteSteps<Planned, Altered>,
@@ -67,7 +72,10 @@ export async function rewriteTable<Planned extends RewritingAlteration, Altered>
   }
 }
 
-/** Returns undefined if another request has altered the table in the meantime. */
+/**
+ * Tries to rewrite and redefine the table. Returns undefined if another request has altered the
+ * table in the meantime.
+ */
 async function attempt<Planned extends RewritingAlteration, Altered>(
   deps: RewriteDeps,
   { hold, namespace, pause, plan, principal, redefine, tableId }: RewriteSteps<Planned, Altered>,
@@ -90,7 +98,8 @@ async function attempt<Planned extends RewritingAlteration, Altered>(
   const { table: before } = first;
   await rewriteOf(first).inspect({ after: SEQ_ZERO, upTo: store.appliedSeq }, step);
   if (catalog.tableById(tableId) !== before) return undefined;
-  // The ids are never used again, not even if the server stops before the table is redefined.
+  // The ids are reserved, so that they are never used again, even if the server stops before the
+  // table is redefined.
   const nextColumnId = defined(first.next, "a rewrite changes the table").nextColumnId;
   const reserved = { ...before, nextColumnId };
   redefineTable(deps, { before, after: reserved });

@@ -1,6 +1,6 @@
 /**
- * The request, the dependencies and the checks of names and kinds that CREATE, ALTER and DROP TABLE
- * share.
+ * Defines the request, the dependencies and the checks that CREATE, ALTER and DROP TABLE have in
+ * common.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -11,7 +11,7 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BindingDeps } from "../prepare/binding_deps.ts";
 import type { ExecutionDeps } from "../prepare/statement_context.ts";
 
-/** The request that defines or drops a table. */
+/** The request that creates, alters or drops a table. */
 export interface TableCall {
   readonly principal: Principal;
   /** The namespace in which the statement looks up unqualified names. */
@@ -33,7 +33,7 @@ export function qualifiedName(name: QName, namespace: string): string {
 }
 
 /**
- * Requires that the object has the kind that ALTER or DROP names.
+ * Requires that the type of the table is the one that ALTER or DROP names.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */

@@ -1,9 +1,9 @@
 /**
- * CREATE TOPIC and ALTER TOPIC.
+ * Executes CREATE TOPIC and ALTER TOPIC.
  *
- * The offset of a message is derived from the changes of the source tables and the sources in force
- * at that time. A source therefore keeps its entry after it is dropped, and every definition has a
- * seq.
+ * The offset of a message is derived from the changes of the source tables, and from the sources
+ * that were in force at the time of each change. A source therefore keeps its entry after it is
+ * dropped, and every definition has a seq.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -42,7 +42,11 @@ export interface TopicCall {
 
 const PARTITIONS_MAX = 1024;
 
-/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME, INVALID_OPTION, … */
+/**
+ * Binds CREATE TOPIC against the current catalog.
+ *
+ * @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME, INVALID_OPTION, …
+ */
 export function createTopic(
   node: CreateTopicStatement,
   { namespace: current, principal }: TopicCall,
@@ -61,7 +65,7 @@ export function createTopic(
   }
   const isTable = catalog.table(namespace, name) !== undefined;
   if (isTable || catalog.view(namespace, name) !== undefined) {
-    throw taken(shown, `a ${isTable ? "table" : "view"} of that name`, position);
+    throw taken(shown, `a ${isTable ? "table" : "view"} with this name`, position);
   }
   const partitions = partitionsOf(node);
   const settings = optionSettings(node.options);
@@ -106,12 +110,15 @@ function partitionsOf({ _location, partitions = 1 }: CreateTopicStatement): numb
   if (partitions >= 1 && partitions <= PARTITIONS_MAX) return partitions;
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot create a topic with ${partitions} partitions: there must be 1 to ${PARTITIONS_MAX}`,
+    `Cannot create a topic with ${partitions} partitions: the number must be between 1 and ${PARTITIONS_MAX}`,
     { position: _location.start },
   );
 }
 
-/** @throws {DatabaseError} INVALID_OPTION, OBJECT_NOT_FOUND */
+/**
+ * Requires that the dead-letter topic of a statement exists and is another topic.
+ * @throws {DatabaseError} INVALID_OPTION, OBJECT_NOT_FOUND
+ */
 function requireDeadLetters(
   deadLetter: string | undefined,
   { settings, shown, deps }: { settings: readonly OptionSetting[]; shown: string; deps: NameDeps },
@@ -130,11 +137,15 @@ function requireDeadLetters(
   if (rest.length === 0 && deps.catalog.topic(namespace, name) !== undefined) return;
   throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find dead-letter topic "${deadLetter}"`, {
     ...at,
-    hint: "create it first, and write its name as 'namespace.topic'",
+    hint: "create the topic first, and write its name as 'namespace.topic'",
   });
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_OPTION, … */
+/**
+ * Binds ALTER TOPIC against the current catalog.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_OPTION, …
+ */
 export function alterTopic(
   node: AlterTopicStatement,
   call: TopicCall,
@@ -152,7 +163,10 @@ export function alterTopic(
   };
 }
 
-/** Checks an alteration. Returns a function from the seq of the definition to the altered topic. */
+/**
+ * Checks an alteration. Returns a function that takes the seq of the definition and returns the
+ * altered topic.
+ */
 function alteration(
   { change }: AlterTopicStatement,
   topic: TopicEntry,
@@ -188,8 +202,11 @@ function addSource(
   if (sourceInForce(topic, { operation, tableId }) !== undefined) {
     throw new DatabaseError(
       "ALREADY_EXISTS",
-      `Cannot add source ${routeOf(table, change)} to topic ${topicNameOf(topic)}: it already exists`,
-      { position: change._location.start, hint: "drop it first to change its WHERE or payload" },
+      `Cannot add source ${routeOf(table, change)} to topic ${topicNameOf(topic)}: the topic already has this source`,
+      {
+        position: change._location.start,
+        hint: "to change its WHERE or payload, drop the source first",
+      },
     );
   }
   const payload = topicPayloadFrom(optionSettings(change.options));
@@ -230,7 +247,10 @@ function dropSource(
     throw new DatabaseError(
       "OBJECT_NOT_FOUND",
       `Cannot find source ${routeOf(table, change)} of topic ${topicNameOf(topic)}`,
-      { position: change._location.start, hint: `DESCRIBE TOPIC ${topicNameOf(topic)} lists them` },
+      {
+        position: change._location.start,
+        hint: `DESCRIBE TOPIC ${topicNameOf(topic)} lists its sources`,
+      },
     );
   }
   return (seq) => ({
@@ -251,7 +271,11 @@ function sourceInForce(
   );
 }
 
-/** @throws {DatabaseError} TABLE_NOT_FOUND, READ_ONLY_OBJECT, INVALID_OPERATION */
+/**
+ * Returns the source table that a statement names.
+ *
+ * @throws {DatabaseError} TABLE_NOT_FOUND, READ_ONLY_OBJECT, INVALID_OPERATION
+ */
 function sourceTable(
   { table: named, type }: AddSource | DropSource,
   { namespace, principal, deps }: SourceCall,

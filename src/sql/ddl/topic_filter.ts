@@ -1,6 +1,6 @@
 /**
  * Checks the condition of a topic source. Offsets are derived from the condition repeatedly, so it
- * must give the same result for a change every time, whoever the caller is.
+ * must always give the same result for a change, for any caller.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
@@ -12,7 +12,7 @@ import { checkScope } from "../execute/build/table_runtime.ts";
 import type { Expr } from "../parse/ast/ast.ts";
 
 /**
- * Binds a condition to the columns of its table.
+ * Checks the condition of a topic source by binding it to the columns of the table.
  *
  * @throws {DatabaseError} COLUMN_NOT_FOUND, TYPE_MISMATCH, INVALID_DEFINITION, …
  */

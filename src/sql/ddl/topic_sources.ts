@@ -1,8 +1,8 @@
 /**
  * Adapts topics to a change of a source table.
  *
- * - The condition of a source keeps its meaning: if a column is renamed, the condition uses the new
- *   name.
+ * - The condition of a source keeps its meaning: if a column is renamed, the condition is rewritten
+ *   to use the new name.
  * - A source ends when its table, or a column that its condition reads, is dropped. Its topic keeps
  *   the messages that can still be read, and their offsets.
  */
@@ -18,7 +18,7 @@ import { parseExpression } from "../parse/parser.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import { checkTopicFilter } from "./topic_filter.ts";
 
-/** Refuses dependents that the caller's token does not reach. */
+/** Throws if the caller's token excludes the namespace of a dependent object. */
 export type TokenReach = (places: readonly { readonly namespace: string }[]) => void;
 
 /** A table before and after ALTER TABLE. */
@@ -28,11 +28,11 @@ interface AlteredTable {
 }
 
 /**
- * Requires that the conditions of all sources can be kept.
+ * Requires that the conditions of all sources of a table remain valid.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS without CASCADE if a condition reads a dropped column;
  *   INVALID_DEFINITION if a condition does not fit the new type of a column; PERMISSION_DENIED if
- *   the caller's token does not reach a topic
+ *   the caller's token excludes a topic
  */
 export function requireSourcesKept(
   { catalog, reach }: { readonly catalog: Pick<Catalog, "topics">; readonly reach: TokenReach },
@@ -52,7 +52,11 @@ export function requireSourcesKept(
   }
 }
 
-/** @param missing The dropped column that the condition of a source reads. */
+/**
+ * Requires CASCADE, because a source reads a dropped column.
+ *
+ * @param missing The dropped column that the condition of the source reads.
+ */
 function requireCascade(
   missing: string,
   { _location, changes }: AlterTableStatement,
@@ -66,7 +70,7 @@ function requireCascade(
     `Cannot drop column "${missing}": topic ${topicNameOf(topic)} reads it in the WHERE of its source ${route}`,
     {
       position: (drop ?? { _location })._location.start,
-      hint: "add CASCADE to end that source too",
+      hint: "add CASCADE to end that source as well",
     },
   );
 }
@@ -81,13 +85,17 @@ function requireFit(
     if (!(error instanceof DatabaseError)) throw error;
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot alter ${after.namespace}.${after.name}: the WHERE of a source of topic ${topicNameOf(topic)} does not fit: ${error.message}`,
+      `Cannot alter ${after.namespace}.${after.name}: the WHERE of a source of topic ${topicNameOf(topic)} would no longer be valid: ${error.message}`,
       { position: node._location.start, cause: error },
     );
   }
 }
 
-/** Returns the topics that change with an altered table. @param seq The seq of the definition. */
+/**
+ * Returns the topics that change because a table is altered.
+ *
+ * @param seq The seq of the definition.
+ */
 export function topicsWith(
   catalog: Pick<Catalog, "topics">,
   altered: AlteredTable,
@@ -102,7 +110,11 @@ export function topicsWith(
   });
 }
 
-/** Returns the topics that change with a dropped table. @param seq The seq of the definition. */
+/**
+ * Returns the topics that change because a table is dropped.
+ *
+ * @param seq The seq of the definition.
+ */
 export function topicsWithout(
   catalog: Pick<Catalog, "topics">,
   tableId: number,
@@ -129,18 +141,18 @@ function changedTopics(
 
 interface Retargeted {
   readonly text: string;
-  /** A column that the condition of a topic source reads, but that its table no longer has. */
+  /** A column that the condition of a source reads, but that the table no longer has. */
   readonly missing?: string | undefined;
 }
 
-/** Returns a condition with the current names of its columns. */
+/** Returns the condition of a source with the current names of its columns. */
 function retargeted(where: string, { after, before }: AlteredTable): Retargeted {
   const places: { start: number; end: number; name: string }[] = [];
   for (const part of partsOf(parseExpression(where))) {
     const node: Partial<Expr> = part;
     if (node.type !== "ref" || node._location === undefined) continue;
     const column = before.columns.find(({ name }) => name === node.name);
-    // A source that has ended may read a column that was dropped before.
+    // A source that has already ended may read a column that was dropped earlier.
     const name = after.columns.find(({ columnId }) => columnId === column?.columnId)?.name;
     if (name === undefined) return { text: where, missing: node.name };
     const namesTable = node.table !== undefined && after.name !== before.name;

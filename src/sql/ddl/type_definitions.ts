@@ -1,6 +1,4 @@
-/**
- * CREATE TYPE and ALTER TYPE of enum types, and DROP of all types that users define.
- */
+/** Executes CREATE TYPE and ALTER TYPE, and DROP for all types that users define. */
 import { type Principal, requireReach, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type Catalog, checkObjectName, type TypeEntry } from "../../catalog/mod.ts";
@@ -59,7 +57,7 @@ export function isTypeDefinition(node: { readonly type: string }): node is TypeD
   return TYPE_DEFINITIONS.has(node.type);
 }
 
-/** @throws {DatabaseError} PERMISSION_DENIED */
+/** Checks the caller's rights for a type definition. @throws {DatabaseError} PERMISSION_DENIED */
 export function authorizeType(
   node: TypeDefinition,
   { namespace, principal }: TypeCaller,
@@ -76,7 +74,11 @@ export function authorizeType(
   }
 }
 
-/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME, INVALID_DEFINITION, LIMIT_EXCEEDED, … */
+/**
+ * Binds CREATE TYPE against the current catalog.
+ *
+ * @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME, INVALID_DEFINITION, LIMIT_EXCEEDED, …
+ */
 export function createType(
   node: CreateTypeStatement,
   caller: TypeCaller,
@@ -95,7 +97,10 @@ export function createType(
 }
 
 interface NewType extends TypeCaller {
-  /** Returns the labels, fields or constraints of a new type, once its name is known to be free. */
+  /**
+   * Returns the labels, fields or constraints of a new type. Called once its name is known to be
+   * free.
+   */
   readonly valuesOf: () => Pick<TypeEntry, "domain" | "fields" | "labels">;
 }
 
@@ -125,16 +130,20 @@ export function defineType(
   };
 }
 
-/** The maximum number of fields of a row type, which equals that of the columns of a table. */
+/** The maximum number of fields of a row type. A table has the same maximum number of columns. */
 const FIELDS_MAX = 1000;
 
-/** @throws {DatabaseError} INVALID_DEFINITION, LIMIT_EXCEEDED, UNSUPPORTED_FEATURE */
+/**
+ * Returns the fields of a row type.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION, LIMIT_EXCEEDED, UNSUPPORTED_FEATURE
+ */
 function rowFields(nodes: readonly FieldNode[]): readonly RowField[] {
   const last = nodes[FIELDS_MAX];
   if (last !== undefined) {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot define field "${last.name.name}": a type has at most ${FIELDS_MAX}`,
+      `Cannot define field "${last.name.name}": a type can have at most ${FIELDS_MAX} fields`,
       { position: last._location.start },
     );
   }
@@ -154,7 +163,11 @@ function rowFields(nodes: readonly FieldNode[]): readonly RowField[] {
   });
 }
 
-/** @throws {DatabaseError} RESERVED_NAME, ALREADY_EXISTS */
+/**
+ * Requires that a name is valid for a type and not in use.
+ *
+ * @throws {DatabaseError} RESERVED_NAME, ALREADY_EXISTS
+ */
 function requireFreeName(
   catalog: Catalog,
   { name, namespace, position }: { namespace: string; name: string; position: number },
@@ -164,7 +177,7 @@ function requireFreeName(
   if (isBuiltInType({ name })) {
     throw new DatabaseError(
       "RESERVED_NAME",
-      `Cannot use "${name}" as a type name: it is built in`,
+      `Cannot use "${name}" as a type name: a built-in type has this name`,
       {
         position,
       },
@@ -178,7 +191,11 @@ function requireFreeName(
   );
 }
 
-/** @throws {DatabaseError} INVALID_DEFINITION, ALREADY_EXISTS, LIMIT_EXCEEDED */
+/**
+ * Requires that a label is valid and not yet in the type.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION, ALREADY_EXISTS, LIMIT_EXCEEDED
+ */
 function requireFreeLabel(
   labels: readonly EnumLabel[],
   { _location, label }: LabelNode,
@@ -196,21 +213,25 @@ function requireFreeLabel(
   if (labels.length >= LABELS_MAX && action !== "rename") {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot define label "${label}": a type has at most ${LABELS_MAX}`,
+      `Cannot define label "${label}": a type can have at most ${LABELS_MAX} labels`,
       { position },
     );
   }
   if (labels.every((each) => each.label !== label)) return;
   throw new DatabaseError(
     "ALREADY_EXISTS",
-    `Cannot define label "${label}": the type already has it`,
+    `Cannot define label "${label}": the type already has this label`,
     {
       position,
     },
   );
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_DEFINITION, … */
+/**
+ * Binds ALTER TYPE against the current catalog.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_DEFINITION, …
+ */
 export function alterType(
   node: AlterTypeStatement,
   { namespace, principal }: TypeCaller,
@@ -222,8 +243,8 @@ export function alterType(
   return () => {
     if (node.change.type === "add value") store.requireFreeSpace();
     const { name, namespace: schema } = findType(catalog, node.name, namespace);
-    // The change of the type is computed again, because another statement may have changed the type
-    // in the meantime.
+    // The altered type is computed again, because another statement may have changed the type in
+    // the meantime.
     const entry = changed();
     if (entry === undefined) return `Type ${schema}.${name} already has the label`;
     catalog.changeType({ ...entry, updatedAtMs: clock.nowMs() });
@@ -231,7 +252,7 @@ export function alterType(
   };
 }
 
-/** Returns undefined if nothing changes. @throws {DatabaseError} */
+/** Returns the entry of an altered type; undefined if nothing changes. @throws {DatabaseError} */
 function alteredType(
   { change }: AlterTypeStatement,
   entry: TypeEntry,
@@ -273,7 +294,12 @@ function alteredType(
   }
 }
 
-/** @throws {DatabaseError} ALREADY_EXISTS, RESERVED_NAME, DEPENDENT_OBJECTS */
+/**
+ * Requires that a type can be renamed: the new name is free, and no stored SQL text uses the old
+ * one.
+ *
+ * @throws {DatabaseError} ALREADY_EXISTS, RESERVED_NAME, DEPENDENT_OBJECTS
+ */
 export function requireRename(
   { _location, name }: Name,
   entry: TypeEntry,
@@ -295,7 +321,7 @@ export function requireRename(
 }
 
 /**
- * Refuses to rename a type or label to which stored SQL text refers.
+ * Refuses to rename a type or a label that stored SQL texts contain.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS, PERMISSION_DENIED
  */
@@ -311,8 +337,8 @@ function refuseNamed(
   if (naming.length === 0) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot rename ${what}: its name is in a DEFAULT, a condition or a query of ${shownUsers(naming)}`,
-    { position, hint: "drop what contains that text, rename the label, and define it again" },
+    `Cannot rename ${what}: it is named in a DEFAULT, a condition or a query of ${shownUsers(naming)}`,
+    { position, hint: "drop these objects, rename, and define the objects again" },
   );
 }
 
@@ -325,7 +351,7 @@ function labelAt(labels: readonly EnumLabel[], { _location, label }: LabelNode):
 }
 
 /**
- * Inserts a label between two others of an enum type, at a position half-way between theirs.
+ * Inserts a label between two labels of an enum type. Its sort position is half-way between theirs.
  *
  * @throws {DatabaseError}
  */
@@ -345,14 +371,21 @@ function withLabel(labels: readonly EnumLabel[], { label, place }: AddLabel): re
   if (position === before || position === after) {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot add label "${label.label}" there: too many labels were added in the same place`,
-      { position: label._location.start, hint: "add it elsewhere, or create a new type" },
+      `Cannot add label "${label.label}" in this place: too many labels were added between the same two labels`,
+      {
+        position: label._location.start,
+        hint: "add the label in another place, or create a new type",
+      },
     );
   }
   return labels.toSpliced(at, 0, { label: label.label, position });
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS, UNSUPPORTED_FEATURE */
+/**
+ * Binds DROP TYPE and DROP DOMAIN against the current catalog.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS, UNSUPPORTED_FEATURE
+ */
 export function dropTypes(
   node: DropTypeStatement,
   { namespace, principal }: TypeCaller,
@@ -384,7 +417,12 @@ export function dropTypes(
   };
 }
 
-/** DROP TYPE also drops a domain, as in PostgreSQL. @throws {DatabaseError} INVALID_OPERATION */
+/**
+ * Refuses DROP DOMAIN for a type that is not a domain. DROP TYPE also drops domains, as in
+ * PostgreSQL.
+ *
+ * @throws {DatabaseError} INVALID_OPERATION
+ */
 function requireKind(
   { domain, name, namespace }: TypeEntry,
   { isDomain }: DropTypeStatement,
@@ -398,7 +436,11 @@ function requireKind(
   );
 }
 
-/** @throws {DatabaseError} DEPENDENT_OBJECTS, UNSUPPORTED_FEATURE, PERMISSION_DENIED */
+/**
+ * Refuses to drop a type that is in use.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS, UNSUPPORTED_FEATURE, PERMISSION_DENIED
+ */
 function refuseUsed(
   type: TypeEntry,
   {
@@ -426,11 +468,11 @@ function refuseUsed(
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       `${what} with CASCADE: ${users.length} object(s) use it, including ${shownUsers(users.slice(0, 1))}`,
-      { position, hint: "drop the columns first" },
+      { position, hint: "drop the objects that use the type first" },
     );
   }
   throw new DatabaseError("DEPENDENT_OBJECTS", `${what}: it is used by ${shownUsers(users)}`, {
     position,
-    hint: "drop the columns first",
+    hint: "drop the objects that use the type first",
   });
 }

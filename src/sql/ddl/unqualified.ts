@@ -1,13 +1,16 @@
 /**
- * Removes the table's name from expressions that are stored with a table, so that a rename of the
- * table need not change them.
+ * Removes the name of the table from expressions that are stored with the table, so that renaming
+ * the table does not change them.
  */
 import type { Expr } from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { parseExpression } from "../parse/parser.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 
-/** Returns an expression over one table whose columns are written without the table's name. */
+/**
+ * Returns an expression over one table in which the columns are not qualified with the name of the
+ * table.
+ */
 export function unqualified(sql: string): string {
   const places: { start: number; end: number; name: string }[] = [];
   for (const part of partsOf(parseExpression(sql))) {

@@ -1,9 +1,9 @@
 /**
- * CREATE VIEW, ALTER VIEW and DROP VIEW.
+ * Executes CREATE VIEW, ALTER VIEW and DROP VIEW.
  *
- * The owner of a view that runs with the rights of its owner is the user who wrote its text or, if
- * options were set later, the user who set them. Nobody can therefore show others what only a
- * former owner may read.
+ * If a view runs with the rights of its owner, the owner is the user who wrote its text or, if
+ * options were set later, the user who set them. A user can therefore not use a view to show data
+ * that only a former owner may read.
  */
 import { type Principal, requireReach, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -67,7 +67,7 @@ interface NewViewCall extends ViewCall {
 }
 
 /**
- * Checks the caller's rights before any part of the request runs.
+ * Checks the caller's rights, before any part of the request runs.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -87,7 +87,7 @@ export function authorizeView(
   }
 }
 
-/** @throws {DatabaseError} */
+/** Binds CREATE VIEW against the current catalog. @throws {DatabaseError} */
 export function createView(
   node: CreateViewStatement,
   call: NewViewCall,
@@ -106,7 +106,7 @@ export function createView(
   if (isTaken || catalog.table(namespace, name) !== undefined) {
     throw new DatabaseError(
       "ALREADY_EXISTS",
-      `Cannot create view ${shown}: ${isTaken ? "it" : "a table of that name"} already exists`,
+      `Cannot create view ${shown}: ${isTaken ? "it" : "a table with this name"} already exists`,
       { position },
     );
   }
@@ -146,7 +146,7 @@ export function createView(
   };
 }
 
-/** Returns the contents of a view, which are determined by binding the view's query once. */
+/** Binds the query of a view once, and returns the properties of the view that follow from it. */
 function contentOf(
   node: CreateViewStatement,
   { ledger, namespace, principal }: NewViewCall,
@@ -211,12 +211,16 @@ function columnNamesOf(
   if (twice === undefined) return names;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot create view ${shown}: it has two columns "${twice}"`,
-    { position, hint: "give one of them an alias" },
+    `Cannot create view ${shown}: two of its columns have the name "${twice}"`,
+    { position, hint: "give one of the columns an alias" },
   );
 }
 
-/** @throws {DatabaseError} INVALID_DEFINITION, DEPENDENT_OBJECTS */
+/**
+ * Requires that a view can be replaced by a new definition.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION, DEPENDENT_OBJECTS
+ */
 function requireReplaceable(
   before: ViewEntry,
   entry: ViewEntry,
@@ -247,13 +251,14 @@ function requireReplaceable(
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
     `Cannot replace view ${shown}: ${broken.length} view(s) depend on its current form: ${names}`,
-    { position, hint: "drop them first" },
+    { position, hint: "drop these views first" },
   );
 }
 
 /**
- * Requires the existing columns in their order; new columns may follow them. Computed decimals may
- * have a different precision and scale, because PostgreSQL gives such columns neither.
+ * Requires that a replaced view keeps its existing columns in their order. New columns may follow
+ * them. The precision and scale of computed decimals may differ, because PostgreSQL gives such
+ * columns neither.
  */
 function requireSameColumns(
   shown: string,
@@ -278,7 +283,7 @@ function requireSameColumns(
   }
 }
 
-/** Whether a view has the same columns before and after its change. */
+/** Whether a view has the same columns before and after a change. */
 function keepsShape(entry: ViewEntry, before: ViewDeps, after: ViewDeps): boolean {
   const old = shapeOf(entry, before).columns;
   try {
@@ -288,13 +293,17 @@ function keepsShape(entry: ViewEntry, before: ViewDeps, after: ViewDeps): boolea
       next.every((column, i) => sameType(column.type, old[i]?.type ?? column.type))
     );
   } catch (error) {
-    // If the old query can no longer be bound, the columns of the view need not be kept.
+    // If the old query can no longer be bound, its columns need not be kept.
     if (error instanceof DatabaseError) return false;
     throw error;
   }
 }
 
-/** @throws {DatabaseError} TABLE_NOT_FOUND, DEPENDENT_OBJECTS, … */
+/**
+ * Binds DROP VIEW against the current catalog.
+ *
+ * @throws {DatabaseError} TABLE_NOT_FOUND, DEPENDENT_OBJECTS, …
+ */
 export function dropViews(
   node: DropViewStatement,
   { namespace, principal }: ViewCall,
@@ -322,7 +331,11 @@ export function dropViews(
   };
 }
 
-/** @throws {DatabaseError} INVALID_OPERATION, TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND */
+/**
+ * Returns the view that a statement names.
+ *
+ * @throws {DatabaseError} INVALID_OPERATION, TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND
+ */
 function viewNamed(
   catalog: Catalog,
   node: QName,
@@ -351,7 +364,7 @@ function viewNamed(
 type AlterDeps = NameDeps & EntryDeps & Pick<SqlEnvironment, "live">;
 
 /**
- * Executes ALTER VIEW.
+ * Binds ALTER VIEW against the current catalog.
  *
  * @throws {DatabaseError} TABLE_NOT_FOUND, ALREADY_EXISTS, INVALID_NAME, INVALID_OPTION
  */
@@ -376,8 +389,8 @@ export function alterView(
 }
 
 /**
- * Changes whose rights a view has. The caller becomes its owner, and so needs the rights to
- * everything that it reads.
+ * Changes whether a view runs with the rights of its owner. The caller becomes the owner, and
+ * therefore needs the rights to all objects that the view reads.
  */
 function setViewRights(
   before: ViewEntry,
@@ -394,7 +407,7 @@ function setViewRights(
   if (ownRights !== undefined && !meetsOwn(requirements, principal, catalog)) {
     throw new DatabaseError(
       "PERMISSION_DENIED",
-      `Cannot alter view ${found.namespace}.${found.name}: it would run with your rights, and you may not read everything that it reads`,
+      `Cannot alter view ${found.namespace}.${found.name}: it would run with your rights, but you may not read all objects that it reads`,
       { position },
     );
   }

@@ -1,4 +1,4 @@
-/** CREATE, ALTER and DROP WEBHOOK. A webhook is stored in the entry of its topic. */
+/** Executes CREATE, ALTER and DROP WEBHOOK. A webhook is stored in the entry of its topic. */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import {
@@ -26,7 +26,11 @@ export type WebhookDefinitionDeps = Pick<
   "catalog" | "clock" | "store" | "topics" | "webhooks"
 >;
 
-/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME, INVALID_OPTION, PERMISSION_DENIED, … */
+/**
+ * Binds CREATE WEBHOOK against the current catalog.
+ *
+ * @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME, INVALID_OPTION, PERMISSION_DENIED, …
+ */
 export function createWebhook(
   node: CreateWebhookStatement,
   { namespace, principal }: TopicCall,
@@ -65,7 +69,7 @@ export function createWebhook(
 }
 
 /**
- * Changes a webhook, which continues from its current position.
+ * Binds ALTER WEBHOOK. The webhook continues from its current position.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPTION, PERMISSION_DENIED
  */
@@ -89,7 +93,7 @@ export function alterWebhook(
   };
 }
 
-/** @throws {DatabaseError} INVALID_OPTION */
+/** Returns the entry of a webhook after ALTER WEBHOOK. @throws {DatabaseError} INVALID_OPTION */
 function alteredWebhook(
   webhook: WebhookEntry,
   change: AlterWebhookStatement["change"],
@@ -123,11 +127,11 @@ function unknownWebhook(
   const alike = nearestName(name, known);
   return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find webhook "${name}"`, {
     position,
-    hint: alike === undefined ? "SHOW WEBHOOKS lists them" : `did you mean ${alike}?`,
+    hint: alike === undefined ? "SHOW WEBHOOKS lists the webhooks" : `did you mean ${alike}?`,
   });
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND */
+/** Binds DROP WEBHOOK against the current catalog. @throws {DatabaseError} OBJECT_NOT_FOUND */
 export function dropWebhook(
   node: DropWebhookStatement,
   deps: WebhookDefinitionDeps,

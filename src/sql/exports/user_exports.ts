@@ -63,7 +63,9 @@ export interface ArchivePath {
 /** Opens the archives that callers download. */
 export interface ArchiveAccess {
   /**
-   * Returns the content of an archive. @throws {DatabaseError} PERMISSION_DENIED, EXPORT_NOT_FOUND
+   * Returns the content of an archive.
+   *
+   * @throws {DatabaseError} PERMISSION_DENIED, EXPORT_NOT_FOUND
    */
   open(principal: Principal, path: ArchivePath): Blob;
 }

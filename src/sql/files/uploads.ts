@@ -281,7 +281,9 @@ export async function sweepDroppedTables(
  *
  * @param isEnded Returns whether the rest should be left to the next sweep.
  *
- * @throws {DatabaseError} @throws {DiskError} @throws {CorruptionError}
+ * @throws {DatabaseError}
+ * @throws {DiskError}
+ * @throws {CorruptionError}
  */
 export async function removeDroppedFiles(
   tableId: number,

@@ -55,7 +55,9 @@ export function columnsOfType(catalog: Pick<Catalog, "tables">, { typeId }: Type
 }
 
 /**
- * Describes an object that uses a type. @param part The text to append to the name of the object.
+ * Describes an object that uses a type.
+ *
+ * @param part The text to append to the name of the object.
  */
 export function used(
   kind: string,

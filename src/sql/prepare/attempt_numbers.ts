@@ -42,8 +42,9 @@ export class AttemptNumbers {
   }
 
   /**
-   * Begins a new attempt, and undoes the previous one. @throws {DatabaseError} DISK_FULL,
-   * STORAGE_UNAVAILABLE
+   * Begins a new attempt, and undoes the previous one.
+   *
+   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
   begin(catalog: MarkCatalog): void {
     if (this.#touched.size === 0) return;

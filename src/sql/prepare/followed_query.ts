@@ -150,8 +150,9 @@ export function maintainedPlanOf({
 }
 
 /**
- * Requires a plan, for a subscription that asks for a maintained result. @throws {DatabaseError}
- * UNSUPPORTED_FEATURE
+ * Requires a plan, for a subscription that asks for a maintained result.
+ *
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
 function requireMaintained(plan: MaintainedPlan | string): void {
   if (typeof plan !== "string") return;

@@ -64,8 +64,13 @@ test.each([
     "ALTER DEFAULT PRIVILEGES",
     "--no-privileges",
   ],
-  ["CREATE EXTENSION IF NOT EXISTS plpgsql", "UNSUPPORTED_FEATURE", "plpgsql", "omit it"],
-  ["CREATE EXTENSION pgcrypto VERSION '1.3'", "UNSUPPORTED_FEATURE", "VERSION", "omit it"],
+  [
+    "CREATE EXTENSION IF NOT EXISTS plpgsql",
+    "UNSUPPORTED_FEATURE",
+    "plpgsql",
+    "omit the statement",
+  ],
+  ["CREATE EXTENSION pgcrypto VERSION '1.3'", "UNSUPPORTED_FEATURE", "VERSION", "omit the version"],
 ])("%s is refused", async (sql, code, message, hint) => {
   const { error } = await engine.ask(sql);
   expect(error).toMatchObject({ code, message: expect.stringContaining(message) });

@@ -236,7 +236,7 @@ test("the owner of a namespace can write policies only over its own tables", asy
   const { error } = await engine.ask(
     "CREATE POLICY q ON anns.a USING (id IN (SELECT room FROM app.rooms))",
   );
-  expect(error?.message).toContain("policies restrict its rows for you");
+  expect(error?.message).toContain("policies hide some of its rows from you");
 });
 
 test("OWNER_COLUMN is equivalent to four policies", async () => {

@@ -49,7 +49,7 @@ describe("a type with a faulty definition is refused", () => {
     ],
     [
       "CREATE TYPE app.text AS ENUM ('x')",
-      'RESERVED_NAME: Cannot use "text" as a type name: it is built in',
+      'RESERVED_NAME: Cannot use "text" as a type name: a built-in type has this name',
     ],
     ["CREATE TYPE nowhere.t AS ENUM ('x')", "NAMESPACE_NOT_FOUND: Cannot find namespace nowhere"],
     [
@@ -58,7 +58,7 @@ describe("a type with a faulty definition is refused", () => {
     ],
     [
       `CREATE TYPE app.t AS ENUM (${Array.from({ length: 1001 }, (_, i) => `'l${i}'`).join()})`,
-      'LIMIT_EXCEEDED: Cannot define label "l1000": a type has at most 1000',
+      'LIMIT_EXCEEDED: Cannot define label "l1000": a type can have at most 1000 labels',
     ],
     ["CREATE TYPE app.t AS (a INT, a INT)", 'INVALID_DEFINITION: Cannot define field "a" twice'],
     [
@@ -67,7 +67,7 @@ describe("a type with a faulty definition is refused", () => {
     ],
     [
       `CREATE TYPE app.t AS (${Array.from({ length: 1001 }, (_, i) => `f${i} INT`).join()})`,
-      'LIMIT_EXCEEDED: Cannot define field "f1000": a type has at most 1000',
+      'LIMIT_EXCEEDED: Cannot define field "f1000": a type can have at most 1000 fields',
     ],
     [
       "ALTER TYPE app.mood ADD ATTRIBUTE a INT",
@@ -89,7 +89,7 @@ describe("a type with a faulty definition is refused", () => {
     ],
     [
       "ALTER TYPE app.mood RENAME TO feeling",
-      "DEPENDENT_OBJECTS: Cannot rename type app.mood: its name is in a DEFAULT, a condition or a query of table app.people",
+      "DEPENDENT_OBJECTS: Cannot rename type app.mood: it is named in a DEFAULT, a condition or a query of table app.people",
     ],
     [
       "DROP TYPE app.mood",
@@ -136,7 +136,7 @@ test("labels can be added between others until there is no more room", async () 
     message = error?.message ?? "";
   }
   expect(count).toBeGreaterThan(50);
-  expect(message).toMatch(/^Cannot add label "l\d+" there: too many labels were added in the same/);
+  expect(message).toMatch(/^Cannot add label "l\d+" in this place: too many labels were added/);
   await engine.run(
     "ALTER TYPE app.dense ADD VALUE 'end'; ALTER TYPE app.dense ADD VALUE 'begin' BEFORE 'first'",
   );
@@ -168,7 +168,7 @@ test("a label that a stored text names cannot be renamed", async () => {
      CREATE SHARED TABLE app.notes (id INT PRIMARY KEY, t app.tone DEFAULT 'low')`,
   );
   expect(await failure("ALTER TYPE app.tone RENAME VALUE 'low' TO 'deep'")).toBe(
-    'DEPENDENT_OBJECTS: Cannot rename label "low" of type app.tone: its name is in a DEFAULT, a condition or a query of table app.notes',
+    'DEPENDENT_OBJECTS: Cannot rename label "low" of type app.tone: it is named in a DEFAULT, a condition or a query of table app.notes',
   );
 });
 

@@ -215,7 +215,7 @@ describe("a view depends on the rights of its owner", () => {
     await create("dora", "ned.plain AS SELECT id FROM app.people");
     for (const view of ["ned.ids", "ned.plain"]) {
       expect(await as("ned", `ALTER VIEW ${view} SET (security_invoker = false)`)).toBe(
-        `PERMISSION_DENIED: Cannot alter view ${view}: it would run with your rights, and you may not read everything that it reads`,
+        `PERMISSION_DENIED: Cannot alter view ${view}: it would run with your rights, but you may not read all objects that it reads`,
       );
     }
     expect(await as("ned", "ALTER VIEW ned.ids SET (security_invoker = true)")).toBe(

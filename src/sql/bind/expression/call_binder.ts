@@ -79,10 +79,14 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
   const counts = countsOfHypothetical(call);
   if (counts !== undefined) return bind(counts, context);
   if (isWindowName(name)) {
-    throw new DatabaseError("INVALID_QUERY", `Cannot call ${name} without OVER`, {
-      position: call._location.start,
-      hint: `write ${name}(…) OVER (ORDER BY …)`,
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot call ${name} without OVER: it is a window function`,
+      {
+        position: call._location.start,
+        hint: `write ${name}(…) OVER (ORDER BY …)`,
+      },
+    );
   }
   return bindScalar(call, context, bind);
 }

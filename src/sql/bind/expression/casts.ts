@@ -116,7 +116,9 @@ export function castInColumn(expression: BoundExpression, cell: CellPlace): Boun
 
 /**
  * Adds an explicit cast to an interval type that is limited to some fields, such as INTERVAL DAY TO
- * HOUR. @throws {DatabaseError} TYPE_MISMATCH
+ * HOUR.
+ *
+ * @throws {DatabaseError} TYPE_MISMATCH
  */
 export function castToInterval(
   expression: BoundExpression,

@@ -12,8 +12,9 @@ import type { LiteralRead } from "../bound_expressions.ts";
 /**
  * Converts literals before the statement runs.
  *
- * @param startOf Returns the position of a slot's literal in the text. @throws {DatabaseError} The
- * error of the first literal that cannot be converted, with its position.
+ * @param startOf Returns the position of a slot's literal in the text.
+ * @throws {DatabaseError} The error of the first literal that cannot be converted, with its
+ *   position.
  */
 export function readLiterals(
   reads: readonly LiteralRead[],

@@ -46,18 +46,23 @@ export function notedPast(
 }
 
 /**
- * Refuses FOR SYSTEM_TIME on a relation without earlier states. @throws {DatabaseError}
- * INVALID_OPERATION
+ * Refuses FOR SYSTEM_TIME on a relation without earlier states.
+ *
+ * @throws {DatabaseError} INVALID_OPERATION
  */
 export function requireNow({ systemTime }: FromTable, what: string): void {
   if (systemTime !== undefined) throw withoutHistory(systemTime, what);
 }
 
 function withoutHistory(node: Expr, what: string): DatabaseError {
-  return new DatabaseError("INVALID_OPERATION", `Cannot read ${what} FOR SYSTEM_TIME AS OF`, {
-    position: node._location.start,
-    hint: "only USER and SHARED tables keep earlier states; name the table itself",
-  });
+  return new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot read ${what} FOR SYSTEM_TIME AS OF: it keeps no earlier states`,
+    {
+      position: node._location.start,
+      hint: "only USER and SHARED tables keep earlier states; name the table itself",
+    },
+  );
 }
 
 /**

@@ -18,8 +18,8 @@ const DEFINED_FORMS: ReadonlyMap<string, string> = new Map([
  * Returns the call with the columns of its table. A call with a value of a row type stays
  * unchanged, because its columns are the fields of the type.
  *
- * @param tableNamed Returns the table with a name, and records that the statement reads it. @throws
- * {DatabaseError} TABLE_NOT_FOUND
+ * @param tableNamed Returns the table with a name, and records that the statement reads it.
+ * @throws {DatabaseError} TABLE_NOT_FOUND
  */
 export function withRecordColumns(
   item: FromCall,

@@ -124,8 +124,9 @@ export function tokenizeWithLists(text: string, utf8?: Uint8Array): LexedTokens 
 }
 
 /**
- * Splits the part [from, to) of a text into tokens. @throws {DatabaseError} BATCH_PARSE_ERROR,
- * INVALID_SQL.
+ * Splits the part [from, to) of a text into tokens.
+ *
+ * @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL.
  */
 export function tokenize(text: string, from = 0, to: number = text.length): LexedTokens {
   assert(from >= 0 && to <= text.length, "the range is inside the text");
