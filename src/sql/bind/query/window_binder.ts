@@ -136,9 +136,13 @@ type BoundForm = Pick<BoundWindowCall, "args" | "form"> & { type: BoundExpressio
 function aggregateOver(call: ExprCall, inner: ExpressionContext, bind: Bind): BoundForm {
   const { args, form } = bindAggregateArguments(call, inner, bind);
   if (form.isOrderedSet === true) {
-    throw new DatabaseError("UNSUPPORTED_FEATURE", `Cannot call ${form.name} OVER a window`, {
-      position: call._location.start,
-    });
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot call ${form.name} OVER a window: it is an ordered-set aggregate`,
+      {
+        position: call._location.start,
+      },
+    );
   }
   return { args, form: { kind: "aggregate", aggregate: form }, type: form.result };
 }
