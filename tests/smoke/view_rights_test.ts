@@ -171,3 +171,53 @@ test.each([
   follower.close();
   await server.rows("DELETE FROM hr.people WHERE id = 9; DROP VIEW hr.v");
 });
+
+test("a view shows its readers the files of its rows, and no other files of the table", async () => {
+  await server.rows(
+    `CREATE TABLE hr.papers (id INT PRIMARY KEY, team INT, doc FILE, secret FILE) WITH (ACCESS_LEVEL = 'DBA');
+     CREATE VIEW hr.shown ${OWN} AS SELECT id, doc FROM hr.papers p
+       WHERE EXISTS (SELECT 1 FROM hr.members m WHERE m.team = p.team AND m.user_id = CURRENT_USER());
+     CREATE VIEW hr.over AS SELECT doc AS paper FROM hr.shown`,
+  );
+  const files: Record<string, { id: string; sub: string }> = {};
+  for (const [id, team] of [
+    [1, 1],
+    [2, 2],
+  ]) {
+    const form = new FormData();
+    form.set("sql", `INSERT INTO hr.papers VALUES (${id}, ${team}, FILE('d'), FILE('s'))`);
+    for (const name of ["d", "s"]) {
+      form.set(`file:${name}`, new File([`${name}${id}`], "a.txt", { type: "text/plain" }));
+    }
+    const headers = { Authorization: `Bearer ${server.token}` };
+    await fetch(`${server.url}/v1/api/sql`, { method: "POST", headers, body: form });
+    const [row = []] = await server.rows(`SELECT doc, secret FROM hr.papers WHERE id = ${id}`);
+    const [doc, secret] = row.map(
+      (cell) => JSON.parse(String(cell)) as { id: string; sub: string },
+    );
+    Object.assign(files, { [`doc ${id}`]: doc, [`secret ${id}`]: secret });
+  }
+  const read = async (name: string, place: string): Promise<string | number> => {
+    const { id, sub } = files[name] ?? { id: "", sub: "" };
+    const path = `/v1/files/hr/${place}/${sub}/${id}`;
+    const answer = await server.get(path, { Authorization: `Bearer ${dan}` });
+    return answer.status === 200 ? await answer.text() : answer.status;
+  };
+  const rows = await server.rows("SELECT FILE_URL(doc) FROM hr.shown", { token: dan });
+  expect(rows).toHaveLength(1);
+  const signed = async (): Promise<number> => (await server.get(String(rows[0]?.[0]))).status;
+  expect(await signed()).toBe(200);
+  for (const place of ["shown", "over"]) expect(await read("doc 1", place)).toBe("d1");
+  for (const name of ["doc 2", "secret 1"]) expect(await read(name, "shown")).toBe(404);
+  expect(await read("doc 1", "papers")).toBe(404);
+  expect(await read("doc 1", "team")).toBe(404);
+  await server.rows("DELETE FROM hr.members WHERE team = 1");
+  expect([await signed(), await read("doc 1", "shown")]).toEqual([404, 404]);
+  await server.rows("INSERT INTO hr.members VALUES (1, 'dan')");
+  expect(await signed()).toBe(200);
+  await server.rows("ALTER VIEW hr.shown SET (access_level = 'DBA')");
+  expect([await signed(), await read("doc 1", "shown"), await read("doc 1", "over")]).toEqual([
+    404, 404, 404,
+  ]);
+  await server.rows("DROP TABLE hr.papers CASCADE");
+});

@@ -65,7 +65,7 @@ const STAGES = {
     "this.#placed = this.#cellsOf(target, rows).map(({ columnId, key, upload }) => ({",
   ],
   "upload, listed": ["sql/files/uploads.ts", "this.#deps?.blobs.publish("],
-  download: ["sql/files/file_access.ts", "const fileId = /^\\d{1,16}/.exec(path.storedName)?.[0];"],
+  download: ["sql/files/file_access.ts", "return /^\\d{1,16}/.exec(storedName)?.[0];"],
   key: ["sql/request/idempotency.ts", "const row = this.#recordOf(owner, key);"],
   record: ["sql/request/idempotency.ts", "const text = JSON.stringify(answer);"],
   audit: [

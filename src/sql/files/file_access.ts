@@ -5,17 +5,25 @@
  * A file is found by its id in the catalog. The requested path must match the stored path, and a
  * row must still refer to the file. The owner of the files is derived from the caller, never from
  * the path. If policies restrict the rows of the table, they must permit the caller to read that
- * row. The bytes are verified against their checksum once, before any of them is sent.
+ * row. A file of a table that the caller may not read can be read through a view that shows it
+ * (`shown_files.ts`). The bytes are verified against their checksum once, before any of them is
+ * sent.
  */
 import { isRuledFor, mayReadFilesOf, type Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
-import { type FileEntry, isSystemNamespace, type TableEntry } from "../../catalog/mod.ts";
+import {
+  type FileEntry,
+  isSystemNamespace,
+  type TableEntry,
+  type ViewEntry,
+} from "../../catalog/mod.ts";
 import { type BlobStore, SHARED_OWNER } from "../../storage/mod.ts";
 import { textFromValue } from "../../types/mod.ts";
 import { visibleTable } from "../names/table_names.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import type { SqlEngine } from "../ports/engine.ts";
+import { isShownBy, viewsWithFile } from "./shown_files.ts";
 import { type FileDeps, isFileLive, keyFromJson } from "./uploads.ts";
 import { readWhole } from "./verified_file.ts";
 
@@ -74,6 +82,8 @@ export class LocalFileAccess implements FileAccess {
   }
 
   async open(principal: Principal, path: FilePath): Promise<OpenFile> {
+    const view = this.#parts.catalog.view(path.namespace, path.table);
+    if (view !== undefined) return await this.#openThrough(view, path, principal);
     const table = this.#table(path, principal);
     const entry = this.#entry(path, table, this.#owner(table, principal, path));
     if (isRuledFor(principal, table, this.#parts.catalog)) {
@@ -91,10 +101,35 @@ export class LocalFileAccess implements FileAccess {
     const { namespace, name } = table;
     const { storedName, sub } = entry;
     const path = { namespace, table: name, sub, storedName, userId: undefined };
-    return await this.open(principal, path).catch((error: unknown) => {
-      const isHidden = error instanceof DatabaseError && error.code !== "DATA_DAMAGED";
-      throw isHidden && isExpected(error) ? notFoundById(fileId) : error;
+    const opened = await unlessHidden(this.open(principal, path));
+    if (opened !== undefined) return opened;
+    for (const view of viewsWithFile(entry, catalog)) {
+      const at = { ...path, namespace: view.namespace, table: view.name };
+      const shown = await unlessHidden(this.#openThrough(view, at, principal));
+      if (shown !== undefined) return shown;
+    }
+    throw notFoundById(fileId);
+  }
+
+  /** Opens a file that a view shows to the caller. @throws {DatabaseError} */
+  async #openThrough(view: ViewEntry, path: FilePath, principal: Principal): Promise<OpenFile> {
+    const { catalog } = this.#parts;
+    const entry = catalog.file(fileIdOf(path) ?? "");
+    const isWanted =
+      entry !== undefined &&
+      isNamed(entry, path) &&
+      catalog.tableById(entry.tableId)?.kind === "shared";
+    const isShown = await isShownBy(view, isWanted ? entry.fileId : "", {
+      ...this.#parts,
+      principal,
     });
+    if (path.userId !== undefined) {
+      throw invalid(
+        `View ${view.namespace}.${view.name} shows files of SHARED tables: it has no user_id`,
+      );
+    }
+    if (!isWanted || !isShown || !isFileLive(entry, this.#parts)) throw notFound(path, view);
+    return { entry, bytes: await this.#bytesOf(entry) };
   }
 
   #table({ namespace, table: name }: FilePath, principal: Principal): TableEntry {
@@ -137,14 +172,12 @@ export class LocalFileAccess implements FileAccess {
 
   #entry(path: FilePath, table: TableEntry, owner: number | undefined): FileEntry {
     const { catalog } = this.#parts;
-    const fileId = /^\d{1,16}/.exec(path.storedName)?.[0];
-    const entry = fileId === undefined ? undefined : catalog.file(fileId);
+    const entry = catalog.file(fileIdOf(path) ?? "");
     const isWanted =
       entry !== undefined &&
       entry.tableId === table.tableId &&
       entry.owner === owner &&
-      entry.sub === path.sub &&
-      (entry.storedName === path.storedName || entry.fileId === path.storedName) &&
+      isNamed(entry, path) &&
       isFileLive(entry, this.#parts);
     if (isWanted) return entry;
     throw notFound(path, table);
@@ -188,7 +221,29 @@ export class LocalFileAccess implements FileAccess {
   }
 }
 
-function notFound({ storedName, sub }: FilePath, { name, namespace }: TableEntry): DatabaseError {
+function fileIdOf({ storedName }: FilePath): string | undefined {
+  return /^\d{1,16}/.exec(storedName)?.[0];
+}
+
+function isNamed({ fileId, storedName, sub }: FileEntry, path: FilePath): boolean {
+  return sub === path.sub && (storedName === path.storedName || fileId === path.storedName);
+}
+
+/** Returns undefined if the caller may not read a file. */
+async function unlessHidden(opening: Promise<OpenFile>): Promise<OpenFile | undefined> {
+  try {
+    return await opening;
+  } catch (error) {
+    const isHidden = error instanceof DatabaseError && error.code !== "DATA_DAMAGED";
+    if (isHidden && isExpected(error)) return undefined;
+    throw error;
+  }
+}
+
+function notFound(
+  { storedName, sub }: FilePath,
+  { name, namespace }: Pick<TableEntry, "name" | "namespace">,
+): DatabaseError {
   return new DatabaseError(
     "FILE_NOT_FOUND",
     `Cannot find file ${sub}/${storedName} in ${namespace}.${name}`,

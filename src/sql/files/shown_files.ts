@@ -1,0 +1,58 @@
+/**
+ * Decides whether a view shows a file to a caller.
+ *
+ * A view with the rights of its owner shows rows of tables that its reader may not read, and so
+ * their files. The view is asked for the file as its reader, so the reader gets the files that the
+ * reader sees, no others, and none once a row has left the view. No text becomes a FILE value, so a
+ * view cannot show a file that its owner has not read from a row.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { defined } from "../../base/assert.ts";
+import type { Catalog, FileEntry, ViewEntry } from "../../catalog/mod.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
+import type { SqlEngine, StatementResult } from "../ports/engine.ts";
+
+type ViewCatalog = Pick<Catalog, "viewById" | "views">;
+
+/** Returns the views with the rights of their owner that read the column of a file. */
+export function viewsWithFile(entry: FileEntry, catalog: ViewCatalog): readonly ViewEntry[] {
+  return catalog
+    .views()
+    .filter((view) => view.ownRights !== undefined && reads(view, entry, catalog));
+}
+
+function reads(view: ViewEntry, entry: FileEntry, catalog: ViewCatalog): boolean {
+  const { columnId, tableId } = entry;
+  return (
+    view.tables.some((table) => table.tableId === tableId && table.used.includes(columnId)) ||
+    view.views.some(({ viewId }) => {
+      const inner = catalog.viewById(viewId);
+      return inner !== undefined && reads(inner, entry, catalog);
+    })
+  );
+}
+
+/**
+ * Returns whether a row of a view has a file, as the caller sees the view.
+ *
+ * @throws {DatabaseError} The errors of reading the view.
+ */
+export async function isShownBy(
+  { name, namespace }: ViewEntry,
+  fileId: string,
+  { principal, sql }: { principal: Principal; sql: Pick<SqlEngine, "execute"> },
+): Promise<boolean> {
+  const from = `FROM ${nameText(namespace)}.${nameText(name)}`;
+  const ask = async (text: string, params: readonly string[]): Promise<StatementResult> => {
+    const { error, results } = await sql.execute(principal, { sql: text, params });
+    if (error !== undefined) throw error;
+    return defined(results[0], "a query has a result");
+  };
+  const { schema = [] } = await ask(`SELECT * ${from} LIMIT 0`, []);
+  const tests = schema
+    .filter(({ data_type: type }) => type === "File")
+    .map((field) => `${nameText(field.name)} ->> 'id' = $1`);
+  if (tests.length === 0) return false;
+  const { rowCount } = await ask(`SELECT 1 ${from} WHERE ${tests.join(" OR ")} LIMIT 1`, [fileId]);
+  return rowCount === 1;
+}
