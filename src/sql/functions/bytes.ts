@@ -219,7 +219,7 @@ function convertFrom([value = null, encoding = null]: readonly Value[]): string 
   if (Buffer.from(text, "utf8").equals(bytes) && !bytes.includes(0)) return text;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot convert the bytes to text: they are not UTF-8 without NUL",
+    "Cannot convert the bytes to text: they are not UTF-8, or contain NUL",
   );
 }
 

@@ -341,7 +341,7 @@ function factorial([value = null]: readonly Value[]): Value {
   if (n >= 0 && n <= FACTORIAL_MAX) return numericOf(productOf(1, n), 0);
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot take the factorial of ${n}: it must be from 0 to ${FACTORIAL_MAX}`,
+    `Cannot take the factorial of ${n}: it must be between 0 and ${FACTORIAL_MAX}`,
   );
 }
 

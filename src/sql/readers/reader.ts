@@ -170,7 +170,7 @@ export class ReaderThread {
         try {
           this.#receive(message);
         } catch (error) {
-          this.#replace(error, "its message could not be taken");
+          this.#replace(error, "its message could not be processed");
         }
       },
       onFailure: (reason) => this.#lose(reason),

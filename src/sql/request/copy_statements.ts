@@ -152,5 +152,8 @@ class BodyFeed implements CopyFeed {
 }
 
 function silent(): DatabaseError {
-  return new DatabaseError("CANCELLED", "Cannot finish the statement: its data stopped arriving");
+  return new DatabaseError(
+    "CANCELLED",
+    "Cannot finish the statement: its client has stopped sending data",
+  );
 }

@@ -57,7 +57,7 @@ export class Cursors {
     if (this.#byName.size < CURSORS_MAX) return;
     throw new DatabaseError(
       "TRANSACTION_LIMIT",
-      `Cannot declare cursor "${name}": ${CURSORS_MAX} cursors are open`,
+      `Cannot declare cursor "${name}": ${CURSORS_MAX} cursors are already open, which is the maximum`,
       { position, hint: "CLOSE cursors that are no longer needed" },
     );
   }

@@ -81,7 +81,7 @@ function requireCommit(statements: readonly Statement[]): void {
   if (statements.length === 1 && statements[0]?.type === "commit") return;
   throw new DatabaseError(
     "INVALID_INPUT",
-    "Cannot use an idempotency_key within an open transaction: send it with the COMMIT alone",
+    "Cannot use an idempotency_key within an open transaction: only the request that consists of the COMMIT may have one",
   );
 }
 

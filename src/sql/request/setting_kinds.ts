@@ -58,7 +58,7 @@ const STATEMENT_TIMEOUT: SettingKind = {
     if (ms === 0) return String(timeoutMs);
     if (timeoutMs > 0 && ms > timeoutMs) {
       return {
-        why: `performance.request_timeout is ${timeoutMs} ms`,
+        why: `performance.request_timeout, which is ${timeoutMs} ms, is the maximum`,
         hint: "use a smaller value, or DEFAULT",
       };
     }

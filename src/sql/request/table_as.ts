@@ -104,6 +104,6 @@ function parsed<Type extends "create table" | "insert" | "select">(
 ): Extract<ReturnType<typeof parseStatements>[number], { type: Type }> {
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const [statement] = parseStatements(text, limits);
-  if (statement?.type !== type) throw new Error(`the text is no ${type}`);
+  if (statement?.type !== type) throw new Error(`the text is not a ${type}`);
   return statement as Extract<typeof statement, { type: Type }>;
 }

@@ -30,7 +30,7 @@ export function flatItems(
   if (!items.some(isArrayValue)) return items;
   throw new DatabaseError(
     code,
-    `Cannot ${doing} an array of several dimensions: it must have one`,
+    `Cannot ${doing} an array of several dimensions: it must have only one`,
     { hint: "use a part of it, such as names[1:1], or list its elements with unnest" },
   );
 }

@@ -128,7 +128,7 @@ export class MomentFields {
   #fault(code: "INVALID_VALUE" | "VALUE_OUT_OF_RANGE", what: string): DatabaseError {
     return new DatabaseError(
       code,
-      `Cannot read ${excerpt(this.#text)} by ${excerpt(this.#pattern)}: ${what}`,
+      `Cannot read ${excerpt(this.#text)} with the pattern ${excerpt(this.#pattern)}: ${what}`,
     );
   }
 

@@ -185,7 +185,7 @@ class FormatReader {
       case "OF":
         throw new DatabaseError(
           "UNSUPPORTED_FEATURE",
-          `Cannot read ${excerpt(this.#text)} by ${excerpt(this.#pattern)}: only to_char supports the field ${field}`,
+          `Cannot read ${excerpt(this.#text)} with the pattern ${excerpt(this.#pattern)}: only to_char supports the field ${field}`,
           { hint: "TZH:TZM reads an offset" },
         );
       default:
@@ -257,7 +257,7 @@ class FormatReader {
     if (Math.abs(value) < 2 ** 31) return { value, length };
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot read ${excerpt(this.#text)} by ${excerpt(this.#pattern)}: ${field} cannot be ${excerpt(digits)}`,
+      `Cannot read ${excerpt(this.#text)} with the pattern ${excerpt(this.#pattern)}: ${field} cannot be ${excerpt(digits)}`,
     );
   }
 
@@ -281,7 +281,7 @@ class FormatReader {
   #mismatch(field: string): DatabaseError {
     return new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read ${excerpt(this.#text)} by ${excerpt(this.#pattern)}: ` +
+      `Cannot read ${excerpt(this.#text)} with the pattern ${excerpt(this.#pattern)}: ` +
         `${excerpt(this.#text.slice(this.#at))} does not match ${field}`,
     );
   }

@@ -25,7 +25,7 @@ export function numberFromFormat(text: string, pattern: string): string {
   // The pattern reads no more characters than this.
   const start = text.slice(0, READ_UNITS * pattern.length);
   const { fraction, hasPoint, sign, whole } = new NumberReader(start, format).read();
-  const read = `${excerpt(text)} as a number by ${excerpt(pattern)}`;
+  const read = `${excerpt(text)} as a number with the pattern ${excerpt(pattern)}`;
   if (whole + fraction === "") {
     throw new DatabaseError("INVALID_VALUE", `Cannot read ${read}: it has no digits`);
   }

@@ -71,7 +71,7 @@ function setLax(values: readonly Value[]): Value {
     default:
       throw new DatabaseError(
         "INVALID_VALUE",
-        "Cannot set the JSON path: expected raise_exception, use_json_null, delete_key or return_target",
+        "Cannot set the JSON path: the last argument must be raise_exception, use_json_null, delete_key or return_target",
       );
   }
 }

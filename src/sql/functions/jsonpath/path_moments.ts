@@ -110,7 +110,7 @@ export function momentFromTemplate(text: string, template: string): PathMoment {
   if (text.slice(end).trim() !== "" || !isComplete) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read ${excerpt(text)} by ${excerpt(template)}: ${isComplete ? "text is left over" : "the text is too short"}`,
+      `Cannot read ${excerpt(text)} with the pattern ${excerpt(template)}: ${isComplete ? "text is left over" : "the text is too short"}`,
     );
   }
   const fields = piecesOf(template).flatMap((piece) => (piece.kind === "field" ? piece.field : []));

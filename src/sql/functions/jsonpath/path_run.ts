@@ -215,16 +215,17 @@ export class PathRun {
         if (value !== undefined) return this.#next(part, value, scope, receive);
         const why = isObjectItem(item)
           ? `there is no key "${part.text}"`
-          : `a ${itemType(item)} has no key "${part.text}"`;
+          : `the ${itemType(item)} has no key "${part.text}"`;
         return this.#missing(scope, why);
       }
       case "everyMember":
-        if (!isObjectItem(item)) return this.#missing(scope, `a ${itemType(item)} has no members`);
+        if (!isObjectItem(item))
+          return this.#missing(scope, `the ${itemType(item)} has no members`);
         return this.#passAll(part, item.values(), scope, receive);
       case "everyElement":
         if (isArrayItem(item)) return this.#passAll(part, item, scope, receive);
         if (this.#isLax) return this.#next(part, item, scope, receive);
-        return this.#missing(scope, `a ${itemType(item)} has no elements`);
+        return this.#missing(scope, `the ${itemType(item)} has no elements`);
       case "subscripts":
         return this.#subscripts(part, item, scope, receive);
       case "levels":
@@ -255,7 +256,7 @@ export class PathRun {
     receive: Receiver,
   ): boolean {
     if (!isArrayItem(item) && !this.#isLax) {
-      return this.#missing(scope, `a ${itemType(item)} has no elements`);
+      return this.#missing(scope, `the ${itemType(item)} has no elements`);
     }
     const elements: readonly PathItem[] = isArrayItem(item) ? item : [item];
     const inside = { ...scope, length: elements.length };
@@ -263,7 +264,7 @@ export class PathRun {
       const first = this.#index(from, item, inside);
       const last = to === undefined ? first : this.#index(to, item, inside);
       if (!scope.isForgiving && (first < 0 || first > last || last >= elements.length)) {
-        throw new PathFault("an index is beyond the array");
+        throw new PathFault("an index is beyond the end of the array");
       }
       for (const each of elements.slice(Math.max(first, 0), Math.max(last + 1, 0))) {
         if (this.#next(part, each, inside, receive)) return true;

@@ -153,6 +153,6 @@ function distance(left: Value, right: Value): Value {
   if (BigInt.asIntN(64, difference) === difference) return wholeFromBigint(difference);
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot represent the distance of two addresses as bigint",
+    "Cannot represent the distance between two addresses as bigint: it is too large",
   );
 }

@@ -182,7 +182,8 @@ class RegexParser {
     const isLazy = this.pattern[this.#at] === "?";
     if (isLazy) this.#at += 1;
     const next = this.pattern[this.#at] ?? "";
-    if (next !== "" && "*+?".includes(next)) throw this.#malformed("a quantifier follows another");
+    if (next !== "" && "*+?".includes(next))
+      throw this.#malformed("a quantifier follows another quantifier");
     if (bounds.min === 1 && bounds.max === 1) return bounds.isFixed ? item : forced(item, isLazy);
     return { kind: "repeat", item, ...bounds, isLazy };
   }

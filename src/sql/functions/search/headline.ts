@@ -344,7 +344,7 @@ function optionsFrom(text: string): HeadlineOptions {
   if (highlightAll) return options;
   if (minWords >= maxWords || minWords <= 0 || shortWord < 0 || maxFragments < 0) {
     throw invalid(
-      "Cannot make a headline: MinWords must be positive and less than MaxWords, and no other number may be negative",
+      "Cannot create a headline: MinWords must be positive and less than MaxWords, and no other number may be negative",
     );
   }
   return options;

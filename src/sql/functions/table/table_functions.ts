@@ -47,7 +47,7 @@ import { PATH_TABLE_FUNCTIONS } from "./table_function_path.ts";
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
 function stepOfNothing(): DatabaseError {
-  return new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot create a series: its step is 0");
+  return new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot create a series: its step must not be 0");
 }
 
 /**

@@ -98,7 +98,7 @@ class Arguments {
     }
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot format: there is no argument ${at} for the template`,
+      `Cannot format the template: it uses argument ${at}, which is not given`,
     );
   }
 }
