@@ -85,7 +85,10 @@ export class QueryStats {
   readonly #byShape = new Map<string, QueryStat>();
 
   /**
+   * Returns the statistics of a statement.
+   *
    * @param statement An object that identifies the statement across executions.
+   *
    * @param textOf Returns the text of the statement without literals and secrets, from `source`.
    *   Called only when the statement is first seen.
    */

@@ -324,8 +324,8 @@ function literalType({ kind, precision, scale }: ExprSlot): DataType {
 }
 
 /**
- * Collects the aggregates of a query block. If it is present, aggregates are allowed in the
- * expression.
+ * Collects the aggregates of a query block. An expression may contain aggregates only if its
+ * context has such a collector.
  */
 export interface AggregateSink {
   readonly aggregates: BoundAggregate[];
@@ -339,8 +339,8 @@ export interface AggregateSink {
 }
 
 /**
- * Collects the window calls of a query block. If it is present, window calls are allowed in the
- * expression.
+ * Collects the window calls of a query block. An expression may contain window calls only if its
+ * context has such a collector.
  */
 export interface WindowSink {
   readonly calls: BoundWindowCall[];
@@ -360,8 +360,8 @@ export interface NamedWindow {
 }
 
 /**
- * Collects the table functions of a select list. If it is present, they are allowed in the
- * expression.
+ * Collects the table functions of a select list. An expression may contain table functions only if
+ * its context has such a collector.
  */
 export interface ExpansionSink {
   readonly calls: ExpansionCall[];

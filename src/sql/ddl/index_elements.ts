@@ -126,7 +126,7 @@ export function withUnique<Table extends IndexedTable>(
   );
 }
 
-/** @throws {DatabaseError} COLUMN_NOT_FOUND if a column of INCLUDE does not exist. */
+/** Requires that the columns of INCLUDE exist. @throws {DatabaseError} COLUMN_NOT_FOUND */
 function requireIncluded(
   table: IndexedTable,
   { included = [] }: Pick<WrittenIndex, "included">,

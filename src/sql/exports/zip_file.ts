@@ -116,7 +116,7 @@ export class ZipFile {
   /** The content that has been collected but not written. */
   readonly #piece = new ByteWriter();
 
-  /** @throws {DiskError} */
+  /** Creates the files for the archive and for its directory. @throws {DiskError} */
   constructor(options: ZipOptions) {
     const { disk, path, shortMax = SEE_ZIP64 - 1 } = options;
     this.#options = options;

@@ -344,16 +344,19 @@ export function parseExplain(
   return { type: "explain", ...made, statement, _location: cursor.since(start) };
 }
 
-/** @throws {DatabaseError} UNSUPPORTED_FEATURE */
+/**
+ * Refuses EXPLAIN of any statement other than a query or a change. @throws {DatabaseError}
+ * UNSUPPORTED_FEATURE
+ */
 function requireExplained(cursor: Cursor, statement: Statement): void {
   if (statement.type === "select for") {
-    cursor.refuse("EXPLAIN of a locking SELECT", "EXPLAIN it without the locking clause");
+    cursor.refuse("EXPLAIN of a locking SELECT", "explain the SELECT without the locking clause");
   }
   if (statement.type === "create table as") {
-    cursor.refuse("EXPLAIN of SELECT INTO", "EXPLAIN it without INTO");
+    cursor.refuse("EXPLAIN of SELECT INTO", "explain the SELECT without INTO");
   }
   if (!isQueryNode(statement) || copySourceNode(statement) !== undefined) {
-    cursor.refuse("EXPLAIN of this statement", "EXPLAIN a query or a change");
+    cursor.refuse("EXPLAIN of this statement", "only a query or a change can be explained");
   }
 }
 

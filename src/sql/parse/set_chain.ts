@@ -36,7 +36,11 @@ export class SetChain {
   #run: ChainedQuery[];
   #type: SetType = "union all";
 
-  /** @param token The first token of the first query, which has just been parsed. */
+  /**
+   * Begins a chain with its first query.
+   *
+   * @param token The first token of the first query, which has just been parsed.
+   */
   constructor(cursor: Cursor, first: SelectStatement, token: number) {
     this.#cursor = cursor;
     this.#run = [this.#chained(first, token)];

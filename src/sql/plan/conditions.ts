@@ -74,7 +74,11 @@ export class ColumnReaders {
   /** The number of open conditions that read each column. */
   readonly #openCounts = new Map<number, number>();
 
-  /** @param above The columns that clauses other than WHERE and ON read. */
+  /**
+   * Creates the readers of a block.
+   *
+   * @param above The columns that clauses other than WHERE and ON read.
+   */
   constructor(above: ReadonlySet<number>) {
     this.#above = above;
   }

@@ -39,7 +39,11 @@ export interface Restricted {
   readonly moved: ReadonlySet<Condition>;
 }
 
-/** @param columns The columns through which the conditions read the outputs of the query. */
+/**
+ * Returns a query with those of the conditions that can move into it.
+ *
+ * @param columns The columns through which the conditions read the outputs of the query.
+ */
 export function restricted(
   query: BoundSelect,
   columns: readonly BoundColumn[],

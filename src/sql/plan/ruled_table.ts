@@ -31,7 +31,11 @@ import { planTable } from "./table_scan.ts";
 
 type RuledRelation = Extract<BoundRelation, { kind: "table" }>;
 
-/** @param rule The folded conditions of the rule. */
+/**
+ * Plans a table whose rows policies restrict.
+ *
+ * @param rule The folded conditions of the rule.
+ */
 export function planRuledTable(
   relation: RuledRelation,
   { conditions, rule }: { conditions: readonly Condition[]; rule: readonly Condition[] },

@@ -213,7 +213,11 @@ class Explainer {
     return functions.map(({ args, name }) => `${name}(${this.#texts(args)})`).join(", ");
   }
 
-  /** @param input The node whose rows are sorted, if some of its columns may have no name. */
+  /**
+   * Describes the sort keys of a node.
+   *
+   * @param input The node whose rows are sorted, if some of its columns may have no name.
+   */
   #sortText(keys: readonly BoundSort[], input?: PlanNode): string {
     return keys
       .map(({ expression, isDescending }) => {

@@ -43,6 +43,8 @@ export function measuredShape(root: PlanNode): string {
 }
 
 /**
+ * Returns the measurements of the nodes of a plan, by position.
+ *
  * @param divided The plans that ran instead of the whole plan, and the point at which it was
  *   divided.
  */

@@ -31,6 +31,8 @@ export class PastSeqs {
   }
 
   /**
+   * Returns the seq as of which a table is read.
+   *
    * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE, and the errors of the expression.
    */
   seqOf({ index, isExact = false, moment, table }: PastRead): Seq {

@@ -97,7 +97,11 @@ export class PlanCache {
    */
   readonly #remembered = new Map<string, RememberedKey>();
 
-  /** @param bytesMax The maximum memory of all plans, as estimated. */
+  /**
+   * Creates an empty cache.
+   *
+   * @param bytesMax The maximum memory of all plans, as estimated.
+   */
   constructor(catalog: Catalog, bytesMax: number) {
     this.#catalog = catalog;
     this.#bytesMax = bytesMax;

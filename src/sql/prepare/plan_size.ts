@@ -13,7 +13,11 @@ const CHARACTER_BYTES = 96;
 /** The share of a cache that one plan may take, so that no single text empties the cache. */
 const SHARE_MAX = 1 / 4;
 
-/** @param textLength The number of characters of the statement, without lifted literals. */
+/**
+ * Returns the estimated memory of a cached plan.
+ *
+ * @param textLength The number of characters of the statement, without lifted literals.
+ */
 export function planBytesOf(textLength: number): number {
   return PLAN_BYTES + CHARACTER_BYTES * textLength;
 }

@@ -20,7 +20,10 @@ export interface BoundReturning {
 }
 
 /**
+ * Binds the outputs of RETURNING; undefined if the statement has no RETURNING.
+ *
  * @param from The target, together with the items of FROM or USING.
+ *
  * @param mergeAction The column that merge_action() reads; it is carried last.
  */
 export function bindReturning(

@@ -91,7 +91,11 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
   return bindScalar(call, context, bind);
 }
 
-/** @throws {DatabaseError} FUNCTION_NOT_FOUND if no function of the name takes VARIADIC. */
+/**
+ * Refuses VARIADIC in a call of a function that does not take it.
+ *
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND
+ */
 function refuseVariadic(call: ExprCall): void {
   const { name } = call.function;
   if (call.isVariadic !== true || isVariadicFunction(name)) return;

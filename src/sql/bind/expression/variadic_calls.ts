@@ -30,7 +30,10 @@ type EvaluateCall = (values: readonly Value[], call: CallDeps) => Value;
 /** The largest number of elements for which the resolved function is cached. */
 const COUNT_KEPT_MAX = 64;
 
-/** @throws {DatabaseError} FUNCTION_NOT_FOUND */
+/**
+ * Binds a call whose last argument is preceded by VARIADIC. @throws {DatabaseError}
+ * FUNCTION_NOT_FOUND
+ */
 export function bindVariadic(call: ExprCall, args: readonly BoundExpression[]): BoundExpression {
   const { name } = call.function;
   const fixed = args.slice(0, -1);

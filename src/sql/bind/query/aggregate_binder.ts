@@ -146,7 +146,11 @@ function withinGroup(call: ExprCall, args: readonly BoundExpression[]): BoundSor
   return sort === undefined || expression === undefined ? [] : [sortOf(sort, expression)];
 }
 
-/** @throws {DatabaseError} INVALID_QUERY for an unexpected or a missing order. */
+/**
+ * Requires WITHIN GROUP for an ordered-set aggregate, and refuses it for any other aggregate.
+ *
+ * @throws {DatabaseError} INVALID_QUERY
+ */
 function checkOrder(call: ExprCall, name: string): void {
   const position = call._location.start;
   if (!isOrderedSetAggregate(name)) {

@@ -56,8 +56,10 @@ export class PassedOn implements Correlation {
   readonly #read: Correlation;
 
   /**
+   * Creates the context of a query that is declared in one context and read in another.
+   *
    * @param read The context in which the query is read; it is inside the query to which `declared`
-   * belongs.
+   *   belongs.
    */
   constructor(declared: Correlation, read: Correlation) {
     this.declared = declared;

@@ -28,7 +28,7 @@ const JOIN_KINDS: Readonly<Partial<Record<JoinClause["type"], "left" | "right" |
   "FULL JOIN": "full",
 };
 
-/** Pairs each row of one part with each row of the other. Neither part reads the other. */
+/** Returns the product of two parts of FROM, neither of which reads columns of the other. */
 export function product(left: FromResult, right: FromResult): FromResult {
   checkAliases(left.scope, right.scope);
   return {
@@ -133,7 +133,10 @@ interface MergedColumn {
   readonly expression: BoundExpression;
 }
 
-/** Either side of a full join may have no row, so the value is taken from the side that has one. */
+/**
+ * Returns the column into which a full join merges a pair of columns. Its value comes from
+ * whichever side has a row.
+ */
 function mergedColumn({ left, node, right }: MergedPair, { statement }: SelectDeps): MergedColumn {
   const sides = [columnValue(left), columnValue(right)];
   const { expressions, type } = castToCommonType(sides, [node, node], "USING");

@@ -121,7 +121,7 @@ function mayFailOtherwise(expression: BoundExpression): boolean {
   return someChild(expression, mayFailOtherwise);
 }
 
-/** Whether a cast only adds digits, and the target type has room for them. */
+/** Whether a cast only adds digits, and the target type can represent the result. */
 function isWidening({ factor }: Extract<BoundExpression, { kind: "cast" }>): boolean {
   return factor !== undefined;
 }

@@ -98,7 +98,11 @@ function outputsOf(outputs: readonly BoundOutput[]): NamedOutputs {
   return named;
 }
 
-/** @param orderBy The ORDER BY of the query, which WITH TIES requires. */
+/**
+ * Binds LIMIT and OFFSET.
+ *
+ * @param orderBy The ORDER BY of the query, which WITH TIES requires.
+ */
 export function bindLimit(
   limit: LimitStatement | undefined,
   orderBy: readonly BoundSort[],

@@ -86,7 +86,11 @@ export function bindCallItem(
   };
 }
 
-/** @param alias The name of the single column of a call. */
+/**
+ * Binds one call in FROM.
+ *
+ * @param alias The name of the column of a call that has only one column.
+ */
 function bindOneCall(
   item: FromCall,
   alias: string | undefined,

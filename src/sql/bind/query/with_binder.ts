@@ -203,7 +203,9 @@ function bindWalk(query: SelectFromUnion, binding: WithBinding, deps: SelectDeps
   return bindUnion(extended, { ...binding, columnNames: undefined }, deps);
 }
 
-/** @throws {DatabaseError} INVALID_QUERY */
+/**
+ * Refuses SEARCH and CYCLE in an entry that is not recursive. @throws {DatabaseError} INVALID_QUERY
+ */
 function requireNoWalk(binding: WithBinding): void {
   if (binding.search !== undefined || binding.cycle !== undefined) throw notRecursive(binding);
 }

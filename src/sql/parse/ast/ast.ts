@@ -330,7 +330,10 @@ export interface InsertStatement extends AstNode {
     | LiteralValuesStatement
     | DefaultValuesStatement
     | CopySourceStatement;
-  /** Set for OVERRIDING SYSTEM VALUE and OVERRIDING USER VALUE. */
+  /**
+   * The words after OVERRIDING: SYSTEM VALUE or USER VALUE; absent if the statement has no
+   * OVERRIDING.
+   */
   readonly overriding?: "system" | "user" | undefined;
   readonly onConflict?: OnConflictAction | undefined;
   readonly returning?: readonly SelectedColumn[] | undefined;
