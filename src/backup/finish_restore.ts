@@ -155,7 +155,9 @@ function continueFrom(
       const state = manifest.load();
       ({ firstLogFile } = state);
       const catalogSeq = manifest.highestSeq();
-      check = checkLog({ disk, paths: staged, firstLogFile, catalogSeq }, DEAF);
+      const undoneSeqs = manifest.undoneSeqs();
+      const options = { disk, paths: staged, firstLogFile, catalogSeq, undoneSeqs };
+      check = checkLog(options, DEAF);
       floorSeq = floorOf([before.seq, catalogSeq, seqFromUnixMs(nowMs), ...seqsOf(check)]);
       const states = new Map(state.tables.map((table) => [table.tableId, table]));
       manifest.publish({
@@ -209,7 +211,8 @@ function lookAt(
   scratch: string,
   { clock, disk }: RestoreParts,
 ): { seq: number; reservedIds: number; used: UsedBefore | undefined } {
-  const check = checkLog({ disk, paths, firstLogFile: undefined, catalogSeq: undefined }, DEAF);
+  const unknown = { firstLogFile: undefined, catalogSeq: undefined, undoneSeqs: undefined };
+  const check = checkLog({ disk, paths, ...unknown }, DEAF);
   const path = catalogPathOf(paths.root);
   const { catalog } = checkCatalog({ disk, path, scratch, clock, log: silentLog });
   const catalogSeq = catalog?.manifest.highestSeq() ?? 0;

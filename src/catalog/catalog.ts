@@ -91,12 +91,51 @@ export interface Dependents {
   readonly marks?: readonly SequenceMark[];
 }
 
+/** A private copy of the catalog, for a transaction that changes definitions. */
+export interface DraftedCatalog extends Catalog {
+  /** Whether the draft differs from the catalog. */
+  readonly hasChanges: boolean;
+  /** Returns a draft that continues from here, and leaves this one as it is. */
+  copy(): DraftedCatalog;
+  /** @throws {DatabaseError} SERIALIZATION_FAILURE if anybody else has changed a definition. */
+  requireCurrent(): void;
+  /**
+   * Replays the changes over the catalog of this tick, at the seq of the commit.
+   *
+   * @param adjusted Returns a table as it is published.
+   * @throws {DatabaseError} SERIALIZATION_FAILURE
+   */
+  prepare(seq: Seq, adjusted: (table: TableEntry) => TableEntry): PreparedDraft;
+}
+
+/** Definitions that can be made durable. */
+export interface PreparedDraft {
+  /** Returns a table as it is after the commit. */
+  tableById(tableId: number): TableEntry | undefined;
+  /**
+   * Makes it durable that recovery ignores rows written under the seq of the definitions, unless
+   * `publish` has succeeded.
+   */
+  announce(): void;
+  /** Makes the definitions durable and visible, in this tick. @throws {DatabaseError} */
+  publish(): void;
+  /** Takes back `announce`, if no rows were written. */
+  withdraw(): void;
+}
+
 export interface Catalog {
   /**
    * The version of the definitions. Every change to namespaces, tables, views or topics increments
    * it.
    */
   readonly version: number;
+  /**
+   * Returns a private copy, for a transaction that changes definitions.
+   *
+   * @param unplaced The seq that stands for the position of the commit, which is not known yet. No
+   *   definition may have it.
+   */
+  draft(unplaced: Seq): DraftedCatalog;
 
   namespace(name: string): NamespaceEntry | undefined;
   namespaces(): readonly NamespaceEntry[];

@@ -15,13 +15,17 @@ import type {
   Catalog,
   Dependents,
   NewUser,
+  PreparedDraft,
   RevokeOptions,
   SetupUsers,
   UserChange,
 } from "./catalog.ts";
+import { CatalogDraft } from "./catalog_draft.ts";
 import { type CounterName, Counters } from "./counters.ts";
 import type { DefinedType } from "./defined_types.ts";
-import { Definitions } from "./definitions.ts";
+import { Definitions, type IssuedNumbers } from "./definitions.ts";
+import { DraftFile } from "./draft_file.ts";
+import { DraftNumbers, LaterNumbers } from "./draft_numbers.ts";
 import type {
   Erasure,
   FileEntry,
@@ -39,14 +43,15 @@ import type {
 } from "./entries.ts";
 import { FileList } from "./file_list.ts";
 import { CatalogJournal, type JournalEntry, replayJournal } from "./journal.ts";
-import { ManifestDatabase } from "./manifest_database.ts";
+import { ManifestDatabase, removeListed } from "./manifest_database.ts";
 import { NamedSecrets } from "./named_secrets.ts";
 import { DEFAULT_NAMESPACE, PUBLIC_NAMESPACE } from "./names.ts";
-import { allSealed, putSealed } from "./records.ts";
+import { allSealed, putSealed, removeSealed, type SealedTable } from "./records.ts";
 import { type RevocationRecord, Revocations } from "./revocations.ts";
 import { markAfterRestore, type SequenceMark } from "./sequence_numbers.ts";
-import { refuseForeign, SqliteFile } from "./sqlite_file.ts";
+import { refuseForeign, type SealedChange, SqliteFile } from "./sqlite_file.ts";
 import { StorageEntries } from "./storages.ts";
+import { UndoneDefinitions } from "./undone_definitions.ts";
 
 export interface CatalogDatabaseOptions {
   /** The path of the SQLite file. Its directory must exist. */
@@ -97,7 +102,7 @@ export class CatalogDatabase implements Catalog {
   readonly journal: CatalogJournal;
   readonly #file: SqliteFile;
   readonly #log: Log;
-  readonly #definitions: Definitions;
+  #definitions: Definitions;
   readonly #files: FileList;
   readonly #accounts: Accounts;
   readonly #revocations: Revocations;
@@ -106,6 +111,10 @@ export class CatalogDatabase implements Catalog {
   readonly invitations: NamedSecrets<InvitationEntry>;
   readonly #settings = new Map<string, string>();
   readonly #counters: Counters;
+  readonly #clock: Clock;
+  /** The definitions that never took effect. */
+  readonly undone: UndoneDefinitions;
+  #draftVersions = 0;
 
   private constructor(
     file: SqliteFile,
@@ -115,9 +124,11 @@ export class CatalogDatabase implements Catalog {
     this.#log = log;
     const counters = new Counters(file);
     this.#counters = counters;
+    this.#clock = clock;
+    this.undone = new UndoneDefinitions(file);
     // The journal is created first, so that it records every change.
     this.journal = new CatalogJournal({ clock, counters, file, isKept: keepsJournal });
-    this.manifest = new ManifestDatabase(file, counters);
+    this.manifest = new ManifestDatabase(file, counters, this.undone);
     this.#files = new FileList(file);
     const { manifest } = this;
     this.#definitions = new Definitions({ clock, file, files: this.#files, counters, manifest });
@@ -542,6 +553,124 @@ export class CatalogDatabase implements Catalog {
   /** Returns a named setting that an earlier process stored in this database. */
   setting(name: string): string | undefined {
     return this.#settings.get(name);
+  }
+
+  /** Returns a private copy of the catalog, for a transaction that changes definitions. */
+  draft(unplaced: Seq): CatalogDraft {
+    const numbers = new DraftNumbers(this.#definitions.numbers, this.#clock);
+    const copyOf = this.#draftOf.bind(this);
+    return new CatalogDraft(
+      {
+        catalog: this,
+        copyOf,
+        newVersion: () => {
+          this.#draftVersions += 1;
+          // The versions of the catalog itself are positive.
+          return -this.#draftVersions;
+        },
+        prepare: (seq, replay) => this.#prepare(seq, replay),
+      },
+      {
+        definitions: copyOf(this.#definitions, numbers),
+        numbers,
+        changes: [],
+        unplaced,
+        madeAt: this.version,
+      },
+    );
+  }
+
+  #draftOf(definitions: Definitions, numbers: DraftNumbers): Definitions {
+    const file = new DraftFile(this.#file);
+    const counters = new Counters(file, this.#counters);
+    return this.#copied(definitions, { file, numbers, counters });
+  }
+
+  /**
+   * Copies definitions. The copy reads files and segments of the catalog, and records the changes
+   * to them in its file.
+   */
+  #copied(
+    definitions: Definitions,
+    { counters, file, numbers }: { counters: Counters; file: DraftFile; numbers: IssuedNumbers },
+  ): Definitions {
+    const { manifest } = this;
+    return new Definitions({
+      clock: this.#clock,
+      file,
+      counters,
+      files: {
+        forget() {},
+        portions: (of) => this.#files.portions(of),
+        storeWithout: (ids) => {
+          for (const id of ids) removeSealed(file, "files", id);
+        },
+      },
+      manifest: {
+        forget() {},
+        listedOf: (tableId) => manifest.listedOf(tableId),
+        remove: (listed) => removeListed(file, listed),
+      },
+      from: { definitions, numbers },
+    });
+  }
+
+  /** Replays changes over the current definitions, so that they can be published. */
+  #prepare(seq: Seq, replay: (definitions: Definitions) => void): PreparedDraft {
+    const file = new DraftFile(this.#file);
+    const counters = new Counters(file, this.#counters);
+    const numbers = new LaterNumbers(this.#definitions.numbers);
+    const definitions = this.#copied(this.#definitions, { counters, file, numbers });
+    replay(definitions);
+    return {
+      tableById: (tableId) => definitions.tableById(tableId),
+      announce: () => this.undone.add(seq),
+      withdraw: () => this.undone.remove(seq),
+      publish: () => {
+        const { changes } = file;
+        this.#file.transaction(() => {
+          for (const [table, key, value] of changes) {
+            // The rows were recorded from calls of these two functions.
+            const into = table as SealedTable;
+            if (value === undefined) removeSealed(this.#file, into, key);
+            else putSealed(this.#file, into, { key, value });
+          }
+          this.undone.storeWithout(seq);
+        });
+        this.#adopt({ counters, definitions, file, numbers }, changes);
+        this.undone.forget(seq);
+      },
+    };
+  }
+
+  /** Replaces the definitions in memory by a copy whose changes are durable. */
+  #adopt(
+    copy: {
+      counters: Counters;
+      definitions: Definitions;
+      file: DraftFile;
+      numbers: LaterNumbers;
+    },
+    changes: readonly SealedChange[],
+  ): void {
+    const { numbers } = this.#definitions;
+    const removed = (from: SealedTable): readonly (string | number)[] =>
+      changes.flatMap(([table, key, value]) => (table === from && value === undefined ? key : []));
+    this.#files.forget(removed("files").length);
+    this.manifest.forget({
+      segmentIds: removed("segments").map(Number),
+      tableIds: removed("table_states").map(Number),
+    });
+    this.#counters.raiseTo(copy.counters);
+    copy.numbers.settle();
+    copy.file.settle();
+    copy.definitions.settle({
+      counters: this.#counters,
+      files: this.#files,
+      manifest: this.manifest,
+      numbers,
+    });
+    this.#definitions = copy.definitions;
   }
 
   changeSetting(name: string, value: string): void {

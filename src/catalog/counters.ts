@@ -6,7 +6,7 @@
  * is on disk is never issued again. Memory is updated after the transaction.
  */
 import { allSealed, putSealed } from "./records.ts";
-import type { SqliteFile } from "./sqlite_file.ts";
+import type { SealedFile } from "./sqlite_file.ts";
 
 export type CounterName =
   | "catalog_version"
@@ -22,11 +22,16 @@ export type CounterName =
   | "journal_stamp";
 
 export class Counters {
-  readonly #file: SqliteFile;
-  readonly #values = new Map<CounterName, number>();
+  readonly #file: SealedFile;
+  readonly #values: Map<CounterName, number> = new Map();
 
-  constructor(file: SqliteFile) {
+  /** @param from Counters whose values are copied; absent if they are read from the file. */
+  constructor(file: SealedFile, from?: Counters) {
     this.#file = file;
+    if (from !== undefined) {
+      this.#values = new Map(from.#values);
+      return;
+    }
     for (const { name, value } of allSealed<{ name: CounterName; value: number }>(
       file,
       "counters",
@@ -43,6 +48,11 @@ export class Counters {
   store(name: CounterName, value: number): void {
     if (value <= this.get(name)) return;
     putSealed(this.#file, "counters", { key: name, value: { name, value } });
+  }
+
+  /** Adopts the values of a copy, which are durable. */
+  raiseTo(copy: Counters): void {
+    for (const [name, value] of copy.#values) this.raise(name, value);
   }
 
   /** Updates memory once the transaction is durable. */

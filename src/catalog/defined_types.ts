@@ -11,7 +11,7 @@ import type { DataType, DomainType, EnumType, RowField } from "../types/mod.ts";
 import type { ColumnEntry, TypeEntry } from "./entries.ts";
 import { NamedEntries } from "./named_entries.ts";
 import { allSealed } from "./records.ts";
-import type { SqliteFile } from "./sqlite_file.ts";
+import type { SealedFile } from "./sqlite_file.ts";
 
 /** The type to which a name defined by CREATE TYPE or CREATE DOMAIN refers. */
 export interface DefinedType {
@@ -21,12 +21,23 @@ export interface DefinedType {
 
 export class DefinedTypes {
   readonly entries: NamedEntries<TypeEntry>;
-  readonly #byId = new Map<number, EnumType>();
-  readonly #domains = new Map<number, DomainType>();
-  readonly #rows = new Map<number, DataType & { kind: "row" }>();
+  readonly #byId: Map<number, EnumType> = new Map();
+  readonly #domains: Map<number, DomainType> = new Map();
+  readonly #rows: Map<number, DataType & { kind: "row" }> = new Map();
 
-  constructor(file: SqliteFile) {
-    this.entries = new NamedEntries(file, { table: "types", idOf: ({ typeId }) => typeId });
+  /** @param from Types that are copied; absent if they are read from the file. */
+  constructor(file: SealedFile, from?: DefinedTypes) {
+    this.entries = new NamedEntries(file, {
+      table: "types",
+      idOf: ({ typeId }) => typeId,
+      from: from?.entries,
+    });
+    if (from !== undefined) {
+      this.#byId = new Map(from.#byId);
+      this.#domains = new Map(from.#domains);
+      this.#rows = new Map(from.#rows);
+      return;
+    }
     // The base type of a domain, and the type of a field, may be an enum type, so these are loaded
     // first. A field or a domain may have any type that is older than its own.
     const all = [...allSealed<TypeEntry>(file, "types")];

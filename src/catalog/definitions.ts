@@ -32,16 +32,29 @@ import { NamedEntries } from "./named_entries.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import { type SequenceMark, SequenceNumbers } from "./sequence_numbers.ts";
-import type { SqliteFile } from "./sqlite_file.ts";
+import type { SealedFile } from "./sqlite_file.ts";
 import { deletedAfterMs, hasSameAccess } from "./table_options.ts";
 import { type DefinitionRecord, jsonFromTable, tableFromJson } from "./table_records.ts";
 
-export interface DefinitionsOptions {
-  readonly clock: Clock;
-  readonly file: SqliteFile;
+/** The parts of the catalog that definitions change. */
+export interface DefinitionParts {
   readonly counters: Counters;
-  readonly files: FileList;
-  readonly manifest: ManifestDatabase;
+  readonly files: Pick<FileList, "forget" | "portions" | "storeWithout">;
+  readonly manifest: Pick<ManifestDatabase, "forget" | "listedOf" | "remove">;
+  readonly numbers: IssuedNumbers;
+}
+
+/** The numbers of sequences, as definitions and statements use them. */
+export type IssuedNumbers = Pick<
+  SequenceNumbers,
+  "forget" | "giveBack" | "mark" | "marks" | "next" | "remember" | "set" | "takeBack"
+>;
+
+export interface DefinitionsOptions extends Omit<DefinitionParts, "numbers"> {
+  readonly clock: Clock;
+  readonly file: SealedFile;
+  /** Definitions that are copied, and their numbers; absent if they are read from the file. */
+  readonly from?: { readonly definitions: Definitions; readonly numbers: IssuedNumbers };
 }
 
 /**
@@ -51,60 +64,84 @@ export interface DefinitionsOptions {
 const REMOVED_PER_CHANGE = 16;
 
 export class Definitions {
-  readonly numbers: SequenceNumbers;
-  readonly #file: SqliteFile;
-  readonly #counters: Counters;
-  readonly #files: FileList;
-  readonly #manifest: ManifestDatabase;
+  #parts: DefinitionParts;
+  readonly #file: SealedFile;
   readonly #views: NamedEntries<ViewEntry>;
   readonly #topics: NamedEntries<TopicEntry>;
   readonly #sequences: NamedEntries<SequenceEntry>;
   readonly #types: DefinedTypes;
-  readonly #namespaces = new Map<string, NamespaceEntry>();
-  readonly #byId = new Map<number, TableEntry>();
+  readonly #namespaces: Map<string, NamespaceEntry> = new Map();
+  readonly #byId: Map<number, TableEntry> = new Map();
   /** The current definition of each table, by table id. */
-  readonly #records = new Map<number, DefinitionRecord>();
+  readonly #records: Map<number, DefinitionRecord> = new Map();
   /** The ids of all definitions of each table, in ascending order. */
-  readonly #definitionIds = new Map<number, number[]>();
+  readonly #definitionIds: Map<number, number[]> = new Map();
   /** The ids of definitions on disk that are no longer needed. */
   #orphans: readonly number[];
   /** The objects of a kind by their namespace, and within it by their name. */
-  readonly #byName = new Map<string, Map<string, TableEntry>>();
+  readonly #byName: Map<string, Map<string, TableEntry>> = new Map();
   /** The schema versions of each existing table, in ascending order. */
-  readonly #versions = new Map<number, readonly TableVersion[]>();
+  readonly #versions: Map<number, readonly TableVersion[]> = new Map();
   /**
    * The last definition of the table that was dropped most recently under each name, by {@linkcode
    * pathOf}.
    */
-  readonly #dropped = new Map<string, DefinitionRecord>();
+  readonly #dropped: Map<string, DefinitionRecord> = new Map();
   /** For each existing table, the last definition under each of its former names. */
   #formerNames: readonly DefinitionRecord[] = [];
   /** For each table id, the position that {@linkcode tableAccessSeq} returns. */
-  readonly #accessSeqs = new Map<number, number>();
+  readonly #accessSeqs: Map<number, number> = new Map();
   /** The ages of {@linkcode deletionAgeMs}, by table and in ascending order. */
-  readonly #deletionAges = new Map<number, readonly DeletionAge[]>();
+  readonly #deletionAges: Map<number, readonly DeletionAge[]> = new Map();
   #sorted: readonly TableEntry[] | undefined;
   #sortedNamespaces: readonly NamespaceEntry[] | undefined;
   #nextTableId: number;
 
-  constructor({ clock, counters, file, files, manifest }: DefinitionsOptions) {
+  constructor({ clock, counters, file, files, from, manifest }: DefinitionsOptions) {
     this.#file = file;
-    this.#counters = counters;
-    this.#files = files;
-    this.#manifest = manifest;
-    this.#views = new NamedEntries(file, { table: "views", idOf: ({ viewId }) => viewId });
-    this.#topics = new NamedEntries(file, { table: "topics", idOf: ({ topicId }) => topicId });
+    const copied = from?.definitions;
+    this.#views = new NamedEntries(file, {
+      table: "views",
+      idOf: ({ viewId }) => viewId,
+      from: copied === undefined ? undefined : copied.#views,
+    });
+    this.#topics = new NamedEntries(file, {
+      table: "topics",
+      idOf: ({ topicId }) => topicId,
+      from: copied === undefined ? undefined : copied.#topics,
+    });
     this.#sequences = new NamedEntries(file, {
       table: "sequences",
       idOf: ({ sequenceId }) => sequenceId,
+      from: copied === undefined ? undefined : copied.#sequences,
     });
-    this.#types = new DefinedTypes(file);
-    this.numbers = new SequenceNumbers({
-      clock,
-      marks: { store: (marks) => file.transaction(() => this.#putMarks(marks)) },
-      known: allSealed<SequenceMark>(file, "sequence_marks"),
-    });
-    this.#nextTableId = counters.get("next_table_id");
+    this.#types = new DefinedTypes(file, copied === undefined ? undefined : copied.#types);
+    const numbers =
+      from?.numbers ??
+      new SequenceNumbers({
+        clock,
+        marks: { store: (marks) => file.transaction(() => this.#putMarks(marks)) },
+        known: allSealed<SequenceMark>(file, "sequence_marks"),
+      });
+    this.#parts = { counters, files, manifest, numbers };
+    this.#nextTableId =
+      (copied === undefined ? undefined : copied.#nextTableId) ?? counters.get("next_table_id");
+    if (copied !== undefined) {
+      this.#namespaces = new Map(copied.#namespaces);
+      this.#byId = new Map(copied.#byId);
+      this.#records = new Map(copied.#records);
+      this.#definitionIds = new Map(copied.#definitionIds);
+      this.#byName = new Map([...copied.#byName].map(([name, tables]) => [name, new Map(tables)]));
+      this.#versions = new Map(copied.#versions);
+      this.#dropped = new Map(copied.#dropped);
+      this.#formerNames = copied.#formerNames;
+      this.#accessSeqs = new Map(copied.#accessSeqs);
+      this.#deletionAges = new Map(copied.#deletionAges);
+      this.#sorted = copied.#sorted;
+      this.#sortedNamespaces = copied.#sortedNamespaces;
+      this.#orphans = copied.#orphans;
+      return;
+    }
     for (const entry of allSealed<NamespaceEntry>(file, "namespaces")) {
       this.#namespaces.set(entry.name, entry);
     }
@@ -118,6 +155,15 @@ export class Definitions {
       else orphans.push(...this.#noteDropped(record));
     }
     this.#orphans = orphans;
+  }
+
+  get numbers(): IssuedNumbers {
+    return this.#parts.numbers;
+  }
+
+  /** Makes a copy, whose changes are now durable, use the parts of the catalog itself. */
+  settle(parts: DefinitionParts): void {
+    this.#parts = parts;
   }
 
   get version(): number {
@@ -567,6 +613,25 @@ export class Definitions {
   #rememberNamespace(entry: NamespaceEntry): void {
     this.#namespaces.set(entry.name, entry);
     this.#sortedNamespaces = undefined;
+  }
+
+  get #counters(): Counters {
+    return this.#parts.counters;
+  }
+
+  get #files(): DefinitionParts["files"] {
+    return this.#parts.files;
+  }
+
+  get #manifest(): DefinitionParts["manifest"] {
+    return this.#parts.manifest;
+  }
+
+  /** Stores the numbers that sequences have reached. */
+  changeMarks(marks: readonly SequenceMark[]): void {
+    if (marks.length === 0) return;
+    this.#change(() => this.#putMarks(marks));
+    for (const mark of marks) this.numbers.remember(mark);
   }
 
   /** Runs one durable transaction, and increments the catalog version. */

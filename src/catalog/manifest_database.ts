@@ -13,7 +13,8 @@ import type { Hash64 } from "../base/checksum.ts";
 import { type Seq, seqFromNumber } from "../base/seq.ts";
 import type { Counters } from "./counters.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
-import type { SqliteFile } from "./sqlite_file.ts";
+import type { SealedFile, SqliteFile } from "./sqlite_file.ts";
+import type { UndoneDefinitions } from "./undone_definitions.ts";
 
 /** One live segment file: a `SegmentEntry` of the storage layer. */
 export interface SegmentRecord {
@@ -73,12 +74,14 @@ const SEGMENT_ID_BLOCK = 64;
 export class ManifestDatabase {
   readonly #file: SqliteFile;
   readonly #counters: Counters;
+  readonly #undone: UndoneDefinitions;
   readonly #segments = new Map<number, SegmentRecord>();
   readonly #tables = new Map<number, TableStateRecord>();
   #nextSegmentId: number;
 
-  constructor(file: SqliteFile, counters: Counters) {
+  constructor(file: SqliteFile, counters: Counters, undone: UndoneDefinitions) {
     this.#file = file;
+    this.#undone = undone;
     this.#counters = counters;
     this.#nextSegmentId = counters.get("next_segment_id");
     for (const stored of allSealed<StoredSegment>(file, "segments")) {
@@ -116,9 +119,8 @@ export class ManifestDatabase {
   }
 
   /** Removes a table's entries within the current transaction. */
-  remove({ segmentIds, tableIds }: ListedOfTable): void {
-    for (const id of segmentIds) removeSealed(this.#file, "segments", id);
-    for (const id of tableIds) removeSealed(this.#file, "table_states", id);
+  remove(listed: ListedOfTable): void {
+    removeListed(this.#file, listed);
   }
 
   /** Updates memory once the transaction is durable. */
@@ -184,12 +186,23 @@ export class ManifestDatabase {
     return segmentId;
   }
 
+  /** Returns the seqs of definitions that never took effect. */
+  undoneSeqs(): ReadonlySet<number> {
+    return this.#undone.seqs;
+  }
+
   /** Returns the highest seq that any segment, table state or definition has or has had. */
   highestSeq(): Seq {
     const seq = seqFromNumber(this.#counters.get("highest_seq"));
     assert(seq !== undefined, "the highest seq is in range");
     return seq;
   }
+}
+
+/** Removes entries of the manifest within the current transaction of a file. */
+export function removeListed(file: SealedFile, { segmentIds, tableIds }: ListedOfTable): void {
+  for (const id of segmentIds) removeSealed(file, "segments", id);
+  for (const id of tableIds) removeSealed(file, "table_states", id);
 }
 
 function withoutHome(entry: SegmentRecord): SegmentRecord {

@@ -3,7 +3,14 @@
  */
 export { authDataOf, linksIn } from "./account_aliases.ts";
 export { ROOT_USER_ID } from "./accounts.ts";
-export type { Catalog, Dependents, NewUser, UserChange } from "./catalog.ts";
+export type {
+  Catalog,
+  Dependents,
+  DraftedCatalog,
+  NewUser,
+  PreparedDraft,
+  UserChange,
+} from "./catalog.ts";
 export {
   CatalogDatabase,
   type UsedBefore,

@@ -6,7 +6,7 @@
  * `forget` after it.
  */
 import { allSealed, putSealed, removeSealed, type SealedTable } from "./records.ts";
-import type { SqliteFile } from "./sqlite_file.ts";
+import type { SealedFile } from "./sqlite_file.ts";
 
 interface NamedEntry {
   readonly namespace: string;
@@ -14,23 +14,40 @@ interface NamedEntry {
 }
 
 export class NamedEntries<Entry extends NamedEntry> {
-  readonly #file: SqliteFile;
+  readonly #file: SealedFile;
   readonly #table: SealedTable;
   readonly #idOf: (entry: Entry) => number;
-  readonly #byId = new Map<number, Entry>();
+  readonly #byId: Map<number, Entry> = new Map();
   /** The catalog entries of a kind, by "namespace.name". */
-  readonly #byName = new Map<string, Entry>();
+  readonly #byName: Map<string, Entry> = new Map();
   #sorted: readonly Entry[] | undefined;
 
-  /** @param options.table The table of SQLite, whose key is the id of an entry. */
+  /**
+   * @param options.table The table of SQLite, whose key is the id of an entry.
+   * @param options.from Entries that are copied; absent if they are read from the file.
+   */
   constructor(
-    file: SqliteFile,
-    { idOf, table }: { table: SealedTable; idOf: (entry: Entry) => number },
+    file: SealedFile,
+    {
+      from,
+      idOf,
+      table,
+    }: {
+      table: SealedTable;
+      idOf: (entry: Entry) => number;
+      from?: NamedEntries<Entry> | undefined;
+    },
   ) {
     this.#file = file;
     this.#table = table;
     this.#idOf = idOf;
-    for (const entry of allSealed<Entry>(file, table)) this.remember(entry);
+    if (from === undefined) {
+      for (const entry of allSealed<Entry>(file, table)) this.remember(entry);
+      return;
+    }
+    this.#byId = new Map(from.#byId);
+    this.#byName = new Map(from.#byName);
+    this.#sorted = from.#sorted;
   }
 
   byId(id: number): Entry | undefined {

@@ -9,7 +9,7 @@ import { assert } from "../base/assert.ts";
 import { crc32 } from "../base/checksum.ts";
 import { CorruptionError } from "../base/errors.ts";
 import { isArrayValue, type Value } from "../types/mod.ts";
-import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
+import type { SealedFile, SealedSource } from "./sqlite_file.ts";
 
 /** The tables that contain sealed rows, and their key columns. */
 const KEY_COLUMNS = {
@@ -43,7 +43,7 @@ interface SealedEntry {
 }
 
 /** Inserts a row, or replaces the row with the same key. */
-export function putSealed(file: SqliteFile, table: SealedTable, entry: SealedEntry): void {
+export function putSealed(file: SealedFile, table: SealedTable, entry: SealedEntry): void {
   putUnnoted(file, table, entry);
   file.noteChange([table, entry.key, entry.value]);
 }
@@ -52,7 +52,7 @@ export function putSealed(file: SqliteFile, table: SealedTable, entry: SealedEnt
  * Inserts or replaces a row without journaling the change, because the change would be useless
  * after a restore.
  */
-export function putUnnoted(file: SqliteFile, table: SealedTable, entry: SealedEntry): void {
+export function putUnnoted(file: SealedFile, table: SealedTable, entry: SealedEntry): void {
   const body = JSON.stringify(entry.value);
   file.run(
     `INSERT OR REPLACE INTO ${table} (${KEY_COLUMNS[table]}, body, checksum) VALUES (?1, ?2, ?3)`,
@@ -63,7 +63,7 @@ export function putUnnoted(file: SqliteFile, table: SealedTable, entry: SealedEn
 }
 
 /** Removes one row by its key. */
-export function removeSealed(file: SqliteFile, table: SealedTable, key: string | number): void {
+export function removeSealed(file: SealedFile, table: SealedTable, key: string | number): void {
   file.run(`DELETE FROM ${table} WHERE ${KEY_COLUMNS[table]} = ?1`, key);
   file.noteChange([table, key]);
 }
@@ -111,7 +111,7 @@ export function sealedPortion(
  * Returns the row with a key, or undefined.
  * @throws {CorruptionError} If it is damaged.
  */
-export function oneSealed(file: SqliteFile, table: SealedTable, key: string | number): unknown {
+export function oneSealed(file: SealedSource, table: SealedTable, key: string | number): unknown {
   const column = KEY_COLUMNS[table];
   const [row] = file.rows<SealedRow>(
     `SELECT ${column} AS key, body, checksum FROM ${table} WHERE ${column} = ?1`,

@@ -53,6 +53,16 @@ export interface SealedSource {
   rows<Row>(sql: string, ...parameters: SqliteValue[]): Row[];
 }
 
+/** The part of a {@linkcode SqliteFile} through which rows with checksums are changed. */
+export interface SealedFile extends SealedSource {
+  /** Runs a statement that changes rows, within {@linkcode SealedFile.transaction}. */
+  run(sql: string, ...parameters: SqliteValue[]): void;
+  /** Runs `work` as one durable transaction. */
+  transaction<T>(work: () => T): T;
+  /** Records that the current transaction has changed a row. */
+  noteChange(change: SealedChange): void;
+}
+
 /** Receives the changes that transactions make. */
 export interface TransactionListener {
   /** Called as the last step within a transaction that has changed rows. */
@@ -68,7 +78,7 @@ export interface SqliteFileOptions {
   readonly onFatal?: ((cause: unknown) => void) | undefined;
 }
 
-export class SqliteFile implements SealedSource {
+export class SqliteFile implements SealedFile {
   readonly path: string;
   listener: TransactionListener | undefined;
   /**

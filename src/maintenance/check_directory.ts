@@ -171,7 +171,8 @@ function checkFiles(
   const damagedIndexes = checkIndexesOf(paths, segmentParts, { damagedSegments, files });
   const catalogSeq = catalog?.manifest.highestSeq();
   const firstLogFile = manifest?.firstLogFile;
-  const log = checkLog({ disk, paths, firstLogFile, catalogSeq }, files);
+  const undoneSeqs = catalog?.manifest.undoneSeqs();
+  const log = checkLog({ disk, paths, firstLogFile, catalogSeq, undoneSeqs }, files);
   const segments = manifest?.segments ?? [];
   const damagedFiles =
     catalog === undefined

@@ -32,8 +32,8 @@ import { FollowedResult } from "./request/followed_rows.ts";
 import { type AnswerRecorder, IdempotentRequests } from "./request/idempotency.ts";
 import { InteractiveTransactions } from "./request/interactive_transactions.ts";
 import { type RequestOptions, RequestRunner } from "./request/request.ts";
+import type { RequestDeps } from "./request/request_deps.ts";
 import { closeRequest } from "./request/request_end.ts";
-import type { RequestDeps } from "./request/unit_runner.ts";
 import { systemViewsOf } from "./system/system_views.ts";
 
 /** A request that takes the general path. */

@@ -60,7 +60,13 @@ import type {
 } from "./contract/store_figures.ts";
 import { type StoreSnapshot, snapshotOf } from "./contract/store_snapshot.ts";
 import type { TableDefinition } from "./contract/table_definition.ts";
-import type { Commit, StagedCommit, StageOptions, WriteBatch } from "./contract/writes.ts";
+import type {
+  Commit,
+  PublishedDefinitions,
+  StagedCommit,
+  StageOptions,
+  WriteBatch,
+} from "./contract/writes.ts";
 import { Ballast } from "./directory/ballast.ts";
 import { SpaceGuard } from "./directory/space.ts";
 import {
@@ -273,6 +279,21 @@ export class LocalStore implements Store, HistoryStore {
   apply(batch: WriteBatch): Commit {
     assert(this.#isOpen, "a closed store accepts no commits");
     return this.#committer.apply(batch);
+  }
+
+  async exclusively<T>(work: () => T): Promise<T> {
+    const resume = await this.#commitLog.pause();
+    try {
+      this.#commitLog.writeNow();
+      return work();
+    } finally {
+      resume();
+    }
+  }
+
+  applyWith(batch: WriteBatch, definitions: PublishedDefinitions): Commit {
+    assert(this.#isOpen, "a closed store accepts no commits");
+    return this.#committer.applyWith(batch, definitions);
   }
 
   stage(options: StageOptions): StagedCommit {

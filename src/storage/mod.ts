@@ -103,7 +103,13 @@ export {
   type TableDefinition,
 } from "./contract/table_definition.ts";
 export { queryOfPart, TERM_SEPARATOR, type TermQuery } from "./contract/terms.ts";
-export type { Commit, StagedCommit, TableWrite, WriteBatch } from "./contract/writes.ts";
+export type {
+  Commit,
+  PublishedDefinitions,
+  StagedCommit,
+  TableWrite,
+  WriteBatch,
+} from "./contract/writes.ts";
 export { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 export { requireAllowedPath } from "./directory/allowed_paths.ts";
 export { LocalBlobStore } from "./directory/local_blob_store.ts";

@@ -72,6 +72,7 @@ export function recover(options: RecoveryOptions): Recovered {
   storages.onFault = noteAllFaults;
   const { file: highWater, value: highWaterSeq } = openHighWater(disk, paths.highWater);
   const catalogSeq = manifest.highestSeq();
+  const undone = manifest.undoneSeqs();
   let commitCount = 0;
   let replayedSeq = 0;
   const replay = new Replay(tables, replayedBytesMax);
@@ -79,6 +80,7 @@ export function recover(options: RecoveryOptions): Recovered {
   const end = readWal({ disk, paths, log, highWaterSeq, firstFile }, (commit) => {
     commitCount += 1;
     replayedSeq = commit.lastSeq;
+    if (isUndone(commit, undone)) return;
     requireCatalogAsNew(commit, catalogSeq);
     replay.add(commit);
   });
@@ -97,11 +99,16 @@ export function recover(options: RecoveryOptions): Recovered {
   for (const { progress } of tables.values())
     flushedSeq = Math.max(flushedSeq, progress.flushedSeq);
   const visibleSeq = Math.max(replayedSeq, flushedSeq, end.lastSeq, SEQ_ZERO) as Seq;
-  const lastSeq = Math.max(visibleSeq, highWaterSeq, catalogSeq) as Seq;
+  const lastSeq = Math.max(visibleSeq, highWaterSeq, catalogSeq, ...undone) as Seq;
   if (commitCount > 0) {
     log.info("read the log", { commits: commitCount, files: end.files.length, visibleSeq });
   }
   return { tables, end, highWater, visibleSeq, lastSeq };
+}
+
+/** Whether a commit was rolled back together with the definitions under which it was written. */
+function isUndone({ frames }: LoggedCommit, undoneSeqs: ReadonlySet<number>): boolean {
+  return undoneSeqs.size > 0 && frames.some(({ catalogSeq }) => undoneSeqs.has(catalogSeq));
 }
 
 /** Returns the manifest's entries for tables that have a definition. */

@@ -17,9 +17,6 @@
  *
  * A temporary table is an ordinary one on Tidemark, and is dropped at the end of its script.
  *
- * A transaction in which something is defined is played without its BEGIN and COMMIT on Tidemark,
- * which defines outside of transactions only.
- *
  * Statements about PostgreSQL's own catalog (`pg_class` …) and plans (EXPLAIN) are left out.
  */
 import { existsSync, readFileSync } from "node:fs";
@@ -28,11 +25,7 @@ import { flag, readArguments, textOption } from "../../scripts/support/arguments
 import { type Counts, isPlayed, isQuery, Judge, noCounts, type Verdict } from "./play_sql/judge.ts";
 import { haveSameRows, type Played } from "./play_sql/played.ts";
 import { openPostgresPlayer } from "./play_sql/postgres_player.ts";
-import {
-  definingTransactions,
-  type ScriptStatement,
-  statementsOf,
-} from "./play_sql/psql_script.ts";
+import { type ScriptStatement, statementsOf } from "./play_sql/psql_script.ts";
 import { openTidemarkPlayer } from "./play_sql/tidemark_player.ts";
 
 const { options, words: files } = readArguments(
@@ -76,12 +69,7 @@ async function playFile(file: string): Promise<void> {
   const queries = noCounts();
   const others = noCounts();
   const statements = statementsOf(readFileSync(file, "utf8"), environment);
-  const onlyPostgres = definingTransactions(statements);
   for (const statement of statements) {
-    if (onlyPostgres.has(statement)) {
-      await postgres.play(statement);
-      continue;
-    }
     if (!isPlayed(statement.sql)) continue;
     const kind = isQuery(statement.sql) ? "queries" : "others";
     const verdict = await playStatement(statement, file);

@@ -19,6 +19,8 @@ export class MemoryManifest implements Manifest {
   /** The minimum value of `highestSeq`: the newest seq that the catalog ever recorded. */
   catalogSeq: Seq = SEQ_ZERO;
   publishCount = 0;
+  /** The result of `undoneSeqs`. */
+  readonly undone = new Set<number>();
   isBroken = false;
   readonly #segments = new Map<number, SegmentEntry>();
   readonly #tables = new Map<number, TableState>();
@@ -56,6 +58,10 @@ export class MemoryManifest implements Manifest {
     const ofTable = [...this.#segments.values()].filter((entry) => entry.tableId === tableId);
     for (const { segmentId } of ofTable) this.#segments.delete(segmentId);
     this.#tables.delete(tableId);
+  }
+
+  undoneSeqs(): ReadonlySet<number> {
+    return this.undone;
   }
 
   nextSegmentId(): number {

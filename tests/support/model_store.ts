@@ -24,6 +24,7 @@ import {
   type ListedSegment,
   type LookupOptions,
   type OnVisible,
+  type PublishedDefinitions,
   type Scan,
   type ScanBatch,
   type ScanOptions,
@@ -123,6 +124,15 @@ export class ModelStore implements Store {
 
   dropTable(tableId: number): void {
     this.#definitions.delete(tableId);
+  }
+
+  async exclusively<T>(work: () => T): Promise<T> {
+    return work();
+  }
+
+  applyWith(batch: WriteBatch, definitions: PublishedDefinitions): Commit {
+    definitions.publish();
+    return this.apply(batch);
   }
 
   apply({ writes }: WriteBatch): Commit {

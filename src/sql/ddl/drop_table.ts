@@ -20,7 +20,13 @@ import { HeldOffsets } from "./held_offsets.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { dropForeignKey, dropPolicy } from "./redefined_table.ts";
 import { dropDefaults, refuseNumbered } from "./sequence_definitions.ts";
-import { qualifiedName, requireKind, type TableCall, type TableDeps } from "./table_statement.ts";
+import {
+  type DroppedFileDeps,
+  qualifiedName,
+  requireKind,
+  type TableCall,
+  type TableDeps,
+} from "./table_statement.ts";
 import { topicsWithout } from "./topic_sources.ts";
 import { droppedMessage } from "./view_definitions.ts";
 
@@ -207,14 +213,20 @@ function drop(
   store.dropTable(tableId);
   live().tableChanged(tableId);
   if (topics.length > 0) topicAccess().topicsChanged();
-  return removeFiles(tableId, ledger, deps);
+  if (deps.afterCommit === undefined) return removeFiles(tableId, ledger, deps);
+  deps.afterCommit((later) => removeFiles(tableId, ledger, later));
+  return Promise.resolve();
 }
 
 /**
  * Removes the files of a dropped table, unless the statement is killed. A kill is not an error
  * here, because the table has already been dropped.
  */
-async function removeFiles(tableId: number, ledger: RequestLedger, deps: TableDeps): Promise<void> {
+async function removeFiles(
+  tableId: number,
+  ledger: RequestLedger,
+  deps: DroppedFileDeps,
+): Promise<void> {
   const isEnded = (): boolean => ledger.cancelledBy !== undefined;
   try {
     await removeDroppedFiles(tableId, deps, isEnded);

@@ -9,12 +9,13 @@
 
 import { topicsOf } from "../names/topics.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
+import type { DefinitionFollowers } from "./definition_followers.ts";
 
 export class HeldOffsets {
-  readonly #deps: Pick<SqlEnvironment, "catalog" | "topics">;
+  readonly #deps: Pick<SqlEnvironment, "catalog"> & Pick<DefinitionFollowers, "topics">;
   readonly #held = new Map<number, () => void>();
 
-  constructor(deps: Pick<SqlEnvironment, "catalog" | "topics">) {
+  constructor(deps: Pick<SqlEnvironment, "catalog"> & Pick<DefinitionFollowers, "topics">) {
     this.#deps = deps;
   }
 

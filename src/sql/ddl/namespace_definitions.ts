@@ -30,6 +30,7 @@ import type {
   UserName,
 } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
+import type { DefinitionFollowers } from "./definition_followers.ts";
 import { optionSettings } from "./table_elements.ts";
 
 /**
@@ -42,7 +43,7 @@ export type BoundDefinition = () => string | Promise<string>;
 export type EntryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
 /** The parts of the database that are needed to change a namespace. */
-type NamespaceDeps = Pick<SqlEnvironment, "catalog" | "live" | "store">;
+type NamespaceDeps = Pick<SqlEnvironment, "catalog" | "store"> & Pick<DefinitionFollowers, "live">;
 
 /**
  * Checks the caller's rights, before any part of the request runs.
@@ -126,10 +127,7 @@ function changeOwner(entry: NamespaceEntry, { catalog, live }: NamespaceDeps): s
   return `Namespace ${entry.name} belongs to ${entry.owner}`;
 }
 
-type DropDeps = Pick<
-  SqlEnvironment,
-  "catalog" | "clock" | "live" | "store" | "topics" | "webhooks"
->;
+type DropDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store"> & DefinitionFollowers;
 
 interface DropSteps {
   /**

@@ -6,13 +6,12 @@ import type { Dependents, ForeignKeyEntry, TableEntry } from "../../catalog/mod.
 import type { IncomingReference } from "../execute/context/execution_context.ts";
 import { type PlacedPolicy, withoutPolicies } from "../names/policies.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
+import type { DefinitionFollowers } from "./definition_followers.ts";
 import { inForceSince } from "./foreign_keys.ts";
 import { topicsWith } from "./topic_sources.ts";
 
-export type RedefinitionDeps = Pick<
-  SqlEnvironment,
-  "catalog" | "definitionOf" | "live" | "store" | "topics"
->;
+export type RedefinitionDeps = Pick<SqlEnvironment, "catalog" | "definitionOf" | "store"> &
+  Pick<DefinitionFollowers, "live" | "topics">;
 
 /**
  * Puts the changed definition of a table into force.

@@ -10,6 +10,7 @@ import type { QName, Statement } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BindingDeps } from "../prepare/binding_deps.ts";
 import type { ExecutionDeps } from "../prepare/statement_context.ts";
+import type { DefinitionFollowers } from "./definition_followers.ts";
 
 /** The request that creates, alters or drops a table. */
 export interface TableCall {
@@ -22,10 +23,14 @@ export interface TableCall {
 export interface TableDeps
   extends BindingDeps,
     ExecutionDeps,
-    Pick<
-      SqlEnvironment,
-      "blobs" | "definitionOf" | "jobs" | "live" | "log" | "storages" | "topics" | "writeGates"
-    > {}
+    Pick<SqlEnvironment, "blobs" | "definitionOf" | "jobs" | "log" | "storages" | "writeGates">,
+    DefinitionFollowers {
+  /** Within a transaction, receives work that may be done only after the commit. */
+  readonly afterCommit?: ((work: (deps: DroppedFileDeps) => Promise<void>) => void) | undefined;
+}
+
+/** The parts of the database that the removal of the files of dropped tables needs. */
+export type DroppedFileDeps = Pick<SqlEnvironment, "blobs" | "catalog" | "clock" | "log">;
 
 /** Returns a name qualified with its namespace. */
 export function qualifiedName(name: QName, namespace: string): string {

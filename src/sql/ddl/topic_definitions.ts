@@ -27,12 +27,15 @@ import type {
 } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
+import type { DefinitionFollowers } from "./definition_followers.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { optionSettings } from "./table_elements.ts";
 import { checkTopicFilter } from "./topic_filter.ts";
 
 /** The parts of the database that topic definitions use. */
-export type TopicDefinitionDeps = NameDeps & Pick<SqlEnvironment, "clock" | "store" | "topics">;
+export type TopicDefinitionDeps = NameDeps &
+  Pick<SqlEnvironment, "clock" | "store"> &
+  Pick<DefinitionFollowers, "topics">;
 
 export interface TopicCall {
   readonly principal: Principal;

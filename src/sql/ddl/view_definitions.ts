@@ -45,11 +45,11 @@ import type {
   Name,
   QName,
 } from "../parse/ast/ast.ts";
-import type { SqlEnvironment } from "../ports/environment.ts";
 import { type BindingDeps, dmlDepsOf, type NameDeps } from "../prepare/binding_deps.ts";
 import { boundFor } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
 import { authorize, meetsOwn } from "../rights/requirements.ts";
+import type { DefinitionFollowers } from "./definition_followers.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
 import { optionSettings, resetNames } from "./table_elements.ts";
@@ -91,7 +91,7 @@ export function authorizeView(
 export function createView(
   node: CreateViewStatement,
   call: NewViewCall,
-  deps: BindingDeps & EntryDeps & Pick<SqlEnvironment, "live">,
+  deps: BindingDeps & EntryDeps & Pick<DefinitionFollowers, "live">,
 ): BoundDefinition {
   const { catalog, clock, live, store } = deps;
   const namespace = node.name.schema ?? call.namespace;
@@ -307,7 +307,7 @@ function keepsShape(entry: ViewEntry, before: ViewDeps, after: ViewDeps): boolea
 export function dropViews(
   node: DropViewStatement,
   { namespace, principal }: ViewCall,
-  { catalog, live, systemViews }: NameDeps & Pick<SqlEnvironment, "live">,
+  { catalog, live, systemViews }: NameDeps & Pick<DefinitionFollowers, "live">,
 ): BoundDefinition {
   const { ifExists } = node;
   const entries = new Map<number, ViewEntry>();
@@ -361,7 +361,7 @@ function viewNamed(
   throw new DatabaseError("TABLE_NOT_FOUND", `Cannot find view ${schema}.${name}`, { position });
 }
 
-type AlterDeps = NameDeps & EntryDeps & Pick<SqlEnvironment, "live">;
+type AlterDeps = NameDeps & EntryDeps & Pick<DefinitionFollowers, "live">;
 
 /**
  * Binds ALTER VIEW against the current catalog.

@@ -16,15 +16,14 @@ import type {
   DropWebhookStatement,
 } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
+import type { DefinitionFollowers } from "./definition_followers.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { optionSettings } from "./table_elements.ts";
 import type { TopicCall } from "./topic_definitions.ts";
 
 /** The parts of the database that webhook definitions use. */
-export type WebhookDefinitionDeps = Pick<
-  SqlEnvironment,
-  "catalog" | "clock" | "store" | "topics" | "webhooks"
->;
+export type WebhookDefinitionDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store"> &
+  DefinitionFollowers;
 
 /**
  * Binds CREATE WEBHOOK against the current catalog.

@@ -28,8 +28,8 @@ export function parseCreateIndex(
   start: number,
   isUnique: boolean,
 ): CreateIndexStatement {
-  // CONCURRENTLY has no effect, because other statements can always write while an index is built.
-  cursor.accept("concurrently");
+  // CONCURRENTLY only excludes transactions: every index is built while other statements write.
+  const isConcurrent = acceptConcurrently(cursor);
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.is("on") ? undefined : cursor.name("an index");
   cursor.expect("on");
@@ -49,6 +49,7 @@ export function parseCreateIndex(
   return {
     type: "create index",
     isUnique,
+    ...isConcurrent,
     ifNotExists,
     name,
     table,
@@ -72,11 +73,16 @@ export function parseAlterIndex(cursor: Cursor, start: number): AlterIndexStatem
 
 /** Parses the rest after `DROP INDEX`. */
 export function parseDropIndex(cursor: Cursor, start: number): DropIndexStatement {
-  cursor.accept("concurrently");
+  const isConcurrent = acceptConcurrently(cursor);
   const ifExists = acceptIfExists(cursor);
   const names = parseQNames(cursor, "an index");
   const cascade = acceptBehaviour(cursor);
-  return { type: "drop index", names, ifExists, cascade, _location: cursor.since(start) };
+  const _location = cursor.since(start);
+  return { type: "drop index", ...isConcurrent, names, ifExists, cascade, _location };
+}
+
+function acceptConcurrently(cursor: Cursor): { readonly isConcurrent?: true } {
+  return cursor.accept("concurrently") ? { isConcurrent: true } : {};
 }
 
 /** Parses the index method. Returns undefined for that of a sorted index. */

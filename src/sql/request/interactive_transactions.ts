@@ -9,8 +9,8 @@ import type { OpenTransaction } from "../activity/open_transactions.ts";
 import { newLedger, type RequestLedger } from "../execute/context/request_ledger.ts";
 import type { TransactionInfo, TransactionRequest } from "../ports/engine.ts";
 import { newTransaction } from "./request.ts";
+import type { RequestDeps } from "./request_deps.ts";
 import { RequestTransaction } from "./request_transaction.ts";
-import type { RequestDeps } from "./unit_runner.ts";
 
 /** An open transaction that a request continues. */
 export interface ContinuedTransaction {

@@ -16,7 +16,6 @@ import { TEXT, type Value } from "../../types/mod.ts";
 import type { RunningRequest } from "../activity/activity.ts";
 import type { QueryStat } from "../activity/query_stats.ts";
 import { bulkShapeOf, textOfStatement } from "../activity/query_text.ts";
-import { DefinitionStatements } from "../ddl/definitions.ts";
 import {
   checkDeadline,
   endsRequest,
@@ -33,7 +32,6 @@ import {
 import type { SqlRequest, SqlResponse, StatementResult } from "../ports/engine.ts";
 import { messageResult, rowsResult } from "../result/result.ts";
 import { isShow } from "../rights/statement_kinds.ts";
-import { Administration } from "../utility/administration.ts";
 import { noteStatement } from "../utility/audited.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import { atStatement, failureFrom } from "./at_statement.ts";
@@ -41,10 +39,12 @@ import { requireCopyBodies } from "./copy_statements.ts";
 import { atCell } from "./faulty_cell.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
 import { type BoundUnit, RequestBinding, unboundUnit } from "./request_binding.ts";
-import { RequestSettings, type SettingDeps } from "./request_settings.ts";
+import type { RequestDeps } from "./request_deps.ts";
+import { RequestScope } from "./request_scope.ts";
+import { RequestSettings } from "./request_settings.ts";
 import { statementsOf } from "./request_text.ts";
-import { RequestTransaction, type RequestTransactionOptions } from "./request_transaction.ts";
-import { type RequestDeps, UnitRunner } from "./unit_runner.ts";
+import { RequestTransaction } from "./request_transaction.ts";
+import { UnitRunner } from "./unit_runner.ts";
 
 export interface RequestOptions {
   readonly deps: RequestDeps;
@@ -109,20 +109,25 @@ export class RequestRunner {
       check: () => checkDeadline(this.#ledger, deps.clock),
       firstSliceMs: FIRST_SLICE_MS_MAX,
     });
-    const common = {
-      deps,
-      principal,
-      request,
-      definitions: new DefinitionStatements(deps, this.#ledger),
-      administration: new Administration(deps),
-      ledger: this.#ledger,
-    };
+    const { settings } = this.#transaction;
+    const ledger = this.#ledger;
+    const scope = new RequestScope({
+      ledger,
+      deps: () => this.#transaction.deps,
+      runner: {
+        ledger,
+        settings,
+        isStreamed: channel !== undefined,
+        channelFor: () => defined(channel, "rows are streamed only into a channel"),
+      },
+      lockingRunner: { ledger, settings, isStreamed: false, channelFor: refuseChannel },
+    });
+    const common = { scope, principal, request, ledger };
     this.#binding = new RequestBinding(common);
     this.#unitRunner = new UnitRunner({
       ...common,
       binding: this.#binding,
       transaction: this.#transaction,
-      channel,
       pause: this.#pause,
       entryCount: () => this.#results.length,
       commit: (entry) => this.#commit(entry),
@@ -364,11 +369,12 @@ export class RequestRunner {
 }
 
 /** Creates a transaction that is not open yet. */
-export function newTransaction(
-  deps: RequestTransactionOptions["deps"] & SettingDeps,
-  ledger: RequestLedger,
-): RequestTransaction {
+export function newTransaction(deps: RequestDeps, ledger: RequestLedger): RequestTransaction {
   return new RequestTransaction({ deps, ledger, settings: new RequestSettings(deps) });
+}
+
+function refuseChannel(): never {
+  throw new Error("the rows of a locking read are not streamed");
 }
 
 function returnsRows(node: Statement): boolean {

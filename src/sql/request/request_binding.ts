@@ -14,7 +14,6 @@ import type { DataType, Value } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import { typesIn, withTypes } from "../bind/expression/type_names.ts";
 import { DefinedNames } from "../ddl/defined_names.ts";
-import type { DefinitionStatements } from "../ddl/definitions.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { atName, findNamespace } from "../names/table_names.ts";
 import type { SelectStatement, Statement } from "../parse/ast/ast.ts";
@@ -26,19 +25,18 @@ import {
   rowsNode,
 } from "../parse/ast/query_nodes.ts";
 import type { SqlRequest } from "../ports/engine.ts";
-import type { SqlEnvironment } from "../ports/environment.ts";
 import { requireNoGap, typedParameters } from "../ports/parameters.ts";
-import { type BindingDeps, dmlDepsOf, statisticsOf } from "../prepare/binding_deps.ts";
-import type { PlanCache, WholeText } from "../prepare/plan_cache.ts";
+import { dmlDepsOf, statisticsOf } from "../prepare/binding_deps.ts";
+import type { WholeText } from "../prepare/plan_cache.ts";
 import { boundInSteps, type Prepared, prepareInSteps } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
 import type { QuerySource } from "../readers/reader.ts";
 import { authorize, meetsAll } from "../rights/requirements.ts";
 import { isAdministering, isDefining } from "../rights/statement_kinds.ts";
 import { isSystemViews } from "../system/system_views.ts";
-import type { Administration } from "../utility/administration.ts";
 import { topicParameters } from "../utility/topic_arguments.ts";
 import { lockedTables } from "./locking_read.ts";
+import type { RequestScope } from "./request_scope.ts";
 import { RequestSettings, requireSettable } from "./request_settings.ts";
 import { refuseInside } from "./request_text.ts";
 import { rowsOf, tableOf } from "./table_as.ts";
@@ -68,14 +66,9 @@ export function unboundUnit(node: Statement, text?: string): BoundUnit {
 }
 
 export interface RequestBindingOptions {
-  readonly deps: BindingDeps &
-    Pick<SqlEnvironment, "auth" | "clock" | "settings" | "store" | "version"> & {
-      readonly plans: PlanCache;
-    };
+  readonly scope: Pick<RequestScope, "administration" | "definitions" | "deps">;
   readonly principal: Principal;
   readonly request: SqlRequest;
-  readonly definitions: DefinitionStatements;
-  readonly administration: Administration;
   readonly ledger: RequestLedger;
 }
 
@@ -103,7 +96,8 @@ export class RequestBinding {
 
   /** Returns the parameters of the request for the next statements. @throws {DatabaseError} */
   readParameters(): readonly Value[] {
-    const { request, deps } = this.#options;
+    const { request, scope } = this.#options;
+    const { deps } = scope;
     const { types, values } = typedParameters(request.params, deps.limits);
     this.#parameterTypes = types;
     this.#parameters = values;
@@ -163,7 +157,8 @@ export class RequestBinding {
 
   /** Checks the names in a statement that neither reads nor writes rows. @throws {DatabaseError} */
   #check(node: Statement): void {
-    const { administration, definitions, ledger, principal, request, deps } = this.#options;
+    const { ledger, principal, request, scope } = this.#options;
+    const { administration, definitions, deps } = scope;
     const { namespace } = this;
     if (isDefining(node)) definitions.check(node, principal, namespace);
     if (node.type === "create table as") definitions.check(tableOf(node), principal, namespace);
@@ -179,7 +174,7 @@ export class RequestBinding {
   /** @throws {DatabaseError} NAMESPACE_NOT_FOUND */
   useNamespace(node: Extract<Statement, { type: "use namespace" }>): void {
     const { name } = node.name;
-    if (!isSystemViews(name)) findNamespace(this.#options.deps.catalog, name, node.name);
+    if (!isSystemViews(name)) findNamespace(this.#options.scope.deps.catalog, name, node.name);
     this.namespace = name;
   }
 
@@ -200,7 +195,7 @@ export class RequestBinding {
    * another caller may have changed them.
    */
   renewed(unit: BoundUnit): Prepared | undefined {
-    const { catalog } = this.#options.deps;
+    const { catalog } = this.#options.scope.deps;
     const runsAs = this.principalOf(unit.node);
     if (this.#isStale(unit)) runToCompletion(this.#prepare(unit, runsAs));
     const { prepared } = unit;
@@ -223,7 +218,7 @@ export class RequestBinding {
   }
 
   #isStale({ catalogVersion, namespace, prepared }: BoundUnit): boolean {
-    const { version } = this.#options.deps.catalog;
+    const { version } = this.#options.scope.deps.catalog;
     return prepared === undefined || catalogVersion !== version || namespace !== this.namespace;
   }
 
@@ -237,7 +232,8 @@ export class RequestBinding {
 
   /** Returns the user a statement runs as. */
   principalOf(node: Statement): Principal {
-    const { principal, deps } = this.#options;
+    const { principal, scope } = this.#options;
+    const { deps } = scope;
     const user = actedForIn(node);
     if (user === undefined) return principal;
     return atName(user, () => deps.auth.executeAs(principal, user.name));
@@ -245,7 +241,8 @@ export class RequestBinding {
 
   *#prepare(unit: BoundUnit, runsAs: Principal): Generator<void, void> {
     const { node } = unit;
-    const { administration, definitions, ledger, principal, deps } = this.#options;
+    const { ledger, principal, scope } = this.#options;
+    const { administration, definitions, deps } = scope;
     const rows = rowsNode(node);
     withTypes(node, typesIn(deps.catalog, this.namespace));
     if (node.type === "select for") {
@@ -322,7 +319,8 @@ export class RequestBinding {
    * statement is bound, to find the correct error.
    */
   #takePlan(unit: BoundUnit, whole: WholeText): boolean {
-    const { deps, principal } = this.#options;
+    const { principal, scope } = this.#options;
+    const { deps } = scope;
     const known = deps.plans.ofText(whole, principal);
     if (known === undefined) return false;
     const { prepared, usedParameters } = known;

@@ -20,8 +20,9 @@ import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { pauser } from "../../base/pauser.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { Catalog, ForeignKeyEntry } from "../../catalog/mod.ts";
-import { type Commit, SEQ_COLUMN_ID, type TableWrite } from "../../storage/mod.ts";
+import { type Commit, SEQ_COLUMN_ID, type TableWrite, type WriteBatch } from "../../storage/mod.ts";
 import type { HeldTransaction, TransactionOutcome } from "../activity/open_transactions.ts";
+import type { DefinitionDeps } from "../ddl/definitions.ts";
 import { checkDeferred } from "../execute/change/followed_references.ts";
 import { requireUnbroken } from "../execute/change/references.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
@@ -36,17 +37,19 @@ import type {
   SavepointStatement,
   SetConstraintsStatement,
   SetTransactionStatement,
+  Statement,
 } from "../parse/ast/ast.ts";
-import type { SqlEnvironment } from "../ports/environment.ts";
 import type { TopicAckRequest } from "../ports/ports.ts";
-import { type ExecutionDeps, NO_PRINCIPAL, newContext } from "../prepare/statement_context.ts";
+import { NO_PRINCIPAL, newContext } from "../prepare/statement_context.ts";
 import { Cursors } from "./cursors.ts";
+import type { RequestDeps } from "./request_deps.ts";
 import type { RequestSettings } from "./request_settings.ts";
 import { type RestoredParts, Savepoints } from "./savepoints.ts";
 import { TransactionAcks } from "./transaction_acks.ts";
+import { TransactionDefinitions } from "./transaction_definitions.ts";
 
 export interface RequestTransactionOptions {
-  readonly deps: ExecutionDeps & Pick<SqlEnvironment, "activity" | "topics" | "writeGates">;
+  readonly deps: RequestDeps;
   /** The ledger of the request that is running. */
   readonly ledger: RequestLedger;
   readonly settings: RequestSettings;
@@ -75,10 +78,13 @@ interface Written {
 }
 
 export class RequestTransaction implements HeldTransaction {
-  readonly #deps: RequestTransactionOptions["deps"];
+  /** The dependencies outside the transaction. */
+  readonly #base: RequestDeps;
   #ledger: RequestLedger;
   readonly settings: RequestSettings;
   #current: Transaction | undefined;
+  /** The definitions that the open transaction has changed; undefined if there are none. */
+  #definitions: TransactionDefinitions | undefined;
   #acks: TransactionAcks;
   #beginIndex: number | undefined;
   readonly cursors: Cursors;
@@ -94,11 +100,39 @@ export class RequestTransaction implements HeldTransaction {
   readonly #prepared = new Map<string, PrepareStatement>();
 
   constructor({ ledger, settings, deps }: RequestTransactionOptions) {
-    this.#deps = deps;
+    this.#base = deps;
     this.#ledger = ledger;
     this.settings = settings;
     this.cursors = new Cursors(deps.limits.transactionBytesMax);
     this.#acks = new TransactionAcks(deps.topics);
+  }
+
+  /** The dependencies of its statements, which see the definitions that it has changed. */
+  get deps(): RequestDeps {
+    return this.#definitions?.deps ?? this.#base;
+  }
+
+  get #deps(): RequestDeps {
+    return this.deps;
+  }
+
+  /**
+   * Runs a definition, which takes effect with the commit.
+   *
+   * @throws {DatabaseError} INVALID_OPERATION if the transaction is READ ONLY,
+   * SERIALIZATION_FAILURE, and the errors of `run`.
+   */
+  async define<T>(node: Statement, run: (deps: DefinitionDeps) => Promise<T>): Promise<T> {
+    const transaction = this.#required(node.type.toUpperCase());
+    if (transaction.isReadOnly) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        `Cannot run ${node.type.toUpperCase()}: the transaction is READ ONLY`,
+        { position: node._location.start },
+      );
+    }
+    this.#definitions ??= new TransactionDefinitions(this.#base, transaction);
+    return await this.#definitions.define(run);
   }
 
   /** Opens a transaction that outlives this request. */
@@ -225,7 +259,7 @@ export class RequestTransaction implements HeldTransaction {
         this.#savepoints.release(node, parts);
         return;
       case "rollback to":
-        this.#savepoints.rollbackTo(node, parts);
+        this.#definitions = this.#savepoints.rollbackTo(node, parts);
         this.#isFailed = false;
         return;
     }
@@ -274,7 +308,8 @@ export class RequestTransaction implements HeldTransaction {
     const transaction = this.#required(type.toUpperCase(), _location.start);
     const { locks } = this.#deps.activity;
     const { cursors, settings } = this;
-    return { transaction, acks: this.#acks, settings, locks, cursors };
+    const definitions = this.#definitions;
+    return { transaction, acks: this.#acks, settings, locks, cursors, definitions };
   }
 
   /**
@@ -342,6 +377,7 @@ export class RequestTransaction implements HeldTransaction {
   #close(outcome: TransactionOutcome): void {
     const transaction = this.#current;
     this.#current = undefined;
+    this.#definitions = undefined;
     this.#savepoints.clear();
     this.cursors.endTransaction({ isCommitted: outcome.kind === "committed" });
     if (transaction !== undefined) {
@@ -398,16 +434,40 @@ export class RequestTransaction implements HeldTransaction {
    */
   async #write(transaction: Transaction, record: RecordedWrites): Promise<number | null> {
     const { store } = this.#deps;
-    const isLong = transaction.keyCount > BATCH_ROWS_MAX;
-    const { changesRows, commit } = isLong
-      ? await this.#writtenInTicks(transaction, record)
-      : this.#written(transaction, record);
+    const { changesRows, commit } = await this.#committed(transaction, record);
     if (commit !== undefined) await store.durable(commit.lastSeq);
     return commit !== undefined && changesRows ? commit.lastSeq : null;
   }
 
+  #committed(transaction: Transaction, record: RecordedWrites): Written | Promise<Written> {
+    if (this.#definitions !== undefined) {
+      return this.#writtenWith(this.#definitions, transaction, record);
+    }
+    if (transaction.keyCount > BATCH_ROWS_MAX) return this.#writtenInTicks(transaction, record);
+    return this.#written(transaction, record, (batch) => this.#deps.store.apply(batch));
+  }
+
+  /** Commits rows together with definitions. */
+  async #writtenWith(
+    definitions: TransactionDefinitions,
+    transaction: Transaction,
+    record: RecordedWrites,
+  ): Promise<Written> {
+    let changesRows = false;
+    const commit = await definitions.commit(this.#ledger, (apply) => {
+      const written = this.#written(transaction, record, apply);
+      ({ changesRows } = written);
+      return written.commit;
+    });
+    return { changesRows, commit };
+  }
+
   /** Commits the transaction in the current tick. */
-  #written(transaction: Transaction, record: RecordedWrites): Written {
+  #written(
+    transaction: Transaction,
+    record: RecordedWrites,
+    apply: (batch: WriteBatch) => Commit,
+  ): Written {
     const { snapshotSeq } = transaction;
     this.#requireReferences(transaction);
     const rows = [...transaction.writes()];
@@ -417,7 +477,7 @@ export class RequestTransaction implements HeldTransaction {
       const writes = [...acks, ...rows];
       writes.push(...record(writes.length > 0));
       if (writes.length === 0) return { changesRows, commit: undefined };
-      const make = (): Commit => this.#deps.store.apply({ writes, snapshotSeq });
+      const make = (): Commit => apply({ writes, snapshotSeq });
       return { changesRows, commit: this.#made(transaction, make) };
     });
   }
@@ -546,6 +606,7 @@ export class RequestTransaction implements HeldTransaction {
         `Cannot continue the transaction: it has been open for more than ${transaction.timeoutMs / 1000} s`,
       );
     }
+    this.#definitions?.requireCurrent();
     transaction.requireUnaltered(catalog);
   }
 }

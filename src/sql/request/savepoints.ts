@@ -1,7 +1,7 @@
 /**
  * Keeps the savepoints of an open transaction, each with the state that it restores: staged rows,
- * row locks, claims of foreign keys, SET CONSTRAINTS, uploads, acknowledgements, settings and open
- * cursors.
+ * row locks, claims of foreign keys, SET CONSTRAINTS, uploads, acknowledgements, settings, open
+ * cursors and definitions.
  *
  * - A later savepoint hides an earlier one of the same name, as in PostgreSQL.
  * - RELEASE removes a savepoint and all later ones. ROLLBACK TO keeps the savepoint itself.
@@ -13,6 +13,7 @@ import type { SavepointStatement } from "../parse/ast/ast.ts";
 import type { Cursors, CursorsMark } from "./cursors.ts";
 import type { RequestSettings, SettingsMark } from "./request_settings.ts";
 import type { AcksMark, TransactionAcks } from "./transaction_acks.ts";
+import type { DefinitionsMark, TransactionDefinitions } from "./transaction_definitions.ts";
 
 /** The maximum number of savepoints in one transaction. */
 const SAVEPOINTS_MAX = 1000;
@@ -23,6 +24,8 @@ interface Savepoint {
   readonly acks: AcksMark;
   readonly settings: SettingsMark;
   readonly cursors: CursorsMark;
+  /** The definitions at the savepoint; undefined if none were changed before it. */
+  readonly definitions: DefinitionsMark | undefined;
 }
 
 /** The parts of a transaction that ROLLBACK TO restores. */
@@ -32,6 +35,7 @@ export interface RestoredParts {
   readonly settings: RequestSettings;
   readonly locks: RowLocks;
   readonly cursors: Cursors;
+  readonly definitions: TransactionDefinitions | undefined;
 }
 
 export class Savepoints {
@@ -54,13 +58,14 @@ export class Savepoints {
         { position: _location.start, hint: "RELEASE removes savepoints that are no longer needed" },
       );
     }
-    const { acks, cursors, settings, transaction } = parts;
+    const { acks, cursors, definitions, settings, transaction } = parts;
     this.#savepoints.push({
       name,
       rows: transaction.mark(),
       acks: acks.mark(),
       settings: settings.mark(),
       cursors: cursors.mark(),
+      definitions: definitions?.mark(),
     });
   }
 
@@ -70,19 +75,25 @@ export class Savepoints {
     if (this.isEmpty) transaction.forgetMarks();
   }
 
-  /** Returns to a savepoint. @throws {DatabaseError} OBJECT_NOT_FOUND */
-  rollbackTo(node: SavepointStatement, parts: RestoredParts): void {
+  /**
+   * Returns to a savepoint, and returns the definitions that remain changed.
+   * @throws {DatabaseError} OBJECT_NOT_FOUND
+   */
+  rollbackTo(node: SavepointStatement, parts: RestoredParts): TransactionDefinitions | undefined {
     const index = this.#indexOf(node);
     const savepoint = this.#savepoints[index];
     this.#savepoints = this.#savepoints.slice(0, index + 1);
-    if (savepoint === undefined) return;
-    const { locks, transaction } = parts;
+    if (savepoint === undefined) return parts.definitions;
+    const { definitions, locks, transaction } = parts;
     transaction.undoTo(savepoint.rows, ({ seq }, before) =>
       locks.restore(seq, before, transaction),
     );
     parts.acks.returnTo(savepoint.acks);
     parts.settings.returnTo(savepoint.settings);
     parts.cursors.returnTo(savepoint.cursors);
+    if (savepoint.definitions === undefined) return undefined;
+    definitions?.returnTo(savepoint.definitions);
+    return definitions;
   }
 
   clear(): void {

@@ -122,13 +122,3 @@ export function restartsOf(
     });
   });
 }
-
-/** Refuses to restart sequences within a transaction, because a rollback could not undo it. */
-export function requireNoRestart({ _location, restart }: TruncateStatement): void {
-  if (restart !== true) return;
-  throw new DatabaseError(
-    "INVALID_TRANSACTION_STATE",
-    "Cannot RESTART IDENTITY inside a transaction: the values of a sequence are not rolled back",
-    { position: _location.start, hint: "send TRUNCATE on its own" },
-  );
-}

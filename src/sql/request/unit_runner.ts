@@ -8,7 +8,7 @@ import { inDoubt } from "../../base/bugs.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Value } from "../../types/mod.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
-import type { DefinitionStatements } from "../ddl/definitions.ts";
+import { DefinitionStatements } from "../ddl/definitions.ts";
 import { Profile } from "../execute/context/profile.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { withinRequest } from "../execute/context/request_wait.ts";
@@ -30,10 +30,7 @@ import type {
 } from "../parse/ast/ast.ts";
 import { copyToNode, ownDataNode } from "../parse/ast/query_nodes.ts";
 import type { SqlRequest, StatementResult } from "../ports/engine.ts";
-import type { SqlEnvironment } from "../ports/environment.ts";
-import type { NameDeps } from "../prepare/binding_deps.ts";
 import { explained } from "../prepare/explain.ts";
-import type { PlanCache } from "../prepare/plan_cache.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import { messageResult } from "../result/result.ts";
 import {
@@ -41,35 +38,27 @@ import {
   isAdministering,
   isDefining,
   isReadOnlyNode,
+  isTransactional,
 } from "../rights/statement_kinds.ts";
-import type { Administration } from "../utility/administration.ts";
 import { ackRequest, ackResult } from "../utility/topic_statements.ts";
-import type { AnswerChannel } from "./answer_stream.ts";
 import { copyFeedOf, copyResult } from "./copy_statements.ts";
 import { readAndLock } from "./locking_read.ts";
 import { type BoundUnit, type RequestBinding, unboundUnit } from "./request_binding.ts";
+import type { RequestDeps } from "./request_deps.ts";
+import type { RequestScope } from "./request_scope.ts";
 import type { RequestSettings } from "./request_settings.ts";
 import type { RequestTransaction } from "./request_transaction.ts";
-import { type StatementDeps, StatementRunner } from "./statement_runner.ts";
 import { createTableAs } from "./table_as.ts";
-import { deletesOf, requireNoRestart, restartsOf, wholeTruncation } from "./truncation.ts";
-
-/** The dependencies of an engine, with the system views that all its requests share. */
-export type RequestDeps = SqlEnvironment &
-  NameDeps &
-  Pick<StatementDeps, "readers"> & { readonly plans: PlanCache };
+import { deletesOf, restartsOf, wholeTruncation } from "./truncation.ts";
 
 /** The parts of the request to which the statement belongs. */
 export interface UnitRunnerParts {
-  readonly deps: RequestDeps;
+  readonly scope: RequestScope;
   readonly principal: Principal;
   readonly request: SqlRequest;
   readonly ledger: RequestLedger;
-  readonly definitions: DefinitionStatements;
-  readonly administration: Administration;
   readonly binding: RequestBinding;
   readonly transaction: RequestTransaction;
-  readonly channel: AnswerChannel | undefined;
   /** Lets the event loop do other work. */
   readonly pause: () => Promise<void>;
   /** Returns the number of completed statements of the request. */
@@ -83,48 +72,27 @@ export interface UnitRunnerParts {
 
 export class UnitRunner {
   readonly #parts: UnitRunnerParts;
-  readonly #deps: RequestDeps;
+  readonly #scope: RequestScope;
   readonly #principal: Principal;
   readonly #request: SqlRequest;
   readonly #ledger: RequestLedger;
-  readonly #definitions: DefinitionStatements;
-  readonly #administration: Administration;
   readonly #binding: RequestBinding;
   readonly #settings: RequestSettings;
   readonly #transaction: RequestTransaction;
-  readonly #runner: StatementRunner;
-  /**
-   * Runs queries whose rows are returned to this object instead of being streamed to the client.
-   */
-  readonly #lockingRunner: StatementRunner;
 
   constructor(parts: UnitRunnerParts) {
-    const { channel, deps, ledger } = parts;
     this.#parts = parts;
-    this.#deps = deps;
+    this.#scope = parts.scope;
     this.#principal = parts.principal;
     this.#request = parts.request;
-    this.#ledger = ledger;
-    this.#definitions = parts.definitions;
-    this.#administration = parts.administration;
+    this.#ledger = parts.ledger;
     this.#binding = parts.binding;
     this.#transaction = parts.transaction;
     this.#settings = parts.transaction.settings;
-    this.#lockingRunner = new StatementRunner(
-      { ...deps, readers: undefined },
-      {
-        ledger,
-        settings: this.#settings,
-        isStreamed: false,
-        channelFor: refuseChannel,
-      },
-    );
-    this.#runner = new StatementRunner(deps, {
-      ledger,
-      settings: this.#settings,
-      isStreamed: channel !== undefined,
-      channelFor: () => defined(channel, "rows are streamed only into a channel"),
-    });
+  }
+
+  get #deps(): RequestDeps {
+    return this.#scope.deps;
   }
 
   async run(unit: BoundUnit, parameters: readonly Value[]): Promise<StatementResult> {
@@ -146,7 +114,7 @@ export class UnitRunner {
     if (node.type === "ack" && this.#transaction.current !== undefined) {
       return this.#ackWithin(node, parameters);
     }
-    if (!isReadOnlyNode(node)) this.#requireNoTransaction(node);
+    if (!isReadOnlyNode(node) && !isDefining(node)) this.#requireNoTransaction(node);
     const principal = this.#binding.principalOf(unit.node);
     const { namespace } = this.#binding;
     if (isDefining(node)) return this.#define(node, namespace);
@@ -154,7 +122,7 @@ export class UnitRunner {
     const { params, server } = this.#request;
     const { version } = this.#deps;
     const requestSettings = this.#settings.rows({ namespace, version });
-    return this.#administration.run(node, {
+    return this.#scope.administration.run(node, {
       principal,
       namespace,
       server,
@@ -197,7 +165,7 @@ export class UnitRunner {
         return messageResult(`Namespace ${node.name.name} in use`, this.#principal.userId);
       case "set":
       case "set timezone":
-        this.#administration.authorize(node, this.#principal);
+        this.#scope.administration.authorize(node, this.#principal);
         {
           const { name, value } = this.#settings.set(node);
           return messageResult(`Setting ${name} set to "${value}"`, this.#principal.userId);
@@ -225,11 +193,10 @@ export class UnitRunner {
     const { namespace } = this.#binding;
     const principal = this.#principal;
     const isInside = this.#transaction.current !== undefined;
-    if (isInside) requireNoRestart(given);
     const caller = { deps: this.#deps, namespace, principal };
     const node = wholeTruncation(given, caller);
     const restarts = node.restart === true ? restartsOf(node, caller) : [];
-    for (const each of restarts) this.#definitions.authorize(each, principal, namespace);
+    for (const each of restarts) this.#scope.definitions.authorize(each, principal, namespace);
     const deletes = deletesOf(node);
     const isWrapped = !isInside && deletes.length > 1;
     if (isWrapped) {
@@ -251,7 +218,6 @@ export class UnitRunner {
     node: CreateTableAsStatement,
     parameters: readonly Value[],
   ): Promise<StatementResult> {
-    this.#requireNoTransaction(node);
     const { namespace } = this.#binding;
     return createTableAs(node, {
       catalog: this.#deps.catalog,
@@ -263,11 +229,13 @@ export class UnitRunner {
   }
 
   /** @throws {DatabaseError} INVALID_TRANSACTION_STATE */
-  #requireNoTransaction({ _location, type }: Statement): void {
+  #requireNoTransaction(node: Statement): void {
     if (this.#transaction.current === undefined) return;
+    const { _location, type } = node;
+    const isConcurrent = "isConcurrent" in node && node.isConcurrent === true;
     throw new DatabaseError(
       "INVALID_TRANSACTION_STATE",
-      `Cannot run ${type.toUpperCase()} inside a transaction: end the transaction first`,
+      `Cannot run ${type.toUpperCase()}${isConcurrent ? " CONCURRENTLY" : ""} inside a transaction: end the transaction first`,
       { position: _location.start },
     );
   }
@@ -281,7 +249,7 @@ export class UnitRunner {
     const prepared = defined(this.#binding.renewed(unit), "the change writes rows");
     this.#transaction.requireUsable();
     readLiterals(prepared.literals);
-    return await this.#runner.run(prepared, {
+    return await this.#scope.runner.run(prepared, {
       principal: this.#principal,
       namespace: this.#binding.namespace,
       transaction: this.#transaction.current,
@@ -310,7 +278,7 @@ export class UnitRunner {
         const prepared = this.#binding.prepareNow(query);
         readLiterals(prepared.literals);
         const options = { principal, namespace, transaction, parameters, files: undefined };
-        return await this.#lockingRunner.run(prepared, options);
+        return await this.#scope.lockingRunner.run(prepared, options);
       },
     });
   }
@@ -360,7 +328,7 @@ export class UnitRunner {
     const { cursors } = this.#transaction;
     cursors.requireFree(node.name);
     const options = { principal, namespace, transaction, parameters, files: undefined };
-    cursors.open(node, await this.#lockingRunner.run(prepared, options));
+    cursors.open(node, await this.#scope.lockingRunner.run(prepared, options));
     return messageResult(`Cursor ${name} declared`, principal.userId);
   }
 
@@ -373,7 +341,7 @@ export class UnitRunner {
     const { clock } = this.#deps;
     const copyInput = copyFeedOf(node, this.#request, { clock, ledger: this.#ledger });
     try {
-      const result = await this.#runner.run(prepared, {
+      const result = await this.#scope.runner.run(prepared, {
         principal: this.#binding.principalOf(node),
         namespace: this.#binding.namespace,
         transaction: this.#transaction.current,
@@ -392,7 +360,7 @@ export class UnitRunner {
 
   /** Acknowledges messages as part of the commit of the open transaction. */
   async #ackWithin(node: AckStatement, parameters: readonly Value[]): Promise<StatementResult> {
-    this.#administration.authorize(node, this.#principal);
+    this.#scope.administration.authorize(node, this.#principal);
     const { namespace } = this.#binding;
     const call = { principal: this.#principal, namespace, parameters };
     const request = ackRequest(this.#deps, node, call);
@@ -409,13 +377,23 @@ export class UnitRunner {
    * definition is uncertain, because the other layers have to follow the catalog.
    */
   async #define(node: DefiningStatement, namespace: string): Promise<StatementResult> {
+    if (this.#transaction.current !== undefined) return await this.#defineWithin(node, namespace);
     const { catalog } = this.#deps;
     const { version } = catalog;
     try {
-      return await this.#definitions.run(node, this.#principal, namespace);
+      return await this.#scope.definitions.run(node, this.#principal, namespace);
     } catch (error) {
       throw catalog.version === version ? error : inDoubt(error);
     }
+  }
+
+  /** Runs a definition that takes effect with the commit of the open transaction. */
+  async #defineWithin(node: DefiningStatement, namespace: string): Promise<StatementResult> {
+    if (!isTransactional(node)) this.#requireNoTransaction(node);
+    this.#transaction.requireUsable();
+    return await this.#transaction.define(node, (deps) =>
+      new DefinitionStatements(deps, this.#ledger).run(node, this.#principal, namespace),
+    );
   }
 
   async #explain(
@@ -432,7 +410,7 @@ export class UnitRunner {
     const outcome =
       profile === undefined
         ? undefined
-        : await this.#runner.run(prepared, {
+        : await this.#scope.runner.run(prepared, {
             principal,
             namespace: this.#binding.namespace,
             transaction: this.#transaction.current,
@@ -452,10 +430,6 @@ export class UnitRunner {
     // The statement may have been bound again while it was waiting.
     return explained(node, unit.prepared ?? prepared, { call, store: this.#deps.store });
   }
-}
-
-function refuseChannel(): never {
-  throw new Error("the rows of a locking read are not streamed");
 }
 
 function savepointMessage({ name: { name }, type }: SavepointStatement): string {

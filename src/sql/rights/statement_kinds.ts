@@ -349,6 +349,30 @@ export function isJobNode(node: Statement): boolean {
 }
 
 /** Whether a statement that neither reads nor writes rows may be part of a transaction. */
+/** Whether a definition can take effect with the commit of a transaction. */
+export function isTransactional(node: DefiningStatement): boolean {
+  if (node.type === "do") return isTransactional(node.statement);
+  const isConcurrent = "isConcurrent" in node && node.isConcurrent === true;
+  return !isConcurrent && !OUTSIDE_TRANSACTIONS.has(node.type);
+}
+
+/** Definitions that cannot take effect with the commit of a transaction. */
+const OUTSIDE_TRANSACTIONS: ReadonlySet<DefiningStatement["type"]> = new Set<
+  DefiningStatement["type"]
+>([
+  // The columns of all tables share the labels and the name of a type.
+  "alter type",
+  // A storage is a directory, and topics and webhooks have positions and deliveries of their own.
+  "create storage",
+  "alter storage",
+  "drop storage",
+  "create topic",
+  "alter topic",
+  "create webhook",
+  "alter webhook",
+  "drop webhook",
+]);
+
 export function isReadOnlyNode({ type }: Statement): boolean {
   return KINDS[type].work === "show";
 }

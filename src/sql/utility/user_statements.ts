@@ -30,7 +30,10 @@ import { eraseUser, JOB_COLUMNS } from "./job_statements.ts";
 type UserStatement = CreateUserStatement | AlterUserStatement | DropUserStatement;
 
 /** The parts of the database that user statements use. */
-export interface UserDeps extends ErasureDeps, RedefinitionDeps, Pick<SqlEnvironment, "auth"> {}
+export interface UserDeps
+  extends ErasureDeps,
+    Omit<RedefinitionDeps, "live" | "topics">,
+    Pick<SqlEnvironment, "auth" | "live"> {}
 
 interface UserStatementCall {
   readonly deps: UserDeps;

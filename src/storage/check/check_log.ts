@@ -28,6 +28,8 @@ export interface LogCheckOptions {
   readonly firstLogFile: number | undefined;
   /** The highest seq recorded in the catalog; undefined if there is no catalog. */
   readonly catalogSeq: number | undefined;
+  /** The seqs of definitions that never took effect; see `Manifest.undoneSeqs`. */
+  readonly undoneSeqs: ReadonlySet<number> | undefined;
 }
 
 /** The result of the check, which a repair of the log uses. */
@@ -55,7 +57,7 @@ export interface LostFrames {
 
 /** Checks the whole log without changing anything. */
 export function checkLog(options: LogCheckOptions, listener: CheckListener): LogCheck {
-  const { disk, paths, firstLogFile, catalogSeq } = options;
+  const { disk, paths, firstLogFile, catalogSeq, undoneSeqs } = options;
   const hasLog = disk.exists(paths.wal);
   const hasFiles = hasLog && logFileNumbers(disk, paths).length > 0;
   const [highWater, ids] = [paths.highWater, paths.ids].map((path) =>
@@ -66,7 +68,9 @@ export function checkLog(options: LogCheckOptions, listener: CheckListener): Log
   let catalogFault: CorruptionError | undefined;
   const note = ({ frames, lastSeq }: LoggedCommit): void => {
     for (const frame of frames) {
-      catalogFault ??= aheadOf(frame, lastSeq, catalogSeq);
+      if (undoneSeqs?.has(frame.catalogSeq) !== true) {
+        catalogFault ??= aheadOf(frame, lastSeq, catalogSeq);
+      }
       // Decoding throws if the body is invalid; the result is not needed.
       decodeWrites(frame);
     }

@@ -17,6 +17,7 @@ import type { CommitLog } from "../contract/commit_log.ts";
 import { keyOfRow } from "../contract/key.ts";
 import {
   type Commit,
+  type PublishedDefinitions,
   rowCountOf,
   type StagedCommit,
   type StageOptions,
@@ -154,6 +155,29 @@ export class Committer {
       if ((this.#tables.get(tableId)?.enforcedIndexes.length ?? 0) > 0) return true;
     }
     return false;
+  }
+
+  /**
+   * While the log is paused, makes a commit together with a change of the catalog: both are
+   * durable, or neither is.
+   *
+   * @param definitions.seq The seq of the definitions under which the rows are written.
+   * @param definitions.publish Changes the catalog, once the rows are in the log.
+   * @throws {DatabaseError} The errors of `apply`, of `durable` and of `publish`.
+   */
+  applyWith(batch: WriteBatch, definitions: PublishedDefinitions): Commit {
+    const before = this.catalogSeq;
+    this.catalogSeq = definitions.seq;
+    try {
+      const commit = this.apply(batch);
+      const isSettled = this.#commitLog.writeNow(() => definitions.publish());
+      if (!isSettled) throw this.groups.failureOf(commit.lastSeq);
+      return commit;
+    } catch (error) {
+      // The rows of later commits must not seem to have been written under these definitions.
+      this.catalogSeq = before;
+      throw error;
+    }
   }
 
   /** Begins a commit to be made by {@linkcode StagedCommit.commit}. */

@@ -11,7 +11,7 @@
  * - The visible seq moves first, then `onVisible` is called, and only then do the writers get their
  *   answers.
  */
-import { assert } from "../../base/assert.ts";
+import { assert, defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { CommitLogEvents } from "../contract/commit_log.ts";
@@ -115,10 +115,19 @@ export class CommitGroups implements CommitLogEvents {
     group.changed.push({ tableId, owner });
   }
 
+  /** Returns the reason why a commit that ends at a seq was rolled back. */
+  failureOf(seq: Seq): DatabaseError {
+    return defined(this.#failure(seq), "the commit was rolled back").error;
+  }
+
+  #failure(seq: Seq): Failure | undefined {
+    return this.#failures.find(({ after, upTo }) => seq > after && seq <= upTo);
+  }
+
   /** Implements `Store.durable`. */
   durable(seq: Seq): Promise<void> {
     if (this.#failures.length > 0) {
-      const failure = this.#failures.find(({ after, upTo }) => seq > after && seq <= upTo);
+      const failure = this.#failure(seq);
       if (failure !== undefined) return Promise.reject(failure.error);
     }
     if (seq <= this.#visibleSeq) return DONE;
@@ -147,7 +156,8 @@ export class CommitGroups implements CommitLogEvents {
   }
 
   onTakenBack(groupNumber: number, cause: unknown): void {
-    const error = this.#options.space.noteRefused(cause);
+    // If the catalog refuses the definitions of a commit, the log itself has room.
+    const error = cause instanceof DatabaseError ? cause : this.#options.space.noteRefused(cause);
     const failed = this.#groups.filter(({ number }) => number >= groupNumber);
     this.#groups = this.#groups.filter(({ number }) => number < groupNumber);
     // Rolls back the newest group first, because a row's replacement must be undone before the row

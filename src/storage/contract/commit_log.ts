@@ -97,6 +97,21 @@ export interface CommitLog {
   append(prepared: PreparedCommit, head: { catalogSeq: number; firstSeq: number }): number;
 
   /**
+   * Waits until no group is on its way to the disk, and starts none until the returned function is
+   * called. Commits may be submitted in the meantime.
+   */
+  pause(): Promise<() => void>;
+  /**
+   * While the log is paused, makes all submitted commits durable within this tick.
+   *
+   * @param decide Called once they are durable and before they settle. If it throws, they are
+   *   rolled back in memory, and the error is thrown on. Their frames remain in the log, so the
+   *   caller must have recorded that recovery has to ignore them.
+   * @returns Whether the commits have settled. If not, the events have reported the reason.
+   */
+  writeNow(decide?: () => void): boolean;
+
+  /**
    * Resolves once everything up to a submitted seq is on the disk, which may happen after the group
    * has settled. Rejects if the log has failed.
    */

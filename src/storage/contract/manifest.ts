@@ -129,6 +129,11 @@ export interface Manifest {
    * @throws {DatabaseError} DISK_FULL. STORAGE_UNAVAILABLE, also if the manifest is broken.
    */
   nextSegmentId(): number;
+  /**
+   * The seqs of definitions that never took effect. Commits that were written under one of them
+   * were rolled back together with it, so recovery ignores them.
+   */
+  undoneSeqs(): ReadonlySet<number>;
   /** The highest seq in the manifest or the catalog. No id at or below this seq is issued again. */
   highestSeq(): Seq;
 }

@@ -38,7 +38,13 @@ import type {
   TableStats,
 } from "./store_figures.ts";
 import type { TableDefinition } from "./table_definition.ts";
-import type { Commit, StagedCommit, StageOptions, WriteBatch } from "./writes.ts";
+import type {
+  Commit,
+  PublishedDefinitions,
+  StagedCommit,
+  StageOptions,
+  WriteBatch,
+} from "./writes.ts";
 
 /** The rows of one owner in one table that a commit has changed. */
 export interface ChangedPartition {
@@ -131,6 +137,18 @@ export interface Store extends IndexReads {
    * ROW_TOO_LARGE, LIMIT_EXCEEDED.
    */
   apply(batch: WriteBatch): Commit;
+  /**
+   * Waits until no commit is on its way to the disk, and then runs `work` in one tick with all
+   * earlier commits durable and visible. Other commits wait until `work` has ended.
+   */
+  exclusively<T>(work: () => T): Promise<T>;
+  /**
+   * Within {@linkcode exclusively}, makes a commit together with definitions: both are durable and
+   * visible, or neither is.
+   *
+   * @throws {DatabaseError} The errors of `apply`, of `durable` and of `publish`.
+   */
+  applyWith(batch: WriteBatch, definitions: PublishedDefinitions): Commit;
   /** Begins a commit whose preparation takes longer than a tick. */
   stage(options: StageOptions): StagedCommit;
   /**

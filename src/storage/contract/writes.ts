@@ -90,6 +90,14 @@ export interface StagedCommit {
   commit(): Commit;
 }
 
+/** Definitions that take effect together with a commit of rows. */
+export interface PublishedDefinitions {
+  /** The position of the definitions in commit order, which precedes the rows. */
+  readonly seq: Seq;
+  /** Makes the definitions durable within this tick. @throws {DatabaseError} */
+  publish(): void;
+}
+
 /** Options of a staged commit, which {@linkcode WriteBatch} describes. */
 export type StageOptions = Pick<WriteBatch, "snapshotSeq" | "wantsSeqs">;
 

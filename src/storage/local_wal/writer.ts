@@ -91,7 +91,11 @@ export class LocalWal implements CommitLog {
   #isDiskBusy = false;
   #isFatal = false;
   #isClosed = false;
+  /** Whether no group may be started, because a caller writes the next groups within a tick. */
+  #isPaused = false;
   #idleWaiters: (() => void)[] = [];
+  /** The callers that wait for the end of a write or of a pause. */
+  #pauseWaiters: (() => void)[] = [];
   readonly #synced: SyncedSeq;
   /** The reason why the log no longer accepts commits. */
   #failure: unknown;
@@ -192,6 +196,72 @@ export class LocalWal implements CommitLog {
     return groupNumber;
   }
 
+  async pause(): Promise<() => void> {
+    while (this.#isPaused) await this.#paused();
+    this.#isPaused = true;
+    for (;;) {
+      const { making } = this.#files;
+      if (making !== undefined) await making;
+      else if (this.#isDiskBusy && !this.#isFatal) await this.#paused();
+      else break;
+    }
+    return () => {
+      this.#isPaused = false;
+      this.#wakePaused();
+      if (this.#encoder.nextGroup === undefined) this.#wakeIdle();
+      else this.#schedule();
+    };
+  }
+
+  writeNow(decide?: () => void): boolean {
+    assert(this.#isPaused && !this.#isDiskBusy, "no other group is on its way");
+    const groups: TakenGroup[] = [];
+    while (!this.#isFatal && this.#encoder.nextGroup !== undefined) {
+      const group = this.#encoder.takeGroup();
+      if (!this.#reachFile(group) || !this.#writeSynced(group)) return false;
+      groups.push(group);
+    }
+    const [first] = groups;
+    const last = groups.at(-1);
+    if (this.#isFatal) return false;
+    if (first === undefined || last === undefined) return true;
+    try {
+      decide?.();
+    } catch (error) {
+      this.events.onTakenBack(first.number, error);
+      throw error;
+    }
+    this.#noteSettled(last.lastSeq);
+    this.events.onSettled(last.number);
+    return true;
+  }
+
+  /** Writes and syncs a group within this tick. On failure, calls {@linkcode #failGroup}. */
+  #writeSynced(group: TakenGroup): boolean {
+    let step: GroupStep = "write";
+    try {
+      this.#files.current.write(group.bytes, group.offset);
+      step = "sync";
+      this.#files.current.syncNow();
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      this.#failGroup(group, step, error);
+      return false;
+    }
+    this.#noteWritten(group);
+    this.#encoder.durableFrames = group.nextFrame;
+    this.#synced.note(group.lastSeq);
+    return true;
+  }
+
+  #paused(): Promise<void> {
+    return new Promise<void>((resolve) => this.#pauseWaiters.push(resolve));
+  }
+
+  #wakePaused(): void {
+    for (const wake of this.#pauseWaiters.splice(0)) wake();
+  }
+
   synced(seq: number): Promise<void> {
     const reached = this.#synced.reached(seq);
     if (this.#isFatal) this.#synced.fail(this.#failure);
@@ -247,7 +317,7 @@ export class LocalWal implements CommitLog {
 
   /** Writes the next group, if there is one, unless another operation is in progress. */
   #writeNext(): void {
-    if (this.#isFatal || this.#isClosed) return;
+    if (this.#isFatal || this.#isClosed || this.#isPaused) return;
     const { isRelaxed } = this.#options;
     for (;;) {
       const { nextGroup } = this.#encoder;
@@ -289,7 +359,7 @@ export class LocalWal implements CommitLog {
 
   /** Writes the next group within this tick, unless that would call event handlers. */
   #writeAtOnce({ fileNumber }: FrameGroup): void {
-    if (this.#options.isRelaxed) return;
+    if (this.#options.isRelaxed || this.#isPaused) return;
     // Entering another file calls event handlers, which must run in a separate tick.
     if (fileNumber !== this.#files.currentNumber || this.#files.isBetweenFiles) return;
     this.#writeDurably(this.#encoder.takeGroup());
@@ -322,6 +392,7 @@ export class LocalWal implements CommitLog {
       () => this.#afterWrite(group),
       (error: unknown) => {
         this.#isDiskBusy = false;
+        this.#wakePaused();
         if (error instanceof DiskError) {
           this.#failGroup(group, error.operation === "write" ? "write" : "sync", error);
         } else {
@@ -419,6 +490,7 @@ export class LocalWal implements CommitLog {
 
   #afterSync({ number, fileNumber, nextFrame, lastSeq }: FrameGroup): void {
     this.#isDiskBusy = false;
+    this.#wakePaused();
     if (this.#isFatal) return;
     if (fileNumber === this.#files.currentNumber) this.#encoder.durableFrames = nextFrame;
     this.#synced.note(lastSeq);
@@ -488,6 +560,7 @@ export class LocalWal implements CommitLog {
     this.#failure = error;
     this.events.onFatal(error);
     this.#synced.fail(error);
+    this.#wakePaused();
     this.#wakeIdle();
   }
 

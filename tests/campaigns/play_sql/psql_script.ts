@@ -177,26 +177,3 @@ function dollarEnd(text: string, from: number): number {
   const end = text.indexOf(tag, from + tag.length);
   return end < 0 ? text.length : end + tag.length;
 }
-
-/** Returns the statements that begin, split and end transactions that contain definitions. */
-export function definingTransactions(
-  statements: readonly ScriptStatement[],
-): ReadonlySet<ScriptStatement> {
-  const found = new Set<ScriptStatement>();
-  let frame: ScriptStatement[] = [];
-  let isDefining = false;
-  for (const statement of statements) {
-    const begins = frame.length === 0 && /^(?:begin|start\s+transaction)\b/i.test(statement.sql);
-    if (!begins && frame.length === 0) continue;
-    if (begins || /^(?:savepoint|release|rollback\s+to)\b/i.test(statement.sql)) {
-      frame.push(statement);
-    } else if (/^(?:create|alter|drop|truncate|comment)\b/i.test(statement.sql)) {
-      isDefining = true;
-    } else if (/^(?:commit|end|rollback|abort)\b/i.test(statement.sql)) {
-      if (isDefining) for (const part of [...frame, statement]) found.add(part);
-      frame = [];
-      isDefining = false;
-    }
-  }
-  return found;
-}

@@ -81,7 +81,7 @@ test("ALTER NAMESPACE refuses reserved and unknown namespaces and unknown users"
     ["ALTER NAMESPACE nowhere OWNER TO uma", "NAMESPACE_NOT_FOUND@1:16"],
     ["ALTER NAMESPACE known OWNER TO nobody", "USER_NOT_FOUND@1:31"],
     ["CREATE NAMESPACE fresh AUTHORIZATION nobody", "USER_NOT_FOUND@1:37"],
-    ["BEGIN; ALTER NAMESPACE known OWNER TO uma; COMMIT", "INVALID_TRANSACTION_STATE@2:7"],
+    ["BEGIN READ ONLY; ALTER NAMESPACE known OWNER TO uma; COMMIT", "INVALID_OPERATION@2:17"],
   ] as const) {
     expect(await engine.failure(sql), sql).toBe(failure);
   }

@@ -259,7 +259,7 @@ describe("view definitions with a fault are refused", () => {
     ["DROP VIEW app.nope", "TABLE_NOT_FOUND@1:10"],
     ["ALTER TABLE app.v ADD COLUMN z INT", "INVALID_OPERATION@1:12"],
     ["STORAGE FLUSH TABLE app.v", "INVALID_OPERATION@1:20"],
-    ["BEGIN; CREATE VIEW app.z AS SELECT 1; COMMIT", "INVALID_TRANSACTION_STATE@2:7"],
+    ["BEGIN READ ONLY; CREATE VIEW app.z AS SELECT 1; COMMIT", "INVALID_OPERATION@2:17"],
     ["EXECUTE AS 'alice' (CREATE VIEW app.z AS SELECT 1)", "PERMISSION_DENIED@1:20"],
   ];
   for (const [sql, failure] of FAULTS) {

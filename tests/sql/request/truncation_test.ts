@@ -58,9 +58,6 @@ test("TRUNCATE continues the numbering of a table, unless it is told to restart"
   expect(await next()).not.toBe(1);
   await engine.run("TRUNCATE b, a RESTART IDENTITY");
   expect(await next()).toBe(1);
-  expect(await engine.failure("BEGIN; TRUNCATE a RESTART IDENTITY; COMMIT")).toStartWith(
-    "INVALID_TRANSACTION_STATE@2:7",
-  );
   expect(await counts()).toEqual([1, 0]);
 });
 

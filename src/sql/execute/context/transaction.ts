@@ -105,6 +105,23 @@ interface LockNote {
 /** Restores the previous lock of a transaction on a row. */
 export type RestoreLock = (row: LockedRow, before: HeldStrength) => void;
 
+/** The staged rows of one table, by owner and by key text. */
+type StagedOwners = Map<number, Map<string, StagedRow>>;
+
+/** The form that the rows of a table have under its new definition. */
+export interface RedefinedRows {
+  readonly schemaVersion: number;
+  readonly convert: (row: Row) => Row;
+  readonly keyTextOf: (row: Row) => string;
+}
+
+/** A replacement of all staged rows of a table, whose definition has changed. */
+interface RedefinitionNote {
+  readonly tableId: number;
+  readonly owners: StagedOwners;
+  readonly schemaVersion: number;
+}
+
 /** A change to a staged row, with the row that it replaced. */
 interface StagingNote {
   readonly tableId: number;
@@ -144,7 +161,7 @@ export class Transaction implements StagedRows {
   #deferral: Deferral = { byName: new Map(), areAll: undefined };
   readonly #bytesMax: number;
   readonly #onGrow: TransactionOptions["onGrow"];
-  readonly #staged = new Map<number, Map<number, Map<string, StagedRow>>>();
+  readonly #staged = new Map<number, StagedOwners>();
   /** The schema version of each table for which rows were staged. */
   readonly #versions = new Map<number, number>();
   /** The keys of staged rows in unique indexes, by table and owner. */
@@ -159,7 +176,7 @@ export class Transaction implements StagedRows {
    * The changes made since the first mark, oldest first, to be undone if necessary; undefined if
    * there is no mark.
    */
-  #notes: StagingNote[] | undefined;
+  #notes: (RedefinitionNote | StagingNote)[] | undefined;
   /** The locks to undo since the first mark, oldest first. */
   #lockNotes: LockNote[] = [];
 
@@ -241,7 +258,12 @@ export class Transaction implements StagedRows {
     for (const uploads of undone) uploads.fail(undefined);
   }
 
-  #undo({ before, keyText, owner, tableId }: StagingNote): void {
+  #undo(note: RedefinitionNote | StagingNote): void {
+    if ("owners" in note) {
+      this.#putOwners(note.tableId, note);
+      return;
+    }
+    const { before, keyText, owner, tableId } = note;
     this.#keys.delete(`${tableId}/${owner}`);
     const owners = this.#staged.get(tableId);
     const rows = owners?.get(owner);
@@ -254,6 +276,61 @@ export class Transaction implements StagedRows {
     if (owners?.size !== 0) return;
     this.#staged.delete(tableId);
     this.#versions.delete(tableId);
+  }
+
+  /**
+   * Converts the staged rows of a table whose definition this transaction has changed.
+   *
+   * @param next.schemaVersion The version of the new definition.
+   * @param next.convert Returns a row in the order of the columns of the new definition.
+   * @param next.keyTextOf Returns the primary key of a converted row, as text.
+   * @throws {DatabaseError} TRANSACTION_LIMIT, and the errors of `convert`.
+   */
+  redefine(tableId: number, { convert, keyTextOf, schemaVersion }: RedefinedRows): void {
+    const owners = this.#staged.get(tableId);
+    if (owners === undefined) return;
+    const converted: StagedOwners = new Map();
+    let bytes = this.#notes === undefined ? 0 : NOTE_BYTES;
+    for (const [owner, rows] of owners) {
+      const next = new Map<string, StagedRow>();
+      for (const staged of rows.values()) {
+        const row = convert(staged.row);
+        const stored = staged.stored === undefined ? undefined : convert(staged.stored);
+        bytes += rowBytes(row) - (this.#notes === undefined ? rowBytes(staged.row) : 0);
+        next.set(keyTextOf(row), { ...staged, row, stored });
+      }
+      converted.set(owner, next);
+    }
+    this.#replaceOwners(tableId, { owners: converted, schemaVersion });
+    this.#growBy(bytes);
+    this.#requireRoom();
+  }
+
+  /** Forgets the staged rows of a table that this transaction has dropped. */
+  dropTable(tableId: number): void {
+    if (this.#staged.has(tableId)) {
+      this.#replaceOwners(tableId, { owners: new Map(), schemaVersion: 0 });
+    }
+  }
+
+  #replaceOwners(tableId: number, next: Omit<RedefinitionNote, "tableId">): void {
+    const owners = this.#staged.get(tableId) ?? new Map<number, Map<string, StagedRow>>();
+    const schemaVersion = this.#versions.get(tableId) ?? 0;
+    this.#notes?.push({ tableId, owners, schemaVersion });
+    this.#putOwners(tableId, next);
+  }
+
+  #putOwners(tableId: number, { owners, schemaVersion }: Omit<RedefinitionNote, "tableId">): void {
+    for (const place of [...this.#keys.keys()]) {
+      if (place.startsWith(`${tableId}/`)) this.#keys.delete(place);
+    }
+    if (owners.size === 0) {
+      this.#staged.delete(tableId);
+      this.#versions.delete(tableId);
+      return;
+    }
+    this.#staged.set(tableId, owners);
+    this.#versions.set(tableId, schemaVersion);
   }
 
   /** Stops recording changes, because no mark is left. */

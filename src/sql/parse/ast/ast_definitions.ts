@@ -238,6 +238,8 @@ export interface TableConstraintKey extends AstNode {
 export interface CreateIndexStatement extends AstNode {
   readonly type: "create index";
   readonly isUnique: boolean;
+  /** Set for CONCURRENTLY, which refuses to take part in a transaction. */
+  readonly isConcurrent?: true | undefined;
   readonly ifNotExists?: true | undefined;
   /** The name; absent if it is derived from the table and columns. */
   readonly name?: Name | undefined;
@@ -281,6 +283,7 @@ export interface AlterIndexStatement extends AstNode {
 
 export interface DropIndexStatement extends AstNode {
   readonly type: "drop index";
+  readonly isConcurrent?: true | undefined;
   readonly names: readonly QName[];
   readonly ifExists?: true | undefined;
   readonly cascade?: DropBehaviour | undefined;

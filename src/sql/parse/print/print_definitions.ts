@@ -159,7 +159,8 @@ function indexText(
   }
   if (statement.type === "drop index") {
     const ie = flag(statement.ifExists, "IF EXISTS ");
-    return `DROP INDEX ${ie}${qnames(statement.names)}${behaviour(statement.cascade)}`;
+    const concurrently = flag(statement.isConcurrent, "CONCURRENTLY ");
+    return `DROP INDEX ${concurrently}${ie}${qnames(statement.names)}${behaviour(statement.cascade)}`;
   }
   const { columns, equalNulls, ifNotExists, included, isUnique, name, table, where } = statement;
   const unique = isUnique ? "UNIQUE " : "";
@@ -173,7 +174,8 @@ function indexText(
   });
   const condition = where === undefined ? "" : ` WHERE ${expressionToSql(where.expr)}`;
   const clauses = `${includedText(included)}${flag(equalNulls, " NULLS NOT DISTINCT")}`;
-  return `CREATE ${unique}INDEX ${ine}${named}ON ${qnameText(table)} (${list.join(", ")})${clauses}${condition}`;
+  const concurrently = flag(statement.isConcurrent, "CONCURRENTLY ");
+  return `CREATE ${unique}INDEX ${concurrently}${ine}${named}ON ${qnameText(table)} (${list.join(", ")})${clauses}${condition}`;
 }
 
 function otherText(statement: OtherDefinition): string {

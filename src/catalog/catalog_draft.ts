@@ -1,0 +1,539 @@
+/**
+ * A private copy of the catalog, for a transaction that changes definitions. Its changes exist in
+ * memory only, and only its holder sees them. Everything but definitions is that of the catalog.
+ *
+ *     draft ──change──► changed ──prepare──► replayed over the catalog ──publish──► durable
+ *                          └──dropped: nothing has happened
+ *
+ * - The changes are recorded, and replayed at the commit, because a definition takes effect at the
+ *   seq of its commit. Rows that others commit before that seq belong to the definition before it.
+ * - If anybody else has changed a definition since the draft was made, it cannot be published.
+ */
+import { assert } from "../base/assert.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { SEQ_ZERO, type Seq } from "../base/seq.ts";
+import type { Whole } from "../types/mod.ts";
+import type {
+  Catalog,
+  Dependents,
+  DraftedCatalog,
+  NewUser,
+  PreparedDraft,
+  RevokeOptions,
+  SetupUsers,
+  UserChange,
+} from "./catalog.ts";
+import type { DefinedType } from "./defined_types.ts";
+import type { Definitions } from "./definitions.ts";
+import type { DraftNumbers } from "./draft_numbers.ts";
+import type {
+  Erasure,
+  FileEntry,
+  FilesOf,
+  IndexEntry,
+  InvitationEntry,
+  NamespaceEntry,
+  SequenceEntry,
+  ServiceTokenEntry,
+  StorageEntry,
+  TableEntry,
+  TopicEntry,
+  TopicSource,
+  TypeEntry,
+  UserEntry,
+  ViewEntry,
+} from "./entries.ts";
+import type { SecretEntries } from "./named_secrets.ts";
+import type { RevocationRecord } from "./revocations.ts";
+import type { SequenceMark } from "./sequence_numbers.ts";
+
+/** A recorded change, which is made at a seq. */
+type DraftedChange = (definitions: Definitions, at: At) => void;
+
+/** Returns entries in which the seq of the commit replaces the one that stands for it. */
+interface At {
+  readonly seq: Seq;
+  table(entry: TableEntry): TableEntry;
+  view(entry: ViewEntry): ViewEntry;
+  others(others: Dependents): Dependents;
+}
+
+/** The functions of the catalog from which a draft was made. */
+export interface DraftSource {
+  /** The catalog, for everything but definitions. */
+  readonly catalog: Catalog;
+  /** Returns a copy of definitions that records nothing. */
+  copyOf(definitions: Definitions, numbers: DraftNumbers): Definitions;
+  /** Returns a number that no other draft has as its version. */
+  newVersion(): number;
+  /** Replays changes over the definitions of the catalog. */
+  prepare(seq: Seq, replay: (definitions: Definitions) => void): PreparedDraft;
+}
+
+interface DraftState {
+  readonly definitions: Definitions;
+  readonly numbers: DraftNumbers;
+  readonly changes: readonly DraftedChange[];
+  /** The seq that stands for the position of the commit. */
+  readonly unplaced: Seq;
+  /** The version of the catalog when the first draft of the transaction was made. */
+  readonly madeAt: number;
+}
+
+export class CatalogDraft implements DraftedCatalog {
+  readonly #source: DraftSource;
+  readonly #definitions: Definitions;
+  readonly #numbers: DraftNumbers;
+  readonly #changes: DraftedChange[];
+  readonly #unplaced: Seq;
+  readonly #madeAt: number;
+  #version: number;
+
+  constructor(source: DraftSource, state: DraftState) {
+    this.#source = source;
+    this.#definitions = state.definitions;
+    this.#numbers = state.numbers;
+    this.#changes = [...state.changes];
+    this.#unplaced = state.unplaced;
+    this.#madeAt = state.madeAt;
+    this.#version = source.newVersion();
+  }
+
+  draft(): DraftedCatalog {
+    return this.copy();
+  }
+
+  copy(): CatalogDraft {
+    const numbers = this.#numbers.copy();
+    return new CatalogDraft(this.#source, {
+      definitions: this.#source.copyOf(this.#definitions, numbers),
+      numbers,
+      changes: this.#changes,
+      unplaced: this.#unplaced,
+      madeAt: this.#madeAt,
+    });
+  }
+
+  get hasChanges(): boolean {
+    return this.#changes.length > 0;
+  }
+
+  requireCurrent(): void {
+    if (this.#source.catalog.version === this.#madeAt) return;
+    throw new DatabaseError(
+      "SERIALIZATION_FAILURE",
+      "Cannot continue the transaction: another one has changed definitions since this one did",
+      { hint: "run the transaction again" },
+    );
+  }
+
+  prepare(seq: Seq, adjusted: (table: TableEntry) => TableEntry): PreparedDraft {
+    this.requireCurrent();
+    const placed = placedAt(seq, this.#unplaced);
+    const at = { ...placed, table: (entry: TableEntry) => placed.table(adjusted(entry)) };
+    return this.#source.prepare(seq, (definitions) => {
+      for (const change of this.#changes) change(definitions, at);
+      definitions.changeMarks(this.#numbers.ownMarks());
+    });
+  }
+
+  #change(change: DraftedChange): void {
+    change(this.#definitions, AS_WRITTEN);
+    this.#changes.push(change);
+    this.#version = this.#source.newVersion();
+  }
+
+  /** Lets new sequences, and sequences with a new mark, count in memory. */
+  #adopt({ marks = [], sequences = [] }: Dependents): void {
+    const known = new Set(this.#definitions.sequences().map(({ sequenceId }) => sequenceId));
+    const marked = new Set(marks.map(({ sequenceId }) => sequenceId));
+    for (const sequence of sequences) {
+      const { sequenceId } = sequence;
+      if (!known.has(sequenceId) || marked.has(sequenceId)) this.#numbers.adopt(sequence);
+    }
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  namespace(name: string): NamespaceEntry | undefined {
+    return this.#definitions.namespace(name);
+  }
+
+  namespaces(): readonly NamespaceEntry[] {
+    return this.#definitions.namespaces();
+  }
+
+  createNamespace(entry: NamespaceEntry): void {
+    this.#change((definitions) => definitions.createNamespace(entry));
+  }
+
+  dropNamespace(name: string): void {
+    this.#change((definitions) => definitions.dropNamespace(name));
+  }
+
+  changeNamespace(entry: NamespaceEntry): void {
+    const isSameOwner = this.namespace(entry.name)?.owner === entry.owner;
+    this.#change((definitions, { seq }) => {
+      const ownerSeq = isSameOwner ? definitions.namespace(entry.name)?.ownerSeq : seq;
+      definitions.changeNamespace({ ...entry, ...(ownerSeq !== undefined && { ownerSeq }) });
+    });
+  }
+
+  table(namespace: string, name: string): TableEntry | undefined {
+    return this.#definitions.table(namespace, name);
+  }
+
+  tableById(tableId: number): TableEntry | undefined {
+    return this.#definitions.tableById(tableId);
+  }
+
+  tables(): readonly TableEntry[] {
+    return this.#definitions.tables();
+  }
+
+  nextTableId(): number {
+    return this.#source.catalog.nextTableId();
+  }
+
+  createTable(entry: TableEntry, _seq: Seq, others: Dependents = {}): void {
+    this.#adopt(others);
+    this.#change((definitions, at) =>
+      definitions.createTable(at.table(entry), at.seq, at.others(others)),
+    );
+  }
+
+  changeTable(entry: TableEntry, _seq: Seq, others: Dependents = {}): void {
+    this.#adopt(others);
+    this.#change((definitions, at) =>
+      definitions.changeTable(at.table(entry), at.seq, at.others(others)),
+    );
+  }
+
+  dropTable(tableId: number, _seq: Seq, others: Dependents = {}): void {
+    this.#change((definitions, at) => definitions.dropTable(tableId, at.seq, at.others(others)));
+  }
+
+  tableVersions(tableId: number): readonly TableEntry[] {
+    return this.#definitions.tableVersions(tableId);
+  }
+
+  tableAt(tableId: number, seq: Seq): TableEntry | undefined {
+    return this.#source.catalog.tableAt(tableId, seq);
+  }
+
+  tableDroppedSeq(namespace: string, name: string): number {
+    return this.#source.catalog.tableDroppedSeq(namespace, name);
+  }
+
+  deletionAgeMs(tableId: number, seq: Seq): number | undefined {
+    return this.#source.catalog.deletionAgeMs(tableId, seq);
+  }
+
+  rowRightsSeq(tableId: number, userId: string): number {
+    return this.#source.catalog.rowRightsSeq(tableId, userId);
+  }
+
+  view(namespace: string, name: string): ViewEntry | undefined {
+    return this.#definitions.view(namespace, name);
+  }
+
+  viewById(viewId: number): ViewEntry | undefined {
+    return this.#definitions.viewById(viewId);
+  }
+
+  views(): readonly ViewEntry[] {
+    return this.#definitions.views();
+  }
+
+  createView(entry: ViewEntry): void {
+    this.#change((definitions, at) => definitions.createView(at.view(entry)));
+  }
+
+  changeView(entry: ViewEntry): void {
+    this.changeViews([entry]);
+  }
+
+  changeViews(entries: readonly ViewEntry[]): void {
+    this.#change((definitions, at) =>
+      definitions.changeViews(entries.map((each) => at.view(each))),
+    );
+  }
+
+  dropViews(entries: readonly ViewEntry[]): void {
+    this.#change((definitions) => definitions.dropViews(entries));
+  }
+
+  topic(namespace: string, name: string): TopicEntry | undefined {
+    return this.#definitions.topic(namespace, name);
+  }
+
+  topicById(topicId: number): TopicEntry | undefined {
+    return this.#definitions.topicById(topicId);
+  }
+
+  topics(): readonly TopicEntry[] {
+    return this.#definitions.topics();
+  }
+
+  createTopic(entry: TopicEntry): void {
+    this.#change((definitions, { seq }) => definitions.createTopic(entry, seq));
+  }
+
+  changeTopic(entry: TopicEntry): void {
+    this.#change((definitions, { seq }) => definitions.changeTopic(entry, seq));
+  }
+
+  dropTopics(entries: readonly TopicEntry[]): void {
+    this.#change((definitions, { seq }) => definitions.dropTopics(entries, seq));
+  }
+
+  sequence(namespace: string, name: string): SequenceEntry | undefined {
+    return this.#definitions.sequence(namespace, name);
+  }
+
+  sequences(): readonly SequenceEntry[] {
+    return this.#definitions.sequences();
+  }
+
+  createSequence(entry: SequenceEntry): void {
+    this.#adopt({ sequences: [entry] });
+    this.#change((definitions) => definitions.createSequence(entry));
+  }
+
+  changeSequence(entry: SequenceEntry, mark?: SequenceMark): void {
+    this.#adopt({ sequences: [entry], marks: mark === undefined ? [] : [mark] });
+    this.#change((definitions) => definitions.changeSequence(entry, mark));
+  }
+
+  dropSequences(entries: readonly SequenceEntry[]): void {
+    this.#change((definitions) => definitions.dropSequences(entries));
+  }
+
+  nextNumber(sequence: SequenceEntry): Whole {
+    return this.#numbers.next(sequence);
+  }
+
+  setNumber(sequence: SequenceEntry, value: Whole, isCalled: boolean): void {
+    this.#numbers.set(sequence, value, isCalled);
+  }
+
+  takeBackNumbers(sequence: SequenceEntry, now: SequenceMark, before: SequenceMark): void {
+    this.#numbers.takeBack(sequence, now, before);
+  }
+
+  sequenceMark(sequence: SequenceEntry): SequenceMark {
+    return this.#numbers.mark(sequence);
+  }
+
+  type(namespace: string, name: string): TypeEntry | undefined {
+    return this.#definitions.type(namespace, name);
+  }
+
+  definedType(namespace: string, name: string): DefinedType | undefined {
+    return this.#definitions.definedType(namespace, name);
+  }
+
+  types(): readonly TypeEntry[] {
+    return this.#definitions.types();
+  }
+
+  createType(entry: TypeEntry): void {
+    this.#change((definitions) => definitions.createType(entry));
+  }
+
+  changeType(entry: TypeEntry): void {
+    assert(entry.domain !== undefined, "all columns of any other type share one object");
+    this.#change((definitions) => definitions.changeType(entry));
+  }
+
+  dropTypes(entries: readonly TypeEntry[]): void {
+    this.#change((definitions) => definitions.dropTypes(entries));
+  }
+
+  storage(storageId: string): StorageEntry | undefined {
+    return this.#source.catalog.storage(storageId);
+  }
+
+  storages(): readonly StorageEntry[] {
+    return this.#source.catalog.storages();
+  }
+
+  createStorage(entry: StorageEntry): void {
+    this.#source.catalog.createStorage(entry);
+  }
+
+  changeStorage(entry: StorageEntry): void {
+    this.#source.catalog.changeStorage(entry);
+  }
+
+  dropStorage(storageId: string): void {
+    this.#source.catalog.dropStorage(storageId);
+  }
+
+  get accessVersion(): number {
+    return this.#source.catalog.accessVersion;
+  }
+
+  user(userId: string): UserEntry | undefined {
+    return this.#source.catalog.user(userId);
+  }
+
+  users(): readonly UserEntry[] {
+    return this.#source.catalog.users();
+  }
+
+  wasDropped(userId: string): boolean {
+    return this.#source.catalog.wasDropped(userId);
+  }
+
+  userDroppedSeq(userId: string): number {
+    return this.#source.catalog.userDroppedSeq(userId);
+  }
+
+  userByLogin(name: string): UserEntry | undefined {
+    return this.#source.catalog.userByLogin(name);
+  }
+
+  userByLink(link: string): UserEntry | undefined {
+    return this.#source.catalog.userByLink(link);
+  }
+
+  usersByEmail(email: string): readonly UserEntry[] {
+    return this.#source.catalog.usersByEmail(email);
+  }
+
+  userLike(name: string): UserEntry | undefined {
+    return this.#source.catalog.userLike(name);
+  }
+
+  createUser(user: NewUser): UserEntry {
+    return this.#source.catalog.createUser(user);
+  }
+
+  changeUser(userId: string, change: UserChange): UserEntry {
+    return this.#source.catalog.changeUser(userId, change);
+  }
+
+  noteSeen(times: ReadonlyMap<string, number>): void {
+    this.#source.catalog.noteSeen(times);
+  }
+
+  dropUser(userId: string, options?: { erasesNow?: boolean }): void {
+    this.#source.catalog.dropUser(userId, options);
+  }
+
+  erasures(): readonly Erasure[] {
+    return this.#source.catalog.erasures();
+  }
+
+  hastenErasure(userId: string): void {
+    this.#source.catalog.hastenErasure(userId);
+  }
+
+  noteErased(accountId: number): void {
+    this.#source.catalog.noteErased(accountId);
+  }
+
+  setUp(users: SetupUsers): UserEntry {
+    return this.#source.catalog.setUp(users);
+  }
+
+  ownerNumber(userId: string, options?: { create?: boolean }): number | undefined {
+    return this.#source.catalog.ownerNumber(userId, options);
+  }
+
+  ownerName(owner: number): string | undefined {
+    return this.#source.catalog.ownerName(owner);
+  }
+
+  get serviceTokens(): SecretEntries<ServiceTokenEntry> {
+    return this.#source.catalog.serviceTokens;
+  }
+
+  get invitations(): SecretEntries<InvitationEntry> {
+    return this.#source.catalog.invitations;
+  }
+
+  isRevoked(id: string): boolean {
+    return this.#source.catalog.isRevoked(id);
+  }
+
+  revocation(id: string): RevocationRecord | undefined {
+    return this.#source.catalog.revocation(id);
+  }
+
+  revoke(id: string, expiresAtMs: number, options?: RevokeOptions): void {
+    this.#source.catalog.revoke(id, expiresAtMs, options);
+  }
+
+  file(fileId: string): FileEntry | undefined {
+    return this.#source.catalog.file(fileId);
+  }
+
+  files(): readonly FileEntry[] {
+    return this.#source.catalog.files();
+  }
+
+  get fileCount(): number {
+    return this.#source.catalog.fileCount;
+  }
+
+  filePortions(of?: FilesOf): Iterable<readonly FileEntry[]> {
+    return this.#source.catalog.filePortions(of);
+  }
+
+  addFiles(entries: readonly FileEntry[]): void {
+    this.#source.catalog.addFiles(entries);
+  }
+
+  removeFiles(fileIds: readonly string[]): void {
+    this.#source.catalog.removeFiles(fileIds);
+  }
+
+  close(): void {
+    throw new Error("only the catalog itself is closed");
+  }
+}
+
+/** Within the transaction, entries have the seqs with which they were written. */
+const AS_WRITTEN: At = {
+  seq: SEQ_ZERO,
+  table: (entry) => entry,
+  view: (entry) => entry,
+  others: (others) => others,
+};
+
+function placedAt(seq: Seq, unplaced: Seq): At {
+  const placeholder: number | undefined = unplaced;
+  const moved = <T extends number | undefined>(at: T): T | Seq => (at === placeholder ? seq : at);
+  const view = (entry: ViewEntry): ViewEntry => {
+    const changedSeq = moved(entry.changedSeq);
+    return changedSeq === undefined ? entry : { ...entry, changedSeq };
+  };
+  const source = (each: TopicSource): TopicSource => {
+    const toSeq = moved(each.toSeq);
+    return toSeq === undefined ? each : { ...each, toSeq };
+  };
+  const index = (each: IndexEntry): IndexEntry => {
+    const enforcedSeq = moved(each.enforcedSeq);
+    return enforcedSeq === undefined ? each : { ...each, enforcedSeq };
+  };
+  return {
+    seq,
+    view,
+    table: ({ foreignKeys, indexes, ...rest }) => ({
+      ...rest,
+      ...(foreignKeys && {
+        foreignKeys: foreignKeys.map((key) => ({ ...key, sinceSeq: moved(key.sinceSeq) })),
+      }),
+      ...(indexes && { indexes: indexes.map(index) }),
+    }),
+    others: ({ changedViews = [], topics = [], ...rest }) => ({
+      ...rest,
+      changedViews: changedViews.map(view),
+      topics: topics.map((topic) => ({ ...topic, sources: topic.sources.map(source) })),
+    }),
+  };
+}

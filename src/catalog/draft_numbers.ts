@@ -1,0 +1,132 @@
+/**
+ * Issues the numbers of sequences within a transaction that has changed definitions. A sequence
+ * that the transaction has created or restarted counts in memory until the commit. All other
+ * sequences count as they do outside the transaction, so their numbers are not rolled back.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Whole } from "../types/mod.ts";
+import type { IssuedNumbers } from "./definitions.ts";
+import { type CountedSequence, type SequenceMark, SequenceNumbers } from "./sequence_numbers.ts";
+
+export class DraftNumbers implements IssuedNumbers {
+  readonly #clock: Clock;
+  readonly #outside: IssuedNumbers;
+  readonly #inside: SequenceNumbers;
+  /** The sequences that count in memory. */
+  readonly #own: Map<number, CountedSequence>;
+
+  /** @param from Numbers of an earlier state of the transaction, which stay as they are. */
+  constructor(outside: IssuedNumbers, clock: Clock, from?: DraftNumbers) {
+    this.#clock = clock;
+    this.#outside = outside;
+    this.#own = new Map(from?.marked());
+    const known = from?.ownMarks() ?? [];
+    this.#inside = new SequenceNumbers({ clock, known, marks: { store() {} } });
+  }
+
+  /** Returns numbers that continue from here, and leave these numbers as they are. */
+  copy(): DraftNumbers {
+    return new DraftNumbers(this.#outside, this.#clock, this);
+  }
+
+  /** Lets a sequence count in memory from now on. */
+  adopt(sequence: CountedSequence): void {
+    this.#own.set(sequence.sequenceId, sequence);
+  }
+
+  marked(): ReadonlyMap<number, CountedSequence> {
+    return this.#own;
+  }
+
+  /** Returns the marks of the sequences that count in memory. */
+  ownMarks(): SequenceMark[] {
+    return [...this.#own.values()].map((sequence) => this.#inside.mark(sequence));
+  }
+
+  next(sequence: CountedSequence): Whole {
+    return this.#of(sequence.sequenceId).next(sequence);
+  }
+
+  mark(sequence: CountedSequence): SequenceMark {
+    return this.#of(sequence.sequenceId).mark(sequence);
+  }
+
+  set(sequence: CountedSequence, value: Whole, isCalled: boolean): void {
+    this.#of(sequence.sequenceId).set(sequence, value, isCalled);
+  }
+
+  takeBack(sequence: CountedSequence, now: SequenceMark, before: SequenceMark): void {
+    this.#of(sequence.sequenceId).takeBack(sequence, now, before);
+  }
+
+  giveBack(sequences: Iterable<CountedSequence>): void {
+    const own = [...sequences].filter(({ sequenceId }) => this.#own.has(sequenceId));
+    this.#inside.giveBack(own);
+    // A sequence with other options continues with these options.
+    for (const sequence of own) this.adopt(sequence);
+  }
+
+  marks(): readonly SequenceMark[] {
+    return this.#outside.marks();
+  }
+
+  remember(mark: SequenceMark): void {
+    this.#inside.remember(mark);
+  }
+
+  forget(sequenceId: number): void {
+    this.#own.delete(sequenceId);
+    this.#inside.forget(sequenceId);
+  }
+
+  #of(sequenceId: number): IssuedNumbers {
+    return this.#own.has(sequenceId) ? this.#inside : this.#outside;
+  }
+}
+
+/** Changes to numbers that take effect once definitions are durable. */
+export class LaterNumbers implements IssuedNumbers {
+  readonly #numbers: IssuedNumbers;
+  readonly #later: (() => void)[] = [];
+
+  constructor(numbers: IssuedNumbers) {
+    this.#numbers = numbers;
+  }
+
+  /** Makes the changes. */
+  settle(): void {
+    for (const change of this.#later.splice(0)) change();
+  }
+
+  next(sequence: CountedSequence): Whole {
+    return this.#numbers.next(sequence);
+  }
+
+  mark(sequence: CountedSequence): SequenceMark {
+    return this.#numbers.mark(sequence);
+  }
+
+  set(sequence: CountedSequence, value: Whole, isCalled: boolean): void {
+    this.#numbers.set(sequence, value, isCalled);
+  }
+
+  takeBack(sequence: CountedSequence, now: SequenceMark, before: SequenceMark): void {
+    this.#numbers.takeBack(sequence, now, before);
+  }
+
+  giveBack(sequences: Iterable<CountedSequence>): void {
+    this.#numbers.giveBack(sequences);
+  }
+
+  marks(): readonly SequenceMark[] {
+    return this.#numbers.marks();
+  }
+
+  remember(mark: SequenceMark): void {
+    this.#later.push(() => this.#numbers.remember(mark));
+  }
+
+  forget(sequenceId: number): void {
+    this.#later.push(() => this.#numbers.forget(sequenceId));
+  }
+}

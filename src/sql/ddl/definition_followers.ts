@@ -1,0 +1,11 @@
+/**
+ * The layers that have to follow a definition. Within a transaction, they are told once the
+ * definition has been published.
+ */
+import type { LiveAccess, TopicAccess, WebhookAccess } from "../ports/ports.ts";
+
+export interface DefinitionFollowers {
+  readonly live: () => Pick<LiveAccess, "tableChanged" | "viewChanged">;
+  readonly topics: () => Pick<TopicAccess, "holdOffsets" | "topicsChanged">;
+  readonly webhooks: () => Pick<WebhookAccess, "requireUrl" | "webhooksChanged">;
+}

@@ -1,0 +1,146 @@
+/**
+ * Reads the rows of a table whose definition a transaction has changed. The store still has the
+ * earlier definition, so columns are renamed, added, dropped and converted when rows are read.
+ */
+import type {
+  LookupOptions,
+  Scan,
+  ScanBatch,
+  ScanOptions,
+  Store,
+  TableDefinition,
+} from "../../storage/mod.ts";
+import {
+  casterFor,
+  constVector,
+  type DataType,
+  type Row,
+  sameType,
+  type Value,
+  type Vector,
+  valuesOf,
+  vectorFromValues,
+} from "../../types/mod.ts";
+
+/** How the values of one column are obtained. */
+interface ColumnSource {
+  /** The position of the column among those that the store reads; undefined if it reads none. */
+  readonly at: number | undefined;
+  readonly type: DataType | undefined;
+  /** Converts a stored value that is not NULL; undefined if values stay as they are. */
+  readonly convert: ((value: Value) => Value) | undefined;
+  /** The value of a column that the stored rows lack. */
+  readonly missing: Value;
+}
+
+/** The columns that are read from the store, and how the requested ones result from them. */
+export interface ReadColumns {
+  readonly storedIds: readonly number[];
+  readonly sources: readonly ColumnSource[];
+  readonly isSame: boolean;
+}
+
+/** A definition as the transaction sees it, and as the store has it. */
+export interface DraftedTable {
+  /** Undefined if the transaction has dropped the table. */
+  readonly definition: TableDefinition | undefined;
+  /** Undefined if the transaction has created the table. */
+  readonly stored: TableDefinition | undefined;
+}
+
+/** Returns how columns of a definition result from the columns of an earlier definition. */
+export function readColumns(
+  columnIds: readonly number[],
+  { from, to }: { from: TableDefinition; to: TableDefinition },
+): ReadColumns {
+  const storedIds: number[] = [];
+  let isSame = true;
+  const sources = columnIds.map((columnId): ColumnSource => {
+    const before = from.columns.find((column) => column.columnId === columnId);
+    const after = to.columns.find((column) => column.columnId === columnId);
+    // System columns belong to no definition.
+    if (before === undefined && after !== undefined) {
+      isSame = false;
+      return { at: undefined, type: after.type, convert: undefined, missing: after.missing };
+    }
+    storedIds.push(columnId);
+    const convert = before && after && conversion(before.type, after.type);
+    if (convert !== undefined) isSame = false;
+    return { at: storedIds.length - 1, type: after?.type, convert, missing: null };
+  });
+  return { storedIds, sources, isSame };
+}
+
+function conversion(from: DataType, to: DataType): ((value: Value) => Value) | undefined {
+  return sameType(from, to) ? undefined : casterFor(from, to, "explicit");
+}
+
+export function convertedRow(row: Row, { sources }: ReadColumns): Row {
+  return sources.map(({ at, convert, missing }) => {
+    const value = at === undefined ? missing : (row[at] ?? null);
+    return value === null || convert === undefined ? value : convert(value);
+  });
+}
+
+/** Scans the rows that are stored under an earlier definition. */
+export function draftedScan(
+  store: Pick<Store, "scan">,
+  { stored: from, definition: to }: { stored: TableDefinition; definition: TableDefinition },
+  options: ScanOptions,
+): Scan {
+  const columns = readColumns(options.columnIds, { from, to });
+  const isSame = (columnId: number): boolean => readColumns([columnId], { from, to }).isSame;
+  const { keySpans, ranges = [], ...rest } = options;
+  const scan = store.scan(to.tableId, {
+    ...rest,
+    columnIds: columns.storedIds,
+    ranges: ranges.filter(({ columnId }) => isSame(columnId)),
+    ...(keySpans !== undefined && isSame(keySpans.columnId) && { keySpans }),
+  });
+  if (columns.isSame) return scan;
+  return {
+    next() {
+      const batch = scan.next();
+      return batch && convertedBatch(batch, columns);
+    },
+    close: () => scan.close(),
+    get groupsRead() {
+      return scan.groupsRead;
+    },
+    get groupsPruned() {
+      return scan.groupsPruned;
+    },
+  };
+}
+
+function convertedBatch({ columns, rowCount }: ScanBatch, { sources }: ReadColumns): ScanBatch {
+  return {
+    rowCount,
+    columns: sources.map(({ at, convert, missing, type }): Vector => {
+      const vector = at === undefined ? undefined : columns[at];
+      if (vector === undefined) return constVector(missing, rowCount);
+      if (convert === undefined || type === undefined) return vector;
+      const values = valuesOf(vector).map((value) => (value === null ? null : convert(value)));
+      return vectorFromValues(type, values);
+    }),
+  };
+}
+
+/** Looks up a row that is stored under an earlier definition. */
+export function draftedRow(
+  store: Pick<Store, "lookup">,
+  { stored: from, definition: to }: { stored: TableDefinition; definition: TableDefinition },
+  options: LookupOptions,
+): Row | undefined {
+  const columns = readColumns(options.columnIds, { from, to });
+  const row = store.lookup(to.tableId, { ...options, columnIds: columns.storedIds });
+  return row && convertedRow(row, columns);
+}
+
+/** A scan of no rows. */
+export const NO_SCAN: Scan = {
+  next: () => undefined,
+  close() {},
+  groupsRead: 0,
+  groupsPruned: 0,
+};

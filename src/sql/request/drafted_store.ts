@@ -1,0 +1,664 @@
+/**
+ * The store as a transaction sees it that has changed definitions. The tables that it has created,
+ * altered or dropped have their new definitions here, and only here. All other tables, and all
+ * rows, are those of the store.
+ *
+ * There are two views of the rows. Statements on rows see the stored rows, and add the rows that
+ * the transaction has staged themselves. Definitions see both, as rows with seqs:
+ *
+ *     stored rows                    staged rows, in the order in which they were first staged
+ *     … ──────────────► snapshot ──► snapshot + 1, snapshot + 2, … ──► the newest seq
+ *
+ * What a definition writes, such as the new values of a column, is staged, too.
+ */
+import { assert, defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { DraftedCatalog } from "../../catalog/mod.ts";
+import {
+  type Commit,
+  computedKey,
+  indexColumnsOf,
+  type LookupOptions,
+  type Scan,
+  type ScanBatch,
+  type ScanOptions,
+  SEQ_COLUMN_ID,
+  SHARED_OWNER,
+  type Store,
+  shownKey,
+  type TableDefinition,
+  type TableWrite,
+  type WriteBatch,
+} from "../../storage/mod.ts";
+import {
+  BIGINT,
+  type DataType,
+  keepRows,
+  type Row,
+  type Value,
+  valueAt,
+  vectorFromValues,
+} from "../../types/mod.ts";
+import type { StagedRow, Transaction } from "../execute/context/transaction.ts";
+import { keyTextOf } from "../execute/keys/key_text.ts";
+import {
+  convertedRow,
+  type DraftedTable,
+  draftedRow,
+  draftedScan,
+  NO_SCAN,
+  readColumns,
+} from "./drafted_columns.ts";
+
+/** More rows than a transaction can stage. */
+const STAGED_ROWS_MAX = 1_000_000_000;
+
+const ROWS_PER_BATCH = 2048;
+
+/** The tables whose definitions the transaction has changed, by id. */
+export type DraftedTables = Map<number, DraftedTable>;
+
+export interface DraftedStoreOptions {
+  readonly store: Store;
+  readonly catalog: DraftedCatalog;
+  readonly tables: DraftedTables;
+  readonly transaction: Transaction;
+  /** Returns the definition that the store has of a table. */
+  readonly storedOf: (tableId: number) => TableDefinition | undefined;
+  /**
+   * For definitions: receives the tables whose stored rows a definition depends on. Absent for
+   * statements on rows.
+   */
+  readonly onInspected?: (tableId: number) => void;
+}
+
+/** A read of an index: for each key, the primary keys of the rows that have it. */
+type KeyHolders = ReadonlyMap<string, readonly Row[]>;
+
+export class DraftedStore implements Store {
+  readonly #options: DraftedStoreOptions;
+  readonly #store: Store;
+  readonly #tables: DraftedTables;
+  readonly #transaction: Transaction;
+  /** The rows by their keys in indexes that the store does not have. */
+  readonly #holders = new Map<string, KeyHolders>();
+
+  constructor(options: DraftedStoreOptions) {
+    this.#options = options;
+    this.#store = options.store;
+    this.#tables = options.tables;
+    this.#transaction = options.transaction;
+  }
+
+  /** Whether staged rows count as rows. */
+  get #isForDefinitions(): boolean {
+    return this.#options.onInspected !== undefined;
+  }
+
+  get visibleSeq(): Seq {
+    return this.#isForDefinitions ? this.#stagedSeq(STAGED_ROWS_MAX) : this.#store.visibleSeq;
+  }
+
+  get appliedSeq(): Seq {
+    return this.#isForDefinitions ? this.#stagedSeq(STAGED_ROWS_MAX) : this.#store.appliedSeq;
+  }
+
+  /** Returns the seq of the staged row at a place, from 0 on. */
+  #stagedSeq(place: number): Seq {
+    return (this.#transaction.snapshotSeq + 1 + place) as Seq;
+  }
+
+  /** Returns the seq up to which stored rows are read. */
+  #storedUpTo(upTo: Seq): Seq {
+    return this.#isForDefinitions ? (Math.min(upTo, this.#transaction.snapshotSeq) as Seq) : upTo;
+  }
+
+  get onVisible(): Store["onVisible"] {
+    return this.#store.onVisible;
+  }
+
+  requireFreeSpace(): void {
+    this.#store.requireFreeSpace();
+  }
+
+  /** Returns the seq that stands for the position of the commit. */
+  issueSeq(): Seq {
+    return this.#transaction.snapshotSeq;
+  }
+
+  snowflakeId(): number {
+    return this.#store.snowflakeId();
+  }
+
+  defineTable(definition: TableDefinition): void {
+    const { tableId } = definition;
+    const { catalog, storedOf } = this.#options;
+    const known = this.#tables.get(tableId);
+    const stored = known === undefined ? storedOf(tableId) : known.stored;
+    const before = known?.definition ?? stored;
+    this.#tables.set(tableId, { definition, stored });
+    this.#holders.clear();
+    if (before === undefined) return;
+    const columnIds = definition.columns.map(({ columnId }) => columnId);
+    const columns = readColumns(columnIds, { from: before, to: definition });
+    // The values of a row are in the order of the columns before.
+    const sources = columns.sources.map((source, i) => {
+      const at = before.columns.findIndex(({ columnId }) => columnId === columnIds[i]);
+      return source.at === undefined ? source : { ...source, at };
+    });
+    const entry = catalog.tableById(tableId);
+    this.#transaction.redefine(tableId, {
+      schemaVersion: defined(entry, "a defined table is in the catalog").schemaVersion,
+      convert: (row) => convertedRow(row, { ...columns, sources }),
+      keyTextOf: (row) => keyTextIn(definition, row),
+    });
+  }
+
+  dropTable(tableId: number): void {
+    const known = this.#tables.get(tableId);
+    const stored = known === undefined ? this.#options.storedOf(tableId) : known.stored;
+    this.#tables.set(tableId, { definition: undefined, stored });
+    this.#transaction.dropTable(tableId);
+  }
+
+  /** Returns the definitions of a table; undefined if the transaction has not changed it. */
+  #drafted(
+    tableId: number,
+  ):
+    | { readonly definition: TableDefinition; readonly stored: TableDefinition | undefined }
+    | undefined {
+    const drafted = this.#tables.get(tableId);
+    if (drafted === undefined) return undefined;
+    const { definition, stored } = drafted;
+    if (definition !== undefined) return { definition, stored };
+    throw new DatabaseError("TABLE_NOT_FOUND", `Cannot open table ${tableId}: it was dropped`);
+  }
+
+  #definitionOf(tableId: number): TableDefinition {
+    const found = this.#drafted(tableId)?.definition ?? this.#options.storedOf(tableId);
+    return defined(found, "the table exists");
+  }
+
+  #inspect(tableId: number): void {
+    if (this.#tables.get(tableId)?.stored !== undefined || !this.#tables.has(tableId)) {
+      this.#options.onInspected?.(tableId);
+    }
+  }
+
+  scan(tableId: number, options: ScanOptions): Scan {
+    if (!this.#isForDefinitions) return this.#storedScan(tableId, options);
+    this.#inspect(tableId);
+    const staged = this.#transaction.stagedOf(tableId, options.owner);
+    const upTo = this.#storedUpTo(options.upTo);
+    const seqMax = Math.min(options.seqMax ?? upTo, upTo) as Seq;
+    const stored = { ...options, upTo, seqMax };
+    if (staged === undefined) return this.#storedScan(tableId, stored);
+    const definition = this.#definitionOf(tableId);
+    const columnIds = [...options.columnIds, ...definition.keyColumnIds];
+    return seenScan(this.#storedScan(tableId, { ...stored, columnIds }), {
+      definition,
+      options,
+      staged,
+      snapshotSeq: this.#transaction.snapshotSeq,
+    });
+  }
+
+  #storedScan(tableId: number, options: ScanOptions): Scan {
+    const drafted = this.#drafted(tableId);
+    if (drafted === undefined) return this.#store.scan(tableId, options);
+    const { definition, stored } = drafted;
+    return stored === undefined
+      ? NO_SCAN
+      : draftedScan(this.#store, { definition, stored }, options);
+  }
+
+  scanOrdered(
+    tableId: number,
+    options: Parameters<Store["scanOrdered"]>[1],
+  ): ReturnType<Store["scanOrdered"]> {
+    return this.#tables.has(tableId) ? undefined : this.#store.scanOrdered(tableId, options);
+  }
+
+  scanIndex(
+    tableId: number,
+    options: Parameters<Store["scanIndex"]>[1],
+  ): ReturnType<Store["scanIndex"]> {
+    return this.#tables.has(tableId) ? undefined : this.#store.scanIndex(tableId, options);
+  }
+
+  scanChosen(
+    tableId: number,
+    options: Parameters<Store["scanChosen"]>[1],
+  ): ReturnType<Store["scanChosen"]> {
+    return this.#tables.has(tableId) ? undefined : this.#store.scanChosen(tableId, options);
+  }
+
+  lookup(tableId: number, options: LookupOptions): Row | undefined {
+    if (this.#isForDefinitions) {
+      this.#inspect(tableId);
+      const definition = this.#definitionOf(tableId);
+      const text = keyTextOf(keyTypesOf(definition), options.key);
+      const mine = this.#transaction.stagedOf(tableId, options.owner)?.get(text);
+      if (mine !== undefined) {
+        return mine.isDeleted ? undefined : valuesIn(definition, mine.row, options.columnIds);
+      }
+    }
+    return this.#storedRow(tableId, { ...options, upTo: this.#storedUpTo(options.upTo) });
+  }
+
+  #storedRow(tableId: number, options: LookupOptions): Row | undefined {
+    const drafted = this.#drafted(tableId);
+    if (drafted === undefined) return this.#store.lookup(tableId, options);
+    const { definition, stored } = drafted;
+    return stored && draftedRow(this.#store, { definition, stored }, options);
+  }
+
+  lookupIndex(
+    tableId: number,
+    options: Parameters<Store["lookupIndex"]>[1],
+  ): readonly Row[] | undefined {
+    const { columnIds, indexId, key, owner, upTo } = options;
+    if (!this.#isForDefinitions && !this.#tables.has(tableId)) {
+      return this.#store.lookupIndex(tableId, options);
+    }
+    const name = `${tableId}/${indexId}/${owner}/${upTo}`;
+    let holders = this.#holders.get(name);
+    if (holders === undefined) {
+      holders = this.#holdersIn(tableId, { indexId, owner, upTo });
+      this.#holders.set(name, holders);
+    }
+    const types = this.#keyOf(tableId, indexId).types;
+    const rows: Row[] = [];
+    for (const primary of holders.get(keyTextOf(types, key)) ?? []) {
+      const row = this.lookup(tableId, { owner, key: primary, upTo, columnIds });
+      if (row !== undefined) rows.push(row);
+    }
+    return rows;
+  }
+
+  /** Returns the types of the parts of an index key, and computes the key of a row. */
+  #keyOf(
+    tableId: number,
+    indexId: number,
+  ): { readonly types: readonly DataType[]; readonly keyOf: (row: Row) => Row | undefined } {
+    const { columns, indexes = [] } = this.#definitionOf(tableId);
+    const index = defined(
+      indexes.find((each) => each.indexId === indexId),
+      "the table has the index",
+    );
+    const parts = indexColumnsOf(columns, index);
+    const placeOf = (id: number): number => columns.findIndex(({ columnId }) => columnId === id);
+    return {
+      types: parts.map(({ type }) => type),
+      keyOf: (row) => {
+        const key = parts.map(({ columnId, expression }): Value => {
+          if (expression === undefined) return row[placeOf(columnId)] ?? null;
+          const read = expression.reads.map((each) => row[placeOf(each.columnId)] ?? null);
+          return computedKey(expression, read);
+        });
+        return index.equalNulls !== true && key.includes(null) ? undefined : key;
+      },
+    };
+  }
+
+  #holdersIn(
+    tableId: number,
+    { indexId, owner, upTo }: { indexId: number; owner: number; upTo: Seq },
+  ): KeyHolders {
+    const holders = new Map<string, Row[]>();
+    const { keyOf, types } = this.#keyOf(tableId, indexId);
+    const definition = this.#definitionOf(tableId);
+    for (const row of this.#rowsOf(tableId, owner, upTo)) {
+      const key = keyOf(row);
+      if (key === undefined) continue;
+      const text = keyTextOf(types, key);
+      const primary = valuesIn(definition, row, definition.keyColumnIds);
+      const known = holders.get(text);
+      if (known === undefined) holders.set(text, [primary]);
+      else known.push(primary);
+    }
+    return holders;
+  }
+
+  *#rowsOf(tableId: number, owner: number, upTo: Seq): Generator<Row> {
+    const columnIds = this.#definitionOf(tableId).columns.map(({ columnId }) => columnId);
+    const scan = this.scan(tableId, { owner, upTo, columnIds });
+    try {
+      for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+        const { columns, rowCount } = batch;
+        for (let row = 0; row < rowCount; row += 1) {
+          yield columns.map((column) => valueAt(column, row));
+        }
+      }
+    } finally {
+      scan.close();
+    }
+  }
+
+  async buildIndex(): Promise<boolean> {
+    // The index is built once the transaction has committed.
+    return true;
+  }
+
+  /** @throws {DatabaseError} DUPLICATE_KEY */
+  async checkIndex(tableId: number, indexId: number): Promise<boolean> {
+    const { indexes = [], name } = this.#definitionOf(tableId);
+    const index = defined(
+      indexes.find((each) => each.indexId === indexId),
+      "the table has the index",
+    );
+    const { keyOf, types } = this.#keyOf(tableId, indexId);
+    for (const owner of this.owners(tableId)) {
+      const found = new Set<string>();
+      for (const row of this.#rowsOf(tableId, owner, this.appliedSeq)) {
+        const key = keyOf(row);
+        if (key === undefined) continue;
+        const text = keyTextOf(types, key);
+        if (found.has(text)) {
+          const parts = indexColumnsOf(this.#definitionOf(tableId).columns, index);
+          const shown =
+            owner === SHARED_OWNER
+              ? `several rows have ${shownKey(parts, key)}`
+              : "several rows of a user have the same key";
+          throw new DatabaseError(
+            "DUPLICATE_KEY",
+            `Cannot create unique index "${index.name}" of ${name}: ${shown}`,
+            { hint: "change or delete all but one of them" },
+          );
+        }
+        found.add(text);
+      }
+    }
+    return true;
+  }
+
+  /** Stages the rows that a definition rewrites. */
+  apply({ writes }: WriteBatch): Commit {
+    assert(this.#isForDefinitions, "statements stage their rows themselves");
+    let firstSeq = Number.POSITIVE_INFINITY;
+    let lastSeq = 0;
+    for (const write of writes) {
+      const places = this.#stage(write);
+      for (const place of places) {
+        firstSeq = Math.min(firstSeq, this.#stagedSeq(place));
+        lastSeq = Math.max(lastSeq, this.#stagedSeq(place));
+      }
+    }
+    return { firstSeq: firstSeq as Seq, lastSeq: lastSeq as Seq };
+  }
+
+  /** Returns the places of the staged rows of a write. */
+  #stage({ operation, owner, rows, tableId }: TableWrite): readonly number[] {
+    assert(operation === "update", "a definition only rewrites rows");
+    const definition = this.#definitionOf(tableId);
+    const table = defined(this.#options.catalog.tableById(tableId), "the table exists");
+    const columnIds = definition.columns.map(({ columnId }) => columnId);
+    const upTo = this.#transaction.snapshotSeq;
+    const texts = rows.map((row) => {
+      const text = keyTextIn(definition, row);
+      const mine = this.#transaction.stagedOf(tableId, owner)?.get(text);
+      const key = valuesIn(definition, row, definition.keyColumnIds);
+      const stored =
+        mine === undefined
+          ? this.#storedRow(tableId, { owner, key, upTo, columnIds })
+          : mine.stored;
+      this.#transaction.stage({ table, owner }, text, { row, isDeleted: false, stored });
+      return text;
+    });
+    this.#holders.clear();
+    const wanted = new Set(texts);
+    const staged = this.#transaction.stagedOf(tableId, owner)?.keys() ?? [];
+    return [...staged].flatMap((text, place) => (wanted.has(text) ? place : []));
+  }
+
+  async durable(seq: Seq): Promise<void> {
+    if (!this.#isForDefinitions) await this.#store.durable(seq);
+  }
+
+  owners(tableId: number): readonly number[] {
+    const drafted = this.#drafted(tableId);
+    const isStored = drafted === undefined || drafted.stored !== undefined;
+    const stored = isStored ? this.#store.owners(tableId) : [];
+    if (!this.#isForDefinitions) return stored;
+    this.#inspect(tableId);
+    const owners = new Set([...stored, ...this.#transaction.ownersOf(tableId)]);
+    return [...owners].toSorted((left, right) => left - right);
+  }
+
+  liveRowCount(tableId: number, owner: number | undefined): number {
+    const drafted = this.#drafted(tableId);
+    const isStored = drafted === undefined || drafted.stored !== undefined;
+    const stored = isStored ? this.#store.liveRowCount(tableId, owner) : 0;
+    if (!this.#isForDefinitions) return stored;
+    let count = stored;
+    for (const each of owner === undefined ? this.#transaction.ownersOf(tableId) : [owner]) {
+      for (const row of this.#transaction.stagedOf(tableId, each)?.values() ?? []) {
+        count += (row.isDeleted ? 0 : 1) - (row.stored === undefined ? 0 : 1);
+      }
+    }
+    // A definition may be allowed only because the table is empty.
+    if (count === 0) this.#inspect(tableId);
+    return count;
+  }
+
+  #isStored(tableId: number): boolean {
+    const drafted = this.#drafted(tableId);
+    return drafted === undefined || drafted.stored !== undefined;
+  }
+
+  valueSpan(tableId: number, columnId: number): number | undefined {
+    return this.#tables.has(tableId) ? undefined : this.#store.valueSpan(tableId, columnId);
+  }
+
+  expiredSeq(tableId: number): number {
+    return this.#isStored(tableId) ? this.#store.expiredSeq(tableId) : 0;
+  }
+
+  earliestSeq(tableId: number, owner: number): Seq {
+    this.#refusePast(tableId);
+    return this.#store.earliestSeq(tableId, owner);
+  }
+
+  changes(tableId: number, options: Parameters<Store["changes"]>[1]): ReturnType<Store["changes"]> {
+    this.#refusePast(tableId);
+    return this.#store.changes(tableId, options);
+  }
+
+  wholeCommitsUpTo(tableId: number, owner: number, upTo: Seq): Seq {
+    this.#refusePast(tableId);
+    return this.#store.wholeCommitsUpTo(tableId, owner, upTo);
+  }
+
+  lastCommitUpTo(tableId: number, owner: number, upTo: Seq): Seq {
+    this.#refusePast(tableId);
+    return this.#store.lastCommitUpTo(tableId, owner, upTo);
+  }
+
+  /** @throws {DatabaseError} UNSUPPORTED_FEATURE */
+  #refusePast(tableId: number): void {
+    const drafted = this.#drafted(tableId);
+    if (drafted === undefined) return;
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot read the past of ${drafted.definition.name}: the transaction has created or altered it`,
+      { hint: "read it before the transaction begins, or after it has ended" },
+    );
+  }
+
+  stats(tableId: number): ReturnType<Store["stats"]> {
+    if (this.#isStored(tableId)) return this.#store.stats(tableId);
+    return {
+      liveRows: 0,
+      unflushedVersions: 0,
+      segments: 0,
+      bytes: 0,
+      memoryBytes: 0,
+      minSeq: 0,
+      maxSeq: 0,
+      lastFlushedAtMs: undefined,
+    };
+  }
+
+  flushedStats(tableId: number, owner: number | undefined): ReturnType<Store["flushedStats"]> {
+    if (this.#isStored(tableId)) return this.#store.flushedStats(tableId, owner);
+    return {
+      segments: 0,
+      versions: 0,
+      minSeq: 0,
+      maxSeq: 0,
+      unflushedVersions: 0,
+      lastFlushedAtMs: undefined,
+      isDamaged: false,
+      isCountable: true,
+    };
+  }
+
+  segments(): ReturnType<Store["segments"]> {
+    return this.#store.segments();
+  }
+
+  commitMs(seq: number): number {
+    return this.#store.commitMs(seq);
+  }
+
+  lastSeqUpTo(unixMs: number): number {
+    return this.#store.lastSeqUpTo(unixMs);
+  }
+
+  agedSeq(ageMs: number): number {
+    return this.#store.agedSeq(ageMs);
+  }
+
+  wasLost(seq: number): boolean {
+    return this.#store.wasLost(seq);
+  }
+
+  stage(): never {
+    throw outside("a staged commit");
+  }
+
+  exclusively(): never {
+    throw outside("a commit");
+  }
+
+  applyWith(): never {
+    throw outside("a commit");
+  }
+
+  flush(): never {
+    throw outside("a flush");
+  }
+
+  compact(): never {
+    throw outside("a merge");
+  }
+
+  erase(): never {
+    throw outside("an erasure");
+  }
+
+  close(): never {
+    throw outside("the end of the store");
+  }
+}
+
+function outside(what: string): Error {
+  return new Error(`${what} does not belong to the statements of a transaction`);
+}
+
+function keyTypesOf({ columns, keyColumnIds }: TableDefinition): readonly DataType[] {
+  return keyColumnIds.map((id) => typeIn(columns, id));
+}
+
+function typeIn(columns: TableDefinition["columns"], id: number): DataType {
+  if (id === SEQ_COLUMN_ID) return BIGINT;
+  return columns.find(({ columnId }) => columnId === id)?.type ?? BIGINT;
+}
+
+function valuesIn({ columns }: TableDefinition, row: Row, ids: readonly number[]): Row {
+  return ids.map((id) => row[columns.findIndex(({ columnId }) => columnId === id)] ?? null);
+}
+
+function keyTextIn(definition: TableDefinition, row: Row): string {
+  return keyTextOf(keyTypesOf(definition), valuesIn(definition, row, definition.keyColumnIds));
+}
+
+interface SeenRows {
+  readonly definition: TableDefinition;
+  readonly options: ScanOptions;
+  readonly staged: ReadonlyMap<string, StagedRow>;
+  readonly snapshotSeq: Seq;
+}
+
+/**
+ * Scans stored rows that the transaction has not changed, and then the staged rows.
+ *
+ * @param scan Reads the columns of the options, followed by those of the primary key.
+ */
+function seenScan(scan: Scan, seen: SeenRows): Scan {
+  const staged = stagedBatches(seen);
+  return {
+    next() {
+      for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+        const kept = unstaged(batch, seen);
+        if (kept.rowCount > 0 || seen.options.mayBeEmpty === true) return kept;
+      }
+      return staged.next().value ?? undefined;
+    },
+    close: () => scan.close(),
+    get groupsRead() {
+      return scan.groupsRead;
+    },
+    get groupsPruned() {
+      return scan.groupsPruned;
+    },
+  };
+}
+
+function unstaged(batch: ScanBatch, { definition, options, staged }: SeenRows): ScanBatch {
+  const types = keyTypesOf(definition);
+  const keys = batch.columns.slice(options.columnIds.length);
+  const rows = new Uint32Array(batch.rowCount);
+  let count = 0;
+  for (let row = 0; row < batch.rowCount; row += 1) {
+    const key = keys.map((column) => valueAt(column, row));
+    if (staged.has(keyTextOf(types, key))) continue;
+    rows[count] = row;
+    count += 1;
+  }
+  const columns = batch.columns.slice(0, options.columnIds.length);
+  return keepRows({ rowCount: batch.rowCount, columns }, { rows, count });
+}
+
+function* stagedBatches({
+  definition,
+  options,
+  snapshotSeq,
+  staged,
+}: SeenRows): Generator<ScanBatch, void> {
+  const { after = 0, batchRows = ROWS_PER_BATCH, columnIds, seqMax, upTo } = options;
+  let rows: Value[][] = [];
+  let place = -1;
+  const batch = (): ScanBatch => ({
+    rowCount: rows.length,
+    columns: columnIds.map((id, at) =>
+      vectorFromValues(
+        typeIn(definition.columns, id),
+        rows.map((row) => row[at] ?? null),
+      ),
+    ),
+  });
+  for (const { isDeleted, row } of staged.values()) {
+    place += 1;
+    const seq = snapshotSeq + 1 + place;
+    if (isDeleted || seq <= after || seq > Math.min(upTo, seqMax ?? upTo)) continue;
+    const values = [...valuesIn(definition, row, columnIds)];
+    for (const [at, id] of columnIds.entries()) if (id === SEQ_COLUMN_ID) values[at] = seq;
+    rows.push(values);
+    if (rows.length < batchRows) continue;
+    yield batch();
+    rows = [];
+  }
+  if (rows.length > 0) yield batch();
+}

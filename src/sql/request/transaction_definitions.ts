@@ -1,0 +1,391 @@
+/**
+ * The definitions that a transaction has changed: a draft of the catalog, the definitions of its
+ * tables for the store, and the work to be done once they are published.
+ *
+ *     first definition ──► draft ──more definitions──► draft ──COMMIT──► published with the rows
+ *                            └──ROLLBACK: dropped. Nothing of it has left this object.
+ *
+ * - A savepoint keeps the draft as it is. The next definition continues in a copy.
+ * - The commit takes one tick, in which no other commit is on its way. The rows are in the log
+ *   before the definitions are in the catalog, and the catalog decides about both (see
+ *   `catalog/undone_definitions.ts`).
+ * - A definition may depend on the rows of a table, as SET NOT NULL does. If anybody else has
+ *   written such a table since the snapshot, the commit fails.
+ * - An index on a table with rows is built after the commit. Until a unique index is ready, nobody
+ *   can write its table.
+ */
+import { defined } from "../../base/assert.ts";
+import { inDoubt } from "../../base/bugs.ts";
+import { DatabaseError, isExpected } from "../../base/errors.ts";
+import type { DraftedCatalog, IndexEntry, PreparedDraft, TableEntry } from "../../catalog/mod.ts";
+import type { Commit, TableDefinition, TableWrite, WriteBatch } from "../../storage/mod.ts";
+import { WriteGates } from "../admission/write_gates.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import type { DefinitionDeps } from "../ddl/definitions.ts";
+import { HeldOffsets } from "../ddl/held_offsets.ts";
+import { finishIndexes } from "../ddl/index_definitions.ts";
+import { holdsRows } from "../ddl/row_inspection.ts";
+import type { DroppedFileDeps } from "../ddl/table_statement.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import type { Transaction } from "../execute/context/transaction.ts";
+import { PlanCache } from "../prepare/plan_cache.ts";
+import { systemViewsOf } from "../system/system_views.ts";
+import { DraftedStore, type DraftedTables } from "./drafted_store.ts";
+import type { RequestDeps } from "./request_deps.ts";
+
+interface DefinitionsState {
+  readonly draft: DraftedCatalog;
+  readonly tables: DraftedTables;
+  /** The tables whose live queries have to examine their definitions again. */
+  readonly notified: Set<number>;
+  /** The tables whose stored rows a definition depends on. */
+  readonly inspected: Set<number>;
+  /** The work that definitions have left to the time after the commit. */
+  readonly later: ((deps: DroppedFileDeps) => Promise<void>)[];
+  hasViewChanges: boolean;
+  hasTopicChanges: boolean;
+  hasWebhookChanges: boolean;
+}
+
+/** A state to which ROLLBACK TO returns. */
+export type DefinitionsMark = DefinitionsState;
+
+/** Makes the commit of rows, if there are any, in the tick in which definitions are published. */
+export type MakeCommit = (apply: (batch: WriteBatch) => Commit) => Commit | undefined;
+
+export class TransactionDefinitions {
+  readonly #base: RequestDeps;
+  readonly #transaction: Transaction;
+  #state: DefinitionsState;
+  /** Whether a savepoint refers to the state, which then stays as it is. */
+  #isKept = false;
+  #deps: RequestDeps;
+
+  constructor(base: RequestDeps, transaction: Transaction) {
+    this.#base = base;
+    this.#transaction = transaction;
+    this.#state = {
+      draft: base.catalog.draft(transaction.snapshotSeq),
+      tables: new Map(),
+      notified: new Set(),
+      inspected: new Set(),
+      later: [],
+      hasViewChanges: false,
+      hasTopicChanges: false,
+      hasWebhookChanges: false,
+    };
+    this.#deps = this.#depsWith(this.#storeFor(undefined));
+  }
+
+  /** The dependencies of the transaction's statements on rows. */
+  get deps(): RequestDeps {
+    return this.#deps;
+  }
+
+  mark(): DefinitionsMark {
+    this.#isKept = true;
+    return this.#state;
+  }
+
+  returnTo(mark: DefinitionsMark): void {
+    this.#state = mark;
+    this.#isKept = true;
+    this.#deps = this.#depsWith(this.#storeFor(undefined));
+  }
+
+  /** @throws {DatabaseError} SERIALIZATION_FAILURE if anybody else has changed a definition. */
+  requireCurrent(): void {
+    this.#state.draft.requireCurrent();
+  }
+
+  /** Runs a definition, which sees the definitions and rows of the transaction. */
+  async define<T>(run: (deps: DefinitionDeps) => Promise<T>): Promise<T> {
+    this.requireCurrent();
+    if (this.#isKept) this.#continueInCopy();
+    try {
+      return await run(this.#definitionDeps());
+    } finally {
+      this.#deps = this.#depsWith(this.#storeFor(undefined));
+    }
+  }
+
+  #continueInCopy(): void {
+    const { draft, inspected, later, notified, tables, ...rest } = this.#state;
+    this.#state = {
+      ...rest,
+      draft: draft.copy(),
+      tables: new Map(tables),
+      notified: new Set(notified),
+      inspected: new Set(inspected),
+      later: [...later],
+    };
+    this.#isKept = false;
+  }
+
+  #storeFor(onInspected: ((tableId: number) => void) | undefined): DraftedStore {
+    const { catalog, definitionOf, store } = this.#base;
+    return new DraftedStore({
+      store,
+      catalog: this.#state.draft,
+      tables: this.#state.tables,
+      transaction: this.#transaction,
+      storedOf: (tableId) => {
+        const table = catalog.tableById(tableId);
+        return table && definitionOf(table);
+      },
+      ...(onInspected !== undefined && { onInspected }),
+    });
+  }
+
+  #depsWith(store: DraftedStore): RequestDeps {
+    const { draft } = this.#state;
+    const environment = { ...this.#base, catalog: draft, store };
+    return {
+      ...environment,
+      systemViews: systemViewsOf(environment),
+      plans: new PlanCache(draft, this.#base.limits.planBytes),
+      // Only the event loop has the definitions of the transaction.
+      readers: undefined,
+    };
+  }
+
+  #definitionDeps(): DefinitionDeps {
+    const state = this.#state;
+    const { clock, webhooks } = this.#base;
+    const {
+      live: _live,
+      topics: _topics,
+      webhooks: _webhooks,
+      ...deps
+    } = this.#depsWith(this.#storeFor((tableId) => state.inspected.add(tableId)));
+    return {
+      ...deps,
+      // Others can write until the commit, which finds out whether they did.
+      writeGates: new WriteGates(clock),
+      live: () => ({
+        tableChanged: (tableId) => void state.notified.add(tableId),
+        viewChanged: () => {
+          state.hasViewChanges = true;
+        },
+      }),
+      topics: () => ({
+        holdOffsets: async () => () => {},
+        topicsChanged: () => {
+          state.hasTopicChanges = true;
+        },
+      }),
+      webhooks: () => ({
+        requireUrl: (url, position) => webhooks().requireUrl(url, position),
+        webhooksChanged: () => {
+          state.hasWebhookChanges = true;
+        },
+      }),
+      afterCommit: (work) => void state.later.push(work),
+    };
+  }
+
+  /**
+   * Publishes the definitions, and commits rows with them.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE, and the errors of `make` and of the commit. In
+   *   these cases, nothing has changed.
+   */
+  async commit(ledger: RequestLedger, make: MakeCommit): Promise<Commit | undefined> {
+    const { store, writeGates } = this.#base;
+    const held = new HeldOffsets(this.#base);
+    const gated = [...this.#state.tables.keys()].filter((id) => this.#isBuiltLater(id));
+    const open = gated.length === 0 ? undefined : await writeGates.close(gated, ledger);
+    try {
+      for (const tableId of this.#storedIds()) await held.hold(tableId);
+      const commit = await store.exclusively(() => this.#publish(make));
+      await this.#finish(ledger);
+      return commit;
+    } finally {
+      held.release();
+      open?.();
+    }
+  }
+
+  /** Returns the tables that existed before the transaction and that it has changed. */
+  #storedIds(): readonly number[] {
+    return [...this.#state.tables].flatMap(([id, { stored }]) => (stored === undefined ? [] : id));
+  }
+
+  /** Publishes the definitions in this tick. */
+  #publish(make: MakeCommit): Commit | undefined {
+    const { store } = this.#base;
+    const { draft, tables } = this.#state;
+    this.#requireUnwritten();
+    const seq = store.issueSeq();
+    const prepared = draft.prepare(seq, (table) => this.#published(table));
+    const publish = (): void => prepared.publish();
+    let isAnnounced = false;
+    let commit: Commit | undefined;
+    try {
+      commit = make((batch) => {
+        prepared.announce();
+        isAnnounced = true;
+        this.#defineForWriting(prepared);
+        return store.applyWith(this.#withDropped(batch), { seq, publish });
+      });
+      if (commit === undefined) publish();
+    } catch (error) {
+      if (isAnnounced) this.#undo(prepared);
+      throw error;
+    }
+    try {
+      for (const [tableId, { definition, stored }] of tables) {
+        if (definition !== undefined) store.defineTable(this.#definitionIn(prepared, tableId));
+        else if (stored !== undefined) store.dropTable(tableId);
+      }
+      this.#notify();
+    } catch (error) {
+      throw inDoubt(error);
+    }
+    return commit;
+  }
+
+  #definitionIn(prepared: PreparedDraft, tableId: number): TableDefinition {
+    const entry = defined(prepared.tableById(tableId), "a defined table is in the catalog");
+    return this.#base.definitionOf(entry);
+  }
+
+  /**
+   * Gives the store definitions with which rows can be written. They still have the columns and
+   * indexes that will be dropped, because the store would discard their values.
+   */
+  #defineForWriting(prepared: PreparedDraft): void {
+    for (const [tableId, { definition, stored }] of this.#state.tables) {
+      if (definition === undefined) continue;
+      const next = this.#definitionIn(prepared, tableId);
+      const { indexes = [] } = next;
+      const kept = (stored?.indexes ?? []).filter(({ indexId }) =>
+        indexes.every((index) => index.indexId !== indexId),
+      );
+      this.#base.store.defineTable({
+        ...next,
+        columns: [...next.columns, ...droppedColumns({ definition: next, stored })],
+        indexes: [...indexes, ...kept],
+      });
+    }
+  }
+
+  /** Returns rows with a value for each column that will be dropped. */
+  #withDropped(batch: WriteBatch): WriteBatch {
+    const writes = batch.writes.map((write): TableWrite => {
+      const table = this.#state.tables.get(write.tableId);
+      const dropped = table === undefined ? [] : droppedColumns(table);
+      if (dropped.length === 0) return write;
+      const nothing = dropped.map(() => null);
+      return { ...write, rows: write.rows.map((row) => [...row, ...nothing]) };
+    });
+    return { ...batch, writes };
+  }
+
+  /** Returns the store and the catalog to their state before the commit. */
+  #undo(prepared: PreparedDraft): void {
+    const { store } = this.#base;
+    try {
+      for (const [tableId, { definition, stored }] of this.#state.tables) {
+        if (stored !== undefined && definition !== undefined) store.defineTable(stored);
+        else if (definition !== undefined) store.dropTable(tableId);
+      }
+    } catch (error) {
+      throw inDoubt(error);
+    }
+    try {
+      prepared.withdraw();
+    } catch (error) {
+      // This is safe: no row was written under the seq, and it is never issued again.
+      if (!isExpected(error)) throw error;
+      this.#base.log.warn("cannot forget definitions that were not published", {
+        error: error.message,
+      });
+    }
+  }
+
+  /**
+   * Requires that nobody else has written the rows on which definitions depend.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE
+   */
+  #requireUnwritten(): void {
+    const { catalog, store } = this.#base;
+    const { snapshotSeq } = this.#transaction;
+    for (const tableId of this.#state.inspected) {
+      const table = catalog.tableById(tableId);
+      if (table === undefined) continue;
+      for (const owner of store.owners(tableId)) {
+        if (store.lastCommitUpTo(tableId, owner, store.appliedSeq) <= snapshotSeq) continue;
+        throw new DatabaseError(
+          "SERIALIZATION_FAILURE",
+          `Cannot commit the transaction: another one has written ${nameOf(table)}, whose rows a definition has checked`,
+          { hint: "run the transaction again" },
+        );
+      }
+    }
+  }
+
+  /** Returns a table as it is published. New indexes of a table with rows are built afterwards. */
+  #published(table: TableEntry): TableEntry {
+    const { catalog, store } = this.#base;
+    const before = catalog.tableById(table.tableId);
+    if (before === undefined || table.indexes === undefined) return table;
+    if (!holdsRows(store, table.tableId)) return table;
+    const known = new Set(before.indexes?.map(({ indexId }) => indexId));
+    const indexes = table.indexes.map((index): IndexEntry => {
+      if (known.has(index.indexId)) return index;
+      const { enforcedSeq: _, ...rest } = index;
+      return { ...rest, state: "building" };
+    });
+    return { ...table, indexes };
+  }
+
+  /** Whether a table gets a unique index that is built after the commit. */
+  #isBuiltLater(tableId: number): boolean {
+    const { catalog } = this.#base;
+    const before = catalog.tableById(tableId);
+    const after = this.#state.draft.tableById(tableId);
+    if (before === undefined || after === undefined) return false;
+    const known = new Set(before.indexes?.map(({ indexId }) => indexId));
+    return after.indexes?.some(({ indexId, isUnique }) => isUnique && !known.has(indexId)) === true;
+  }
+
+  #notify(): void {
+    const { live, topics, webhooks } = this.#base;
+    const { hasTopicChanges, hasViewChanges, hasWebhookChanges, notified } = this.#state;
+    for (const tableId of notified) live().tableChanged(tableId);
+    if (hasViewChanges) live().viewChanged();
+    if (hasTopicChanges) topics().topicsChanged();
+    if (hasWebhookChanges) webhooks().webhooksChanged();
+  }
+
+  /** Builds new indexes, and does the work that was left to the time after the commit. */
+  async #finish(ledger: RequestLedger): Promise<void> {
+    const { catalog, log } = this.#base;
+    for (const tableId of this.#storedIds()) {
+      const table = catalog.tableById(tableId);
+      const made = table?.indexes?.filter(({ state }) => state === "building") ?? [];
+      if (table === undefined || made.length === 0) continue;
+      try {
+        await finishIndexes(this.#base, tableId, { made, ledger });
+      } catch (error) {
+        // This is safe: the transaction has committed, and the job shows why it has no index.
+        if (!isExpected(error)) throw error;
+        log.error("cannot build an index", { table: nameOf(table), error: error.message });
+      }
+    }
+    for (const work of this.#state.later) await work(this.#base);
+  }
+}
+
+function droppedColumns({
+  definition,
+  stored,
+}: {
+  definition: TableDefinition | undefined;
+  stored: TableDefinition | undefined;
+}): TableDefinition["columns"] {
+  const kept = new Set(definition?.columns.map(({ columnId }) => columnId));
+  return (stored?.columns ?? []).filter(({ columnId }) => !kept.has(columnId));
+}

@@ -1,0 +1,262 @@
+/**
+ * Tests definitions within transactions: what the transaction sees of them, what others see, and
+ * what COMMIT, ROLLBACK and ROLLBACK TO leave.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+let engine: TestEngine;
+let space = "";
+let spaceCount = 0;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+beforeEach(async () => {
+  spaceCount += 1;
+  space = `s${spaceCount}`;
+  await engine.run(`CREATE NAMESPACE ${space}`);
+});
+
+/** Runs statements in the namespace of the test. */
+function run(sql: string): ReturnType<TestEngine["run"]> {
+  return engine.run(`USE NAMESPACE ${space}; ${sql}`);
+}
+
+/** Returns the rows of the last statement. */
+async function rows(sql: string): Promise<unknown> {
+  const results = await run(sql);
+  return results.at(-1)?.rows;
+}
+
+/** Returns the rows of the last statement that has any. */
+async function rowsWithin(sql: string): Promise<unknown> {
+  const results = await run(sql);
+  return results.findLast((each) => each.rows !== undefined)?.rows;
+}
+
+async function failure(sql: string): Promise<{ code: string; message: string }> {
+  const { error } = await engine.ask(`USE NAMESPACE ${space}; ${sql}`);
+  if (error === undefined) throw new Error(`no error: ${sql}`);
+  return { code: error.code, message: error.message };
+}
+
+describe("a transaction sees the definitions that it has changed", () => {
+  test("a table that it creates holds its rows at once, and after the COMMIT", async () => {
+    const within = await rowsWithin(
+      `BEGIN; CREATE TABLE t (id SERIAL PRIMARY KEY, v TEXT NOT NULL DEFAULT 'x');
+       INSERT INTO t (v) VALUES ('a'), ('b'); INSERT INTO t DEFAULT VALUES;
+       UPDATE t SET v = upper(v) WHERE id < 3; DELETE FROM t WHERE id = 2;
+       SELECT id, v FROM t ORDER BY id; COMMIT`,
+    );
+    expect(within).toEqual([
+      [1, "A"],
+      [3, "x"],
+    ]);
+    expect(await rows("SELECT id, v FROM t ORDER BY id")).toEqual(within);
+    expect(await rows("INSERT INTO t (v) VALUES ('c') RETURNING id")).toEqual([[4]]);
+  });
+
+  test("columns that it adds to a table with rows have their defaults", async () => {
+    await run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 10), (2, 20)");
+    const within = await rowsWithin(
+      `BEGIN; INSERT INTO t VALUES (3, 30); ALTER TABLE t ADD COLUMN w INT NOT NULL DEFAULT 7;
+       UPDATE t SET w = 8 WHERE id = 2; INSERT INTO t VALUES (4, 40, 9);
+       SELECT * FROM t ORDER BY id; COMMIT`,
+    );
+    const all = [
+      [1, 10, 7],
+      [2, 20, 8],
+      [3, 30, 7],
+      [4, 40, 9],
+    ];
+    expect((within as unknown[][]).map((row) => row.slice(0, 3))).toEqual(all);
+    expect(await rows("SELECT id, v, w FROM t ORDER BY id")).toEqual(all);
+  });
+
+  test("columns that it drops, renames and converts are as it says", async () => {
+    await run(
+      "CREATE TABLE t (id INT PRIMARY KEY, a TEXT, b INT, c TEXT);" +
+        "INSERT INTO t VALUES (1, 'a', 1, '5'), (2, 'b', 2, '6')",
+    );
+    const within = await rowsWithin(
+      `BEGIN; ALTER TABLE t DROP COLUMN a; ALTER TABLE t RENAME COLUMN b TO bb;
+       ALTER TABLE t ALTER COLUMN c TYPE INT USING c::int; ALTER TABLE t ALTER COLUMN bb TYPE BIGINT;
+       INSERT INTO t (id, bb, c) VALUES (3, 3, 7);
+       SELECT id, bb, c + 1 FROM t ORDER BY id; COMMIT`,
+    );
+    const all = [
+      [1, 1, 6],
+      [2, 2, 7],
+      [3, 3, 8],
+    ];
+    expect(within).toEqual(all);
+    expect(await rows("SELECT id, bb, c + 1 FROM t ORDER BY id")).toEqual(all);
+    expect(await rows("UPDATE t SET c = 0 WHERE c = 5 RETURNING id")).toEqual([[1]]);
+  });
+
+  test("views, sequences, domains, types, policies and namespaces can be used at once", async () => {
+    const within = await rowsWithin(
+      `BEGIN; CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE DOMAIN small AS INT CHECK (VALUE < 10);
+       CREATE SEQUENCE n START 5; CREATE TABLE t (id INT PRIMARY KEY DEFAULT nextval('n'), m mood, s small);
+       INSERT INTO t (m, s) VALUES ('glad', 3), ('sad', 4);
+       CREATE VIEW glad AS SELECT id, s FROM t WHERE m = 'glad';
+       CREATE NAMESPACE ${space}x; CREATE TABLE ${space}x.u (id INT PRIMARY KEY);
+       INSERT INTO ${space}x.u SELECT id FROM glad; COMMENT ON TABLE t IS 'moods';
+       SELECT u.id, s FROM ${space}x.u JOIN glad ON glad.id = u.id; COMMIT`,
+    );
+    expect(within).toEqual([[5, 3]]);
+    expect(await rows(`SELECT u.id, s FROM ${space}x.u JOIN glad ON glad.id = u.id`)).toEqual([
+      [5, 3],
+    ]);
+    expect(await rows("SELECT nextval('n')")).toEqual([[7]]);
+    expect((await failure("INSERT INTO t (s) VALUES (11)")).code).toBe("CHECK_VIOLATION");
+  });
+
+  test("information_schema lists them, for the transaction alone", async () => {
+    const listed = `SELECT table_name FROM information_schema.tables WHERE table_schema = '${space}'`;
+    expect(
+      await rowsWithin(`BEGIN; CREATE TABLE t (id INT PRIMARY KEY); ${listed}; ROLLBACK`),
+    ).toEqual([["t"]]);
+    expect(await rows(listed)).toEqual([]);
+  });
+
+  test("CREATE TABLE AS and TRUNCATE RESTART IDENTITY take part", async () => {
+    await run("CREATE TABLE t (id SERIAL PRIMARY KEY, v INT); INSERT INTO t (v) VALUES (1), (2)");
+    await run(
+      `BEGIN; CREATE TABLE copy AS SELECT v FROM t; TRUNCATE t RESTART IDENTITY;
+       INSERT INTO t (v) SELECT v * 10 FROM copy ORDER BY v; COMMIT`,
+    );
+    expect(await rows("SELECT id, v FROM t ORDER BY id")).toEqual([
+      [1, 10],
+      [2, 20],
+    ]);
+    await run("BEGIN; TRUNCATE t RESTART IDENTITY; INSERT INTO t (v) VALUES (5); ROLLBACK");
+    expect(await rows("INSERT INTO t (v) VALUES (30) RETURNING id")).toEqual([[3]]);
+  });
+});
+
+describe("a transaction that does not commit leaves nothing", () => {
+  test("ROLLBACK undoes creations, alterations and drops", async () => {
+    await run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)");
+    await run(
+      `BEGIN; CREATE TABLE u (id INT PRIMARY KEY); INSERT INTO u VALUES (1);
+       ALTER TABLE t ADD COLUMN w INT DEFAULT 3; ALTER TABLE t DROP COLUMN v; DROP TABLE u;
+       CREATE VIEW x AS SELECT w FROM t; DROP TABLE t CASCADE; CREATE TABLE t (other TEXT); ROLLBACK`,
+    );
+    expect(await rows("SELECT id, v FROM t")).toEqual([[1, 1]]);
+    expect((await failure("SELECT * FROM u")).code).toBe("TABLE_NOT_FOUND");
+    expect((await failure("SELECT w FROM t")).code).toBe("COLUMN_NOT_FOUND");
+    await run("CREATE TABLE u (id INT PRIMARY KEY)");
+    expect(await rows("SELECT count(*) FROM u")).toEqual([[0]]);
+  });
+
+  test("a failed statement undoes the definitions before it", async () => {
+    expect(
+      (
+        await failure(
+          "BEGIN; CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1), (1); COMMIT",
+        )
+      ).code,
+    ).toBe("DUPLICATE_KEY");
+    expect((await failure("SELECT * FROM t")).code).toBe("TABLE_NOT_FOUND");
+  });
+
+  test("ROLLBACK TO undoes what followed the savepoint, more than once", async () => {
+    const within = await rowsWithin(
+      `BEGIN; CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1);
+       SAVEPOINT a; ALTER TABLE t ADD COLUMN w INT DEFAULT 5; INSERT INTO t VALUES (2, 2, 2);
+       CREATE TABLE u (id INT PRIMARY KEY); ROLLBACK TO a;
+       ALTER TABLE t DROP COLUMN v; INSERT INTO t VALUES (3); ROLLBACK TO a;
+       INSERT INTO t VALUES (4, 4); SELECT id, v FROM t ORDER BY id; COMMIT`,
+    );
+    const all = [
+      [1, 1],
+      [4, 4],
+    ];
+    expect(within).toEqual(all);
+    expect(await rows("SELECT id, v FROM t ORDER BY id")).toEqual(all);
+    expect((await failure("SELECT * FROM u")).code).toBe("TABLE_NOT_FOUND");
+  });
+
+  test("ROLLBACK TO a savepoint before all definitions leaves a transaction of rows", async () => {
+    await run("CREATE TABLE t (id INT PRIMARY KEY)");
+    await run(
+      "BEGIN; INSERT INTO t VALUES (1); SAVEPOINT a; DROP TABLE t; CREATE TABLE t (x TEXT); " +
+        "ROLLBACK TO a; INSERT INTO t VALUES (2); COMMIT",
+    );
+    expect(await rows("SELECT id FROM t ORDER BY id")).toEqual([[1], [2]]);
+  });
+});
+
+describe("a definition checks the rows that the transaction sees", () => {
+  test.each([
+    ["SET NOT NULL", "ALTER TABLE t ALTER COLUMN v SET NOT NULL", "NOT_NULL_VIOLATION"],
+    ["a CHECK", "ALTER TABLE t ADD CONSTRAINT c CHECK (v IS NOT NULL)", "CHECK_VIOLATION"],
+    ["a UNIQUE constraint", "ALTER TABLE t ADD CONSTRAINT q UNIQUE (u)", "DUPLICATE_KEY"],
+    ["a unique index", "CREATE UNIQUE INDEX q ON t (u)", "DUPLICATE_KEY"],
+    [
+      "a foreign key",
+      "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (u) REFERENCES p (id)",
+      "FOREIGN_KEY_VIOLATION",
+    ],
+  ])("%s", async (_what, definition, code) => {
+    await run(
+      "CREATE TABLE p (id INT PRIMARY KEY); INSERT INTO p VALUES (1);" +
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT, u INT); INSERT INTO t VALUES (1, NULL, 5), (2, 2, 5)",
+    );
+    expect((await failure(`BEGIN; ${definition}; COMMIT`)).code).toBe(code);
+    // The transaction mends the rows first.
+    await run(
+      `BEGIN; UPDATE t SET v = id, u = NULL WHERE id = 1; INSERT INTO p VALUES (5); ${definition}; COMMIT`,
+    );
+    const broken = "INSERT INTO t VALUES (3, NULL, 9), (4, NULL, 9)";
+    expect((await failure(broken)).code).toBe(code);
+    // The rows are its own, too.
+    await run("CREATE TABLE o (id INT PRIMARY KEY)");
+    expect(
+      (
+        await failure(
+          `BEGIN; DROP TABLE t; CREATE TABLE t (id INT PRIMARY KEY, v INT, u INT); ${broken}; ${definition}; COMMIT`,
+        )
+      ).code,
+    ).toBe(code);
+  });
+
+  test("a unique index of the transaction refuses rows at once, and afterwards", async () => {
+    await run("CREATE TABLE t (id INT PRIMARY KEY, u INT); INSERT INTO t VALUES (1, 1), (2, 2)");
+    expect(
+      (await failure("BEGIN; CREATE UNIQUE INDEX q ON t (u); INSERT INTO t VALUES (3, 2); COMMIT"))
+        .code,
+    ).toBe("DUPLICATE_KEY");
+    await run(
+      "BEGIN; CREATE UNIQUE INDEX q ON t (u); INSERT INTO t VALUES (3, 3) ON CONFLICT (u) DO NOTHING;" +
+        "INSERT INTO t VALUES (4, 2) ON CONFLICT (u) DO UPDATE SET u = 20; COMMIT",
+    );
+    expect(await rows("SELECT id, u FROM t ORDER BY id")).toEqual([
+      [1, 1],
+      [2, 20],
+      [3, 3],
+    ]);
+    expect((await failure("INSERT INTO t VALUES (5, 3)")).code).toBe("DUPLICATE_KEY");
+    const state = `SELECT state FROM system.indexes WHERE index_name = 'q' AND namespace_id = '${space}'`;
+    expect(await rows(state)).toEqual([["ready"]]);
+  });
+});
+
+test("a READ ONLY transaction refuses definitions", async () => {
+  expect((await failure("BEGIN READ ONLY; CREATE TABLE t (id INT PRIMARY KEY); COMMIT")).code).toBe(
+    "INVALID_OPERATION",
+  );
+});
+
+test.each([
+  "ALTER TYPE mood ADD VALUE 'new'",
+  "CREATE TOPIC x",
+  "CREATE INDEX CONCURRENTLY i ON t (id)",
+])("a transaction refuses %s", async (definition) => {
+  await run("CREATE TYPE mood AS ENUM ('sad'); CREATE TABLE t (id INT PRIMARY KEY)");
+  expect((await failure(`BEGIN; ${definition}; COMMIT`)).code).toBe("INVALID_TRANSACTION_STATE");
+});
