@@ -199,11 +199,36 @@ export class Definer {
     }
     this.#settle(found);
     const names = new Set([...this.#columnsByTable.keys(), ...found.keys()]);
-    return [...names].flatMap((name) => {
+    const faults = [...names].flatMap((name) => {
       const wanted = this.#columnsByTable.get(name)?.join();
       const got = found.get(name)?.join();
       return wanted === got ? [] : [`table ${name} has columns ${got}, but should have ${wanted}`];
     });
+    return [...faults, ...(await this.#unrecorded(found))];
+  }
+
+  /** Compares the tables that transactions define with the rows that record them. */
+  async #unrecorded(found: ReadonlyMap<string, readonly string[]>): Promise<string[]> {
+    const { server } = this.#options;
+    const rows = await server.rows("SELECT name, columns FROM torture.recorded");
+    const recorded = new Map(rows.map(([name, columns]) => [String(name), String(columns)]));
+    const names = new Set([...recorded.keys(), ...[...found.keys()].filter(isRecorded)]);
+    const faults: string[] = [];
+    for (const name of names) {
+      const columns = found.get(name);
+      const listed = recorded.get(name);
+      if (columns?.join() !== listed) {
+        faults.push(`table ${name} has columns ${columns?.join()}, but ${listed} are recorded`);
+      }
+      // The transaction that adds a column also numbers it in the only row.
+      if (columns === undefined) continue;
+      const [row = []] = await server.rows(`SELECT ${columns.join()} FROM torture.${name}`);
+      const wanted = columns.map((_, at) => (at === 1 ? "x" : at));
+      if (row.map(String).join() !== wanted.join()) {
+        faults.push(`table ${name} has the row ${row.join()}, but should have ${wanted.join()}`);
+      }
+    }
+    return faults;
   }
 
   #settle(found: ReadonlyMap<string, readonly string[]>): void {
@@ -248,7 +273,7 @@ export class Definer {
       ...(before === undefined ? {} : { before }),
       ...(after === undefined ? {} : { after }),
     };
-    const isThere = await this.#send(sql);
+    const isThere = await this.#send(isRecorded(table) ? recording(sql, table, after) : sql);
     if (!isThere) return false;
     this.#adopt(table, after);
     this.#unanswered = undefined;
@@ -264,4 +289,25 @@ export class Definer {
     tally.lastRefusal = `${sql}: ${JSON.stringify(answer.body.error)}`;
     throw new Error(`Cannot go on: the server refused ${tally.lastRefusal}`);
   }
+}
+
+/** Whether a side table is defined in transactions, which also record its columns in a row. */
+function isRecorded(table: string): boolean {
+  return Number(table.slice("side".length)) % 2 === 0;
+}
+
+/** Returns a transaction that changes a side table, its only row, and the record of its columns. */
+function recording(sql: string, table: string, after: readonly string[] | undefined): string {
+  const last = after?.at(-1);
+  const rows =
+    after === undefined
+      ? [`DELETE FROM torture.recorded WHERE name = '${table}'`]
+      : [
+          last === "v"
+            ? `INSERT INTO torture.${table} VALUES (0, 'x')`
+            : `UPDATE torture.${table} SET ${last} = ${after.length - 1}`,
+          `INSERT INTO torture.recorded VALUES ('${table}', '${after.join()}') ` +
+            "ON CONFLICT (name) DO UPDATE SET columns = EXCLUDED.columns",
+        ];
+  return ["BEGIN", sql, ...rows, "COMMIT"].join("; ");
 }

@@ -137,6 +137,7 @@ async function makeScopes(server: ServerProcess, path: string): Promise<Scope[]>
     `CREATE NAMESPACE torture; CREATE STORAGE elsewhere TYPE filesystem PATH '${path}'; ` +
       `CREATE TABLE torture.pool (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}); ` +
       "CREATE INDEX ON torture.pool (v); " +
+      "CREATE TABLE torture.recorded (name TEXT PRIMARY KEY, columns TEXT NOT NULL); " +
       `CREATE USER TABLE torture.own (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}, COMPRESSION='zstd', STORAGE_ID='elsewhere'); ` +
       "CREATE INDEX ON torture.own (v); " +
       `CREATE TABLE ${UPLOADS_TABLE} (id BIGINT PRIMARY KEY, file FILE)`,

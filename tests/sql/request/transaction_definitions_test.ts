@@ -3,6 +3,7 @@
  * what COMMIT, ROLLBACK and ROLLBACK TO leave.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { DatabaseError } from "../../../src/base/errors.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -244,6 +245,132 @@ describe("a definition checks the rows that the transaction sees", () => {
     const state = `SELECT state FROM system.indexes WHERE index_name = 'q' AND namespace_id = '${space}'`;
     expect(await rows(state)).toEqual([["ready"]]);
   });
+});
+
+describe("others beside a transaction with definitions", () => {
+  /**
+   * Opens a transaction in the namespace of the test. Returns functions that run statements in it
+   * and end it.
+   */
+  function opened(): {
+    run: (sql: string) => ReturnType<TestEngine["run"]>;
+    failure: (sql: string) => Promise<string>;
+    end: (statement: "COMMIT" | "ROLLBACK") => Promise<string>;
+  } {
+    const { sql } = engine.database;
+    const request = { isReadOnly: false, namespace: space };
+    const { id } = sql.openTransaction(engine.principal, request);
+    return {
+      run: (text) => engine.run(text, { transaction: id }),
+      failure: (text) => engine.failure(text, { transaction: id }),
+      end: async (statement) => {
+        try {
+          return (await sql.endTransaction(engine.principal, { id, statement })).state;
+        } catch (error) {
+          if (error instanceof DatabaseError) return error.code;
+          throw error;
+        }
+      },
+    };
+  }
+
+  test("see nothing before the COMMIT, and go on writing", async () => {
+    await run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)");
+    const tx = opened();
+    await tx.run("ALTER TABLE t ADD COLUMN w INT DEFAULT 5; CREATE INDEX i ON t (v)");
+    await tx.run("UPDATE t SET w = 6 WHERE id = 1; ALTER TABLE t DROP COLUMN v");
+    await run("INSERT INTO t VALUES (2, 2)");
+    expect(await rows("SELECT id, v FROM t ORDER BY id")).toEqual([
+      [1, 1],
+      [2, 2],
+    ]);
+    expect((await failure("SELECT w FROM t")).code).toBe("COLUMN_NOT_FOUND");
+    expect(await tx.end("COMMIT")).toBe("committed");
+    expect(await rows("SELECT id, w FROM t ORDER BY id")).toEqual([
+      [1, 6],
+      [2, 5],
+    ]);
+    expect((await failure("SELECT v FROM t")).code).toBe("COLUMN_NOT_FOUND");
+  });
+
+  test("make the transaction fail if they change a definition first", async () => {
+    await run("CREATE TABLE t (id INT PRIMARY KEY)");
+    const tx = opened();
+    await tx.run("ALTER TABLE t ADD COLUMN a INT");
+    await run("CREATE TABLE other (id INT PRIMARY KEY)");
+    expect(await tx.failure("INSERT INTO t VALUES (1, 1)")).toStartWith("SERIALIZATION_FAILURE");
+    expect(await tx.end("ROLLBACK")).toBe("rolled back");
+    const late = opened();
+    await late.run("ALTER TABLE t ADD COLUMN b INT");
+    await run("DROP TABLE other");
+    expect(await late.end("COMMIT")).toBe("SERIALIZATION_FAILURE");
+    expect((await failure("SELECT b FROM t")).code).toBe("COLUMN_NOT_FOUND");
+  });
+
+  test("make it fail if they write rows that a definition has checked, and only then", async () => {
+    await run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)");
+    const checked = opened();
+    await checked.run("ALTER TABLE t ALTER COLUMN v SET NOT NULL");
+    await run("INSERT INTO t VALUES (2, NULL)");
+    expect(await checked.end("COMMIT")).toBe("SERIALIZATION_FAILURE");
+    const unchecked = opened();
+    await unchecked.run("ALTER TABLE t ALTER COLUMN v SET DEFAULT 9; CREATE INDEX i ON t (v)");
+    await run("INSERT INTO t (id) VALUES (3)");
+    expect(await unchecked.end("COMMIT")).toBe("committed");
+    await run("INSERT INTO t (id) VALUES (4)");
+    expect(await rows("SELECT v FROM t ORDER BY id")).toEqual([[1], [null], [null], [9]]);
+  });
+
+  test("conflict over rows as ever, and the store keeps the columns of the table", async () => {
+    await run("CREATE TABLE t (id INT PRIMARY KEY, v TEXT); INSERT INTO t VALUES (1, 'kept')");
+    const tx = opened();
+    await tx.run("ALTER TABLE t DROP COLUMN v; ALTER TABLE t ADD COLUMN w INT DEFAULT 1");
+    await tx.run("UPDATE t SET w = 2 WHERE id = 1; CREATE TABLE u (id INT PRIMARY KEY)");
+    await run("INSERT INTO t VALUES (2, 'two'); UPDATE t SET v = 'mine' WHERE id = 1");
+    expect(await tx.end("COMMIT")).toBe("SERIALIZATION_FAILURE");
+    expect(await rows("SELECT id, v FROM t ORDER BY id")).toEqual([
+      [1, "mine"],
+      [2, "two"],
+    ]);
+    await run("CREATE TABLE u (id INT PRIMARY KEY)");
+  });
+
+  test("wait with definitions for nothing: of two transactions, the second to commit fails", async () => {
+    const first = opened();
+    const second = opened();
+    await first.run("CREATE TABLE a (id INT PRIMARY KEY); INSERT INTO a VALUES (1)");
+    await second.run("CREATE TABLE b (id INT PRIMARY KEY); INSERT INTO b VALUES (1)");
+    expect(await second.end("COMMIT")).toBe("committed");
+    expect(await first.end("COMMIT")).toBe("SERIALIZATION_FAILURE");
+    expect((await failure("SELECT * FROM a")).code).toBe("TABLE_NOT_FOUND");
+    expect(await rows("SELECT id FROM b")).toEqual([[1]]);
+  });
+});
+
+test("a commit of definitions and rows survives a restart, and an open one leaves nothing", async () => {
+  await run(
+    `CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1);
+     BEGIN; ALTER TABLE t ADD COLUMN w INT DEFAULT 4; UPDATE t SET v = 2; CREATE SEQUENCE n;
+     SELECT nextval('n'); CREATE TABLE u AS SELECT w FROM t; COMMIT`,
+  );
+  const { sql } = engine.database;
+  const { id } = sql.openTransaction(engine.principal, { isReadOnly: false, namespace: space });
+  await engine.run("DROP TABLE u; CREATE TABLE x (id INT PRIMARY KEY)", { transaction: id });
+  await engine.restart();
+  expect(await rows("SELECT id, v, w, (SELECT u.w FROM u) FROM t")).toEqual([[1, 2, 4, 4]]);
+  expect(await rows("SELECT nextval('n')")).toEqual([[2]]);
+  await run("CREATE TABLE x (id INT PRIMARY KEY)");
+  expect(await rows("SELECT * FROM x")).toEqual([]);
+});
+
+test("a unique index of the transaction finds equal NULLs if they are not distinct", async () => {
+  await run("CREATE TABLE t (id INT PRIMARY KEY, u INT); INSERT INTO t VALUES (1, NULL), (2, 2)");
+  const index = "CREATE UNIQUE INDEX q ON t (u) NULLS NOT DISTINCT";
+  const twice = "INSERT INTO t VALUES (3, NULL)";
+  expect((await failure(`BEGIN; ${twice}; ${index}; COMMIT`)).code).toBe("DUPLICATE_KEY");
+  expect((await failure(`BEGIN; ${index}; ${twice}; COMMIT`)).code).toBe("DUPLICATE_KEY");
+  await run(`BEGIN; UPDATE t SET u = 1 WHERE id = 1; ${index}; ${twice}; COMMIT`);
+  expect((await failure("INSERT INTO t VALUES (4, NULL)")).code).toBe("DUPLICATE_KEY");
 });
 
 test("a READ ONLY transaction refuses definitions", async () => {

@@ -321,7 +321,7 @@ export class Transaction implements StagedRows {
   }
 
   #putOwners(tableId: number, { owners, schemaVersion }: Omit<RedefinitionNote, "tableId">): void {
-    for (const place of [...this.#keys.keys()]) {
+    for (const place of this.#keys.keys()) {
       if (place.startsWith(`${tableId}/`)) this.#keys.delete(place);
     }
     if (owners.size === 0) {
