@@ -1,6 +1,4 @@
-/**
- * Functions on arrays. Positions count from 1 in each dimension.
- */
+/** Defines functions on arrays. Positions count from 1 in each dimension. */
 import { DatabaseError } from "../../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../../base/limits.ts";
 import {

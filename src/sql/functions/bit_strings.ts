@@ -1,6 +1,6 @@
 /**
- * Functions on bit strings. Positions in `substring` count from 1, and positions of single bits
- * from 0.
+ * Defines functions on bit strings. Positions in `substring` count from 1, and positions of single
+ * bits from 0.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BIGINT, BIT, INT, type Value } from "../../types/mod.ts";

@@ -1,6 +1,4 @@
-/**
- * Functions on bytes: text encodings and hashes.
- */
+/** Defines functions on bytes: text encodings and hashes. */
 import { DatabaseError } from "../../base/errors.ts";
 import {
   BIGINT,

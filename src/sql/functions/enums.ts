@@ -1,4 +1,7 @@
-/** Functions of enum types. Only the types of the arguments matter, so all of them may be NULL. */
+/**
+ * Defines functions on enum types. Only the types of the arguments matter, so all of them may be
+ * NULL.
+ */
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type DataType,

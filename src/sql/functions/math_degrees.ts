@@ -1,5 +1,6 @@
 /**
- * Trigonometry in degrees. Results that are round numbers are exact: sind(30) is 0.5.
+ * Defines trigonometric functions in degrees. Results that are round numbers are exact: sind(30) is
+ * 0.5.
  *
  * An angle is reduced to a part of the first quarter of a circle, as in PostgreSQL. The result is
  * divided by the computed value of a reference angle (30, 45 or 60 degrees), so that rounding

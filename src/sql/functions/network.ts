@@ -1,4 +1,6 @@
-/** Functions on network addresses (INET, CIDR) and on addresses of network cards (MACADDR). */
+/**
+ * Defines functions on network addresses (INET, CIDR) and on addresses of network cards (MACADDR).
+ */
 import { DatabaseError } from "../../base/errors.ts";
 import {
   abbreviatedCidr,

@@ -1,6 +1,4 @@
-/**
- * Functions about the session, the server and the types of expressions.
- */
+/** Defines functions about the session, the server and the types of expressions. */
 import { DatabaseError } from "../../base/errors.ts";
 import {
   BOOLEAN,

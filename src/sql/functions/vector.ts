@@ -1,5 +1,6 @@
 /**
- * Functions on embeddings. The second argument may also be an array, or a JSON array as a string.
+ * Defines functions on embeddings. The second argument may also be an array, or a JSON array as a
+ * string.
  */
 import { type DataType, DOUBLE, INT, TEXT } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./base/define.ts";

@@ -1,5 +1,5 @@
 /**
- * Approximate aggregates in bounded memory.
+ * Defines approximate aggregates, which use bounded memory.
  *
  * Distinct counts: exact for small groups, then HyperLogLog (Flajolet 2007) with 2^15 registers, a
  * standard error of 0.57 %. Percentiles: counts in buckets that grow by 2 % (DDSketch, 2019), so a

@@ -1,4 +1,7 @@
-/** The median, and the ordered-set aggregates. Their rows arrive in the order of WITHIN GROUP. */
+/**
+ * Defines the median and the ordered-set aggregates. Their rows arrive in the order of WITHIN
+ * GROUP.
+ */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type ArrayValue,

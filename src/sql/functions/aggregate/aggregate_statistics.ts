@@ -1,5 +1,5 @@
 /**
- * Variance and related aggregates, covariance and linear regression.
+ * Defines variance and related aggregates, covariance and linear regression.
  *
  * Exact numbers and their squares are summed exactly and divided only once. Doubles are updated by
  * the method of Youngs and Cramer (1971), which preserves the small difference between two large

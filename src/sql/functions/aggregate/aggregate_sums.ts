@@ -1,5 +1,5 @@
 /**
- * count, sum and avg.
+ * Defines count, sum and avg.
  *
  * Integers are summed in doubles as long as that is exact. When a sum would exceed ±(2^53−1), it is
  * added to a bigint, and the double restarts at 0. Every sum is therefore exact, and only groups

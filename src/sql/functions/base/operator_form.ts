@@ -1,4 +1,4 @@
-/** Provides helpers for operators, which create forms and arithmetic errors. */
+/** Provides helpers for operators, for creating forms and arithmetic errors. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type DataType, unbounded, type Value } from "../../../types/mod.ts";
 import type { OperatorForm } from "./function.ts";

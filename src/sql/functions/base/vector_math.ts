@@ -1,6 +1,4 @@
-/**
- * Distances between embeddings, computed in doubles.
- */
+/** Computes distances between embeddings, in doubles. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type DataType,

@@ -1,6 +1,4 @@
-/**
- * to_char for timestamps and intervals.
- */
+/** Implements to_char for timestamps and intervals. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { dayOfWeek, daysFromCivil } from "../../../types/mod.ts";
 import { dayOfYear, isoWeek, isoWeekStart } from "../time/time_math.ts";

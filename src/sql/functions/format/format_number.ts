@@ -1,6 +1,6 @@
 /**
- * to_char for numbers. A number is first rounded to the digits that its pattern has after the
- * point.
+ * Implements to_char for numbers. A number is first rounded to the digits that its pattern has
+ * after the point.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {

@@ -1,5 +1,5 @@
 /**
- * to_date and to_timestamp: read a string according to a pattern.
+ * Implements to_date and to_timestamp, which read a string according to a pattern.
  *
  * A field reads all available digits, unless another numeric field follows directly; it then reads
  * only as many digits as its width. A separator matches one separator or nothing; any other

@@ -1,6 +1,4 @@
-/**
- * Operations of JSON operators and functions on document trees.
- */
+/** Implements JSON operators and functions on document trees. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   compareJson,

@@ -1,6 +1,6 @@
 /**
- * Arithmetic of JSON paths. Numbers are exact and of any length, and results have as many fraction
- * digits as PostgreSQL's NUMERIC.
+ * Implements the arithmetic of JSON paths. Numbers are exact and of any length, and results have as
+ * many fraction digits as PostgreSQL's NUMERIC.
  */
 import {
   canonicalNumber,

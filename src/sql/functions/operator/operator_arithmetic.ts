@@ -1,6 +1,6 @@
 /**
- * Arithmetic on numbers. It is exact and range-checked for integers, and exact for decimals of any
- * digits. DECIMAL with FLOAT or DOUBLE is computed in DOUBLE.
+ * Defines arithmetic on numbers. It is exact and range-checked for integers, and exact for decimals
+ * of any digits. DECIMAL with FLOAT or DOUBLE is computed in DOUBLE.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {

@@ -1,5 +1,6 @@
 /**
- * Operators on arrays: concatenation and containment. Comparison is the same as for any type.
+ * Defines operators on arrays: concatenation and containment. Arrays are compared like values of
+ * any other type.
  */
 import {
   type ArrayValue,

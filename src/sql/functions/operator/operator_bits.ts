@@ -1,4 +1,4 @@
-/** Operators on bit strings: `&`, `|`, `#` and `~` bit by bit, shifts, and `||`. */
+/** Defines operators on bit strings: `&`, `|`, `#` and `~` bit by bit, shifts, and `||`. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BIT, type DataType, INT, VARBIT, type Value } from "../../../types/mod.ts";
 import type { OperatorForm } from "../base/function.ts";

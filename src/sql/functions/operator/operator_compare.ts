@@ -1,6 +1,6 @@
 /**
- * Comparison operators. Both operands are cast to their common type and compared in the order of
- * that type.
+ * Defines comparison operators. Both operands are cast to their common type and compared in the
+ * order of that type.
  */
 import {
   BOOLEAN,

@@ -1,6 +1,4 @@
-/**
- * Operators on JSON and JSONB. A file reference is read as JSON.
- */
+/** Defines operators on JSON and JSONB. A file reference is read as JSON. */
 
 import {
   BOOLEAN,

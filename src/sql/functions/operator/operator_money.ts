@@ -1,6 +1,6 @@
 /**
- * Arithmetic on amounts of money. A product and a quotient by a float are rounded to cents, and a
- * quotient by an integer is cut, as in PostgreSQL.
+ * Defines arithmetic on amounts of money. Products, and quotients by a float, are rounded to cents.
+ * A quotient by an integer is truncated, as in PostgreSQL.
  */
 import {
   addWhole,

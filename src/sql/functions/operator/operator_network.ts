@@ -1,6 +1,6 @@
 /**
- * Operators on network addresses: `<<` and `>>` test whether a network contains another one, `&&`
- * whether either contains the other; `~`, `&`, `|`, `+` and `-` compute with the bits.
+ * Defines operators on network addresses: `<<` and `>>` test whether a network contains another
+ * one, `&&` whether either contains the other; `~`, `&`, `|`, `+` and `-` compute with the bits.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {

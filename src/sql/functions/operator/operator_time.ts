@@ -1,6 +1,4 @@
-/**
- * Operators on dates, times and intervals.
- */
+/** Defines operators on dates, times and intervals. */
 import {
   addIntervals,
   DATE,

@@ -1,4 +1,4 @@
-/** Functions on strings: case, padding, joining, quoting. Characters are code points. */
+/** Defines functions on strings: case, padding, joining, quoting. Characters are code points. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BOOLEAN,

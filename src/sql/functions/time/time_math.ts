@@ -1,6 +1,4 @@
-/**
- * Arithmetic on dates, times and intervals.
- */
+/** Implements arithmetic on dates, times and intervals. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   checkDate,
