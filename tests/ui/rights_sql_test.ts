@@ -9,6 +9,7 @@ import {
   createTokenSql,
   dropPolicySql,
   dropSql,
+  linkSql,
   setRoleSql,
   tableSql,
 } from "../../ui/src/rights_sql.ts";
@@ -34,6 +35,13 @@ test("names and strings are quoted", () => {
   );
   expect(dropSql("TOKEN", "order")).toBe('DROP TOKEN "order"');
   expect(setRoleSql("o'hara", "dba")).toBe("ALTER USER 'o''hara' SET ROLE dba");
+  const link = { user: "o'hara", provider: "idp", subject: "it's" };
+  expect(linkSql("ADD", link)).toBe(
+    `ALTER USER 'o''hara' ADD OAUTH '{"provider":"idp","subject":"it''s"}'`,
+  );
+  expect(linkSql("DROP", { ...link, subject: "" })).toBe(
+    `ALTER USER 'o''hara' DROP OAUTH '{"provider":"idp"}'`,
+  );
   const token = { name: "t", user: "o'hara", expires: "90 days", scopes: ["READ", "ACT"] };
   expect(createTokenSql({ ...token, namespaces: " shop, chat ," })).toBe(
     "CREATE TOKEN \"t\" FOR USER 'o''hara' EXPIRES IN '90 days' SCOPES (READ, ACT, NAMESPACE \"shop\", NAMESPACE \"chat\")",

@@ -135,6 +135,32 @@ describeUnless(chromiumMissing)("the page about rights", () => {
   );
 
   test(
+    "links of accounts to logins at providers are shown, added and dropped",
+    async () => {
+      const { close, faults, page } = await openRights();
+      const links = sectionOf(page, "Logins through providers");
+      await links.getByText("No account is linked to a provider yet.").waitFor();
+      const form = await openForm(links, "Link a login");
+      for (const subject of ["first", "second"]) {
+        await form.getByLabel("Name").fill("mailer");
+        await form.getByLabel("Provider").fill("idp");
+        await form.getByLabel("Subject").fill(subject);
+        await form.getByRole("button", { name: "Link a login" }).click();
+        await links.getByRole("row", { name: `mailer idp ${subject}` }).waitFor();
+      }
+      const row = links.getByRole("row", { name: "mailer idp first" });
+      await row.getByRole("button", { name: "Drop idp first of mailer" }).click();
+      await row.getByRole("button", { name: "Really drop idp first of mailer?" }).click();
+      await row.waitFor({ state: "detached" });
+      const sql = "SELECT auth_data FROM system.users WHERE user_id = 'mailer'";
+      expect(String(await server.rows(sql))).toContain("second");
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
     "roles can be changed, invitations created and dropped, and the state of sign-up is shown",
     async () => {
       const { close, faults, page } = await openRights();

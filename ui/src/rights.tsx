@@ -4,11 +4,19 @@
  */
 import type { ReactNode } from "react";
 import type { CellObject } from "../../src/client/mod.ts";
-import { InvitationForm, PolicyChangeForm, PolicyForm, TokenForm } from "./rights_forms.tsx";
+import {
+  InvitationForm,
+  LinkForm,
+  PolicyChangeForm,
+  PolicyForm,
+  TokenForm,
+} from "./rights_forms.tsx";
 import { DropButton, Fault, RightsList, useStatement } from "./rights_list.tsx";
 import {
   dropPolicySql,
   dropSql,
+  type LinkDraft,
+  linkSql,
   RIGHTS_QUERIES,
   ROLES,
   setRoleSql,
@@ -29,6 +37,7 @@ export function Rights({ userId }: { readonly userId: string }): ReactNode {
       <h2>{texts.title}</h2>
       <Policies />
       <Users userId={userId} />
+      <Links />
       <Tokens />
       <SignUp />
       <Invitations />
@@ -125,6 +134,42 @@ function RoleChoice({
       <Fault text={fault} />
     </>
   );
+}
+
+function Links(): ReactNode {
+  const { links } = texts;
+  return (
+    <RightsList
+      title={links.title}
+      help={links.help}
+      none={links.none}
+      query={RIGHTS_QUERIES.links}
+      keyOf={(row) => JSON.stringify(linkOf(row))}
+      columns={[
+        column(texts.name, "user_id"),
+        column(links.provider, "provider"),
+        column(links.subject, "subject"),
+        {
+          head: texts.change,
+          cell: (row) => {
+            const link = linkOf(row);
+            return <DropButton name={links.nameOf(link)} sql={linkSql("DROP", link)} />;
+          },
+        },
+      ]}
+    >
+      <LinkForm />
+    </RightsList>
+  );
+}
+
+function linkOf(row: CellObject): LinkDraft {
+  const [user, provider, subject] = [
+    textOf(row, "user_id"),
+    textOf(row, "provider"),
+    textOf(row, "subject"),
+  ];
+  return { user, provider, subject };
 }
 
 function Tokens(): ReactNode {

@@ -14,6 +14,8 @@ import {
   createPolicySql,
   createTokenSql,
   type InvitationDraft,
+  type LinkDraft,
+  linkSql,
   POLICY_ROLES,
   type PolicyChange,
   type PolicyDraft,
@@ -245,6 +247,37 @@ export function InvitationForm(): ReactNode {
         value={draft.expires}
         help={texts.expiresHelp}
         onChange={(expires) => change({ expires })}
+      />
+    </AddForm>
+  );
+}
+
+const NO_LINK: LinkDraft = { user: "", provider: "", subject: "" };
+
+export function LinkForm(): ReactNode {
+  const [draft, setDraft] = useState(NO_LINK);
+  const change = (part: Partial<LinkDraft>): void => setDraft({ ...draft, ...part });
+  const { links } = texts;
+  return (
+    <AddForm title={links.add} sql={linkSql("ADD", draft)} onDone={() => setDraft(NO_LINK)}>
+      <Field
+        label={texts.name}
+        value={draft.user}
+        isRequired
+        onChange={(user) => change({ user })}
+      />
+      <Field
+        label={links.provider}
+        value={draft.provider}
+        isRequired
+        onChange={(provider) => change({ provider })}
+      />
+      <Field
+        label={links.subject}
+        value={draft.subject}
+        help={links.subjectHelp}
+        isRequired
+        onChange={(subject) => change({ subject })}
       />
     </AddForm>
   );

@@ -11,6 +11,12 @@ export const RIGHTS_QUERIES = {
     FROM system.tables WHERE upper(access_level) = 'RESTRICTED' ORDER BY namespace_id, table_name`,
   users: `SELECT user_id, role, auth_type, locked_until::TEXT AS locked_until
     FROM system.users WHERE deleted_at IS NULL ORDER BY user_id LIMIT 200`,
+  links: `SELECT u.user_id, l.value ->> 'provider' AS provider, l.value ->> 'subject' AS subject
+    FROM system.users u CROSS JOIN LATERAL jsonb_array_elements(
+      CASE WHEN jsonb_typeof(u.auth_data::JSONB) = 'array' THEN u.auth_data::JSONB
+        ELSE jsonb_build_array(u.auth_data::JSONB) END) AS l (value)
+    WHERE u.deleted_at IS NULL AND u.auth_data IS NOT NULL
+    ORDER BY user_id, provider, subject LIMIT 200`,
   tokens: `SELECT name, user_id, scopes, expires_at::TEXT AS expires_at,
       last_used_at::TEXT AS last_used_at
     FROM system.tokens ORDER BY name`,
@@ -46,6 +52,14 @@ export interface TokenDraft {
   readonly scopes: readonly string[];
   /** Namespaces, separated by commas. */
   readonly namespaces: string;
+}
+
+/** A login at a provider that opens an account. */
+export interface LinkDraft {
+  readonly user: string;
+  readonly provider: string;
+  /** The id that the provider gives the person; empty for an account that is found by its own id. */
+  readonly subject: string;
 }
 
 export interface InvitationDraft {
@@ -129,6 +143,11 @@ export function createTokenSql({ expires, name, namespaces, scopes, user }: Toke
 export function createInvitationSql({ expires, name, uses }: InvitationDraft): string {
   const count = uses.trim() === "" ? "" : ` USES ${Number(uses)}`;
   return `CREATE INVITATION ${nameSql(name)}${count}${expirySql(expires)}`;
+}
+
+export function linkSql(action: "ADD" | "DROP", { provider, subject, user }: LinkDraft): string {
+  const link = { provider: provider.trim(), ...(subject === "" ? {} : { subject }) };
+  return `ALTER USER ${literal(user)} ${action} OAUTH ${literal(JSON.stringify(link))}`;
 }
 
 export function setRoleSql(user: string, role: string): string {

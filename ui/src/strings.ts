@@ -148,6 +148,21 @@ export const strings = {
         "auth.email_login": "whether a verified address is a login name",
       } as Readonly<Record<string, string>>,
     },
+    links: {
+      title: "Logins through providers",
+      help: "Each opens the account of a user. An account has up to ten.",
+      none: "No account is linked to a provider yet.",
+      add: "Link a login",
+      provider: "Provider",
+      subject: "Subject",
+      subjectHelp: "The id that the provider gives the person.",
+      nameOf: ({
+        provider,
+        subject,
+        user,
+      }: Readonly<Record<"provider" | "subject" | "user", string>>): string =>
+        `${provider} ${subject} of ${user}`,
+    },
     invitations: {
       title: "Invitations",
       help: 'Each has a code with which people sign up, if auth.signup is "invitation".',
