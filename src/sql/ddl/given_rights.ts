@@ -1,4 +1,4 @@
-/** Checks the policies and views of a user again when the user's own rights change. */
+/** Checks the policies and views of a user again when the rights of the user change. */
 import { type RedefinitionDeps, redefineTable } from "./redefined_table.ts";
 
 /**

@@ -102,7 +102,7 @@ export function withIndex<Table extends IndexedTable>(
     columnIds,
     ...(expressions.length === 0 ? {} : { expressions }),
     isUnique,
-    // In a plain index, no keys are compared, as in PostgreSQL.
+    // An index that is not unique compares no keys, so the clause has no effect, as in PostgreSQL.
     ...(isUnique && written.equalNulls === true && { equalNulls: true }),
     isConstraint,
     ...(written.where === undefined ? {} : { where: indexCondition(table, written.where) }),
@@ -159,8 +159,8 @@ function constraintOn(
 }
 
 /**
- * The files of a partial index list the rows that do not meet its condition under a key of NULLs,
- * so that two rows with such a key would not tell whether they are duplicates.
+ * Refuses NULLS NOT DISTINCT for a partial index. Its files list all rows that do not satisfy its
+ * condition under a key of NULLs, so rows with such a key would wrongly count as duplicates.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
@@ -168,7 +168,7 @@ function requireNullsApply({ equalNulls, isUnique, position, where }: WrittenInd
   if (!isUnique || equalNulls !== true || where === undefined) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    "NULLS NOT DISTINCT of an index with a condition is not supported",
+    "Cannot define the index: NULLS NOT DISTINCT is not supported for an index with a condition",
     { position, hint: "index an expression that is never NULL, such as (COALESCE(column, ''))" },
   );
 }

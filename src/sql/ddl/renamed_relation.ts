@@ -1,12 +1,15 @@
 /**
- * ALTER TABLE … RENAME TO of a view, a sequence or an index, which PostgreSQL accepts for every
- * relation. Rails and pg_dump write it for sequences.
+ * Implements ALTER TABLE … RENAME TO for views, sequences and indexes. PostgreSQL accepts this
+ * statement for every relation, and Rails and pg_dump use it for sequences.
  */
 import type { Catalog } from "../../catalog/mod.ts";
 import type { DefiningStatement } from "../rights/statement_kinds.ts";
 import { indexNamed } from "./index_elements.ts";
 
-/** Returns the statement that renames a relation other than a table; otherwise the given one. */
+/**
+ * Returns the statement that renames a view, a sequence or an index in place of ALTER TABLE. Any
+ * other statement is returned unchanged.
+ */
 export function asRenamedRelation(
   node: DefiningStatement,
   namespace: string,

@@ -28,8 +28,8 @@ export function partsThatMayFail(expression: BoundExpression): readonly BoundExp
 }
 
 /**
- * Whether an expression has parts behind a condition, as in `$1 = 0 OR a = 10 / $1`, which fail in
- * some evaluations only. They must not be computed before the row is known.
+ * Whether an expression has parts behind a condition, as in `$1 = 0 OR a = 10 / $1`, which fail
+ * only in some evaluations. Such parts must not be computed before the row is known.
  */
 export function mayFailIfReached(expression: BoundExpression): boolean {
   if (!mayFailInRun(expression) || !dependsOnRow(expression)) return false;
@@ -37,8 +37,8 @@ export function mayFailIfReached(expression: BoundExpression): boolean {
 }
 
 /**
- * Whether an expression has parts that may fail for some rows of an outer query, and then fail on
- * all rows of its own query.
+ * Whether an expression has parts that fail only for some rows of an outer query. For such an outer
+ * row, they fail on all rows of their own query.
  */
 export function mayFailForOuterRow(expression: BoundExpression): boolean {
   return partsThatMayFail(expression).some(readsOuter);

@@ -14,8 +14,8 @@
  * reveals no row either.
  *
  * A part that fails for some rows of an outer query, as in `id = 10 / outer.n`, is computed first
- * only where it finds the rows by a key or an index. Elsewhere it would raise an error for an outer
- * row without a match, for which a table without policies raises none.
+ * only if the condition finds rows by a key or an index. Otherwise, an outer row without a match
+ * would raise an error, although the same query on a table without policies raises none.
  */
 import { BOOLEAN } from "../../types/mod.ts";
 import type { BoundRelation } from "../bind/bound.ts";

@@ -6,8 +6,8 @@
  * A plan is valid for a text, the types of its parameters, the namespace of unqualified names, and
  * one version of the catalog. It depends on the caller only through the policies that apply: all
  * callers to whom the same policies apply share a plan. The least recently used text is evicted
- * first. The limit is one of bytes, estimated from the lengths of the texts, because a plan grows
- * with its statement.
+ * first. The size of the cache is limited in bytes, which are estimated from the lengths of the
+ * texts, because a plan grows with its statement.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { putNewest } from "../../base/newest.ts";

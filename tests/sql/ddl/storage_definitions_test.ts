@@ -128,7 +128,7 @@ const REFUSED: readonly (readonly [sql: string, failure: string, message: RegExp
   [
     "CREATE STORAGE s TYPE filesystem PATH '/x' BASE_DIRECTORY '/y'",
     "INVALID_OPTION@1:43",
-    /are one/,
+    /are two names of one setting/,
   ],
   ["ALTER STORAGE local SET NAME 'x'", "INVALID_OPERATION@1:14", /data directory/],
   ["ALTER STORAGE nope SET NAME 'x'", "OBJECT_NOT_FOUND@1:14", /"nope"/],

@@ -309,7 +309,9 @@ function isKey(table: TableEntry, { name }: Name): boolean {
   return column !== undefined && table.primaryKey.includes(column.columnId);
 }
 
-/** Whether an expression is a column of the table, as one of the given columns. */
+/**
+ * Whether an expression is one of the given columns, and reads the table column with the given id.
+ */
 function isColumn(
   bound: BoundExpression,
   columnId: number,

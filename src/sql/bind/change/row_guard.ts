@@ -33,7 +33,7 @@ export interface RowTest {
   readonly policies: readonly string[];
   /** The view whose WITH CHECK OPTION demands the condition; absent if policies demand it. */
   readonly view?: string;
-  /** Whether the condition also decides about proposed rows that ON CONFLICT does not insert. */
+  /** Whether the condition is also tested on proposed rows that ON CONFLICT does not insert. */
   readonly isProposed?: boolean;
 }
 

@@ -165,7 +165,7 @@ export type ColumnConstraint =
 /** A constraint without arguments. "auto increment" is an extension. */
 export interface ColumnConstraintSimple extends AstNode {
   readonly type: "primary key" | "unique" | "not null" | "null" | "auto increment";
-  /** NULLS NOT DISTINCT. */
+  /** True for NULLS NOT DISTINCT. */
   readonly equalNulls?: true;
   readonly constraintName?: Name | undefined;
 }
@@ -227,7 +227,7 @@ export type TableConstraint = TableConstraintKey | ConstraintCheck | ConstraintF
 
 export interface TableConstraintKey extends AstNode {
   readonly type: "primary key" | "unique";
-  /** NULLS NOT DISTINCT. */
+  /** True for NULLS NOT DISTINCT. */
   readonly equalNulls?: true;
   readonly columns: readonly Name[];
   /** The columns of INCLUDE. */
@@ -249,7 +249,7 @@ export interface CreateIndexStatement extends AstNode {
   readonly columns: readonly IndexedColumn[];
   /** The columns of INCLUDE. They have no effect, because an index finds the whole row. */
   readonly included?: readonly Name[];
-  /** NULLS NOT DISTINCT. */
+  /** True for NULLS NOT DISTINCT. */
   readonly equalNulls?: true;
   /** The condition that the rows of the index satisfy. */
   readonly where?: IndexedExpression | undefined;

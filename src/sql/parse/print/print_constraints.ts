@@ -32,7 +32,7 @@ export function constraintText(constraint: ColumnConstraint): string {
   }
 }
 
-/** Returns the words of a key or of another constraint without arguments. */
+/** Prints a key, or another constraint without arguments. */
 export function keyText({
   equalNulls,
   type,
