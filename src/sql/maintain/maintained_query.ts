@@ -15,18 +15,23 @@ import { defined } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import type { BoundSelect } from "../bind/bound.ts";
-import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.ts";
-import { columnIdsIn, conjunctsOf } from "../bind/walk.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileScalar } from "../execute/evaluate/scalar.ts";
-import type { Expr, ExprCall, SelectFromStatement } from "../parse/ast/ast.ts";
+import type { SelectFromStatement } from "../parse/ast/ast.ts";
 import type { JoinChanges } from "../ports/engine.ts";
 import { isExactQuery } from "./exactness.ts";
-import { Groups, type GroupsOptions, type RowChanges, talliesOf } from "./groups.ts";
+import {
+  groupStages,
+  type Model,
+  requireKeys,
+  requireKnownClauses,
+  type StageParts,
+} from "./group_stages.ts";
+import { Groups, type GroupsOptions, type RowChanges } from "./groups.ts";
 import type { ChangesOfJoin } from "./join_changes.ts";
 import type { GroupAccess } from "./join_routes.ts";
 import type { JoinShape } from "./join_shape.ts";
-import { isKeyType } from "./key_types.ts";
 import { KeyedBlock } from "./keyed_block.ts";
 import { type FollowedPart, MaintainedResult, partWithoutRows } from "./maintained_result.ts";
 import { NotMaintained } from "./not_maintained.ts";
@@ -36,7 +41,7 @@ import { textOfRow } from "./row_text.ts";
 import { RowWindow, type RowWindowOptions, type WindowTerm } from "./row_window.ts";
 import { aggregateCallsIn, limitedTo, seedOfGroups, withItemsBehind } from "./seed_statement.ts";
 import { TuplePlaces } from "./tuple_space.ts";
-import { requireNoSubquery, windowOf, windowRowsOf } from "./window_bounds.ts";
+import { windowOf, windowRowsOf } from "./window_bounds.ts";
 
 export interface MaintainedQueryOptions extends JoinPlanOptions {
   /** The block that determines the rows, as it was written. */
@@ -155,38 +160,10 @@ export class MaintainedQuery {
   }
 }
 
-/** A query with the aggregates of its groups bound again, so that their calls are known. */
-interface Model {
-  readonly core: SelectFromStatement;
-  readonly select: BoundSelect;
-  /** The number of outputs that belong to the query itself. */
-  readonly outputCount: number;
-  readonly calls: readonly ExprCall[];
-}
-
 function modelOf(core: SelectFromStatement, bind: MaintainedQueryOptions["bind"]): Model {
   const calls = aggregateCallsIn(core);
   const select = bind(withItemsBehind(core, calls));
   return { core, select, outputCount: select.outputs.length - calls.length, calls };
-}
-
-function requireKnownClauses({
-  distinct,
-  expansions,
-  groupingSets,
-  windows,
-  withTies,
-}: BoundSelect) {
-  if (windows.length > 0) throw new NotMaintained("it has window functions");
-  if (expansions.length > 0) throw new NotMaintained("it has a function that returns several rows");
-  if (groupingSets !== undefined) throw new NotMaintained("it has grouping sets");
-  if (typeof distinct === "object") throw new NotMaintained("it has DISTINCT ON");
-  if (withTies) throw new NotMaintained("it has WITH TIES");
-}
-
-interface StageParts extends Pick<MaintainedQueryOptions, "hasRowSeq"> {
-  readonly joins: PlannedJoins;
-  readonly context: ExecutionContext;
 }
 
 /** @throws {NotMaintained} */
@@ -247,79 +224,11 @@ function computedStages(model: Model, options: StageParts): Stages {
   const { isAggregated, distinct } = model.select;
   if (isAggregated) {
     if (distinct !== "none") throw new NotMaintained("it has DISTINCT over groups");
-    return groupStages(model, options);
+    return { ...groupStages(model, options), block: undefined, rowsOf: noRows };
   }
   if (distinct !== "none") return distinctStages(model, options);
   const rowsOf = options.joins.rowsOf(model.select.outputs.map(({ expression }) => expression));
   return { groups: undefined, block: undefined, rowsOf, seed: model.core };
-}
-
-function groupStages(model: Model, { context, hasRowSeq, joins }: StageParts): Stages {
-  const { shape, space } = joins;
-  const tuples = space.places;
-  const { calls, core, outputCount, select } = model;
-  const { aggregates, groupBy, having } = select;
-  const outputs = select.outputs.slice(0, outputCount).map(({ expression }) => expression);
-  requireNoSubquery([...outputs, ...conjunctsOf(having)]);
-  requireKeys(groupBy.map(({ expression }) => expression));
-  const columns = [...groupBy, ...aggregates].map(({ column }) => column);
-  const layout = new Map(columns.map(({ id }, position) => [id, position]));
-  const types = columns.map(({ type }) => type);
-  const groups: GroupsOptions = {
-    keys: groupBy.map(({ expression }) => shape.resolve(expression)),
-    aggregates: aggregates.map((each): BoundAggregate => {
-      const { argument, filter } = each;
-      return {
-        ...each,
-        argument: argument === undefined ? undefined : shape.resolve(argument),
-        filter: filter === undefined ? undefined : shape.resolve(filter),
-      };
-    }),
-    seqAggregate: hasRowSeq ? seqAggregateOf(model) : undefined,
-    having,
-    outputs,
-    tuples,
-    grouped: new TuplePlaces(layout, types, context),
-  };
-  const seed = seedOfGroups(core, {
-    keys: groupBy.map((_, index) => writtenKey(model, index)),
-    calls: aggregates.map((aggregate) => {
-      const at = calls.findIndex((_, index) => {
-        const output = select.outputs[outputCount + index]?.expression;
-        return output?.kind === "column" && output.column.id === aggregate.column.id;
-      });
-      const call = calls[at];
-      if (call === undefined) throw new NotMaintained(`it has ${aggregate.form.name}`);
-      return call;
-    }),
-    tallies: talliesOf(groups),
-  });
-  return { groups, block: undefined, rowsOf: noRows, seed };
-}
-
-/** Returns the index of the aggregate that is the last output, unless the query uses it, too. */
-function seqAggregateOf({ outputCount, select }: Model): number | undefined {
-  const outputs = select.outputs.slice(0, outputCount).map(({ expression }) => expression);
-  const own = outputs.pop();
-  if (own?.kind !== "column") return undefined;
-  const at = select.aggregates.findIndex(({ column }) => column.id === own.column.id);
-  const others = [...outputs, ...conjunctsOf(select.having)];
-  const isUsed = others.some((each) => columnIdsIn(each).has(own.column.id));
-  return at < 0 || isUsed ? undefined : at;
-}
-
-/** Returns a key of GROUP BY as it was written in the select list or, failing that, in GROUP BY. */
-function writtenKey({ core, outputCount, select }: Model, index: number): Expr {
-  const key = defined(select.groupBy[index], "a key has an index").column;
-  const { columns = [] } = core;
-  const at = select.outputs.findIndex(({ expression }) => {
-    return expression.kind === "column" && expression.column.id === key.id;
-  });
-  const item = columns.length === outputCount ? columns[at] : undefined;
-  if (item !== undefined) return item.expr;
-  const written = core.groupBy?.[index];
-  if (written !== undefined && "type" in written && written.type === "ref") return written;
-  throw new NotMaintained("a key of GROUP BY is not in the select list");
 }
 
 function distinctStages(model: Model, { context, joins }: StageParts): Stages {
@@ -360,12 +269,4 @@ function distinctStages(model: Model, { context, joins }: StageParts): Stages {
 /** Returns no changes, because the rows of a query with groups come from its groups. */
 function noRows(): RowChanges {
   return { removed: [], added: [] };
-}
-
-/** Requires that equal keys are identical values, so that the key of a group never changes. */
-function requireKeys(keys: readonly BoundExpression[]): void {
-  for (const { type } of keys) {
-    if (!isKeyType(type))
-      throw new NotMaintained("it groups by values that may be equal in two forms");
-  }
 }

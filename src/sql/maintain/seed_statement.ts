@@ -48,6 +48,19 @@ export function withItemsBehind(
   return { ...core, columns: [...(core.columns ?? []), ...items.map(itemOf)] };
 }
 
+/** Returns a grouped statement with more items before and after those of its select list. */
+export function withItemsAround(
+  seed: SelectFromStatement,
+  { after, before }: { readonly before: readonly Expr[]; readonly after: readonly Expr[] },
+): SelectFromStatement {
+  return {
+    ...seed,
+    columns: [...before.map(itemOf), ...(seed.columns ?? []), ...after.map(itemOf)],
+    // A seed groups by positions.
+    groupBy: seed.groupBy?.map((_, index) => integerOf(before.length + index + 1, seed)),
+  };
+}
+
 export interface SeedOfGroups {
   readonly keys: readonly Expr[];
   /** The calls from which each aggregate is computed. */

@@ -92,11 +92,17 @@ const REPLACEMENTS = {
     line: "const text = `${source} ${upTo}`;",
     instead: "const text = `${source}`;",
   },
-  // A group also has the rows that left it, but are still listed in an index in memory.
-  listed_groups: {
-    file: "sql/maintain/keyed_block.ts",
-    line: "return textOfRow(columns.map((column) => column[index] ?? null)) === text;",
-    instead: 'return text !== "" && columns.length > 0 && index >= 0;',
+  // An index in memory does not list the rows of the group of NULL.
+  null_groups: {
+    file: "sql/maintain/kept_index.ts",
+    line: "if (!this.#place.hasNulls && value.includes(null)) return;",
+    instead: "if (value.includes(null)) return;",
+  },
+  // A set operation keeps the old row of a group in one of its blocks.
+  kept_blocks: {
+    file: "sql/maintain/block_groups.ts",
+    line: "for (const row of removed) addTo(found, [...row, block], -1);",
+    instead: "",
   },
   // The rows of a partition are computed only from its current state.
   partition: {

@@ -267,6 +267,14 @@ function setQuery(sources: Sources): string {
   const isSimple = chance.below(2) === 0;
   const block = (): string => {
     const from = joined(sources, INNER_JOINS, isSimple ? 1 : 1 + chance.below(2));
+    if (isSimple && chance.below(4) === 0) {
+      const [call, group] = chance.pick([
+        ["count(*)::int", ""],
+        ["max(a.i)", ""],
+        ["count(a.j)::int", " GROUP BY a.i % 3"],
+      ] as const);
+      return `SELECT ${call} FROM ${from.text}${where(from, chance)}${group}`;
+    }
     const list = isSimple
       ? [`a.${chance.pick(["id", "i", "j"])}`]
       : sorts.map((sort) => textOf(expressionOf(sort, 1, scopeOf(from, chance))));

@@ -441,6 +441,26 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
      UNION ALL SELECT order_id, max(n) FROM shop.items GROUP BY order_id`,
   ],
   [
+    "UNION ALL of counts of all rows",
+    `SELECT 'users' AS what, count(*) AS n, max(name) AS last FROM shop.users
+     UNION ALL SELECT 'orders', count(*), NULL FROM shop.orders WHERE total > 5
+     UNION ALL SELECT 'items', sum(n), min(p.name) FROM shop.items i JOIN shop.products p ON p.id = i.product_id`,
+  ],
+  [
+    "UNION of a number of all rows with other rows, in a window",
+    `WITH big AS (SELECT id FROM shop.orders WHERE total > 5)
+     SELECT id FROM shop.users UNION SELECT count(*) + 1 FROM big HAVING count(*) > 1 ORDER BY 1 DESC LIMIT 3`,
+  ],
+  [
+    "EXCEPT of groups of computed values",
+    "SELECT id % 3 AS k, count(*) AS n FROM shop.users GROUP BY 1 EXCEPT SELECT total % 4, count(*) FROM shop.orders GROUP BY 1",
+  ],
+  [
+    "UNION ALL of kept groups and groups that are computed again",
+    `SELECT n % 2 AS k, count(*) AS n FROM shop.items GROUP BY 1
+     UNION ALL SELECT order_id, count(DISTINCT n) FROM shop.items GROUP BY order_id UNION ALL SELECT id, total FROM shop.orders`,
+  ],
+  [
     "EXCEPT of groups",
     "SELECT id, 2 AS n FROM shop.users EXCEPT SELECT user_id, count(*) FROM shop.orders GROUP BY user_id",
   ],
@@ -940,8 +960,8 @@ test.each([
     "it has a full join",
   ],
   [
-    "SELECT id FROM shop.users UNION SELECT count(*) FROM shop.orders",
-    "all rows form one group or partition",
+    "SELECT id FROM shop.users UNION ALL SELECT sum(weight) FROM shop.items",
+    "a block of its set operation has rows that may differ",
   ],
   [
     "SELECT row_number() OVER (ORDER BY id) FROM shop.users",

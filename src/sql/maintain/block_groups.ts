@@ -1,0 +1,105 @@
+/**
+ * The rows of a set operation some of whose blocks have groups that no column finds, such as
+ * `SELECT count(*) FROM a UNION ALL SELECT count(*) FROM b`.
+ *
+ *     tuples of a block with groups ──► groups.ts ──± rows──┐
+ *     rows of any other block ──────────────────────────────┴──► set_rows.ts
+ *
+ * The last value of each given tuple or row is the index of its block. A seed has the columns of
+ * the operation, the index of its block, and then the columns of the seeds of each block with
+ * groups, which are NULL in seeds of the others.
+ */
+import { defined } from "../../base/assert.ts";
+import type { Row } from "../../types/mod.ts";
+import type { JoinChanges } from "../ports/engine.ts";
+import { Groups, type GroupsOptions, type RowChanges } from "./groups.ts";
+import type { KeptRows } from "./maintained_result.ts";
+import { SetRows, type SetTree } from "./set_rows.ts";
+
+/** A block with groups. */
+export interface KeptBlock {
+  readonly block: number;
+  readonly groups: GroupsOptions;
+  /** The positions of the columns of its seeds: the first one, and the one after the last. */
+  readonly seedStart: number;
+  readonly seedEnd: number;
+}
+
+interface OwnTuples {
+  readonly tuples: Row[];
+  readonly weights: number[];
+}
+
+export class BlockGroups implements KeptRows {
+  readonly #blocks: readonly KeptBlock[];
+  /** The groups, by the index of their block. */
+  readonly #groups: ReadonlyMap<number, Groups>;
+  readonly #rows: SetRows;
+  /** The number of columns of the operation. */
+  readonly #width: number;
+
+  constructor(
+    blocks: readonly KeptBlock[],
+    { tree, width }: { readonly tree: SetTree; readonly width: number },
+  ) {
+    this.#blocks = blocks;
+    this.#groups = new Map(blocks.map(({ block, groups }) => [block, new Groups(groups)]));
+    this.#rows = new SetRows(tree);
+    this.#width = width;
+  }
+
+  get bytes(): number {
+    let { bytes } = this.#rows;
+    for (const groups of this.#groups.values()) bytes += groups.bytes;
+    return bytes;
+  }
+
+  begin(seeds: readonly Row[]): readonly Row[] {
+    const blockOf = (seed: Row): number => Number(seed[this.#width]);
+    const rows = seeds
+      .filter((seed) => !this.#groups.has(blockOf(seed)))
+      .map((seed) => seed.slice(0, this.#width + 1));
+    for (const { block, seedEnd, seedStart } of this.#blocks) {
+      const own = seeds.filter((seed) => blockOf(seed) === block);
+      const begun = this.#groupsOf(block).begin(own.map((seed) => seed.slice(seedStart, seedEnd)));
+      for (const row of begun) rows.push([...row, block]);
+    }
+    return this.#rows.begin(rows);
+  }
+
+  rows(): Iterable<Row> {
+    return this.#rows.rows();
+  }
+
+  /** @throws {CannotFollow} @throws {DatabaseError} */
+  apply({ after, tuples, upTo, weights }: JoinChanges): RowChanges {
+    const found: OwnTuples = { tuples: [], weights: [] };
+    const grouped = new Map<number, OwnTuples>();
+    for (const [index, tuple] of tuples.entries()) {
+      const block = Number(tuple.at(-1));
+      const own = grouped.get(block) ?? { tuples: [], weights: [] };
+      const into = this.#groups.has(block) ? own : found;
+      if (into === own) grouped.set(block, own);
+      into.tuples.push(tuple);
+      into.weights.push(weights[index] ?? 0);
+    }
+    for (const [block, changes] of grouped) {
+      const { added, removed } = this.#groupsOf(block).apply(
+        { ...changes, after, upTo },
+        undefined,
+      );
+      for (const row of removed) addTo(found, [...row, block], -1);
+      for (const row of added) addTo(found, [...row, block], 1);
+    }
+    return this.#rows.apply({ ...found, after, upTo });
+  }
+
+  #groupsOf(block: number): Groups {
+    return defined(this.#groups.get(block), "the block has groups");
+  }
+}
+
+function addTo({ tuples, weights }: OwnTuples, row: Row, weight: number): void {
+  tuples.push(row);
+  weights.push(weight);
+}

@@ -1,0 +1,133 @@
+/** Plans the groups of a maintained block: GROUP BY, aggregates and HAVING. */
+import { defined } from "../../base/assert.ts";
+import type { BoundSelect } from "../bind/bound.ts";
+import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.ts";
+import { columnIdsIn, conjunctsOf } from "../bind/walk.ts";
+import type { ExecutionContext } from "../execute/context/execution_context.ts";
+import type { Expr, ExprCall, SelectFromStatement } from "../parse/ast/ast.ts";
+import { type GroupsOptions, talliesOf } from "./groups.ts";
+import { isKeyType } from "./key_types.ts";
+import { NotMaintained } from "./not_maintained.ts";
+import type { PlannedJoins } from "./planned_joins.ts";
+import { seedOfGroups } from "./seed_statement.ts";
+import { TuplePlaces } from "./tuple_space.ts";
+import { requireNoSubquery } from "./window_bounds.ts";
+
+/** A query with the aggregates of its groups bound again, so that their calls are known. */
+export interface Model {
+  readonly core: SelectFromStatement;
+  readonly select: BoundSelect;
+  /** The number of outputs that belong to the query itself. */
+  readonly outputCount: number;
+  readonly calls: readonly ExprCall[];
+}
+
+export interface StageParts {
+  /** Whether the last item of the select list is the seq of the newest table row. */
+  readonly hasRowSeq: boolean;
+  readonly joins: PlannedJoins;
+  readonly context: ExecutionContext;
+}
+
+/** The groups of a block. */
+export interface GroupStages {
+  readonly groups: GroupsOptions;
+  /** The statement whose rows begin the groups. */
+  readonly seed: SelectFromStatement;
+}
+
+/** @throws {NotMaintained} If the rows cannot be computed from changes alone. */
+export function requireKnownClauses({
+  distinct,
+  expansions,
+  groupingSets,
+  windows,
+  withTies,
+}: BoundSelect): void {
+  if (windows.length > 0) throw new NotMaintained("it has window functions");
+  if (expansions.length > 0) throw new NotMaintained("it has a function that returns several rows");
+  if (groupingSets !== undefined) throw new NotMaintained("it has grouping sets");
+  if (typeof distinct === "object") throw new NotMaintained("it has DISTINCT ON");
+  if (withTies) throw new NotMaintained("it has WITH TIES");
+}
+
+/**
+ * Requires that equal keys are identical values, so that the key of a group never changes.
+ *
+ * @throws {NotMaintained}
+ */
+export function requireKeys(keys: readonly BoundExpression[]): void {
+  for (const { type } of keys) {
+    if (!isKeyType(type))
+      throw new NotMaintained("it groups by values that may be equal in two forms");
+  }
+}
+
+/** Plans the groups of a block, and the rows with which they begin. @throws {NotMaintained} */
+export function groupStages(model: Model, { context, hasRowSeq, joins }: StageParts): GroupStages {
+  const { shape, space } = joins;
+  const tuples = space.places;
+  const { calls, core, outputCount, select } = model;
+  const { aggregates, groupBy, having } = select;
+  const outputs = select.outputs.slice(0, outputCount).map(({ expression }) => expression);
+  requireNoSubquery([...outputs, ...conjunctsOf(having)]);
+  requireKeys(groupBy.map(({ expression }) => expression));
+  const columns = [...groupBy, ...aggregates].map(({ column }) => column);
+  const layout = new Map(columns.map(({ id }, position) => [id, position]));
+  const types = columns.map(({ type }) => type);
+  const groups: GroupsOptions = {
+    keys: groupBy.map(({ expression }) => shape.resolve(expression)),
+    aggregates: aggregates.map((each): BoundAggregate => {
+      const { argument, filter } = each;
+      return {
+        ...each,
+        argument: argument === undefined ? undefined : shape.resolve(argument),
+        filter: filter === undefined ? undefined : shape.resolve(filter),
+      };
+    }),
+    seqAggregate: hasRowSeq ? seqAggregateOf(model) : undefined,
+    having,
+    outputs,
+    tuples,
+    grouped: new TuplePlaces(layout, types, context),
+  };
+  const seed = seedOfGroups(core, {
+    keys: groupBy.map((_, index) => writtenKey(model, index)),
+    calls: aggregates.map((aggregate) => {
+      const at = calls.findIndex((_, index) => {
+        const output = select.outputs[outputCount + index]?.expression;
+        return output?.kind === "column" && output.column.id === aggregate.column.id;
+      });
+      const call = calls[at];
+      if (call === undefined) throw new NotMaintained(`it has ${aggregate.form.name}`);
+      return call;
+    }),
+    tallies: talliesOf(groups),
+  });
+  return { groups, seed };
+}
+
+/** Returns the index of the aggregate that is the last output, unless the query uses it, too. */
+function seqAggregateOf({ outputCount, select }: Model): number | undefined {
+  const outputs = select.outputs.slice(0, outputCount).map(({ expression }) => expression);
+  const own = outputs.pop();
+  if (own?.kind !== "column") return undefined;
+  const at = select.aggregates.findIndex(({ column }) => column.id === own.column.id);
+  const others = [...outputs, ...conjunctsOf(select.having)];
+  const isUsed = others.some((each) => columnIdsIn(each).has(own.column.id));
+  return at < 0 || isUsed ? undefined : at;
+}
+
+/** Returns a key of GROUP BY as it was written in the select list or, failing that, in GROUP BY. */
+function writtenKey({ core, outputCount, select }: Model, index: number): Expr {
+  const key = defined(select.groupBy[index], "a key has an index").column;
+  const { columns = [] } = core;
+  const at = select.outputs.findIndex(({ expression }) => {
+    return expression.kind === "column" && expression.column.id === key.id;
+  });
+  const item = columns.length === outputCount ? columns[at] : undefined;
+  if (item !== undefined) return item.expr;
+  const written = core.groupBy?.[index];
+  if (written !== undefined && "type" in written && written.type === "ref") return written;
+  throw new NotMaintained("a key of GROUP BY is not in the select list");
+}
