@@ -1,6 +1,6 @@
 /**
- * Finishes a change that takes more than a tick of the event loop. Outside a transaction it is run
- * again if its rows have been changed in the meantime.
+ * Finishes a change that takes more than a tick of the event loop. Outside a transaction, the
+ * change is run again if its rows have been changed in the meantime.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Store } from "../../storage/mod.ts";

@@ -1,5 +1,5 @@
 /**
- * External merge sort: sorted runs on disk, and their merge.
+ * Implements external merge sort: sorted runs on disk, and their merge.
  *
  *     run 0: block block block …      each run ascends; equal rows: the earlier run is first
  *     run 1: block block …            merged through a heap of one cursor a run

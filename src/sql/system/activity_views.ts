@@ -1,6 +1,6 @@
 /**
- * `system.queries`, `system.transactions` and `system.query_stats`: the running statements, the
- * open transactions that span requests, and all statements since startup.
+ * Defines `system.queries`, `system.transactions` and `system.query_stats`, which list the running
+ * statements, the open transactions that span requests, and all statements since startup.
  */
 import { shownMs } from "../../base/clock.ts";
 import { BIGINT, BOOLEAN, DATETIME, DOUBLE, TEXT } from "../../types/mod.ts";

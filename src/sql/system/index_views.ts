@@ -1,6 +1,6 @@
 /**
- * `system.indexes`: the primary key and the secondary indexes of each table that the caller may
- * see.
+ * Defines `system.indexes`, which lists the primary key and the secondary indexes of each table
+ * that the caller may see.
  */
 import {
   type Catalog,

@@ -1,4 +1,7 @@
-/** `system.jobs` and `system.my_jobs`: running jobs, and jobs that ended recently. */
+/**
+ * Defines `system.jobs` and `system.my_jobs`, which list running jobs, and jobs that ended
+ * recently.
+ */
 import type { Job } from "../../storage/mod.ts";
 import { DATETIME, DOUBLE, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";

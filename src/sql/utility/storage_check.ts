@@ -1,6 +1,6 @@
 /**
- * STORAGE CHECK: tests whether the server can write, read, list and delete files in a storage, by
- * performing these operations.
+ * Implements STORAGE CHECK, which tests whether the server can write, read, list and delete files
+ * in a storage, by performing these operations.
  */
 import { shownMs } from "../../base/clock.ts";
 import type { Catalog } from "../../catalog/mod.ts";

@@ -1,7 +1,7 @@
 /**
- * SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO. The former shows the message that a client sends to follow
- * a query; the latter shows how changes of its tables would be matched with the query. No
- * subscription is opened, and no changes are streamed.
+ * Implements SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO. The former shows the message that a client
+ * sends to follow a query; the latter shows how changes of its tables would be matched with the
+ * query. No subscription is opened, and no changes are streamed.
  */
 import { DatabaseError, withDetails } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
