@@ -109,7 +109,7 @@ function prepared(items: ArrayValue, ranges: readonly AssignedRange[]): ArrayVal
   if (dimensions.length !== ranges.length) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot assign to an element by ${ranges.length} position(s): the array has ${dimensions.length} dimension(s)`,
+      `Cannot assign to an element with ${ranges.length} position(s): the array has ${dimensions.length} dimension(s)`,
     );
   }
   const [length = 0] = dimensions;

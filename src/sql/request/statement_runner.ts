@@ -540,7 +540,7 @@ export class StatementRunner {
     if (options.files === undefined) {
       throw new DatabaseError(
         "INVALID_INPUT",
-        "Cannot read FILE: send the statement as multipart/form-data",
+        "Cannot read FILE: the request must be sent as multipart/form-data",
       );
     }
     refuseExtra(options.files, files);

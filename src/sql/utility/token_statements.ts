@@ -176,7 +176,7 @@ function scopesOf(
     throw new DatabaseError(
       "INVALID_OPTION",
       "Cannot create a token that can read nothing: SCOPES must list READ, or WRITE, which " +
-        "includes it",
+        "includes READ",
       { position: first?._location.start },
     );
   }

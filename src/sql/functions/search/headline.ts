@@ -336,7 +336,10 @@ function optionsFrom(text: string): HeadlineOptions {
   let options = DEFAULTS;
   for (OPTION.lastIndex = 0; OPTION.lastIndex < text.trimEnd().length; ) {
     const [, name = "", given = ""] = OPTION.exec(text.trimEnd()) ?? [];
-    if (name === "") throw invalid(`Cannot read the options ${excerpt(text)} of a headline`);
+    if (name === "")
+      throw invalid(
+        `Cannot read ${excerpt(text)} as options of a headline: they must have the form name = value`,
+      );
     const value = given.startsWith('"') ? given.slice(1, -1).replaceAll('""', '"') : given;
     options = withOption(options, name, value);
   }

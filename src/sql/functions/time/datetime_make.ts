@@ -29,7 +29,7 @@ function makeDate([year = null, month = null, day = null]: readonly Value[]): nu
   if (counted === 0) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot create a date in the year 0: the year before 1 is 1 BC, which is -1 here",
+      "Cannot create a date in the year 0: there is no such year; -1 stands for 1 BC",
     );
   }
   return dateFromCivil(counted < 0 ? counted + 1 : counted, month as number, day as number);
