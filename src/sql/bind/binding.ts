@@ -417,7 +417,7 @@ export type BindInner = (query: SelectStatement, outer: Correlation) => BoundSel
 export type Bind = (expression: Expr, context: ExpressionContext) => BoundExpression;
 
 export function notAvailable(node: AstNode, what: string): DatabaseError {
-  return new DatabaseError("UNSUPPORTED_FEATURE", `Cannot run ${what}: not available yet`, {
+  return new DatabaseError("UNSUPPORTED_FEATURE", `Cannot run ${what}: it is not available yet`, {
     position: node._location.start,
   });
 }
