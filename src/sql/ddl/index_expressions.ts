@@ -73,7 +73,7 @@ function termKindFor(
   const by = operatorClass === undefined ? "" : ` by ${operatorClass.name}`;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot index "${name}" USING gin${by}: a value of type ${typeName(type)} has no terms to index`,
+    `Cannot index "${name}" USING gin${by}: its type is ${typeName(type)}, which this index cannot split into terms`,
     {
       position: operatorClass?._location.start ?? position,
       hint: "an index USING gin can be on TSVECTOR, JSONB, arrays, or TEXT with gin_trgm_ops",
