@@ -3,6 +3,7 @@
  * Hermitage project (https://github.com/ept/hermitage), and the state after a crash or a logout.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { SocketClient } from "../support/client.ts";
 import { ADMIN, type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
 let server: ServerProcess;
@@ -168,6 +169,8 @@ describe("a transaction can span HTTP requests", () => {
   test("a transaction leaves nothing after a crash", async () => {
     const tx = await Tx.open();
     await tx.sql("DELETE FROM t; INSERT INTO t VALUES (3, 30)");
+    await tx.sql("CREATE TABLE lost (id INT PRIMARY KEY); ALTER TABLE t ADD COLUMN w INT");
+    expect(await tx.sql("SELECT id, w FROM t")).toEqual([[3, null]]);
     server.kill("SIGKILL");
     await server.exited();
     await server.start();
@@ -176,6 +179,8 @@ describe("a transaction can span HTTP requests", () => {
       [1, 10],
       [2, 20],
     ]);
+    const listed = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'app'";
+    expect(await server.rows(listed)).toEqual([["t"]]);
   });
 });
 
@@ -344,4 +349,30 @@ describe("a transaction allows these anomalies of the Hermitage tests", () => {
       [4],
     ]);
   });
+});
+
+test("a subscriber sees nothing of the definitions and rows of a transaction before its COMMIT", async () => {
+  const socket = await SocketClient.connect(server.url, { token: server.token });
+  await socket.expect("auth_success");
+  const sql = "SELECT id, v FROM app.t WHERE id > 2";
+  socket.send({ type: "subscribe", subscription: { id: "a", sql, options: {} } });
+  await socket.expect("subscription_ack");
+  await socket.expect("initial_data_batch");
+  const tx = await Tx.open();
+  await tx.sql("ALTER TABLE t ADD COLUMN w INT DEFAULT 1; CREATE TABLE u (id INT PRIMARY KEY)");
+  await tx.sql("INSERT INTO t VALUES (3, 30, 3); INSERT INTO u VALUES (1)");
+  expect(await tx.sql("SELECT count(*) FROM t, u")).toEqual([[3]]);
+  // A later commit of another writer arrives first.
+  await server.rows("INSERT INTO app.t VALUES (4, 40)");
+  const first = await socket.expect("change");
+  expect(first.rows).toMatchObject([{ id: 4, v: 40 }]);
+  expect(await tx.commit()).toBe("committed");
+  const second = await socket.expect("change");
+  expect(second.rows).toMatchObject([{ id: 3, v: 30 }]);
+  socket.close();
+  expect(await server.rows("SELECT id, w FROM app.t WHERE id > 2 ORDER BY id")).toEqual([
+    [3, 3],
+    [4, 1],
+  ]);
+  await server.rows("ALTER TABLE app.t DROP COLUMN w; DROP TABLE app.u");
 });

@@ -153,7 +153,7 @@ test("Knex runs a batch under its lock, and a failed one leaves nothing", async 
   ]);
 });
 
-test("Kysely's migrator creates, fills and alters within one transaction", async () => {
+test("Kysely migrations create, fill and alter within one transaction", async () => {
   await engine.run("CREATE NAMESPACE kysely");
   await migrate("kysely", [
     'create table "kysely_migration" ("name" varchar(255) not null primary key, "timestamp" varchar(255) not null)',

@@ -490,6 +490,8 @@ export class RequestTransaction implements HeldTransaction {
     const { catalog, store } = this.#deps;
     for (const { key, owner, seq, tableId } of locked) {
       const table = catalog.tableById(tableId);
+      // Nobody else can have dropped a table if the definitions of this transaction are current.
+      if (table === undefined && this.#definitions !== undefined) continue;
       const options = { owner, key, upTo: store.appliedSeq, columnIds: [SEQ_COLUMN_ID] };
       if (table !== undefined && store.lookup(tableId, options)?.[0] === seq) continue;
       const name = table === undefined ? "a table" : `${table.namespace}.${table.name}`;

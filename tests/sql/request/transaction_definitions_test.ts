@@ -373,6 +373,35 @@ test("a unique index of the transaction finds equal NULLs if they are not distin
   expect((await failure("INSERT INTO t VALUES (4, NULL)")).code).toBe("DUPLICATE_KEY");
 });
 
+test("a transaction may drop or alter a table whose rows it has locked", async () => {
+  await run("CREATE TABLE a (id INT PRIMARY KEY); CREATE TABLE b (id INT PRIMARY KEY)");
+  await run("INSERT INTO a VALUES (1); INSERT INTO b VALUES (1)");
+  await run(
+    `BEGIN; SELECT * FROM a FOR UPDATE; SELECT * FROM b FOR UPDATE; DROP TABLE a;
+     ALTER TABLE b ADD COLUMN v INT DEFAULT 2; COMMIT`,
+  );
+  expect((await failure("SELECT * FROM a")).code).toBe("TABLE_NOT_FOUND");
+  expect(await rows("SELECT id, v FROM b")).toEqual([[1, 2]]);
+});
+
+test("the sources of a topic follow a table that the transaction alters or drops", async () => {
+  await run(
+    `CREATE TABLE t (id INT PRIMARY KEY, v INT); CREATE TOPIC x;
+     ALTER TOPIC x ADD SOURCE t ON INSERT WHERE v > 1`,
+  );
+  await run(
+    "BEGIN; ALTER TABLE t RENAME COLUMN v TO w; INSERT INTO t VALUES (1, 1), (2, 2); COMMIT",
+  );
+  const consumed = async (group: string): Promise<string[]> => {
+    const messages = await rows(`CONSUME FROM x GROUP '${group}' FROM EARLIEST NO ACK`);
+    return (messages as unknown[][]).map((message) => String(message[4]));
+  };
+  expect(await consumed("a")).toEqual([expect.stringContaining('"w":2')]);
+  await run("BEGIN; INSERT INTO t VALUES (3, 3); DROP TABLE t; COMMIT");
+  // The messages of a dropped table cannot be read any longer, but its topic goes on.
+  expect(await consumed("b")).toEqual([]);
+});
+
 test("a READ ONLY transaction refuses definitions", async () => {
   expect((await failure("BEGIN READ ONLY; CREATE TABLE t (id INT PRIMARY KEY); COMMIT")).code).toBe(
     "INVALID_OPERATION",
