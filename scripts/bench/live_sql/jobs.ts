@@ -4,6 +4,7 @@
  */
 import { type ServerProcess, startReadyServer } from "../../../tests/support/server_process.ts";
 import type { Line } from "../compare/jobs.ts";
+import { cpuNsOf } from "../compare/process_time.ts";
 import { collectPath } from "../idle_memory/measure.ts";
 import { besideBulk, bytesOfFollower, type Changes, costUnder, fill, follow } from "./costs.ts";
 import { measureRooms, type RoomsFigures, type RoomsPlace } from "./rooms.ts";
@@ -65,7 +66,7 @@ async function roomLines({ isQuick, seconds }: LiveSqlOptions): Promise<Line[]> 
     async () => {
       const server = await benchServer();
       const place = await tidemarkRooms(server);
-      return { ...place, stop: () => server.stop() };
+      return { ...place, cpuNs: () => cpuNsOf(server.pid), stop: () => server.stop() };
     },
     postgresRooms,
     pgliteRooms,
@@ -84,11 +85,16 @@ async function roomLines({ isQuick, seconds }: LiveSqlOptions): Promise<Line[]> 
     job: `${job}: ${what}`,
     unit,
     isRate: figure === "rate",
-    values: Object.fromEntries([...figures].map(([name, each]) => [name, each[figure]])),
+    values: Object.fromEntries(
+      [...figures].flatMap(([name, { [figure]: value }]) => {
+        return value === undefined ? [] : [[name, value]];
+      }),
+    ),
   });
   return [
     { ...line("write → delivered p50 at 200/s", "ms", "p50"), target: { atMost: 3 } },
     { ...line("write → delivered p99 at 200/s", "ms", "p99"), target: { atMost: 25 } },
+    line("processor time of a message at 200/s", "µs", "cpuUs"),
     line("sustained", "messages/s", "rate"),
     { ...line("lost", "deliveries", "lost"), target: { atMost: 0 } },
   ];

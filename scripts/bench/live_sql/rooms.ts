@@ -30,6 +30,8 @@ export interface RoomsPlace {
     onRooms: (user: number, rows: readonly RoomRow[]) => void,
   ): Promise<void>;
   write(message: RoomMessage): Promise<void>;
+  /** The processor time of the place so far, in nanoseconds, if it is a process that we start. */
+  readonly cpuNs?: () => number;
   stop(): Promise<void>;
 }
 
@@ -47,6 +49,8 @@ export interface RoomMessage {
 export interface RoomsFigures {
   readonly p50: number;
   readonly p99: number;
+  /** The processor time of a message at the given rate, in microseconds, where it is known. */
+  readonly cpuUs: number | undefined;
   /** The number of messages that did not reach a user. */
   readonly lost: number;
   /**
@@ -107,6 +111,7 @@ export async function measureRooms(
     await place.write(message);
   };
   const pending: Promise<void>[] = [];
+  const beforeNs = place.cpuNs?.();
   const startMs = performance.now();
   for (let count = 0; count < rate * seconds; count += 1) {
     await Bun.sleep(Math.max(0, startMs + (count * 1000) / rate - performance.now()));
@@ -115,6 +120,7 @@ export async function measureRooms(
   await Promise.all(pending);
   await waiting.end();
   const { lost } = waiting;
+  const cpuNs = beforeNs === undefined ? undefined : (place.cpuNs?.() ?? 0) - beforeNs;
   const latencies = waiting.takeLatencies();
   const beginMs = performance.now();
   const firstId = id;
@@ -127,6 +133,7 @@ export async function measureRooms(
   return {
     p50: percentile(latencies, 0.5),
     p99: percentile(latencies, 0.99),
+    cpuUs: cpuNs === undefined ? undefined : cpuNs / 1000 / (rate * seconds),
     lost: lost + waiting.lost,
     rate: ((id - firstId) * 1000) / (performance.now() - beginMs),
   };

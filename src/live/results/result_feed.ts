@@ -11,8 +11,8 @@
  * group joins, the feed follows these changes to their end.
  *
  * If the rows do not contain the seqs of their last changes, each commit is a separate step, so
- * that the seq of the step is that of the change. A feed that is far behind follows all commits in
- * one step.
+ * that the seq of the step is that of the change. A feed that is far behind follows several commits
+ * in each step.
  */
 import type { Clock } from "../../base/clock.ts";
 import { pauser } from "../../base/pauser.ts";
@@ -39,8 +39,17 @@ export interface FedGroup {
   fail(error: unknown): void;
 }
 
-/** The number of outstanding commits above which a feed follows all of them in one step. */
-const COMMITS_MAX = 32;
+/**
+ * The maximum number of steps for all outstanding commits. A single step for hundreds of commits
+ * might have more changes than can be followed.
+ */
+const STEPS_MAX = 32;
+
+/**
+ * The number of groups and changes that are followed before other work may run. Each takes some
+ * 20 µs, and every pause takes a turn of the event loop.
+ */
+const WORK_PER_PART = 64;
 
 export interface ResultFeedOptions {
   readonly source: JoinChangeSource;
@@ -225,7 +234,10 @@ export class ResultFeed implements Evaluated {
     if (hasChangeSeqs) return whole;
     const commits = source.commitsBetween({ after, upTo });
     if (commits === undefined) return whole;
-    const ends = commits.length > COMMITS_MAX ? commits.slice(-1) : commits;
+    const share = Math.ceil(commits.length / STEPS_MAX);
+    const ends = commits.filter((_, index) => {
+      return (index + 1) % share === 0 || index === commits.length - 1;
+    });
     return ends.map((seq, index) => ({ after: ends[index - 1] ?? after, upTo: seq }));
   }
 
@@ -239,12 +251,7 @@ export class ResultFeed implements Evaluated {
           for (const group of this.#all()) group.beginAnew();
           break;
         }
-        for (const [partition, found] of changes) {
-          for (const group of this.#groupsOf(partition)) {
-            group.follow(found);
-            yield;
-          }
-        }
+        yield* this.#give(changes);
         this.#seq = step.upTo;
       }
       this.#seq = upTo;
@@ -255,6 +262,22 @@ export class ResultFeed implements Evaluated {
     for (const group of this.#waiting) group.notifyWaiting();
     this.#waiting.clear();
     if (this.#groups.size > 0) this.#countKept();
+  }
+
+  /** Gives each group its changes. */
+  *#give(
+    changes: Iterable<readonly [string, JoinChanges | undefined]>,
+  ): Generator<undefined, void> {
+    let work = 0;
+    for (const [partition, found] of changes) {
+      for (const group of this.#groupsOf(partition)) {
+        group.follow(found);
+        work += 1 + (found?.tuples.length ?? 0);
+        if (work < WORK_PER_PART) continue;
+        work = 0;
+        yield;
+      }
+    }
   }
 
   *#all(): Generator<FedGroup> {

@@ -179,10 +179,15 @@ export class ResultGroup implements Evaluated, FedGroup {
 
   /** The memory of all states that the group and its members keep. */
   get stateBytes(): number {
-    const versions = new Set([this.#rows]);
-    for (const { heldState } of this.#members) versions.add(heldState?.rows);
-    let bytes = this.#maintainer?.bytes ?? 0;
-    for (const rows of versions) bytes += rows?.bytes ?? 0;
+    const newest = this.#rows;
+    let bytes = (this.#maintainer?.bytes ?? 0) + (newest?.bytes ?? 0);
+    let versions: Set<ResultState["rows"]> | undefined;
+    for (const { heldState } of this.#members) {
+      if (heldState === undefined || heldState.rows === newest) continue;
+      versions ??= new Set();
+      versions.add(heldState.rows);
+    }
+    for (const rows of versions ?? []) bytes += rows.bytes;
     return bytes;
   }
 
@@ -378,7 +383,8 @@ export class ResultGroup implements Evaluated, FedGroup {
     if (changes.length === 0 && this.#feed !== undefined) return;
     const explained =
       before === undefined ? changes : withReasons(changes, this.#plan, { before, after: state });
-    const messages = new StepMessages(explained, { ...this.#host, seq });
+    const { frameBytesMax, store } = this.#host;
+    const messages = new StepMessages(explained, { frameBytesMax, store, seq });
     for (const member of this.#members) member.take({ before, after: state, messages });
     if (changes.length > 0 || before === undefined) this.#countBytes();
   }
@@ -430,11 +436,12 @@ export class ResultGroup implements Evaluated, FedGroup {
   /** @throws {DatabaseError} MEMORY_EXCEEDED */
   #countBytes(): void {
     const { budget } = this.#host;
+    let bytes = this.stateBytes;
     // The rows alone, without the memory of the maintained query, may fit the budget.
-    if (this.#maintainer !== undefined && !budget.admits(this, this.stateBytes)) {
+    if (this.#maintainer !== undefined && !budget.admits(this, bytes)) {
       this.stopFollowing();
+      bytes = this.stateBytes;
     }
-    const bytes = this.stateBytes;
     budget.check(this, bytes);
     budget.set(this, bytes);
   }

@@ -108,9 +108,10 @@ export function changedState(
   }: { before: ResultState; keys: ChangedKeys; seqs: ChangedSeqs; shape: ResultShape },
 ): NewState {
   const { upTo: seq } = seqs;
-  const keysGone = removed.map((given) => keys.ofRemoved(shape.partsOf(given, seqs).cells));
-  const gone = new Map(keysGone.map((key) => [key, undefined]));
-  const changed = new Map<string, KeptRow | undefined>(gone);
+  const changed = new Map<string, KeptRow | undefined>();
+  for (const given of removed) {
+    changed.set(keys.ofRemoved(shape.partsOf(given, seqs).cells), undefined);
+  }
   const changes: LiveChange[] = [];
   let { bytes } = before.rows;
   for (const given of added) {
@@ -186,6 +187,7 @@ const ORDER: readonly LiveChange["type"][] = ["delete", "update", "insert"];
 
 /** Puts deletes first, so that a client never has more rows than the query's LIMIT. */
 function inOrder(changes: LiveChange[]): LiveChange[] {
+  if (changes.length === 1) return changes;
   return ORDER.flatMap((wanted) => changes.filter(({ type }) => type === wanted));
 }
 
@@ -369,7 +371,7 @@ function numbered(digest: string, count: number): string {
 }
 
 function textOf(cell: WireCell | undefined): string {
-  if (typeof cell === "bigint") return String(cell);
+  if (typeof cell === "bigint" || typeof cell === "number") return String(cell);
   if (typeof cell === "object" && cell !== null) return `[${cell.map(textOf).join()}]`;
   return JSON.stringify(cell ?? null);
 }

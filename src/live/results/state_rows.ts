@@ -77,9 +77,14 @@ class FewRows implements StateRows {
   }
 
   with(changed: OldRows, bytes: number): StateRows {
-    const rows = new Map(this.#rows.map((row) => [row.key, row]));
-    change(rows, changed);
-    return stateRows(rows, bytes);
+    const rows = this.#rows.flatMap((row) => {
+      return changed.has(row.key) ? (changed.get(row.key) ?? []) : row;
+    });
+    for (const [key, row] of changed) {
+      if (row !== undefined && !this.has(key)) rows.push(row);
+    }
+    if (rows.length <= FEW_ROWS_MAX) return new FewRows(rows, bytes);
+    return new ManyRows(new Map(rows.map((row) => [row.key, row])), bytes);
   }
 
   changedUntil(other: StateRows): OldRows | undefined {

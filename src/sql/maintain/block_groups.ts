@@ -12,14 +12,14 @@
 import { defined } from "../../base/assert.ts";
 import type { Row } from "../../types/mod.ts";
 import type { JoinChanges } from "../ports/engine.ts";
-import { Groups, type GroupsOptions, type RowChanges } from "./groups.ts";
+import { type CompiledGroups, Groups, type RowChanges } from "./groups.ts";
 import type { KeptRows } from "./maintained_result.ts";
 import { SetRows, type SetTree } from "./set_rows.ts";
 
 /** A block with groups. */
 export interface KeptBlock {
   readonly block: number;
-  readonly groups: GroupsOptions;
+  readonly groups: CompiledGroups;
   /** The positions of the columns of its seeds: the first one, and the one after the last. */
   readonly seedStart: number;
   readonly seedEnd: number;

@@ -5,7 +5,7 @@ import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.
 import { columnIdsIn, conjunctsOf } from "../bind/walk.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import type { Expr, ExprCall, SelectFromStatement } from "../parse/ast/ast.ts";
-import { type GroupsOptions, talliesOf } from "./groups.ts";
+import { type CompiledGroups, compiledGroups, type GroupsOptions, talliesOf } from "./groups.ts";
 import { isKeyType } from "./key_types.ts";
 import { NotMaintained } from "./not_maintained.ts";
 import type { PlannedJoins } from "./planned_joins.ts";
@@ -31,7 +31,7 @@ export interface StageParts {
 
 /** The groups of a block. */
 export interface GroupStages {
-  readonly groups: GroupsOptions;
+  readonly groups: CompiledGroups;
   /** The statement whose rows begin the groups. */
   readonly seed: SelectFromStatement;
 }
@@ -104,7 +104,7 @@ export function groupStages(model: Model, { context, hasRowSeq, joins }: StagePa
     }),
     tallies: talliesOf(groups),
   });
-  return { groups, seed };
+  return { groups: compiledGroups(groups), seed };
 }
 
 /** Returns the index of the aggregate that is the last output, unless the query uses it, too. */

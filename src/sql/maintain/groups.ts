@@ -14,7 +14,13 @@ import type { JoinChanges } from "../ports/engine.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { textOfRow } from "./row_text.ts";
 import { LastChangeTally, type RowTally, tallyFor } from "./tallies.ts";
-import type { TupleFilter, TuplePlaces, TupleValues } from "./tuple_space.ts";
+import {
+  chosen,
+  type TupleFilter,
+  type TuplePlaces,
+  type TupleValues,
+  valuesInStep,
+} from "./tuple_space.ts";
 
 /** The rows that a result loses, and the rows that it gains. */
 export interface RowChanges {
@@ -81,26 +87,33 @@ interface Contribution {
 const GROUP_BYTES = 240;
 const VALUE_BYTES = 24;
 
+/** The expressions of a maintained query with groups. All of its subscribers share them. */
+export interface CompiledGroups extends GroupsOptions {
+  /** Returns the keys of a tuple, followed by the arguments of the aggregates. */
+  readonly inputsOf: TupleValues;
+  readonly filter: TupleFilter;
+  readonly outputsOf: TupleValues;
+}
+
+export function compiledGroups(options: GroupsOptions): CompiledGroups {
+  const { aggregates, grouped, having, keys, outputs, tuples } = options;
+  return {
+    ...options,
+    inputsOf: tuples.values([...keys, ...aggregates.map(contributionOf)]),
+    filter: grouped.filter(having === undefined ? [] : [having]),
+    outputsOf: grouped.values(outputs),
+  };
+}
+
 export class Groups {
-  readonly #options: GroupsOptions;
-  readonly #keysOf: TupleValues;
-  readonly #argumentsOf: TupleValues;
-  readonly #having: TupleFilter;
-  readonly #outputsOf: TupleValues;
+  readonly #options: CompiledGroups;
   #tallies: readonly RowTally[] = [];
   #groups = new Map<string, Group>();
   /** The numbers of removed groups, to be used again. */
   #free: number[] = [];
 
-  /** @throws {NotMaintained} */
-  constructor(options: GroupsOptions) {
+  constructor(options: CompiledGroups) {
     this.#options = options;
-    const { aggregates, grouped, having, keys, outputs, tuples } = options;
-    this.#tallies = talliesOf(options);
-    this.#keysOf = tuples.values(keys);
-    this.#argumentsOf = tuples.values(aggregates.map(contributionOf));
-    this.#having = grouped.filter(having === undefined ? [] : [having]);
-    this.#outputsOf = grouped.values(outputs);
   }
 
   get bytes(): number {
@@ -158,13 +171,14 @@ export class Groups {
    * Computes results that the state of the group no longer contains, from all rows of the group.
    */
   #refill({ count, keys, number }: Group, read: ReadGroup | undefined): void {
+    if (count === 0 || !this.#tallies.some((tally) => tally.isUnknown(number))) return;
     const unknown = [...this.#tallies.entries()].filter(([, tally]) => tally.isUnknown(number));
-    if (unknown.length === 0 || count === 0) return;
     const tuples = read?.(keys);
     if (tuples === undefined) throw new CannotFollow();
     const text = textOfRow(keys);
-    const own = this.#keysOf(tuples);
-    const values = this.#argumentsOf(tuples);
+    const inputs = this.#options.inputsOf(tuples);
+    const own = inputs.slice(0, keys.length);
+    const values = inputs.slice(keys.length);
     for (const [index, tally] of unknown) {
       tally.clear(number);
       for (const at of tuples.keys()) {
@@ -174,17 +188,21 @@ export class Groups {
     }
   }
 
-  #contributions({ tuples, weights }: JoinChanges): Contribution[] {
-    const keys = this.#keysOf(tuples);
-    const values = this.#argumentsOf(tuples);
+  #contributions(changes: JoinChanges): readonly Contribution[] {
+    const { weights } = changes;
+    const { inputsOf, keys } = this.#options;
+    const inputs = valuesInStep(changes, inputsOf);
+    const all = weights.map((weight, index): Contribution => {
+      const given = inputs.map((column) => column[index] ?? null);
+      return { keys: given.slice(0, keys.length), values: given.slice(keys.length), weight };
+    });
+    if (all.length === 1) return all;
     const found = new Map<string, Contribution>();
-    for (const [index, weight] of weights.entries()) {
-      const own = keys.map((column) => column[index] ?? null);
-      const given = values.map((column) => column[index] ?? null);
-      const text = textOfRow([...own, ...given]);
+    for (const each of all) {
+      const text = textOfRow([...each.keys, ...each.values]);
       const known = found.get(text);
-      if (known === undefined) found.set(text, { keys: own, values: given, weight });
-      else known.weight += weight;
+      if (known === undefined) found.set(text, each);
+      else known.weight += each.weight;
     }
     return [...found.values()].filter(({ weight }) => weight !== 0);
   }
@@ -220,30 +238,26 @@ export class Groups {
 
   /** Computes the result rows of the given groups again, and returns the changes. */
   #refreshed(groups: readonly Group[]): RowChanges {
-    const living = groups.filter((group) => this.#isAlive(group));
-    const tuples = living.map(({ keys, number }) => {
-      return [...keys, ...this.#tallies.map((each) => each.result(number))];
-    });
-    const kept = this.#having(tuples);
-    const outputs = this.#outputsOf(
-      kept.map((index) => defined(tuples[index], "a filter returns indexes of its tuples")),
-    );
-    const rows = new Map<Group, Row>();
-    for (const [at, index] of kept.entries()) {
-      const group = defined(living[index], "each tuple belongs to a group");
-      rows.set(
-        group,
-        outputs.map((column) => column[at] ?? null),
-      );
-    }
+    const { filter, outputsOf } = this.#options;
     const removed: Row[] = [];
     const added: Row[] = [];
+    const living: Group[] = [];
     for (const group of groups) {
-      const { row: before } = group;
-      const after = rows.get(group);
-      if (before !== undefined) removed.push(before);
-      if (after !== undefined) added.push(after);
-      group.row = after;
+      if (group.row !== undefined) removed.push(group.row);
+      group.row = undefined;
+      if (this.#isAlive(group)) living.push(group);
+    }
+    const tuples = living.map(({ keys, number }) => {
+      const tuple = keys.slice();
+      for (const tally of this.#tallies) tuple.push(tally.result(number));
+      return tuple;
+    });
+    const kept = filter(tuples);
+    const outputs = outputsOf(chosen(tuples, kept));
+    for (const [at, index] of kept.entries()) {
+      const row = outputs.map((column) => column[at] ?? null);
+      defined(living[index], "each tuple belongs to a group").row = row;
+      added.push(row);
     }
     return { removed, added };
   }

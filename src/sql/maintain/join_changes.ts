@@ -22,6 +22,7 @@ import type {
   JoinChangeSource,
   JoinChanges,
   PartitionedChanges,
+  StepTuples,
 } from "../ports/engine.ts";
 import { type RowStep, rowStepOf } from "./computed_parts.ts";
 import type { JoinRoutes, RouteStep } from "./join_routes.ts";
@@ -97,6 +98,7 @@ interface StepReading {
 interface OpenChanges extends JoinChanges {
   readonly tuples: Row[];
   readonly weights: number[];
+  readonly places: number[];
 }
 
 /** Collects the changes that a step finds. */
@@ -263,17 +265,23 @@ export class ChangesOfJoin implements IndexedChanges {
     const changes = this.#tableChanges(after, upTo);
     const partitions = new Map<string, OpenChanges>();
     const lost = new Set<string>();
-    let count = 0;
+    const all: Row[] = [];
+    const step: StepTuples = { tuples: all, computed: new Map() };
     const add = (found: readonly Row[], weight: number): void => {
       const kept = chosen(found, this.#last(found));
-      if (count + kept.length > TUPLES_MAX) throw new CannotFollow();
-      count += kept.length;
+      if (all.length + kept.length > TUPLES_MAX) throw new CannotFollow();
       for (const [index, text] of this.#partitionsOf(kept).entries()) {
         if (text === undefined) continue;
-        const known = partitions.get(text) ?? { tuples: [], weights: [], after, upTo };
-        partitions.set(text, known);
-        known.tuples.push(defined(kept[index], "each tuple has a partition"));
+        let known = partitions.get(text);
+        if (known === undefined) {
+          known = { tuples: [], weights: [], places: [], step, after, upTo };
+          partitions.set(text, known);
+        }
+        const tuple = defined(kept[index], "each tuple has a partition");
+        known.tuples.push(tuple);
         known.weights.push(weight);
+        known.places.push(all.length);
+        all.push(tuple);
       }
     };
     for (const source of this.#options.shape.sources.keys()) {
@@ -539,11 +547,16 @@ export class ChangesOfJoin implements IndexedChanges {
       madeParents = [];
       if (all.tuples.length > TUPLES_MAX) throw new CannotFollow();
     };
+    let last: { readonly key: Row; readonly rows: readonly Row[] } | undefined;
     for (const [index, tuple] of tuples.entries()) {
       const key = keys.map((values) => values[index] ?? null);
       if (key.includes(null)) continue;
-      for (const row of this.#rows.find(source, { access: step.access, key, upTo })) {
-        const longer = [...tuple];
+      // Tuples that come from one row often lead to the same row of the next source.
+      if (last === undefined || !isSameKey(last.key, key)) {
+        last = { key, rows: this.#rows.find(source, { access: step.access, key, upTo }) };
+      }
+      for (const row of last.rows) {
+        const longer = tuple.slice();
         for (const [place, value] of row.entries()) longer[start + place] = value;
         made.push(longer);
         madeParents.push(parents[index] ?? 0);
@@ -596,6 +609,10 @@ export class ChangesOfJoin implements IndexedChanges {
  */
 function isRefusal(error: unknown): boolean {
   return error instanceof CannotFollow || error instanceof DatabaseError;
+}
+
+function isSameKey(one: Row, other: Row): boolean {
+  return one.every((value, index) => value === other[index]);
 }
 
 function withLost(partitions: PartitionedChanges, lost: ReadonlySet<string>): PartitionedChanges {

@@ -28,7 +28,13 @@ import {
   requireKnownClauses,
   type StageParts,
 } from "./group_stages.ts";
-import { Groups, type GroupsOptions, type RowChanges } from "./groups.ts";
+import {
+  type CompiledGroups,
+  compiledGroups,
+  Groups,
+  type GroupsOptions,
+  type RowChanges,
+} from "./groups.ts";
 import type { ChangesOfJoin } from "./join_changes.ts";
 import type { GroupAccess } from "./join_routes.ts";
 import type { JoinShape } from "./join_shape.ts";
@@ -61,7 +67,7 @@ export interface MaintainedQueryOptions extends JoinPlanOptions {
 
 /** The stages that a maintained query applies to joined rows. */
 interface Stages {
-  readonly groups: GroupsOptions | undefined;
+  readonly groups: CompiledGroups | undefined;
   /** The block, if it is evaluated again for the groups that a change touches. */
   readonly block: KeyedBlock | undefined;
   /** Computes the rows of a query without groups. */
@@ -92,8 +98,6 @@ export class MaintainedQuery {
     const { routes, shape } = joins;
     this.changes = joins.changes;
     this.#stages = stagesOf(model, { joins, context, hasRowSeq: options.hasRowSeq });
-    // The stages are compiled once here, to find out whether the query can be maintained.
-    if (this.#stages.groups !== undefined) void new Groups(this.#stages.groups);
     this.#window = windowOf(select, options);
     requireSameRows(shape, { stages: this.#stages, select, options });
     const { coreCount } = shape;
@@ -263,7 +267,7 @@ function distinctStages(model: Model, { context, joins }: StageParts): Stages {
     calls: [],
     tallies: [],
   });
-  return { groups, block: undefined, rowsOf: noRows, seed };
+  return { groups: compiledGroups(groups), block: undefined, rowsOf: noRows, seed };
 }
 
 /** Returns no changes, because the rows of a query with groups come from its groups. */

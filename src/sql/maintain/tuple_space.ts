@@ -8,6 +8,7 @@
  * its rows apart. Invariant: a place whose source is not known yet, or has no row, is NULL.
  */
 import { defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
 import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import {
   type Batch,
@@ -26,6 +27,7 @@ import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileCondition } from "../execute/evaluate/condition.ts";
 import { compileExpression } from "../execute/evaluate/expression.ts";
 import { type BatchLayout, positionsOf } from "../execute/evaluate/layout.ts";
+import type { JoinChanges } from "../ports/engine.ts";
 import type { JoinShape, Source } from "./join_shape.ts";
 
 /** The position that a source has in a tuple. */
@@ -49,6 +51,9 @@ export type TupleValues = (
   tuples: readonly Row[],
   context?: ExecutionContext,
 ) => readonly (readonly Value[])[];
+
+/** Returns the value of one expression for each tuple. */
+type TupleColumn = (tuples: readonly Row[], context: ExecutionContext) => readonly Value[];
 
 /** Compiles expressions over lists of values at given positions. */
 export class TuplePlaces {
@@ -82,16 +87,19 @@ export class TuplePlaces {
 
   /** Returns one list for each expression. */
   values(expressions: readonly BoundExpression[]): TupleValues {
-    const parts = expressions.map((expression) => ({
-      positions: positionsOf(expression, this.layout),
-      evaluate: compileExpression(expression, this.layout),
-    }));
-    return (tuples, context = this.#context) =>
-      parts.map(({ evaluate, positions }) => {
+    const parts = expressions.map((expression): TupleColumn => {
+      const at = expression.kind === "column" ? this.layout.get(expression.column.id) : undefined;
+      // The values of a column have their final form, so that they need no vector.
+      if (at !== undefined) return (tuples) => tuples.map((tuple) => tuple[at] ?? null);
+      const positions = positionsOf(expression, this.layout);
+      const evaluate = compileExpression(expression, this.layout);
+      return (tuples, context) => {
         if (tuples.length === 0) return [];
         context.effort.beginRows();
         return valuesOf(evaluate(this.#batch(tuples, positions), context));
-      });
+      };
+    });
+    return (tuples, context = this.#context) => parts.map((part) => part(tuples, context));
   }
 
   #batch(tuples: readonly Row[], positions: ReadonlySet<number>): Batch {
@@ -102,6 +110,37 @@ export class TuplePlaces {
       columns[position] = vectorFromValues(type, values);
     }
     return { rowCount: tuples.length, columns };
+  }
+}
+
+/**
+ * Returns the values of some expressions for the tuples of one partition. They are computed once
+ * for all partitions of a step.
+ */
+export function valuesInStep(
+  { places = [], step, tuples }: JoinChanges,
+  program: TupleValues,
+): readonly (readonly Value[])[] {
+  if (step === undefined) return program(tuples);
+  let columns = step.computed.get(program);
+  if (columns === undefined) {
+    columns = valuesOrFailed(step.tuples, program);
+    step.computed.set(program, columns);
+  }
+  // If an expression fails, the partitions with its tuple have to report it.
+  if (columns === "failed") return program(tuples);
+  return columns.map((column) => places.map((place) => column[place] ?? null));
+}
+
+function valuesOrFailed(
+  tuples: readonly Row[],
+  program: TupleValues,
+): readonly (readonly Value[])[] | "failed" {
+  try {
+    return program(tuples);
+  } catch (error) {
+    if (error instanceof DatabaseError) return "failed";
+    throw error;
   }
 }
 

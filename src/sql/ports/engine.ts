@@ -7,7 +7,7 @@ import type { Principal } from "../../auth/mod.ts";
 import type { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { SchemaField, WireCell, WireRow } from "../../protocol/mod.ts";
-import type { Batch, DataType, Row, Vector, WireParameter } from "../../types/mod.ts";
+import type { Batch, DataType, Row, Value, Vector, WireParameter } from "../../types/mod.ts";
 import type { RowPace } from "../execute/context/pace.ts";
 import type { CopyFormat } from "../parse/ast/ast.ts";
 
@@ -428,11 +428,22 @@ export interface ResultChanges {
   readonly added: readonly (readonly WireCell[])[];
 }
 
+/** The tuples of all partitions that a step changes, with values that were computed from them. */
+export interface StepTuples {
+  readonly tuples: readonly Row[];
+  /** One list of values for each expression, by the compiled expressions. */
+  readonly computed: Map<object, readonly (readonly Value[])[] | "failed">;
+}
+
 /** Combinations of rows that are added to or removed from the joins in a query. */
 export interface JoinChanges {
   readonly tuples: readonly Row[];
   /** 1 or -1 for each tuple. */
   readonly weights: readonly number[];
+  /** The tuples of all partitions, from which values are computed once for all of them. */
+  readonly step?: StepTuples;
+  /** The index of each tuple in the step. */
+  readonly places?: readonly number[];
   /** The seq of the state before the changes. */
   readonly after: Seq;
   /** The seq at which the changed joins have these tuples. */

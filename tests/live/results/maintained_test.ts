@@ -643,6 +643,37 @@ test("only the subscribers whose changes are too many are evaluated again", asyn
   expect([evaluationsOfRome, evaluationsOfOslo]).toEqual([1, 2]);
 });
 
+test("a value that fails for one subscriber does not affect the subscribers of the same commit", async () => {
+  const sql =
+    "SELECT o.user_id, max(100 / o.total) AS share FROM shop.orders o WHERE o.user_id = $1 GROUP BY o.user_id";
+  const [one, two] = [1, 2].map((user) => follow(sql, undefined, { params: [user] }));
+  if (one === undefined || two === undefined) throw new Error("a subscriber is missing");
+  await current(one);
+  await current(two);
+  await run("INSERT INTO shop.orders VALUES (50, 1, 0), (51, 2, 2)");
+  await current(two);
+  expect(two.rows).toMatchObject([{ user_id: 2, share: 50 }]);
+  expect(await stepsOf(sql, [{ number: "2" }])).toEqual([1, 1]);
+  expect(current(one)).rejects.toThrow("Cannot divide by zero");
+});
+
+test("a feed that is far behind follows all commits without an evaluation", async () => {
+  await run(
+    `INSERT INTO shop.users SELECT 1000 + n, 'n', 'bonn', 77 FROM generate_series(1, 100) AS g(n)`,
+  );
+  const sql =
+    "SELECT u.city, count(*) AS n FROM shop.users u JOIN shop.orders o ON o.user_id = u.boss GROUP BY u.city";
+  const follower = await current(follow(sql, undefined));
+  const [before] = await stepsOf(sql);
+  const inserts = Array.from({ length: 300 }, (_, n) => {
+    return run(`INSERT INTO shop.orders VALUES (${1000 + n}, 77, 1)`);
+  });
+  await Promise.all(inserts);
+  await current(follower);
+  expect(follower.rows.find(({ city }) => city === "bonn")).toMatchObject({ n: 30_000 });
+  expect((await stepsOf(sql))[0]).toBe(before ?? 0);
+});
+
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
