@@ -31,7 +31,15 @@
  * Exits with 0 if the tests pass, and otherwise with the code of the runner. A signal also ends the
  * runner.
  */
-import { accessSync, chmodSync, constants, mkdtempSync, rmSync, statfsSync } from "node:fs";
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { flag, readArguments } from "./support/arguments.ts";
@@ -177,6 +185,17 @@ function memoryFolder(): string | undefined {
   }
 }
 
+/** Names the files of tests that do a part of their work, and the command that does all of it. */
+function reportOfParts(): string {
+  const files = [...new Bun.Glob("tests/**/*_test.ts").scanSync()].filter((file) =>
+    /\b(?:amountOf|shareOf)\(/.test(readFileSync(file, "utf8")),
+  );
+  return (
+    `\n${files.length} files tried a part of their seeds, samples or cases. ` +
+    `Try all with: npm test -- --thorough ${files.toSorted().join(" ")}\n`
+  );
+}
+
 /** The settings for the workers. */
 const QUICK_START: Readonly<Record<string, string>> = {
   BUN_JSC_useFTLJIT: "0",
@@ -220,9 +239,4 @@ try {
   for (const directory of directories) rmSync(directory, { recursive: true, force: true });
 }
 process.stderr.write(skipped.report());
-if (isWhole && !isThorough) {
-  process.stderr.write(
-    "\nTests that repeat themselves over seeds, samples or cases did a part of them. " +
-      "All of it: npm test -- --thorough\n",
-  );
-}
+if (isWhole && !isThorough) process.stderr.write(reportOfParts());

@@ -29,7 +29,7 @@ async function setUp() {
   try {
     await admin.execute("ALTER TOPIC press.written ADD SOURCE press.articles ON INSERT");
   } catch (error) {
-    if (!error.message.includes("already exists")) throw error;
+    if (error.reason !== "already_exists") throw error;
   }
   admin.close();
   for (const user of USERS) {

@@ -8,16 +8,24 @@ import { beginsSummary, fileIn, withoutColours } from "./runner_output.ts";
 /** Separates the name of a skipped test from the reason. */
 export const SKIP_MARK = " // skipped: ";
 
+/** The reason of a test that only a thorough run does. */
+export const LEFT_TO_THOROUGH = "left to a thorough run";
+
 const NO_REASON = "no reason given";
 
 /** The beginning of a skipped test's line, which is a symbol if the runner may use colours. */
 const SKIPPED = /^(?:\(skip\)|»)\s/;
 
+interface Skipped {
+  count: number;
+  readonly files: Set<string>;
+}
+
 /** Collects skipped tests from the lines of a run, in their order. */
 export class SkippedTests {
   #file = "";
   #isSummary = false;
-  readonly #reasons = new Map<string, { count: number; files: Set<string> }>();
+  readonly #reasons = new Map<string, Skipped>();
 
   /** @param line One line of the runner's output, coloured or not. */
   read(line: string): void {
@@ -34,19 +42,39 @@ export class SkippedTests {
     this.#reasons.set(reason, entry);
   }
 
-  /** Returns a table of the reasons with counts and files; empty if no test was skipped. */
+  /**
+   * Returns a table of the reasons with counts and files, and the commands that run the skipped
+   * tests; empty if no test was skipped.
+   */
   report(): string {
-    const reasons = [...this.#reasons];
-    if (reasons.length === 0) return "";
-    const total = reasons.reduce((sum, [, { count }]) => sum + count, 0);
-    const rows = reasons.map(
-      ([reason, { count, files }]) =>
-        `${String(count).padStart(5)}  ${reason}\n       ${[...files].toSorted().join(" ")}\n`,
-    );
-    const again = [...new Set(reasons.flatMap(([, { files }]) => Array.from(files)))].join(" ");
-    return (
-      `\nSkipped ${total} ${total === 1 ? "test" : "tests"}:\n${rows.join("")}` +
-      `Once nothing is missing, run them with: npm test -- ${again}\n`
-    );
+    const left = this.#reasons.get(LEFT_TO_THOROUGH);
+    const missing = [...this.#reasons].filter(([reason]) => reason !== LEFT_TO_THOROUGH);
+    return reportOfMissing(missing) + (left === undefined ? "" : reportOfLeft(left));
   }
+}
+
+function reportOfMissing(reasons: readonly (readonly [string, Skipped])[]): string {
+  if (reasons.length === 0) return "";
+  const total = reasons.reduce((sum, [, { count }]) => sum + count, 0);
+  const rows = reasons.map(
+    ([reason, { count, files }]) =>
+      `${String(count).padStart(5)}  ${reason}\n       ${[...files].toSorted().join(" ")}\n`,
+  );
+  const again = [...new Set(reasons.flatMap(([, { files }]) => Array.from(files)))].join(" ");
+  return (
+    `\nSkipped ${counted(total)}:\n${rows.join("")}` +
+    `Once nothing is missing, run them with: npm test -- ${again}\n`
+  );
+}
+
+function reportOfLeft({ count, files }: Skipped): string {
+  const again = [...files].toSorted().join(" ");
+  return (
+    `\nLeft ${counted(count)} to a thorough run. ` +
+    `Run them with: npm test -- --thorough ${again}\n`
+  );
+}
+
+function counted(count: number): string {
+  return `${count} ${count === 1 ? "test" : "tests"}`;
 }

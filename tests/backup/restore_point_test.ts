@@ -41,10 +41,10 @@ import {
   treeOf,
 } from "../support/maintenance.ts";
 import { principalFor } from "../support/principal_for.ts";
-import { fileMissing, testUnless } from "../support/requirements.ts";
+import { fileMissing, testThoroughly, testUnless } from "../support/requirements.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { startReadyServer } from "../support/server_process.ts";
-import { amountOf } from "../support/thoroughness.ts";
+import { amountOf, shareOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
 afterAll(removeDirectories);
@@ -332,6 +332,7 @@ async function endOfArchive(world: World): Promise<number> {
 }
 
 const RANDOM_POINTS = amountOf({ usual: 1, thorough: 14 });
+const DEFINITION_POINTS = amountOf({ usual: 1, thorough: 4 });
 
 test("a backup made under load is restored to many seqs from archive and log, always with the right rows", async () => {
   const world = await theWorld();
@@ -348,10 +349,10 @@ test("a backup made under load is restored to many seqs from archive and log, al
     // While a definition is being made, it may or may not exist.
     if (!isBeside(seq)) points.push(seq);
   }
-  // Test points next to every definition, and at both ends.
-  points.push(...world.definitions.map(({ before }) => before).slice(0, 4));
+  // Test points next to definitions, and at both ends.
+  points.push(...world.definitions.map(({ before }) => before).slice(0, DEFINITION_POINTS));
   points.push(world.backupSeq, world.endSeq);
-  expect(points).toHaveLength(RANDOM_POINTS + 6);
+  expect(points).toHaveLength(RANDOM_POINTS + DEFINITION_POINTS + 2);
   let fromArchive = 0;
   for (const [index, seq] of points.entries()) {
     // Some restores use only the archive and another directory; the others replace the database
@@ -379,35 +380,38 @@ test("a backup made under load is restored to many seqs from archive and log, al
   expect(fromArchive).toBeGreaterThan(points.length / 6);
 }, 300_000);
 
-test("a restore reaches a point inside a commit of many files, although segments contain later changes", async () => {
-  const place = freshPlace();
-  const database = await open(place);
-  await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY, v INT, w TEXT)");
-  await rows(
-    database,
-    "INSERT INTO t SELECT g, 0, repeat('w', 50) FROM generate_series(1, 20000) g",
-  );
-  const backup = join(place.root, "base");
-  await backUp(database, backup);
-  for (const _ of [1, 2]) await rows(database, "UPDATE t SET v = v + 1");
-  const before = database.store.visibleSeq;
-  await rows(database, "UPDATE t SET v = v + 1");
-  const inside = database.store.visibleSeq - 1;
-  await archived(database);
-  await database.close();
-  for (const heldBytesMax of [1_100_000, 2_000_000, 4_000_000]) {
-    const target = copyOf(place.data);
-    const args = [backup, target, "--archive", place.archive, "--to-seq", String(inside)];
-    const { code, said } = await restore(args, { heldBytesMax });
-    expect(code, said).toBe(0);
-    const restored = await open(place, { data: target });
-    const found = await rows(restored, "SELECT count(*), min(v), max(v), max(_seq) FROM t");
-    expect(found).toEqual([[20_000, 2, 2, before]]);
-    await restored.close();
-    expect(maintain("verify", [target])).toMatchObject({ code: 0 });
-    rmSync(target, { recursive: true });
-  }
-});
+testThoroughly(
+  "a restore reaches a point inside a commit of many files, although segments contain later changes",
+  async () => {
+    const place = freshPlace();
+    const database = await open(place);
+    await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY, v INT, w TEXT)");
+    await rows(
+      database,
+      "INSERT INTO t SELECT g, 0, repeat('w', 50) FROM generate_series(1, 20000) g",
+    );
+    const backup = join(place.root, "base");
+    await backUp(database, backup);
+    for (const _ of [1, 2]) await rows(database, "UPDATE t SET v = v + 1");
+    const before = database.store.visibleSeq;
+    await rows(database, "UPDATE t SET v = v + 1");
+    const inside = database.store.visibleSeq - 1;
+    await archived(database);
+    await database.close();
+    for (const heldBytesMax of shareOf([1_100_000, 2_000_000, 4_000_000], { oneOf: 3 })) {
+      const target = copyOf(place.data);
+      const args = [backup, target, "--archive", place.archive, "--to-seq", String(inside)];
+      const { code, said } = await restore(args, { heldBytesMax });
+      expect(code, said).toBe(0);
+      const restored = await open(place, { data: target });
+      const found = await rows(restored, "SELECT count(*), min(v), max(v), max(_seq) FROM t");
+      expect(found).toEqual([[20_000, 2, 2, before]]);
+      await restored.close();
+      expect(maintain("verify", [target])).toMatchObject({ code: 0 });
+      rmSync(target, { recursive: true });
+    }
+  },
+);
 
 test("RESTORE … TO accepts a seq and a time on a running server, and no client keeps a lost position", async () => {
   const place = freshPlace();

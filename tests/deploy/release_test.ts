@@ -13,7 +13,7 @@ import { PLATFORMS, type Platform, platformOf } from "../../scripts/release/plat
 import { isOneOf } from "../../scripts/support/arguments.ts";
 import { type Missing, programMissing, testUnless } from "../support/requirements.ts";
 import { startReadyServer } from "../support/server_process.ts";
-import { isThorough } from "../support/thoroughness.ts";
+import { onlyThorough } from "../support/thoroughness.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 /** Each step moves hundreds of megabytes, and the machine may be busy with other work. */
@@ -25,7 +25,7 @@ const here = `${process.platform.replace("win32", "windows")}-${process.arch}`;
 const isReleased = isOneOf(PLATFORMS, here);
 
 function releaseMissing(): Missing {
-  if (!isThorough) return "a release is made in a thorough run only";
+  if (onlyThorough !== undefined) return onlyThorough;
   return isReleased ? undefined : `there is no release for ${here}`;
 }
 

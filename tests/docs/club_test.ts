@@ -7,7 +7,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
-import { chromiumMissing, describeUnless } from "../support/requirements.ts";
+import { chromiumMissing, describeUnless, testThoroughly } from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 import { accessibilityFaults, launchBrowser, TEST_MS_MAX } from "../ui/browser.ts";
@@ -274,7 +274,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "chat: unread messages are counted and read messages are not, even after a reload",
     async () => {
       const cleo = await join("cleopatra", "chat.html");
@@ -307,7 +307,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "chat: members see who is present and who is typing, until a page is closed",
     async () => {
       const mona = await join("monalisa", "chat.html");
@@ -387,7 +387,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "board: a card can be moved between two cards even if no number lies between their positions",
     async () => {
       const gina = await join("gianina", "board.html");
@@ -410,7 +410,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "files: members see pictures through signed URLs, which expire with the membership",
     async () => {
       const hugo = await join("hugoline", "files.html");
@@ -466,7 +466,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "a guest becomes a user, and keeps the account, its spaces and its messages",
     async () => {
       const context = await browser.newContext();
@@ -503,7 +503,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "the pages explain a taken name, a wrong password and an unknown member",
     async () => {
       const jana = await join("janneke", "chat.html");

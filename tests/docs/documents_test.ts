@@ -12,9 +12,10 @@ import type { Browser } from "playwright-core";
 import { defined } from "../../src/base/assert.ts";
 import { parseConfig } from "../../src/config/mod.ts";
 import { openAt } from "../support/database.ts";
-import { chromiumMissing } from "../support/requirements.ts";
+import { chromiumMissing, testUnless } from "../support/requirements.ts";
 import { type Schema, schemaFaults } from "../support/schema_faults.ts";
 import { type ServerProcess, startServer } from "../support/server_process.ts";
+import { onlyThorough } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 import { launchBrowser } from "../ui/browser.ts";
 import { type Block, blocksOf, ROOT, Runner, SCRIPT_RUNNER } from "./snippets.ts";
@@ -33,6 +34,14 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 
 /** The accepted reasons for omitting a block. A new reason must be added here. */
 const UNTESTED = ["it needs podman", "it takes hours", "it takes minutes"];
+
+/** The documents that a normal run tries too: the first steps, and what they build on. */
+const FIRST: ReadonlySet<string> = new Set([
+  "README.md",
+  "docs/tutorial.md",
+  "docs/sql.md",
+  "docs/live.md",
+]);
 
 const DOCUMENT_MS_MAX = 120_000;
 
@@ -144,7 +153,7 @@ class DocumentRun implements AsyncDisposable {
 
 for (const path of DOCUMENTS) {
   if (blocksOf(path).every(({ language }) => language === "text")) continue;
-  test(
+  testUnless(FIRST.has(path) ? undefined : onlyThorough)(
     `the snippets of ${path} work`,
     async () => {
       const blocks = blocksOf(path).filter(({ language }) => language !== "text");

@@ -11,7 +11,7 @@ import type { Browser, Page } from "playwright-core";
 import { defined } from "../../src/base/assert.ts";
 import { chromiumMissing, programMissing, testUnless } from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
-import { isThorough } from "../support/thoroughness.ts";
+import { amountOf, onlyThorough } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 import { launchBrowser } from "../ui/browser.ts";
 import { exampleCommand } from "./example_commands.ts";
@@ -98,7 +98,8 @@ test(
     const command = [...exampleCommand("summarizer")];
     // The kills happen during the start, and right after a commit but before the client
     // acknowledges.
-    for (const afterMs of [100, 200, 300, undefined, undefined, undefined]) {
+    const kills = [100, undefined, 200, undefined, 300, undefined];
+    for (const afterMs of kills.slice(0, amountOf({ usual: 2, thorough: kills.length }))) {
       const child = Bun.spawn(command, {
         cwd: ROOT,
         env: { ...process.env, TIDEMARK_URL: server.url },
@@ -201,9 +202,7 @@ testUnless(chromiumMissing)(
   TEST_MS_MAX,
 );
 
-const viteMissing: string | undefined = isThorough
-  ? (chromiumMissing ?? programMissing("npm", "npm"))
-  : "only a thorough run installs the packages of an example (npm test -- --thorough)";
+const viteMissing = onlyThorough ?? chromiumMissing ?? programMissing("npm", "npm");
 
 testUnless(viteMissing)(
   "the React example is built by Vite",

@@ -18,7 +18,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Missing, programMissing, testUnless } from "../support/requirements.ts";
-import { isThorough } from "../support/thoroughness.ts";
+import { onlyThorough } from "../support/thoroughness.ts";
 import { blocksOf, ROOT } from "./snippets.ts";
 
 const TEST_MS_MAX = 600_000;
@@ -57,9 +57,11 @@ const BUN: Machine = {
 };
 
 function missing(): Missing {
-  if (!isThorough) return "only a thorough run installs a fresh clone";
   return (
-    programMissing("npm", "npm") ?? programMissing("git", "git") ?? programMissing("curl", "curl")
+    onlyThorough ??
+    programMissing("npm", "npm") ??
+    programMissing("git", "git") ??
+    programMissing("curl", "curl")
   );
 }
 

@@ -35,7 +35,7 @@ const ALL_FORMATS = readdirSync(FIXTURES)
   .toSorted((left, right) => numberOf(left) - numberOf(right));
 
 /** The formats to open: some in a normal run, among them the newest. */
-const FORMATS = shareOf(ALL_FORMATS.toReversed(), { oneOf: 3 });
+const FORMATS = shareOf(ALL_FORMATS.toReversed(), { oneOf: 5 });
 
 function numberOf(format: string): number {
   return Number(format.replace("format-", ""));

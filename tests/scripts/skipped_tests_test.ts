@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SkippedTests } from "../../scripts/support/skipped_tests.ts";
+import { LEFT_TO_THOROUGH, SkippedTests } from "../../scripts/support/skipped_tests.ts";
 
 const REQUIREMENTS = join(import.meta.dir, "../support/requirements.ts");
 
@@ -84,5 +84,20 @@ test("SkippedTests also reads coloured lines", () => {
   expect(skipped.report()).toBe(
     "\nSkipped 2 tests:\n    2  it rains\n       tests/a_test.ts\n" +
       "Once nothing is missing, run them with: npm test -- tests/a_test.ts\n",
+  );
+});
+
+test("SkippedTests lists the tests that are left to a thorough run apart from the others", () => {
+  const skipped = new SkippedTests();
+  skipped.read("tests/b_test.ts:");
+  skipped.read(`(skip) one // skipped: ${LEFT_TO_THOROUGH}`);
+  skipped.read("tests/a_test.ts:");
+  skipped.read(`(skip) two // skipped: ${LEFT_TO_THOROUGH}`);
+  skipped.read("(skip) three // skipped: it rains");
+  expect(skipped.report()).toBe(
+    "\nSkipped 1 test:\n    1  it rains\n       tests/a_test.ts\n" +
+      "Once nothing is missing, run them with: npm test -- tests/a_test.ts\n" +
+      "\nLeft 2 tests to a thorough run. " +
+      "Run them with: npm test -- --thorough tests/a_test.ts tests/b_test.ts\n",
   );
 });

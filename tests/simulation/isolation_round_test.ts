@@ -2,8 +2,9 @@
  * Verifies that a seed of the isolation campaign determines its statements, so that a leak that it
  * prints can be found again.
  */
-import { expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { Round } from "../campaigns/isolation/round.ts";
+import { testThoroughly } from "../support/requirements.ts";
 
 const STATEMENTS = 60;
 
@@ -17,7 +18,7 @@ async function traceOf(seed: number): Promise<string> {
   return trace.digest("hex");
 }
 
-test("Round sends the same statements for the same seed", async () => {
+testThoroughly("Round sends the same statements for the same seed", async () => {
   const first = await traceOf(8);
   expect(await traceOf(8)).toBe(first);
   expect(await traceOf(9)).not.toBe(first);

@@ -18,7 +18,7 @@ import { nextTurn } from "./live_simulation.ts";
 import { LocalWorld, simulateOverLocalStore, simulateOverModel } from "./live_worlds.ts";
 
 const SEED_FIRST = seedOf(1);
-const SEED_COUNT = process.env["SEED"] === undefined ? amountOf({ usual: 5, thorough: 30 }) : 1;
+const SEED_COUNT = process.env["SEED"] === undefined ? amountOf({ usual: 3, thorough: 30 }) : 1;
 const STEPS = 400;
 
 /** The time to live of rows, about a sixth of the time that passes in a run. */
@@ -48,7 +48,7 @@ test("subscribers see every change once, in order, and have the right rows", asy
 test("subscribers of the real store see every change once, with flushes in between", async () => {
   let changes = 0;
   let expired = 0;
-  const seedCount = Math.min(SEED_COUNT, amountOf({ usual: 4, thorough: 12 }));
+  const seedCount = Math.min(SEED_COUNT, amountOf({ usual: 2, thorough: 12 }));
   for (let seed = SEED_FIRST; seed < SEED_FIRST + seedCount; seed += 1) {
     try {
       const report = await simulateOverLocalStore(seed, { steps: STEPS });

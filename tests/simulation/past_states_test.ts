@@ -269,7 +269,7 @@ async function simulate(seed: number): Promise<PastSimulation["counts"]> {
 }
 
 const firstSeed = seedOf(1);
-const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 4, thorough: 30 }) : 1;
+const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 2, thorough: 30 }) : 1;
 
 test("earlier states are as the statements left them, at any seq and time", async () => {
   const counts = { read: 0, gone: 0 };
@@ -281,7 +281,7 @@ test("earlier states are as the statements left them, at any seq and time", asyn
   expect(counts.read).toBeGreaterThan(counts.gone);
 }, 600_000);
 
-for (const { fault, injected, name, of } of shareOf(PAST_FAULTS, { oneOf: 2 })) {
+for (const { fault, injected, name, of } of shareOf(PAST_FAULTS, { oneOf: 5 })) {
   test(`the simulation finds ${fault}`, async () => {
     const known = Object.getOwnPropertyDescriptor(of, name);
     let failure: unknown;

@@ -23,7 +23,7 @@ test.skipIf(!existsSync("/proc/self/fd"))(
     await socket.expect("subscription_ack");
     await socket.expect("initial_data_batch");
     const load = [1, 2, 3].map((n) =>
-      server.sql(`INSERT INTO default.t SELECT g FROM generate_series(${n}00001, ${n}90000) g`),
+      server.sql(`INSERT INTO default.t SELECT g FROM generate_series(${n}00001, ${n}30000) g`),
     );
 
     const port = Number(new URL(server.url).port);
@@ -38,7 +38,7 @@ test.skipIf(!existsSync("/proc/self/fd"))(
       /INFO {2}file descriptors are available again: connections are accepted/,
     );
 
-    expect(await server.rows("SELECT count(*) FROM default.t")).toEqual([[270_000]]);
+    expect(await server.rows("SELECT count(*) FROM default.t")).toEqual([[90_000]]);
     const stats =
       "SELECT metric_name, metric_value FROM system.stats WHERE metric_name LIKE '%accept%' ORDER BY 1";
     expect(await server.rows(stats)).toEqual([
@@ -48,7 +48,7 @@ test.skipIf(!existsSync("/proc/self/fd"))(
     const metrics = await server.get("/metrics", { Authorization: `Bearer ${server.token}` });
     expect(await metrics.text()).toMatch(/^process_max_fds 64$/m);
     await server.restart("SIGKILL");
-    expect(await server.rows("SELECT count(*) FROM default.t")).toEqual([[270_000]]);
+    expect(await server.rows("SELECT count(*) FROM default.t")).toEqual([[90_000]]);
     await until(async () => (await server.get("/health/live")).ok);
   },
 );

@@ -3,6 +3,7 @@
  * correct while their table changes, and are ended as a whole by everything that ends a statement.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { testThoroughly } from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { amountOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
@@ -22,7 +23,7 @@ function pairs(otherCount: number): string {
   return `SELECT count(*) FROM d.t x, d.few y WHERE x.a + y.id = -1 AND y.id <= ${otherCount}`;
 }
 
-const STEPS = amountOf({ usual: 4, thorough: 20 });
+const STEPS = amountOf({ usual: 2, thorough: 20 });
 
 let server: ServerProcess;
 /** The number of times that the short form of the endless query has run. */
@@ -98,7 +99,7 @@ describe("a query that two reader threads divide", () => {
     MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "a divided query ends in both threads at its time limit",
     async () => {
       expect(await endedBy({ timeout_ms: 1500 })).toEqual(["QUERY_TIMEOUT", undefined]);
@@ -106,7 +107,7 @@ describe("a query that two reader threads divide", () => {
     MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "a divided query fails with the error of one thread, and leaves both ready for the next query",
     async () => {
       const sums = (zero: number): string =>

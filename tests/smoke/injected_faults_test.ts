@@ -17,6 +17,7 @@ import {
   type SqlBody,
   startReadyServer,
 } from "../support/server_process.ts";
+import { shareOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
 const MS_MAX = 120_000;
@@ -517,7 +518,7 @@ describe("a bug in a reader, or in the messages to it, ends one statement", () =
     );
   }, MS_MAX);
 
-  test.each<FaultStage>([
+  const STAGES: readonly FaultStage[] = [
     "reader, share",
     "reader, sent",
     "reader, tables",
@@ -526,7 +527,9 @@ describe("a bug in a reader, or in the messages to it, ends one statement", () =
     "reader, rows",
     "reader, taken",
     "reader, ended",
-  ])(
+  ];
+
+  test.each(shareOf(STAGES, { oneOf: 3 }))(
     "in stage %p",
     async (stage) => {
       const read = `SELECT count(*), count(DISTINCT v), '${stage}' AS stage FROM default.many`;
@@ -585,7 +588,7 @@ test.each(["kept", "many"])(
 );
 
 describe("a bug in a commit stops the process", () => {
-  test.each<[stage: FaultStage, sql: string]>([
+  const STAGES: readonly (readonly [stage: FaultStage, sql: string])[] = [
     ["flush, published", "STORAGE FLUSH TABLE default.t"],
     [
       "merge, published",
@@ -594,7 +597,9 @@ describe("a bug in a commit stops the process", () => {
     ["commit", "INSERT INTO default.t VALUES (2)"],
     ["commit", "BEGIN; INSERT INTO default.t VALUES (2); COMMIT"],
     ["staged commit", "INSERT INTO default.t SELECT i + 1 FROM generate_series(1, 20000) g(i)"],
-  ])(
+  ];
+
+  test.each(shareOf(STAGES, { oneOf: 4 }))(
     "in stage %p: %s",
     async (stage, sql) => {
       await using own = await start();

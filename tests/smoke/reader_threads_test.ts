@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { testThoroughly } from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
@@ -255,7 +256,7 @@ describe("a long query runs in a reader", () => {
     MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "a long query ends when its user is dropped",
     async () => {
       const token = await server.createUser("leaving", "dba");
@@ -291,7 +292,7 @@ describe("a long query runs in a reader", () => {
     MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "a long query waits for a client that reads slowly, and uses little memory meanwhile",
     async () => {
       // Warms up both readers.
@@ -393,7 +394,7 @@ describe("a long query that sleeps does so in its reader, without blocking the e
     MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "a sleeping query ends after KILL QUERY or at its time limit",
     async () => {
       const running = server.sql(SLEEPING);
@@ -431,7 +432,7 @@ describe("clients that keep readers waiting do not block other clients", () => {
     MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "clients that read slowly may occupy all readers only for a while",
     async () => {
       const clients = await Promise.all([1, 2, 3, 4].map(() => slowClient(ANSWER)));
@@ -467,7 +468,7 @@ describe("the files that a reader has read are removed", () => {
     MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "the files that a merge replaces while a reader reads them are removed afterwards",
     async () => {
       const folder = await folderOf("t");
@@ -507,7 +508,7 @@ test(
   MS_MAX,
 );
 
-test(
+testThoroughly(
   "a long query waits while other statements use all the statement memory",
   async () => {
     const mib = 2 ** 20;

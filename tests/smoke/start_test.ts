@@ -8,7 +8,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { networkInterfaces, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { SocketClient } from "../support/client.ts";
-import { fileMissing, testUnless } from "../support/requirements.ts";
+import { fileMissing, testThoroughly, testUnless } from "../support/requirements.ts";
 import { type Run, runCommandToEnd, runToEnd } from "../support/run_to_end.ts";
 import {
   bundleCommand,
@@ -497,18 +497,21 @@ describe("the server ends statements that run beyond the stop timeout", () => {
     expect(await server.rows("SELECT id FROM default.t")).toEqual([]);
   });
 
-  test("statements beyond the stop timeout are reported at the end of a response that has begun", async () => {
-    await using server = await startReadyServer({ config });
-    const answer = await server.post(
-      "/v1/api/sql",
-      { sql: "SELECT g FROM generate_series(1, 9000000000) g" },
-      { Authorization: `Bearer ${server.token}` },
-    );
-    server.kill("SIGTERM");
-    const text = await answer.text();
-    expect(text.slice(text.lastIndexOf('"error":'))).toContain('"code":"SHUTTING_DOWN"');
-    expect(await server.exited()).toBe(0);
-  });
+  testThoroughly(
+    "statements beyond the stop timeout are reported at the end of a response that has begun",
+    async () => {
+      await using server = await startReadyServer({ config });
+      const answer = await server.post(
+        "/v1/api/sql",
+        { sql: "SELECT g FROM generate_series(1, 9000000000) g" },
+        { Authorization: `Bearer ${server.token}` },
+      );
+      server.kill("SIGTERM");
+      const text = await answer.text();
+      expect(text.slice(text.lastIndexOf('"error":'))).toContain('"code":"SHUTTING_DOWN"');
+      expect(await server.exited()).toBe(0);
+    },
+  );
 });
 
 describe("the server identifies remote callers", () => {

@@ -9,6 +9,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { certificateFor, hasOpenssl } from "../support/certificates.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
@@ -333,26 +334,29 @@ test("CREATE WEBHOOK is refused for a host that is not listed, and for an invali
   expect(await server.rows("SELECT * FROM system.webhooks")).toEqual([]);
 });
 
-test("a webhook whose host is no longer listed delivers nothing and reports this until the host is listed again", async () => {
-  const { receiver, server } = await start();
-  await run(server, `CREATE WEBHOOK w FROM TOPIC app.placed URL '${receiver.url()}'`);
-  await insert(server, 1);
-  await until(async () => (await stateOf(server))["delivered"] === 1);
-  const listed = readFileSync(server.configPath, "utf8");
-  writeFileSync(server.configPath, listed.replace(/webhook_hosts = .*/, "webhook_hosts = []"));
-  await server.restart();
-  const created = await server.sql(
-    `CREATE WEBHOOK v FROM TOPIC app.placed URL '${receiver.url()}'`,
-  );
-  expect(created.body.error?.message).toContain("security.webhook_hosts");
-  await insert(server, 2);
-  expect(await stateOf(server)).toMatchObject({
-    status: "refused",
-    last_error: expect.stringContaining("security.webhook_hosts"),
-  });
-  expect(receiver.ids).toEqual([1]);
-  writeFileSync(server.configPath, listed);
-  await server.restart();
-  await until(() => receiver.ids.length === 2);
-  expect(receiver.ids).toEqual([1, 2]);
-});
+testThoroughly(
+  "a webhook whose host is no longer listed delivers nothing and reports this until the host is listed again",
+  async () => {
+    const { receiver, server } = await start();
+    await run(server, `CREATE WEBHOOK w FROM TOPIC app.placed URL '${receiver.url()}'`);
+    await insert(server, 1);
+    await until(async () => (await stateOf(server))["delivered"] === 1);
+    const listed = readFileSync(server.configPath, "utf8");
+    writeFileSync(server.configPath, listed.replace(/webhook_hosts = .*/, "webhook_hosts = []"));
+    await server.restart();
+    const created = await server.sql(
+      `CREATE WEBHOOK v FROM TOPIC app.placed URL '${receiver.url()}'`,
+    );
+    expect(created.body.error?.message).toContain("security.webhook_hosts");
+    await insert(server, 2);
+    expect(await stateOf(server)).toMatchObject({
+      status: "refused",
+      last_error: expect.stringContaining("security.webhook_hosts"),
+    });
+    expect(receiver.ids).toEqual([1]);
+    writeFileSync(server.configPath, listed);
+    await server.restart();
+    await until(() => receiver.ids.length === 2);
+    expect(receiver.ids).toEqual([1, 2]);
+  },
+);

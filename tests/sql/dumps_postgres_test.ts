@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { type Postgres, postgresPrograms, startPostgres } from "../support/postgres.ts";
 import { describeUnless } from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { onlyThorough } from "../support/thoroughness.ts";
 
 const programs = postgresPrograms();
 const missing =
@@ -30,7 +31,7 @@ const RELATIONS = [
   "paid_by_customer",
 ];
 
-describeUnless(missing)("a dump of pg_dump", () => {
+describeUnless(onlyThorough ?? missing)("a dump of pg_dump", () => {
   let postgres: Postgres;
 
   beforeAll(async () => {

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
 const LISTED = 100_000;
@@ -32,7 +33,7 @@ describe("statements with lists of 100,000 items are executed", () => {
     expect(await engine.rows("SELECT COUNT(*), MAX(id) FROM n")).toEqual([[LISTED, LISTED - 1]]);
   });
 
-  test("100,000 values of IN, and of an array, are compared", async () => {
+  testThoroughly("100,000 values of IN, and of an array, are compared", async () => {
     const list = Array.from({ length: LISTED }, (_, i) => i).join(",");
     expect(await engine.rows(`SELECT COUNT(*) FROM n WHERE id IN (${list})`)).toEqual([[LISTED]]);
     expect(await engine.rows(`SELECT 99999 = ANY(ARRAY[${list}])`)).toEqual([[true]]);
@@ -111,14 +112,17 @@ describe("statements with deeply nested queries are limited", () => {
   });
 });
 
-test("a result that exceeds the memory is refused or spilled, and never incomplete", async () => {
-  const sql =
-    "SELECT s || REPEAT('x', 500) FROM generate_series(1, 100000) AS g(s) ORDER BY 1 DESC";
-  const { error, results } = await engine.ask(`SELECT COUNT(*) FROM (${sql} OFFSET 10) AS q`);
-  if (error === undefined) expect(results[0]?.rows).toEqual([[99_990]]);
-  else expect(error.code).toBe("MEMORY_EXCEEDED");
-  expect(await engine.rows("SELECT 1")).toEqual([[1]]);
-});
+testThoroughly(
+  "a result that exceeds the memory is refused or spilled, and never incomplete",
+  async () => {
+    const sql =
+      "SELECT s || REPEAT('x', 500) FROM generate_series(1, 100000) AS g(s) ORDER BY 1 DESC";
+    const { error, results } = await engine.ask(`SELECT COUNT(*) FROM (${sql} OFFSET 10) AS q`);
+    if (error === undefined) expect(results[0]?.rows).toEqual([[99_990]]);
+    else expect(error.code).toBe("MEMORY_EXCEEDED");
+    expect(await engine.rows("SELECT 1")).toEqual([[1]]);
+  },
+);
 
 describe("an expression that creates long values for many rows stays within the memory", () => {
   const MADE = 40;
@@ -193,24 +197,27 @@ describe("an expression that creates long values for many rows stays within the 
   });
 });
 
-test("a statement of thousands of outputs, conditions, branches or sums returns results for all rows", async () => {
-  const times = (count: number, item: (i: number) => string, between: string): string =>
-    Array.from({ length: count }, (_, i) => item(i)).join(between);
-  await engine.run("CREATE TABLE broad (id INT PRIMARY KEY)");
-  await engine.run("INSERT INTO broad SELECT s FROM generate_series(1, 1000) AS g(s)");
-  const outputs = times(2000, (i) => `id + ${i} AS c${i}`, ",");
-  expect(
-    await engine.rows(`SELECT SUM(c0), SUM(c1999) FROM (SELECT ${outputs} FROM broad) AS q`),
-  ).toEqual([[500_500, 2_499_500]]);
-  const or = times(2000, (i) => `id = ${2 * i + 2}`, " OR ");
-  expect(await engine.rows(`SELECT COUNT(*) FROM broad WHERE ${or}`)).toEqual([[500]]);
-  const branches = times(2000, (i) => `WHEN id = ${i + 1} THEN ${i}`, " ");
-  expect(await engine.rows(`SELECT SUM(CASE ${branches} END) FROM broad`)).toEqual([[499_500]]);
-  const [sums] = await engine.rows(
-    `SELECT ${times(1000, (i) => `SUM(id + ${i})`, ",")} FROM broad`,
-  );
-  expect(sums?.at(-1)).toBe(500_500 + 1000 * 999);
-});
+testThoroughly(
+  "a statement of thousands of outputs, conditions, branches or sums returns results for all rows",
+  async () => {
+    const times = (count: number, item: (i: number) => string, between: string): string =>
+      Array.from({ length: count }, (_, i) => item(i)).join(between);
+    await engine.run("CREATE TABLE broad (id INT PRIMARY KEY)");
+    await engine.run("INSERT INTO broad SELECT s FROM generate_series(1, 1000) AS g(s)");
+    const outputs = times(2000, (i) => `id + ${i} AS c${i}`, ",");
+    expect(
+      await engine.rows(`SELECT SUM(c0), SUM(c1999) FROM (SELECT ${outputs} FROM broad) AS q`),
+    ).toEqual([[500_500, 2_499_500]]);
+    const or = times(2000, (i) => `id = ${2 * i + 2}`, " OR ");
+    expect(await engine.rows(`SELECT COUNT(*) FROM broad WHERE ${or}`)).toEqual([[500]]);
+    const branches = times(2000, (i) => `WHEN id = ${i + 1} THEN ${i}`, " ");
+    expect(await engine.rows(`SELECT SUM(CASE ${branches} END) FROM broad`)).toEqual([[499_500]]);
+    const [sums] = await engine.rows(
+      `SELECT ${times(1000, (i) => `SUM(id + ${i})`, ",")} FROM broad`,
+    );
+    expect(sums?.at(-1)).toBe(500_500 + 1000 * 999);
+  },
+);
 
 test("thousands of short statements in one text yield to other work between statements", async () => {
   let isOver = false;

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
 const ROWS = 10_000;
@@ -122,7 +123,7 @@ test("a change counts more memory for each row than its cells take", async () =>
   await engine.run("DROP TABLE filled");
 });
 
-test("the memory of a statement is limited even if it may not use the disk", async () => {
+testThoroughly("the memory of a statement is limited even if it may not use the disk", async () => {
   const text = "repeat('x', 700)";
   for (const sql of [
     `SELECT id FROM big ORDER BY ${text} || id`,
@@ -170,7 +171,7 @@ test("a change that would return more than limits.max_result_rows rows changes n
   expect(await engine.rows("SELECT count(*) FROM returned")).toEqual([[20_001]]);
 });
 
-test("an IN list of 100,000 values is accepted", async () => {
+testThoroughly("an IN list of 100,000 values is accepted", async () => {
   const list = Array.from({ length: 100_000 }, (_, i) => i * 2 - 50_000).join(", ");
   expect(await engine.rows(`SELECT count(*) FROM big WHERE id IN (${list})`)).toEqual([[ROWS / 2]]);
   expect(await engine.rows(`SELECT count(*) FROM big WHERE id NOT IN (${list})`)).toEqual([
@@ -181,20 +182,23 @@ test("an IN list of 100,000 values is accepted", async () => {
   ]);
 });
 
-test("chains of 10,000 operands and nesting up to the limit are accepted, and more is refused clearly", async () => {
-  const chain = Array.from({ length: 10_000 }, (_, i) => `id = ${i}`).join(" OR ");
-  expect(await engine.rows(`SELECT count(*) FROM few WHERE ${chain}`)).toEqual([[1]]);
-  const sum = Array.from({ length: 10_000 }, () => "1").join(" + ");
-  const answer = await engine.failure(`SELECT ${sum}`);
-  expect(answer).toMatch(/^(INVALID_SQL@1|succeeded with .*10000)/);
-  const nested = (depth: number): string => `SELECT ${"(".repeat(depth)}1${")".repeat(depth)}`;
-  expect(await engine.rows(nested(100))).toEqual([[1]]);
-  expect(await engine.failure(nested(200))).toStartWith("INVALID_SQL@1:");
-  const derived = (depth: number): string =>
-    `SELECT * FROM ${"(SELECT * FROM ".repeat(depth)}(VALUES (1)) v${") q".repeat(depth)}`;
-  expect(await engine.rows(derived(40))).toEqual([[1]]);
-  expect(await engine.failure(derived(200))).toStartWith("INVALID_SQL@1:");
-});
+testThoroughly(
+  "chains of 10,000 operands and nesting up to the limit are accepted, and more is refused clearly",
+  async () => {
+    const chain = Array.from({ length: 10_000 }, (_, i) => `id = ${i}`).join(" OR ");
+    expect(await engine.rows(`SELECT count(*) FROM few WHERE ${chain}`)).toEqual([[1]]);
+    const sum = Array.from({ length: 10_000 }, () => "1").join(" + ");
+    const answer = await engine.failure(`SELECT ${sum}`);
+    expect(answer).toMatch(/^(INVALID_SQL@1|succeeded with .*10000)/);
+    const nested = (depth: number): string => `SELECT ${"(".repeat(depth)}1${")".repeat(depth)}`;
+    expect(await engine.rows(nested(100))).toEqual([[1]]);
+    expect(await engine.failure(nested(200))).toStartWith("INVALID_SQL@1:");
+    const derived = (depth: number): string =>
+      `SELECT * FROM ${"(SELECT * FROM ".repeat(depth)}(VALUES (1)) v${") q".repeat(depth)}`;
+    expect(await engine.rows(derived(40))).toEqual([[1]]);
+    expect(await engine.failure(derived(200))).toStartWith("INVALID_SQL@1:");
+  },
+);
 
 test("a text just below limits.max_sql_bytes is accepted, and one above it is refused", async () => {
   const text = (bytes: number): string => `SELECT length('${"ü".repeat(bytes / 2)}')`;

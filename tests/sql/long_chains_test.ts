@@ -4,7 +4,9 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { TestEngine } from "../support/sql_engine.ts";
+import { shareOf } from "../support/thoroughness.ts";
 
 const TERMS = 5000;
 
@@ -23,7 +25,7 @@ function chain(term: string, operator: string): string {
   return Array.from({ length: TERMS }, () => term).join(` ${operator} `);
 }
 
-test.each([
+const CHAINS: readonly (readonly [of: string, sql: string, value: number])[] = [
   ["texts", `SELECT length(${chain("s", "||")}) FROM t WHERE id = 1`, TERMS],
   ["sums", `SELECT ${chain("v", "+")} FROM t WHERE id = 1`, TERMS],
   ["differences", `SELECT ${chain("v", "-")} FROM t WHERE id = 1`, 2 - TERMS],
@@ -59,7 +61,9 @@ test.each([
     `SELECT (SELECT ${chain("u.v", "+")} FROM t u WHERE u.id = t.id) FROM t WHERE id = 1`,
     TERMS,
   ],
-])("a chain of 5,000 %s", async (_, sql, value) => {
+];
+
+test.each(shareOf(CHAINS, { oneOf: 3 }))("a chain of 5,000 %s", async (_, sql, value) => {
   expect((await engine.rows(sql))[0]?.[0]).toBe(value);
 });
 
@@ -70,7 +74,7 @@ test("a UNION ALL of 5,000 queries keeps their order, and LIMIT applies to the w
   expect(await engine.rows(`${sql} LIMIT 1 OFFSET 4000`)).toEqual([[4000]]);
 });
 
-test("chains can be stored in views, defaults and checks, and explained", async () => {
+testThoroughly("chains can be stored in views, defaults and checks, and explained", async () => {
   await engine.run(
     `CREATE VIEW sums AS SELECT ${chain("v", "+")} AS total FROM t WHERE id = 1;` +
       `CREATE VIEW unions AS ${chain("SELECT v FROM t WHERE id = 1", "UNION ALL")};` +

@@ -6,6 +6,7 @@
 import { describe, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { SKIP_MARK } from "../../scripts/support/skipped_tests.ts";
+import { onlyThorough } from "./thoroughness.ts";
 
 /** Undefined if the requirement is met, otherwise a clause that names the missing part. */
 export type Missing = string | undefined;
@@ -60,6 +61,9 @@ export function testUnless(missing: Missing): typeof test {
       test.skip.each(cases)(skippedName(name, missing), () => undefined);
   return Object.assign(skip, { each }) as unknown as typeof test;
 }
+
+/** A test that only a thorough run does. */
+export const testThoroughly: typeof test = testUnless(onlyThorough);
 
 /** Returns `describe`, or `describe.skip` with a name that ends with the reason. */
 export function describeUnless(missing: Missing): (name: string, body: () => void) => void {

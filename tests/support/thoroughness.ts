@@ -1,9 +1,12 @@
 /**
- * Determines how much of its work a test does if it iterates over seeds, samples or cases.
+ * Determines how much of its work a test does if it iterates over seeds, samples or cases, and
+ * which tests are left out.
  *
  * A normal run does a part of the work, always the same part, and ends within minutes. A thorough
- * run (`npm test -- --thorough`, as in `.ci/run`) does all of it.
+ * run (`npm test -- --thorough`, as in `.ci/run`) does all of it. A normal run closes with the list
+ * of everything that it left out.
  */
+import { LEFT_TO_THOROUGH } from "../../scripts/support/skipped_tests.ts";
 
 /** True in a thorough run; set by `scripts/test.ts`. */
 export const isThorough: boolean = process.env["TIDEMARK_TEST_THOROUGH"] === "1";
@@ -17,3 +20,9 @@ export function amountOf({ usual, thorough }: { usual: number; thorough: number 
 export function shareOf<T>(cases: readonly T[], { oneOf }: { oneOf: number }): readonly T[] {
   return isThorough ? cases : cases.filter((_, index) => index % oneOf === 0);
 }
+
+/**
+ * The reason for which a normal run skips a test, for `testUnless`: other tests cover most of what
+ * the test covers, and it takes seconds of processor time. Undefined in a thorough run.
+ */
+export const onlyThorough: string | undefined = isThorough ? undefined : LEFT_TO_THOROUGH;

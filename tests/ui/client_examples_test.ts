@@ -12,6 +12,7 @@ import { chromiumMissing, programMissing, testUnless } from "../support/requirem
 import { runNode } from "../support/run_node.ts";
 import { runToEnd } from "../support/run_to_end.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { onlyThorough } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 import { launchBrowser } from "./browser.ts";
 
@@ -166,7 +167,7 @@ const HOOKS: [string, (hook: string) => string][] = [
 ];
 
 for (const [name, change] of HOOKS) {
-  testUnless(chromiumMissing)(
+  testUnless(onlyThorough ?? chromiumMissing)(
     `the React hook ${name} over one socket in StrictMode, without a warning`,
     async () => {
       await server.rows("DELETE FROM chat.messages");

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
-import { chromiumMissing, describeUnless } from "../support/requirements.ts";
+import { chromiumMissing, describeUnless, testThoroughly } from "../support/requirements.ts";
 import { type ServerProcess, startServer } from "../support/server_process.ts";
 import {
   figure,
@@ -90,7 +90,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "live finds the query in a text, and reports a text without a query",
     async () => {
       await server.rows("CREATE TABLE shop.cups (id BIGINT PRIMARY KEY, tea TEXT)");
@@ -129,7 +129,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "a stopped run does not count as a failure, and the error of a single statement has no number",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
@@ -155,7 +155,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "the server's views are collapsed, and the editor is as high as its text",
     async () => {
       await server.rows("CREATE TABLE shop.jars (id BIGINT PRIMARY KEY)");
@@ -181,7 +181,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "the text survives a reload, and its address can be shared and navigated, without passwords",
     async () => {
       await server.rows("CREATE TABLE shop.links (id BIGINT PRIMARY KEY)");
@@ -256,7 +256,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "the page sorts a live query with ORDER BY as far as it can",
     async () => {
       await server.rows(

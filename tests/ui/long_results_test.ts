@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator } from "playwright-core";
-import { chromiumMissing, describeUnless } from "../support/requirements.ts";
+import { chromiumMissing, describeUnless, testThoroughly } from "../support/requirements.ts";
 import { type ServerProcess, startServer } from "../support/server_process.ts";
 import { launchBrowser, openWorkbench, runSql, TEST_MS_MAX, until } from "./browser.ts";
 
@@ -99,7 +99,7 @@ describeUnless(chromiumMissing)("long results", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "a statement that the server ends before it was read completely is not a failure, and its rows stay",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
@@ -118,7 +118,7 @@ describeUnless(chromiumMissing)("long results", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "every row of a table higher than a browser can draw can be reached",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { freePort, RealProvider, signingKey } from "../support/oidc_provider.ts";
-import { chromiumMissing, describeUnless } from "../support/requirements.ts";
+import { chromiumMissing, describeUnless, testThoroughly } from "../support/requirements.ts";
 import { type ServerProcess, startServer } from "../support/server_process.ts";
 import { accessibilityFaults, launchBrowser, openPage, TEST_MS_MAX } from "./browser.ts";
 
@@ -72,7 +72,7 @@ describeUnless(chromiumMissing)("the login page", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "the page explains once why a login failed, and that it is for administrators",
     async () => {
       const { close, page } = await openPage(browser, server);

@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator, Page } from "playwright-core";
-import { chromiumMissing, describeUnless } from "../support/requirements.ts";
+import { chromiumMissing, describeUnless, testThoroughly } from "../support/requirements.ts";
 import { type ServerProcess, startServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 import { accessibilityFaults, launchBrowser, openWorkbench, TEST_MS_MAX } from "./browser.ts";
@@ -107,7 +107,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "a service token is created with scopes, its secret is shown once, and it works until it is dropped",
     async () => {
       const { close, faults, page } = await openRights();
@@ -134,7 +134,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "links of accounts to logins at providers are shown, added and dropped",
     async () => {
       const { close, faults, page } = await openRights();
@@ -160,7 +160,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "roles can be changed, invitations created and dropped, and the state of sign-up is shown",
     async () => {
       const { close, faults, page } = await openRights();
@@ -198,7 +198,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "the page supports its address and the history, and axe finds no fault, even on a telephone",
     async () => {
       const { close, faults, page } = await openRights({ colorScheme: "dark" });

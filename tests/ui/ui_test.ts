@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator } from "playwright-core";
-import { chromiumMissing, describeUnless } from "../support/requirements.ts";
+import { chromiumMissing, describeUnless, testThoroughly } from "../support/requirements.ts";
 import { ADMIN, PASSWORD, type ServerProcess, startServer } from "../support/server_process.ts";
 import {
   accessibilityFaults,
@@ -112,7 +112,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "login refuses a wrong password and a user without rights, and a reload keeps the session",
     async () => {
       await server.createUser("bob");
@@ -184,7 +184,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "an error marks its position and keeps what ran before it, and names are completed",
     async () => {
       const { close, faults, page } = await openWorkbench({ colorScheme: "dark" });
@@ -235,7 +235,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "by keyboard, the current cell scrolls into view, Enter shows all of it, and no run takes the focus",
     async () => {
       await server.rows("CREATE TABLE shop.wide (id BIGINT PRIMARY KEY, a TEXT, b TEXT, c TEXT)");
@@ -286,7 +286,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "typed text survives the end of a session, but not a logout, and an outdated list of tables says so",
     async () => {
       await using own = await startServer({ config: { server: { ui_enabled: true } } });
@@ -397,7 +397,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "live refuses queries that cannot be followed, and follows the next query",
     async () => {
       await server.rows("CREATE TABLE shop.prices (id BIGINT PRIMARY KEY, cents BIGINT)");
@@ -426,7 +426,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "live follows a query with a join, groups and an order",
     async () => {
       await server.rows(`CREATE SHARED TABLE shop.kinds (id INT PRIMARY KEY, name TEXT);

@@ -4,17 +4,17 @@
  */
 import { expect, test } from "bun:test";
 import { seedOf } from "../../support/seeded_random.ts";
-import { shareOf } from "../../support/thoroughness.ts";
+import { amountOf, shareOf } from "../../support/thoroughness.ts";
 import { INJECTED_FAULTS } from "./injected_faults.ts";
 import { crashStates } from "./run.ts";
 import { TOPIC_FAULTS, topicStates } from "./topic_stories.ts";
 
 const seed = seedOf(1);
 
-const STATES = 200;
+const STATES = amountOf({ usual: 100, thorough: 200 });
 
 /** The number of states of topics. Such a state takes longer to open and to compare. */
-const TOPIC_STATES = 60;
+const TOPIC_STATES = amountOf({ usual: 30, thorough: 60 });
 
 /** The faults that are found only after many states. The campaign of `.ci/run` injects them too. */
 const LATE: ReadonlySet<string> = new Set([
@@ -46,7 +46,7 @@ test("topics keep offsets, acknowledgements and effects in every crash state", a
   expect(first.acknowledged).toBeGreaterThan(0);
 });
 
-test.each(shareOf(TOPIC_FAULTS, { oneOf: 2 }))(
+test.each(shareOf(TOPIC_FAULTS, { oneOf: 4 }))(
   "the campaign finds the injected topic fault %s",
   async (injected) => {
     const { findings } = await topicStates({ stateCount: 10_000, seed, injected });
@@ -56,7 +56,7 @@ test.each(shareOf(TOPIC_FAULTS, { oneOf: 2 }))(
 
 const EARLY = INJECTED_FAULTS.filter((injected) => !LATE.has(injected));
 
-test.each(shareOf(EARLY, { oneOf: 3 }))("an injected fault is found: %s", async (injected) => {
+test.each(shareOf(EARLY, { oneOf: 6 }))("an injected fault is found: %s", async (injected) => {
   const { findings } = await crashStates({ stateCount: 10_000, seed, injected });
   expect(findings.length).toBe(1);
 });

@@ -24,7 +24,7 @@ const GENERATED = 400;
 const TIMEOUT_MS = 60_000;
 // The maximum length of texts for the library, whose time grows much faster than the text.
 const LIBRARY_LENGTH_MAX = 90;
-const LIBRARY_LEAST = amountOf({ usual: 400, thorough: 2500 });
+const LIBRARY_LEAST = amountOf({ usual: 200, thorough: 2500 });
 // The corpora that are not sent to the library, because both repeat their forms with other names
 // and values.
 const LIBRARY_REPEATED: ReadonlySet<string> = new Set(["slt", "written cases"]);
@@ -134,7 +134,7 @@ const sources: readonly (readonly [string, readonly string[]])[] = [
   ["generated", generatedStatements(GENERATED, 1)],
 ];
 /** The texts that are parsed and compared. */
-const compared = sources.map(([of, texts]) => [of, shareOf(texts, { oneOf: 5 })] as const);
+const compared = sources.map(([of, texts]) => [of, shareOf(texts, { oneOf: 9 })] as const);
 const library = compared.flatMap(([of, texts]) =>
   LIBRARY_REPEATED.has(of) ? texts.filter((_, i) => i % LIBRARY_ONE_OF === 0) : texts,
 );

@@ -7,6 +7,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import type { SqlResponse } from "../../../src/sql/mod.ts";
 import { HeldReaders } from "../../support/held_readers.ts";
 import { type RequestParts, TestEngine } from "../../support/sql_engine.ts";
+import { shareOf } from "../../support/thoroughness.ts";
 import { until } from "../../support/until.ts";
 
 const SETUP = `CREATE NAMESPACE e;
@@ -177,7 +178,7 @@ describe("the event loop stays free during long evaluations", () => {
       "SELECT count(*), sum(v), max(_seq) FROM e.t UNION ALL SELECT count(*), 0, 0 FROM e.u",
     );
 
-  test.each(FORMS)(
+  test.each(shareOf(FORMS, { oneOf: 2 }))(
     "the event loop stays free for KILL, next to %s",
     async (_name, sql, parts = {}) => {
       const before = await state();
@@ -191,7 +192,7 @@ describe("the event loop stays free during long evaluations", () => {
     },
   );
 
-  test.each(FORMS)(
+  test.each(shareOf(FORMS, { oneOf: 2 }))(
     "the event loop stays free, and %s ends at its time limit",
     async (_name, sql, parts = {}) => {
       const before = await state();

@@ -8,7 +8,9 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { SqlResponse, StatementResult } from "../../../src/sql/mod.ts";
 import { HastyClock } from "../../support/hasty_clock.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
+import { shareOf } from "../../support/thoroughness.ts";
 import { until } from "../../support/until.ts";
 
 /** More rows than fit into a time slice. */
@@ -84,7 +86,7 @@ const CHANGES: readonly (readonly [string, string])[] = [
 ];
 
 describe("long changes that are killed change nothing", () => {
-  for (const [name, sql] of CHANGES) {
+  for (const [name, sql] of shareOf(CHANGES, { oneOf: 4 })) {
     test(`the killed change ${name} has changed nothing`, async () => {
       const long = begin(sql);
       await killTheOther();
@@ -100,7 +102,7 @@ describe("long changes that are killed change nothing", () => {
 });
 
 describe("long changes that are completed are exact", () => {
-  test.each([
+  const COMPLETED = [
     ["UPDATE", "UPDATE t SET v = v + 1", [ROWS, String(ROWS)], [0, null]],
     ["UPDATE … FROM", CHANGES[1]?.[1] ?? "", [ROWS, String(ROWS)], [0, null]],
     ["DELETE", "DELETE FROM t WHERE id > 10", [10, "0"], [0, null]],
@@ -110,12 +112,17 @@ describe("long changes that are completed are exact", () => {
     ["a VALUES list that fits a turn", listed(16_384), [ROWS, "0"], [16_384, "32768"]],
     ["an upsert", CHANGES[5]?.[1] ?? "", [ROWS, String(7 * ROWS)], [0, null]],
     ["a transaction", CHANGES[7]?.[1] ?? "", [ROWS, String(ROWS)], [ROWS, String(ROWS)]],
-  ])("%s is there, also after a restart", async (_name, sql, t, u) => {
-    await engine.run(sql);
-    expect([await totals(), await totals("u")]).toEqual([t, u]);
-    await engine.restart();
-    expect([await totals(), await totals("u")]).toEqual([t, u]);
-  });
+  ] as const;
+
+  test.each(shareOf(COMPLETED, { oneOf: 2 }))(
+    "%s is there, also after a restart",
+    async (_name, sql, t, u) => {
+      await engine.run(sql);
+      expect([await totals(), await totals("u")]).toEqual([[...t], [...u]]);
+      await engine.restart();
+      expect([await totals(), await totals("u")]).toEqual([[...t], [...u]]);
+    },
+  );
 
   test("RETURNING returns each row with its final _seq", async () => {
     const returned = await engine.rows("UPDATE t SET v = v + id RETURNING id, v, _seq");
@@ -178,24 +185,27 @@ describe("long changes are computed column by column", () => {
     expect(await engine.rows("SELECT DISTINCT d FROM m")).toEqual([["given1"]]);
   });
 
-  test("an UPDATE changes the named values, and no row that would stay the same", async () => {
-    const before = await engine.rows("SELECT id, _seq FROM m WHERE id % 3 > 0 ORDER BY id");
-    const sets = names.map((name, at) => {
-      const [type, value] = VALUES[at] ?? VALUES[0];
-      return `${name} = CASE WHEN id % 3 > 0 THEN ${name} ELSE (${value.replaceAll(/\bg\b/g, "(id + 1)")})::${type} END`;
-    });
-    const [updated] = await engine.run(`UPDATE m SET ${sets.join(", ")}, d = DEFAULT`);
-    expect(updated?.rowCount).toBe(ROWS);
-    const g = "(CASE WHEN g % 3 > 0 THEN g ELSE g + 1 END)";
-    const expected = await engine.rows(
-      `SELECT g, ${made(g)} FROM generate_series(1, ${ROWS}) g ORDER BY 1`,
-    );
-    await expectRows(expected);
-    const after = await engine.rows("SELECT id, _seq FROM m WHERE id % 3 > 0 ORDER BY id");
-    expect(JSON.stringify(after) === JSON.stringify(before)).toBe(true);
-    await engine.restart();
-    await expectRows(expected);
-  });
+  testThoroughly(
+    "an UPDATE changes the named values, and no row that would stay the same",
+    async () => {
+      const before = await engine.rows("SELECT id, _seq FROM m WHERE id % 3 > 0 ORDER BY id");
+      const sets = names.map((name, at) => {
+        const [type, value] = VALUES[at] ?? VALUES[0];
+        return `${name} = CASE WHEN id % 3 > 0 THEN ${name} ELSE (${value.replaceAll(/\bg\b/g, "(id + 1)")})::${type} END`;
+      });
+      const [updated] = await engine.run(`UPDATE m SET ${sets.join(", ")}, d = DEFAULT`);
+      expect(updated?.rowCount).toBe(ROWS);
+      const g = "(CASE WHEN g % 3 > 0 THEN g ELSE g + 1 END)";
+      const expected = await engine.rows(
+        `SELECT g, ${made(g)} FROM generate_series(1, ${ROWS}) g ORDER BY 1`,
+      );
+      await expectRows(expected);
+      const after = await engine.rows("SELECT id, _seq FROM m WHERE id % 3 > 0 ORDER BY id");
+      expect(JSON.stringify(after) === JSON.stringify(before)).toBe(true);
+      await engine.restart();
+      await expectRows(expected);
+    },
+  );
 
   test("a DELETE frees its keys, and moves the last values to history", async () => {
     await engine.run("DELETE FROM m WHERE id % 2 = 0");

@@ -19,6 +19,7 @@ import {
   openStore,
   readRows,
 } from "../../support/store_fixture.ts";
+import { shareOf } from "../../support/thoroughness.ts";
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 const LOG = defineTable(2, [{ kind: "int" }], []);
@@ -77,322 +78,331 @@ function stagedBy(
   return { staged, add };
 }
 
-describe.each(FORMS)("a staged commit that is written %s is atomic", (form) => {
-  test("a staged commit is invisible before it completes, and visible as a whole afterwards", async () => {
-    const store = await openStore({ definitions: [TABLE] });
-    await commit(store, 1, "insert", numbered(3, "old"));
-    const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
-    add(write("update", numbered(2, "new")));
-    add(write("delete", [[2, "old"]]));
-    add(write("insert", [[9, "nine"]]));
-    expect(valuesOf(store)).toEqual(numbered(3, "old") as unknown[][]);
-    await finish(store, staged);
-    expect(valuesOf(store)).toEqual([
-      [0, "new"],
-      [1, "new"],
-      [9, "nine"],
-    ]);
-    await store.close();
-  });
-
-  test.each([
-    ["into an empty memtable", 0],
-    ["after the rows of another commit", 1],
-  ])(
-    "rows of several owners and without values are staged %s, and are found again",
-    async (_, others) => {
+describe.each(shareOf(FORMS, { oneOf: 2 }))(
+  "a staged commit that is written %s is atomic",
+  (form) => {
+    test("a staged commit is invisible before it completes, and visible as a whole afterwards", async () => {
       const store = await openStore({ definitions: [TABLE] });
-      if (others > 0) await commit(store, 1, "insert", [[0, "theirs"]]);
-      const { add, staged } = stagedBy(form, store, {});
-      add(
-        write("insert", [
+      await commit(store, 1, "insert", numbered(3, "old"));
+      const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+      add(write("update", numbered(2, "new")));
+      add(write("delete", [[2, "old"]]));
+      add(write("insert", [[9, "nine"]]));
+      expect(valuesOf(store)).toEqual(numbered(3, "old") as unknown[][]);
+      await finish(store, staged);
+      expect(valuesOf(store)).toEqual([
+        [0, "new"],
+        [1, "new"],
+        [9, "nine"],
+      ]);
+      await store.close();
+    });
+
+    test.each([
+      ["into an empty memtable", 0],
+      ["after the rows of another commit", 1],
+    ])(
+      "rows of several owners and without values are staged %s, and are found again",
+      async (_, others) => {
+        const store = await openStore({ definitions: [TABLE] });
+        if (others > 0) await commit(store, 1, "insert", [[0, "theirs"]]);
+        const { add, staged } = stagedBy(form, store, {});
+        add(
+          write("insert", [
+            [1, null],
+            [2, "two"],
+            [-9, "ü"],
+          ]),
+        );
+        add({
+          ...write("insert", [
+            [1, "of another"],
+            [3, null],
+          ]),
+          owner: 7,
+        });
+        await finish(store, staged);
+        await commit(store, 1, "update", [[2, "newer"]]);
+        const expected = [
+          ...(others > 0 ? [[0, "theirs"]] : []),
           [1, null],
-          [2, "two"],
           [-9, "ü"],
-        ]),
-      );
-      add({
-        ...write("insert", [
+          [2, "newer"],
+        ];
+        expect(valuesOf(store)).toEqual(expected);
+        expect(readRows(store, TABLE, { owner: 7 }).map(([, ...row]) => row)).toEqual([
           [1, "of another"],
           [3, null],
-        ]),
-        owner: 7,
-      });
-      await finish(store, staged);
-      await commit(store, 1, "update", [[2, "newer"]]);
-      const expected = [...(others > 0 ? [[0, "theirs"]] : []), [1, null], [-9, "ü"], [2, "newer"]];
-      expect(valuesOf(store)).toEqual(expected);
-      expect(readRows(store, TABLE, { owner: 7 }).map(([, ...row]) => row)).toEqual([
-        [1, "of another"],
-        [3, null],
-      ]);
-      expect(errorCodeOf(() => void store.apply({ writes: [write("insert", [[-9, ""]])] }))).toBe(
-        "DUPLICATE_KEY",
-      );
-      await store.flush(1);
-      expect(valuesOf(store)).toEqual(expected);
-      await store.close();
-    },
-  );
-
-  test("startup reads the same rows with the same seqs from the log", async () => {
-    const disk = new SimulatedDisk();
-    const manifest = new MemoryManifest();
-    const definitions = [TABLE];
-    // A millisecond has so few seqs that they run out within a slice.
-    const options = { nodeId: 1, nodeBits: 2 };
-    const store = await openStore({ disk, manifest, definitions, options });
-    await commit(store, 1, "insert", numbered(3000, "old"));
-    const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
-    add(write("update", numbered(3000, "new")));
-    for (let from = 3000; from < 12_000; from += 3000) {
-      add(write("insert", numbered(3000, "a", from)));
-    }
-    await finish(store, staged);
-    const rows = JSON.stringify(readRows(store, TABLE));
-    const crashed = disk.crash({ keep: "none" });
-    void store.close();
-    const again = await openStore({
-      disk: crashed,
-      manifest: manifest.restart(),
-      definitions,
-      options,
-    });
-    expect(JSON.stringify(readRows(again, TABLE)) === rows).toBe(true);
-    await again.close();
-  });
-
-  test("an abandoned staged commit leaves nothing", async () => {
-    const disk = new SimulatedDisk();
-    const manifest = new MemoryManifest();
-    const store = await openStore({ disk, manifest, definitions: [TABLE] });
-    await commit(store, 1, "insert", numbered(3, "old"));
-    const { appliedSeq } = store;
-    stagedBy(form, store, {}).add(write("update", numbered(3, "new")));
-    expect(store.appliedSeq).toBe(appliedSeq);
-    await store.close();
-    const again = await openStore({ disk, manifest: manifest.restart(), definitions: [TABLE] });
-    expect(valuesOf(again)).toEqual(numbered(3, "old") as unknown[][]);
-    await again.close();
-  });
-
-  test.each([
-    ["update", "update"],
-    ["update", "delete"],
-    ["delete", "update"],
-    ["insert", "insert"],
-  ] as const)(
-    "an %s of a key is refused after an %s of it by another commit",
-    async (operation, other) => {
-      const store = await openStore({ definitions: [TABLE] });
-      await commit(store, 1, "insert", numbered(3, "old"));
-      const id = operation === "insert" ? 7 : 1;
-      const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
-      add(write(operation, [[id, "new"]]));
-      await commit(store, 1, other, [[id, "theirs"]]);
-      const before = valuesOf(store);
-      expect(await laterErrorCodeOf(async () => finish(store, staged))).toBe(
-        "SERIALIZATION_FAILURE",
-      );
-      expect(valuesOf(store)).toEqual(before);
-      await store.close();
-    },
-  );
-
-  test.each([
-    ["update", "update", "stored"],
-    ["update", "delete", "in memory"],
-    ["delete", "update", "in memory"],
-    ["insert", "insert", "stored"],
-  ] as const)(
-    "an %s of a key is refused after an %s that was flushed in the meantime: %s",
-    async (operation, other, place) => {
-      const store = await openStore({ definitions: [TABLE] });
-      await commit(store, 1, "insert", numbered(3, "old"));
-      if (place === "stored") await store.flush(1);
-      const id = operation === "insert" ? 7 : 1;
-      const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
-      add(write(operation, [[id, "new"]]));
-      await commit(store, 1, other, [[id, "theirs"]]);
-      await store.flush(1);
-      const before = valuesOf(store);
-      expect(await laterErrorCodeOf(async () => finish(store, staged))).toBe(
-        "SERIALIZATION_FAILURE",
-      );
-      expect(valuesOf(store)).toEqual(before);
-      await store.close();
-    },
-  );
-
-  test("concurrent flushes of other keys cause no refusal", async () => {
-    const store = await openStore({ definitions: [TABLE] });
-    await commit(store, 1, "insert", numbered(3, "old"));
-    const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
-    add(write("update", numbered(2, "new")));
-    add(write("insert", [[9, "nine"]]));
-    await commit(store, 1, "update", [[2, "theirs"]]);
-    await store.flush(1);
-    await finish(store, staged);
-    expect(valuesOf(store)).toEqual([
-      [2, "theirs"],
-      [0, "new"],
-      [1, "new"],
-      [9, "nine"],
-    ]);
-    await store.close();
-  });
-
-  test("rows committed after the snapshot, before a key was looked up, conflict at once", async () => {
-    const store = await openStore({ definitions: [TABLE] });
-    await commit(store, 1, "insert", numbered(3, "old"));
-    const { add } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
-    await commit(store, 1, "update", [[1, "theirs"]]);
-    add(write("update", [[2, "new"]]));
-    const adding = async (): Promise<void> => add(write("update", [[1, "new"]]));
-    expect(await laterErrorCodeOf(adding)).toBe("SERIALIZATION_FAILURE");
-    await store.close();
-  });
-
-  test("the same key twice in a staged commit is a duplicate", async () => {
-    const store = await openStore({ definitions: [TABLE] });
-    const { add } = stagedBy(form, store, {});
-    const adding = async (): Promise<void> => add(write("insert", [...numbered(2, "x"), [1, "y"]]));
-    expect(await laterErrorCodeOf(adding)).toBe("DUPLICATE_KEY");
-    await store.close();
-  });
-
-  test("a large staged commit brings its own memtable, and is unaffected by flushes and merges", async () => {
-    const disk = new SimulatedDisk();
-    const manifest = new MemoryManifest();
-    const clock = new ManualClock();
-    const store = await openStore({ disk, manifest, clock, definitions: [TABLE] });
-    await commit(store, 1, "insert", numbered(MANY, "old"));
-    const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
-    for (let from = 0; from < MANY; from += 4096) {
-      add(write("update", numbered(Math.min(4096, MANY - from), "new", from)));
-      // The version to be replaced moves from the memtable to a segment, and then to others.
-      if (from === 8192) await store.flush(1);
-      if (from === 16_384) await commit(store, 1, "insert", [[-1, "theirs"]]);
-      if (from === 32_768) {
+        ]);
+        expect(errorCodeOf(() => void store.apply({ writes: [write("insert", [[-9, ""]])] }))).toBe(
+          "DUPLICATE_KEY",
+        );
         await store.flush(1);
-        await store.compact(1);
-      }
-    }
-    await finish(store, staged);
-    await commit(store, 1, "update", [[5, "newer"]]);
-    const expected = [
-      [-1, "theirs"],
-      ...numbered(MANY, "new").filter(([id]) => id !== 5),
-      [5, "newer"],
-    ];
-    expectRows(store, expected);
-    expect(store.liveRowCount(1, 0)).toBe(MANY + 1);
-
-    const crashed = disk.crash({ keep: "none" });
-    void store.close();
-    const definitions = [TABLE];
-    const again = await openStore({
-      disk: crashed,
-      manifest: manifest.restart(),
-      clock,
-      definitions,
-    });
-    expectRows(again, expected);
-    await again.flush(1);
-    expectRows(again, expected);
-    await again.close();
-  });
-
-  test("a crash before the last part is durable leaves nothing of a staged commit", async () => {
-    const disk = new SimulatedDisk();
-    const manifest = new MemoryManifest();
-    const clock = new ManualClock();
-    const definitions = [TABLE];
-    const options = { walSegmentBytes: 1_048_576 };
-    const store = await openStore({ disk, manifest, clock, definitions, options });
-    await commit(store, 1, "insert", numbered(3, "old"));
-    const { add, staged } = stagedBy(form, store, {});
-    for (let from = 10; from < MANY; from += 4096) {
-      add(write("insert", numbered(4096, "a text that makes several files", from)));
-    }
-    while (!staged.settle());
-    const { lastSeq } = staged.commit();
-    disk.holdsSyncs = true;
-    void store.durable(lastSeq).catch(() => undefined);
-    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    expect(store.visibleSeq).toBeLessThan(lastSeq);
-    const crashed = disk.crash({ keep: "all" });
-    const again = await openStore({
-      disk: crashed,
-      manifest: manifest.restart(),
-      clock,
-      definitions,
-      options,
-    });
-    expect(valuesOf(again)).toEqual(numbered(3, "old") as unknown[][]);
-    await commit(again, 1, "insert", [[10, "again"]]);
-    expect(valuesOf(again)).toHaveLength(4);
-    await again.close();
-    disk.holdsSyncs = false;
-    disk.releaseSyncs();
-    await store.close();
-  });
-
-  test("a disk that is full at the third part rolls back all of a staged commit", async () => {
-    const disk = new SimulatedDisk();
-    const manifest = new MemoryManifest();
-    const definitions = [TABLE];
-    const options = { walSegmentBytes: 1_048_576 };
-    const store = await openStore({ disk, manifest, definitions, options });
-    await commit(store, 1, "insert", numbered(3, "old"));
-    const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
-    add(write("update", numbered(3, "new")));
-    for (let from = 10; from < MANY + 10; from += 4096) {
-      add(write("insert", numbered(4096, "a text that makes several files", from)));
-    }
-    while (!staged.settle());
-    let parts = 0;
-    disk.faultPlan = (operation, path) => {
-      if (operation !== "write" || !path.endsWith(".wal")) return undefined;
-      parts += 1;
-      return parts === 3 ? { code: "ENOSPC", bytesWritten: 50 } : undefined;
-    };
-    const { lastSeq } = staged.commit();
-    // This commit is later in the log, so it is rolled back too.
-    const behind = store.apply({ writes: [write("update", [[1, "newer"]])] });
-    const failures = [store.durable(lastSeq), store.durable(behind.lastSeq)].map((durable) =>
-      laterErrorCodeOf(() => durable),
+        expect(valuesOf(store)).toEqual(expected);
+        await store.close();
+      },
     );
-    expect(await Promise.all(failures)).toEqual(["DISK_FULL", "DISK_FULL"]);
-    disk.faultPlan = undefined;
-    expect(valuesOf(store)).toEqual(numbered(3, "old") as unknown[][]);
-    await commit(store, 1, "delete", [[2, "old"]]);
-    await store.close();
-    const again = await openStore({ disk, manifest: manifest.restart(), definitions, options });
-    expect(valuesOf(again)).toEqual(numbered(2, "old") as unknown[][]);
-    await again.close();
-  });
 
-  test("a full disk that rolls back rows that were read in between refuses the rest of the commit", async () => {
-    const disk = new SimulatedDisk();
-    const store = await openStore({ disk, definitions: [TABLE] });
-    await commit(store, 1, "insert", numbered(1, "old"));
-    failNextLogWrite(disk, { code: "ENOSPC" });
-    const { lastSeq } = store.apply({ writes: [write("insert", [[5, "refused"]])] });
-    const { add } = stagedBy(form, store, {});
-    add(write("update", [[5, "changed"]]));
-    expect(await laterErrorCodeOf(() => store.durable(lastSeq))).toBe("DISK_FULL");
-    // This row takes the memtable position that the refused one had.
-    await commit(store, 1, "insert", [[6, "other"]]);
-    const update = write("update", [[6, "changed"]]);
-    expect(errorCodeOf(() => add(update))).toBe("SERIALIZATION_FAILURE");
-    expect(valuesOf(store)).toEqual([
-      [0, "old"],
-      [6, "other"],
-    ]);
-    await store.close();
-  });
-});
+    test("startup reads the same rows with the same seqs from the log", async () => {
+      const disk = new SimulatedDisk();
+      const manifest = new MemoryManifest();
+      const definitions = [TABLE];
+      // A millisecond has so few seqs that they run out within a slice.
+      const options = { nodeId: 1, nodeBits: 2 };
+      const store = await openStore({ disk, manifest, definitions, options });
+      await commit(store, 1, "insert", numbered(3000, "old"));
+      const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+      add(write("update", numbered(3000, "new")));
+      for (let from = 3000; from < 12_000; from += 3000) {
+        add(write("insert", numbered(3000, "a", from)));
+      }
+      await finish(store, staged);
+      const rows = JSON.stringify(readRows(store, TABLE));
+      const crashed = disk.crash({ keep: "none" });
+      void store.close();
+      const again = await openStore({
+        disk: crashed,
+        manifest: manifest.restart(),
+        definitions,
+        options,
+      });
+      expect(JSON.stringify(readRows(again, TABLE)) === rows).toBe(true);
+      await again.close();
+    });
+
+    test("an abandoned staged commit leaves nothing", async () => {
+      const disk = new SimulatedDisk();
+      const manifest = new MemoryManifest();
+      const store = await openStore({ disk, manifest, definitions: [TABLE] });
+      await commit(store, 1, "insert", numbered(3, "old"));
+      const { appliedSeq } = store;
+      stagedBy(form, store, {}).add(write("update", numbered(3, "new")));
+      expect(store.appliedSeq).toBe(appliedSeq);
+      await store.close();
+      const again = await openStore({ disk, manifest: manifest.restart(), definitions: [TABLE] });
+      expect(valuesOf(again)).toEqual(numbered(3, "old") as unknown[][]);
+      await again.close();
+    });
+
+    test.each([
+      ["update", "update"],
+      ["update", "delete"],
+      ["delete", "update"],
+      ["insert", "insert"],
+    ] as const)(
+      "an %s of a key is refused after an %s of it by another commit",
+      async (operation, other) => {
+        const store = await openStore({ definitions: [TABLE] });
+        await commit(store, 1, "insert", numbered(3, "old"));
+        const id = operation === "insert" ? 7 : 1;
+        const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+        add(write(operation, [[id, "new"]]));
+        await commit(store, 1, other, [[id, "theirs"]]);
+        const before = valuesOf(store);
+        expect(await laterErrorCodeOf(async () => finish(store, staged))).toBe(
+          "SERIALIZATION_FAILURE",
+        );
+        expect(valuesOf(store)).toEqual(before);
+        await store.close();
+      },
+    );
+
+    test.each([
+      ["update", "update", "stored"],
+      ["update", "delete", "in memory"],
+      ["delete", "update", "in memory"],
+      ["insert", "insert", "stored"],
+    ] as const)(
+      "an %s of a key is refused after an %s that was flushed in the meantime: %s",
+      async (operation, other, place) => {
+        const store = await openStore({ definitions: [TABLE] });
+        await commit(store, 1, "insert", numbered(3, "old"));
+        if (place === "stored") await store.flush(1);
+        const id = operation === "insert" ? 7 : 1;
+        const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+        add(write(operation, [[id, "new"]]));
+        await commit(store, 1, other, [[id, "theirs"]]);
+        await store.flush(1);
+        const before = valuesOf(store);
+        expect(await laterErrorCodeOf(async () => finish(store, staged))).toBe(
+          "SERIALIZATION_FAILURE",
+        );
+        expect(valuesOf(store)).toEqual(before);
+        await store.close();
+      },
+    );
+
+    test("concurrent flushes of other keys cause no refusal", async () => {
+      const store = await openStore({ definitions: [TABLE] });
+      await commit(store, 1, "insert", numbered(3, "old"));
+      const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+      add(write("update", numbered(2, "new")));
+      add(write("insert", [[9, "nine"]]));
+      await commit(store, 1, "update", [[2, "theirs"]]);
+      await store.flush(1);
+      await finish(store, staged);
+      expect(valuesOf(store)).toEqual([
+        [2, "theirs"],
+        [0, "new"],
+        [1, "new"],
+        [9, "nine"],
+      ]);
+      await store.close();
+    });
+
+    test("rows committed after the snapshot, before a key was looked up, conflict at once", async () => {
+      const store = await openStore({ definitions: [TABLE] });
+      await commit(store, 1, "insert", numbered(3, "old"));
+      const { add } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+      await commit(store, 1, "update", [[1, "theirs"]]);
+      add(write("update", [[2, "new"]]));
+      const adding = async (): Promise<void> => add(write("update", [[1, "new"]]));
+      expect(await laterErrorCodeOf(adding)).toBe("SERIALIZATION_FAILURE");
+      await store.close();
+    });
+
+    test("the same key twice in a staged commit is a duplicate", async () => {
+      const store = await openStore({ definitions: [TABLE] });
+      const { add } = stagedBy(form, store, {});
+      const adding = async (): Promise<void> =>
+        add(write("insert", [...numbered(2, "x"), [1, "y"]]));
+      expect(await laterErrorCodeOf(adding)).toBe("DUPLICATE_KEY");
+      await store.close();
+    });
+
+    test("a large staged commit brings its own memtable, and is unaffected by flushes and merges", async () => {
+      const disk = new SimulatedDisk();
+      const manifest = new MemoryManifest();
+      const clock = new ManualClock();
+      const store = await openStore({ disk, manifest, clock, definitions: [TABLE] });
+      await commit(store, 1, "insert", numbered(MANY, "old"));
+      const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+      for (let from = 0; from < MANY; from += 4096) {
+        add(write("update", numbered(Math.min(4096, MANY - from), "new", from)));
+        // The version to be replaced moves from the memtable to a segment, and then to others.
+        if (from === 8192) await store.flush(1);
+        if (from === 16_384) await commit(store, 1, "insert", [[-1, "theirs"]]);
+        if (from === 32_768) {
+          await store.flush(1);
+          await store.compact(1);
+        }
+      }
+      await finish(store, staged);
+      await commit(store, 1, "update", [[5, "newer"]]);
+      const expected = [
+        [-1, "theirs"],
+        ...numbered(MANY, "new").filter(([id]) => id !== 5),
+        [5, "newer"],
+      ];
+      expectRows(store, expected);
+      expect(store.liveRowCount(1, 0)).toBe(MANY + 1);
+
+      const crashed = disk.crash({ keep: "none" });
+      void store.close();
+      const definitions = [TABLE];
+      const again = await openStore({
+        disk: crashed,
+        manifest: manifest.restart(),
+        clock,
+        definitions,
+      });
+      expectRows(again, expected);
+      await again.flush(1);
+      expectRows(again, expected);
+      await again.close();
+    });
+
+    test("a crash before the last part is durable leaves nothing of a staged commit", async () => {
+      const disk = new SimulatedDisk();
+      const manifest = new MemoryManifest();
+      const clock = new ManualClock();
+      const definitions = [TABLE];
+      const options = { walSegmentBytes: 1_048_576 };
+      const store = await openStore({ disk, manifest, clock, definitions, options });
+      await commit(store, 1, "insert", numbered(3, "old"));
+      const { add, staged } = stagedBy(form, store, {});
+      for (let from = 10; from < MANY; from += 4096) {
+        add(write("insert", numbered(4096, "a text that makes several files", from)));
+      }
+      while (!staged.settle());
+      const { lastSeq } = staged.commit();
+      disk.holdsSyncs = true;
+      void store.durable(lastSeq).catch(() => undefined);
+      for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+      expect(store.visibleSeq).toBeLessThan(lastSeq);
+      const crashed = disk.crash({ keep: "all" });
+      const again = await openStore({
+        disk: crashed,
+        manifest: manifest.restart(),
+        clock,
+        definitions,
+        options,
+      });
+      expect(valuesOf(again)).toEqual(numbered(3, "old") as unknown[][]);
+      await commit(again, 1, "insert", [[10, "again"]]);
+      expect(valuesOf(again)).toHaveLength(4);
+      await again.close();
+      disk.holdsSyncs = false;
+      disk.releaseSyncs();
+      await store.close();
+    });
+
+    test("a disk that is full at the third part rolls back all of a staged commit", async () => {
+      const disk = new SimulatedDisk();
+      const manifest = new MemoryManifest();
+      const definitions = [TABLE];
+      const options = { walSegmentBytes: 1_048_576 };
+      const store = await openStore({ disk, manifest, definitions, options });
+      await commit(store, 1, "insert", numbered(3, "old"));
+      const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+      add(write("update", numbered(3, "new")));
+      for (let from = 10; from < MANY + 10; from += 4096) {
+        add(write("insert", numbered(4096, "a text that makes several files", from)));
+      }
+      while (!staged.settle());
+      let parts = 0;
+      disk.faultPlan = (operation, path) => {
+        if (operation !== "write" || !path.endsWith(".wal")) return undefined;
+        parts += 1;
+        return parts === 3 ? { code: "ENOSPC", bytesWritten: 50 } : undefined;
+      };
+      const { lastSeq } = staged.commit();
+      // This commit is later in the log, so it is rolled back too.
+      const behind = store.apply({ writes: [write("update", [[1, "newer"]])] });
+      const failures = [store.durable(lastSeq), store.durable(behind.lastSeq)].map((durable) =>
+        laterErrorCodeOf(() => durable),
+      );
+      expect(await Promise.all(failures)).toEqual(["DISK_FULL", "DISK_FULL"]);
+      disk.faultPlan = undefined;
+      expect(valuesOf(store)).toEqual(numbered(3, "old") as unknown[][]);
+      await commit(store, 1, "delete", [[2, "old"]]);
+      await store.close();
+      const again = await openStore({ disk, manifest: manifest.restart(), definitions, options });
+      expect(valuesOf(again)).toEqual(numbered(2, "old") as unknown[][]);
+      await again.close();
+    });
+
+    test("a full disk that rolls back rows that were read in between refuses the rest of the commit", async () => {
+      const disk = new SimulatedDisk();
+      const store = await openStore({ disk, definitions: [TABLE] });
+      await commit(store, 1, "insert", numbered(1, "old"));
+      failNextLogWrite(disk, { code: "ENOSPC" });
+      const { lastSeq } = store.apply({ writes: [write("insert", [[5, "refused"]])] });
+      const { add } = stagedBy(form, store, {});
+      add(write("update", [[5, "changed"]]));
+      expect(await laterErrorCodeOf(() => store.durable(lastSeq))).toBe("DISK_FULL");
+      // This row takes the memtable position that the refused one had.
+      await commit(store, 1, "insert", [[6, "other"]]);
+      const update = write("update", [[6, "changed"]]);
+      expect(errorCodeOf(() => add(update))).toBe("SERIALIZATION_FAILURE");
+      expect(valuesOf(store)).toEqual([
+        [0, "old"],
+        [6, "other"],
+      ]);
+      await store.close();
+    });
+  },
+);
 
 test("a row added in the tick in which it was read conflicts only with later commits", async () => {
   const other = defineTable(3, [{ kind: "int" }, { kind: "text" }]);

@@ -422,7 +422,7 @@ describe("damage to packed chunks is detected", () => {
   const unpackedBytes = defined(open(good).unpackedBytes(1, 0));
   const blockCount = Math.ceil(unpackedBytes / BLOCK_BYTES);
 
-  const step = amountOf({ usual: 4, thorough: 1 });
+  const step = amountOf({ usual: 11, thorough: 1 });
 
   test("verify throws CorruptionError for damage to any single byte of a packed segment", () => {
     const { input } = randomSegment(random, { rowCount: 90, ownerCount: 4, keyTypes: [INT] });

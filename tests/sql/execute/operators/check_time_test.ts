@@ -104,7 +104,7 @@ test.each<[name: string, sql: string, looksMin: number]>([
   expect(lookCount).toBeGreaterThanOrEqual(looksMin);
 
   let endedCount = 0;
-  const tried = amountOf({ usual: 6, thorough: 100 });
+  const tried = amountOf({ usual: 5, thorough: 100 });
   for (let at = 1; at <= tried; at += 1) {
     clock.askedCount = 0;
     // The request itself makes the first and the last check of the clock.
