@@ -30,6 +30,8 @@ export interface FedGroup {
    * the group is evaluated instead.
    */
   follow(changes: JoinChanges | undefined): void;
+  /** Computes in steps what the group needs to follow changes, if that takes time. */
+  computeAhead(changes: JoinChanges): Generator<undefined, void> | undefined;
   /** Makes the group leave the feed, so that it can be evaluated. */
   beginAnew(): void;
   /** Makes the group leave the feed, so that it is evaluated again after each change. */
@@ -271,6 +273,8 @@ export class ResultFeed implements Evaluated {
     let work = 0;
     for (const [partition, found] of changes) {
       for (const group of this.#groupsOf(partition)) {
+        const ahead = found && group.computeAhead(found);
+        if (ahead !== undefined) yield* ahead;
         group.follow(found);
         work += 1 + (found?.tuples.length ?? 0);
         if (work < WORK_PER_PART) continue;

@@ -337,6 +337,19 @@ export class ResultGroup implements Evaluated, FedGroup {
     this.noteChange();
   }
 
+  computeAhead(joined: JoinChanges): Generator<undefined, void> | undefined {
+    const steps = this.#feed && this.#maintainer?.computeAhead(joined);
+    return steps && this.#unlessFailed(steps);
+  }
+
+  *#unlessFailed(steps: Generator<undefined, void>): Generator<undefined, void> {
+    try {
+      yield* steps;
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
   follow(joined: JoinChanges | undefined): void {
     const before = this.#lastState;
     const feed = this.#feed;

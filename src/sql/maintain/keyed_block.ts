@@ -100,10 +100,11 @@ export class KeyedBlock {
   }
 
   /**
-   * Computes how the rows of the block change when the joined rows change. @throws {CannotFollow}
+   * Computes how the rows of the block change when the joined rows change, one group after the
+   * other. @throws {CannotFollow}
    * @throws {DatabaseError}
    */
-  changes(joined: JoinChanges, reading: BlockReading): RowChanges {
+  *steps(joined: JoinChanges, reading: BlockReading): Generator<undefined, RowChanges> {
     const { after, upTo } = joined;
     const rows: Row[] = [];
     const weights: number[] = [];
@@ -118,6 +119,7 @@ export class KeyedBlock {
           weights.push(weight);
         }
       }
+      yield;
     }
     return netChanges(rows, weights);
   }

@@ -11,7 +11,6 @@
  * (`keyed_block.ts`). Subscribers whose values differ only in the terms of the partition share the
  * plan, and the changes of the joins.
  */
-import { defined } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import type { BoundSelect } from "../bind/bound.ts";
@@ -20,6 +19,7 @@ import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileScalar } from "../execute/evaluate/scalar.ts";
 import type { SelectFromStatement } from "../parse/ast/ast.ts";
 import type { JoinChanges } from "../ports/engine.ts";
+import { BlockAhead } from "./block_ahead.ts";
 import { isExactQuery } from "./exactness.ts";
 import {
   groupStages,
@@ -145,18 +145,11 @@ export class MaintainedQuery {
       this.#plain ??= partWithoutRows(rowsOf);
       return this.#plain;
     }
-    const isWanted = (other: string): boolean => other === partition;
-    const ofBlock = (joined: JoinChanges): RowChanges => {
-      const contexts = newContexts();
-      try {
-        return defined(block, "the rows come from a block").changes(joined, { contexts, isWanted });
-      } finally {
-        contexts.close();
-      }
-    };
+    const ahead = block && new BlockAhead(block, { newContexts, partition });
     return new MaintainedResult({
       groups: groups === undefined ? undefined : new Groups(groups),
-      rowsOf: block === undefined ? rowsOf : ofBlock,
+      rowsOf: ahead?.rowsOf ?? rowsOf,
+      computeAhead: ahead?.computeAhead,
       window: this.#window === undefined ? undefined : new RowWindow(this.#window),
       readGroup:
         access && ((upTo) => (keys) => this.#tuplesOfGroup(access, { keys, partition, upTo })),

@@ -31,6 +31,8 @@ export interface MaintainedResultOptions {
   readonly groups: KeptRows | undefined;
   /** Computes the rows of a query without groups. */
   readonly rowsOf: (changes: JoinChanges) => RowChanges;
+  /** Computes the rows in steps, for `rowsOf` to find them; absent if that takes no time. */
+  readonly computeAhead?: FollowedPart["computeAhead"] | undefined;
   readonly window: RowWindow | undefined;
   /** Reads the tuples of a group at a seq; absent if only a scan finds them. */
   readonly readGroup: ((upTo: Seq) => ReadGroup) | undefined;
@@ -45,6 +47,11 @@ export interface FollowedPart {
   readonly bytes: number;
   /** Begins with the rows of the seed. Returns the rows of the result. */
   begin(seeds: readonly Row[]): readonly Row[];
+  /**
+   * Computes in steps what the next `apply` of the same changes needs, if that takes time. Nothing
+   * else changes, so that the result may begin again, or go, between two steps.
+   */
+  computeAhead(joined: JoinChanges): Generator<undefined, void> | undefined;
   /** Follows changes. Returns undefined if the result has to begin again. */
   apply(joined: JoinChanges): RowChanges | undefined;
 }
@@ -54,6 +61,7 @@ export function partWithoutRows(rowsOf: MaintainedResultOptions["rowsOf"]): Foll
   return {
     bytes: 0,
     begin: (seeds) => seeds,
+    computeAhead: () => undefined,
     apply: (joined) => unlessRefused(() => rowsOf(joined)),
   };
 }
@@ -78,6 +86,10 @@ export class MaintainedResult implements FollowedPart {
     if (window === undefined) return rows;
     window.begin(rows);
     return window.shown;
+  }
+
+  computeAhead(joined: JoinChanges): Generator<undefined, void> | undefined {
+    return this.#isFollowed ? this.#options.computeAhead?.(joined) : undefined;
   }
 
   apply(joined: JoinChanges): RowChanges | undefined {

@@ -29,7 +29,8 @@ export interface SetBlocksOptions extends JoinPlanOptions {
 
 export interface SetBlock {
   readonly joins: PlannedJoins;
-  readonly rowsOf: (changes: JoinChanges) => RowChanges;
+  /** Computes in steps how the rows of the block change. */
+  readonly rowsOf: (changes: JoinChanges) => Generator<undefined, RowChanges>;
   /** Returns lines that say how changes are followed. */
   readonly describe: () => string[];
 }
@@ -48,19 +49,35 @@ export function setBlockOf(block: BoundSelect, options: JoinPlanOptions): SetBlo
   }
   if (isPlain) {
     const rowsOf = joins.rowsOf(block.outputs.map(({ expression }) => expression));
-    return { joins, rowsOf, describe: () => joins.changes.describe() };
+    return { joins, rowsOf: atOnce(rowsOf), describe: () => joins.changes.describe() };
   }
   const keyed = keyedBlockOf(block, joins);
   if (keyed === undefined) return undefined;
-  const rowsOf = (joined: JoinChanges): RowChanges => {
-    const contexts = options.newContexts();
-    try {
-      return keyed.changes(joined, { contexts, isWanted: () => true });
-    } finally {
-      contexts.close();
-    }
+  return {
+    joins,
+    rowsOf: (joined) => keyedRows(keyed, joined, options),
+    describe: () => [...joins.changes.describe(), ...keyed.describe()],
   };
-  return { joins, rowsOf, describe: () => [...joins.changes.describe(), ...keyed.describe()] };
+}
+
+function* keyedRows(
+  keyed: KeyedBlock,
+  joined: JoinChanges,
+  { newContexts }: JoinPlanOptions,
+): Generator<undefined, RowChanges> {
+  const contexts = newContexts();
+  try {
+    return yield* keyed.steps(joined, { contexts, isWanted: () => true });
+  } finally {
+    contexts.close();
+  }
+}
+
+function atOnce(rowsOf: (changes: JoinChanges) => RowChanges): SetBlock["rowsOf"] {
+  return function* (changes) {
+    yield;
+    return rowsOf(changes);
+  };
 }
 
 function keyedBlockOf(select: BoundSelect, joins: PlannedJoins): KeyedBlock | undefined {
@@ -181,7 +198,8 @@ function withGroups(
     const { added, removed } = netChanges(tuples, weights);
     return { added: tagged(added, at), removed: tagged(removed, at) };
   };
-  return { block: { joins, rowsOf, describe: () => joins.changes.describe() }, stages };
+  const describe = (): string[] => joins.changes.describe();
+  return { block: { joins, rowsOf: atOnce(rowsOf), describe }, stages };
 }
 
 function tagged(rows: readonly Row[], block: number): Row[] {

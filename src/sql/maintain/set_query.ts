@@ -154,7 +154,7 @@ class ChangesOfBlocks implements IndexedChanges {
       if (found === undefined) return undefined;
       for (const changes of found.values()) {
         if (changes === undefined) return undefined;
-        const { added, removed } = rowsOf(changes);
+        const { added, removed } = yield* rowsOf(changes);
         for (const [rows, weight] of [
           [removed, -1],
           [added, 1],

@@ -507,6 +507,8 @@ export interface ResultMaintainer {
   begin(): ResultEvaluation;
   /** Follows changes. Returns undefined if the result has to be evaluated again. */
   apply(changes: JoinChanges): ResultChanges | undefined;
+  /** Computes in steps what the next `apply` of the same changes needs, if that takes time. */
+  computeAhead(changes: JoinChanges): Generator<undefined, void> | undefined;
   /** The approximate memory that is kept in addition to the rows. */
   readonly bytes: number;
 }

@@ -186,6 +186,10 @@ class Maintainer implements ResultMaintainer {
     };
   }
 
+  computeAhead(joined: JoinChanges): Generator<undefined, void> | undefined {
+    return this.#result.computeAhead(joined);
+  }
+
   apply(joined: JoinChanges): ResultChanges | undefined {
     const changes = this.#result.apply(joined);
     if (changes === undefined) return undefined;
