@@ -86,11 +86,11 @@ const REPLACEMENTS = {
     line: "if (now !== undefined) this.#add(now);",
     instead: "",
   },
-  // A join without an equality compares with the rows of the first seq that it has read.
-  stale_scan: {
+  // A join without an equality lacks the first row of the table that it reads.
+  short_scan: {
     file: "sql/maintain/source_rows.ts",
-    line: "const text = `${source} ${upTo}`;",
-    instead: "const text = `${source}`;",
+    line: "const rows = this.#all(source, upTo);",
+    instead: "const rows = this.#all(source, upTo).slice(1);",
   },
   // An index in memory does not list the rows of the group of NULL.
   null_groups: {

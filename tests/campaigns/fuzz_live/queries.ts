@@ -91,7 +91,7 @@ function joined({ chance, tables, views }: Sources, words: readonly string[], co
     const right = itemOf(tables, chance, alias);
     const word = chance.pick(words);
     const columns = [...from.columns, ...right.columns];
-    const isUnequal = word !== " FULL JOIN " && chance.below(8) === 0;
+    const isUnequal = word !== " FULL JOIN " && chance.below(6) === 0;
     const conditions = [
       isUnequal ? inequality(from, right, chance) : equality(from, right, chance),
     ];
