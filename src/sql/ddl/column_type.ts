@@ -78,7 +78,9 @@ export function setType(
     return isSame ? table : withColumn(table, withDomain(column, domain));
   }
   if (!isWidening(from, to)) return rewritten(table, column, { altering, definition, using });
-  requireNotComputed(table, column, position);
+  requireNoGenerated(table, column, position);
+  // A string keeps its value, and thus its keys, if only the greatest length of its column changes.
+  if (from.kind !== "text" || to.kind !== "text") requireNoComputedIndex(table, column, position);
   requireReferable(table, column, { altering, position, to });
   requireKeyScale(table, column, { to, position });
   const missing =
@@ -183,7 +185,8 @@ function rewritten(
   const { columnId, defaultSql, name } = column;
   const what = `change the type of column "${name}" of ${nameOf(table)}`;
   requireRewritable(altering.before, position);
-  requireNotComputed(table, column, position);
+  requireNoGenerated(table, column, position);
+  requireNoComputedIndex(table, column, position);
   const isKey = table.primaryKey.includes(columnId);
   const unique = table.indexes?.find((each) => each.isUnique && each.columnIds.includes(columnId));
   if (isKey || unique?.isPrimary === true) {
@@ -328,7 +331,7 @@ export function requireRewritable(table: TableEntry, position: number): void {
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */
-function requireNotComputed(table: TableEntry, column: ColumnEntry, position: number): void {
+function requireNoGenerated(table: TableEntry, column: ColumnEntry, position: number): void {
   const { name } = column;
   const [computed] = generatedFrom(table, name);
   if (computed !== undefined) {
@@ -338,7 +341,6 @@ function requireNotComputed(table: TableEntry, column: ColumnEntry, position: nu
       { position, hint: "run ALTER COLUMN … DROP EXPRESSION for that column first" },
     );
   }
-  requireNoComputedIndex(table, column, position);
 }
 
 /** Requires that no foreign key uses the column. @throws {DatabaseError} DEPENDENT_OBJECTS */

@@ -217,3 +217,26 @@ test("a view or a policy that needs a retyped column has to be dropped first, fo
     });
   }
 });
+
+test("a string column becomes longer while an index is computed from it", async () => {
+  await using own = await TestEngine.open();
+  await own.run(
+    `CREATE NAMESPACE app; CREATE TABLE app.named (id INT PRIMARY KEY, v VARCHAR(3), n INT);
+     CREATE UNIQUE INDEX upper_v ON app.named (upper(v)) WHERE v <> '';
+     CREATE INDEX twice_n ON app.named ((n * 2));
+     INSERT INTO app.named VALUES (1, 'abc', 1); STORAGE FLUSH TABLE app.named;
+     ALTER TABLE app.named ALTER COLUMN v TYPE VARCHAR(200)`,
+  );
+  await own.run("INSERT INTO app.named VALUES (2, 'abcdef', 1)");
+  for (const type of ["VARCHAR(300)", "TEXT"]) {
+    await own.run(`ALTER TABLE app.named ALTER COLUMN v TYPE ${type}`);
+    const found = "SELECT id FROM app.named WHERE upper(v) = 'ABC' AND v <> ''";
+    expect(await own.rows(found)).toEqual([[1]]);
+    expect(await own.failure("INSERT INTO app.named VALUES (3, 'ABC', 1)")).toStartWith(
+      "DUPLICATE_KEY",
+    );
+  }
+  expect(await own.failure("ALTER TABLE app.named ALTER COLUMN n TYPE BIGINT")).toStartWith(
+    "DEPENDENT_OBJECTS",
+  );
+});
