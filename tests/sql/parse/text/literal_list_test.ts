@@ -74,8 +74,9 @@ test("a list whose bytes were released cannot be read as empty cells", () => {
   ];
   for (const read of reads) expect(read).not.toThrow();
   bytes.buffer.transfer(0);
-  for (const read of reads.slice(0, 3)) expect(read).toThrow("before the text that it lies in");
-  for (const read of reads.slice(3)) expect(read).toThrow("a byte at least for each unit");
+  for (const read of reads.slice(0, 3))
+    expect(read).toThrow("before the bytes of its text are released");
+  for (const read of reads.slice(3)) expect(read).toThrow("at least one byte for each unit");
 });
 
 function scanned(text: string): LiteralList | undefined {
