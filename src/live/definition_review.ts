@@ -7,8 +7,8 @@
  * The review runs in slices, because reviewing 5,000 queries in one go would block the event loop
  * for more than half a second. A feed reads nothing until all of its groups are reviewed, so that
  * no subscriber receives a row written after the change that ends its subscription. The cost is
- * that changes of the table wait during the review, and that a client that subscribes during the
- * review gets its own group.
+ * that changes of the table wait during the review, and that a client which subscribes during the
+ * review gets a separate group.
  */
 import type { Principal } from "../auth/mod.ts";
 import type { EndCode, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
@@ -88,7 +88,7 @@ function planned(
   try {
     return planner(principal, spec);
   } catch (error) {
-    // A refusal is a result here: it determines how the subscription ends.
+    // A refusal is an expected result: it determines the message with which the subscription ends.
     if (error instanceof SubscriptionError) return error;
     throw error;
   }
@@ -121,8 +121,8 @@ function hasSameFields(before: LivePlan, after: LivePlan): boolean {
 /**
  * Returns whether each name still refers to the same column. A column that was dropped and added
  * again has other values, and two columns may have swapped names. After a column gets a wider type,
- * a condition may also decide differently about an unchanged row, for example one on the number of
- * digits in its text.
+ * a condition may also decide differently about an unchanged row, for example a condition on the
+ * number of digits in its text.
  */
 function namesSameColumns({ namedColumns: before }: LivePlan, { namedColumns: after }: LivePlan) {
   return (

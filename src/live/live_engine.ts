@@ -1,8 +1,8 @@
 /**
- * The live engine opens, counts and ends subscriptions, and wakes them when the store advances.
+ * Opens, counts and ends subscriptions, and wakes them when new commits become visible.
  *
- *     LocalLiveEngine ── Feed (one a partition, and one a slow query) ── Group (one a query)
- *                    │                                                       └── Subscription
+ *     LocalLiveEngine ── Feed (per partition or slow query) ── Group (per query)
+ *                    │                                                └── Subscription
  *                    └── Scheduler (when)
  *
  * Invariants: a feed exists while it has groups, and a group while it has members. Every open
@@ -96,19 +96,22 @@ interface LocalLiveEngineOptions {
   readonly ticks?: Ticks;
 }
 
-/** The number in a live id has six bytes, the most that a JavaScript number represents exactly. */
+/**
+ * The number of bytes of the random number in a live id. Six is the maximum that a JavaScript
+ * number can represent exactly.
+ */
 const NUMBER_BYTES = 6;
 
 /**
- * The weight of a subscription to a result as an arrival: it leaves about 75 KB of garbage. With
- * weight 1, the heap keeps 2.0 KB of gaps for each of 10,000 such subscriptions; with this weight,
- * 0.8 KB.
+ * How many ordinary subscriptions one subscription to a result counts for when garbage is
+ * estimated, because it leaves about 75 KB. Counted as one, each of 10,000 such subscriptions
+ * leaves 2.0 KB of gaps in the heap; with this weight, 0.8 KB.
  */
 const RESULT_WEIGHT = 12;
 
 type LocalChangeFeed = ChangeFeed<Subscription>;
 
-/** A requested subscription whose query has not been planned yet. */
+/** A request for a subscription whose query has not been planned yet. */
 interface Asked {
   readonly principal: Principal;
   readonly spec: SubscriptionSpec;
@@ -361,7 +364,10 @@ export class LocalLiveEngine implements LiveEngine {
     for (const feed of feeds) if (!feed.review(budget)) this.#scheduler.review(feed);
   }
 
-  /** Handles a view that was replaced or dropped. Call it after the catalog has changed. */
+  /**
+   * Reviews the subscriptions after a view was replaced or dropped. Call it after the catalog has
+   * changed.
+   */
   viewChanged(): void {
     this.#results.review(undefined);
   }
@@ -461,7 +467,8 @@ export class LocalLiveEngine implements LiveEngine {
     const { id, plan } = asked;
     const earliestSeq = this.#store.earliestSeq(plan.tableId, plan.owner);
     if (start.position === 0) {
-      // Rows may have been deleted so that the users who may read now would not see them.
+      // A change of rights may have hidden the deletion of rows from the users who may read the
+      // table now.
       const rightsSeq = this.#definitions.rowRightsSeq(plan.tableId, asked.principal.userId);
       const isWhole = earliestSeq === 0 && rightsSeq === 0;
       return isWhole ? start : { kind: "snapshot", lastRows: undefined };
@@ -562,7 +569,7 @@ export class LocalLiveEngine implements LiveEngine {
   }
 }
 
-/** Returns the position that a subscription may report before anything has been sent. */
+/** Returns the position that a subscription may report before any message has been sent. */
 function firstPosition(start: Start, boundary: Seq): Seq | undefined {
   if (start.kind === "live") return boundary;
   return start.kind === "resume" ? start.position : undefined;

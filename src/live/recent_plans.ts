@@ -44,14 +44,19 @@ export function planKeyOf(
   return shortKey(params === undefined ? JSON.stringify(parts) : JSON.stringify(parts, tagged));
 }
 
-/** The scope is part of a key because a plan found by that key is not bound and checked again. */
+/**
+ * The scope of the token is part of the key, because a cached plan is not bound and checked again.
+ */
 function scopeParts(scope: Principal["tokenScope"]): readonly unknown[] | null {
   if (scope === undefined) return null;
   const { namespaces, rights, tokenName } = scope;
   return [tokenName, rights && [...rights], namespaces && [...namespaces]];
 }
 
-/** Marks numbers that JSON would confuse with null or a string: NaN, and integers beyond 2^53. */
+/**
+ * Marks values that JSON cannot distinguish: NaN, which it writes as null, and integers beyond
+ * 2^53, which are bigints.
+ */
 function tagged(_key: string, value: unknown): unknown {
   if (typeof value === "bigint") return { bigint: String(value) };
   return typeof value === "number" ? { number: String(value) } : value;

@@ -1,7 +1,7 @@
 /**
- * Records which groups are ahead of their feed's position. If a batch does not fit its tick, some
- * groups have received all of it, and one group has received a part. The batch is then read again
- * for the others.
+ * Records which groups are ahead of their feed's position. When a batch does not fit into one tick,
+ * some groups have received all of it and one group has received part of it. A later tick then
+ * reads the batch again for the other groups.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { ChangeBatch } from "../../storage/mod.ts";
@@ -9,7 +9,10 @@ import { sliceChanges } from "../program/live_program.ts";
 import type { DueRows } from "./predicate_index.ts";
 
 export class BatchReach<Group> {
-  /** The position of each group that is ahead. The map is created for the first such group. */
+  /**
+   * The position of each group that is ahead of the feed. The map is created when the first group
+   * gets ahead.
+   */
   #seqs: Map<Group, Seq> | undefined;
 
   of(group: Group): Seq | undefined {
@@ -22,7 +25,7 @@ export class BatchReach<Group> {
   }
 
   /**
-   * Records that these groups have received everything up to `seq`, unless they have already
+   * Records that the given groups have received everything up to `seq`, unless they have already
    * received more.
    */
   noteAtLeast(group: Group, seq: Seq): void {
@@ -45,17 +48,17 @@ export class BatchReach<Group> {
   }
 
   /**
-   * Returns the given rows of a batch (all if `due` is undefined) that the group has not received
-   * yet, or undefined if no rows are left.
+   * Returns the rows of a batch that the group has not received yet; undefined if it has received
+   * them all.
    *
-   * @param due Undefined for all rows.
+   * @param due The rows that may concern the group; undefined for all rows of the batch.
    */
   missingOf(group: Group, batch: ChangeBatch, due: DueRows | undefined): ChangeBatch | undefined {
     const isWhole = due === undefined || due.areAll;
     const reachedSeq = this.#seqs?.get(group);
     if (reachedSeq === undefined) return isWhole ? batch : due.taken(0);
-    // The test precedes any copying because, in a batch that takes many ticks, most groups have
-    // already received everything.
+    // Nothing is copied before this test: when a batch takes many ticks, most groups have already
+    // received all of it.
     const isMissing = (row: number): boolean => (batch.seqs[row] ?? 0) > reachedSeq;
     if (!isMissing(batch.rowCount - 1)) return undefined;
     if (isWhole) {

@@ -5,11 +5,12 @@
  * Invariants:
  * - Every follower has been sent everything up to the position of its group, and nothing above it.
  *   A group's position equals the feed's position, except for groups that are ahead within a batch
- *   that did not fit its tick; that batch is read again for the other groups.
+ *   that did not fit into one tick; that batch is read again for the other groups.
  * - After a definition has changed, the feed reads nothing until every group has been reviewed. If
- *   the change ends a subscription, its subscriber is sent no row written after the change.
- * - While the feed is not marked, no change of its partition lies between `position` and the
- *   visible seq, so `position` may be moved to the visible seq.
+ *   the new definition ends a subscription, its subscriber receives no row that was written after
+ *   the definition changed.
+ * - While the feed is not marked, its partition has no change between `position` and the visible
+ *   seq, so `position` may be moved to the visible seq.
  */
 import { AssertionError, assert } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";
@@ -31,13 +32,13 @@ import { FeedBatchSize } from "./feed_batch_size.ts";
 import { FollowedGroups } from "./followed_groups.ts";
 
 /**
- * A visit to a group counts as slow if evaluation alone takes this much of a tick. Only several
- * slow visits in a row show that the query is slow.
+ * A visit to a group counts as slow if evaluation alone takes this many units of a tick. Only
+ * several slow visits in a row show that the query is slow.
  */
 const SLOW_UNITS = 1024;
 const SLOW_VISITS = 3;
 
-/** Putting an existing message into the queues of many sockets costs a fraction of a unit. */
+/** The number of sockets to which a finished message can be queued for one unit. */
 const MESSAGES_PER_UNIT = 4;
 
 /**
@@ -47,14 +48,17 @@ const MESSAGES_PER_UNIT = 4;
 export interface Review {
   /** @returns Whether the review is complete; if not, the budget was used up first. */
   advance(budget: TickBudget): boolean;
-  /** The new plan of the members that continue; undefined if no member continues. */
+  /**
+   * The new plan of the members whose subscriptions continue; undefined if no subscription
+   * continues.
+   */
   readonly plan: LivePlan | undefined;
 }
 
 /** A slow group that moves to its own feed because it kept the other groups waiting. */
 export interface SlowGroup<Member extends GroupMember> {
   readonly group: SubscriptionGroup<Member>;
-  /** The group's followers have been sent everything up to here. */
+  /** The seq up to which the group's followers have been sent everything. */
   readonly position: Seq;
   /** The members of the group that waited for the feed. */
   readonly waiting: readonly Member[];
@@ -67,8 +71,8 @@ export interface ChangeFeedOptions<Member extends GroupMember> {
   readonly frameBytesMax: number;
   readonly reviewOf: (group: SubscriptionGroup<Member>) => Review;
   /**
-   * Receives a slow group that shares the feed with others, to give it its own feed. If absent, all
-   * groups stay.
+   * Receives a slow group that shares the feed with others, to give it its own feed. Without this
+   * callback, slow groups stay in the shared feed.
    */
   readonly onSlow?: (slow: SlowGroup<Member>) => void;
 }
@@ -86,14 +90,16 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   readonly #groups = new Set<SubscriptionGroup<Member>>();
   readonly #batchSize = new FeedBatchSize();
   readonly #followed = new FollowedGroups<Member>();
-  /** Groups that are further than `#position`. */
+  /** The groups that have received more of a batch than `#position` shows. */
   readonly #reached = new BatchReach<SubscriptionGroup<Member>>();
   #position: Seq;
   #isMarked = false;
-  /** Whether a batch is being delivered. The columns must not move during delivery. */
+  /**
+   * Whether a batch is being delivered. The order of the columns must not change during delivery.
+   */
   #isReading = false;
   #followerCount = 0;
-  /** Members that continue once the feed has reached the furthest position among them. */
+  /** Members that wait until the feed has reached the highest position among them. */
   #waiting: Set<Member> | undefined;
   /** The number of units that the current visit has spent on filters and projections. */
   #evaluationUnits = 0;
@@ -126,7 +132,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   }
 
   /**
-   * Records that the partition has changed above `before`, the previous visible seq. Returns
+   * Records that the partition has changed after `before`, the previous visible seq. Returns
    * whether any group follows the feed.
    */
   mark(before: Seq): boolean {
@@ -179,7 +185,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   }
 
   /**
-   * Returns the number of groups with followers, and whether the plan's own group is among them.
+   * Returns how many groups have followers, and whether the group of the given plan is one of them.
    */
   match(plan: LivePlan): LiveMatch & { readonly isFollowed: boolean } {
     const own = this.#byFingerprint.get(plan.fingerprint);
@@ -270,7 +276,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   }
 
   /**
-   * Removes and returns the waiting members once the feed has reached the furthest position among
+   * Removes and returns the waiting members once the feed has reached the highest position among
    * them.
    */
   takeWaiting(): Iterable<Member> {
@@ -349,8 +355,8 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
       }
       const part = this.#reached.missingOf(group, batch, due);
       if (part === undefined) continue;
-      // The scan is charged only from the second group on, because a single group is charged per
-      // row.
+      // The scan is charged only if there are several groups: a single group pays for each row
+      // instead.
       if (evaluatedCount > 0) budget.spendScanned(part.rowCount);
       evaluatedCount += 1;
       if (this.#deliverTo(group, part, budget)) continue;
@@ -361,7 +367,8 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   }
 
   /**
-   * Records that the tick ends before `next`: the groups before it have received the whole batch.
+   * Records that the tick ends before the group `next` is served. All groups that precede it have
+   * received the whole batch.
    */
   #noteReached(batch: ChangeBatch, next: SubscriptionGroup<Member>): void {
     const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
@@ -451,7 +458,10 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   }
 }
 
-/** @throws {StateInDoubtError} If commits arrive out of order: the process must not continue. */
+/**
+ * @throws {StateInDoubtError} If commits arrive out of order. The process must not continue after
+ * this error.
+ */
 function requireOrder(condition: boolean, message: string): void {
   if (!condition) throw inDoubt(new AssertionError(message));
 }

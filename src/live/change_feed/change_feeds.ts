@@ -31,12 +31,13 @@ export class ChangeFeeds<Feed extends PartitionKey> {
 
   /** Returns the feeds of the partition's slow queries. */
   slow({ tableId, owner }: PartitionKey): Iterable<Feed> {
-    // This runs at every commit, and most servers have no slow query.
+    // This check is a fast path: the method runs at every commit, and most servers have no slow
+    // query.
     if (this.#slow.size === 0) return [];
     return this.#slow.get(tableId)?.get(owner)?.values() ?? [];
   }
 
-  /** Returns the feed of a query that is slow; undefined if the query is not slow. */
+  /** Returns the separate feed of a slow query; undefined if the query has no separate feed. */
   ofSlow({ tableId, owner }: PartitionKey, fingerprint: string): Feed | undefined {
     return this.#slow.get(tableId)?.get(owner)?.get(fingerprint);
   }
@@ -70,7 +71,7 @@ export class ChangeFeeds<Feed extends PartitionKey> {
       byOwner.set(feed.owner, new Map([[fingerprint, feed]]));
       return;
     }
-    // If a client subscribed during a review, it may be in a second group of the same query.
+    // A client that subscribed during a review may be in a second group of the same query.
     let key = fingerprint;
     while (known.has(key)) key += " again";
     known.set(key, feed);

@@ -17,8 +17,8 @@ export class FeedBatchSize {
   #messageCount = 0;
   #messageBytes = 0;
   /**
-   * The current limit of versions per batch. It is lowered while a group needs several ticks for a
-   * batch, because each tick reads the batch again.
+   * The current limit of versions per batch. The limit falls while a group needs several ticks per
+   * batch, because each of these ticks reads the batch again.
    */
   #rowsMax = FEED_ROWS_MAX;
   /** Estimates the size of versions; created with the first change. */
@@ -35,13 +35,15 @@ export class FeedBatchSize {
     return this.#readSize.rowsOf({ rowsMax, frameBytesMax });
   }
 
-  /** Records that rows of the current batch were turned into messages. */
+  /**
+   * Records the messages, and the size of the rows, that part of the current batch has produced.
+   */
   sent(messageCount: number, rowBytes: number): void {
     this.#messageCount += messageCount;
     this.#messageBytes += rowBytes;
   }
 
-  /** Records that the tick ended within a batch, or within a part of `rowCount` versions. */
+  /** Records that the tick ended before all `rowCount` versions had been delivered. */
   pausedIn(rowCount: number): void {
     this.#rowsMax = Math.max(1, Math.floor(rowCount / 2));
   }

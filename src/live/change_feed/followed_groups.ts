@@ -20,7 +20,7 @@ export class FollowedGroups<Member extends GroupMember> {
     return this.#columns.ids;
   }
 
-  /** The only group with followers, if every change concerns it. */
+  /** The only group with followers, provided that every change concerns it; undefined otherwise. */
   get only(): SubscriptionGroup<Member> | undefined {
     return this.#only;
   }
@@ -30,7 +30,7 @@ export class FollowedGroups<Member extends GroupMember> {
     return this.#index.always.size;
   }
 
-  /** The number of groups filed under the given condition. */
+  /** The number of groups that are indexed by the given condition. */
   countOf(equality: LiveEquality | undefined): number {
     return this.#index.countOf(equality);
   }
@@ -81,12 +81,15 @@ export class FeedColumns {
   /** For each column, the number of followed groups that read it. */
   readonly #uses = new Map<number, number>();
 
-  /** The column ids, in the order of a batch. Some of these columns may no longer be in use. */
+  /**
+   * The ids of the columns, in the order in which batches contain them. Some of these columns may
+   * no longer be in use.
+   */
   get ids(): readonly number[] {
     return this.#ids;
   }
 
-  /** Adds the columns of a group that begins to follow. */
+  /** Adds the columns of a group that has its first follower. */
   add(columnIds: readonly number[]): void {
     for (const columnId of columnIds) {
       const uses = this.#uses.get(columnId) ?? 0;
@@ -95,7 +98,7 @@ export class FeedColumns {
     }
   }
 
-  /** Removes the columns of a group that no longer follows. */
+  /** Removes the columns of a group that has lost its last follower. */
   remove(columnIds: readonly number[]): void {
     for (const columnId of columnIds) {
       const uses = this.#uses.get(columnId) ?? 0;

@@ -25,7 +25,7 @@ export class DueRows {
   /** The versions of each row that meet the condition: NEW, OLD or both. */
   readonly #versions: number[] = [];
   readonly #batch: ChangeBatch;
-  /** Whether some row has a version that does not meet the condition. */
+  /** Whether at least one row has a version that does not meet the condition. */
   #isPartial = false;
 
   constructor(batch: ChangeBatch) {
@@ -44,8 +44,8 @@ export class DueRows {
   }
 
   /**
-   * Copies the rows starting at position `start`. A version that does not meet the condition is
-   * marked as absent, so that nothing is evaluated on it.
+   * Copies the selected rows from index `start` on. The copy marks each version that does not meet
+   * the condition as absent, so that no expression is evaluated on it.
    */
   taken(start: number): ChangeBatch {
     const rows = Uint32Array.from(start === 0 ? this.rows : this.rows.slice(start));
@@ -146,7 +146,7 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
         const versions = versionsAt(batch, row);
         const after = (versions & NEW) === 0 ? null : valueAt(newValues, row);
         const before = (versions & OLD) === 0 ? null : valueAt(oldValues, row);
-        // No group has a condition on NULL, because NULL equals nothing.
+        // No group has a condition that NULL meets, because NULL equals no value.
         if (after === before) {
           add(byValue.get(after), row, NEW | OLD);
         } else {

@@ -21,9 +21,12 @@ import type { RowPage } from "../rows/row_page.ts";
 /** A data message that many sockets may send. Each encoding is produced once, on first use. */
 export interface SharedMessage {
   readonly message: DataMessage;
-  /** Set for a batch whose rows are still columns; reading `message` turns them into objects. */
+  /**
+   * The batch in columnar form; present while its rows have not been turned into objects. Reading
+   * `message` creates the objects.
+   */
   readonly paged?: PagedBatch;
-  /** The encoded forms by format number, filled in by the server's frames. */
+  /** The encoded forms, by format number. The code in `server/frames` fills them in. */
   readonly encoded: (string | Uint8Array | undefined)[];
 }
 
@@ -42,20 +45,21 @@ export interface LiveSink {
    */
   readonly connectionId: string;
   /**
-   * The backpressure state of this connection while it has subscriptions: a table of all
-   * connections would cost an entry for each idle one.
+   * The backpressure state of this connection while it has subscriptions. It is stored here because
+   * a separate table would need an entry for each idle connection.
    */
   backpressure?: unknown;
   /**
-   * Always accepts the message. Returns false if the socket's queue is over its budget afterwards;
-   * the engine then sends nothing more to this sink until `LiveSubscription.drained` is called.
+   * Accepts a message in every case. Returns false if the socket's queue is over its budget
+   * afterwards; the engine then sends nothing more to this sink until `LiveSubscription.drained` is
+   * called.
    */
   send(message: SharedMessage): boolean;
   /** The number of bytes that wait for the network. */
   readonly queuedBytes: number;
   /**
-   * Called when a subscription has ended; the message states the reason. The sink always accepts
-   * it.
+   * Called when a subscription has ended. The message states the reason, and the sink accepts it in
+   * every case.
    */
   end(message: ErrorMessage): void;
 }
@@ -72,7 +76,7 @@ export interface LiveSubscription {
   /**
    * The seq up to which everything has been sent, so that the client may resume from it. Undefined
    * until the first batch is complete, and during a review after a changed definition: a client
-   * that resumed above the change would keep rows from before the change.
+   * that resumed after that point would keep rows that its query no longer returns.
    */
   readonly position: Seq | undefined;
   /** Requests one more batch. Requests are counted during loading and ignored afterwards. */
@@ -91,7 +95,10 @@ export interface LiveSubscription {
  */
 export class SubscriptionError extends Error {
   readonly response: ErrorMessage;
-  /** Whether the error conceals a missing right by saying that the table does not exist. */
+  /**
+   * Whether the user lacks a right and the error hides this by saying that the table does not
+   * exist.
+   */
   readonly isHidden: boolean;
 
   constructor(response: ErrorMessage, { isHidden = false }: { isHidden?: boolean } = {}) {
@@ -104,8 +111,8 @@ export class SubscriptionError extends Error {
 
 export interface LiveEngine {
   /**
-   * Opens a live query. If the query is not live only, the ack and the first batch are sent in this
-   * tick; otherwise only the ack is sent.
+   * Opens a live query. The ack is sent in this tick. So is the first batch, unless the client has
+   * asked for changes only.
    *
    * @throws {SubscriptionError} If the query cannot be opened.
    */

@@ -89,8 +89,8 @@ const PLANNING_CODES: Record<ErrorCode, EndCode> = {
 };
 
 /**
- * Returns the subscription code for an error that occurs while rows are read: an error that an
- * expression raises on a row is a conversion error.
+ * Returns the code that a subscription reports for an error while rows are read. An error that an
+ * expression raises on a row counts as a conversion error.
  */
 function readingCode(errorCode: ErrorCode): EndCode {
   if (errorCode === "TABLE_NOT_FOUND" || errorCode === "NAMESPACE_NOT_FOUND") return "NOT_FOUND";
@@ -140,8 +140,8 @@ export function resumeExpired(earliestSeq: number): DatabaseError {
 }
 
 /**
- * Returns the error for a resume position from which changes of rows do not lead to the rows that
- * the client may see now.
+ * Returns the error for a resume position at which the client had other rights. Replaying the
+ * changes since then would not produce the rows that the client may see now.
  */
 export function resumedWithOtherRights(what: string, earliestSeq?: number): DatabaseError {
   return new DatabaseError(

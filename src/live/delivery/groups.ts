@@ -21,11 +21,11 @@ import {
   shared,
 } from "./messages.ts";
 
-/** The new position of a follower after it has received changes. */
+/** The range of seqs that a message of changes covers for a follower. */
 export interface Reach {
   /** The seq of the last change in a message of changes. */
   readonly lastSeq: Seq;
-  /** All changes up to here were sent earlier or do not match. */
+  /** The seq up to which every matching change was sent earlier. */
   readonly before: Seq;
   /** The number of changes in a message of changes. */
   readonly count: number;
@@ -47,7 +47,7 @@ export interface GroupChangeFeed<Member extends GroupMember> {
   readonly isEmpty: boolean;
   /** Whether the group still waits for its review after a changed definition. */
   isSuspended(group: SubscriptionGroup<Member>): boolean;
-  /** Every follower of the group has been sent everything up to here. */
+  /** Returns the seq up to which every follower of the group has been sent everything. */
   positionOf(group: SubscriptionGroup<Member>): Seq;
   /**
    * Called when another member has caught up with the feed and will receive each change from now
@@ -58,7 +58,8 @@ export interface GroupChangeFeed<Member extends GroupMember> {
   /** Called when a subscription has ended. The group ends with its last subscription. */
   left(group: SubscriptionGroup<Member>, member: Member): void;
   /**
-   * Adds a member that is ahead of the feed or belongs to a suspended group, to be continued later.
+   * Adds a member that is ahead of the feed or belongs to a suspended group, so that the feed
+   * resumes it later.
    */
   addWaiting(member: Member): void;
 }
@@ -75,8 +76,8 @@ export class SubscriptionGroup<Member extends GroupMember> {
   /** The query that all members share. Each member has its own id and options. */
   readonly asked: QuerySpec;
   /**
-   * The positions of the plan's columns in the feed's batches. They are valid while there are
-   * followers.
+   * The positions of the plan's columns in the feed's batches. They are valid only while the group
+   * has followers.
    */
   sources: Sources;
   /**
@@ -89,8 +90,8 @@ export class SubscriptionGroup<Member extends GroupMember> {
    */
   #only: Member | undefined;
   /**
-   * All followers by subscription id, once there has been a second follower. A single follower of
-   * an id is stored without a set, because most ids have only one.
+   * All followers by subscription id, once there has been a second follower. An id with a single
+   * follower has no set, because most ids have only one follower.
    */
   #followers: Map<string, Member | Set<Member>> | undefined;
   #followerCount = 0;
@@ -166,7 +167,7 @@ export class SubscriptionGroup<Member extends GroupMember> {
   /**
    * Sends changes to the followers, in order.
    *
-   * @param after Position of the group before the changes.
+   * @param after The position of the group before these changes.
    * @returns The number of messages sent.
    */
   deliver(changes: readonly LiveChange[], after: Seq, options: PendingChangeOptions): number {

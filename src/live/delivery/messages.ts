@@ -1,6 +1,6 @@
 /**
- * Turns rows and changes into messages: decides which changes share a message, and how large a
- * message may become.
+ * Turns rows and changes into messages. This module decides which changes share a message and how
+ * large a message may become.
  *
  * Invariants: a message never contains changes from two commits, of two kinds, or with two reasons.
  * Messages keep the order of the changes, so a client that resumes from the highest `_seq` of any
@@ -30,8 +30,9 @@ import { RowPage } from "../rows/row_page.ts";
 const CHANGE_ROWS_MAX = 1000;
 
 /**
- * The maximum number of ids for which messages are shared. Clients of one program tend to choose
- * the same ids; clients with different ids share only the rows.
+ * The maximum number of subscription ids for which the finished message is kept. Clients of one
+ * program tend to choose the same ids and then share the whole message; other clients share only
+ * its rows.
  */
 const MESSAGES_MAX = 4;
 
@@ -40,7 +41,7 @@ export interface PendingChange {
   readonly type: LiveChange["type"];
   readonly reason?: LiveChange["reason"];
   readonly rows: readonly WireRow[];
-  /** The old values of updated and deleted rows, one entry per changed row. */
+  /** The old values of updated and deleted rows, in the order of the changes. */
   readonly oldValues: readonly WireRow[];
   readonly commitSeq: number;
   /** The time of the commit that made the changes, in Unix milliseconds. */
@@ -145,8 +146,8 @@ export function ackMessage(options: {
 }
 
 /**
- * Builds a subscription's batch. The rows of a page stay in columnar form until row objects are
- * requested.
+ * Builds the message for one batch of a subscription's rows. The rows of a page stay in columnar
+ * form until row objects are requested.
  */
 export function sharedBatch(options: {
   subscriptionId: string;
@@ -203,7 +204,9 @@ export class Messages {
   }
 }
 
-/** Returns how many of the first changes fit into one frame; at least one. */
+/**
+ * Returns how many changes, counted from the first, fit into one frame. The result is at least 1.
+ */
 function fittingCount(changes: readonly LiveChange[], frameBytesMax: number): number {
   if (roughBytes(changes) <= frameBytesMax - ENVELOPE_BYTES_MAX) return changes.length;
   let bytes = 0;

@@ -15,7 +15,10 @@ export class ChangeTally {
   count = 0;
   lastSeq: Seq = SEQ_ZERO;
   lastMs = 0;
-  /** The number of changes in the window before the last change. Older changes have less weight. */
+  /**
+   * The weighted number of changes in the window that ends at the last change. Older changes have
+   * less weight.
+   */
   #recentCount = 0;
 
   add(lastSeq: Seq, count: number, nowMs: number): void {

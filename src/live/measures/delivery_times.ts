@@ -11,7 +11,8 @@ export const DELIVERY_BOUNDS: readonly number[] = [0.001, 0.002, 0.005, 0.01, 0.
 
 export interface DeliveryReport {
   /**
-   * The number of messages in each bucket. The last entry counts the messages above the last bound.
+   * The number of messages in each bucket. The last entry counts the messages that took longer than
+   * the last bound.
    */
   readonly counts: readonly number[];
   readonly sumSeconds: number;

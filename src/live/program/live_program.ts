@@ -3,9 +3,9 @@
  *
  * A program decides which versions match the plan, and builds their rows for the wire. Snapshot,
  * replay and live delivery use the same program, so that a single filter decides whether a row
- * belongs to the result, and a row always looks the same. A projection is evaluated only on
- * matching rows: `WHERE b <> 0` protects `10 / b`. Invariant: a filter never sees a row that does
- * not exist, so it cannot raise an error on such a row.
+ * belongs to the result, and a row has the same form in all three. A projection is evaluated only
+ * on matching rows: `WHERE b <> 0` protects `10 / b`. Invariant: a filter never sees a row that
+ * does not exist, so it cannot raise an error on such a row.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -58,8 +58,8 @@ const SEQ_SOURCE = -1;
 const DELETED_SOURCE = -2;
 
 /**
- * The minimum number of rows to read: opening a scan costs as much as reading a few rows, however
- * slow their evaluation is.
+ * The minimum number of rows to read at once, however slow their evaluation is, because opening a
+ * scan costs as much as reading a few rows.
  */
 const READ_ROWS_MIN = 16;
 
@@ -81,7 +81,7 @@ export class LiveProgram {
   readonly plan: LivePlan;
   /** The stored columns of the plan, each once: the columns to request from the store. */
   readonly storedColumnIds: readonly number[];
-  /** The plan's sources in a batch that contains exactly `storedColumnIds`. */
+  /** The sources of the plan's columns in a batch whose columns are exactly `storedColumnIds`. */
   readonly ownSources: Sources;
   readonly shape: WireRowShape;
   #readSize: ReadSize | undefined;
@@ -123,7 +123,8 @@ export class LiveProgram {
     const startMs = pace.monotonicMs();
     const result = evaluate(count);
     const tookMs = pace.monotonicMs() - startMs;
-    // If a row produces long values, it also takes long to evaluate.
+    // The size of the values is not counted, because a row that produces long values also takes
+    // long to evaluate.
     pace.rows.note({ rowCount: count, tookMs, madeBytes: 0 });
     budget.spendMs(tookMs);
     return { rowCount: count, result };
@@ -176,8 +177,8 @@ export class LiveProgram {
   }
 
   /**
-   * Returns the wire form of the chosen rows, in their order. If `chosen` is undefined, all rows
-   * are returned.
+   * Returns the wire form of the chosen rows, in their order. An undefined `chosen` selects all
+   * rows.
    */
   project(batch: Batch, chosen: Selection | undefined): MutableRow[] {
     return this.shape.rows(chosenOf(batch, chosen), this.plan.projections);
@@ -189,8 +190,8 @@ export class LiveProgram {
   }
 
   /**
-   * Returns how the rows of a change batch from `start` on change the result, for as many rows as
-   * fit into a tick.
+   * Computes the changes that a batch makes to the result, from row `start` on and for as many rows
+   * as fit into a tick.
    */
   changesFrom(
     batch: ChangeBatch,
@@ -204,8 +205,8 @@ export class LiveProgram {
   }
 
   /**
-   * Returns the effect of a change batch on the result, in its order. Versions without an effect
-   * are omitted.
+   * Returns the changes that a batch makes to the result, in the order of the batch. Versions that
+   * do not change the result are omitted.
    */
   #changesOf(batch: ChangeBatch, options: ChangeOptions): LiveChange[] {
     const { rowCount } = batch;
@@ -263,7 +264,7 @@ export class LiveProgram {
       assert(oldRow !== undefined, "a change has a row before or after");
       oldRow[this.shape.seqName] = seq;
       oldRow["_deleted"] = true;
-      // A row without a primary key is identified by the seq of its insert.
+      // In a table without a primary key, the seq of its insert identifies a row.
       const isKeyless = this.plan.keyFieldIndexes.length === 0;
       const old = isKeyless && oldRow !== undefined ? { ...oldRow, _row_seq: prev } : oldRow;
       const isExpired = batch.deleted[row] === 1 && this.plan.isExpiry?.(prev, seq) === true;

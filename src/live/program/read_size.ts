@@ -14,7 +14,7 @@ import type { Vector } from "../../types/mod.ts";
 import type { TickBudget } from "../scheduler/tick_budget.ts";
 import type { LiveChange } from "./live_program.ts";
 
-/** The target size of one batch, which is more than one tick can turn into messages. */
+/** The target size of one batch in bytes. One tick cannot turn this many bytes into messages. */
 const BATCH_BYTES_MAX = 1 << 20;
 
 /** The assumed size of a version before the first one has been read. */
@@ -40,7 +40,7 @@ export class ReadSize {
     return Math.max(1, Math.min(rowsMax, Math.floor(bytesMax / this.#versionBytes)));
   }
 
-  /** Records that `versionCount` versions (at least 1) had a total size of `bytes`. */
+  /** Records the total size of `versionCount` versions, of which there is at least one. */
   note(versionCount: number, bytes: number): void {
     this.#versionBytes = Math.max(bytes / versionCount, this.#versionBytes / 2, 1);
   }
@@ -81,8 +81,8 @@ export function rowBytesOf(changes: readonly LiveChange[]): number {
 }
 
 /**
- * Estimates the size of a range of rows in a column. Replaced values are looked up one by one, so
- * replaced strings are always in a vector of single values (kind `any`).
+ * Estimates the size of a range of rows in a column. Replaced values are looked up individually, so
+ * replaced strings are always in a vector of kind `any`, which stores single values.
  */
 function bytesOfColumn(column: Vector, start: number, end: number): number {
   if (column.kind !== "any") return column.kind === "const" ? 0 : PLAIN_BYTES * (end - start);

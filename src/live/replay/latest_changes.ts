@@ -25,7 +25,10 @@ import type { TickBudget } from "../scheduler/tick_budget.ts";
 
 const UNFINISHED = "unfinished";
 
-/** A step back opens a scan for one version, which takes about 20 µs. */
+/**
+ * The cost of examining one predecessor: each opens a scan for one version, which takes about 20
+ * µs.
+ */
 const STEP_UNITS = 20;
 
 export interface LatestOptions {
@@ -35,7 +38,10 @@ export interface LatestOptions {
   readonly position: Seq;
   /** The seq after which the range of versions begins (exclusive). */
   readonly after: Seq;
-  /** The inclusive end of the range: the newest version means the newest at this seq. */
+  /**
+   * The inclusive end of the range. A version counts as the newest if no later version exists at
+   * this seq.
+   */
   readonly boundary: Seq;
   readonly budget: TickBudget;
 }
@@ -50,9 +56,9 @@ interface Sides {
 
 /** A walk back along a key that did not finish in its tick. */
 interface Walk {
-  /** The row version whose predecessors are being examined. */
+  /** The seq of the version whose predecessors are being examined. */
   readonly seq: number;
-  /** The predecessor that is examined next. */
+  /** The seq of the predecessor to examine next. */
   readonly prev: number;
 }
 
@@ -104,7 +110,7 @@ export class LatestChanges {
   }
 
   /**
-   * Finds the newest matching row of a key among the versions before its last two. Returns
+   * Finds the newest matching row of a key among all its versions except the last two. Returns
    * UNFINISHED if the budget was used up first.
    */
   #earlierRow(
@@ -153,8 +159,8 @@ function stepBack(
   try {
     const step = scan.next();
     if (step === undefined) {
-      // This version and all earlier versions have expired. Clients are not notified when a row
-      // expires, so they expect no delete.
+      // A missing version has expired, as have all earlier ones. Clients are not notified when a
+      // row expires, so no delete is due.
       const { tableId: id } = program.plan;
       assert(prev <= store.expiredSeq(id), "a predecessor above the position is in history");
       return { row: undefined, prev: 0 };

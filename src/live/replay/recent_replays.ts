@@ -1,12 +1,12 @@
 /**
  * Caches the first batch of a replay for a moment. Clients that lost their server reconnect at the
  * same time, most of them from the same position. If a thousand clients missed the same thousand
- * changes, these are read and encoded once, not a thousand times.
+ * changes, the changes are read and encoded once, not a thousand times.
  *
  * The program, the position and the versions alone determine a batch that ends before the boundary,
- * and versions never change. The batch is therefore the same for every replay whose boundary lies
- * at least as far. Sharing it halves the processor time of such a reconnect. The cost is that a row
- * that has expired in the meantime may still be replayed.
+ * and versions never change. The batch is therefore the same for every replay whose boundary is at
+ * or after the end of the batch. Sharing it halves the processor time of such a reconnect. The cost
+ * is that a row that has expired in the meantime may still be replayed.
  *
  * Invariant: an entry belongs to the current plan of its group, and expires after a short time.
  */
@@ -22,7 +22,7 @@ import type { PositionedBatch } from "../subscription/load_reader.ts";
  */
 const KEPT_MS = 100;
 
-/** The parameters that determine the messages of a replay. */
+/** The parameters that determine the first batch of a replay. */
 export interface ReplayStart {
   readonly program: LiveProgram;
   readonly position: Seq;
@@ -45,13 +45,13 @@ export class RecentReplays {
     this.#clock = clock;
   }
 
-  /** Returns the first batch of this replay if another replay has just made it. */
+  /** Returns the first batch of this replay if another replay has recently built it. */
   find({ batchSize, boundary, position, program }: ReplayStart): PositionedBatch | undefined {
     const kept = this.#byProgram.get(program);
     if (kept === undefined || this.#clock.monotonicMs() - kept.keptMs >= KEPT_MS) return undefined;
     const { start, step } = kept;
     const isSame = start.position === position && start.batchSize === batchSize;
-    // The end of the shared batch must also lie within this replay.
+    // The shared batch must not extend beyond the end of this replay.
     return isSame && start.boundary <= boundary ? step : undefined;
   }
 

@@ -2,10 +2,11 @@
  * Replays how the result of a live query has changed since the position from which a client
  * resumes.
  *
- *     all      every version above the position, in order. One whose predecessor the client may
- *              hold (or that has none) is a row of a batch; one that follows another of this very
- *              replay, and each that takes a row away, is a change in its place.
- *     latest   only the newest version of each key: a row, or one delete if the client may hold it.
+ *     all      every version above the position, in order. A version that follows another version
+ *              in the same replay is sent as a change, and so is each removal of a row. Any other
+ *              version is sent as a row of a batch.
+ *     latest   only the newest version of each key: a row, or one delete if the client may have
+ *              the row.
  *
  * The reader keeps no set of keys: `prev` shows whether a predecessor was part of the replay, and a
  * walk back along `prev` finds the state of a key at the position. Invariant: rows and changes are
@@ -27,8 +28,8 @@ import { LatestChanges } from "./latest_changes.ts";
 import type { RecentReplays, ReplayStart } from "./recent_replays.ts";
 
 /**
- * The number of rows of a shared batch per unit. The rows are only passed on to a socket, which
- * costs little.
+ * The number of rows of a shared batch that cost one unit. Such rows cost little, because their
+ * messages already exist.
  */
 const SHARED_PER_UNIT = 4;
 
@@ -59,17 +60,20 @@ export class ReplayReader implements LoadReader {
   /** The seq up to which the replay has read. */
   #readSeq: Seq;
   /**
-   * The seq up to which versions have been turned into rows or changes. Changes up to `#sentSeq`
-   * have been returned.
+   * The seq up to which versions have been turned into rows or changes. The changes up to
+   * `#sentSeq` have already been returned.
    */
   #takenSeq: Seq;
   #sentSeq: Seq;
-  /** The changes that have been read. The changes before `#aheadStart` have been returned. */
+  /**
+   * The changes that were read ahead. The changes before index `#aheadStart` have already been
+   * returned.
+   */
   #ahead: readonly LiveChange[] = [];
   #aheadStart = 0;
   #rows: WireRow[] = [];
   readonly #latest = new LatestChanges();
-  /** The number of versions that the current request still covers. */
+  /** The number of versions that may still be sent for the current request. */
   #credit: number;
   #changesSent = 0;
   /** The number of steps that the replay has returned so far. */
@@ -154,7 +158,7 @@ export class ReplayReader implements LoadReader {
     this.#readSeq = this.#takenSeq;
   }
 
-  /** Does nothing, because no scan is open between two steps. */
+  /** There is nothing to close, because no scan is open between two steps. */
   close(): void {}
 
   #isRow(change: LiveChange): boolean {
@@ -163,8 +167,8 @@ export class ReplayReader implements LoadReader {
   }
 
   /**
-   * Net effects cannot continue as changes, because a version that they skipped may lie between two
-   * matches.
+   * Whether the rest of the replay is to be delivered as ordinary changes. A net replay cannot end
+   * this way, because it may have skipped a version between two matching versions.
    */
   #isLongReplay(): boolean {
     return this.#options.mode === "all" && this.#changesSent >= this.#options.changesMax;
@@ -226,8 +230,8 @@ export class ReplayReader implements LoadReader {
     const { mode, position, program, store } = this.#options;
     const { owner, tableId } = program().plan;
     const earliestSeq = store.earliestSeq(tableId, owner);
-    // Net effects look back as far as the position; the other mode looks back only to its read
-    // position.
+    // A net replay looks back as far as the client's position; a full replay looks back only to its
+    // own read position.
     const neededSeq = mode === "latest" ? position : this.#readSeq;
     if (neededSeq < earliestSeq) throw resumeExpired(earliestSeq);
   }
@@ -254,8 +258,8 @@ export class ReplayReader implements LoadReader {
         this.#readSeq = boundary;
         return;
       }
-      // The budget is charged for every evaluation, including a repeated one after an interrupted
-      // walk.
+      // Every evaluation is charged, even if an interrupted walk makes it necessary to evaluate the
+      // same batch again.
       budget.spend(batch.rowCount);
       const reader = { store, program, position, budget };
       const portion =

@@ -18,7 +18,7 @@ import {
   resumeExpired,
 } from "../contract/live_errors.ts";
 
-/** The part of the catalog that records when each definition was valid. */
+/** The methods of the catalog that return earlier definitions. */
 export type DefinitionHistory = Pick<
   Catalog,
   "rowRightsSeq" | "tableAt" | "tableById" | "tableDroppedSeq" | "userDroppedSeq"
@@ -60,13 +60,14 @@ export function requireSameMeaning(definitions: DefinitionHistory, resume: Resum
   throw changed(id, `Table ${plan.tableName} was altered`);
 }
 
-/** Returns whether a query shows an unchanged row in the same form now as at the position. */
+/** Returns whether a query shows an unchanged row in the same form as at the resume position. */
 function showsSame(
   { hasStar, namedColumns }: LivePlan,
   { before, table }: { before: TableEntry; table: TableEntry },
 ): boolean {
   if (before.schemaVersion === table.schemaVersion) return true;
-  // Detects columns that no longer exist: each current column is named and compared below.
+  // A different number means that a column no longer exists; the loop below compares the columns
+  // that exist now.
   if (hasStar && before.columns.length !== table.columns.length) return false;
   return namedColumns.every(({ columnId: id }) => {
     const was = before.columns.find(({ columnId }) => columnId === id);
@@ -110,8 +111,8 @@ export function requireSameResult(definitions: DefinitionHistory, resume: Result
 }
 
 /**
- * Rows that a rule hid at the position may be visible now although they have not changed, and the
- * other way round.
+ * Rows that a rule hid at the position may be visible now although they have not changed, and vice
+ * versa.
  *
  * @param users The users with whose rights the rows are read.
  * @throws {SubscriptionError} RESUME_EXPIRED

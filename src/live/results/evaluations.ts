@@ -14,12 +14,12 @@ import type { CancelTimer, Clock } from "../../base/clock.ts";
 const REST_PER_COST = 3;
 
 /**
- * Shorter rests are not recorded, because recording them would take memory for each of thousands of
- * idle queries.
+ * The shortest rest that is recorded. Recording shorter rests would take memory for each of
+ * thousands of idle queries.
  */
 const REST_MS_MIN = 5;
 
-/** The number of turns that are kept before those whose rest is over are forgotten. */
+/** The minimum number of scheduling entries before the entries of rested queries are removed. */
 const TURNS_MIN = 64;
 
 /** The maximum number of concurrent evaluations, in readers and on the event loop. */
@@ -49,7 +49,7 @@ interface Turn {
 export class Evaluations<Each extends Evaluated> {
   readonly #clock: Clock;
   readonly #turns = new Map<Each, Turn>();
-  /** The number of turns at which those whose rest is over are forgotten. */
+  /** The number of scheduling entries at which the entries of rested queries are removed. */
   #turnsMax = TURNS_MIN;
   readonly #queue = new Set<Each>();
   #underWayCount = 0;
@@ -61,7 +61,8 @@ export class Evaluations<Each extends Evaluated> {
   }
 
   /**
-   * Schedules one evaluation of a query for the end of its rest. All requests until then share it.
+   * Schedules one evaluation of a query at the end of its rest. All requests up to that time share
+   * this evaluation.
    */
   request(each: Each): void {
     const turn = this.#turnOf(each);
@@ -81,7 +82,10 @@ export class Evaluations<Each extends Evaluated> {
     });
   }
 
-  /** Schedules an evaluation without regard to the rest, such as after a change of rights. */
+  /**
+   * Schedules an evaluation even if the query still rests, for example after its rights have
+   * changed.
+   */
   requestNow(each: Each): void {
     const turn = this.#turnOf(each);
     turn.mayRest = !turn.isUnderWay;
@@ -91,7 +95,7 @@ export class Evaluations<Each extends Evaluated> {
     this.request(each);
   }
 
-  /** Makes a query rest for at least `ms` after its current evaluation. */
+  /** Makes a query rest for at least `ms` from now. */
   postpone(each: Each, ms: number): void {
     this.#turnOf(each).restUntilMs = this.#clock.monotonicMs() + ms;
   }
@@ -117,7 +121,10 @@ export class Evaluations<Each extends Evaluated> {
     return turn;
   }
 
-  /** Thousands of idle queries keep no turn. */
+  /**
+   * Removes the scheduling entries of idle queries whose rest is over, because there may be
+   * thousands of them.
+   */
   #forgetRested(): void {
     const nowMs = this.#clock.monotonicMs();
     for (const [each, { cancelTimer, isUnderWay, restUntilMs }] of this.#turns) {

@@ -1,7 +1,7 @@
 /**
- * Follows the changes for all results of one maintained query. Results that differ only in values,
- * such as the one in `user_id = $1`, share a feed, and a change reaches only the results that it
- * concerns.
+ * Follows the table changes for all results of one maintained query. Results that differ only in
+ * values, such as the one in `user_id = $1`, share a feed, and a change reaches only the results
+ * that it concerns.
  *
  *     commit ──► due ──► changes up to the newest seq, once ──by partition──► groups
  *
@@ -11,8 +11,8 @@
  * group joins, the feed follows these changes to their end.
  *
  * If the rows do not contain the seqs of their last changes, each commit is a separate step, so
- * that the seq of the step is that of the change. A feed that is far behind follows several commits
- * in each step.
+ * that the seq of a step is also the seq of its change. A feed that is far behind follows several
+ * commits in each step.
  */
 import type { Clock } from "../../base/clock.ts";
 import { pauser } from "../../base/pauser.ts";
@@ -26,8 +26,8 @@ import type { StateBudget } from "./state_budget.ts";
 /** The interface through which a result feed uses its group. */
 export interface FedGroup {
   /**
-   * Follows changes up to the feed's seq. If they are undefined, they take too long to follow, and
-   * the group is evaluated instead.
+   * Applies changes, which lead to the feed's seq. Undefined changes would take too long to follow,
+   * so the group is evaluated instead.
    */
   follow(changes: JoinChanges | undefined): void;
   /** Computes in steps what the group needs to follow changes, if that takes time. */
@@ -55,7 +55,7 @@ const WORK_PER_PART = 64;
 
 export interface ResultFeedOptions {
   readonly source: JoinChangeSource;
-  /** Whether the rows have the seqs of their last changes. */
+  /** Whether each row contains the seq of its last change. */
   readonly hasChangeSeqs: boolean;
   readonly tables: readonly ResultTable[];
   readonly store: Pick<Store, "visibleSeq">;
@@ -71,16 +71,19 @@ type Step = Pick<JoinChanges, "after" | "upTo">;
 
 export class ResultFeed implements Evaluated {
   readonly #options: ResultFeedOptions;
-  /** Most partitions have a single group, which is stored without a set. */
+  /**
+   * The groups of each partition. Most partitions have a single group, which is stored without a
+   * set.
+   */
   readonly #groups = new Map<string, FedGroup | Set<FedGroup>>();
   /** Groups whose subscriptions wait for a later seq. */
   readonly #waiting = new Set<FedGroup>();
   #seq: Seq = SEQ_ZERO;
-  /** Whether the groups may lack changes up to the visible seq. */
+  /** Whether the groups may not have all changes up to the visible seq. */
   #isDue = false;
-  /** Whether a commit has changed a table since the feed last began to follow all changes. */
+  /** Whether a commit has changed a table since the feed last began to catch up. */
   #isNoted = false;
-  /** The rest of the work that the feed has begun. */
+  /** The unfinished part of the work that the feed has begun. */
   #work: Generator<undefined, void> | undefined;
   /**
    * Whether a group is about to join, so that the feed continues even if all other groups leave.
@@ -117,7 +120,7 @@ export class ResultFeed implements Evaluated {
     this.#options.evaluations.request(this);
   }
 
-  /** Notifies a group as soon as the feed has reached the newest seq. */
+  /** Registers a group to be notified once the feed has reached the newest seq. */
   await(group: FedGroup): void {
     this.#waiting.add(group);
   }
@@ -161,7 +164,10 @@ export class ResultFeed implements Evaluated {
     return missed;
   }
 
-  /** Brings a group to the feed's seq. Until then, the group finds its own seq here. */
+  /**
+   * Brings a group to the feed's seq. While the group catches up, the feed's `seq` returns the
+   * group's own seq.
+   */
   #catchUp(group: FedGroup, missed: readonly JoinChanges[]): void {
     const [seq, isDue] = [this.#seq, this.#isDue];
     for (const changes of missed) {
@@ -192,7 +198,8 @@ export class ResultFeed implements Evaluated {
     const { clock, source, store } = this.#options;
     this.#isNoted = false;
     const work = this.#followUpTo(store.visibleSeq);
-    // Between two parts of the work, an index in memory might forget the rows of earlier seqs.
+    // The work must not pause, because an index in memory might meanwhile drop the rows of earlier
+    // seqs.
     if (source.kept.length > 0) runToCompletion(work);
     this.#work = work;
     const pause = pauser(clock);
@@ -209,7 +216,8 @@ export class ResultFeed implements Evaluated {
   }
 
   /**
-   * Counts the memory of the indexes. If they take too much, the queries have to do without them.
+   * Counts the memory of the indexes. If the indexes exceed the budget, they are released and the
+   * queries are evaluated instead.
    */
   #countKept(): void {
     const { budget, source } = this.#options;

@@ -43,13 +43,13 @@ import {
 } from "./result_state.ts";
 import type { StateBudget } from "./state_budget.ts";
 
-/** The part of a subscription that its group, and the lists of all subscriptions, use. */
+/** The interface through which a group and the lists of all subscriptions use a subscription. */
 export interface ResultMember extends Pick<LiveSubscription, "id" | "state"> {
   readonly liveId: string;
   readonly lagMs: number | undefined;
   readonly principal: Principal;
   readonly spec: SubscriptionSpec;
-  /** The older state that the member still has because it has not received the newest state. */
+  /** An older state that the member has; undefined once it has received the newest state. */
   readonly heldState: ResultState | undefined;
   /** Receives the change from one state to the next. `before` is undefined for the first state. */
   take(step: ResultStep): void;
@@ -76,11 +76,11 @@ export interface ResultHost {
   readonly evaluations: Evaluations<ResultGroup>;
   /** @throws {SubscriptionError} */
   plan(principal: Principal, spec: SubscriptionSpec): FollowedPlan;
-  /** Called when the last subscription has left a result group. */
+  /** Removes a result group whose last subscription has left. */
   forget(group: ResultGroup): void;
-  /** Begins to notify a group of commits that change its tables. */
+  /** Starts notifying a group of commits that change its tables. */
   watch(group: ResultGroup): void;
-  /** Ends {@linkcode watch}. */
+  /** Stops the notifications that {@linkcode watch} has started. */
   unwatch(group: ResultGroup): void;
   /** Returns the feed of the results that follow the same changes. */
   feedOf(source: JoinChangeSource, plan: ResultPlan): ResultFeed;
@@ -95,19 +95,22 @@ const REFRESH_MS = 1000;
 const RETRY_MS = 250;
 
 export class ResultGroup implements Evaluated, FedGroup {
-  /** The memory that the budget charges for the result group. */
+  /** The number of bytes that the budget has counted for this group. */
   countedBytes = 0;
   readonly #host: ResultHost;
   readonly #members = new FewItems<ResultMember>();
   #plan: ResultPlan;
   /**
-   * Computes the result from the changes of the tables. Absent before it has been planned, and if
-   * the query has to be evaluated again for each change.
+   * Updates the result from the changes of the tables. Undefined until the maintenance has been
+   * planned, and for a query that has to be evaluated again after each change.
    */
   #maintainer: ResultMaintainer | undefined;
   /** Whether the group has already tried to plan the incremental maintenance. */
   #isWayKnown = false;
-  /** The feed of changes; absent before the first rows, and during an evaluation. */
+  /**
+   * The change feed that the group follows; undefined before the first rows and during an
+   * evaluation.
+   */
   #feed: ResultFeed | undefined;
   /** The time that the last evaluation of the query took. */
   #costMs: number | undefined;
@@ -165,7 +168,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     return this.#lastState;
   }
 
-  /** The newest rows, at the seq that the group has reached. */
+  /** The newest rows as a state at the seq that the group has reached. */
   get #lastState(): ResultState | undefined {
     const rows = this.#rows;
     if (rows === undefined) return undefined;
@@ -304,7 +307,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   }
 
   #newEvaluation(): ResultEvaluation {
-    // From this point, the feed reports changes.
+    // From now on, the feed notifies the group of changes.
     if (this.#maintainer !== undefined) this.#host.unwatch(this);
     return this.#maintainer?.begin() ?? this.#plan.evaluate();
   }
@@ -405,7 +408,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   /**
    * Returns the result at an earlier seq, for a client that already has the rows from that seq.
    * Clients that reconnect at the same time tend to have the same position, so that one evaluation
-   * serves all clients that request it while it runs.
+   * serves all clients that request the same position while it runs.
    */
   async stateAt(seq: Seq): Promise<ResultState> {
     const { state } = this;
@@ -450,7 +453,8 @@ export class ResultGroup implements Evaluated, FedGroup {
   #countBytes(): void {
     const { budget } = this.#host;
     let bytes = this.stateBytes;
-    // The rows alone, without the memory of the maintained query, may fit the budget.
+    // If the memory for maintenance exceeds the budget, it is released: the rows alone may still
+    // fit.
     if (this.#maintainer !== undefined && !budget.admits(this, bytes)) {
       this.stopFollowing();
       bytes = this.stateBytes;
@@ -539,7 +543,8 @@ const WHY: Partial<Record<EndCode, (names: string) => string>> = {
 
 /**
  * Returns whether two plans of one query produce rows of the same form, identify rows in the same
- * way, and have the same readers: a view that now depends on the caller has other rows for each.
+ * way, and have the same readers: a view that now depends on the caller returns different rows to
+ * different users.
  */
 export function isSameResult(before: ResultPlan, after: ResultPlan): boolean {
   return lookOf(before) === lookOf(after);

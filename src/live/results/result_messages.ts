@@ -1,5 +1,5 @@
 /**
- * Builds the messages for one step from a state to the next. They are built once, and each is
+ * Builds the messages that lead from one state to the next. They are built once, and each is
  * addressed to a subscription id when that id first needs it.
  *
  * Invariant: all messages of a step have the same `commit_seq`, and only the last has `commit_end`:
@@ -19,7 +19,7 @@ import {
 import type { LiveChange } from "../program/live_program.ts";
 import type { ResultState } from "./result_state.ts";
 
-/** The part of a state that tells the range of a step. */
+/** The properties of a state that delimit a step. */
 type StepEnd = Pick<ResultState, "seq">;
 
 /** Adds the reason to each delete of a row that expired between two states. */

@@ -1,5 +1,5 @@
 /**
- * Reads the first rows of a subscription to a result from a snapshot of the newest state.
+ * Loads a new subscription to a result from the newest state.
  *
  * The state must not be older than the subscription, so that a client that has just written a row
  * finds the row in the snapshot.
@@ -18,7 +18,7 @@ export interface ResultReading {
   readonly boundary: Seq;
   readonly batchSize: number;
   readonly frameBytesMax: number;
-  /** Called with the state that the client will have once everything is read. */
+  /** Called with the state that the client will have once it has received all batches. */
   readonly onState: (state: ResultState) => void;
 }
 
@@ -50,8 +50,8 @@ export class ResultReader implements LoadReader {
     }
     budget.spend(1 + rows.length);
     const isLast = this.#ahead === undefined;
-    // A position in the middle of a state would be invalid: after a resume, the missing rows would
-    // never be sent.
+    // Only the last batch has a position. If a client resumed from an earlier batch, the missing
+    // rows would never be sent.
     const lastSeq = isLast ? this.#state.seq : undefined;
     return { kind: "batch", rows, lastSeq, isLast, endsRequest: true };
   }
@@ -72,7 +72,7 @@ export class ResultReader implements LoadReader {
   }
 }
 
-/** Returns the newest state of a group, or undefined if that state is older than a boundary. */
+/** Returns the newest state of a group, or undefined if that state is older than the boundary. */
 export function newestState(group: ResultGroup, boundary: Seq): ResultState | undefined {
   const { isSuspended, state } = group;
   if (!isSuspended && state !== undefined && state.seq >= boundary) return state;

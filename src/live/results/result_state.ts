@@ -20,7 +20,7 @@ import { type KeptRow, type StateRows, stateRows } from "./state_rows.ts";
 export interface ResultState {
   /** The seq for which the query returns these rows. */
   readonly seq: Seq;
-  /** The seq of the last commit that changed a table of the query, as far as it was followed. */
+  /** The seq of the last followed commit that changed a table of the query. */
   readonly changedSeq: Seq;
   readonly rows: StateRows;
 }
@@ -87,14 +87,14 @@ export async function newState(
       if (!kept.has(row.key)) changes.push(shape.deletion(row, seq));
     }
   }
-  // An evaluation may return rows with equal sort keys in a different order, which does not count
-  // as a change.
+  // An evaluation may return rows with equal sort keys in a different order, and such a difference
+  // does not count as a change.
   if (changes.length === 0) return { state: { rows: before.rows, seq, changedSeq }, changes };
   const state = { seq, changedSeq, rows: stateRows(kept, bytes) };
   return { state, changes: inOrder(changes) };
 }
 
-/** The seqs of the states before and after a change. */
+/** The seqs of the states between which a change occurred. */
 type ChangedSeqs = Pick<JoinChanges, "after" | "upTo">;
 
 /** Builds a state from the previous state and the rows that have changed since. */
@@ -217,7 +217,7 @@ export class ResultShape {
   }
 
   /**
-   * Separates the values of a row from the seq of its last change.
+   * Separates the values of an evaluated row from the seq of its last change.
    *
    * @param seqs The seqs between which the row has changed.
    */
@@ -231,14 +231,14 @@ export class ResultShape {
     return { cells, rowSeq: this.#isChange(newest, after) ? newest : upTo };
   }
 
-  /** Returns a row that has changed between two seqs, with a seq between them. */
+  /** Returns a row that changed between two states, with a seq that lies between them. */
   changedRow(row: KeptRow, { after, upTo }: ChangedSeqs): KeptRow {
     return this.#isChange(row.seq, after) ? row : { ...row, seq: upTo };
   }
 
   /**
-   * Whether a row may have changed last at a seq, if it changed after another seq. If all table
-   * rows are older, the change was the removal of a table row.
+   * Whether `seq` can be the seq of a change that happened after `after`. It cannot be if the
+   * change was the removal of a table row, because all remaining table rows are older.
    */
   #isChange(seq: Seq, after: Seq): boolean {
     return seq > after || this.#rowSeq === "last change";
@@ -279,7 +279,7 @@ export class ResultShape {
 }
 
 function setCell(row: Record<string, WireCell>, name: string, cell: WireCell): void {
-  // A plain assignment to this name would set the prototype.
+  // A plain assignment to `__proto__` would set the prototype.
   if (name !== "__proto__") row[name] = cell;
   else Object.defineProperty(row, name, { value: cell, enumerable: true });
 }

@@ -53,10 +53,13 @@ export interface ResultSubscriptionOptions {
   readonly boundary: Seq;
 }
 
-/** A step of more changes is sent within the budgets of ticks, in which others have their turn. */
+/**
+ * The maximum number of changes that are sent at once. The messages of a larger step are spread
+ * over several ticks, so that other subscriptions are served in between.
+ */
 const CHANGES_AT_ONCE_MAX = 256;
 
-/** The cost of a message with as many changes as it can hold, encoded once. */
+/** The cost of encoding one message that contains the maximum number of changes. */
 const UNITS_PER_MESSAGE = 1024;
 
 /** The messages of the step that the subscription is sending. */
@@ -102,7 +105,10 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     return liveIdOf(this.#number);
   }
 
-  /** The specification in the terms of the plan, which stores the query once for the group. */
+  /**
+   * The specification of the subscription. Its query comes from the plan, which stores it once for
+   * the whole group.
+   */
   get spec(): SubscriptionSpec {
     const options = this.#options;
     const { namespace, params, sql } = this.group.plan;
@@ -262,12 +268,12 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     this.backpressure.send(shared(message));
   }
 
-  /** Records the state that the client will have after loading. */
+  /** Records the state that the client will have once it has loaded. */
   noteLoaded(state: ResultState): void {
     this.#delivered = state;
   }
 
-  /** Serves the open requests. Returns whether the budget stopped it. */
+  /** Serves the open requests. Returns whether the budget was used up first. */
   #load(budget: TickBudget): boolean {
     const loading = this.#loading;
     if (loading === undefined) {
@@ -310,7 +316,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
 
   /**
    * Sends steps until the client has the newest state or its queue is full. Returns whether the
-   * budget stopped it.
+   * budget was used up first.
    */
   #catchUp(budget: TickBudget | undefined): boolean {
     while (this.#state === "behind") {
@@ -321,7 +327,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
       }
       const delivered = this.#delivered;
       assert(delivered !== undefined, "a ready subscription has a state");
-      // After the review, the group is evaluated again and calls `take`.
+      // Once the review is complete, the group is evaluated again and calls `take`.
       if (this.group.isSuspended) return false;
       if (this.group.state?.rows === delivered.rows) {
         this.#state = "following";
@@ -334,7 +340,10 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     return false;
   }
 
-  /** Returns whether the queue and the budget had room for all messages of a step. */
+  /**
+   * Sends the remaining messages of a step. Returns false if the queue was full or the budget was
+   * used up first.
+   */
   #send(sending: SendingStep, budget: TickBudget | undefined): boolean {
     const { after, before, messages } = sending;
     for (;;) {

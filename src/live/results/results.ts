@@ -21,7 +21,7 @@ export interface FollowedResultsOptions
   readonly stateBytesMax: number;
 }
 
-/** An object that is notified of commits that change some tables. */
+/** An object that is notified of commits to the tables that it reads. */
 interface TableReader {
   reads(tableId: number, owner: number): boolean;
   noteChange(): void;
@@ -62,7 +62,7 @@ export class FollowedResults {
     };
   }
 
-  /** All subscriptions, which only their groups list. */
+  /** Yields all subscriptions. Only their groups keep lists of them. */
   *subscriptions(): Generator<ResultMember> {
     for (const group of this.#all()) yield* group.members;
   }
@@ -72,7 +72,7 @@ export class FollowedResults {
     return this.#groups.get(fingerprint);
   }
 
-  /** Opens a subscription; {@linkcode begin} starts it. */
+  /** Creates a subscription, which {@linkcode begin} then starts. */
   open({ plan, ...options }: NewResultSubscription): ResultSubscription {
     const group = this.#joinable(plan) ?? this.#newGroup(plan);
     return new ResultSubscription({ ...options, group });
@@ -122,7 +122,10 @@ export class FollowedResults {
     }
   }
 
-  /** Reviews the queries that read a table; all queries if a view has changed. */
+  /**
+   * Reviews the queries that read a table, or all queries if `tableId` is undefined because a view
+   * has changed.
+   */
   review(tableId: number | undefined): void {
     for (const group of this.#all()) {
       const { tables } = group.plan;

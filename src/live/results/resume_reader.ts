@@ -59,8 +59,8 @@ export class ResumeReader implements LoadReader {
     const rows = this.#rows.splice(0, end);
     budget.spend(1 + rows.length);
     const isLast = this.#rows.length === 0;
-    // A position in the middle of the difference would be invalid: after a resume, the rest would
-    // never be sent.
+    // Only the last batch has a position. If a client resumed from an earlier batch, the rest of
+    // the difference would never be sent.
     const lastSeq = isLast ? state.seq : undefined;
     return { kind: "batch", rows, lastSeq, isLast, endsRequest: true };
   }

@@ -4,10 +4,10 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 
-/** The share of the memory limit for all queries that one query may use. */
+/** The largest share of the total memory limit that a single query may use. */
 const QUERY_SHARE = 1 / 4;
 
-/** A query or an index, which keeps the part of the memory that the budget has counted for it. */
+/** A query or an index that uses memory. It stores how many bytes the budget has counted for it. */
 export interface Consumer {
   countedBytes: number;
 }
@@ -31,7 +31,7 @@ export class StateBudget {
     return this.#bytes;
   }
 
-  /** Returns the consumer that stands for an index. */
+  /** Returns the consumer that represents an index in the budget. */
   ofIndex(index: object): Consumer {
     return this.#indexes.get(index) ?? { countedBytes: 0 };
   }
@@ -57,14 +57,17 @@ export class StateBudget {
     consumer.countedBytes = bytes;
   }
 
-  /** Records a further holder of an index. */
+  /** Records that one more query uses an index. */
   hold(index: object): void {
     const held = this.#indexes.get(index) ?? { countedBytes: 0, holderCount: 0 };
     held.holderCount += 1;
     this.#indexes.set(index, held);
   }
 
-  /** Ends {@linkcode hold}. The last holder gives the memory back. */
+  /**
+   * Records that a query no longer uses an index. When the last query releases it, its memory is no
+   * longer counted.
+   */
   release(index: object): void {
     const held = this.#indexes.get(index);
     if (held === undefined) return;

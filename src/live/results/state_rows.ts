@@ -1,6 +1,6 @@
 /**
- * The rows of a result by key, as an immutable value. Few rows are a list, because most of
- * thousands of followers have few, and a Map takes 400 bytes. A later version of many rows
+ * The rows of a result by key, as an immutable value. A small result is stored as a list, because
+ * most of thousands of results are small and a Map takes 400 bytes. A new version of a large result
  * takes memory only for its changes:
  *
  *     oldest ──old rows──► older ──old rows──► newest: a Map
@@ -34,12 +34,15 @@ export interface StateRows {
   with(changed: OldRows, bytes: number): StateRows;
   /**
    * Returns the rows that differ in a later version, as they are in this version. Returns undefined
-   * if the later version has to be compared as a whole.
+   * if the two versions have to be compared row by row.
    */
   changedUntil(other: StateRows): OldRows | undefined;
 }
 
-/** Up to this many rows, a search through a list takes no longer than a look into a Map. */
+/**
+ * The maximum number of rows that are stored as a list. Searching a list of this length takes no
+ * longer than a lookup in a Map.
+ */
 const FEW_ROWS_MAX = 8;
 
 /** @param bytes The approximate memory of all rows. */

@@ -1,8 +1,8 @@
 /**
  * Counts the bytes of rows, so that a message ends before it grows too large.
  *
- * A cheap upper bound is tried first. The exact length of a text requires encoding it, so it is
- * computed only where the upper bound does not fit.
+ * A cheap upper bound of the size is tried first. The exact size is computed only if that bound
+ * does not fit, because it requires encoding each text.
  */
 import type { WireCell, WireRow } from "../../protocol/mod.ts";
 
@@ -18,7 +18,9 @@ export const ENVELOPE_BYTES_MAX = 2048;
  */
 export const NUMBER_BYTES_MAX = 25;
 
-/** Counts the size of one frame's rows, so that the frame ends before it becomes too large. */
+/**
+ * Counts the bytes of the rows in one frame, so that the frame ends before it becomes too large.
+ */
 export class FrameBudget {
   readonly #bytesMax: number;
   #bytes = 0;
@@ -42,8 +44,8 @@ export class FrameBudget {
   admits(row: WireRow): boolean {
     const rough = rowBytes(row, roughTextBytes);
     let bytes = rough;
-    // Computing the exact length requires encoding, so it is computed only if the rough bound does
-    // not fit.
+    // The exact size is computed only if the rough bound does not fit, because it requires encoding
+    // the texts.
     if (this.#bytes + rough > this.#bytesMax) bytes = rowBytes(row, exactTextBytes);
     if (this.#bytes > 0 && this.#bytes + bytes > this.#bytesMax) return false;
     this.#bytes += bytes;
@@ -72,8 +74,8 @@ export function cellBytes(cell: WireCell, textBytes: (text: string) => number): 
 }
 
 /**
- * A JSON escape takes up to six bytes per character, and MessagePack puts up to five bytes before a
- * text.
+ * Returns an upper bound for the encoded size of a text. A JSON escape takes up to six bytes per
+ * character, and MessagePack puts up to five bytes before a text.
  */
 export function roughTextBytes(text: string): number {
   return 6 * text.length + 5;

@@ -3,8 +3,7 @@
  * cell.
  *
  * Queries with equal shapes share one object. If each of a thousand users who follow their own rows
- * had a separate shape, then a change that concerns one of them would always miss the processor
- * caches.
+ * had a separate shape, the shape needed for a change would rarely be in the processor cache.
  *
  * Invariant: a shape contains nothing of a plan except its fields, so sharing it shares neither
  * rights nor values.
@@ -33,7 +32,7 @@ export interface ShapeField {
   /** Whether numbers, strings and booleans become cells without conversion. */
   readonly isPlain: boolean;
   readonly toCell: (value: Value) => unknown;
-  /** The batch column that the field copies; -1 if the field is computed. */
+  /** The index of the batch column that the field copies; -1 if the field is computed. */
   readonly column: number;
 }
 
@@ -55,8 +54,8 @@ const PLAIN_KINDS: ReadonlySet<DataType["kind"]> = new Set([
 ]);
 
 /**
- * The maximum number of shapes kept for sharing. A shape that was dropped from this list is built
- * again.
+ * The maximum number of shapes kept for sharing. A shape that has been dropped from the cache is
+ * built again when it is needed.
  */
 const SHAPES_MAX = 256;
 
@@ -203,11 +202,11 @@ function valuesOf(
   return values;
 }
 
-/** Sets one field's cell in every row. */
+/** Sets the cell of one field in every row. */
 function fillField(rows: MutableRow[], field: ShapeField, values: Vector): void {
   const { name, isPlain } = field;
-  // Assigning to `__proto__` would call the prototype setter. If the property is defined first, it
-  // is an ordinary one.
+  // Assigning to `__proto__` would call the prototype setter. Once it has been defined as an own
+  // property, assignments to it work as usual.
   if (name === "__proto__") for (const row of rows) setCell(row, name, null);
   if (values.kind === "const") {
     const cell = cellOf(field, values.value);

@@ -14,9 +14,9 @@
  * The feeds of slow queries get a share of each tick after the other feeds, so that clients with
  * fast filters never wait for them.
  *
- * After a long tick, the event loop serves its sockets first. While a thousand clients reconnect at
- * once and share a tick's request budget, a writer therefore waits tens of milliseconds rather than
- * more than a second.
+ * After a long tick, the event loop serves its sockets before the next tick runs. If a thousand
+ * clients reconnect at once and share the request budget of a tick, a writer therefore waits tens
+ * of milliseconds rather than more than a second.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -30,14 +30,14 @@ export interface Pace {
    */
   readonly tickUnits: number;
   /**
-   * The budget that one subscription may spend before the next subscription gets its turn. A
-   * typical batch has to fit.
+   * The budget that one subscription may spend before the next subscription is served. It must be
+   * large enough for a typical batch.
    */
   readonly sliceUnits: number;
   /**
-   * The budget of a subscription in the tick of its own request. The first batch has to fit. If a
-   * thousand clients reconnect at the same time, clients have to wait once `tickUnits` have been
-   * spent.
+   * The budget of a subscription in the tick of its own request. It must be large enough for the
+   * first batch. If a thousand clients reconnect at the same time, the remaining clients wait once
+   * `tickUnits` have been spent.
    */
   readonly requestUnits: number;
 }
@@ -50,7 +50,7 @@ export interface Ticks {
   later(tick: () => void): void;
 }
 
-/** Schedules ticks on the event loop itself. */
+/** Returns a scheduler that runs ticks on the event loop. */
 export function ticksOf(clock: Clock): Ticks {
   return {
     soon: (tick) => queueMicrotask(tick),
@@ -61,19 +61,24 @@ export function ticksOf(clock: Clock): Ticks {
 /** The default pace: a few milliseconds per tick. */
 export const PACE: Pace = { tickUnits: 2048, sliceUnits: 2048, requestUnits: 16_384 };
 
-/** If a tick spends more than this, a pause follows in which the event loop serves its sockets. */
+/**
+ * The number of units above which a tick counts as long. After a long tick, the event loop serves
+ * its sockets first.
+ */
 const REST_UNITS = 256;
 
 /** Work that the scheduler advances step by step. */
 export interface Advancing {
-  /** Returns whether nothing is left to do. */
+  /** Does some of the work. Returns true if nothing is left to do. */
   advance(budget: TickBudget): boolean;
 }
 
 export interface ScheduledFeed extends Advancing {
-  /** Whether the feed serves a slow query. No other query waits for it. */
+  /** Whether the feed serves a slow query. Other queries do not wait for such a feed. */
   readonly isSlow: boolean;
-  /** Returns whether nothing is left to review; if not, the budget was used up first. */
+  /**
+   * Reviews groups. Returns true if all have been reviewed, false if the budget was used up first.
+   */
   review(budget: TickBudget): boolean;
   takeWaiting(): Iterable<Advancing>;
   /** Ends all subscriptions of the feed after a bug in it. */
@@ -102,7 +107,8 @@ export class Scheduler {
       this.#advanceFeeds(this.#slowFeeds, units / 2) +
       this.#advanceReviews(units) +
       this.#advanceTasks();
-    // One poll of the sockets may produce several events that request a tick. They share one tick.
+    // After a long tick, requests for a further tick are collected until the sockets have been
+    // polled, so that they share one tick.
     const isLong = spent > REST_UNITS;
     const hasFeeds = this.#feeds.size > 0 || this.#slowFeeds.size > 0;
     const hasMore = hasFeeds || this.#reviewed.size > 0 || this.#tasks.size > 0;
@@ -122,7 +128,7 @@ export class Scheduler {
     this.#scheduleSoon();
   }
 
-  /** Schedules the review of a feed; it is read afterwards. */
+  /** Schedules the review of a feed. The feed is read only after its review. */
   review(feed: ScheduledFeed): void {
     this.#due(feed).delete(feed);
     this.#reviewed.add(feed);
@@ -191,7 +197,9 @@ export class Scheduler {
     return units - budget.left;
   }
 
-  /** Runs a feed's work and returns its result, or undefined after a bug. */
+  /**
+   * Runs a piece of a feed's work. Returns its result, or undefined if a bug has ended the feed.
+   */
   #ofFeed(feed: ScheduledFeed, work: () => boolean): boolean | undefined {
     try {
       return work();

@@ -1,7 +1,7 @@
 /**
- * Limits the work of one tick. Work is counted in units, so that simulations repeat exactly. Only
- * two kinds of work are also timed: evaluating rows that may be slow, and skipping rows in a
- * snapshot.
+ * Limits the work of one tick. Work is counted in units rather than in time, so that simulations
+ * are reproducible. Only two kinds of work are also timed: evaluating rows that may be slow, and
+ * skipping rows in a snapshot.
  *
  * One unit is about a microsecond, the time to evaluate one version and turn it into a message.
  */

@@ -22,19 +22,20 @@ import { SnapshotScan } from "./snapshot_scan.ts";
 import { ELSEWHERE, SnapshotSearch } from "./snapshot_search.ts";
 
 /**
- * The number of versions in one scan batch: enough for vectorised evaluation, and few enough for a
- * tick.
+ * The number of versions in one scan batch: enough for vectorised evaluation to pay off, and few
+ * enough to be evaluated within a tick.
  */
 const SCAN_ROWS_MAX = 1024;
 
 /**
- * The number of rows projected at a time. Rows of maximum size need this much memory in addition to
- * a frame.
+ * The number of rows that are projected at a time. It limits the memory that rows of maximum size
+ * need in addition to a frame.
  */
 const PROJECT_ROWS_MAX = 64;
 
 /**
- * The length of the first interval that is searched for the last rows: one minute of sequence ids.
+ * The length of the first interval that is searched for the newest rows: the range of seqs that one
+ * minute covers.
  */
 const WINDOW_SPAN_FIRST = 60_000 * 4096;
 
@@ -51,7 +52,7 @@ export interface SnapshotOptions {
   readonly frameBytesMax: number;
   /** The number of newest rows to which the snapshot is limited; undefined for all rows. */
   readonly lastRows: number | undefined;
-  /** Called when rows may be available again after the answer "waiting". */
+  /** Called when rows may be available after `next` has returned "waiting". */
   readonly onArrived: () => void;
 }
 
@@ -92,12 +93,13 @@ export class SnapshotReader implements LoadReader {
     const isElsewhere = this.#search.isElsewhere(program);
     let step = isElsewhere ? this.#readFound(program, budget) : this.#readHere(program, budget);
     if (step === ELSEWHERE) step = this.#readFound(program, budget);
-    // After a refused search, this thread reads the rows from the next tick on.
+    // If the other thread has refused the search, this thread reads the rows, beginning with the
+    // next tick.
     if (step === "spent" || step === "refused") return undefined;
     return step ?? this.#cut(this.#options.boundary, true);
   }
 
-  /** Takes rows from a scan that this thread runs. */
+  /** Takes rows from a scan that runs in this thread. */
   #readHere(
     program: LiveProgram,
     budget: TickBudget,
@@ -184,8 +186,7 @@ export class SnapshotReader implements LoadReader {
   }
 
   /**
-   * Takes matching rows. Returns undefined if the message had room, and the tick had time, for all
-   * of them.
+   * Takes matching rows. Returns undefined if all of them fitted into the message and the budget.
    */
   #takeFound(
     { rows, chosen }: { rows: Batch; chosen: Selection },
@@ -202,7 +203,7 @@ export class SnapshotReader implements LoadReader {
       this.#check(seqs, subselection(wanted, 0, takenCount));
       start += takenCount;
       if (budget.isSpent && start < chosen.count) {
-        // All rows before the last row taken have been examined.
+        // All rows up to the last row that was taken have been examined.
         this.#cursor = this.#takenSeq;
         return "spent";
       }
@@ -210,7 +211,10 @@ export class SnapshotReader implements LoadReader {
     return undefined;
   }
 
-  /** Takes the first of the wanted rows. Returns their number; 0 if the message is full. */
+  /**
+   * Takes as many wanted rows as fit, from the first one on. Returns their number, which is 0 if
+   * the message is full.
+   */
   #take(batch: Batch, wanted: Selection, budget: TickBudget): number {
     const program = this.#options.program();
     const { shape } = program;
@@ -238,7 +242,7 @@ export class SnapshotReader implements LoadReader {
     return rows.rowCount;
   }
 
-  /** Records how far rows have been taken. */
+  /** Checks that the rows ascend by seq, and records the last of them. */
   #check(seqs: Vector, { count, rows }: Selection): void {
     for (let i = 0; i < count; i += 1) {
       const seq = seqAt(seqs, rows[i] ?? 0);
@@ -294,7 +298,9 @@ class LastRowsFinder {
     this.#cursor = this.#after;
   }
 
-  /** Returns the seq above which the rows lie; undefined if the budget was used up. */
+  /**
+   * Returns the seq after which the newest rows begin; undefined if the budget was used up first.
+   */
   next(budget: TickBudget): Seq | "waiting" | undefined {
     if (this.#count === 0) return this.#options.boundary;
     for (;;) {

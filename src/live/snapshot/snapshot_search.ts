@@ -2,8 +2,8 @@
  * Moves the search for a snapshot's rows to another thread once the event loop has examined many
  * rows for few results.
  *
- *     here ──units spent for one batch, beyond its rows──► elsewhere
- *       ▲───────────────────────refused──────────────────────┘
+ *     this thread ──units spent for one batch, beyond its rows──► other thread
+ *         ▲────────────────────────refused───────────────────────────┘
  *
  * A filter that keeps none of 500,000 rows occupies the event loop for 100 to 350 ms, over many
  * ticks. A batch from another thread occupies it for 0.6 ms, which is more than a batch of adjacent
@@ -17,8 +17,8 @@ import { type LiveProgram, sliceRows } from "../program/live_program.ts";
 import type { TickBudget } from "../scheduler/tick_budget.ts";
 
 /**
- * The units that a search may spend in this thread, which take about as long as a statement's first
- * tick.
+ * The units that a search may spend in this thread, which correspond to about the duration of a
+ * statement's first tick.
  */
 const HERE_UNITS_MAX = 4096;
 
@@ -39,7 +39,7 @@ export class SnapshotSearch {
   #isLong: boolean | undefined;
   #open: RunningSearch | undefined;
 
-  /** @param onArrived Called when there may be rows after "waiting". */
+  /** @param onArrived Called when rows may be available after `read` has returned "waiting". */
   constructor(onArrived: () => void) {
     this.#onArrived = onArrived;
   }
@@ -69,7 +69,7 @@ export class SnapshotSearch {
   /**
    * Continues to take rows from the other thread.
    *
-   * @param range Called when the search begins.
+   * @param range Called when the search begins, to determine its range.
    * @param take Receives rows, and returns how many of them it took, or a value that ends the
    *   search.
    * @returns The value that `take` returned; undefined if no rows are left; "spent" if the budget
@@ -118,7 +118,10 @@ export class SnapshotSearch {
     return this.#open;
   }
 
-  /** Continues the search in this thread; if it becomes long again, it moves again. */
+  /**
+   * Continues the search in this thread. If the search becomes long again, it moves to another
+   * thread again.
+   */
   #refused(): "refused" {
     this.close();
     this.#isLong = false;

@@ -15,11 +15,13 @@ export interface BatchStep {
    * is none.
    */
   readonly lastSeq: Seq | undefined;
-  /** Whether all rows are loaded, so that changes above `lastSeq` follow. */
+  /**
+   * Whether this is the last batch. After it, the subscription sends the changes after `lastSeq`.
+   */
   readonly isLast: boolean;
   /** Whether the client must send a request before the next step. */
   readonly endsRequest: boolean;
-  /** The messages built from a first step, which several subscriptions may use. */
+  /** The messages that were built from the batch, if several subscriptions may send them. */
   readonly messages?: Messages;
 }
 
@@ -40,12 +42,12 @@ export interface LoadReader {
    * Reads the next step.
    *
    * @returns undefined if the budget was used up first: call again in a later tick. After
-   *   "waiting", call again when the reader reports that rows have arrived.
+   *   "waiting", call again once the reader has reported that rows have arrived.
    * @throws {DatabaseError} RESUME_EXPIRED, or the error of an expression on a row.
    */
   next(budget: TickBudget): LoadStep | "waiting" | undefined;
   /** Releases rows that were read ahead. The rows are read again when they are needed. */
   release(): void;
-  /** Ends the reader. */
+  /** Closes the reader and releases its resources. */
   close(): void;
 }

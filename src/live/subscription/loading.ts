@@ -17,7 +17,10 @@ const REQUESTS_MAX = 16;
 
 export interface LoadingOptions {
   readonly clock: Clock;
-  /** The time after which the subscription ends if the client requests no batch. */
+  /**
+   * The time in which the client has to request the next batch. After that time, the subscription
+   * ends.
+   */
   readonly timeoutMs: number;
   readonly onTimeout: () => void;
 }
@@ -40,7 +43,7 @@ export class Loading {
     return this.#requestCount > 0;
   }
 
-  /** Counts a client request for one more batch. */
+  /** Records that the client has requested one more batch. */
   request(): void {
     this.#requestCount = Math.min(REQUESTS_MAX, this.#requestCount + 1);
     this.#cancelTimeout?.();
@@ -73,7 +76,7 @@ export class Loading {
     return control;
   }
 
-  /** Ends the phase. From now on, the client has no time limit. */
+  /** Ends the loading phase and its time limit. */
   close(): void {
     this.#cancelTimeout?.();
     this.#reader.close();

@@ -21,7 +21,7 @@ export type Start =
       readonly kind: "resume";
       readonly position: Seq;
       readonly mode: ReplayMode;
-      /** The claims with which the client got its rows, if it says so. */
+      /** The claims with which the client received its rows, if the client states them. */
       readonly claimsKey: string | undefined;
     };
 
@@ -91,8 +91,8 @@ export function parametersFromSpec(params: SubscriptionSpec["params"]): SqlParam
 }
 
 /**
- * Whether a parameter is a number with its original digits (because `1.0` is DOUBLE and `1` is
- * BIGINT), or a list or an object.
+ * Whether a parameter has the given written form: a number with its original digits, since `1.0` is
+ * DOUBLE and `1` is BIGINT, or the JSON text of a list or an object.
  */
 function isWritten<Form extends "number" | "json">(
   value: unknown,
@@ -106,7 +106,7 @@ function isWritten<Form extends "number" | "json">(
   );
 }
 
-/** Returns the error for a position that is higher than every id issued so far. */
+/** Returns the error for a position that is higher than every seq issued so far. */
 export function invalidResume(id: string): SubscriptionError {
   return refused(
     id,

@@ -9,10 +9,10 @@
  *     any ──unsubscribe, kill, failure──► ended
  *
  * To the client, "behind" and "following" are both "ready". A subscription that is behind reads the
- * changes above its own cursor; for one that follows, its feed reads the changes once for the whole
- * group. Changes that arrive while the snapshot is read or the socket is full are not buffered. The
- * snapshot covers the versions up to the boundary, and the changes cover the versions after it, so
- * no change can be missed or sent twice, and a slow client costs a cursor, not a queue.
+ * changes above its own cursor; if it follows, the feed of its group reads the changes once for all
+ * members. Changes that arrive while the snapshot is read or the socket is full are not buffered.
+ * The snapshot covers the versions up to the boundary, and the changes cover the versions after it,
+ * so no change can be missed or sent twice, and a slow client costs a cursor, not a queue.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -96,8 +96,8 @@ export class Subscription implements LiveSubscription, GroupMember {
   #state: SubscriptionState = "loading";
   #loading: Loading | undefined;
   /**
-   * The seq up to which everything has been sent. While following, the group's position applies
-   * instead.
+   * The seq up to which everything has been sent. While the subscription follows, the position of
+   * its group applies instead.
    */
   #cursor: Seq | undefined;
   /**
@@ -137,8 +137,8 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   get position(): Seq | undefined {
-    // Other users' writes advance the position, possibly past a change that is about to end this
-    // subscription.
+    // During a review, writes of other users may move the position past a definition change that is
+    // about to end this subscription.
     return this.feed.isSuspended(this.group) ? undefined : this.#reachedSeq;
   }
 
@@ -262,7 +262,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     });
   }
 
-  /** Serves the open requests. Returns whether the budget stopped it. */
+  /** Serves the open requests. Returns whether the budget was used up first. */
   #load(budget: TickBudget): boolean {
     const loading = this.#loading;
     assert(loading !== undefined, "a loading subscription has a reader");
@@ -298,7 +298,9 @@ export class Subscription implements LiveSubscription, GroupMember {
     this.backpressure.send(messages === undefined ? make() : messages.get(this.id, make));
   }
 
-  /** Sends the changes above the cursor, then follows. Returns whether the budget stopped it. */
+  /**
+   * Sends the changes above the cursor, then follows. Returns whether the budget was used up first.
+   */
   #catchUp(budget: TickBudget): boolean {
     assert(this.#cursor !== undefined, "a ready subscription has a position");
     if (this.backpressure.isFull) {
@@ -353,7 +355,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     return true;
   }
 
-  /** Returns whether there was room for all changes. */
+  /** Sends changes. Returns false if the queue was full before all of them had been sent. */
   #sendAll(changes: readonly LiveChange[], frameBytesMax: number): boolean {
     for (let start = 0; start < changes.length; ) {
       const pending = pendingChangeFrom(changes, start, {

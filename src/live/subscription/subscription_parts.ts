@@ -1,6 +1,6 @@
 /**
- * The parts that subscriptions of rows and subscriptions of whole results have in common: their id,
- * how they load, count and report.
+ * Functions that subscriptions to rows and subscriptions to whole results share. They create ids,
+ * start loading, count sent changes and build the rows of `system.live`.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { type Clock, wallMsAt } from "../../base/clock.ts";
@@ -16,7 +16,10 @@ import type { DeliveryTimes } from "../measures/delivery_times.ts";
 import type { LoadReader } from "./load_reader.ts";
 import { Loading } from "./loading.ts";
 
-/** Returns the id of a live query as text. Only the number is stored: it needs less memory. */
+/**
+ * Returns the id of a live query as text. A subscription stores only the number, which needs less
+ * memory than the text.
+ */
 export function liveIdOf(number: number): string {
   return number.toString(16).padStart(12, "0");
 }
@@ -57,11 +60,14 @@ export interface SentChanges {
   readonly lastSeq: Seq;
   /** The time at which the subscription was created, on the monotonic clock. */
   readonly createdMs: number;
-  /** Whether time changed the rows, so that no commit tells how late they are. */
+  /**
+   * Whether the rows changed with time rather than by a commit, so that no commit time shows how
+   * late they are.
+   */
   readonly isByTime?: boolean;
 }
 
-/** Counts changes as they are sent, and how long after their commit that is. */
+/** Counts sent changes and measures the time since their commit. */
 export function countSent(
   tally: ChangeTally,
   { count, createdMs, isByTime = false, lastSeq }: SentChanges,
@@ -71,12 +77,12 @@ export function countSent(
   tally.add(lastSeq, count, nowMs);
   if (isByTime) return;
   const ageMs = clock.nowMs() - store.commitMs(lastSeq);
-  // Commit times are known only to the millisecond.
+  // One millisecond is added because commit times have millisecond precision.
   if (ageMs >= nowMs - createdMs + 1) times.replayed(count);
   else times.delivered(count, ageMs);
 }
 
-/** The part of a subscription that its row in `system.live` shows. */
+/** The properties of a subscription that its row in `system.live` shows. */
 export interface Shown extends Pick<LiveSubscription, "id" | "state"> {
   readonly liveId: string;
   readonly principal: Principal;
