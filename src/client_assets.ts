@@ -13,10 +13,10 @@ import { SOURCE_FOLDER } from "./base/sources.ts";
 import types from "./client_types.txt" with { type: "text" };
 import type { ClientAsset, ClientAssets } from "./server/mod.ts";
 
-/** `scripts/build.ts` writes the script here, to be embedded. */
+/** The path to which `scripts/build.ts` writes the script before it embeds it in the executable. */
 export const CLIENT_PACK_PATH: string = join(SOURCE_FOLDER, "../ui/dist/client.pack");
 
-/** Embedded files have a hash in their name. */
+/** Matches the name of the embedded script, which contains a hash. */
 const EMBEDDED_PACK = /^client(?:-[a-z0-9]+)?\.pack$/;
 
 /** @throws {Error} With the bundler's messages, if the sources cannot be bundled. */
@@ -25,7 +25,7 @@ export async function bundleClient(): Promise<string> {
     entrypoints: [join(SOURCE_FOLDER, "client/mod.ts")],
     target: "browser",
     format: "esm",
-    // Lines stay unchanged, because Node prints the line in which an uncaught error occurred.
+    // Line breaks are kept, because Node prints the line in which an uncaught error occurred.
     minify: { identifiers: true, syntax: true },
     throw: false,
   });

@@ -31,7 +31,7 @@ const OPTIONS: ReadonlyMap<string, "check" | "help" | "version"> = new Map([
   ["-v", "version"],
 ]);
 
-/** The ways to call the program, each with what it does. */
+/** The ways to call the program, each with the description that the help prints. */
 const USES: readonly (readonly [use: string, ...does: string[]])[] = [
   ["config.toml", "start the server with this configuration"],
   ["--check <file>", "check a configuration without starting a server"],
@@ -52,7 +52,7 @@ const USES: readonly (readonly [use: string, ...does: string[]])[] = [
   ["--help", "print this"],
 ];
 
-/** The column at which the second column of the help begins. */
+/** The position in a line of the help at which the descriptions begin. */
 const DOES_COLUMN = 34;
 
 export function commandFrom(args: readonly string[], program: Program): Command {

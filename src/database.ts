@@ -104,7 +104,9 @@ export interface Database {
   readonly webhooks: Webhooks;
   /** The parts of the memory that the process uses. */
   readonly memoryParts: () => readonly MemoryPart[];
-  /** How often memory has been released since startup, by the means that was used. */
+  /**
+   * The number of times that memory has been released since startup, for each way of releasing it.
+   */
   readonly memoryGivenBack: () => MemoryGivenBack;
   /** Returns how much memory the HTTP server uses; undefined until the server listens. */
   serverMemory: () => ServerMemoryUse | undefined;
@@ -201,7 +203,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   return database;
 }
 
-/** How often the live part of the heap is estimated. */
+/** The interval between two estimates of the live part of the heap. */
 const SAMPLE_MS = 10_000;
 
 /** Begins watching the memory of the process. Returns a function that stops it. */
@@ -379,7 +381,7 @@ function queryReaders(
     !memoryGate.isClosed && activeBytesOf(activity) < limits.totalQueryMemoryBytes;
   const deps = { sharing, store, catalog, clock, cleanUp, hasMemory, log };
   const made = new QueryReaders({ open, countMax, takesAll, dividing, ...deps });
-  // Readers hold files of the store.
+  // Readers keep files of the store open, so they are closed before the store.
   opened.defer(() => made.close());
   return made;
 }

@@ -21,7 +21,7 @@ import type { TopicLimits } from "./topics/mod.ts";
 
 const MIB = 2 ** 20;
 
-/** How many bodies of the maximum size may be in memory at a time. */
+/** The number of request bodies of the maximum size that may be in memory at a time. */
 const BODIES_MAX = 8;
 
 export function backupLimits({ performance, storage }: Config): BackupLimits {
@@ -34,7 +34,7 @@ export function backupLimits({ performance, storage }: Config): BackupLimits {
   };
 }
 
-/** Returns how much of a log a restore to a point keeps in memory at a time. */
+/** Returns the number of log bytes that a restore to a point in time may keep in memory. */
 export function heldLogBytes(memoryBytes: number): number {
   return Math.min(256 * MIB, shareOf(memoryBytes, 1 / 8));
 }
@@ -76,7 +76,9 @@ export function tableDefaults({ storage }: Config): TableDefaults {
   };
 }
 
-/** This many bytes are enough for the plans on a large machine, which are about 2,000. */
+/**
+ * The maximum size of the cached plans on a large machine, which is enough for about 2,000 plans.
+ */
 const PLAN_BYTES_MAX: number = 24 * MIB;
 
 export function sqlLimits({ files, limits, logging, performance }: Config): SqlLimits {

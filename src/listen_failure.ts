@@ -8,7 +8,7 @@ import { unreadableText } from "./base/disk_reasons.ts";
 import { DiskError } from "./base/errors.ts";
 import type { Config } from "./config/mod.ts";
 
-/** Returns the reason why `Bun.serve` refused. Reads the TLS files again. */
+/** Returns the reason why `Bun.serve` refused to listen. Rereads the TLS files to find it. */
 export function listenFailure(
   error: unknown,
   server: Config["server"],

@@ -78,8 +78,8 @@ function tell(line: string): void {
 }
 
 /**
- * Watches the output of a command. The reader of the output may exit, as a pager does, but whatever
- * the result was, one that could not be written must not count as a success.
+ * Watches the output of a command. The program that reads the output may exit early, as a pager
+ * does. Even so, a result that could not be printed must not count as a success.
  */
 function watchOutput(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -114,7 +114,7 @@ function readConfig(path: string, cannot: string): ParsedConfig {
 function notesOn({ auth, performance, storage }: Config): readonly string[] {
   const bytes = performance.memory_bytes;
   const origin = bytes === MEMORY.bytes ? MEMORY.source : "performance.memory_bytes";
-  const notes = [`may use ${bytes} bytes of memory, according to ${origin}`];
+  const notes = [`the process may use ${bytes} bytes of memory, according to ${origin}`];
   if (auth.jwt_secret === undefined) notes.push(missingSecretText(bunDisk, storage.data_path));
   return notes;
 }
@@ -385,8 +385,8 @@ function archiveFailure({
 }
 
 /**
- * Returns the failure, in the same words as at startup. Only startup shows whether the port is
- * free.
+ * Returns the reason why the server could not listen, in the same words as at startup. Only a real
+ * startup shows whether the port is free.
  */
 function listenFailureOf(server: Config["server"]): string | undefined {
   const failure = tlsFailure(server, bunDisk);

@@ -56,14 +56,17 @@ export interface DatabaseParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** Returns the key of every token. It is called once the directory is locked. */
+  /** Returns the key that signs all tokens. It is called once the directory is locked. */
   readonly jwtSecret: () => Uint8Array;
   readonly version: string;
   /** Writes segments. If it is absent, the store does this work itself, in between other work. */
   readonly segmentWork?: SegmentWork | undefined;
   /** Opens threads for long queries. If it is absent, these queries run in between other work. */
   readonly readers?: ReaderThreads | undefined;
-  /** Brings a backup to a later moment. If it is absent, this happens in between other work. */
+  /**
+   * Rolls a backup forward to a later moment. If it is absent, the event loop does this in between
+   * other work.
+   */
   readonly bringInThread?: PointBringer | undefined;
   /**
    * Called if the log or the catalog has failed: the process must then stop, and it recovers at the
@@ -75,7 +78,10 @@ export interface DatabaseParts {
 /** The reader threads, in which long queries run. */
 export interface ReaderThreads {
   open(settings: (number: number) => ReaderSettings): OpenReader;
-  /** Whether queries are sent before they turn out to be long. Only tests set this. */
+  /**
+   * Whether queries are sent to reader threads even before they turn out to be long. Only tests set
+   * this.
+   */
   readonly takesAll?: boolean;
   /**
    * The maximum number of threads. Only tests set this; otherwise the configuration determines it.
@@ -106,12 +112,12 @@ export interface LowerLayers {
   readonly store: LocalStore;
 }
 
-/** The catalog setting that stores the state. */
+/** The catalog setting that stores the durability mode of the last run. */
 const DURABILITY = "durability";
 
 /**
  * Opens the layers below SQL.
- * @param opened Gets the closer of each layer as soon as it is open.
+ * @param opened Receives a function that closes each layer, as soon as the layer is open.
  *
  * @throws {DatabaseError} @throws {CorruptionError} @throws {DiskError}
  */
@@ -207,7 +213,8 @@ function beginCommits(
     // Clients may have seen commits that were acknowledged before they were on disk.
     noteLostSeqs(catalog, { after: store.visibleSeq, upTo: store.issueSeq() });
   }
-  // This comes later, because an interrupted startup would otherwise forget the gap.
+  // The mode is stored after the gap, because an interrupted startup would otherwise forget the
+  // gap.
   const { durability } = config.storage;
   if (before !== durability) catalog.changeSetting(DURABILITY, durability);
   store.lostSeqs = lostSeqsOf(catalog);

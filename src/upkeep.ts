@@ -1,8 +1,8 @@
 /**
- * The regular tasks of an open database. They check the memory, the free space and the clock,
- * remove expired rows and files that can no longer be referenced, erase dropped accounts, scan
- * segments for damage, and save when users were last seen. Nothing here waits, and no caller waits
- * for it. If a disk error or a bug ends a task, the task is tried again.
+ * Runs the recurring tasks of an open database. They check the memory, the free space and the
+ * clock, remove expired rows and files that can no longer be referenced, erase dropped accounts,
+ * scan segments for damage, and save when users were last seen. Nothing here waits, and no caller
+ * waits for it. If a disk error or a bug ends a task, the task is tried again.
  */
 import type { Auth } from "./auth/mod.ts";
 import type { Bugs } from "./base/bugs.ts";
@@ -94,8 +94,8 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
 }
 
 /**
- * Removes files that no row references, in separate turns, one sweep at a time, and none after
- * `end`.
+ * Removes files that no row references, in time slices. Only one sweep runs at a time, and none
+ * after `end`.
  */
 function fileSweep(parts: UpkeepParts): { begin(): void; end(): void } {
   const { clock, definitionOf, log } = parts;

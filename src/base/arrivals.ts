@@ -19,20 +19,20 @@ const ARRIVALS_HEAP_BYTES = 16 * 2 ** 20;
 /** Counts arrivals of long-lived objects, and collects garbage when enough have arrived. */
 export class Arrivals {
   #count = 0;
-  /** The arrivals since the size of the heap was last read. */
+  /** The number of arrivals since the size of the heap was last read. */
   #newCount = 0;
 
   /**
    * Counts an arrival, and collects garbage if it is time.
    *
-   * @param weight The number of logins that leave as much garbage.
+   * @param weight The amount of garbage that the arrival leaves, measured in logins.
    */
   add(weight: number): void {
     this.#count += weight;
     this.#newCount += weight;
     if (this.#newCount < ARRIVALS_PER_COLLECTION) return;
     this.#newCount = 0;
-    // The contents of typed arrays are not scanned, and not included in this figure.
+    // This figure excludes the contents of typed arrays, which the collector does not scan.
     const heaps = memoryUsage().heapTotal / ARRIVALS_HEAP_BYTES;
     if (this.#count < heaps * ARRIVALS_PER_COLLECTION) return;
     this.#count = 0;

@@ -2,23 +2,22 @@
  * Implements the real disk; no other file calls the operating system's file functions.
  *
  * - Files are mapped privately (`shared: false`), so that no write through a view can change them,
- *   and released by `transfer(0)`, which unmaps a file immediately and leaves every view with
- *   length 0. The runtime nevertheless opens mapped files for writing. A file that may only be
- *   read, for example in a backup on a read-only file system, is therefore read into memory instead
- *   of being mapped.
- * - If a file is opened in this mode, Linux makes each write durable before the write returns
- *   (O_DSYNC). The event loop neither copies the bytes nor waits, and only one other thread has to
- *   be woken. An error may come from the write or from the sync. An error that reports a full disk
- *   is attributed to the write: a caller that overwrites the range and syncs it knows its contents
- *   again. On other systems O_DSYNC may leave the bytes in the drive's own cache, so a sync
- *   follows.
+ * and released by `transfer(0)`, which unmaps a file immediately and leaves every view with
+ * length 0. The runtime nevertheless opens mapped files for writing. A file that may only be
+ * read, for example in a backup on a read-only file system, is therefore read into memory instead
+ * of being mapped.
+ * - If a file is opened with O_DSYNC, Linux makes each write durable before the write returns. The
+ *   event loop neither copies the bytes nor waits, and only one other thread has to be woken. An
+ *   error may come from the write or from the sync. An error that reports a full disk is attributed
+ *   to the write: a caller that overwrites the range and syncs it knows its contents again. On
+ *   other systems O_DSYNC may leave the bytes in the drive's own cache, so a sync follows.
  * - `sync` uses the callback form of fdatasync: the promise API of `fs` takes twice as long at the
- *   median and ten times as long at the 99th percentile.
+ * median and ten times as long at the 99th percentile.
  * - Every file and directory that it creates is accessible only to its owner, whatever the umask,
- *   because it may contain rows and password hashes, and not every program that uses this disk sets
- *   a umask.
+ * because it may contain rows and password hashes, and not every program that uses this disk sets
+ * a umask.
  * - The lock is flock(2), which the system releases however the process ends. If libc cannot be
- *   loaded, the lock is a file that contains a process id.
+ * loaded, the lock is a file that contains a process id.
  */
 import {
   closeSync,
@@ -51,7 +50,10 @@ import { DiskError } from "./errors.ts";
 import { loadFromLibc } from "./libc.ts";
 import { countMapped } from "./memory_usage.ts";
 
-/** The maximum length of an array in the runtime. One byte more fails with "Out of memory". */
+/**
+ * The maximum length of an array in the runtime. An array that is one byte longer fails with "Out
+ * of memory".
+ */
 const MAP_BYTES_MAX: number = 2 ** 32;
 
 /** The error codes for opening a read-only file for writing. */
@@ -75,7 +77,7 @@ const LOCK_EXCLUSIVE_NONBLOCKING = 2 | 4;
 class BunDiskFile implements DiskFile {
   readonly path: string;
   readonly #descriptor: number;
-  /** Whether a write through this file is durable when it returns. */
+  /** Whether each write to this file is durable when it returns. */
   readonly #writesThrough: boolean;
   #isOpen = true;
 

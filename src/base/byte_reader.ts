@@ -37,7 +37,7 @@ export class ByteReader {
   }
 
   set position(position: number) {
-    if (position > this.#bytes.length) this.fail("points past its end");
+    if (position > this.#bytes.length) this.fail("it refers to a position after its end");
     this.#position = position;
   }
 
@@ -74,7 +74,7 @@ export class ByteReader {
   u53(): number {
     const at = this.#take(8);
     if (this.#view.getUint32(at + 4, true) >= 2097152)
-      this.fail("contains a number beyond 53 bits");
+      this.fail("it contains a number beyond 53 bits");
     return u53At(this.#view, at);
   }
 
@@ -91,7 +91,7 @@ export class ByteReader {
       }
       scale *= 128;
     }
-    return this.fail("contains a number beyond 53 bits");
+    return this.fail("it contains a number beyond 53 bits");
   }
 
   /** Returns the next bytes, as a view of the source. */
@@ -134,7 +134,7 @@ export class ByteReader {
 
   #take(count: number): number {
     const at = this.#position;
-    if (count > this.#bytes.length - at) this.fail("ends too early");
+    if (count > this.#bytes.length - at) this.fail("it ends too early");
     this.#position = at + count;
     return at;
   }

@@ -27,7 +27,7 @@ export class ByteWriter {
   #view: DataView;
   #length = 0;
 
-  /** The length up to which the buffer can grow without moving any part. */
+  /** The length up to which output can be appended before a part of the buffer has to be moved. */
   #capacityUpTo: number;
   /** The growth of a shared buffer that is still pending; undefined if there is none. */
   readonly #growth: Growth<Buffer> | undefined;
@@ -155,7 +155,7 @@ export class ByteWriter {
     this.raw(bytes);
   }
 
-  /** Writes a block that is a range of other bytes. */
+  /** Writes a range of other bytes as a block. */
   blockOf(bytes: Uint8Array, start: number, end: number): void {
     this.varint(end - start);
     this.rangeOf(bytes, start, end);
@@ -186,7 +186,7 @@ export class ByteWriter {
     this.#buffer.write(value, at, byteCount, "utf8");
   }
 
-  /** Writes UTF-8 without a length. */
+  /** Writes a string as UTF-8, without its length. */
   rawText(value: string): void {
     if (value.length <= SHORT_TEXT_CHARS_MAX && this.#shortAscii(value)) return;
     // A UTF-16 code unit takes at most three bytes, so the string does not have to be measured
@@ -209,7 +209,10 @@ export class ByteWriter {
     else for (let index = at; index < at + count; index += 1) buffer[index] = 0;
   }
 
-  /** Returns a view of the bytes that follow, which the caller must fill in immediately. */
+  /**
+   * Extends the contents by `count` bytes. Returns a view of these bytes, which the caller must
+   * fill immediately.
+   */
   extend(count: number): Buffer {
     const at = this.#reserve(count);
     return this.#buffer.subarray(at, at + count);

@@ -36,7 +36,9 @@ export function shownMs(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }
 
-/** Keeps the process alive while no socket is listening, which a clock's timers do not. */
+/**
+ * Keeps the process alive while no socket is listening. The timers of a clock do not keep it alive.
+ */
 export function keepAlive(): CancelTimer {
   const timer = setInterval(() => undefined, HOUR_MS);
   return () => clearInterval(timer);

@@ -67,7 +67,7 @@ export class FileCopy {
   }
 
   /**
-   * Copies as many whole pieces as lie below an offset.
+   * Copies the remaining whole pieces that lie below an offset.
    *
    * @throws {DiskError} @throws Errors of `onCopied`.
    */

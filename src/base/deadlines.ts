@@ -15,7 +15,7 @@ export interface TimedItem {
    * changes it.
    */
   heapIndex: number;
-  /** Called once at the deadline, after the item has been removed. */
+  /** Called once at the deadline, after the item has been removed from the heap. */
   onDue(): void;
 }
 

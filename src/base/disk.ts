@@ -2,11 +2,11 @@
  * Defines the interface of the disk, which simulations also implement.
  *
  * Every call is synchronous except for the slow ones: {@linkcode DiskFile.sync}, {@linkcode
- * DiskFile.writeDurably}, {@linkcode Disk.removeSoon} and {@linkcode Disk.syncDirectorySoon}. The
- * data of a file is durable only after one of the first two has resolved or `syncNow` has returned,
- * and a file name only after a sync of its directory. Files and directories are created so that
- * only their owner can access them. Implementations are `bun_disk.ts`, and the simulated and
- * recording disks of the tests.
+ * DiskFile.writeDurably}, {@linkcode Disk.removeSoon} and {@linkcode Disk.syncDirectorySoon}. Data
+ * in a file is durable only after `sync` or `writeDurably` has resolved or `syncNow` has returned.
+ * A file name is durable only after its directory has been synced. Files and directories are
+ * created so that only their owner can access them. Implementations are `bun_disk.ts`, and the
+ * simulated and recording disks of the tests.
  */
 
 /** An open file. Offsets and lengths are in bytes. */
@@ -23,8 +23,8 @@ export interface DiskFile {
   write(bytes: Uint8Array, offset: number): void;
   /**
    * Writes all of `bytes` and makes them durable, off the event loop. The bytes must not change
-   * until then. Rejects with a DiskError whose operation is "write" if the write was refused, or
-   * "sync" if the contents of the file are now unknown.
+   * until the promise has settled. Rejects with a DiskError whose operation is "write" if the write
+   * was refused, or "sync" if the contents of the file are now unknown.
    */
   writeDurably(bytes: Uint8Array, offset: number): Promise<void>;
   /** Shortens the file, or extends it with zeros. @throws {DiskError} */
@@ -119,9 +119,9 @@ export interface Disk {
    */
   lock(path: string): (() => void) | undefined;
   /**
-   * Prevents others from acquiring {@linkcode lock} without changing a byte, for users that only
-   * read. Several processes may hold this lock at the same time. A file that does not exist cannot
-   * be locked.
+   * Prevents other processes from acquiring {@linkcode lock}, for a process that only reads. The
+   * file is not changed. Several processes may hold this lock at the same time. A file that does
+   * not exist cannot be locked.
    * @returns A function that releases it, or undefined if the lock is taken.
    */
   lockShared(path: string): (() => void) | undefined;

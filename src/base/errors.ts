@@ -18,7 +18,7 @@ const TEXT_LENGTH_MAX = 2000;
 export interface ErrorDetails {
   /** The offset in the text of the request, in UTF-16 code units from 0. */
   position?: number | undefined;
-  /** A remedy that the caller can apply, as the hint of an error. */
+  /** The hint of the error, which tells the caller how to solve the problem. */
   hint?: string | undefined;
   /** The index of the failing statement, counted from 0. */
   statementIndex?: number | undefined;

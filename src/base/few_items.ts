@@ -1,7 +1,7 @@
 /**
- * A set that usually contains one item, for cases with a large number of sets: the first item needs
- * no table. Invariant: an iteration visits exactly once each item that is neither added nor removed
- * in the meantime.
+ * Implements a set that usually contains one item. The first item needs no hash table, so a large
+ * number of such sets takes little memory. Invariant: an iteration visits exactly once each item
+ * that is neither added nor removed in the meantime.
  */
 
 export class FewItems<Item extends object> {

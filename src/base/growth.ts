@@ -26,7 +26,7 @@ const LARGE_CAPACITY_MIN = 65_536;
 const MOVE_START = 0.75;
 const MOVE_END = 0.97;
 
-/** The number of values appended between two pieces. */
+/** The number of values that are appended between the copying of two pieces. */
 const LOOK_EVERY = 4096;
 
 /** Manages the growth of one large array, or of any number of small ones, which need no state. */
@@ -47,8 +47,8 @@ export class Growth<T extends NumberArray> {
   }
 
   /**
-   * Returns the growth for an array: this shared object while the array is small, and a separate
-   * one otherwise.
+   * Returns the object that manages the growth of an array: this shared object while the array is
+   * small, and a separate one otherwise.
    */
   ownFor({ length }: T): Growth<T> {
     const isOwn = length < LARGE_CAPACITY_MIN || this.#from !== undefined;
@@ -56,8 +56,8 @@ export class Growth<T extends NumberArray> {
   }
 
   /**
-   * Returns up to how many values `arrayFor` need not be called again for the array that it last
-   * returned.
+   * Returns the number of values up to which an array that `arrayFor` has returned can be used
+   * without calling `arrayFor` again.
    */
   capacityUpTo({ length }: T): number {
     return length < LARGE_CAPACITY_MIN ? length : Math.min(length, this.#lookAt - 1);

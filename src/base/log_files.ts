@@ -56,10 +56,7 @@ export class LogFiles {
   readonly #file: string;
   /** The lost lines; undefined while the files can be written. */
   #loss: LogLoss | undefined;
-  /**
-   * Whether the file may end with an incomplete line, which an earlier process may have left
-   * behind.
-   */
+  /** Whether the file may end with an incomplete line that an earlier process left behind. */
   #mayBeTorn = true;
   #willRetry = false;
 
@@ -80,7 +77,10 @@ export class LogFiles {
     if (this.#loss !== undefined) this.#try([]);
   }
 
-  /** Appends the last lines of the process. An attempt to write them is always made. */
+  /**
+   * Appends the last lines of the process. Unlike {@linkcode append}, this method attempts to write
+   * them even while writing fails.
+   */
   appendLast(lines: readonly string[]): void {
     if (lines.length > 0) this.#try(lines);
   }

@@ -51,7 +51,7 @@ export class MergeHeap<Head> {
     this.#heads.length = 0;
   }
 
-  /** Replaces the head at the top. */
+  /** Puts a head in place of the top one, and moves it down to its position in the order. */
   #sink(head: Head): void {
     const heads = this.#heads;
     let at = 0;

@@ -38,7 +38,7 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
-/** The index of the received bytes when the structure is read as 32-bit numbers. */
+/** The index of the count of received bytes when the structure is read as 32-bit numbers. */
 const BYTES_RECEIVED_AT = 32;
 
 /** Returns a reader of received bytes; undefined if the system does not count or report them. */

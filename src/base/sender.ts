@@ -1,10 +1,11 @@
 /**
  * Defines the unit by which limits and lock-outs count callers: an IPv4 address, or an IPv6 /64
- * network, because whoever has one address in such a network has 2^64 of them.
+ * network, because a caller with one address in such a network usually has all 2^64 of them.
  */
 
 /**
- * @param address Dotted IPv4, or eight IPv6 groups without "::". Any other text is its own sender.
+ * @param address Dotted IPv4, or eight IPv6 groups without "::". Any other text counts as a sender
+ *   of its own.
  */
 export function senderOf(address: string): string {
   if (!address.includes(":")) return address;

@@ -42,12 +42,12 @@ export {
 const JITTER_MS = 1000;
 
 /**
- * The difference from which the two clocks count as having jumped. A smaller difference is drift or
- * a correction.
+ * The minimum difference between the progress of the two clocks that counts as a jump. A smaller
+ * difference is drift or a correction.
  */
 const JUMP_MS_MIN = 1000;
 
-/** A jump of the wall clock by `ms`, which was noticed at this time on the monotonic clock. */
+/** A jump of the wall clock by `ms`, which was noticed at `atMs` on the monotonic clock. */
 interface ClockJump {
   readonly ms: number;
   readonly atMs: number;
@@ -288,7 +288,10 @@ export class SeqGenerator {
   }
 }
 
-/** @throws {DatabaseError} STORAGE_UNAVAILABLE if a millisecond, counted as in ids, has no ids. */
+/**
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE If no id can represent a millisecond, counted from
+ *   the epoch of ids.
+ */
 function requireIds(ms: number): void {
   if (ms <= MS_MAX) return;
   const lastTime = new Date(MS_MAX + SEQ_EPOCH_MS).toISOString();

@@ -143,8 +143,8 @@ export class SeqTimes {
 }
 
 /**
- * If an era has issued no ids, ends it by moving it back. Only its times are still needed, to
- * expire older ids.
+ * Moves an era that has issued no ids back to the first id of the next era. Only its times are
+ * still needed, in order to expire older ids.
  */
 function endedBy(known: SeqEra, { fromSeq }: SeqEra): SeqEra {
   if (known.fromSeq <= fromSeq) return known;

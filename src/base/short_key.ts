@@ -17,7 +17,7 @@ export function shortKey(text: string): string {
  */
 const DIGEST_CHARS = 22;
 
-/** Returns a digest of a string with few characters. The digest of a string never changes. */
+/** Returns a short digest of a string. The same string always has the same digest. */
 export function digestKey(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("base64url").slice(0, DIGEST_CHARS);
 }

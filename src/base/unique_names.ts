@@ -8,7 +8,7 @@
  * Parses a JSON object in which every name is unique. The names of objects inside it are not
  * checked, because no decision depends on them.
  *
- * @returns Undefined if the bytes are anything else, or not UTF-8.
+ * @returns Undefined if the bytes are not such an object, or not UTF-8.
  */
 export function objectWithUniqueNames(
   bytes: Uint8Array,

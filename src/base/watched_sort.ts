@@ -6,7 +6,9 @@
 /** Compares two numbers, which may stand for rows, for example. The result is never 0. */
 export type Compare = (left: number, right: number) => number;
 
-/** The number of comparisons between two time checks. They take a few milliseconds. */
+/**
+ * The number of comparisons between two time checks. This many comparisons take a few milliseconds.
+ */
 const COMPARED_PER_LOOK = 16_384;
 
 /** Returns the numbers below `count` in order. */

@@ -1,5 +1,5 @@
 /**
- * Shared objects by key, each kept only as long as it is in use.
+ * Shares objects by key, and keeps each object only as long as it is in use.
  *
  * Invariant: unused entries take memory only until the number of entries has doubled.
  */

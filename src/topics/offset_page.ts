@@ -119,7 +119,8 @@ export function bodyOf({ count, owners, seqs, sourceIds }: PageContents): Uint8A
 export function contentsOf(body: Uint8Array, path: string): PageContents {
   const reader = new ByteReader(body, { path });
   const count = reader.varint();
-  if (count === 0 || count > PAGE_MESSAGES) reader.fail("has no number of messages");
+  if (count === 0 || count > PAGE_MESSAGES)
+    reader.fail("it does not contain a valid number of messages");
   const contents = new PageContents(count);
   const seqs: number[] = [];
   let seq = 0;
