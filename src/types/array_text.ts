@@ -3,7 +3,7 @@
  * dimensions.
  *
  * Arrays begin at position 1. A string with explicit bounds, such as `[1:2]={a,b}`, is accepted if
- * the bounds begin at 1; other bounds are refused by name.
+ * the bounds begin at 1; an array with other bounds is refused.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../base/limits.ts";

@@ -205,7 +205,7 @@ function castFromJson(from: DataType, to: DataType, mode: CastMode): FoundCast {
   };
 }
 
-/** JSON numbers are exact. */
+/** Converts the text of a JSON number. JSON numbers are exact, so no double is used in between. */
 function numberFromJsonText(text: string, to: DataType): Value {
   if (!isInteger(to)) return valueFromText(to, text);
   return castValue(valueFromText(NUMERIC, text), { from: NUMERIC, to, mode: "explicit" });
@@ -258,7 +258,7 @@ function castArray(wanted: Wanted): FoundCast {
 function castEmbedding({ from, to, mode, nowMicros }: Wanted): FoundCast {
   if (from.kind === "embedding" && to.kind === "embedding") {
     if (from.dimensions === to.dimensions) return "same";
-    // This call always fails, and its error states the expected number of numbers.
+    // This call always fails, and its error states the expected number of elements.
     return (value) => {
       checkDimensions(to.dimensions, (value as Float32Array).length);
       return value;
@@ -321,6 +321,6 @@ function scalarFromJson(text: string, wanted: "boolean" | "number"): Value {
   }
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot cast the JSON ${excerpt(text)} to a ${wanted}: it is of kind ${kind}`,
+    `Cannot cast the JSON ${excerpt(text)} to a ${wanted}: its JSON type is ${kind}`,
   );
 }

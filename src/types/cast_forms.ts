@@ -48,7 +48,7 @@ export function castForms(from: DataType, to: DataType, mode: CastMode): FoundCa
   }
 }
 
-/** Casts to a type that many other types cast to. */
+/** Casts to a type to which many other types can be cast. */
 function fromForms(from: DataType, to: DataType, mode: CastMode): FoundCast {
   if (from.kind === "money" && isNumeric(to) && mode !== "implicit") {
     return isExactDecimal(to) ? castNumber(CENTS, to, mode) : undefined;

@@ -197,8 +197,8 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
 }
 
 /**
- * Returns the form of a value in keys, which is the same for equal values. Only a NUMERIC without a
- * size has other forms: 1.5 stands for 1.50.
+ * Returns the form of a value in keys, which is the same for equal values. It differs from the
+ * value only for a NUMERIC without a size, where 1.5 also stands for 1.50.
  */
 export function keyFormOf({ kind }: DataType, value: Value): Value {
   return kind === "numeric" && typeof value === "string" ? numericKey(value) : value;

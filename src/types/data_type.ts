@@ -19,9 +19,9 @@ export type DataType =
   /** All values have one scale. Only expressions have a precision above 38. */
   | { readonly kind: "decimal"; readonly precision: number; readonly scale: number }
   /**
-   * A number of any digits, with a scale of its own. A size is present only if it is none that
-   * `decimal` represents. `isTrimmed` marks a column of a key, whose values show no zeros at their
-   * end, so that equal values have equal strings.
+   * A number with any number of digits, whose scale is part of the value. A size is present only if
+   * `decimal` cannot represent it. `isTrimmed` marks a key column, whose values have no trailing
+   * zeros, so that equal values have equal strings.
    */
   | { readonly kind: "numeric"; readonly size?: NumericSize; readonly isTrimmed?: true }
   /** `lengthMax` counts code points; absent for TEXT. */
@@ -130,10 +130,10 @@ export const UNKNOWN: DataType = { kind: "unknown" };
 export const UNKNOWN_NULL: DataType = { kind: "unknown", isNull: true };
 export const UNKNOWN_JSON: DataType = { kind: "unknown", isJson: true };
 
-/** The largest precision of a column of kind `decimal`. */
+/** The largest precision of a column of type `decimal`. */
 export const DECIMAL_PRECISION_MAX = 38;
 
-/** The largest precision that an expression of kind `decimal` may have. */
+/** The largest precision that an expression of type `decimal` may have. */
 export const COMPUTED_PRECISION_MAX = 1000;
 
 export function decimalType(precision: number, scale: number): DataType {

@@ -162,7 +162,7 @@ function yearOf(year: number, text: string): number {
   if (year > 0) return year;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot read ${excerpt(text)} as a date: there is no year 0, the year before 1 is 1 BC`,
+    `Cannot read ${excerpt(text)} as a date: there is no year 0; the year before 1 is 1 BC`,
   );
 }
 
@@ -578,7 +578,7 @@ function momentFromWord(text: string, { nowMicros }: Now): Whole | undefined {
   if (nowMicros === undefined) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read "${word}" here: the time of the statement is not known, use now()`,
+      `Cannot read "${word}" here: the time of the statement is not known; use now() instead`,
     );
   }
   if (word === "now") return nowMicros;

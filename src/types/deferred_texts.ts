@@ -1,6 +1,6 @@
 /**
- * Strings that are created on first access, because a filter may discard all or most rows before
- * then.
+ * Implements vectors whose strings are created on first access, because a filter may discard all or
+ * most rows before that.
  */
 import { assert } from "../base/assert.ts";
 import { type Selection, take, type Utf8Vector, type Vector } from "./vector.ts";

@@ -6,7 +6,7 @@
  * theirs, so that stored values keep their meaning.
  *
  * The catalog replaces the labels of a type in place, so that plans, live queries and topics that
- * hold the type know new labels at once. A number is never reused for another label.
+ * refer to the type know new labels immediately. A number is never reused for another label.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";

@@ -40,7 +40,10 @@ function macBytes(text: string): number[] | undefined {
   return digits?.map((each) => Number.parseInt(each, 16));
 }
 
-/** Reads 8 bytes, or 6, between whose halves FF and FE are put. */
+/**
+ * Reads the 8 bytes of an address. If it has only 6 bytes, the bytes FF and FE are inserted in the
+ * middle.
+ */
 function mac8Bytes(text: string): number[] | undefined {
   if (!MAC8_FORM.test(text)) return undefined;
   if (new Set(text.replaceAll(/[0-9a-f]/gi, "")).size > 1) return undefined;

@@ -2,7 +2,7 @@
  * Computes with intervals, which consist of separate numbers of months, days and microseconds.
  * Their text form is in `interval_text.ts`.
  *
- * The fraction of a unit is carried over into the next smaller unit (0.5 months are 15 days), as in
+ * A fraction of a unit is carried over into the next smaller unit (0.5 months are 15 days), as in
  * PostgreSQL.
  */
 import { DatabaseError } from "../base/errors.ts";

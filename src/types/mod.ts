@@ -1,6 +1,4 @@
-/**
- * Data types, values, vectors and batches, and the operations on single values.
- */
+/** Exports data types, values, vectors and batches, and the operations on single values. */
 export {
   type ArrayValue,
   arrayOfArrays,

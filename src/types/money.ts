@@ -9,7 +9,7 @@ import { type Whole, wholeFromBigint } from "./value.ts";
 const CENTS_MAX = 2n ** 63n - 1n;
 const CENTS_MIN = -(2n ** 63n);
 
-/** Whether brackets, a sign and `$` are around digits, in any order. */
+/** Matches digits with optional brackets, sign and `$` around them, in any order. */
 const FORM = /^\s*(\()?\s*(-)?\s*\$?\s*(-)?\s*([\d,]*)(?:\.(\d*))?\s*(\))?\s*(-)?\s*\$?\s*$/;
 
 /**

@@ -1,6 +1,7 @@
 /**
- * Represents a NUMERIC without a size: a number of any digits with a scale of its own, NaN or an
- * infinity. A value is a string of ASCII characters whose order is that of the values:
+ * Represents values of NUMERIC without a size: a number with any number of digits and a scale of
+ * its own, NaN or an infinity. A value is an ASCII string. These strings sort in the order of the
+ * values:
  *
  *     "0" -Infinity     "1…" below 0     "2" zero     "3…" above 0     "4" Infinity     "5" NaN
  *
@@ -8,8 +9,8 @@
  *     below 0   "1" exponent digits "~"        the exponent and each digit counted down from the top
  *     scale     " " digits                     at the end, if more digits are shown than are needed
  *
- * The exponent has three characters of 6 bits. Two values are equal if their strings are equal
- * before the space: 1.5 and 1.50 differ in what they show, and not in what they are.
+ * The exponent consists of three characters with 6 bits each. Two values are equal if their strings
+ * are equal up to the space: 1.5 and 1.50 are equal, although they are displayed differently.
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -17,7 +18,7 @@ import type { NumericSize, NumericType } from "./data_type.ts";
 import { powerOfTen, roundedBig } from "./decimal.ts";
 import { type Whole, wholeFromBigint } from "./value.ts";
 
-/** The largest number of digits before and after the point. */
+/** The maximum number of digits before the decimal point, and after it. */
 const WHOLE_DIGITS_MAX = 131_072;
 const NUMERIC_SCALE_MAX = 16_383;
 
@@ -36,7 +37,7 @@ export interface BigDecimal {
   readonly scale: number;
 }
 
-/** A finite number whose unscaled integer is a number if it can be. */
+/** A finite number whose unscaled integer is a JavaScript number if it fits into one. */
 interface ShortDecimal {
   readonly unscaled: Whole;
   readonly scale: number;
@@ -81,7 +82,7 @@ export function numericOfSpecial(value: number): string {
   return value > 0 ? INFINITY : MINUS_INFINITY;
 }
 
-/** Returns the number of digits that a finite value shows after its point. */
+/** Returns the number of digits with which a finite value is displayed after its decimal point. */
 export function numericScale(value: string): number {
   const [kind] = value;
   return kind === ZERO ? scaleAfter(value, 1, 0) : partsOf(value).scale;
@@ -137,7 +138,7 @@ function partsOf(value: string): NumericParts {
 }
 
 /**
- * Returns the value with these digits, which begin and end with a digit other than 0.
+ * Returns the value with the given digits, which must neither begin nor end with 0.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -175,7 +176,10 @@ export function bigDecimalOf(value: string): BigDecimal {
 /** The number of digits that a double represents exactly. */
 const SHORT_DIGITS = 15;
 
-/** Returns {@linkcode bigDecimalOf} with a number instead of a bigint, if the number is short. */
+/**
+ * Returns the result of {@linkcode bigDecimalOf}, with a number instead of a bigint if the value
+ * has few digits.
+ */
 export function shortDecimalOf(value: string): ShortDecimal {
   if (value.startsWith(ZERO)) return { unscaled: 0, scale: scaleAfter(value, 1, 0) };
   const { digits, exponent, isNegative, scale } = partsOf(value);
@@ -189,7 +193,8 @@ export function shortDecimalOf(value: string): ShortDecimal {
 }
 
 /**
- * Returns a number as a value that shows `scale` digits after its point, at most the largest scale.
+ * Converts an unscaled number to a value. The value is displayed with `givenScale` digits after its
+ * decimal point, up to the maximum scale.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -215,7 +220,7 @@ export function roundNumeric(value: string, scale: number): string {
   return atScale(value, scale, roundedBig);
 }
 
-/** Cuts the digits of a finite value after a scale. */
+/** Truncates a finite value to a scale. */
 export function truncateNumeric(value: string, scale: number): string {
   return atScale(value, scale, (unscaled, power) => unscaled / power);
 }
@@ -236,12 +241,12 @@ export function ceilingNumeric(value: string): string {
   });
 }
 
-/** Returns a value without the zeros at its end. */
+/** Returns a value without trailing zeros after its decimal point. */
 export function trimmedNumeric(value: string): string {
   return numericKey(value);
 }
 
-/** Gives a finite value another scale. Digits are lost as `divide` says. */
+/** Converts a finite value to another scale. `divide` determines how surplus digits are removed. */
 function atScale(
   value: string,
   scale: number,
@@ -256,7 +261,7 @@ function atScale(
   return numericOf(kept * powerOfTen(shown - to), shown);
 }
 
-/** Returns the scale that a finite value needs. */
+/** Returns the smallest scale that preserves all digits of a finite value. */
 export function leastNumericScale(value: string): number {
   if (value.startsWith(ZERO)) return 0;
   const { digits, exponent } = partsOf(value);
@@ -314,7 +319,10 @@ export function numericFromText(given: string): string | undefined {
   return numericOfParts({ isNegative: match[1] === "-", digits, exponent, scale });
 }
 
-/** The first digits of a number, in the groups of four in which PostgreSQL counts its digits. */
+/**
+ * The first group of digits of a number. PostgreSQL divides the digits of a number into groups of
+ * four.
+ */
 interface NumericHead {
   /** The power of 10000 of the first group of digits. */
   readonly weight: number;
@@ -338,13 +346,15 @@ export function headOf(digits: string, exponent: number): NumericHead {
   return { weight, first: Number(digits.slice(0, count).padEnd(count, "0")) };
 }
 
-/** Returns the power of ten above the first digit: 0 for 0.5, 1 for 5. */
+/**
+ * Returns the exponent of the lowest power of ten above a value's magnitude: 0 for 0.5, 1 for 5.
+ */
 export function numericExponent(value: string): number {
   return value.startsWith(ZERO) ? 0 : partsOf(value).exponent;
 }
 
 /**
- * Gives a value the form that a type declares.
+ * Converts a value to the size and form that a type declares.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -383,7 +393,7 @@ export function wholeFromNumeric(value: string, scale: number): Whole {
   return wholeFromBigint(from.unscaled);
 }
 
-/** Converts a double, of which a finite one keeps as many digits as every double has. */
+/** Converts a double. A finite double is rounded to the given number of significant digits. */
 export function numericFromDouble(value: number, significantDigits: number): string {
   if (!Number.isFinite(value)) return numericOfSpecial(value);
   const read = numericFromText(value.toPrecision(significantDigits));

@@ -1,7 +1,7 @@
 /**
- * Computes with the values of NUMERIC without a size. The scale of each result is that of
- * PostgreSQL: of a sum the larger scale, of a product the sum of the scales, and of a quotient at
- * least 16 significant digits.
+ * Computes with the values of NUMERIC without a size. Results have the same scale as in PostgreSQL:
+ * a sum has the larger scale of its operands, a product has the sum of their scales, and a quotient
+ * has at least 16 significant digits.
  */
 import { DatabaseError } from "../base/errors.ts";
 import {
@@ -32,13 +32,15 @@ import {
 } from "./numeric.ts";
 import type { Whole } from "./value.ts";
 
-/** The number of significant digits that a rounded result has at least. */
+/** The minimum number of significant digits in a rounded result. */
 export const SIGNIFICANT_DIGITS_MIN = 16;
 
 /** The largest scale to which a result is rounded. */
 export const RESULT_SCALE_MAX = 1000;
 
-/** Returns a special value as the double of the same name, and `finite` for any other value. */
+/**
+ * Converts NaN or an infinity to the corresponding double. Returns `finite` for any other value.
+ */
 function specialOr(value: string, finite: number): number {
   return isFiniteNumeric(value) ? finite : Number(textFromNumeric(value));
 }
@@ -47,7 +49,7 @@ function isEitherSpecial(left: string, right: string): boolean {
   return !isFiniteNumeric(left) || !isFiniteNumeric(right);
 }
 
-/** Returns both numbers at the larger of their scales. */
+/** Returns the unscaled integers of two numbers at the larger of their scales. */
 function atOneScale(left: string, right: string): { a: Whole; b: Whole; scale: number } {
   const l = shortDecimalOf(left);
   const r = shortDecimalOf(right);
@@ -153,7 +155,7 @@ function significantScale(
   return SIGNIFICANT_DIGITS_MIN - weight * 4;
 }
 
-/** Limits the scale of a result, which keeps the scale of its operands. */
+/** Limits the scale of a result, which must be at least as large as the scale of every operand. */
 export function resultScale(scale: number, ...operands: readonly number[]): number {
   return Math.min(RESULT_SCALE_MAX, Math.max(scale, ...operands, 0));
 }
@@ -188,7 +190,7 @@ export function wholesAtOneScale(
   return numericOf(compute(BigInt(a), BigInt(b)), scale);
 }
 
-/** Returns the number of the bucket that holds a value. The bounds are finite and differ. */
+/** Returns the number of the bucket that contains a value. The bounds are finite and differ. */
 export function bucketOfNumeric(
   value: string,
   { high, low }: { readonly low: string; readonly high: string },

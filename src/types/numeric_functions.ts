@@ -1,10 +1,12 @@
 /**
- * Square roots, powers, exponentials and logarithms of NUMERIC, to the digits that PostgreSQL
- * shows: at least 16 significant ones, and at least as many after the point as the arguments have.
+ * Computes square roots, powers, exponentials and logarithms of NUMERIC values, with as many digits
+ * as PostgreSQL returns: at least 16 significant digits, and at least as many digits after the
+ * decimal point as the arguments have.
  *
- * Each is computed in integers with some digits more than are shown. An exponential halves its
- * argument until a Taylor series of few terms is exact, and squares the sum as often; a logarithm
- * takes square roots until the series of the inverse hyperbolic tangent is short.
+ * Every computation uses integers with some more digits than the result. The exponential function
+ * halves its argument until a Taylor series with few terms is exact enough, and then squares the
+ * sum equally often. The logarithm takes square roots until the series of the inverse hyperbolic
+ * tangent is short.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { powerOfTen, roundedBig } from "./decimal.ts";
@@ -66,7 +68,7 @@ export function squareRootNumeric(value: string): string {
 /** Returns the square root of a finite number, rounded to a scale. */
 export function rootAt(value: string, scale: number): string {
   const { scale: from, unscaled } = bigDecimalOf(value);
-  // With a digit more than is shown, the root is cut, and then rounded.
+  // The root is truncated to one digit more than the result has, and is then rounded.
   const shift = 2 * (scale + 1) - from;
   const square = shift >= 0 ? unscaled * powerOfTen(shift) : unscaled / powerOfTen(-shift);
   return numericOf(roundedBig(wholeRoot(square), 10n), scale);
@@ -164,7 +166,7 @@ function logarithmAt(value: string, scale: number): string {
 function fixedLogarithm(value: string, digits: number): bigint {
   const { scale, unscaled } = bigDecimalOf(value);
   const exponent = numericExponent(value);
-  // Numbers near 1 stay as they are, so that no digits cancel out.
+  // Numbers near 1 are not scaled, so that no digits cancel out.
   const tens = exponent === 0 || exponent === 1 ? 0 : exponent - 1;
   const working = digits + GUARD_DIGITS;
   const one = powerOfTen(working);
@@ -214,7 +216,10 @@ export function logarithmToBase(base: string, value: string): string {
   if (!isFiniteNumeric(base)) return isFiniteNumeric(value) ? numericOf(0n, 0) : NUMERIC_NAN;
   if (!isFiniteNumeric(value)) return value;
   if (compareNumerics(base, ONE) === 0) {
-    throw new DatabaseError("DIVISION_BY_ZERO", "Cannot take a logarithm to the base 1");
+    throw new DatabaseError(
+      "DIVISION_BY_ZERO",
+      "Cannot take a logarithm to the base 1: the base must be a positive number other than 1",
+    );
   }
   const baseWeight = logarithmWeight(base);
   const valueWeight = logarithmWeight(value);
@@ -253,7 +258,10 @@ function complexPower(): DatabaseError {
   return undefinedFor("Cannot raise a negative number to a fraction: the result would be complex");
 }
 
-/** Returns an exponent without a fraction; possibly a rounded one, if it is large. */
+/**
+ * Converts an exponent to a number, which may be rounded if it is large. Returns undefined if the
+ * exponent has a fraction.
+ */
 function wholeExponent(exponent: string): number | undefined {
   const { scale, unscaled } = bigDecimalOf(exponent);
   const power = powerOfTen(scale);
@@ -265,7 +273,7 @@ function isOdd(value: string): boolean {
   return (unscaled / powerOfTen(scale)) % 2n !== 0n;
 }
 
-/** The rules of POSIX for powers of NaN and infinities. */
+/** Applies the rules of POSIX for powers of NaN and infinities. */
 function specialPower(base: string, exponent: string): string {
   const isOne = (value: string): boolean => compareNumerics(value, ONE) === 0;
   if (isOne(base) || numericSign(exponent) === 0) return ONE;
@@ -307,7 +315,7 @@ function atLeastScale({ scale, unscaled }: BigDecimal, to: number): [bigint, num
   ];
 }
 
-/** Returns the decimal logarithm of the size of a number, as a double. */
+/** Returns the decimal logarithm of the magnitude of a number, as a double. */
 function decimalLogarithm(value: string): number {
   const exponent = numericExponent(value);
   const digits = textFromNumeric(absoluteNumeric(value))
@@ -317,7 +325,7 @@ function decimalLogarithm(value: string): number {
   return exponent + Math.log10(Number(`0.${digits}`));
 }
 
-/** Raises to a power by squaring, keeping only as many digits as the result needs. */
+/** Raises a number to a power by squaring, and keeps only as many digits as the result needs. */
 function trimmedPower(base: BigDecimal, exponent: number, digits: number): BigDecimal {
   let factor = trimmed(base, digits);
   let result: BigDecimal = { unscaled: 1n, scale: 0 };
@@ -332,7 +340,7 @@ function product(left: BigDecimal, right: BigDecimal): BigDecimal {
   return { unscaled: left.unscaled * right.unscaled, scale: left.scale + right.scale };
 }
 
-/** Rounds a number to about so many digits. */
+/** Rounds a number to approximately the given number of digits. */
 function trimmed(value: BigDecimal, digits: number): BigDecimal {
   const { scale, unscaled } = value;
   const count = Math.floor(unscaled.toString(16).length * 1.2041);
@@ -341,7 +349,7 @@ function trimmed(value: BigDecimal, digits: number): BigDecimal {
   return { unscaled: roundedBig(unscaled, powerOfTen(surplus)), scale: scale - surplus };
 }
 
-/** Returns the power of a positive number as an exponential. */
+/** Raises a positive number to any power by means of the exponential function. */
 function realPower(base: string, exponent: string): string {
   const weight = logarithmWeight(base);
   const rough = doubleFromNumeric(

@@ -86,7 +86,7 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
     case "file":
       throw new DatabaseError(
         "INVALID_VALUE",
-        "Cannot read text as a file reference: only FILE('part') makes one",
+        "Cannot read text as a file reference: only FILE('part') creates one",
       );
     default:
       return valueOfOneForm(type, text);
@@ -100,7 +100,7 @@ function rowFromText({ fields, named }: NamedRowType, text: string, nowMicros?: 
   if (named === undefined) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read ${excerpt(text)} as a row: a string can be one only of a named type; write ROW(…)`,
+      `Cannot read ${excerpt(text)} as a row: only rows of a named type can be read from a string; write ROW(…)`,
     );
   }
   const cells = cellsFromRowText(text);
@@ -268,9 +268,9 @@ function booleanFromText(text: string): boolean {
   return BOOLEAN_WORDS.get(text.trim().toLowerCase()) ?? refuse({ kind: "boolean" }, text);
 }
 
-/** Why a NUMERIC of a declared size holds no NaN. */
+/** The reason why a NUMERIC with a declared size cannot be NaN. */
 const NO_SPECIALS = "a NUMERIC of up to 38 digits has no NaN and no infinity";
-const SPECIALS_HINT = "NUMERIC without a size has them";
+const SPECIALS_HINT = "use NUMERIC without a size, which can represent NaN and infinities";
 
 /** @throws {DatabaseError} UNSUPPORTED_FEATURE, INVALID_VALUE */
 function refuseDecimal(type: DataType, text: string): never {
@@ -285,7 +285,7 @@ function refuseDecimal(type: DataType, text: string): never {
 function refuse(type: DataType, text: string): never {
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot read ${excerpt(text)} as ${typeName(type)}: it does not have the form of such a value`,
+    `Cannot read ${excerpt(text)} as ${typeName(type)}: it does not have the form of a value of this type`,
   );
 }
 

@@ -56,10 +56,12 @@ export function typeClass(type: DataType): TypeClass {
 
 /** Types with the same kind have the same equality and order of values. */
 export type TypeOrder =
-  /** Integers, held as numbers or bigints. A DECIMAL is held as an unscaled integer. */
+  /**
+   * Integers, represented by numbers or bigints. A DECIMAL is represented by its unscaled integer.
+   */
   | "whole"
   | "double"
-  /** Strings in the order of the values; equal values may have different strings. */
+  /** Strings that sort in the order of the values; equal values may have different strings. */
   | "numeric"
   | "boolean"
   /** Text, ordered by UTF-8 bytes. */
@@ -125,7 +127,7 @@ export function isWholeType(type: DataType): boolean {
   return typeOrder(type) === "whole";
 }
 
-/** Whether values of a type are held in memory as numbers or bigints, which sort numerically. */
+/** Whether values of a type are numbers or bigints in memory, which sort numerically. */
 export function isNumberType(type: DataType): boolean {
   const order = typeOrder(type);
   return order === "whole" || order === "double";

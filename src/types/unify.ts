@@ -28,7 +28,10 @@ export function commonType(types: readonly DataType[]): DataType | undefined {
   return commonBy(types, commonOfTwo);
 }
 
-/** Returns {@linkcode commonType} for values that are compared, and whose scale is not shown. */
+/**
+ * Returns the type in which values are compared. It is like {@linkcode commonType}, except that
+ * numbers may be converted to a common scale, because a comparison does not display them.
+ */
 export function comparedType(types: readonly DataType[]): DataType | undefined {
   return commonBy(
     types,
@@ -37,7 +40,7 @@ export function comparedType(types: readonly DataType[]): DataType | undefined {
   );
 }
 
-/** Returns the form of a key, if a column of one is compared with an exact number. */
+/** Returns the type of NUMERIC key columns, if such a column is compared with an exact number. */
 function comparedKey(left: DataType, right: DataType): DataType | undefined {
   const isKey = [left, right].some((type) => type.kind === "numeric" && type.isTrimmed === true);
   const areExact = [left, right].every((type) => isInteger(type) || isExactDecimal(type));
@@ -161,8 +164,8 @@ function withoutDigits(type: DataType): DataType {
 }
 
 /**
- * Returns the wider of two numeric types, according to implicit casts. Numbers of different scales
- * keep theirs, which only NUMERIC without a size allows.
+ * Returns the wider of two numeric types, according to implicit casts. For numbers of different
+ * scales, this is NUMERIC without a size, in which each number keeps its scale.
  */
 function commonNumeric(left: DataType, right: DataType): DataType {
   const [narrow, wide] = rankOf(left) <= rankOf(right) ? [left, right] : [right, left];
@@ -172,7 +175,7 @@ function commonNumeric(left: DataType, right: DataType): DataType {
   return other.scale === wide.scale ? widestDecimal(other, wide) : NUMERIC;
 }
 
-/** Returns the widest of two types, if both are exact and their digits are known. */
+/** Returns the wider of two types, if both are exact and their digits are known. */
 function comparedDecimal(left: DataType, right: DataType): DecimalType | undefined {
   if (left.kind !== "decimal" && right.kind !== "decimal") return undefined;
   const areExact = [left, right].every((type) => isInteger(type) || type.kind === "decimal");

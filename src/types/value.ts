@@ -1,5 +1,6 @@
 /**
- * One SQL value in memory. The static {@linkcode DataType} determines its representation:
+ * Defines how one SQL value is represented in memory. The static {@linkcode DataType} determines
+ * the representation:
  *
  *     boolean                      boolean
  *     smallint, int                number, an integer
@@ -7,17 +8,17 @@
  *     float                        number already rounded to 32 bits (Math.fround); else as double
  *     double                       number; -0 equals 0, and NaN equals itself and is above all others
  *     decimal(p,s)                 the unscaled integer, as bigint type does: 12.30 at scale 2 is 1230
- *     numeric                      string whose order is that of the values (see `numeric.ts`)
+ *     numeric                      string that sorts in the order of the values (see `numeric.ts`)
  *     text                         string without NUL
  *     json                         string: the text (JSON) or the canonical text (JSONB)
  *     timestamp, datetime          microseconds since 1970-01-01 (datetime: UTC), as bigint type does
  *     date                         number, days since 1970-01-01
  *     time                         number, microseconds since midnight
- *     timetz                       string whose order is that of the values (see `zoned_time.ts`)
+ *     timetz                       string that sorts in the order of the values (see `zoned_time.ts`)
  *     uuid                         string, lower case, hyphenated
  *     money                        cents, as bigint type does
  *     bit                          string of the characters 0 and 1
- *     inet, cidr                   string whose order is that of the values (see `inet_address.ts`)
+ *     inet, cidr                   string that sorts in the order of the values (see `inet_address.ts`)
  *     macaddr, macaddr8            string, lower case, with colons
  *     bytes                        Uint8Array
  *     embedding(n)                 Float32Array of n finite numbers

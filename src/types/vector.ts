@@ -50,7 +50,7 @@ export interface Float64Vector {
 
 export type Codes = Uint8Array | Uint16Array | Uint32Array;
 
-/** Few distinct values: `values[codes[row]]`. */
+/** A vector with few distinct values, in which the value of a row is `values[codes[row]]`. */
 export interface DictionaryVector {
   readonly kind: "dict";
   readonly length: number;

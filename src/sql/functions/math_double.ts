@@ -74,7 +74,10 @@ function logarithm(base: number, value: number): number {
   }
   const divisor = Math.log(base);
   if (divisor === 0) {
-    throw new DatabaseError("DIVISION_BY_ZERO", "Cannot take a logarithm to the base 1");
+    throw new DatabaseError(
+      "DIVISION_BY_ZERO",
+      "Cannot take a logarithm to the base 1: the base must be a positive number other than 1",
+    );
   }
   if (base === 10) return Math.log10(value);
   return base === 2 ? Math.log2(value) : Math.log(value) / divisor;
