@@ -88,7 +88,7 @@ export interface ArchiverOptions {
   /** The configured directory that contains all archives. */
   readonly archivePath: string;
   readonly incarnation: string;
-  /** How much space the log files that wait for the archive may take. */
+  /** The maximum disk space for log files that wait to be archived. */
   readonly waitingBytesMax: number;
 }
 
@@ -109,8 +109,8 @@ export class Archiver {
   readonly root: string;
   #store: LocalStore | undefined;
   /**
-   * The number of the last file that was archived or dropped; the same is true of all files before
-   * it. Undefined until it has been read.
+   * The number of the last file that was archived or dropped. All files before it were archived or
+   * dropped too. Undefined until it has been read.
    */
   #done: number | undefined;
   #isConnected = false;

@@ -54,7 +54,7 @@ export interface BackupSource {
   /** Returns the file of the catalog, which stays open as long as the catalog does. */
   readonly catalogFile: () => DiskFile;
   readonly version: string;
-  /** How many bytes must remain free on the disk of the backup. */
+  /** The number of bytes that must remain free on the disk of the backup. */
   readonly minFreeBytes: number;
 }
 
@@ -167,7 +167,8 @@ class Backup {
 
   /**
    * Performs all of step 1 in the tick in which the snapshot of the store is taken.
-   * @param parts.held Releases all files that are held, even if this constructor throws.
+   * @param parts.held Receives the functions that release the protected files, even if this
+   *   constructor throws.
    */
   constructor(
     source: BackupSource,
@@ -201,7 +202,8 @@ class Backup {
     }
     for (const source of sources) await this.#copy(source);
     this.#writeNumbers();
-    // The deepest directories come first, so that no name is durable before what it leads to.
+    // The deepest directories come first, so that no name becomes durable before the directory to
+    // which it refers.
     for (const directory of this.#directories.toReversed()) {
       await disk.syncDirectorySoon(directory);
       await this.#pause();

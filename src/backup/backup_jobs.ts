@@ -49,7 +49,7 @@ export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   readonly jobs: JobList;
   readonly random: Random;
   readonly log: Log;
-  /** How much of the log a restore to a point keeps in memory at most. */
+  /** The maximum number of log bytes that a restore to a point in time keeps in memory. */
   readonly heldBytesMax: number;
   /** The configured directory of archived log files. */
   readonly archivePath: string | undefined;

@@ -21,9 +21,9 @@ export interface BackupLimits {
   readonly allowedRoots: readonly string[];
   /** The directory for full log files; undefined if they are not archived. */
   readonly archivePath: string | undefined;
-  /** How much disk space the server keeps free. */
+  /** The disk space that the server keeps free, in bytes. */
   readonly minFreeBytes: number;
-  /** How much of the log a restore to a point keeps in memory at most. */
+  /** The maximum number of log bytes that a restore to a point in time keeps in memory. */
   readonly heldBytesMax: number;
   /** The usual size of the log, in bytes. */
   readonly walMaxBytes: number;
@@ -46,7 +46,7 @@ export interface BackupParts {
 /** The number of random bytes in the name of an incarnation, enough to make every name unique. */
 const INCARNATION_BYTES = 16;
 
-/** How many times its usual length the log may reach while the archive is unreachable. */
+/** The factor by which the log may exceed its usual length while the archive is unreachable. */
 const ARCHIVE_WAITS = 4;
 
 /**

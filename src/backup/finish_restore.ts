@@ -232,7 +232,7 @@ function floorOf(seqs: readonly number[]): Seq {
   if (seq !== undefined) return seq;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    `Cannot continue above seq ${floor}: it is out of range`,
+    `Cannot continue above seq ${floor - 1}: it is the highest possible seq, or higher`,
   );
 }
 
@@ -255,7 +255,7 @@ function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string 
     }
     disk.rename(`${paths.root}/${name}`, `${kept}/${name}`);
   };
-  // Until the new catalog is in place, these files belong to the old one.
+  // Until the new catalog is in place, these files belong to the old catalog.
   if (disk.exists(catalogPathOf(staged.root)))
     for (const name of CATALOG_SIDE_FILES) putAside(name);
   for (const name of STATE) {

@@ -69,7 +69,7 @@ export interface StageListener {
 export interface StageRequest {
   readonly source: string;
   readonly paths: DataPaths;
-  /** How much space a running server keeps free; 0 if no server is running. */
+  /** The disk space that a running server keeps free, in bytes; 0 if no server is running. */
   readonly minFreeBytes: number;
   readonly listener: StageListener;
   /** The id of the user who requested the restore; absent if it was requested without a login. */

@@ -66,9 +66,9 @@ export interface PointRequest {
   readonly eras: readonly SeqEra[];
   readonly archivePath: string | undefined;
   readonly tail: LogTail | undefined;
-  /** How much disk space must remain free; see `StageRequest`. */
+  /** The number of bytes that must remain free on the disk; see `StageRequest`. */
   readonly minFreeBytes: number;
-  /** How much of the log is kept in memory at most. */
+  /** The maximum number of log bytes that are kept in memory. */
   readonly heldBytesMax?: number;
 }
 

@@ -23,7 +23,7 @@ export async function bringInThread(
   if (!hasDescriptorsForThreads(1)) {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot restore from ${work.request.source}: its thread cannot open files, because the server has reached its limit of open files`,
+      `Cannot restore from ${work.request.source}: the thread that rolls the backup forward cannot open files, because the server has reached its limit of open files`,
       { hint: "raise the limit of open files for the server, and try again" },
     );
   }
@@ -51,7 +51,7 @@ export async function bringInThread(
     ended.reject(
       new DatabaseError(
         "STORAGE_UNAVAILABLE",
-        `Cannot restore from ${work.request.source}: its thread failed: ${reason}`,
+        `Cannot restore from ${work.request.source}: the thread that rolls the backup forward failed: ${reason}`,
         {
           hint: "try again, or use `tidemark restore` on the directory of a server that is stopped",
         },

@@ -259,7 +259,7 @@ function floorSeqOf(
   if (seq !== undefined) return seq;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    `Cannot continue above seq ${floor}: it is out of range`,
+    `Cannot continue above seq ${floor - 1}: it is the highest possible seq, or higher`,
   );
 }
 

@@ -24,7 +24,9 @@ export interface LocalStoreOptions {
    */
   readonly nodeId: number;
   readonly nodeBits: number;
-  /** Whether a commit is answered after the disk has it (`sync`) or before (`relaxed`). */
+  /**
+   * Whether a commit is acknowledged after it is on the disk (`sync`) or before that (`relaxed`).
+   */
   readonly durability: "sync" | "relaxed";
   /** The size of one log file, in bytes. */
   readonly walSegmentBytes: number;

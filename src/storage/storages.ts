@@ -95,7 +95,7 @@ export class Storages {
       this.#open.set(listed.storageId, { listed, ...opened });
       if (opened.fault === undefined) continue;
       const { root, storageId } = listed;
-      log.error("storage is not available", { storage: storageId, root, what: opened.fault });
+      log.error("a storage is not available", { storage: storageId, root, what: opened.fault });
     }
   }
 
@@ -129,7 +129,7 @@ export class Storages {
     if (known === undefined || known.fault !== undefined) return this.faultOf(storageId);
     const fault = storageFault(this.#options.disk, known.listed);
     if (fault === undefined) return undefined;
-    this.#options.log.error("storage is gone", { storage: storageId, what: fault });
+    this.#options.log.error("a storage is gone", { storage: storageId, what: fault });
     this.#open.set(storageId, { ...known, fault });
     this.onFault();
     return fault;

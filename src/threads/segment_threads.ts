@@ -150,7 +150,7 @@ class JobLine {
         this.#answer?.reject(
           new DatabaseError(
             "STORAGE_UNAVAILABLE",
-            `Cannot write a segment: its thread failed: ${reason}`,
+            `Cannot write a segment: the thread that writes it failed: ${reason}`,
             { hint: "it is retried automatically; if this continues, see the server's log" },
           ),
         );
@@ -159,7 +159,7 @@ class JobLine {
     if (thread !== undefined) return thread;
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      "Cannot write a segment: its thread cannot be started",
+      "Cannot write a segment: the thread that writes it cannot be started",
       { hint: "it is retried automatically; raise the server's limits of open files and threads" },
     );
   }

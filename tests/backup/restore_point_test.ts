@@ -541,7 +541,7 @@ test("a restore to a point leaves no files if it is killed or its thread dies", 
     bringInThread: (work) => bringInThread(systemClock, work, entry),
   });
   const failed = await ask(database, text);
-  expect(failed.error?.message).toContain("its thread failed");
+  expect(failed.error?.message).toContain("the thread that rolls the backup forward failed");
   expect(existsSync(join(place.data, "restore.new"))).toBe(false);
   expect(await rows(database, "SELECT count(*) FROM t")).toEqual([[1]]);
   await database.close();

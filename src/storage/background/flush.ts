@@ -38,8 +38,8 @@ const RETRY_MS = 5000;
 const PACE_MS = 4000;
 
 /**
- * The maximum memory for rows that wait for this interval, and their maximum share of the log's
- * size limit. Above either limit, the flush starts immediately.
+ * The maximum memory for rows whose flush waits for the minimum interval, and their maximum share
+ * of the log's size limit. Above either limit, the flush starts immediately.
  */
 const PACED_BYTES_MAX: number = 64 * 1024 * 1024;
 const PACED_LOG_SHARE = 0.25;
@@ -115,7 +115,7 @@ export class Flusher {
   readonly #paced = new Set<StoredTable>();
   /** The time when the last flush of each table began. */
   readonly #startedMs = new Map<StoredTable, number>();
-  /** The size of each memtable at the last check of total memory that its growth caused. */
+  /** The size that each memtable had when its growth last caused a check of the total memory. */
   readonly #lookedAtBytes = new WeakMap<Memtable, number>();
   /** The log file at which recovery would begin, according to the manifest. */
   #firstLogFile: number;
@@ -332,7 +332,7 @@ export class Flusher {
     this.#requestAfter(table, delayMs);
   }
 
-  /** Whether a table uses too much memory to wait for the interval. */
+  /** Whether a table uses too much memory to wait for the minimum interval between flushes. */
   #isLarge(table: StoredTable): boolean {
     // A cancelled flush is not restarted immediately.
     if (table.frozen !== undefined) return false;

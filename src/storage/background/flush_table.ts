@@ -106,7 +106,7 @@ class TableFlush {
     return this.#table.publishing.run(() => this.#finish(segmentId, { summary, indexes }, copy));
   }
 
-  /** While this runs, no merge changes the list of segments. */
+  /** Puts a written segment into use. No merge changes the list of segments in the meantime. */
   async #finish(
     segmentId: number,
     { indexes, summary }: { summary: SegmentSummary; indexes: readonly IndexOutput[] },

@@ -65,8 +65,8 @@ export function* sizeFloorOf(
 }
 
 /**
- * Estimates how many versions in segments a table keeps only because its history is held. A step
- * examines one segment.
+ * Estimates how many versions in segments a table keeps only because of holds on its history. A
+ * step examines one segment.
  */
 export function* heldHistoryOf(table: StoredTable, ids: Ages): Generator<void, HeldHistory> {
   const ownSeq = ownFloorOf(table, ids);

@@ -255,7 +255,7 @@ export class Merger {
         table.sizeFloorSeq = Math.max(table.sizeFloorSeq, step.value);
       }
       const hasBegun = this.#discardHistory(BOUNDED_SHARE_MIN);
-      // What takes the space are versions that must be kept, or segments that must not be
+      // The space is taken by versions that must be kept, or by segments that must not be
       // rewritten.
       if (!hasBegun) this.#boundAgainMs = clock.monotonicMs() + BOUND_AGAIN_MS;
     } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * Decides which rows a merge writes next to each of its two outputs. The order is by owner, then by
- * seq, over the rows of all sources that belong to the output. The seqs of current neighbours do
+ * Decides which rows a merge writes next, for each of its two outputs. The order is by owner, then
+ * by seq, over the rows of all sources that belong to the output. The seqs of current neighbours do
  * not overlap, so their rows are concatenated. The rows of history segments are merged by seq.
  *
  * Rows are taken in portions of at most a row group. A portion with a lot of text or bytes ends

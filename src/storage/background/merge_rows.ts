@@ -35,7 +35,7 @@ const EMPTY: SegmentEnd = { bytes: 0, rowCount: 0, minSeq: 0, maxSeq: 0 };
  * Yields the bytes of the merged segment in order. Many of the yielded pieces are empty, so that
  * other work can run in between. If no row is left, no bytes are yielded.
  *
- * @param bytesMax Largest size of the segment.
+ * @param bytesMax The maximum size of the segment in bytes.
  * @throws {CorruptionError}
  * @throws {DatabaseError} LIMIT_EXCEEDED if it would be larger, which is possible for packed
  * sources.

@@ -162,7 +162,7 @@ function hourOf(clock: Clock): number {
   return Math.floor(clock.nowMs() / HOUR_MS);
 }
 
-/** Hours since a segment was last due; 0 if it is due in the given hour. */
+/** Returns the number of hours since a segment was last due; 0 if it is due in the given hour. */
 function hoursSinceTurn({ segmentId }: SegmentEntry, hour: number): number {
   return (((hour - segmentId) % PERIOD_HOURS) + PERIOD_HOURS) % PERIOD_HOURS;
 }

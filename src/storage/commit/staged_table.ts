@@ -155,7 +155,7 @@ export class StagedTable {
     return this.table.active.rowCount === 0 || rowCount > ADDED_ROWS_MAX || bytes > ADDED_BYTES_MAX;
   }
 
-  /** Returns the numbers of places that the table no longer has. */
+  /** Returns the numbers of the memtables and segments that no longer belong to the table. */
   lostPlaces(): Set<number> {
     const known = new Set<StagedPlace>([...this.table.segments, ...this.table.memtables()]);
     const lost = new Set<number>();
@@ -165,7 +165,10 @@ export class StagedTable {
     return lost;
   }
 
-  /** Looks up the replaced versions of rows `from` to `to` again if they were in lost places. */
+  /**
+   * Looks up the replaced versions of rows `from` to `to` again if they were in a memtable or
+   * segment that no longer belongs to the table.
+   */
   findAgain(lost: ReadonlySet<number>, from: number, to: number): void {
     const { owners, prevs } = this.memtable;
     this.follower.leave();
@@ -181,9 +184,9 @@ export class StagedTable {
     }
   }
 
-  /** Clears the places to which no row refers any longer. */
+  /** Clears the entries of memtables and segments to which no row refers any longer. */
   dropPlaces(lost: ReadonlySet<number>): void {
-    // The remaining places keep their numbers.
+    // The remaining entries keep their numbers.
     for (const number of lost) this.#places[number - 1] = NO_PLACE;
   }
 
@@ -304,7 +307,7 @@ const PASSED_MAX = 16;
  * Finds versions of one table by their seqs. A statement usually replaces versions in the order in
  * which they are stored, so each search begins right after the previous version.
  *
- * Within one place, the seqs of an owner ascend.
+ * Within one memtable or segment, the seqs of an owner ascend.
  */
 class VersionFollower {
   readonly #table: StoredTable;

@@ -104,7 +104,7 @@ export interface IndexLookupOptions {
   readonly columnIds: readonly number[];
   /**
    * The number of row versions with the key that may be visited. If there are more, `lookupIndex`
-   * returns undefined. Absent if all of them are visited.
+   * returns undefined. If this is absent, all of them are visited.
    */
   readonly versionsMax?: number;
 }

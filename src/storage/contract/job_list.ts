@@ -286,7 +286,7 @@ function pathOf({ kind, tableId }: Pick<Job, "kind" | "tableId">): string {
 
 /**
  * Runs the work of a job and ends the job with its outcome. The work itself calls `start`, because
- * it may have to wait for its turn first.
+ * it may have to wait for other work first.
  *
  * @throws Errors that must stop the process. The job has then also failed.
  */

@@ -1,6 +1,6 @@
 /**
- * Represents primary keys as numbers and strings, so that two keys are equal if and only if `===`
- * says so.
+ * Represents primary keys as numbers and strings, so that `===` decides correctly whether two keys
+ * are equal.
  *
  * Nearly every key is a single number or a single string, which is used unchanged. The types of the
  * key columns are fixed, so one map never mixes representations of different types. The exception

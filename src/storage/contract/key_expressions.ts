@@ -1,11 +1,11 @@
 /**
- * Expressions that are part of an index key. The store keeps the text of an expression, and the SQL
- * layer computes its values.
+ * Defines expressions that are part of an index key. The store keeps the text of an expression, and
+ * the SQL layer computes its values.
  *
  * - An expression is immutable: its value depends on the row alone. Any thread can therefore
- *   compute it at any time, and an index can be rebuilt from its rows.
+ * compute it at any time, and an index can be rebuilt from its rows.
  * - If an expression fails for a row, the value for that row is NULL. Higher layers refuse such
- *   rows when they are written, so only rows that are older than the index can fail.
+ * rows when they are written, so only rows that are older than the index can fail.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";

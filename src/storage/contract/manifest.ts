@@ -1,6 +1,7 @@
 /**
- * The manifest: the list of live segments and deletion vectors. Storage owns this interface. The
- * catalog implements it in its database, so that publishing takes a single transaction.
+ * Defines the manifest, which lists the live segments and deletion vectors. Storage owns this
+ * interface. The catalog implements it in its database, so that publishing takes a single
+ * transaction.
  */
 import type { Hash64 } from "../../base/checksum.ts";
 import type { Seq } from "../../base/seq.ts";

@@ -94,7 +94,8 @@ export interface Scan {
   next(): ScanBatch | undefined;
   close(): void;
   /**
-   * The number of row groups read so far; like the number of skipped groups, for EXPLAIN ANALYZE.
+   * The number of row groups read so far. EXPLAIN ANALYZE shows it, together with the number of
+   * skipped groups.
    */
   readonly groupsRead: number;
   readonly groupsPruned: number;

@@ -212,7 +212,7 @@ export interface Store extends IndexReads {
 
   /**
    * Flushes all versions that are in the table's memtables at the time of the call. A given job is
-   * started when its turn comes; the caller ends it.
+   * started when its work begins; the caller ends it.
    */
   flush(tableId: number, job?: Job): Promise<FlushResult>;
   /**
@@ -283,8 +283,8 @@ export interface HistoryStore {
    */
   holdHistory(tableId: number, afterSeq: Seq | undefined): void;
   /**
-   * Estimates the versions in segments that a table keeps only because its history is held. A step
-   * examines one segment.
+   * Estimates the versions in segments that a table keeps only because of {@linkcode holdHistory}.
+   * A step examines one segment.
    *
    * @throws {DatabaseError} @throws {CorruptionError}
    */

@@ -1,4 +1,7 @@
-/** The figures of the store, and the results of its maintenance, for statements and operators. */
+/**
+ * Defines the figures of the store and the results of its maintenance, which statements and
+ * operators use.
+ */
 
 /** The replaced versions that a table keeps only because a topic needs its history. */
 export interface HeldHistory {
@@ -35,7 +38,7 @@ export interface TableStats {
 export interface FlushedStats {
   /** The number of segments that contain these versions. */
   readonly segments: number;
-  /** The number of row versions in the group. */
+  /** The number of these row versions. */
   readonly versions: number;
   /** The lowest seq of these versions; 0 if there are none. */
   readonly minSeq: number;

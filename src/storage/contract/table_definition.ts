@@ -1,4 +1,4 @@
-/** The properties that the store needs to know about a table. */
+/** Defines the properties that the store needs to know about a table. */
 import type { DataType, Value } from "../../types/mod.ts";
 import type { StoredIndex } from "./index_reads.ts";
 import type { SegmentHome } from "./manifest.ts";
@@ -8,8 +8,8 @@ export const SHARED_OWNER = 0;
 
 export interface StoredColumn {
   /**
-   * The id of the column, a number from 1 on. An id is never reused within a table, and a rename
-   * does not change it.
+   * The id of the column, a number of at least 1. An id is never reused within a table, and a
+   * rename does not change it.
    */
   readonly columnId: number;
   readonly name: string;

@@ -1,5 +1,5 @@
 /**
- * The terms of an inverted index, and the conditions on them.
+ * Defines the terms of an inverted index, and the conditions on them.
  *
  * An inverted index lists, for each term, the rows that contain it. The SQL layer derives terms
  * from the values of a row, for example the words of a document, and turns a condition into a query

@@ -1,4 +1,4 @@
-/** The rows of a write, and the commits to which writes belong. */
+/** Defines the rows of a write, and the commits to which writes belong. */
 import type { Seq } from "../../base/seq.ts";
 import type { Batch, Row } from "../../types/mod.ts";
 

@@ -84,7 +84,8 @@ export class Ballast {
   }
 
   /**
-   * Stops an attempt. Space that is already reserved stays reserved, including for the next run.
+   * Stops an attempt. Space that is already reserved stays reserved until the next run, which uses
+   * it again.
    */
   close(): void {
     if (this.#state === "taking") this.release();

@@ -165,7 +165,7 @@ function belowReserve(): DatabaseError {
 function noFileLeft(cause: DiskError): DatabaseError {
   return new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    "Cannot write: the log needs another file, but the server cannot open any more",
+    "Cannot write: the log needs another file, but the server cannot open any more files",
     { hint: NO_DESCRIPTOR_HINT, cause },
   );
 }

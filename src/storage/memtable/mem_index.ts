@@ -145,7 +145,8 @@ export class MemIndex {
     if (row >= this.#count) return;
     this.#count = row;
     const owner = this.#memtable.owners[row] ?? 0;
-    // Otherwise the sorted rows would have to be searched for the removed row.
+    // The owner's sorted rows are dropped, because they would otherwise have to be searched for the
+    // removed row.
     this.#sorted.delete(owner);
     const keys = this.#newest.get(owner);
     const key = keys === undefined ? undefined : this.keyOf(row);
@@ -160,7 +161,7 @@ export class MemIndex {
     return this.#newest.get(owner)?.get(key) ?? NONE;
   }
 
-  /** Returns the next older row with the same key as a row; -1 if no older row has the key. */
+  /** Returns the next older row that has the same key as the given row; -1 if there is none. */
   olderOf(row: number): number {
     return (this.#older[row] ?? 0) - 1;
   }

@@ -57,7 +57,7 @@ export class Memtable {
   /** For each row, the seq of the version that replaced it, or 0. */
   replacedBy: Float64Array = sharedFloats(CAPACITY_MIN);
   deleted: Uint8Array = sharedBytes(CAPACITY_MIN);
-  /** Increases whenever a replacement is recorded or rolled back. */
+  /** A number that increases whenever a replacement is recorded or rolled back. */
   replacementChanges = 0;
   /** A lower bound on the number of the log file that contains the first row. */
   firstLogFile: number | undefined;
@@ -370,7 +370,10 @@ export class Memtable {
     return this.seqs[row] === seq ? row : -1;
   }
 
-  /** The index, within the partition's list, of the first row whose seq is greater than `seq`. */
+  /**
+   * Returns the index, within the partition's list, of the first row whose seq is greater than
+   * `seq`.
+   */
   indexAfter(partition: MemPartition, seq: number): number {
     const { count, rows } = partition;
     const { seqs } = this;
@@ -438,7 +441,9 @@ export class Memtable {
     return live;
   }
 
-  /** Increases whenever a replacement in a block is recorded or rolled back. */
+  /**
+   * Returns a number that increases whenever a replacement in a block is recorded or rolled back.
+   */
   #changesIn({ rows }: MemPartition, first: number): number {
     const last = (rows[first + BLOCK_ROWS - 1] ?? 0) >>> BLOCK_BITS;
     let changes = 0;

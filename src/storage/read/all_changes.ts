@@ -300,7 +300,7 @@ class SegmentWindows {
   readonly #segments: readonly OpenSegment[];
   readonly #upTo: number;
   readonly #windowRows: number;
-  /** Everything up to this seq was in an earlier window. */
+  /** All versions up to this seq were in earlier windows. */
   #after: number;
   /** No version of the current window is above this seq. */
   #bound: number;

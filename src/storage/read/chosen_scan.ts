@@ -3,7 +3,7 @@
  * once. The rows of a segment or memtable are selected when the scan reaches it.
  *
  *     choice ──► rows in this segment, ascending ──► those that are current ──► batch
- *                  keys:   the rows between two places of a sorted index
+ *                  keys:   the rows between two positions of a sorted index
  *                  terms:  the rows in the lists of an inverted index
  *                  primary: the rows with some primary keys, found when the scan is opened
  *                  any:    the rows of each part together
@@ -114,7 +114,10 @@ class ChosenScan implements CountedScan {
   readonly #pinned: readonly OpenSegment[];
   readonly #places: readonly ChosenPlace[];
   readonly #cursor = new VersionCursor();
-  /** The current place, its selected rows, and how many of them have been visited. */
+  /**
+   * The index of the current memtable or segment, its selected rows, and the number of them that
+   * have been visited.
+   */
   #placeIndex = -1;
   #rows: RowList = new Uint32Array(0);
   #visited = 0;
@@ -166,7 +169,7 @@ class ChosenScan implements CountedScan {
     for (const segment of this.#pinned) segment.unpin();
   }
 
-  /** Selects the rows of the next place. Returns false if no place is left. */
+  /** Selects the rows of the next memtable or segment. Returns false if none is left. */
   #openPlace(): boolean {
     if (this.#placeIndex + 1 >= this.#places.length) return false;
     this.#placeIndex += 1;
@@ -187,7 +190,7 @@ class ChosenScan implements CountedScan {
   }
 }
 
-/** The parameters of a scan that apply to all places. */
+/** The parameters of a scan that apply to all of its memtables and segments. */
 interface ScanParts {
   readonly indexes: Indexes;
   readonly read: OwnerRead;

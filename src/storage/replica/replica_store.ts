@@ -80,7 +80,7 @@ export class ReplicaStore implements ReadStore {
   #times = new SeqTimes({ eras: [] });
 
   /**
-   * @param options.cacheBytes Maximum size of the cache of unpacked segment parts.
+   * @param options.cacheBytes The maximum size of the cache of unpacked segment parts.
    * @param options.nextId Requests an id from the store that issues ids.
    */
   constructor(disk: Disk, { cacheBytes, nextId }: { cacheBytes: number; nextId: () => number }) {

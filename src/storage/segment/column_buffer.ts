@@ -1,5 +1,6 @@
 /**
- * A reusable buffer into which a scan decodes, so that reading row groups requires no allocations.
+ * Implements a reusable buffer into which a scan decodes values, so that reading row groups
+ * requires no allocations.
  */
 
 /** A buffer into which the rows of one column are written. */

@@ -70,7 +70,7 @@ const OUTGROWN_ROWS_MIN = 512;
 
 const ALL_ROWS = { hiddenCount: 0, liveFrom: 0 };
 
-/** Rows, numbered from 0, in ascending order of their values. */
+/** A list of rows, numbered from 0, in ascending order of their values. */
 export class ColumnOrder {
   readonly rowCount: number;
   /**

@@ -122,7 +122,7 @@ const MAGIC_NAME = "TIDESEG";
 /** The oldest format that can be read. Later formats up to SEGMENT_FORMAT only add encodings. */
 const OLDEST_FORMAT = 1;
 
-/** The columns that every segment has in addition to the columns of its table. */
+/** The id of the column with the seq of the version that each row replaced, or 0. */
 export const PREV_COLUMN_ID = -3;
 /** The id of the column with the commit seq minus the seq, which is usually 0. */
 export const COMMIT_COLUMN_ID = -4;

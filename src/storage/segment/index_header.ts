@@ -1,5 +1,5 @@
 /**
- * Defines the header that the files of all secondary indexes begin with, and opens such files.
+ * Defines the header with which the files of all secondary indexes begin, and opens such files.
  *
  *     OFFSET SIZE   little-endian
  *          0    8   magic, whose last digit is the format
@@ -25,11 +25,16 @@ export const INDEX_HEADER_BYTES = 64;
 
 const SEALED_BYTES = 56;
 
-/** What tells the files of one form of index from those of the other. */
+/**
+ * The constants that distinguish the files of sorted indexes from the files of inverted indexes.
+ */
 export interface IndexForm {
   readonly magicName: string;
   readonly format: number;
-  /** The locations in checksum seeds; the id of the index takes the place of the column id. */
+  /**
+   * The locations of the header and the body, as used in checksum seeds. There, the id of the index
+   * takes the place of a column id.
+   */
   readonly headerPlace: number;
   readonly bodyPlace: number;
 }

@@ -59,13 +59,15 @@ export class IndexOrder {
     return this.#comparators[at]?.(left, right) ?? 0;
   }
 
-  /** Returns a value that is sought in the first column in the form that keys have. */
+  /**
+   * Converts a value that is searched for in the first column to the form in which keys contain it.
+   */
   firstFormOf(value: Value): Value {
     const [first] = this.columns;
     return first === undefined ? value : keyFormOf(first.type, value);
   }
 
-  /** Returns a whole key in the form that keys have. */
+  /** Converts a whole key to the form in which the index contains it. */
   formOf(values: Row): Row {
     const { columns } = this;
     if (!columns.some(({ type }) => type.kind === "numeric")) return values;

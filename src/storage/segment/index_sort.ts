@@ -8,7 +8,7 @@
  */
 import { assert } from "../../base/assert.ts";
 
-/** The maximum number of numbers that are sorted by insertion. */
+/** The maximum length of a list that is sorted by insertion. */
 const INSERTED_MAX = 32;
 
 /** For lists of at least this length, a digit has 11 bits, otherwise 8. */

@@ -90,7 +90,8 @@ export class SegmentReader {
   /**
    * Opens a published segment file.
    *
-   * @param expectedBytes File length according to the manifest, checked before anything is mapped.
+   * @param expectedBytes The file length according to the manifest, which is checked before
+   *   anything is mapped.
    * @throws {CorruptionError} If the length, header, trailer or directory is damaged.
    * @throws {DiskError} If the file is missing or cannot be read.
    */

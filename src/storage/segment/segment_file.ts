@@ -21,7 +21,7 @@ export interface CheckedRange {
   readonly byteCount: number;
   readonly seed: number;
   readonly hash: Hash64;
-  /** The name of the range in error messages, for example "checksum of the directory". */
+  /** The name of the range in error messages, for example "the checksum of the directory". */
   readonly what: string;
 }
 

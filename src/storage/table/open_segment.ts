@@ -290,7 +290,7 @@ export class OpenSegment {
 
   /** Stores a replacement that recovery could not record because the segment is unreadable. */
   noteMissed(replacement: MissedReplacement): void {
-    // A permanently quarantined segment does not need it.
+    // If the segment is permanently quarantined, its replacements are not needed.
     if (this.#isUnreadableNow) this.#missed.push(replacement);
   }
 
@@ -312,7 +312,7 @@ export class OpenSegment {
       if (missed === undefined) return;
       const { owner, replacedBy, seq } = missed;
       const row = this.#reader.rowOfSeq(owner, seq);
-      // Otherwise, a merge has discarded the version.
+      // If there is no such row, a merge has discarded the version.
       if (row !== -1) this.replace(row, replacedBy);
       this.#missed.pop();
     }

@@ -52,6 +52,7 @@ export function buriedTombstone(
     newestSeq = segment.seqAt(row);
     isTombstone = segment.isDeletedAt(row);
   }
-  // If it is not a tombstone, the key was inserted again because its row had expired.
+  // If the newest version is not a tombstone, the key was inserted again because its row had
+  // expired.
   return isTombstone ? newestSeq : 0;
 }

@@ -71,8 +71,8 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   remove(entry: SegmentEntry): void {
     const { home } = entry;
-    // A file with that name may now belong to another server. The segment's own file is removed
-    // once its storage is available again.
+    // A file with the name of the segment's file may now belong to another server. The segment's
+    // own file is removed once its storage is available again.
     if (home !== undefined && !this.#options.storages.hasOwnFiles(home)) return;
     this.removeFile(this.segmentPath(entry));
     if (entry.deletionGeneration > 0) this.removeFile(this.deletionVectorPath(entry));
@@ -91,7 +91,7 @@ export class LocalSegmentFiles implements SegmentFiles {
     } catch (error) {
       // Safe: the index is rebuilt from the rows of the segment.
       if (!(error instanceof CorruptionError)) throw error;
-      this.#options.log.error("damaged index file; the index is rebuilt from the rows", {
+      this.#options.log.error("an index file is damaged; the index is rebuilt from the rows", {
         path,
         what: error.what,
       });
@@ -110,8 +110,8 @@ export class LocalSegmentFiles implements SegmentFiles {
     if (this.#noteIfGone(segment.entry) !== undefined) return;
     const isForGood = !(damage instanceof UnreadableError);
     const did = isForGood
-      ? "damaged segment, quarantined"
-      : "segment cannot be read; quarantined until the next start";
+      ? "a segment is damaged and was quarantined"
+      : "a segment cannot be read and is quarantined until the next start";
     log.error(did, {
       segment: segmentId,
       table: tableId,
@@ -134,13 +134,16 @@ export class LocalSegmentFiles implements SegmentFiles {
     this.#options.storages.requireThere(segment.entry.home);
     const { manifest, log } = this.#options;
     const { segmentId, tableId } = segment.entry;
-    log.error("segment still cannot be read at the flush of its table; quarantined permanently", {
-      segment: segmentId,
-      table: tableId,
-      path: damage.path,
-      what: damage.what,
-      missed: segment.missedCount,
-    });
+    log.error(
+      "a segment still cannot be read at the flush of its table and was quarantined permanently",
+      {
+        segment: segmentId,
+        table: tableId,
+        path: damage.path,
+        what: damage.what,
+        missed: segment.missedCount,
+      },
+    );
     segment.quarantine({ isForGood: true });
     manifest.publish({ changeSegments: [segment.entry] });
   }

@@ -380,7 +380,7 @@ export class StoredTable {
     const values = this.#keyValues;
     values.length = 0;
     const only = this.#keyPositions.length === 1 ? columns[this.#keyPositions[0] ?? 0] : undefined;
-    // Such a key is the value itself, so its bytes are encoded only once.
+    // A key that consists of one string is the value itself, so its bytes are encoded only once.
     if (only?.kind === "utf8") values.push(key);
     else {
       for (const position of this.#keyPositions) {
@@ -475,7 +475,7 @@ export class StoredTable {
     return row;
   }
 
-  /** Returns a primary key that is sought in the form that the keys of rows have. */
+  /** Converts a primary key that is searched for to the form that the keys of rows have. */
   #keyFormOf(key: Row): Row {
     const { columns } = this.#definition;
     if (!this.#keyPositions.some((at) => columns[at]?.type.kind === "numeric")) return key;

@@ -1,5 +1,5 @@
 /**
- * A cursor that stands on one row version in a memtable or a segment. The cursor is reused from row
+ * Implements a cursor on one row version in a memtable or a segment. The cursor is reused from row
  * to row, so that finding a version allocates nothing.
  */
 import { assert, defined } from "../../base/assert.ts";
