@@ -4,8 +4,8 @@
  *
  *     seq listed here ──► rows durable in the log ──► definitions durable, seq no longer listed
  *
- * If the process is killed before the last step, recovery ignores the rows. The last step is one
- * transaction, so that it decides about both.
+ * If the last step fails, or the process is killed before it, the seq stays listed and recovery
+ * ignores the rows. The last step is one transaction, so that it decides about both.
  */
 import { oneSealed, putSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
@@ -13,8 +13,8 @@ import type { SqliteFile } from "./sqlite_file.ts";
 const SETTING = "undone_definitions";
 
 /**
- * The maximum number of listed seqs. Each kill of the process adds at most one, and the log has
- * lost the rows of all but the newest ones.
+ * The maximum number of listed seqs. Each kill of the process and each refused publication adds at
+ * most one, and the log has lost the rows of all but the newest ones.
  */
 const LISTED_MAX = 1000;
 

@@ -220,17 +220,23 @@ export class TransactionDefinitions {
     const prepared = draft.prepare(seq, (table) => this.#published(table));
     const publish = (): void => prepared.publish();
     let isAnnounced = false;
+    let isLogged = false;
+    const onWriting = (): void => {
+      isLogged = true;
+    };
     let commit: Commit | undefined;
     try {
       commit = make((batch) => {
         prepared.announce();
         isAnnounced = true;
         this.#defineForWriting(prepared);
-        return store.applyWith(this.#withDropped(batch), { seq, publish });
+        return store.applyWith(this.#withDropped(batch), { seq, onWriting, publish });
       });
       if (commit === undefined) publish();
     } catch (error) {
-      if (isAnnounced) this.#undo(prepared);
+      if (isAnnounced) this.#undo();
+      // The log may still have the rows, which recovery has to ignore.
+      if (isAnnounced && !isLogged) this.#withdraw(prepared);
       throw error;
     }
     try {
@@ -282,8 +288,8 @@ export class TransactionDefinitions {
     return { ...batch, writes };
   }
 
-  /** Returns the store and the catalog to their state before the commit. */
-  #undo(prepared: PreparedDraft): void {
+  /** Returns the store to its definitions before the commit. */
+  #undo(): void {
     const { store } = this.#base;
     try {
       for (const [tableId, { definition, stored }] of this.#state.tables) {
@@ -293,6 +299,9 @@ export class TransactionDefinitions {
     } catch (error) {
       throw inDoubt(error);
     }
+  }
+
+  #withdraw(prepared: PreparedDraft): void {
     try {
       prepared.withdraw();
     } catch (error) {

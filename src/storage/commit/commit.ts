@@ -170,6 +170,7 @@ export class Committer {
     this.catalogSeq = definitions.seq;
     try {
       const commit = this.apply(batch);
+      definitions.onWriting?.();
       const isSettled = this.#commitLog.writeNow(() => definitions.publish());
       if (!isSettled) throw this.groups.failureOf(commit.lastSeq);
       return commit;

@@ -94,6 +94,11 @@ export interface StagedCommit {
 export interface PublishedDefinitions {
   /** The position of the definitions in commit order, which precedes the rows. */
   readonly seq: Seq;
+  /**
+   * Called before the first row is written to the log. From then on, the log may have the rows,
+   * even if the commit fails.
+   */
+  onWriting?(): void;
   /** Makes the definitions durable within this tick. @throws {DatabaseError} */
   publish(): void;
 }

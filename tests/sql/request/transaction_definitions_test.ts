@@ -2,8 +2,9 @@
  * Tests definitions within transactions: what the transaction sees of them, what others see, and
  * what COMMIT, ROLLBACK and ROLLBACK TO leave.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
+import { UndoneDefinitions } from "../../../src/catalog/undone_definitions.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -361,6 +362,24 @@ test("a commit of definitions and rows survives a restart, and an open one leave
   expect(await rows("SELECT nextval('n')")).toEqual([[2]]);
   await run("CREATE TABLE x (id INT PRIMARY KEY)");
   expect(await rows("SELECT * FROM x")).toEqual([]);
+});
+
+test("rows that the log already has do not return at a start if the catalog refuses the definitions", async () => {
+  await run("CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)");
+  const publication = spyOn(UndoneDefinitions.prototype, "storeWithout");
+  publication.mockImplementationOnce(() => {
+    throw new DatabaseError("STORAGE_UNAVAILABLE", "the catalog refuses the change");
+  });
+  try {
+    const refused = "BEGIN; CREATE TABLE u (id INT PRIMARY KEY); INSERT INTO t VALUES (2); COMMIT";
+    expect((await failure(refused)).code).toBe("STORAGE_UNAVAILABLE");
+  } finally {
+    publication.mockRestore();
+  }
+  // Newer definitions do not bring the rows back.
+  await run("CREATE TABLE u (id INT PRIMARY KEY); INSERT INTO t VALUES (3)");
+  await engine.restart();
+  expect(await rows("SELECT id FROM t ORDER BY id")).toEqual([[1], [3]]);
 });
 
 test("a unique index of the transaction finds equal NULLs if they are not distinct", async () => {

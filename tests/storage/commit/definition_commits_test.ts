@@ -165,6 +165,24 @@ test("the rows of a commit are rolled back if the catalog refuses the definition
   await after.close();
 });
 
+test("a commit says when the log may have its rows, which is never for a refused one", async () => {
+  const store = await openStore({ definitions: DEFINITIONS });
+  await commit(store, 1, "insert", [[1, "a"]]);
+  const steps: string[] = [];
+  const writing = (rows: readonly Row[]): Promise<Seq> =>
+    store.exclusively(() => {
+      const writes = [{ tableId: 1, owner: 0, operation: "insert", rows } as const];
+      const onWriting = (): void => void steps.push("writing");
+      const publish = (): void => void steps.push("publish");
+      return store.applyWith({ writes }, { seq: store.issueSeq(), onWriting, publish }).lastSeq;
+    });
+  expect(await laterErrorCodeOf(() => writing([[1, "again"]]))).toBe("DUPLICATE_KEY");
+  expect(steps).toEqual([]);
+  await writing([[2, "b"]]);
+  expect(steps).toEqual(["writing", "publish"]);
+  await store.close();
+});
+
 test("definitions are not published if the log cannot be written", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
