@@ -557,7 +557,11 @@ export class CatalogDatabase implements Catalog {
 
   /** Returns a private copy of the catalog, for a transaction that changes definitions. */
   draft(unplaced: Seq): CatalogDraft {
-    const numbers = new DraftNumbers(this.#definitions.numbers, this.#clock);
+    const numbers = new DraftNumbers({
+      clock: this.#clock,
+      numbers: this.#definitions.numbers,
+      sequenceById: (sequenceId) => this.#definitions.sequenceById(sequenceId),
+    });
     const copyOf = this.#draftOf.bind(this);
     return new CatalogDraft(
       {

@@ -447,6 +447,10 @@ export class Definitions {
     return this.#sequences.named(namespace, name);
   }
 
+  sequenceById(sequenceId: number): SequenceEntry | undefined {
+    return this.#sequences.byId(sequenceId);
+  }
+
   sequences(): readonly SequenceEntry[] {
     return this.#sequences.all();
   }

@@ -1,32 +1,39 @@
 /**
  * Issues the numbers of sequences within a transaction that has changed definitions. A sequence
  * that the transaction has created or restarted counts in memory until the commit. All other
- * sequences count as they do outside the transaction, so their numbers are not rolled back.
+ * sequences count as they do outside the transaction, so their numbers are not rolled back. They
+ * keep the options that they have outside, because others use the same blocks of numbers.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Whole } from "../types/mod.ts";
 import type { IssuedNumbers } from "./definitions.ts";
 import { type CountedSequence, type SequenceMark, SequenceNumbers } from "./sequence_numbers.ts";
 
+/** The numbers of sequences outside the transaction. */
+export interface OutsideNumbers {
+  readonly clock: Clock;
+  readonly numbers: IssuedNumbers;
+  /** Returns a sequence with the options that it has outside the transaction. */
+  readonly sequenceById: (sequenceId: number) => CountedSequence | undefined;
+}
+
 export class DraftNumbers implements IssuedNumbers {
-  readonly #clock: Clock;
-  readonly #outside: IssuedNumbers;
+  readonly #outside: OutsideNumbers;
   readonly #inside: SequenceNumbers;
   /** The sequences that count in memory. */
   readonly #own: Map<number, CountedSequence>;
 
   /** @param from Numbers of an earlier state of the transaction, which stay as they are. */
-  constructor(outside: IssuedNumbers, clock: Clock, from?: DraftNumbers) {
-    this.#clock = clock;
+  constructor(outside: OutsideNumbers, from?: DraftNumbers) {
     this.#outside = outside;
     this.#own = new Map(from?.marked());
     const known = from?.ownMarks() ?? [];
-    this.#inside = new SequenceNumbers({ clock, known, marks: { store() {} } });
+    this.#inside = new SequenceNumbers({ clock: outside.clock, known, marks: { store() {} } });
   }
 
   /** Returns numbers that continue from here, and leave these numbers as they are. */
   copy(): DraftNumbers {
-    return new DraftNumbers(this.#outside, this.#clock, this);
+    return new DraftNumbers(this.#outside, this);
   }
 
   /** Lets a sequence count in memory from now on. */
@@ -43,20 +50,24 @@ export class DraftNumbers implements IssuedNumbers {
     return [...this.#own.values()].map((sequence) => this.#inside.mark(sequence));
   }
 
-  next(sequence: CountedSequence): Whole {
-    return this.#of(sequence.sequenceId).next(sequence);
+  next(given: CountedSequence): Whole {
+    const { numbers, sequence } = this.#counting(given);
+    return numbers.next(sequence);
   }
 
-  mark(sequence: CountedSequence): SequenceMark {
-    return this.#of(sequence.sequenceId).mark(sequence);
+  mark(given: CountedSequence): SequenceMark {
+    const { numbers, sequence } = this.#counting(given);
+    return numbers.mark(sequence);
   }
 
-  set(sequence: CountedSequence, value: Whole, isCalled: boolean): void {
-    this.#of(sequence.sequenceId).set(sequence, value, isCalled);
+  set(given: CountedSequence, value: Whole, isCalled: boolean): void {
+    const { numbers, sequence } = this.#counting(given);
+    numbers.set(sequence, value, isCalled);
   }
 
-  takeBack(sequence: CountedSequence, now: SequenceMark, before: SequenceMark): void {
-    this.#of(sequence.sequenceId).takeBack(sequence, now, before);
+  takeBack(given: CountedSequence, now: SequenceMark, before: SequenceMark): void {
+    const { numbers, sequence } = this.#counting(given);
+    numbers.takeBack(sequence, now, before);
   }
 
   giveBack(sequences: Iterable<CountedSequence>): void {
@@ -67,7 +78,7 @@ export class DraftNumbers implements IssuedNumbers {
   }
 
   marks(): readonly SequenceMark[] {
-    return this.#outside.marks();
+    return this.#outside.numbers.marks();
   }
 
   remember(mark: SequenceMark): void {
@@ -79,8 +90,12 @@ export class DraftNumbers implements IssuedNumbers {
     this.#inside.forget(sequenceId);
   }
 
-  #of(sequenceId: number): IssuedNumbers {
-    return this.#own.has(sequenceId) ? this.#inside : this.#outside;
+  /** Returns the numbers that count a sequence, and the options by which they count it. */
+  #counting(sequence: CountedSequence): { numbers: IssuedNumbers; sequence: CountedSequence } {
+    const { sequenceId } = sequence;
+    if (this.#own.has(sequenceId)) return { numbers: this.#inside, sequence };
+    const { numbers, sequenceById } = this.#outside;
+    return { numbers, sequence: sequenceById(sequenceId) ?? sequence };
   }
 }
 

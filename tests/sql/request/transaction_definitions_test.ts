@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
-import { UndoneDefinitions } from "../../../src/catalog/undone_definitions.ts";
+import { CatalogDatabase } from "../../../src/catalog/mod.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -141,6 +141,15 @@ describe("a transaction sees the definitions that it has changed", () => {
 });
 
 describe("a transaction that does not commit leaves nothing", () => {
+  test("ALTER SEQUENCE leaves others their steps, and counts by its own after the COMMIT", async () => {
+    await run("CREATE SEQUENCE n");
+    const altered = "BEGIN; ALTER SEQUENCE n INCREMENT BY 10";
+    await run(`${altered}; SELECT nextval('n'); ROLLBACK`);
+    expect(await rows("SELECT nextval('n')")).toEqual([[2]]);
+    await run(`${altered}; SELECT nextval('n'); COMMIT`);
+    expect(await rows("SELECT nextval('n')")).toEqual([[13]]);
+  });
+
   test("ROLLBACK undoes creations, alterations and drops", async () => {
     await run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)");
     await run(
@@ -366,7 +375,9 @@ test("a commit of definitions and rows survives a restart, and an open one leave
 
 test("rows that the log already has do not return at a start if the catalog refuses the definitions", async () => {
   await run("CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)");
-  const publication = spyOn(UndoneDefinitions.prototype, "storeWithout");
+  const { catalog } = engine.database;
+  if (!(catalog instanceof CatalogDatabase)) throw new Error("the catalog is a database");
+  const publication = spyOn(catalog.undone, "storeWithout");
   publication.mockImplementationOnce(() => {
     throw new DatabaseError("STORAGE_UNAVAILABLE", "the catalog refuses the change");
   });
