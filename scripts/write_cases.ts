@@ -32,6 +32,7 @@ import { NESTED } from "./write_cases/nested.ts";
 import { NOT_FINITE } from "./write_cases/not_finite.ts";
 import { PATTERNS } from "./write_cases/patterns.ts";
 import { PLANNED } from "./write_cases/planned.ts";
+import { PLAYED } from "./write_cases/played.ts";
 import { askPostgres } from "./write_cases/psql.ts";
 import { QUERIES } from "./write_cases/queries.ts";
 import { RARER_TYPES } from "./write_cases/rarer_types.ts";
@@ -88,6 +89,7 @@ const files = [
   NOT_FINITE,
   JSON_PARTS,
   JSON_PATHS,
+  PLAYED,
   RARER_TYPES,
   SMALL_WORDS,
   TEXT_SEARCH,

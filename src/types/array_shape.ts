@@ -60,13 +60,12 @@ export function arrayOfArrays(parts: ArrayValue): ArrayValue {
 }
 
 /**
- * Creates an array from the values of rows. It has one dimension, or one more than the values have.
+ * Combines the arrays of rows into an array with one more dimension.
  *
  * @throws {DatabaseError} INVALID_VALUE if the values are arrays that differ in their dimensions,
  *   or if one of several is empty or NULL.
  */
 export function gatheredArray(values: ArrayValue): ArrayValue {
-  if (!values.some(isArrayValue)) return values;
   if (values.every((value) => isArrayValue(value) && value.length > 0))
     return arrayOfArrays(values);
   throw new DatabaseError(

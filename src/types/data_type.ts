@@ -286,6 +286,28 @@ export function typeName(type: DataType): string {
   }
 }
 
+/** Returns the name of a type without its parameters, as pg_typeof shows it. */
+export function bareTypeName(type: DataType): string {
+  switch (type.kind) {
+    case "decimal":
+    case "numeric":
+      return "numeric";
+    case "text":
+      return type.lengthMax === undefined ? "text" : "character varying";
+    case "timestamp":
+    case "datetime":
+    case "time":
+    case "timetz":
+      return typeName({ kind: type.kind });
+    case "bit":
+      return type.isVarying === true ? "bit varying" : "bit";
+    case "array":
+      return `${bareTypeName(type.element)}[]`;
+    default:
+      return typeName(type);
+  }
+}
+
 /** The names of types without parameters, where they differ from the type's kind. */
 const OTHER_NAMES: Readonly<Partial<Record<TypeKind, string>>> = {
   int: "integer",

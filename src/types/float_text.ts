@@ -4,6 +4,8 @@
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
+import { compareNumerics, numericFromText, numericOf } from "./numeric.ts";
+import { multiplyNumerics } from "./numeric_arithmetic.ts";
 
 const FLOAT_NORMAL_MIN = 1.1754943508222875e-38;
 
@@ -17,7 +19,7 @@ export function shortestFloat(value: number): number {
   const from = Math.abs(value) < FLOAT_NORMAL_MIN ? 1 : 6;
   for (let precision = from; precision < 9; precision += 1) {
     const candidate = Number(value.toPrecision(precision));
-    if (Math.fround(candidate) === value) return candidate;
+    if (readsAs(candidate, value)) return candidate;
   }
   return Number(value.toPrecision(9));
 }
@@ -33,9 +35,14 @@ function shortestMiddling(value: number): number | undefined {
   for (let precision = 6; precision <= 9; precision += 1) {
     const power = 10 ** (precision - 1 - exponent);
     const candidate = Math.round(value * power) / power;
-    if (Math.fround(candidate) === value) return candidate;
+    if (readsAs(candidate, value)) return candidate;
   }
   return undefined;
+}
+
+/** Whether the shortest text of a double is read as the given 32-bit number. */
+function readsAs(candidate: number, value: number): boolean {
+  return nearestFloat(candidate, String(candidate), Math.fround(candidate)) === value;
 }
 
 export function textFromFloat(value: number): string {
@@ -124,4 +131,29 @@ export function doubleFromText(text: string, typeWord: string): number {
     "VALUE_OUT_OF_RANGE",
     `Cannot read ${excerpt(text)} as ${typeWord}: it is beyond the range of the type`,
   );
+}
+
+/** Reads a 32-bit number, NaN or infinity. @throws {DatabaseError} INVALID_VALUE, … */
+export function floatFromText(text: string, typeWord: string): number {
+  const value = doubleFromText(text, typeWord);
+  return Number.isFinite(value) ? nearestFloat(value, text.trim(), finiteFloat(value)) : value;
+}
+
+/**
+ * Returns the 32-bit number nearest to a decimal number. If the double of the decimal lies in the
+ * middle of two 32-bit numbers, the digits decide, because they may lie a little above or below the
+ * middle.
+ *
+ * @param value The double nearest to the decimal.
+ * @param rounded The 32-bit number nearest to the double.
+ */
+function nearestFloat(value: number, text: string, rounded: number): number {
+  const other = 2 * value - rounded;
+  if (rounded === value || Math.fround(other) !== other) return rounded;
+  const given = numericFromText(text);
+  if (given === undefined) return rounded;
+  // The middle of two 32-bit numbers is a multiple of 2^-150.
+  const middle = numericOf(BigInt(value * 2 ** 150), 0);
+  const order = compareNumerics(multiplyNumerics(given, numericOf(2n ** 150n, 0)), middle);
+  return order === 0 || order > 0 === rounded > value ? rounded : other;
 }

@@ -39,6 +39,7 @@ export {
   BIT,
   BOOLEAN,
   BYTES,
+  bareTypeName,
   CIDR,
   COMPUTED_PRECISION_MAX,
   DATE,

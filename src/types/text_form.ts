@@ -30,7 +30,7 @@ import { excerpt } from "./excerpt.ts";
 import {
   doubleFromText,
   finiteFloat,
-  floatFromDouble,
+  floatFromText,
   shortestFloat,
   textFromDouble,
   textFromFloat,
@@ -163,7 +163,7 @@ function numberFromText(type: NumberType, text: string): Value {
     case "numeric":
       return fitNumeric(numericFromText(text) ?? refuse(type, text), type);
     case "float":
-      return floatFromDouble(doubleFromText(text, typeName(type)));
+      return floatFromText(text, typeName(type));
     case "double":
       return doubleFromText(text, typeName(type));
     default:

@@ -274,7 +274,8 @@ export interface WrittenQuery {
 }
 
 export type SubqueryForm =
-  | { readonly kind: "scalar" | "exists" | "array" }
+  | { readonly kind: "scalar" | "exists" }
+  | { readonly kind: "array"; readonly ofArrays: boolean }
   | {
       /** `operands operator ANY (query)`, or ALL; IN is `= ANY`, NOT IN is `<> ALL`. */
       readonly kind: "any" | "all";

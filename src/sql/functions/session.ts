@@ -2,11 +2,11 @@
 import { DatabaseError } from "../../base/errors.ts";
 import {
   BOOLEAN,
+  bareTypeName,
   type DataType,
   DOUBLE,
   excerpt,
   TEXT,
-  typeName,
   type Value,
 } from "../../types/mod.ts";
 import { firstType, functionsNamed, overload } from "./base/define.ts";
@@ -53,7 +53,7 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
   ...stable(["version"], (call) => call.version),
   ...functionsNamed(
     ["pg_typeof", "typeof"],
-    overload(["any"], TEXT, (_values, _call, types) => typeName(firstType(types)), {
+    overload(["any"], TEXT, (_values, _call, types) => bareTypeName(firstType(types)), {
       seesNull: true,
     }),
   ),

@@ -1,6 +1,18 @@
 /** Converts sizes in bytes to text with units, and back. */
 import { DatabaseError } from "../../base/errors.ts";
-import { BIGINT, excerpt, TEXT, type Value } from "../../types/mod.ts";
+import {
+  BIGINT,
+  bigDecimalOf,
+  excerpt,
+  isFiniteNumeric,
+  NUMERIC,
+  numericFromText,
+  rescale,
+  TEXT,
+  textFromNumeric,
+  type Value,
+  wholeFromBigint,
+} from "../../types/mod.ts";
 import { functionsNamed, overload } from "./base/define.ts";
 import type { ScalarFunction } from "./base/function.ts";
 
@@ -14,9 +26,8 @@ const UNIT_MAX = 10_240n;
  * last division rounds half away from zero. Earlier divisions truncate, but keep one extra bit for
  * the rounding.
  */
-function pretty([value = null]: readonly Value[]): string {
-  const size = BigInt(value as number);
-  if (absolute(size) < UNIT_MAX) return `${size} ${UNITS[0]}`;
+function pretty(size: bigint, digits = size.toString()): string {
+  if (absolute(size) < UNIT_MAX) return `${digits} ${UNITS[0]}`;
   let halves = size / 512n;
   let unit = 1;
   while (absolute(halves) >= 2n * UNIT_MAX - 1n && unit < UNITS.length - 1) {
@@ -25,6 +36,13 @@ function pretty([value = null]: readonly Value[]): string {
   }
   const rounded = (halves + (halves < 0n ? -1n : 1n)) / 2n;
   return `${rounded} ${UNITS[unit]}`;
+}
+
+function prettyNumeric([value = null]: readonly Value[]): string {
+  const digits = textFromNumeric(value as string);
+  if (!isFiniteNumeric(value as string)) return `${digits} ${UNITS[0]}`;
+  const { unscaled, scale } = bigDecimalOf(value as string);
+  return pretty(unscaled / 10n ** BigInt(scale), digits);
 }
 
 function absolute(value: bigint): bigint {
@@ -48,8 +66,9 @@ function bytesOfSize([text = null]: readonly Value[]): Value {
       hint: "write a number and one of the units bytes, kB, MB, GB, TB and PB, such as '10 MB'",
     });
   }
-  const bytes = Math.round(Number(digits) * 1024 ** exponent);
-  if (Number.isSafeInteger(bytes)) return bytes;
+  const { unscaled, scale } = bigDecimalOf(numericFromText(digits) ?? "");
+  const bytes = rescale(wholeFromBigint(unscaled * 1024n ** BigInt(exponent)), scale, 0);
+  if (BigInt(bytes) === BigInt.asIntN(64, BigInt(bytes))) return bytes;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
     `Cannot represent the size ${excerpt(text as string)} as bytes: it is too large`,
@@ -57,6 +76,10 @@ function bytesOfSize([text = null]: readonly Value[]): Value {
 }
 
 export const SIZE_FUNCTIONS: readonly ScalarFunction[] = [
-  ...functionsNamed(["pg_size_pretty"], overload([BIGINT], TEXT, pretty)),
+  ...functionsNamed(
+    ["pg_size_pretty"],
+    overload([BIGINT], TEXT, ([value = null]) => pretty(BigInt(value as number))),
+    overload([NUMERIC], TEXT, prettyNumeric),
+  ),
   ...functionsNamed(["pg_size_bytes"], overload([TEXT], BIGINT, bytesOfSize)),
 ];

@@ -10,6 +10,7 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type ArrayValue,
+  DIMENSIONS_MAX,
   INT,
   isArrayValue,
   isInteger,
@@ -39,6 +40,13 @@ export function bindSubscript(
       "TYPE_MISMATCH",
       `Cannot take an element of a value of type ${typeName(array.type)}: the value must be an array`,
       { position: base._location.start },
+    );
+  }
+  if (subscripts.length > DIMENSIONS_MAX) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot take a part of an array with ${subscripts.length} subscripts: an array has at most ${DIMENSIONS_MAX} dimensions`,
+      { position: node._location.start },
     );
   }
   const isSlice = subscripts.some(({ type }) => type === "arraySlice");

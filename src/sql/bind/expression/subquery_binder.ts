@@ -83,8 +83,9 @@ export function bindArrayQuery(
 ): BoundExpression {
   const inner = bindInner(select, context);
   requireWidth(inner, 1);
-  const type = arrayTypeOf(typeOfColumn(inner.query));
-  return valueOf(inner, { type, form: { kind: "array" } });
+  const read = typeOfColumn(inner.query);
+  const form: SubqueryForm = { kind: "array", ofArrays: read.kind === "array" };
+  return valueOf(inner, { type: arrayTypeOf(read), form });
 }
 
 export function bindExists(call: ExprCall, context: ExpressionContext): BoundExpression {

@@ -65,6 +65,10 @@ export class SubqueryAnswer {
     this.#rows.push(row);
   }
 
+  #values(): Value[] {
+    return this.#rows.map(([value = null]) => value);
+  }
+
   /** @throws {DatabaseError} CARDINALITY_VIOLATION, and the errors of a comparison. */
   valueFor(operands: readonly Value[], { position }: BoundSubquery, call: CallDeps): Value {
     const form = this.#form;
@@ -72,7 +76,7 @@ export class SubqueryAnswer {
       case "exists":
         return this.#rowCount > 0;
       case "array":
-        return gatheredArray(this.#rows.map(([value = null]) => value));
+        return form.ofArrays ? gatheredArray(this.#values()) : this.#values();
       case "scalar":
         if (this.#rowCount <= 1) return this.#rows[0]?.[0] ?? null;
         throw new DatabaseError(

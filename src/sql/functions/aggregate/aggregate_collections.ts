@@ -149,10 +149,11 @@ function pieceOf([value = null, separator = null]: readonly Value[]): CollectedP
   };
 }
 
-export function arrayState(): AggregateState {
+/** Collects values. Arrays become the parts of an array with one more dimension. */
+export function arrayState(type: DataType): AggregateState {
   return new CollectState<Value>(
     ([value = null]) => value,
-    (items) => gatheredArray([...items]),
+    (items) => (type.kind === "array" ? gatheredArray([...items]) : [...items]),
   );
 }
 

@@ -254,7 +254,7 @@ const RESOLVERS = new Map<string, Resolver>([
         result: type.kind === "array" ? type : { kind: "array", element: type },
         keepsOrder: true,
         gathers: true,
-        create: arrayState,
+        create: () => arrayState(type),
       };
     }, TEXT),
   ],

@@ -84,6 +84,12 @@ export function filled([value = null, sizes = null, bounds]: readonly Value[]): 
       "Cannot fill an array whose lower bounds are not 1: arrays start at 1",
     );
   }
+  if (bounds !== undefined && itemsOf(bounds).length !== lengths.length) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot fill an array: ${itemsOf(bounds).length} lower bounds are given for ${lengths.length} dimensions, but each dimension must have one`,
+    );
+  }
   if (lengths.length > DIMENSIONS_MAX) throw tooDeep(lengths.length);
   let count = 1;
   for (const length of lengths as readonly number[]) {

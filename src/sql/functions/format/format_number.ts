@@ -48,7 +48,10 @@ export function formatDouble(
   const format = patternOf(pattern);
   if (!Number.isFinite(value)) {
     if (format.isScientific) return ` #.${"#".repeat(format.fractionCount + 4)}`;
-    throw unformattable(`${value} has no digits; write it with ::text`);
+    if (format.roman !== undefined) return formatRoman("0", format);
+    const word = Number.isNaN(value) ? "NaN" : "Infinity";
+    const parts = { whole: word, fraction: "", isNegative: value < 0, isWord: true };
+    return new NumberWriter(format, parts).write();
   }
   if (format.roman !== undefined) return formatRoman(roundedToEven(value, 0), format);
   if (format.isScientific) return formatScientific(value, format);

@@ -39,6 +39,13 @@ const SLOTS: ReadonlyMap<string, FieldSlot> = new Map([
   ["J", "Julian day"],
 ]);
 
+/** The number of digits of each field whose name has another length. */
+const WIDTHS: ReadonlyMap<string, number> = new Map([
+  ["HH12", 2],
+  ["HH24", 2],
+  ["IDDD", 3],
+]);
+
 /** A list of names for consecutive numbers that begin at 1. */
 interface SlotNames {
   readonly slot: FieldSlot;
@@ -133,7 +140,8 @@ class FormatReader {
       }
       if (this.#at >= this.#text.length) break;
       const next = pieces[index + 1];
-      this.#field(piece, endsDigits(piece, next) ? undefined : piece.field.length);
+      const width = WIDTHS.get(piece.field) ?? piece.field.length;
+      this.#field(piece, endsDigits(piece, next) ? undefined : width);
       // The two characters in place of TH are skipped, whatever they are.
       if (piece.ordinal !== undefined) this.#at += 2;
       this.#surplus = 0;

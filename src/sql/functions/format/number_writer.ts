@@ -9,9 +9,11 @@ import { ordinalSuffix } from "./format_pattern.ts";
 import type { NumberPattern, NumberPiece } from "./number_pattern.ts";
 
 export interface NumberParts {
+  /** The digits before the point, or the word of a value that has no digits, such as Infinity. */
   readonly whole: string;
   readonly fraction: string;
   readonly isNegative: boolean;
+  readonly isWord?: boolean;
 }
 
 export class NumberWriter {
@@ -127,8 +129,9 @@ export class NumberWriter {
 
   #fractionDigit(): void {
     this.#fractionPlace += 1;
-    if (this.#isOverflow) this.#text += "#";
-    else if (this.#fractionPlace <= this.#fractionKept) {
+    if (this.#isOverflow) {
+      if (this.#fractionPlace <= this.#format.fractionCount) this.#text += "#";
+    } else if (this.#parts.isWord !== true && this.#fractionPlace <= this.#fractionKept) {
       this.#text += this.#parts.fraction[this.#fractionPlace - 1] ?? "0";
     }
   }
@@ -136,7 +139,8 @@ export class NumberWriter {
   #point(): void {
     this.#start();
     // The decimal point is omitted if no digit can follow it.
-    if (this.#format.fractionCount > 0 || this.#isOverflow) this.#text += ".";
+    const hasFraction = this.#format.fractionCount > 0 && this.#parts.isWord !== true;
+    if (hasFraction || this.#isOverflow) this.#text += ".";
   }
 
   /** Writes the sign that precedes the first digit. */

@@ -55,7 +55,7 @@ function twoDigits(part: number): string {
   return part.toString().padStart(2, "0");
 }
 
-const DATE = String.raw`(\d{1,6})-(\d{1,2})-(\d{1,2})`;
+const DATE = String.raw`(\d{1,7})-(\d{1,2})-(\d{1,2})`;
 const CLOCK = String.raw`(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?(?:\s*([+-])(\d{1,2})(?::(\d{1,2}))?)?`;
 const ISO = new RegExp(String.raw`^\s*(?:${DATE}(?:(?:T|\s+)${CLOCK})?|${CLOCK})\s*$`);
 

@@ -118,7 +118,8 @@ export function readCharacterEscape(
   const letter = String.fromCodePoint(pattern.codePointAt(at + 1) ?? 0);
   const control = CONTROLS.get(letter);
   if (control !== undefined) return { code: control, end: at + 2 };
-  const length = { u: 4, U: 8, x: 2 }[letter];
+  if (letter === "x") return readHexEscape(pattern, at + 2, malformed);
+  const length = { u: 4, U: 8 }[letter];
   if (length !== undefined) {
     const hex = pattern.slice(at + 2, at + 2 + length);
     const code = Number.parseInt(hex, 16);
@@ -130,4 +131,18 @@ export function readCharacterEscape(
     throw malformed(`there is no escape \\${letter}`);
   }
   return { code: letter.codePointAt(0) ?? 0, end: at + 1 + letter.length };
+}
+
+/** Reads the hexadecimal digits after `\x`, as many as there are. */
+function readHexEscape(
+  pattern: string,
+  at: number,
+  malformed: Malformed,
+): { code: number; end: number } {
+  const digits = /[0-9a-f]*/iy;
+  digits.lastIndex = at;
+  const [hex = ""] = digits.exec(pattern) ?? [];
+  const code = Number.parseInt(hex, 16);
+  if (code <= 0x10ffff) return { code, end: at + hex.length };
+  throw malformed(String.raw`\x needs the hexadecimal digits of a character`);
 }

@@ -82,33 +82,52 @@ interface RegexFlags {
   readonly stopsAtNewlines: boolean;
   /** Whether `^` and `$` match at line boundaries. */
   readonly findsLines: boolean;
+  /** Whether blanks and comments, which begin with `#`, are not part of the pattern. */
+  readonly isExpanded: boolean;
 }
 
 /**
  * Reads flags. `i` ignores case, and `c` does not. `n` and `m` set both `stopsAtNewlines` and
- * `findsLines`, `p` sets only the former, `w` only the latter, and `s` neither. The caller handles
- * `g`.
+ * `findsLines`, `p` sets only the former, `w` only the latter, and `s` neither. `x` sets
+ * `isExpanded`, and `t` unsets it. The caller handles `g`.
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
 function flagsFromText(text: string, given: RegexFlags): RegexFlags {
-  let { ignoreCase, stopsAtNewlines, findsLines } = given;
+  let { ignoreCase, stopsAtNewlines, findsLines, isExpanded } = given;
   for (const flag of text) {
     if (flag === "i" || flag === "c") ignoreCase = flag === "i";
+    else if (flag === "x" || flag === "t") isExpanded = flag === "x";
     else if ("nmpws".includes(flag)) {
       stopsAtNewlines = "nmp".includes(flag);
       findsLines = "nmw".includes(flag);
     } else if (flag !== "g") {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot use ${excerpt(flag)} as a flag of a regular expression: expected i, c, n, m, p, w, s or g`,
+        `Cannot use ${excerpt(flag)} as a flag of a regular expression: expected i, c, n, m, p, w, s, x, t or g`,
       );
     }
   }
-  return { ignoreCase, stopsAtNewlines, findsLines };
+  return { ignoreCase, stopsAtNewlines, findsLines, isExpanded };
 }
 
-const NO_FLAGS: RegexFlags = { ignoreCase: false, stopsAtNewlines: false, findsLines: false };
+const NO_FLAGS: RegexFlags = {
+  ignoreCase: false,
+  stopsAtNewlines: false,
+  findsLines: false,
+  isExpanded: false,
+};
+
+/**
+ * Matches a part of an expanded pattern: an escape, a bracket, or characters to drop, which are
+ * blanks and comments up to the end of their line.
+ */
+const EXPANDED_PART = /\\[\s\S]|\[\^?\]?(?:\[[:.=][^\]]*\]|\\[\s\S]|[^\]])*\]|(\s|#[^\n]*)/g;
+
+/** Returns an expanded pattern without its blanks and comments. */
+function withoutBlanks(pattern: string): string {
+  return pattern.replaceAll(EXPANDED_PART, (part, dropped) => (dropped === undefined ? part : ""));
+}
 
 /** Parses a regular expression. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
 export function parseRegex(pattern: string, flags: string): RegexSyntax {
@@ -128,7 +147,6 @@ class RegexParser {
   #depth = 0;
 
   constructor(pattern: string, flags: string) {
-    this.pattern = pattern;
     if (pattern.length > PATTERN_LENGTH_MAX) {
       throw new DatabaseError(
         "INVALID_VALUE",
@@ -143,6 +161,7 @@ class RegexParser {
       this.#at = embedded[0].length;
     }
     this.#flags = read;
+    this.pattern = read.isExpanded ? withoutBlanks(pattern) : pattern;
   }
 
   parse(): RegexSyntax {
