@@ -32,7 +32,7 @@ const TIMEOUT_MS = 10_000;
 /** How many messages may wait for delivery, which take a few hundred kilobytes. */
 const WAITING_MAX = 1000;
 
-/** The maximum number of requests at a time. */
+/** The maximum number of messages that are delivered at the same time. */
 const RUNNING_MAX = 4;
 
 export class AccountNotices {

@@ -88,7 +88,7 @@ export interface Database {
   readonly archiveLag: () => ArchiveLag | undefined;
   /** Whether only deletes and drops are accepted, because free space is low. */
   readonly isReadOnly: () => boolean;
-  /** Free space, damage and failures on disk. */
+  /** Returns the free space, and the damage and failures found on the disk. */
   readonly storageState: () => StorageState;
   /** The counts of reader threads; undefined if all queries run on the event loop. */
   readonly readerCounts: () => ReaderCounts | undefined;

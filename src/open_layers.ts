@@ -183,7 +183,7 @@ function refuseUnfit({ storage }: Config, disk: Disk): void {
 function requireCatalogFile(disk: Disk, paths: DataPaths): void {
   const path = catalogPathOf(paths.root);
   if ((disk.sizeOf(path) ?? 0) > 0 || !holdsRows(paths, disk)) return;
-  // The restored data includes a catalog.
+  // A pending restore brings its own catalog.
   if (isRestoreStaged(disk, paths)) return;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",

@@ -35,7 +35,7 @@ const PAGE_FAILED = `<!doctype html>
 </html>
 `;
 
-/** @returns Undefined if none of the places exists. */
+/** @returns Undefined if the page exists in none of these forms. */
 export function loadUi(log: Log): UiAssets | undefined {
   const embedded = Bun.embeddedFiles.find((file) => EMBEDDED_PACK.test(nameOf(file)));
   if (embedded !== undefined) return new LazyUi(log, () => readPack(embedded));

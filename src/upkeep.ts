@@ -42,7 +42,7 @@ export interface UpkeepParts
   readonly store: LocalStore;
 }
 
-/** Records failures. */
+/** The parts that record failures. */
 type Reports = Pick<UpkeepParts, "bugs" | "log">;
 
 /**

@@ -14,6 +14,6 @@ export const VERSION: string = manifest.version;
  */
 export const IS_EXECUTABLE: boolean = Bun.embeddedFiles.length > 0;
 
-/** YYYY-MM-DD. */
+/** The date of the build in the form YYYY-MM-DD. */
 export const BUILD_DATE: string =
   process.env["TIDEMARK_BUILD_DATE"] ?? new Date(systemClock.nowMs()).toISOString().slice(0, 10);

@@ -24,9 +24,9 @@ export interface ArchiveUnit {
   readonly incarnation: string;
   readonly file: number;
   readonly bytes: number;
-  /** CRC-32 of the log file. */
+  /** The CRC-32 of the log file. */
   readonly crc: number;
-  /** The last seq of the files that precede this one. */
+  /** The last seq in the log files that precede this log file. */
   readonly baseSeq: number;
   readonly lastSeq: number;
   /** The id of the last catalog transaction in this list or in any earlier one. */

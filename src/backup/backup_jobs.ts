@@ -173,8 +173,8 @@ export class BackupJobs implements BackupAccess {
   }
 
   /**
-   * Returns the part of this server's log that has been written. Its files are kept until the hold
-   * is released.
+   * Returns the part of this server's log that has been written. Its files are kept until `held` is
+   * disposed.
    */
   async #tail(seq: Seq, held: DisposableStack): Promise<LogTail> {
     const { catalog, paths, store } = this.#options;

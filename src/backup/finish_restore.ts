@@ -205,7 +205,10 @@ function goOnAbove(
   cutLog(disk, staged, { cut, floorSeq });
 }
 
-/** Reads the latest numbers of the replaced state, as far as that is possible. */
+/**
+ * Reads the highest seqs and ids of the state that is being replaced, as far as its files can be
+ * read.
+ */
 function lookAt(
   paths: DataPaths,
   scratch: string,

@@ -62,7 +62,7 @@ export interface StageListener {
    * contains.
    */
   onMissing(paths: readonly string[]): void;
-  /** Returns whether the caller asked to stop. */
+  /** Returns whether the copying has to stop because the caller has cancelled it. */
   isCancelled(): boolean;
 }
 
@@ -166,7 +166,8 @@ export async function stageRestore(
   disk.makeDirectory(pendingPath);
   try {
     await copyListed(list, { disk, clock, source, pendingPath, listener, totalBytes });
-    // The list depends on the point, and is written last.
+    // The list of files depends on the point in time, so it is written after the copy has been
+    // rolled forward.
     if (bringTo !== undefined) disk.remove(backupListPath(pendingPath));
     const staged = bringTo === undefined ? list : await bringTo.run(dataPathsOf(pendingPath), list);
     if (orderedBy !== undefined) writeOrder(disk, pendingPath, { orderedBy, source });

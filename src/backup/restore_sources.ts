@@ -84,7 +84,7 @@ export interface PointBegin {
 }
 
 /**
- * Parses a point.
+ * Parses the point to which a statement or command restores a backup.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function readPoint(point: PointText): Point {
@@ -232,7 +232,7 @@ function whyNoFile(
 }
 
 /**
- * Returns the catalog changes up to the point.
+ * Returns the catalog changes between the backup and the point of the restore.
  *
  * @throws {DatabaseError} INVALID_OPTION if some of them were not kept.
  */

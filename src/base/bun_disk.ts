@@ -279,7 +279,7 @@ function canOpen(needed: number): boolean {
     while (opened.length < needed) opened.push(openSync(process.execPath, "r"));
     return true;
   } catch {
-    // Safe: a thread would encounter the same error.
+    // Safe: a thread that opened files would encounter the same error.
     return false;
   } finally {
     for (const descriptor of opened) closeSync(descriptor);

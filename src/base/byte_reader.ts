@@ -94,13 +94,13 @@ export class ByteReader {
     return this.fail("it contains a number beyond 53 bits");
   }
 
-  /** Returns the next bytes, as a view of the source. */
+  /** Reads the next `count` bytes. Returns them as a view of the source. */
   raw(count: number): Uint8Array {
     const at = this.#take(count);
     return this.#bytes.subarray(at, at + count);
   }
 
-  /** Returns a block, as a view of the source. */
+  /** Reads a block. Returns its bytes, as a view of the source. */
   block(): Uint8Array {
     return this.raw(this.varint());
   }
@@ -122,7 +122,7 @@ export class ByteReader {
     this.#take(count);
   }
 
-  /** Skips to a multiple of `boundary`. */
+  /** Skips to the next position that is a multiple of `boundary`. */
   align(boundary: number): void {
     this.#take((boundary - (this.#position % boundary)) % boundary);
   }

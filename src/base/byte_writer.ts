@@ -144,7 +144,7 @@ export class ByteWriter {
     this.#length = at + 1;
   }
 
-  /** Writes bytes without a length. */
+  /** Writes bytes without writing their length first. */
   raw(bytes: Uint8Array): void {
     const at = this.#reserve(bytes.length);
     this.#buffer.set(bytes, at);
@@ -195,7 +195,7 @@ export class ByteWriter {
     this.#length = at + this.#buffer.write(value, at, "utf8");
   }
 
-  /** Writes zeros up to a multiple of `boundary`. */
+  /** Writes zeros until the length of the contents is a multiple of `boundary`. */
   align(boundary: number): void {
     const count = (boundary - (this.#length % boundary)) % boundary;
     this.skip(count);

@@ -17,7 +17,7 @@ export const PROGRAM_NAME = "tidemark";
 export interface CommandOutput {
   /** The name of the program in these lines; the default is the name of the single executable. */
   readonly program?: string;
-  /** Prints a line of the result. */
+  /** Prints a line of the command's result. */
   readonly say: (line: string) => void;
   /** Prints a line about the work, such as its progress or the reason why it was not done. */
   readonly tell: (line: string) => void;

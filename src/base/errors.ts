@@ -31,7 +31,7 @@ export interface ErrorDetails {
   cause?: unknown;
 }
 
-/** Replacements for parts of another error. */
+/** The parts of an existing error to replace. */
 export interface ErrorChanges extends ErrorDetails {
   code?: ErrorCode;
   message?: string;
@@ -107,7 +107,7 @@ export function namesOnly(text: string): string {
   });
 }
 
-/** Returns the optional parts of an error. */
+/** Returns the optional parts of an error, such as its hint and position. */
 export function detailsOf({
   earliestSeq,
   hint,

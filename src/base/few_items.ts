@@ -6,7 +6,7 @@
 
 export class FewItems<Item extends object> {
   #only: Item | undefined;
-  /** All items, once a second one has been added. */
+  /** The set of all items; undefined until a second item is added. */
   #all: Set<Item> | undefined;
 
   get size(): number {

@@ -72,7 +72,7 @@ export class IdleCollection {
   #workedAtMs = 0;
   #isTimed = false;
 
-  /** @param collect Replaces the collector. */
+  /** @param collect Collects the garbage. Tests replace it. */
   constructor(clock: Clock, collect: () => void = collectAll) {
     this.#clock = clock;
     this.#collect = collect;

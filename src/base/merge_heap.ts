@@ -36,7 +36,7 @@ export class MergeHeap<Head> {
     heads[at] = head;
   }
 
-  /** Called when the first input has moved on to its next item. */
+  /** Restores the order of the heap after its first input has moved on to its next item. */
   restoreFirst(): void {
     const [head] = this.#heads;
     if (head !== undefined && this.#heads.length > 1) this.#sink(head);

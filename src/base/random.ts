@@ -6,7 +6,7 @@
 export interface Random {
   /** Returns a new array of unpredictable bytes. */
   bytes(count: number): Uint8Array;
-  /** Returns a number in [0, 1) with 53 random bits. */
+  /** Returns a random number in [0, 1), with 53 random bits. */
   unit(): number;
 }
 

@@ -30,7 +30,7 @@ export interface SeqTimesOptions {
   /** The eras of the clock in ascending order of their first seq. */
   readonly eras: readonly SeqEra[];
   /**
-   * Saves the eras durably; absent if no era will begin.
+   * Saves the eras durably. Absent if the caller will begin no era.
    *
    * @throws {DatabaseError} @throws {DiskError}
    */

@@ -11,7 +11,7 @@ export type Compare = (left: number, right: number) => number;
  */
 const COMPARED_PER_LOOK = 16_384;
 
-/** Returns the numbers below `count` in order. */
+/** Returns the numbers from 0 to `count` - 1 in the order that a comparison function defines. */
 export function sortedNumbers(
   count: number,
   compare: Compare,

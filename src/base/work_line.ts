@@ -6,7 +6,7 @@ export class WorkLine {
   /** Adds work to the queue. Resolves or rejects with the result of the work. */
   run<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#line.then(work);
-    // The next piece runs even if this one failed.
+    // The next piece of work runs even if this piece has failed.
     this.#line = done.catch(() => undefined);
     return done;
   }

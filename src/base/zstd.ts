@@ -27,7 +27,7 @@ const REPEATED = 1;
 /** The maximum length of a block in bytes. */
 const BLOCK_BYTES_MAX = 65_536;
 
-/** Compresses 1 to {@linkcode BLOCK_BYTES_MAX} bytes. */
+/** Compresses 1 to {@linkcode BLOCK_BYTES_MAX} bytes into a frame with a single block. */
 export function zstdPack(bytes: Uint8Array): Uint8Array {
   assert(bytes.length > 0 && bytes.length <= BLOCK_BYTES_MAX, "a block is short");
   return Bun.zstdCompressSync(bytes, { level: LEVEL });

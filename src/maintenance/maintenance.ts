@@ -4,7 +4,7 @@
  *
  *     exit 0   the directory is sound, or was repaired so that a server starts; or --help
  *     exit 1   damage was found, or could not be repaired and the directory is unchanged
- *     exit 2   nothing was checked: wrong use, or a directory in use, newer, or half restored
+ *     exit 2   nothing was checked: wrong arguments, or the directory is in use, newer, or half restored
  */
 
 import { stagedPath, stagedStep } from "../backup/mod.ts";
@@ -245,7 +245,7 @@ function noteStaged(disk: Disk, paths: DataPaths, report: Report): void {
   report.onFinding(noteFinding(path, `${what}; to cancel it, remove ${path}`), undefined);
 }
 
-/** Checks the prepared copy. */
+/** Checks the copy that a prepared restore has made in the data directory. */
 function checkStaged(disk: Disk, paths: DataPaths, report: Report): void {
   const root = stagedPath(paths);
   const advice = `it cannot be continued: remove ${root} and restore again`;

@@ -421,7 +421,7 @@ export class LocalStore implements Store, HistoryStore {
       table.memtables().some(({ partitions }) => (partitions.get(owner)?.count ?? 0) > 0);
     while (hasRows()) {
       await this.#flusher.flush(table, job);
-      // A store that is closing starts no more flushes.
+      // A store that is closing does not start another flush.
       if (!this.#isOpen || job?.isCancelled === true || table.isDropped) return 0;
     }
     return this.#merger.erase(table, owner, job);

@@ -85,7 +85,7 @@ export interface LocalStoreParts {
   readonly seqTimes?: SeqTimes | undefined;
   /** Writes segments. If absent, the store writes them in this thread, between other work. */
   readonly segmentWork?: SegmentWork | undefined;
-  /** Lists flushes and merges. */
+  /** The job list to which the store adds its flushes and merges. */
   readonly jobs?: JobList | undefined;
   /** Returns the number of the first log file to keep while a backup copies files. */
   readonly keepsLogFrom?: (() => number) | undefined;

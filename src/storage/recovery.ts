@@ -54,7 +54,7 @@ export interface Recovered {
   readonly highWater: HighWaterFile;
   /** The highest seq of any row version that recovery has found. */
   readonly visibleSeq: Seq;
-  /** No seq at or below this one is issued again. */
+  /** The highest seq that may have been issued. New seqs are above it. */
   readonly lastSeq: Seq;
 }
 

@@ -30,7 +30,7 @@ export interface SnowflakeIdsOptions {
   readonly nodeId: number;
   readonly nodeBits: number;
   readonly file: HighWaterFile;
-  /** Ids up to this one are never issued again. */
+  /** The highest id that may have been issued. New ids are above it. */
   readonly last: Seq;
   /** Returns how far seqs are ahead of the clock. */
   readonly times: Pick<SeqTimes, "aheadMs">;

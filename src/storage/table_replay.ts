@@ -53,7 +53,10 @@ export class TableReplay implements RowTaker {
   #commit: ReplayedCommit = { commitSeq: 0, firstLogFile: undefined };
   readonly #keyValues: Value[] = [];
 
-  /** @param memtableBytesMax Tests use a smaller value. */
+  /**
+   * @param memtableBytesMax The size above which another memtable begins. Tests use a smaller
+   *   value.
+   */
   constructor(table: StoredTable, memtableBytesMax: number = MEMTABLE_BYTES_MAX) {
     this.#table = table;
     this.#memtableBytesMax = memtableBytesMax;

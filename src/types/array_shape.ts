@@ -1,5 +1,5 @@
 /**
- * Handles array dimensions.
+ * Computes with the dimensions of arrays.
  *
  * A multidimensional array is an array of arrays that all have the same dimensions. Its type is the
  * same as that of a one-dimensional array. An empty array has no dimensions. Positions start at 1

@@ -21,8 +21,8 @@ import { roundedZonedTime, zonedTimeOf, zonedTimeValue } from "./zoned_time.ts";
 const CENTS: DataType = decimalType(19, 2);
 
 /**
- * Returns undefined if this file does not handle either type, or if the context does not allow the
- * cast.
+ * Returns the cast between two types; undefined if this file handles neither of them, or if the
+ * context does not allow the cast.
  */
 export function castForms(from: DataType, to: DataType, mode: CastMode): FoundCast {
   switch (to.kind) {
@@ -93,7 +93,9 @@ function toMoney(from: DataType, mode: CastMode): FoundCast {
   };
 }
 
-/** The time zone of the session is always UTC. */
+/**
+ * A value without a time zone is taken as UTC, because the time zone of the session is always UTC.
+ */
 function toZonedTime(from: DataType, digits: number, mode: CastMode): FoundCast {
   if (from.kind === "timetz") {
     if (digits >= (from.digits ?? 6)) return "same";

@@ -16,8 +16,8 @@ import { MICROS_PER_DAY } from "./interval.ts";
 import type { Interval, Value, Whole } from "./value.ts";
 
 /**
- * Returns undefined if neither type is a date or time type, or if the context does not allow the
- * cast.
+ * Returns the cast between two types; undefined if neither is a date or time type, or if the
+ * context does not allow the cast.
  */
 export function castTime(from: DataType, to: DataType, mode: CastMode): FoundCast {
   switch (to.kind) {

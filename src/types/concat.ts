@@ -38,7 +38,7 @@ export function concat(type: DataType, parts: readonly Vector[]): Vector {
   const kind = physicalKind(type);
   if (kind !== "any") {
     if (parts.every((part) => part.kind === kind || part.kind === "const")) {
-      // A constant may also be an integer beyond 2^53.
+      // A constant may also be an integer beyond 2^53, which an array of numbers cannot represent.
       const numbers = parts as readonly (NumberVector | ConstVector)[];
       if (!numbers.some(isWide)) return concatNumbers(kind, numbers, length);
     }
@@ -91,7 +91,7 @@ function filled<T extends Uint8Array | Int32Array | Float64Array>(
 ): T {
   let at = 0;
   for (const part of parts) {
-    // The value of a constant NULL is never read.
+    // For a constant NULL, the array contains 0, which is never read.
     if (part.kind === "const") into.fill(Number(part.value), at, at + part.length);
     else into.set(part.values, at);
     at += part.length;

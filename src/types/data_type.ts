@@ -24,7 +24,7 @@ export type DataType =
    * zeros, so that equal values have equal strings.
    */
   | { readonly kind: "numeric"; readonly size?: NumericSize; readonly isTrimmed?: true }
-  /** `lengthMax` counts code points; absent for TEXT. */
+  /** `lengthMax` is the maximum number of code points; it is absent for TEXT. */
   | { readonly kind: "text"; readonly lengthMax?: number }
   /** A JSON value keeps its text as written. `binary` marks JSONB, whose text is canonical. */
   | { readonly kind: "json"; readonly binary: boolean }

@@ -479,7 +479,7 @@ class DateTimeReader {
   #takeMonth(month: number): boolean {
     if (this.#hasNamedMonth) return false;
     if (this.#month !== undefined) {
-      // The number before the name of the month was the day.
+      // The number before the name of the month was read as the month, but is the day.
       if (this.#day !== undefined) return false;
       this.#day = this.#month;
     }
@@ -522,7 +522,7 @@ class DateTimeReader {
     return true;
   }
 
-  /** `MET DST` is an hour east of MET. */
+  /** `DST` after an abbreviation means daylight saving time: `MET DST` is an hour east of MET. */
   #saveDaylight(): boolean {
     if (this.#zone?.kind !== "fixed") return false;
     this.#zone = { kind: "fixed", offsetSeconds: this.#zone.offsetSeconds + 3600 };

@@ -249,7 +249,7 @@ function wordOf(unit: Unit): string {
   return UNITS.find(([, one]) => one === unit)?.[0][0] ?? "";
 }
 
-/** Reads `y-m`. */
+/** Reads years and months in the form `y-m`. */
 function addYears(sum: Sum, match: RegExpExecArray): boolean {
   const rest = Number(match[8]);
   const months = Number(match[7]) * 12 + rest;

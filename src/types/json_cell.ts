@@ -62,7 +62,7 @@ const WORDS: Readonly<
   unknown: "Text",
 };
 
-/** The size of NUMERIC without one. */
+/** The size that the wire format uses for a NUMERIC without a size. */
 const UNSIZED = { precision: 0, scale: 0 };
 
 /** Returns the `data_type` of a type. Types without a word of their own are sent as Text. */
@@ -222,7 +222,7 @@ export interface TypedValue {
 export function valueFromParameter(parameter: WireParameter): TypedValue {
   if (parameter === null) return { type: UNKNOWN, value: null };
   if (typeof parameter === "boolean") return { type: BOOLEAN, value: parameter };
-  // Integers have no negative zero.
+  // The addition turns -0 into 0, because integers have no negative zero.
   if (typeof parameter === "number") return { type: BIGINT, value: parameter + 0 };
   if (typeof parameter === "string") return { type: UNKNOWN, value: checkedText(parameter) };
   if ("json" in parameter) return { type: UNKNOWN_JSON, value: checkedText(parameter.json) };

@@ -305,7 +305,7 @@ export function jsonMember(text: string, slice: JsonSlice, key: string): JsonSli
   return found;
 }
 
-/** Whether a string value consists of these characters. */
+/** Whether the content of a JSON string equals the given string. */
 export function isJsonString(text: string, slice: JsonSlice, wanted: string): boolean {
   const length = slice.end - slice.start - 2;
   if (length === wanted.length) {

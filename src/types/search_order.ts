@@ -69,7 +69,7 @@ export function tsQueryGroupKey(text: string): string {
   return query === undefined ? "" : textFromTsQuery(bare(query));
 }
 
-/** Returns the query without weights and prefixes. */
+/** Returns a query without the weights of its words, and without marking words as prefixes. */
 function bare(query: TsQuery): TsQuery {
   switch (query.kind) {
     case "word":
@@ -90,7 +90,7 @@ function countOf(query: TsQuery, ofNode: (node: TsQuery) => number): number {
   return parts.reduce((sum, part) => sum + part, ofNode(query));
 }
 
-/** Returns the operands, the right one first. */
+/** Returns the operands of an operator, the right operand first. */
 function childrenOf(query: TsQuery): readonly TsQuery[] {
   if (query.kind === "word") return [];
   return query.kind === "not" ? [query.operand] : [query.right, query.left];

@@ -326,7 +326,7 @@ function uuidFromText(text: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** Reads hex (`\x00ff`) or escape form (`a\\b\001`). */
+/** Reads bytes in hexadecimal form (`\x00ff`) or escape form (`a\\b\001`). */
 function bytesFromText(text: string): Uint8Array {
   if (text.startsWith("\\x")) {
     const hex = text.slice(2).replaceAll(/\s/g, "");

@@ -73,7 +73,10 @@ export function tsVectorFromText(text: string): TsWord[] {
   return tsVectorOf(words);
 }
 
-/** Returns a quoted or plain word without its escapes. */
+/**
+ * Removes the escapes from a word and, if it is quoted, replaces each doubled quote by a single
+ * one.
+ */
 export function unescapedTsWord(written: string, isQuoted: boolean): string {
   const word = isQuoted ? written.replaceAll("''", "'") : written;
   return word.includes("\\") ? word.replaceAll(/\\([\s\S])/gu, "$1") : word;

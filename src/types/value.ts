@@ -45,7 +45,7 @@ export interface RowValue {
   readonly cells: readonly Value[];
 }
 
-/** An integer: bigint only beyond ±(2^53−1). */
+/** An integer, which is a bigint only if its magnitude exceeds 2^53 - 1. */
 export type Whole = number | bigint;
 
 export type Value =

@@ -64,7 +64,10 @@ export interface Utf8Vector {
   readonly kind: "utf8";
   readonly length: number;
   readonly bytes: Uint8Array;
-  /** `length` + 1 ascending offsets. */
+  /**
+   * The offsets of the strings in `bytes`, followed by the end of the last one: `length` + 1
+   * ascending numbers.
+   */
   readonly offsets: Uint32Array;
   readonly nulls: Uint8Array | undefined;
   /**

@@ -334,7 +334,7 @@ export class Flusher {
 
   /** Whether a table uses too much memory to wait for the minimum interval between flushes. */
   #isLarge(table: StoredTable): boolean {
-    // A cancelled flush is not restarted immediately.
+    // If a flush was cancelled, the frozen memtable stays, and no new flush starts immediately.
     if (table.frozen !== undefined) return false;
     const bytes = table.isWaiting ? bytesOf(table) : table.active.bytes;
     const logBytes = this.#options.walMaxBytes * PACED_LOG_SHARE;

@@ -321,7 +321,7 @@ class Gathering {
     return end;
   }
 
-  /** Adds rows, which must fit. */
+  /** Adds rows to the portion. The rows must fit into it. */
   add({ bytesUpTo, end, group, owner, source, start }: GivenRows): void {
     const last = this.#lastStretches[source];
     const open = last === undefined ? undefined : this.#stretches[last];

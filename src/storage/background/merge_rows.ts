@@ -140,7 +140,7 @@ interface ReadStretch extends Stretch {
 }
 
 /**
- * Merges a column of numbers that every row has.
+ * Merges the values of a column that contains a number in every row.
  *
  * @param of Returns the numbers for the rows of a stretch.
  */

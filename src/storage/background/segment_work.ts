@@ -11,7 +11,7 @@ export interface SegmentWork {
   /** Writes a memtable to a segment file. @throws {DiskError} */
   flush(job: FlushJob, isCancelled: () => boolean): Promise<FlushOutcome | undefined>;
   /**
-   * Merges segments.
+   * Merges segments into one or two new segment files.
    * @throws {CorruptionError} Names the damaged source.
    * @throws {DiskError}
    */
@@ -53,7 +53,7 @@ export class InThreadWork implements SegmentWork {
   }
 
   close(): void {
-    // No memory is retained between jobs.
+    // There is nothing to release, because no memory is retained between jobs.
   }
 
   async #run<T>(steps: Generator<void, T>): Promise<T> {

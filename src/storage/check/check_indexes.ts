@@ -37,7 +37,7 @@ export interface DamagedIndex {
 export interface IndexCheckOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
-  /** Segments that can be read. */
+  /** The segments whose indexes are checked. All of them must be readable. */
   readonly entries: readonly SegmentEntry[];
   /** Returns the indexes of a table. */
   readonly indexesOf: (tableId: number) => readonly IndexOutline[];
@@ -125,7 +125,7 @@ interface IndexedRows extends DamagedIndex {
 /** The two forms of an index file: how each is opened, and compared with the rows. */
 interface IndexComparison<Entries> extends IndexedRows {
   readonly open: IndexOpener<Entries>;
-  /** Describes the first difference; undefined for none. */
+  /** Describes the first difference between the file and the rows; undefined if there is none. */
   readonly compare: (found: Entries, rows: IndexedRows) => string | undefined;
 }
 

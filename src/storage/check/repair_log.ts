@@ -30,7 +30,7 @@ import { rewriteNumberFile } from "../local_wal/high_water.ts";
 import { logFileNumbers } from "../local_wal/reader.ts";
 import { type LogCheck, type LostFrames, lostFrames } from "./check_log.ts";
 
-/** Zeros are written in pieces of this many bytes. */
+/** The number of zeros that are written at a time. */
 const PIECE_BYTES: number = 1 << 20;
 
 /**
@@ -120,7 +120,7 @@ export function endLog(
 }
 
 /**
- * Truncates the log.
+ * Truncates the log at the point that {@linkcode plannedCut} has determined.
  *
  * @param floorSeq At or above every seq that was ever issued.
  * @returns The paths in lost+found/ of the truncated parts.

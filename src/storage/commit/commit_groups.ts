@@ -82,7 +82,7 @@ export class CommitGroups implements CommitLogEvents {
     return this.#appliedSeq;
   }
 
-  /** The number of rollbacks since startup. */
+  /** The number of times that groups have been rolled back since startup. */
   get takenBackCount(): number {
     return this.#takenBackCount;
   }

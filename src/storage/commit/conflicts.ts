@@ -39,7 +39,7 @@ export function requireKeyless(write: TableWrite, tableName: string): void {
 }
 
 /**
- * Checks that a row can be inserted.
+ * Checks that no other row or transaction prevents the insertion of a row.
  *
  * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE
  */

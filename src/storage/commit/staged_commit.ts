@@ -243,7 +243,7 @@ export class LocalStagedCommit implements StagedCommit {
     return distances;
   }
 
-  /** Adds a row without its values. Returns its number. */
+  /** Adds a row without its values. Returns the row number in the memtable. */
   #push(
     staged: StagedTable,
     partition: MemPartition,
@@ -367,7 +367,7 @@ function requireUnaltered({ definition, table }: StagedTable): void {
 }
 
 /**
- * Checks that a row can be written.
+ * Checks that the current version of a row's key allows the row to be written.
  *
  * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE
  */

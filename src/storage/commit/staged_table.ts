@@ -186,7 +186,7 @@ export class StagedTable {
 
   /** Clears the entries of memtables and segments to which no row refers any longer. */
   dropPlaces(lost: ReadonlySet<number>): void {
-    // The remaining entries keep their numbers.
+    // Lost entries are replaced by placeholders, so that the remaining entries keep their numbers.
     for (const number of lost) this.#places[number - 1] = NO_PLACE;
   }
 

@@ -54,7 +54,7 @@ export function requireUnique(
   }
 }
 
-/** A key that a different row already has. */
+/** A key in a unique index that belongs to a different row. */
 export interface TakenKey {
   readonly values: Row;
   /** Whether the row with the key is newly inserted, as opposed to replacing another version. */

@@ -34,7 +34,7 @@ export interface PreparedCommit {
   /** Begins a write. The rows that follow have this table, owner and column order. */
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
   /**
-   * Adds a row. Indexes must ascend.
+   * Adds a row. The indexes of the rows in the commit must ascend.
    *
    * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED. The commit is unusable afterwards.
    */

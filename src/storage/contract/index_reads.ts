@@ -94,7 +94,7 @@ export interface IndexScanOptions {
   readonly isDescending: boolean;
 }
 
-/** Selects the rows with one key. */
+/** Selects the live rows that have one key of an index. */
 export interface IndexLookupOptions {
   readonly indexId: number;
   readonly owner: number;

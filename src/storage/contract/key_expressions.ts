@@ -71,7 +71,7 @@ export type KeyCompiler = (expression: KeyExpression) => KeyComputation;
 let compile: KeyCompiler | undefined;
 const compiled = new WeakMap<KeyExpression, KeyComputation>();
 
-/** Sets the compiler of this thread. */
+/** Sets the function with which this thread compiles key expressions. */
 export function setKeyCompiler(compiler: KeyCompiler): void {
   compile = compiler;
 }

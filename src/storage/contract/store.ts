@@ -74,7 +74,7 @@ export interface TableSharing {
 export interface SharingStore<Known extends TableSharing = TableSharing> {
   /** The mapping between seqs and clock times; see `base/seq_times.ts`. */
   readonly seqEras: readonly SeqEra[];
-  /** Returns the initial sharing state for a new reader. */
+  /** Returns the state of the sharing for a new reader, which does not have any data yet. */
   newSharing(): Known;
   /**
    * Shares tables with a reader. The files of the tables are kept until the shares are released.

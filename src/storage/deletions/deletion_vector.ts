@@ -161,7 +161,7 @@ export class DeletionVector {
     return this.#version;
   }
 
-  /** Returns the pages that changed after a version. */
+  /** Returns the pages that have changed since a given version of the vector. */
   pagesSince(version: number): SharedPage[] {
     const changed: SharedPage[] = [];
     if (version === this.#version) return changed;

@@ -66,7 +66,7 @@ export function putInPage(before: Page | undefined, inPage: number, seq: number)
     return page;
   }
   const { rows, seqs } = page;
-  // Rows usually arrive in ascending order.
+  // Rows usually arrive in ascending order, so appending is tried first.
   if (rows.length === 0 || inPage > (rows.at(-1) ?? 0)) {
     rows.push(inPage);
     seqs.push(seq);

@@ -66,7 +66,7 @@ export class SpaceGuard {
   }
 
   /**
-   * Admits an operation.
+   * Checks that the free space allows an operation.
    *
    * @throws {DatabaseError} DISK_FULL while only operations that use the reserve are accepted.
    */

@@ -29,7 +29,7 @@ export async function probe(disk: Disk, { directory, name }: ProbeFile): Promise
   const bytes = Buffer.from(name);
   const faults: string[] = [];
   const note = (error: unknown): false => {
-    // Safe: the error is the result of the test.
+    // Safe: the error becomes the result of the test.
     if (!(error instanceof DiskError)) throw error;
     faults.push(error.message);
     return false;

@@ -34,9 +34,9 @@ export interface RowHeads {
   readonly prevs: Float64Array;
   /** The seq that a decoder expects for the first row. */
   readonly nextSeq: number;
-  /** The size of the largest logged row in bytes. */
+  /** The maximum size of a logged row in bytes. */
   readonly rowBytesMax: number;
-  /** The total size of the logged rows in bytes. */
+  /** The maximum total size of the logged rows in bytes. */
   readonly bytesMax: number;
   /** Called with the offset of each seq that is written because a decoder would not expect it. */
   readonly onSeq?: (row: number, at: number) => void;

@@ -323,7 +323,7 @@ export class FrameEncoder {
     this.#rowCount = 0;
   }
 
-  /** Fills in the write's row count. */
+  /** Fills in the row count in the head of the current write. */
   #endWrite(): void {
     if (this.#rowCountOffset !== 0) this.#buffer.setU32(this.#rowCountOffset, this.#rowCount);
     this.#rowCountOffset = 0;

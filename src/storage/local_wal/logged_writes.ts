@@ -48,7 +48,7 @@ export interface RowTaker {
   takeRow(from: ByteReader, seq: number, prev: number): void;
 }
 
-/** Reads consecutive frames. */
+/** Reads the writes in consecutive frames. */
 export class WriteReader {
   #columns: LoggedColumns = { columnIds: [], forms: [] };
 

@@ -115,7 +115,10 @@ export class PreparedFrames implements PreparedCommit {
     return true;
   }
 
-  /** Returns the current part, which begins with the head of its write. */
+  /**
+   * Returns the part to which the next row belongs. A new part begins with the head of the current
+   * write.
+   */
   #partAt(index: number): FramePart {
     const part = this.#part ?? this.#beginPart(index);
     if (this.#rowCountOffset === 0) {

@@ -101,7 +101,7 @@ export class LocalWal implements CommitLog {
   #failure: unknown;
 
   /**
-   * Continues the log.
+   * Continues the log at the position that recovery has found.
    *
    * @throws {DiskError} If the first file cannot be created, or a torn group cannot be wiped.
    */
@@ -519,7 +519,7 @@ export class LocalWal implements CommitLog {
       this.#options.highWater.write(seq);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: the file may lag behind the log.
+      // Safe: the high-water file may lag behind the log.
       this.#options.log.warn("cannot write the high-water file", { code: error.code });
     }
   }

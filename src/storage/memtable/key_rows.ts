@@ -99,7 +99,7 @@ export class KeyRows {
 
 type Visit = (key: Key, row: number) => void;
 
-/** The way in which lists with few keys grow. */
+/** The growth strategy that all lists with few keys share. */
 const SMALL_KEYS = newGrowth<Float64Array>((capacity) => new Float64Array(capacity));
 const SMALL_ROWS = newGrowth<Int32Array>((capacity) => new Int32Array(capacity));
 
@@ -286,7 +286,7 @@ function isNumber(key: Key): key is number {
 
 /** Mixes all bits of a number into the upper bits of a 32-bit hash. */
 function hashOf(key: number): number {
-  // 0 and -0 are the same key.
+  // The addition turns -0 into 0, because 0 and -0 are the same key.
   double[0] = key + 0;
   const high = Math.imul((halves[1] ?? 0) ^ HASH_SEED, HASH_FACTOR);
   let hash = Math.imul((halves[0] ?? 0) ^ high, 0x9e3779b1);

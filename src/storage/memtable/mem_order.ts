@@ -86,7 +86,7 @@ export function liveRowsOfPart({ memtable, part, partition }: PlacedPart, upTo: 
       const listed = partition.rows.subarray(part.start, Math.min(part.end, partition.count));
       const rows = new Uint16Array(listed.length);
       let count = 0;
-      // An iterator would be several times slower.
+      // The loop uses an index, because an iterator would be several times slower.
       for (let index = 0; index < listed.length; index += 1) {
         const row = listed[index] ?? 0;
         const replacement = replacedBy[row] ?? 0;

@@ -15,7 +15,7 @@ interface LiveBlock {
   readonly rows: Uint32Array;
 }
 
-/** The way in which the row lists of small partitions grow. */
+/** The growth strategy that the row lists of all small partitions share. */
 const SMALL_ROWS = newGrowth<Uint32Array>((capacity) => new Uint32Array(capacity));
 
 /** The rows of one owner in a memtable. */

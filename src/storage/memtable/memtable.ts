@@ -335,7 +335,7 @@ export class Memtable {
     this.replacementChanges += 1;
     if (this.deleted[row] === 0) this.hiddenCount -= 1;
     this.#noteChange(row);
-    // Cached orders may have omitted the row.
+    // Cached orders are dropped, because they may have omitted the row.
     this.partition(this.owners[row] ?? 0).orders.clear();
   }
 

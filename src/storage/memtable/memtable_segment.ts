@@ -141,7 +141,7 @@ export class ReplacementCopy {
     this.#seen = new Float64Array(order.length);
   }
 
-  /** Catches up with the memtable, one batch of rows per step. */
+  /** Copies the replacements that are still missing, one batch of rows per step. */
   *refreshSteps(): Generator<void, void> {
     const seenChanges = this.#memtable.replacementChanges;
     for (let row = 0; row < this.#order.length; row += BATCH_ROWS_MAX) {
@@ -151,7 +151,7 @@ export class ReplacementCopy {
     this.#seenChanges = seenChanges;
   }
 
-  /** Catches up with the memtable in this tick. */
+  /** Copies all replacements that are still missing, in this tick. */
   refresh(): void {
     const { replacementChanges } = this.#memtable;
     if (this.#seenChanges === replacementChanges) return;

@@ -35,7 +35,7 @@ export class PartOrders {
     return this.#columns?.get(columnId) ?? [];
   }
 
-  /** Adds a part after the others. */
+  /** Adds a part after the last part of a column. */
   add(columnId: number, { end, start }: Pick<MemPart, "start" | "end">): void {
     const part = { start, end, cacheKey: this.#cache.addReader() };
     this.#columns ??= new Map();
@@ -44,7 +44,7 @@ export class PartOrders {
     else parts.push(part);
   }
 
-  /** Removes the last part. */
+  /** Removes the last part of a column. */
   removeLast(columnId: number): void {
     const parts = this.#columns?.get(columnId);
     if (parts === undefined || parts === "none") return;

@@ -99,7 +99,7 @@ interface ChosenPlace {
   /** Returns the rows that a choice selects, in ascending order. */
   rowsOf(choice: RowChoice): RowList;
   isCurrent(row: number): boolean;
-  /** Moves a cursor to a row. */
+  /** Moves a cursor to a row of the memtable or segment. */
   stand(cursor: VersionCursor, row: number): void;
 }
 

@@ -19,7 +19,7 @@ export class DefinitionWatch {
   }
 
   /**
-   * Checks that no column was altered.
+   * Checks that no column that the scan reads was dropped or altered.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE if one was.
    */

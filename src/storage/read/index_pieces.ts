@@ -57,7 +57,7 @@ export function piecesOf(
   ];
 }
 
-/** The owner whose rows are read, and the bounds within which they lie. */
+/** The owner whose rows are read, and the bounds on the seqs of these rows. */
 export interface OwnerRead {
   readonly owner: number;
   readonly bounds: SeqBounds;

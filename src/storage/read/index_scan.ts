@@ -105,7 +105,7 @@ class KnownRows implements OrderedScan {
   }
 
   close(): void {
-    // No file is pinned.
+    // There is nothing to release, because no file is pinned.
   }
 }
 

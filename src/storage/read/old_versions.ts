@@ -1,5 +1,5 @@
 /**
- * Finds the versions that changes replaced.
+ * Finds the versions that later versions have replaced, so that changes can include the old values.
  */
 import { isDamage } from "../../base/errors.ts";
 import {
@@ -20,7 +20,7 @@ import type { VersionCursor } from "../table/version_cursor.ts";
 export interface OldVersionsOptions {
   readonly columnIds: readonly number[];
   readonly owner: number | Float64Array;
-  /** Finds a version. The default is {@linkcode found}. */
+  /** The function that finds a version. The default is {@linkcode found}. */
   readonly find?: typeof found;
 }
 

@@ -35,7 +35,7 @@ export interface OrderedPiece {
   order(): ColumnOrder | undefined;
   valueAt(row: number): Value;
   isCurrent(row: number): boolean;
-  /** Moves a cursor to a row. */
+  /** Moves a cursor to a row of the piece. */
   stand(cursor: VersionCursor, row: number): void;
 }
 
@@ -119,7 +119,7 @@ class GroupPiece implements OrderedPiece {
   readonly #filter: PieceFilter;
   /** The row of the segment that has row number 0 in the order. */
   readonly #first: number;
-  /** The rows of the segment that were requested. */
+  /** The requested rows of the segment. */
   readonly #span: RowSpan;
   readonly #isWhole: boolean;
   readonly #hasTombstones: boolean;

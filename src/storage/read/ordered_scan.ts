@@ -162,7 +162,7 @@ class StoreOrderedScan implements OrderedScan {
           continue;
         }
         if (this.#mayOrder(head.piece)) this.#open(head);
-        // Sorting takes a separate step.
+        // Sorting a piece takes a whole step, so this step ends here.
         return true;
       }
       const row = head.order.rowAt(head.place);

@@ -130,7 +130,7 @@ class MergedScan implements RowSource {
     const known = filter.columnIds.indexOf(SEQ_COLUMN_ID);
     const seqAt = known === -1 ? filter.columnIds.length : known;
     const columnIds = known === -1 ? [...filter.columnIds, SEQ_COLUMN_ID] : filter.columnIds;
-    // Merging decodes the rows in any case.
+    // Merging decodes all numbers in any case, so their decoding is not deferred.
     const withSeq = { ...filter, columnIds, defersNumbers: false };
     const sources = segments.map((segment) => sourceOf(table, segment, withSeq));
     this.#sources = sources;

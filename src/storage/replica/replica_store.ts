@@ -103,7 +103,7 @@ export class ReplicaStore implements ReadStore {
     this.#cache.clear();
   }
 
-  /** Switches to the tables of another statement. */
+  /** Replaces the open tables with the tables of another statement. */
   open(
     tables: readonly SharedTable[],
     { eras, upTo }: { readonly eras: readonly SeqEra[]; readonly upTo: Seq },

@@ -48,7 +48,7 @@ export class ChunkCache {
     this.#shrink();
   }
 
-  /** Removes all entries. */
+  /** Removes all entries from the cache. */
   clear(): void {
     this.#entries.clear();
     this.#byteCount = 0;

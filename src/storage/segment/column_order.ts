@@ -306,7 +306,8 @@ function sortTexts(vector: Utf8Vector, all: Uint32Array): boolean {
     }
     sortWords(words);
     for (const { start, end } of equalRuns(words)) {
-      // Strings that end within the word are equal.
+      // Strings that end within the bytes of the word are equal, so only longer strings are
+      // compared further.
       const isLonger = (((words[2 * start] ?? 0) >>> ROW_BITS) & 0xff) > WORD_BYTES;
       if (!isLonger) continue;
       pending.push({ words: words.subarray(2 * start, 2 * end), depth: depth + WORD_BYTES });

@@ -158,7 +158,7 @@ export const SECTION_NAMES = [
    * descending order.
    */
   "keyRows",
-  /** 64 bytes per block; see `key_places.ts`. */
+  /** The Bloom filter of the keys, with 64 bytes per block; see `key_places.ts`. */
   "keyFilter",
 ] as const;
 
@@ -387,7 +387,7 @@ export function readChunkEntry(view: DataView, at: number): ChunkEntry {
   };
 }
 
-/** Rounds up to a multiple of 8. */
+/** Rounds a number of bytes up to a multiple of 8. */
 export function padded(byteCount: number): number {
   return Math.ceil(byteCount / 8) * 8;
 }

@@ -63,7 +63,7 @@ export function* indexFilePieces(
 }
 
 /**
- * Opens a file, and verifies all of it.
+ * Opens the file of a sorted index, and verifies all of its bytes.
  *
  * @throws {CorruptionError} If it is damaged or belongs elsewhere.
  * @throws {DiskError} If it is missing or cannot be read.

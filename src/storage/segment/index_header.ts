@@ -87,7 +87,7 @@ export interface VerifiedIndexFile {
 }
 
 /**
- * Opens a file, and verifies all of it.
+ * Opens an index file, and verifies all of its bytes.
  *
  * @param bodyBytes The bytes after the header; absent if the header states them.
  * @throws {CorruptionError} If it is damaged or belongs elsewhere.

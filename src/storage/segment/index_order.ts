@@ -38,7 +38,7 @@ export class IndexOrder {
     this.#areNumbers = columns.map(({ type }) => isNumber(type));
   }
 
-  /** Whether another row can have an equal key. */
+  /** Whether another row can have a key that counts as equal to the given one. */
   canRecur(key: Row): boolean {
     return this.#equalNulls || !key.includes(null);
   }

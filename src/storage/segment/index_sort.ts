@@ -61,7 +61,7 @@ interface Sorted {
 }
 
 interface Digit {
-  /** 0 for the low half, 1 for the high half. */
+  /** The half of a key that contains the digit: 0 for the low half, 1 for the high half. */
   readonly word: number;
   readonly shift: number;
   readonly mask: number;

@@ -150,7 +150,7 @@ export class TieSorter {
   }
 }
 
-/** Sorts rows and their values together. */
+/** Sorts rows by their values. Reorders both arrays in the same way. */
 function sortWithValues(
   rows: Uint32Array,
   values: Value[],

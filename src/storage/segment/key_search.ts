@@ -30,7 +30,7 @@ const ANY_KEY: KeyBounds = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE
 export class KeySearch {
   readonly #directory: Directory;
   readonly #rows: KeyedRows;
-  /** Computed on first use. */
+  /** The bounds of the segment's keys. Undefined until they are first needed. */
   #bounds: KeyBounds | undefined;
 
   constructor(directory: Directory, rows: KeyedRows) {
@@ -78,7 +78,7 @@ export class KeySearch {
     const [value] = key;
     if (key.length !== 1 || typeof value !== "number") return false;
     const { max, min } = this.#boundsOfAll();
-    // In bounds, NaN is represented by infinity.
+    // Bounds represent NaN as infinity.
     const bound = Number.isNaN(value) ? Number.POSITIVE_INFINITY : value;
     return bound < min || bound > max;
   }

@@ -11,14 +11,14 @@ export interface Runs {
   readonly rowCount: number;
 }
 
-/** Returns the number at a row. */
+/** Returns the number that the runs contain for a row. */
 export function runValueAt(runs: Runs, row: number): number {
   const index = runOf(runs.starts, row);
   const begin = runs.starts[index] ?? 0;
   return (runs.firsts[index] ?? 0) + (row - begin) * (runs.steps[index] ?? 0);
 }
 
-/** Fills an array with the numbers from a row on. */
+/** Fills an array with consecutive numbers of the runs, beginning at a row. */
 export function fillFromRuns<T extends Int32Array | Float64Array>(
   runs: Runs,
   start: number,
@@ -82,7 +82,7 @@ export interface Scale {
 /** The maximum number of distinct offsets for which a table of quotients is computed. */
 const QUOTIENTS_MAX = 4096;
 
-/** Fills an array with the quotients of the offsets. */
+/** Fills an array with the numbers that scaled offsets represent. */
 export function fillScaled(
   offsets: Uint8Array | Uint16Array | Uint32Array,
   { base, divisor, span }: Scale,

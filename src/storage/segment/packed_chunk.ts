@@ -126,7 +126,7 @@ export class PackedChunk {
   }
 
   /**
-   * Reads one value.
+   * Reads the value of one row.
    *
    * @throws {CorruptionError} If a block is damaged; this also applies to all methods below.
    */

@@ -286,7 +286,8 @@ export class SegmentReader {
   commitSeqs(groupIndex: number): Float64Array {
     const chunkIndex = this.#systemChunkIndex(COMMIT_COLUMN_ID, groupIndex);
     const { base, max } = this.#entry(chunkIndex);
-    // In most groups, every row was a separate commit.
+    // In most groups, every row was committed separately, so its seq is also the last seq of its
+    // commit.
     if (base === 0 && max === 0) return this.seqs(groupIndex);
     return numbersOf(this.#system(COMMIT_COLUMN_ID, groupIndex));
   }

@@ -43,7 +43,10 @@ export class TermFileWriter {
   readonly #file: DiskFile;
   readonly #place: IndexFilePlace;
   readonly #hash: PlaceHash;
-  /** The bytes that do not yet fill a whole piece. */
+  /**
+   * The bytes at the end that do not yet fill a whole piece, and have not been hashed and
+   * written.
+   */
   #rest: Uint8Array = new Uint8Array(0);
   #offset = INDEX_HEADER_BYTES;
   #partCount = 0;
@@ -97,7 +100,7 @@ function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
 }
 
 /**
- * Opens a file, and verifies all of it.
+ * Opens the file of an inverted index, and verifies all of its bytes.
  *
  * @throws {CorruptionError} If it is damaged or belongs elsewhere.
  * @throws {DiskError} If it is missing or cannot be read.

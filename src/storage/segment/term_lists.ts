@@ -134,7 +134,7 @@ function commonOf(short: RowList, long: RowList): RowList {
   let place = 0;
   for (let at = 0; at < short.length && place < long.length; at += 1) {
     const row = short[at] as number;
-    // The next common row is expected to be near.
+    // The steps begin small, because the next common row is expected to be near.
     let step = 1;
     while (place + step < long.length && (long[place + step] as number) < row) step *= 2;
     place = placeOf(long.subarray(0, Math.min(place + step + 1, long.length)), row, place);

@@ -22,8 +22,8 @@ import type { Layout } from "./format.ts";
 const SAMPLE_ROWS = 1024;
 
 export function encodeText(vector: Vector): EncodedValues {
-  // A sample shows whether a dictionary is worth building. To decode UTF-8 in vain would cost more
-  // than to write it as it is.
+  // A sample shows whether a dictionary is worth building. Decoding all the UTF-8 for a dictionary
+  // that is then discarded would cost more than copying it.
   if (vector.kind === "utf8" && !hasFewValues(vector, SAMPLE_ROWS)) return encodeUtf8(vector);
   if (vector.kind === "dict" && vector.values.length <= SAMPLE_ROWS) {
     const encoded = encodeCodes(vector);

@@ -118,7 +118,7 @@ export function* writeSegment(
     if (step.done !== true) gathered.raw(step.value);
     if (step.done === true || gathered.length >= WRITE_BYTES) {
       // A chunk of long strings is written in pieces, because a single large write would block the
-      // disk for long.
+      // disk for a long time.
       const bytes = gathered.view();
       for (let at = 0; at < bytes.length; at += WRITE_BYTES) {
         file.write(bytes.subarray(at, at + WRITE_BYTES), offset + at);
@@ -216,7 +216,7 @@ export class SegmentWriter {
     this.#rowCount += count;
   }
 
-  /** Writes the end of the file. */
+  /** Writes the sections, the directory and the trailer, which complete the file. */
   *finish(): Generator<Uint8Array, SegmentEnd> {
     assert(this.#rowCount > 0, "a segment has a row");
     yield* this.#section("owners", this.#owners.view());

@@ -16,7 +16,7 @@ import type { IndexFilePlace } from "../segment/index_header.ts";
 import { SegmentReader } from "../segment/reader.ts";
 
 /**
- * Opens a segment.
+ * Opens the file of a segment that the manifest lists.
  *
  * @throws {CorruptionError} If it is damaged or is a different segment. @throws {DiskError}
  */
@@ -65,7 +65,7 @@ function isSameHistory(left: HistoryBounds | undefined, right: HistoryBounds | u
 }
 
 /**
- * Reads a deletion vector.
+ * Reads the deletion vector file that the manifest lists for a segment.
  *
  * @throws {CorruptionError} If it is damaged or belongs to a different segment. @throws {DiskError}
  */

@@ -528,7 +528,7 @@ export class OpenSegment {
       return;
     }
     this.deletions.revert(row);
-    // Cached orders may have omitted the row.
+    // Cached orders are dropped, because they may have omitted the row.
     this.#orders?.release();
     this.#replacementLog?.note(row, 0);
   }

@@ -25,7 +25,7 @@ function prefixWithin(text: string, common: string): number {
 function prefixOfEncoded(text: string, common: string): number {
   const bytes = Buffer.from(text);
   for (let at = 0; at < common.length; at += 1) {
-    // If the string ends here, it is below all others.
+    // A string that ends here is below all strings that continue.
     const order = (bytes[at] ?? -1) - common.charCodeAt(at);
     if (order !== 0) return order < 0 ? -1 : Number.MAX_SAFE_INTEGER;
   }
@@ -71,7 +71,7 @@ export class SegmentIndex {
     let place = start;
     for (let at = 0; at < wanted.length && place < end; at += 1) {
       const prefix = wanted[at] as number;
-      // The next match is expected to be near.
+      // The steps begin small, because the next match is expected to be near.
       let step = 1;
       while (place + step < end && (prefixes[place + step] as number) < prefix) step *= 2;
       const near = { start: place, end: Math.min(place + step + 1, end) };
@@ -164,7 +164,10 @@ export class SegmentIndex {
     return this.#compareWith(this.rowAt(place), values);
   }
 
-  /** Searches by prefix alone. */
+  /**
+   * Returns the first position of a span whose prefix is at or above the given one or, with
+   * `isAfter`, above it.
+   */
   #placeOfPrefix({ end, start }: RowSpan, prefix: number, isAfter: boolean): number {
     const { prefixes } = this.#entries;
     let low = start;
@@ -178,7 +181,10 @@ export class SegmentIndex {
     return low;
   }
 
-  /** Searches among keys with the same prefix. */
+  /**
+   * Returns the first position, in a span of keys with equal prefixes, that {@linkcode placeOf}
+   * looks for.
+   */
   #placeAmong({ end, start }: RowSpan, values: Row, isAfter: boolean): number {
     let low = start;
     let high = end;

@@ -121,7 +121,7 @@ export class StoredTable {
     this.progress = progress;
   }
 
-  /** Segments of current versions and of history. */
+  /** The segments of current versions, followed by the history segments. */
   get allSegments(): readonly OpenSegment[] {
     return this.history.length === 0 ? this.segments : [...this.segments, ...this.history];
   }
@@ -150,7 +150,7 @@ export class StoredTable {
     this.#enforcedIndexes = this.#indexes.filter(isEnforced);
   }
 
-  /** All secondary indexes. */
+  /** The secondary indexes of the table. */
   get indexes(): readonly TableIndex[] {
     return this.#indexes;
   }
@@ -232,7 +232,9 @@ export class StoredTable {
     return isWanted ?? false;
   }
 
-  /** Prevents further reads that are sorted by a column. */
+  /**
+   * Records that reads sorted by a column do not pay off, so that later reads do not attempt them.
+   */
   refuseOrder(columnId: number): void {
     this.#orderedColumns.set(columnId, false);
   }
@@ -273,7 +275,8 @@ export class StoredTable {
   }
 
   /**
-   * Freezes the oldest memtable for a flush. If that is the active memtable, an empty one is begun.
+   * Freezes the oldest memtable for a flush. If that is the active memtable, an empty memtable
+   * takes its place.
    */
   freeze(): Memtable {
     assert(this.frozen === undefined, "one memtable is flushed at a time");
@@ -316,7 +319,7 @@ export class StoredTable {
     return earlierFile(first, this.active);
   }
 
-  /** Memtables, oldest first. */
+  /** Returns all memtables of the table, oldest first. */
   memtables(): Memtable[] {
     return [...this.#older(), this.active];
   }

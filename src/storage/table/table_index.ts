@@ -21,7 +21,7 @@ export interface TableIndex {
   readonly order: IndexOrder;
 }
 
-/** Returns the indexes of a definition. */
+/** Returns the secondary indexes that a table definition contains. */
 export function tableIndexesOf(definition: TableDefinition): TableIndex[] {
   const { columns, indexes = [] } = definition;
   return indexes.map((stored) => ({
