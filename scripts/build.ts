@@ -50,7 +50,7 @@ function buildUi(): void {
 
 function compile(target: string): string {
   const path = join(out, `tidemark-${target}${target.startsWith("windows") ? ".exe" : ""}`);
-  // Bun embeds an entry that is not a module unchanged.
+  // Bun embeds any entry that is not a module without changing it.
   const entries = [...ENTRIES, UI_PACK_PATH, CLIENT_PACK_PATH];
   const built = Bun.spawnSync(
     [
@@ -60,10 +60,12 @@ function compile(target: string): string {
       "--minify",
       "--bytecode",
       "--format=esm",
-      // A thread looks for its entry next to the program, whatever folder the entry came from.
+      // A thread looks for its module next to the program, in whichever folder the source of the
+      // module is.
       "--root=src",
       "--entry-naming=[name].[ext]",
-      // The server reads only the given configuration, and no file that happens to be nearby.
+      // The server reads only the given configuration, and no other file that happens to be in the
+      // working directory.
       "--no-compile-autoload-dotenv",
       "--no-compile-autoload-bunfig",
       // The constants of src/version.ts: there is no package.json next to an executable.

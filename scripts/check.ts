@@ -12,7 +12,10 @@ interface Check {
   readonly command: readonly string[];
 }
 
-/** Uses this Bun, so that a machine without a global Bun runs the same version. */
+/**
+ * The checks run with the same Bun as this script, so that a machine without a global Bun can run
+ * them.
+ */
 const BUN = process.execPath;
 const PATHS = ["src", "tests", "scripts", "ui/src"];
 

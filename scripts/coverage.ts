@@ -11,7 +11,9 @@ import { join } from "node:path";
 import { countOption, flag, readOptions, textOption } from "./support/arguments.ts";
 import { type Covered, coverageFrom, spansOf, sumOf } from "./support/coverage.ts";
 
-/** The tests of the store and of the code that uses its files, which run in the test process. */
+/**
+ * The tests of the store and of the code that uses the store's files. They run in the test process.
+ */
 const TESTS = "tests/storage,tests/copies,tests/maintenance";
 
 /** The maximum time of a test. Instrumented code is slower. */
@@ -51,7 +53,8 @@ async function runTests(): Promise<number> {
 }
 
 /**
- * Prints the result, the least covered file first. Returns the percentage of lines that were run.
+ * Prints the coverage of each file, beginning with the file that is covered least. Returns the
+ * percentage of lines that were run.
  */
 function report(files: readonly Covered[]): number {
   if (files.length === 0) throw new Error(`Cannot measure ${folder}: no test reached it`);

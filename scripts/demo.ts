@@ -28,7 +28,7 @@ try {
   print(`missed ${missed}, doubled ${doubled}`);
   process.exit(missed + doubled === 0 ? 0 : 1);
 } catch (error) {
-  // A reader of the demo needs the message, not the place in the code that noticed the error.
+  // A person who runs the demo needs only the message, not the stack trace.
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exit(1);
 }

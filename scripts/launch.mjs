@@ -49,7 +49,7 @@ const DEMANDS = ["package.json", "package-lock.json", "ui/package.json"];
 /** The program that runs without the development packages. */
 const SERVER = "src/main.ts";
 
-/** The extents of an installation. */
+/** The two extents of an installation: the packages that the server needs, or all packages. */
 const RUNTIME = "runtime";
 const EVERYTHING = "everything";
 
@@ -63,7 +63,7 @@ const SAME_SIGNAL_MS = 500;
  */
 const PARENT_CHECK_MS = 250;
 
-/** The interval at which a launch checks whether another one is still installing. */
+/** The interval at which a launch checks whether another launch is still installing packages. */
 const LOCK_CHECK_MS = 100;
 
 /**
@@ -238,8 +238,8 @@ function installCommand() {
 }
 
 /**
- * Finds the required Bun. It is in the package `bun` if that package's install script ran.
- * Otherwise, it is in one of the platform packages, of which there may be several.
+ * Finds the required Bun. It is in the package `bun` if that package's install script ran, and
+ * otherwise in one of the packages for platforms, of which several may be installed.
  */
 function findBun() {
   const platforms = join(MODULES, "@oven");

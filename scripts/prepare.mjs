@@ -93,7 +93,7 @@ function bundleInto(bun, folder) {
     "build",
     "--target=bun",
     "--format=esm",
-    // A thread then loads only the modules that it needs.
+    // With this option, a thread loads only the modules that it needs.
     "--splitting",
     "--root=src",
     "--entry-naming=[name].[ext]",

@@ -163,7 +163,8 @@ const packages = packagesOf(lock);
 const licences = licenceTexts(packages, ROOT);
 const work = mkdtempSync(join(tmpdir(), "tidemark-release-"));
 const made = new Map<string, Uint8Array>();
-// A failure ends the process, so this is not a place for `finally`.
+// A failure ends the process without running `finally` blocks, so an exit handler removes the
+// folder.
 process.on("exit", () => rmSync(work, { recursive: true, force: true }));
 build(work, hasImage);
 for (const platform of platforms) {

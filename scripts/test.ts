@@ -11,9 +11,9 @@
  *
  * The workers do not optimise functions at length, which pays off only in long-running processes
  * and takes a quarter of the processor time. They return freed memory to the system after a second,
- * because returning it at once and asking for it again takes a sixth. Both hold in a thorough run
- * too. The servers that tests start have the same settings, but not in a thorough run
- * (`tests/support/server_process.ts`).
+ * because returning it at once and requesting it again takes a sixth of the processor time. Both
+ * settings apply to a thorough run too. The servers that tests start have the same settings, but
+ * not in a thorough run (`tests/support/server_process.ts`).
  *
  * The test files of a worker share one module registry. This is safe because no test replaces a
  * module, and it saves a quarter of the run, which loading the sources for each of 300 files would
@@ -58,7 +58,7 @@ const TIMEOUT_MS = 120_000;
  */
 const WORKERS = navigator.hardwareConcurrency + 1;
 
-/** The slowest files start first, so that none of them runs alone at the end. */
+/** The slowest files start first, so that no single slow file prolongs the run. */
 const TIMINGS = "--timings=tests/timings.json";
 
 /** A file system in memory. */
@@ -227,7 +227,8 @@ try {
     directories.push(openFolder(tmpdir()));
     env["TIDEMARK_TEST_PROGRAM"] = compileServer(directories[0] ?? "");
     const memory = isThorough ? undefined : memoryFolder();
-    // The executable stays outside, because containers do not let files in memory be executed.
+    // The executable stays on the disk, because containers do not allow files in memory to be
+    // executed.
     if (memory !== undefined) directories.push(openFolder(memory));
     env["TMPDIR"] = directories.at(-1) ?? "";
   }

@@ -156,8 +156,8 @@ function failingAt<T extends object>(part: T, nth: number, error: Error): Failin
 }
 
 /**
- * Returns the directory of a process that acknowledged writes before they were durable, with a
- * missing storage.
+ * Returns the directory of a process that acknowledged writes too early, with a storage that is
+ * missing.
  */
 async function unluckyDirectory(): Promise<{ path: string; config: string }> {
   const path = freshDirectory();
@@ -197,7 +197,7 @@ async function failuresOf(
     );
     failing.end();
     if (opened instanceof Error) {
-      // If the previous attempt had left anything open, this one would report it.
+      // If the previous attempt had left a file or a lock open, this attempt would report it.
       expect(String(opened), `${name} ${nth}`).toContain("EIO");
       failureCount += 1;
     } else {
@@ -207,8 +207,8 @@ async function failuresOf(
   }
 }
 
-// Each step of an opening calls one of these: the new directory is named, and the other one is
-// read.
+// Each step of opening a directory calls one of these parts: the clock, the disk, the log or the
+// source of random numbers.
 test.each(["clock", "disk", "log", "random"] as const)(
   "openDatabase can open the directory again, whichever call of its %s fails",
   async (name) => {

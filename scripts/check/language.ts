@@ -20,7 +20,7 @@ const FILES = [
   "{docs,examples}/**/*.md",
 ];
 
-/** The test of this check quotes what the check has to find. */
+/** The test of this check quotes the sentences that the check has to find. */
 const PLANTED = "tests/scripts/check_test.ts";
 
 /** The relative words that never open a sentence, other than a question. */
@@ -40,7 +40,7 @@ const SUBORDINATE =
 /** A main clause: a comma, and at least two words that do not begin another subordinate part. */
 const MAIN_CLAUSE = /[,:] (?!(?:and|or|nor|which|who|whose|where|as|so|but not|not) )\S+ \S+/;
 
-/** Phrases that do not say whom or what they refer to, anywhere in a sentence. */
+/** Phrases that leave open which person or thing they refer to, anywhere in a sentence. */
 const PHRASES: readonly RegExp[] = [
   /\b(?:[Ff]or|[Tt]o|[Bb]y|[Oo]f|[Ff]rom|[Ww]ith|than|like) who\b/,
   /\bthose of (?:whom|who|which|what)\b/i,
@@ -156,7 +156,7 @@ function splitParagraph(parts: readonly { line: number; text: string }[]): Sente
   return found;
 }
 
-/** Replaces each piece of code with one word, since code has openings of its own. */
+/** Replaces each piece of code with one word, because code would distort how a sentence begins. */
 function withoutCode(text: string): string {
   return text.replace(/`[^`]*`/g, "`it`").replace(/\b(?:e\.g|i\.e|etc|vs)\./g, "$&,");
 }
@@ -213,7 +213,7 @@ async function main(): Promise<void> {
       }
     }
   }
-  // A checker that finds nothing to check must not pass.
+  // A check that finds nothing to check must not pass.
   if (counts.sentence === 0) throw new Error("Cannot check the language: no sentence found");
   const openingsMax = OPENINGS_SHARE_MAX * counts.sentence;
   const passes = counts.opening <= openingsMax && counts.phrase === 0;

@@ -2,9 +2,9 @@
  * Checks that imports under `src` point down, as docs/internals/architecture.md draws them, and
  * that tests enter `src` only through `mod.ts` files.
  *
- * Imports are read as text: type imports count too, because they also tie a reader to the other
- * file, and the check does not depend on a compiler interface that a new TypeScript version could
- * break. The formatter puts the module name of an import on the line of its `from`.
+ * Imports are read as text: type imports count too, because a reader needs the other file for them
+ * as well. Reading text also avoids a compiler interface that a new TypeScript version could break.
+ * The formatter puts the module name of an import on the line of its `from`.
  *
  * An allowance that no file uses is also a fault, so that the next such import is a decision rather
  * than an accident. Sub-folders of a layer never form an import cycle, directly or through others,
@@ -47,9 +47,9 @@ const HOMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Additional entry points, and the folders that may import each. Their exports are of no use to
- * other folders, or would let those bypass `mod.ts`. A file directly in `src` may import any of
- * them.
+ * Additional entry points, and the folders that may import each of them. Other folders have no use
+ * for their exports, or could bypass `mod.ts` through them. A file directly in `src` may import any
+ * of them.
  */
 const SECOND_DOORS: Readonly<Record<string, readonly string[]>> = {
   "src/storage/files.ts": ["backup", "maintenance"],
@@ -203,7 +203,7 @@ export function unusedAllowances(used: ReadonlySet<string>): string[] {
   );
 }
 
-/** The admin page may import from `src` only what any other client does. */
+/** The modules of `src` that the admin page may import: the ones that any other client uses. */
 const UI_DOORS: ReadonlySet<string> = new Set(["src/client/mod.ts", "src/protocol/mod.ts"]);
 
 /** Lists the imports with which one file of the admin page breaks the rules. */
@@ -319,7 +319,7 @@ if (import.meta.main) {
         process.exitCode = 1;
       }
     }
-    // A checker that finds nothing to check must not pass.
+    // A check that finds nothing to check must not pass.
     if (fileCount === 0) throw new Error(`Cannot check layers: no file is ${pattern}`);
   }
   for (const pair of unusedAllowances(used)) {

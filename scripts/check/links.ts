@@ -39,7 +39,7 @@ export function anchorsOf(document: string): ReadonlySet<string> {
   return anchors;
 }
 
-/** Lists the links of the document at `path` that lead nowhere. */
+/** Lists the links of the document at `path` whose targets do not exist. */
 export function brokenLinks(path: string): string[] {
   return linksIn(readFileSync(path, "utf8")).filter((link) => {
     const [file = "", anchor] = link.split("#");

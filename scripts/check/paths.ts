@@ -4,8 +4,8 @@
  *
  * A path begins at the root or at `src/`. Between backticks, every word that begins with a folder
  * of either, or ends like a code file, is a path. In a drawing, only a word that begins with such a
- * folder is one, since a drawing may shorten names. Braces expand to each of their parts, and
- * `mod.ts` matches that of any folder.
+ * folder counts, because a drawing may shorten names. Braces expand to each of their parts, and
+ * `mod.ts` matches the `mod.ts` of any folder.
  */
 import { readdirSync } from "node:fs";
 import { Glob } from "bun";
@@ -79,6 +79,6 @@ if (import.meta.main) {
       }
     }
   }
-  // A checker that finds nothing to check must not pass.
+  // A check that finds nothing to check must not pass.
   if (pathCount === 0) throw new Error("Cannot check the documents: no path found");
 }

@@ -1,8 +1,8 @@
 /**
- * Checks project rules that no other tool knows: each file has a header that says why it exists,
- * stays small, contains nothing unfinished, and has comments as narrow as its code, because the
- * formatter does not wrap comments. Each type in `src` has a unique name. Lines that tests quote in
- * order to inject faults exist.
+ * Checks project rules that no other tool knows. Each file has a header that says why the file
+ * exists, is short enough, contains nothing unfinished, and has comments that are as narrow as its
+ * code, because the formatter does not wrap comments. Each type in `src` has a unique name. The
+ * lines of source code that tests quote in order to inject faults exist.
  */
 import { Glob } from "bun";
 import { stalePlantedFaults } from "../../tests/campaigns/fuzz_live/planted_faults.ts";

@@ -122,7 +122,7 @@ class Talk {
     }
   }
 
-  /** Waits until everything expected has arrived, or until the time for it is over. */
+  /** Waits until all expected changes have arrived, or until the time limit is over. */
   async arrived(): Promise<void> {
     const deadlineMs = performance.now() + ARRIVAL_MS_MAX;
     while (this.expected.some(isUnseen) && performance.now() < deadlineMs) await Bun.sleep(10);

@@ -1,6 +1,6 @@
 /**
- * Flights and movies of the public data sets that come with the dev dependency vega-datasets, as
- * rows of two SHARED tables.
+ * The flights and the movies from the public data sets of the development dependency vega-datasets,
+ * as rows of two SHARED tables.
  */
 import type { Api } from "./api.ts";
 
@@ -76,7 +76,7 @@ type SourceRow = Readonly<Record<string, unknown>>;
 
 async function readMovies(): Promise<SourceRow[]> {
   const movies = await readSet("movies.json");
-  // Titles that look like numbers are numbers in the set, and some are missing.
+  // The data set stores titles that look like numbers as numbers, and lacks some titles.
   return movies
     .filter((row) => row["Title"] !== null)
     .map((row) => Object.assign({}, row, { Title: String(row["Title"]) }));

@@ -35,7 +35,7 @@ const READY_MS_MAX = 10_000;
 export class Participant {
   readonly name: string;
   readonly api: Api;
-  /** The rows that this participant has received, by place and key. */
+  /** The rows that this participant has received, by query and key. */
   readonly rows: Readonly<Record<Place, Map<number, Row>>> = { room: new Map(), inbox: new Map() };
   /** The arrival time of each change, and how often it arrived. */
   readonly arrivals: Map<number, { atMs: number; count: number }> = new Map();

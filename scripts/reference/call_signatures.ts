@@ -57,7 +57,7 @@ const TYPES: readonly DataType[] = [
   { kind: "array", element: TEXT },
 ];
 
-/** The maximum number of listed types. A longer list is described by the types that it lacks. */
+/** The maximum number of types in a list. A longer list is replaced by the types that it lacks. */
 const LISTED_MAX = 6;
 
 const ARGUMENTS_MAX = 2;
@@ -103,7 +103,7 @@ function signaturesOf(name: string, accepted: readonly Accepted[], nameOf: Namin
   return [...byResult].map(([result, forms]) => signature(name, forms, { nameOf, result }));
 }
 
-/** Returns the one rule for the results of all forms; undefined if there is none. */
+/** Returns the rule that gives the result type of all forms; undefined if there is no such rule. */
 function ruleOf(accepted: readonly Accepted[], nameOf: Naming): string | undefined {
   const [first] = accepted;
   if (first === undefined || !areIndependent(accepted, nameOf)) return undefined;

@@ -35,7 +35,10 @@ interface Group {
   readonly entries: readonly Entry[];
 }
 
-/** Functions that convert an example to a statement, for each group that needs one. */
+/**
+ * Functions that turn an example into a complete statement, for each group whose examples are not
+ * queries.
+ */
 const STATEMENT_OF: Readonly<Record<string, (example: string) => string>> = {
   Aggregates: (example) => `SELECT (${example})::text FROM ${ROWS}`,
   "Window functions": (example) => `SELECT (${example})::text FROM ${ROWS} ORDER BY n`,

@@ -11,7 +11,7 @@ import {
 import { SCHEMAS } from "../../src/server/openapi/schemas.ts";
 import { code, GENERATED, markdownTable } from "./markdown.ts";
 
-/** Parts of messages, in the order of their use. */
+/** The schemas of parts that messages contain, in the order in which the page uses them. */
 const PARTS: readonly (keyof typeof SCHEMAS)[] = [
   "Subscription",
   "SubscribeOptions",

@@ -71,7 +71,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
 
 const DEPTH_MAX = 20;
 
-/** Rules by name, each as written. */
+/** The rules by name, each with its syntax as written. */
 export type Rules = ReadonlyMap<string, string>;
 
 /** Generates sentences of a syntax. The same seed gives the same sentences. */
@@ -159,7 +159,10 @@ function sequence(tokens: readonly string[], start: number): { nodes: Node[]; en
   return { nodes, end: at };
 }
 
-/** Reads `[ … | … ]` or `{ … | … }` from its opening bracket; `end` is its closing one. */
+/**
+ * Parses `[ … | … ]` or `{ … | … }` from its opening bracket. The result's `end` is the position of
+ * the closing bracket.
+ */
 function options(tokens: readonly string[], start: number): { node: Node; end: number } {
   const isOptional = tokens[start] === "[";
   const found: Node[][] = [];

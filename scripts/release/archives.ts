@@ -92,7 +92,7 @@ export function zip(files: readonly ArchivedFile[], seconds: number): Uint8Array
   return Buffer.concat([...parts, directory, ...end, u16(0)]);
 }
 
-/** Returns the fields that a file has both before its bytes and in the directory. */
+/** Returns the fields that precede the bytes of a file and are repeated in the directory. */
 function zipFields(
   file: ArchivedFile,
   { packedBytes, nameBytes, seconds }: { packedBytes: number; nameBytes: number; seconds: number },

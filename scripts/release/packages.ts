@@ -80,7 +80,8 @@ function packageOf(folder: string, entry: Locked, names: ReadonlySet<string>): P
 }
 
 /**
- * Returns the licences of all packages as one text, since they require copies of themselves.
+ * Returns the licences of all packages as one text, because the licences require that copies are
+ * included.
  *
  * @param root The folder to which each package's `folder` is relative.
  */

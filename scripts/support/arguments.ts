@@ -1,7 +1,7 @@
 /**
- * The options of a script. Each script lists the options that it takes; from the list come their
- * values, the text of `--help` and the refusal of anything else, so that a misspelt option does not
- * run something else.
+ * The options of a script. Each script lists the options that it takes. The list determines the
+ * values, the text of `--help` and the refusal of all other options, so that a misspelt option is
+ * never ignored.
  *
  *     const options = readOptions({
  *       kills: countOption("how often the server is killed", 100),
@@ -9,8 +9,8 @@
  *     });
  *     options.kills; // a number
  *
- * Calling any of the readers here also makes Ctrl-C end the script in order: what was registered
- * for its exit, such as the removal of temporary files and the end of servers, is done.
+ * Reading the arguments also makes Ctrl-C end the script in order: its exit handlers run, for
+ * example to remove temporary files and stop servers.
  */
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
@@ -46,7 +46,9 @@ export interface Words {
   readonly about: string;
   readonly countMin: number;
   readonly countMax?: number;
-  /** True if unknown options are words for a program that the script runs. */
+  /**
+   * True if options that the script does not know are passed on to a program that the script runs.
+   */
   readonly arePassedOn?: boolean;
 }
 

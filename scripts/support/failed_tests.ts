@@ -7,7 +7,7 @@ const FAILED = /^(?:\(fail\)|✗)\s+(.*?)(?: \[[\d.]+m?s\])?$/;
 /** The line before an error outside of tests, such as a request that failed after its test. */
 const ERROR = /^# Unhandled error between tests$/;
 
-/** A figure of the summary. */
+/** A line of the summary with a count. */
 const FIGURE = /^ *(\d+) (pass|fail|errors?)$/;
 
 export class FailedTests {

@@ -8,7 +8,7 @@ export function withoutColours(line: string): string {
   return line.replace(COLOURS, "");
 }
 
-/** Returns the file of the tests below a line, if the line names one. */
+/** Returns the file whose tests follow a line, if the line names a file. */
 export function fileIn(text: string): string | undefined {
   return /^(\S+_test\.tsx?):$/.exec(text)?.[1];
 }

@@ -8,7 +8,7 @@ import { beginsSummary, fileIn, withoutColours } from "./runner_output.ts";
 /** Separates the name of a skipped test from the reason. */
 export const SKIP_MARK = " // skipped: ";
 
-/** The reason of a test that only a thorough run does. */
+/** The reason for skipping a test that runs only in a thorough run. */
 export const LEFT_TO_THOROUGH = "left to a thorough run";
 
 const NO_REASON = "no reason given";

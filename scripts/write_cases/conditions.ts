@@ -1,9 +1,10 @@
 /**
- * Tidemark's conditions for each SQLSTATE of PostgreSQL. Tidemark distinguishes some cases that
- * PostgreSQL does not, so several may be right.
+ * The error codes of Tidemark that correspond to each SQLSTATE of PostgreSQL. Tidemark
+ * distinguishes some cases that PostgreSQL does not, so several codes may be right.
  */
 const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
-  // PostgreSQL has one state for operators and functions that do not exist for these types.
+  // PostgreSQL uses the same state for operators and functions that do not exist for the given
+  // types.
   "42883": ["FUNCTION_NOT_FOUND", "TYPE_MISMATCH"],
   "42804": ["TYPE_MISMATCH"],
   "42846": ["TYPE_MISMATCH"],
@@ -61,8 +62,8 @@ const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
 
 /** Returns the conditions that a refusal with this state may have. */
 export function conditionsOfState(state: string): readonly string[] {
-  // Any other SQLSTATE here is a fault of a value. Tidemark distinguishes a wrong form from a wrong
-  // size.
+  // Any other SQLSTATE here is an error about a value. Tidemark distinguishes between a wrong form
+  // and a wrong size.
   const ofValues = ["INVALID_VALUE", "VALUE_OUT_OF_RANGE", "TYPE_MISMATCH"];
   return CONDITIONS[state] ?? (state.startsWith("22") ? ofValues : [`UNKNOWN_${state}`]);
 }

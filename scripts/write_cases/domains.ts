@@ -1,6 +1,4 @@
-/**
- * Domains: their conditions in casts and in rows, and changes of them.
- */
+/** Cases of domains: their conditions in casts and in rows, and changes to their definitions. */
 import type { CaseFile } from "./answer.ts";
 
 const STATEMENTS: readonly string[] = [

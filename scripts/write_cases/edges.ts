@@ -1,6 +1,6 @@
 /**
- * Edge cases of reading statements and patterns: smallest integers, parts of SIMILAR TO, numbers
- * and moments read by patterns, negative zero, and values that are refused.
+ * Edge cases of parsing statements and patterns: the smallest integers, parts of SIMILAR TO,
+ * numbers and times that are parsed with a pattern, negative zero, and refused values.
  */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";

@@ -1,6 +1,4 @@
-/**
- * Dates and times in every form, before Christ, and without end.
- */
+/** Cases of dates and times in every form, including dates before Christ and infinite ones. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

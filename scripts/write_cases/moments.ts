@@ -1,4 +1,4 @@
-/** Cases of dates and times, and of values formatted by a pattern. */
+/** Cases of dates and times, and of values formatted with a pattern. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

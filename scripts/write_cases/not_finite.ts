@@ -1,6 +1,6 @@
 /**
- * Cases of NaN and infinity in REAL and DOUBLE: literals, order, arithmetic, functions, aggregates,
- * columns.
+ * Cases of NaN and infinity in REAL and DOUBLE, in literals, comparisons, arithmetic, functions,
+ * aggregates and columns.
  */
 import type { CaseFile } from "./answer.ts";
 

@@ -1,4 +1,6 @@
-/** Generates statements from patterns: every `#` of a pattern takes each value of its list. */
+/**
+ * Generates statements from patterns: every `#` in a pattern is replaced by each value of its list.
+ */
 
 /**
  * Returns a SELECT of each pattern with each combination of values. Two lists give every pair of

@@ -48,7 +48,7 @@ function answerFrom(described: string, result: string, rowCount: number): Answer
   const types = described
     .trimEnd()
     .split(ROW)
-    // A statement without columns is described by a sentence.
+    // A statement without columns yields only a notice from the client.
     .filter((line) => line.includes(FIELD))
     .map((line) => line.split(FIELD)[1] ?? "");
   const hasRows = types.length > 0 && rowCount > 0;

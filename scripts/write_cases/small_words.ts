@@ -1,6 +1,6 @@
 /**
- * Smaller forms of PostgreSQL: VARIADIC, ONLY, COLLATE, storage parameters and operator classes,
- * the columns of a table for the members of a JSON document, the words of a tsvector as rows, and
+ * Cases of PostgreSQL's smaller forms: VARIADIC, ONLY, COLLATE, storage parameters and operator
+ * classes, a table's columns as members of a JSON document, the words of a tsvector as rows, and
  * types named `_int4`.
  */
 import type { CaseFile } from "./answer.ts";

@@ -42,7 +42,7 @@ async function trusting(change: Partial<OidcSettings> = {}): Promise<Fixture> {
   return { auth, clock, issuer };
 }
 
-/** Returns "ok", or the code of the refusal. */
+/** Returns "ok", or the code with which the token is refused. */
 async function outcome(auth: Auth, token: string): Promise<string> {
   const failure = await failureOf(async () => {
     await auth.checkExternal(`Bearer ${token}`);
@@ -219,7 +219,7 @@ test("accounts that are created for unknown users count towards the limit for si
 
 const DAY_MS = 86_400_000;
 
-/** Two tokens that their issuer means to be valid for a year, for different people. */
+/** Returns two tokens for different people, which their issuer intends to be valid for a year. */
 async function yearTokens({ issuer }: Fixture): Promise<readonly [string, string]> {
   const exp = Math.floor(Date.now() / 1000) + 365 * 86_400;
   return await Promise.all([issuer.token({ sub: "ann", exp }), issuer.token({ sub: "bo", exp })]);
@@ -254,7 +254,7 @@ test("the logout of a person ends a token of the provider for as long as such a 
   };
   await logOut("ann");
   clock.setWall(clock.nowMs() + 29 * DAY_MS);
-  // Each revocation forgets those that are over.
+  // Each revocation also removes the earlier revocations that have expired.
   await logOut("cy");
   expect([await outcome(auth, ended), await outcome(auth, other)]).toEqual([
     "INVALID_CREDENTIALS",

@@ -1,6 +1,6 @@
 /**
- * Verifies the permission matrices of the SQL contract, cell by cell. U, S, D, Y are the roles; O
- * owns the namespace with role user.
+ * Verifies the permission matrices of the SQL contract, cell by cell. U, S, D and Y stand for the
+ * roles user, service, dba and system; O is a user of role user who owns the namespace.
  */
 import { expect, test } from "bun:test";
 import {
@@ -66,7 +66,7 @@ function who(isAllowed: (caller: Principal) => boolean): string {
     .join("");
 }
 
-/** Returns a function that tells whether a throwing check accepts a caller. */
+/** Returns a function that tells whether a check that throws accepts a caller. */
 function isLet(require: (caller: Principal) => void): (caller: Principal) => boolean {
   return (caller) => {
     try {

@@ -1,5 +1,6 @@
 /**
- * Verifies that a server that others can reach never signs with a secret that others might know.
+ * Verifies that a server that other machines can reach never signs tokens with a secret that an
+ * attacker may know.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Tests the log archive when it is full, missing or foreign. Log files stay until they are copied,
- * up to a bound, and every file that is given up is reported.
+ * Tests the log archive when it is full, missing or foreign. Log files are kept until they are
+ * copied, up to a bound, and every file that is removed uncopied is reported.
  */
 import { afterAll, expect, test } from "bun:test";
 import {
@@ -288,7 +288,7 @@ test("files that another copy of the database has archived are not overwritten",
 });
 
 /**
- * The real disk, except that the sync of one directory fails while a condition of the test is met.
+ * The real disk, except that it fails to sync one directory while a condition of the test is met.
  */
 function diskThatSyncsNot(isMet: (path: string) => boolean): Disk {
   return {
@@ -381,7 +381,7 @@ test("the log after a repair is archived separately, and leads from a backup to 
   const roots = `storage.allowed_roots = ${JSON.stringify([directory])}`;
   mkdirSync(place.archive);
   const before = await open(place, { config: "storage.flush_interval_secs = 86399" });
-  // The log may hold this much before it is flushed.
+  // The maximum size of the log before it is flushed.
   await fill(before, 3, { isFlushed: false });
   await until(() => before.archiveLag()?.files === 0);
   await before.close();

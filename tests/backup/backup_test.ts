@@ -207,7 +207,7 @@ test("RESTORE prepares a restore, a restart completes it, and no id is issued tw
   await server.rows("INSERT INTO t (id) VALUES (2)");
   const [[seq] = []] = await server.rows("SELECT _seq FROM t WHERE id = 2");
   expect(Number(seq)).toBeGreaterThan(Number(highest));
-  // In the restored database, the name carol belongs to another user.
+  // In the restored database, the name carol belongs to a different user.
   await server.createUser("carol");
   expect((await server.sql("SELECT 1", { token: carol })).status).toBe(401);
   await server.restart();
@@ -346,7 +346,7 @@ test("a directory that is not a backup, or a backup of a newer version, is refus
     expect([code, said.includes(text)], said).toEqual([2, true]);
     expect(existsSync(target)).toBe(false);
   }
-  // A path in a list that escapes the backup directory.
+  // This path in a list of files leads out of the backup directory.
   const foul = body.replace('"catalog.sqlite"', '"../catalog.sqlite"');
   writeFileSync(list, `${foul}\n${crc32(Buffer.from(foul)).toString(16).padStart(8, "0")}\n`);
   expect(await restore(backup, target)).toMatchObject({ code: 1 });
@@ -922,7 +922,7 @@ test("restore leaves a prepared restore unchanged, and says how to cancel it", a
     said: `Cannot restore from ${backup}: another restore is waiting for the next startup; ${hint}`,
   });
   expect(await restore(backup, target)).toEqual(refusal(`to cancel it, remove ${waiting}`));
-  // The former content is in two places at this point.
+  // At this point, the previous content exists in two places.
   writeFileSync(join(waiting, "MOVING"), "");
   expect(await restore(backup, target)).toEqual(
     refusal("it has begun and cannot be cancelled: start the server, which finishes it"),
@@ -1096,7 +1096,10 @@ function fileEntry(number: number): FileEntry {
  */
 const CHUNK_BYTES_MIN = 1 << 18;
 
-/** A disk that records how far the check of a segment was ahead at each write of its copy. */
+/**
+ * A disk that records, at each write of a segment's copy, how far ahead the check of the segment
+ * was.
+ */
 class LeadDisk extends ForwardingDisk {
   readonly leads: number[] = [];
   #checkedBytes = 0;

@@ -1,7 +1,7 @@
 /**
- * Restores to a point: a backup and the log since then yield the state at any seq in between,
- * according to an oracle that knows every commit. A backup that does not cover the point changes
- * nothing.
+ * Restores to a point in time: a backup and the log since then yield the state at any seq in
+ * between, according to an oracle that knows every commit. A backup that does not cover the point
+ * changes nothing.
  */
 import { Database as Sqlite } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
@@ -137,14 +137,14 @@ async function archived(database: Database): Promise<void> {
   await until(() => database.archiveLag()?.files === 0);
 }
 
-/** The effect of a commit: rows of one table by id; `undefined` marks a removed row. */
+/** The effect of a commit: the rows of one table by id, where `undefined` marks a removed row. */
 interface Done {
   readonly seq: number;
   readonly table: string;
   readonly rows: readonly (readonly [id: number, value: string | undefined])[];
 }
 
-/** The effect of a definition: absent up to one seq, and present from another seq. */
+/** The effect of a definition: the object is absent up to one seq, and present from another seq. */
 interface Defined {
   readonly before: number;
   readonly seq: number;
@@ -346,7 +346,7 @@ test("a backup made under load is restored to many seqs from archive and log, al
   const points: number[] = [];
   while (points.length < RANDOM_POINTS) {
     const seq = world.backupSeq + Math.floor(random.unit() * span);
-    // While a definition is being made, it may or may not exist.
+    // At a point while a definition is being made, the object may or may not exist.
     if (!isBeside(seq)) points.push(seq);
   }
   // Test points next to definitions, and at both ends.
@@ -601,7 +601,7 @@ test("a backup that cannot reach the point is refused, and nothing changes", asy
   };
   const logs = (files: string[]): string[] => files.filter((file) => file.endsWith(".wal"));
   const lists = (files: string[]): string[] => files.filter((file) => file.endsWith(".json"));
-  // The files after the one in which the backup ends are present.
+  // The archive contains the files after the one in which the backup ends.
   const cases: [why: string, archive: string, seq: number, code: number, text: string][] = [
     [
       "beyond all",

@@ -1,12 +1,12 @@
 /**
- * Verifies that arrivals that stay in memory cause garbage collections, less often in a larger
- * heap. The tests record the calls to the runtime instead of making them.
+ * Verifies that received data that stays in memory triggers garbage collections, and that a larger
+ * heap is collected less often. The tests record the calls to the runtime instead of making them.
  */
 import { expect, spyOn, test } from "bun:test";
 import { Arrivals } from "../../src/base/arrivals.ts";
 import { heapOf, MIB } from "../support/heap_usage.ts";
 
-/** Returns the arrival counts at which collections begin, for a heap of this size. */
+/** Returns the numbers of arrivals after which collections begin, for a heap of this size. */
 function collectionsAt(heapBytes: number, arrivalCount: number): number[] {
   using usage = spyOn(process, "memoryUsage");
   using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);

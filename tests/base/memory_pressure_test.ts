@@ -59,7 +59,7 @@ test("memory is not released again before a pause, which doubles while little is
 test("the pause ends once the memory has grown by more than a twentieth", () => {
   const usage = new Usage();
   expect([75, 78, 80, 81, 84, 86].map((used) => usage.countWith(used))).toEqual([1, 1, 1, 2, 2, 2]);
-  // Growth is measured from the minimum since then.
+  // Growth is measured from the lowest use since the last release.
   expect([72, 77, 78].map((used) => usage.countWith(used))).toEqual([2, 2, 3]);
 });
 
@@ -116,7 +116,7 @@ test("watched memory is checked after many bytes were allocated", () => {
   note(50);
   const end = usage.pressure.start();
   usage.used = 90;
-  // The threshold for "little" is exactly a twentieth.
+  // The threshold below which a release counts as "little" is exactly a twentieth.
   for (const bytes of [3, 2, 1]) note(bytes);
   usage.used = 90;
   for (const bytes of [5, 1]) note(bytes);

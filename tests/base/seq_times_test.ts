@@ -112,7 +112,7 @@ test("an era is saved before its first id is issued, and an era without ids keep
   world.clock.setWall(START_MS);
   world.seqs.nowMs();
   expect(world.saved).toEqual([]);
-  // Only a reader has observed this time.
+  // Only a reader has observed this time; no commit has it.
   world.clock.setWall(START_MS + 3 * HOUR_MS);
   world.seqs.nowMs();
   world.clock.setWall(START_MS + 5000);
@@ -174,7 +174,7 @@ test("ids ascend, keep the time of their commit and stay expired, whatever the c
       const aged = world.seqs.agedSeq(TTL_MS);
       // A restart forgets a later time that only a reader has observed.
       if (kind !== 2) expect(aged, `seed ${seed}, step ${step}`).toBeGreaterThanOrEqual(bound);
-      // The bound must be an existing id.
+      // The bound must be an id that has been issued.
       bound = Math.min(aged, world.seqs.last);
       const newest = issued.at(-1);
       if (newest?.ms === world.clock.nowMs()) expect(aged).toBeLessThan(newest.seq);

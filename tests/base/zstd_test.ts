@@ -35,7 +35,7 @@ test("zstdUnpack detects truncated input, and input that is not a frame of the g
     expect(zstdUnpack(packed.subarray(0, length), 300)).toBeUndefined();
   }
   expect(zstdUnpack(new Uint8Array(40), 300)).toBeUndefined();
-  // The input has two frames, the first of which has that length.
+  // The first of the two frames has the expected length.
   expect(zstdUnpack(Buffer.concat([packed, packed]), 300)).toBeUndefined();
   // The first header claims a length of 2^31 in another form, and the second has no length.
   for (const head of [
@@ -54,7 +54,7 @@ test("zstdUnpack detects truncated input, and input that is not a frame of the g
 
 test("zstdUnpack never asks the library for more memory than the input declares", () => {
   const first = zstdPack(new Uint8Array(300).fill(7));
-  // Half a KB that would unpack to 16 MiB.
+  // This input of half a kilobyte would unpack to 16 MiB.
   const bomb = Bun.zstdCompressSync(new Uint8Array(2 ** 24));
   const skipped = [0x50, 0x2a, 0x4d, 0x18, 0x60, 44, 0, 0];
   const repeated = [0x02, 0x09, 0, 7];

@@ -1,13 +1,14 @@
 /**
- * Abuses the real server as badly as sockets can, while one ordinary client continues its work.
+ * Abuses the real server in every way that sockets permit, while one ordinary client continues its
+ * work.
  *
  * Each kind of abuse gets a new server with default limits, except the limits by address, which
  * would refuse the whole script. Meanwhile, a victim in its own process inserts rows, reads by key
  * and follows its own rows a hundred times a second. The following count as faults: the server
  * exits; the victim is refused or gets no response; the victim's 99th percentile is above --p99 ms;
- * memory grows by more than a full send queue for each socket plus 200 MB. Where the sockets send
- * unfinished bodies or messages, the bytes that the server accepts of them from one address count
- * instead of the queues.
+ * memory grows by more than a full send queue for each socket plus 200 MB. For sockets that send
+ * unfinished bodies or messages, the limit is the number of unfinished bytes that the server
+ * accepts from one address, instead of the queues.
  *
  * Exits with 1 if there is any fault. It uses loopback only, and stops by itself.
  */

@@ -26,7 +26,7 @@ const { inject, samples, seed } = readOptions({
 
 interface Pair {
   readonly name: string;
-  /** The requests of both sides, each with a different name. */
+  /** The functions that send the requests of the two sides, each with a different name. */
   readonly sides: readonly [(index: number) => Sent, (index: number) => Sent];
 }
 
@@ -109,7 +109,10 @@ async function timesOf({ sides }: Pair, order: Chance): Promise<[number[], numbe
   return times;
 }
 
-/** Welch's t for two samples: the difference of their means in units of its standard error. */
+/**
+ * Returns Welch's t statistic for two samples: the difference of their means in units of its
+ * standard error.
+ */
 function welch(left: readonly number[], right: readonly number[]): number {
   const error = Math.sqrt(varianceOf(left) / left.length + varianceOf(right) / right.length);
   return (meanOf(left) - meanOf(right)) / error;

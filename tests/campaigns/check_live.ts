@@ -5,11 +5,11 @@
  * Independent readers, which share no code with `src/live`, follow subscriptions with filters and
  * projections on the real server while writers write. They speak JSON or MessagePack, with or
  * without gzip, and they disconnect and resume at random. The server itself is stopped and killed
- * during the run, by default once for 20,000 changes. The events that each reader should have seen
+ * during the run, by default once per 20,000 changes. The events that each reader should have seen
  * are computed from the writers' acknowledgements alone. At intervals the writers stop, and the
  * views of the subscribers are compared with a SELECT at the same seq. Exits with 1 if anything is
- * wrong. With `--inject`, it damages what one kind of subscription receives, requests or holds, and
- * exits with 0 only if the damage is noticed.
+ * wrong. With `--inject`, it damages the messages, the requests or the stored rows of one kind of
+ * subscription, and exits with 0 only if it notices the damage.
  */
 
 import {

@@ -13,11 +13,11 @@
  * `grammar` repeats each construct of the grammar --from times in one text, then --factor times as
  * often, and so on, until the text is refused or reaches the length limit. An ordinary user sends
  * the text, and an administrator sends it again with EXPLAIN. --seed determines the order of the
- * constructs; all of them run, or as many as --seconds allow. A read by key runs beside each text.
- * Further faults are: a read waits for more than --wait ms; a text exceeds its time limit; memory
- * grows by more than the budget plus --memory MiB. --inject starts a server with an injected fault:
- * it stops for half a second at intervals, or its memory grows without end. Such a run exits with 0
- * if it finds the fault.
+ * constructs; all of them run, or as many of them as --seconds allow. A read by key runs beside
+ * each text. Further faults are: a read waits for more than --wait ms; a text exceeds its time
+ * limit; memory grows by more than the budget plus --memory MiB. --inject starts a server with an
+ * injected fault: it stops for half a second at intervals, or its memory grows without end. Such a
+ * run exits with 0 if it finds the fault.
  */
 
 import {
@@ -33,7 +33,7 @@ import { ATTACK_NAMES } from "./exhaustion/attacks.ts";
 import { multiplyGrammar } from "./exhaustion/multiply.ts";
 import { type ExhaustionReport, runAttack } from "./exhaustion/run.ts";
 
-/** The words by which the report shows each injected fault once it is found. */
+/** The text in the report that shows that each injected fault was found. */
 const FOUND_AS = { hold: "a read waited", memory: "memory grew" } as const;
 
 const options = readOptions({

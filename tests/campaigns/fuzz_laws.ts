@@ -34,8 +34,8 @@ const LAWS_PER_ROUND = 60;
 const SHRINK_TRIES_MAX = 400;
 const ROWS_SHOWN_MAX = 6;
 const PROGRESS_EVERY = 1000;
-// One in this many texts loses a row. The text itself determines whether it does, so it loses the
-// row every time.
+// One in this many texts loses a row. The text itself determines whether it loses a row, so it does
+// so in every run.
 const INJECTED_EVERY = 50;
 type Refusal = NonNullable<SqlResponse["error"]>;
 
@@ -80,7 +80,7 @@ async function runRound(seed: number): Promise<void> {
       await alter(preparer, tables, chance);
       views = await makeViews(preparer, tables, chance);
     }
-    // The effect of the change does not matter, nor whether it is allowed.
+    // Neither the effect of this change nor its refusal matters.
     if (chance.below(4) === 0) await own.ask(textOf(changeOf(tables, chance)));
     const law = lawOf(tables, views, chance);
     const found = await violationOf(law.sameness(law.root));
@@ -92,8 +92,8 @@ async function runRound(seed: number): Promise<void> {
 }
 
 /**
- * Returns the difference between the two ways; undefined if they agree, "refused" if they cannot be
- * compared.
+ * Returns the difference between the results of the two ways; undefined if they agree, "refused" if
+ * they cannot be compared.
  */
 async function violationOf({
   isOfParts = false,
@@ -124,8 +124,8 @@ async function violationOf({
 }
 
 /**
- * Returns 0 for an error on a value that only one way may compute, 1 for invalid text, and 2 for a
- * defect.
+ * Returns 0 for an error about a value that only one of the ways may compute, 1 for invalid text,
+ * and 2 for a defect.
  */
 function weightOf({ code }: Refusal): number {
   if (OF_VALUES.has(code)) return 0;
@@ -150,7 +150,7 @@ async function rowsOf(sql: string): Promise<readonly string[] | Refusal> {
   return isFaulty ? texts.slice(1) : texts;
 }
 
-/** Numbers of different types may be the same number. */
+/** Numbers with different texts may be equal, because their types differ. */
 function alike(text: string): string {
   return /^-?\d+(\.\d+)?$/.test(text) ? String(Number(Number(text).toPrecision(13))) : text;
 }

@@ -1,6 +1,6 @@
 /**
- * Compares Tidemark's results with PostgreSQL's results of the same random statements, and for
- * queries also with DuckDB's.
+ * Compares Tidemark's results with PostgreSQL's results of the same random statements, and, for
+ * queries, also with DuckDB's results.
  *
  * Each round creates tables and views, fills them, flushes, indexes or alters some, and runs
  * SELECTs and changes on them. After each change the whole tables are compared. A difference is
@@ -97,7 +97,8 @@ async function runRound(seed: number): Promise<void> {
     last = textOf(change);
     const found = await sides.difference(change, { isOrdered: false, way });
     sides.changed(tables.map(copied));
-    // From this point the rows of the sides differ, so these tables can reveal nothing more.
+    // From this point on, the rows of the two sides differ, so these tables cannot reveal another
+    // fault.
     if (sides.wasAllowed) break;
     const isSame = found === undefined && (await areSame(tables));
     if (isSame) continue;
@@ -163,7 +164,7 @@ async function report(
   print(textOf(least), `seed ${seed}, ${way}`, now ?? found);
 }
 
-/** Returns the order that must be preserved if rows are compared in order. */
+/** Returns the ORDER BY that shrinking must preserve if rows are compared in order. */
 function orderIn(root: Node): string {
   const outputs = findNode(root, "outputs");
   const keys = findNode(root, "tail");

@@ -1,6 +1,6 @@
 /**
  * Plays SQL scripts, such as PostgreSQL's own regression files, statement by statement on Tidemark
- * and on PostgreSQL, and counts the results that are alike.
+ * and on PostgreSQL, and counts the results that agree.
  *
  *     bun tests/campaigns/play_sql.ts --data src/test/regress src/test/regress/sql/*.sql
  *
@@ -47,7 +47,10 @@ const reasons = new Map<string, number>();
 const temporaries = new Map<string, string>();
 const totals = { queries: noCounts(), others: noCounts() };
 
-/** The temporary objects of the script, which end with it on PostgreSQL's side, by their name. */
+/**
+ * Matches a statement that creates a temporary object, which PostgreSQL drops at the end of the
+ * script.
+ */
 const TEMPORARY =
   /^create\s+(?:or\s+replace\s+)?(?:local\s+|global\s+)?temp(?:orary)?\s+(?:recursive\s+)?(table|view|sequence)\s+(?:if\s+not\s+exists\s+)?("[^"]+"|\w+)/i;
 /** A setting that Tidemark accepts without effect. */
@@ -87,7 +90,7 @@ async function playStatement(statement: ScriptStatement, file: string): Promise<
   const { sql } = statement;
   noteTemporary(sql);
   let ours = await tidemark.play(forTidemark(statement));
-  // A setting that only one side has would change the form of that side's later results.
+  // A setting that only one side accepts would change the form of that side's later results.
   if (/^set\b/i.test(sql) && (ours.kind === "failure" || WITHOUT_EFFECT.test(sql))) {
     return "omitted";
   }

@@ -33,8 +33,7 @@ const LINE_MS = 10_000;
 const SEEDS_PER_REPEAT = 20;
 
 /**
- * The average number of seeds for each seed with a table whose rows expire, which they do several
- * times in a world.
+ * The average number of seeds per seed whose table has rows that expire, several times in a world.
  */
 const SEEDS_PER_STREAM = 3;
 const TTL_MS = 40;

@@ -1,7 +1,6 @@
 /**
- * Verifies that the effect of a catalog call is permanent once the call has returned, and that
- * nothing else is. The tests use real SQLite files, and simulate a kill by copying the files while
- * the catalog is open.
+ * Verifies that exactly the effects of catalog calls that have returned are permanent. The tests
+ * use real SQLite files, and simulate a kill by copying the files while the catalog is open.
  */
 import { afterAll, expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -349,7 +348,7 @@ test("CatalogDatabase repeats a change that a full disk refused, once space was 
     if (askedCount === 3) manifest.remove = remove;
     return true;
   };
-  // First there is no space, then too little, then enough.
+  // At first the disk has no free space, then too little, and finally enough.
   for (const asked of [1, 2]) {
     expect(errorCodeOf(() => catalog.dropTable(1, seqOf(2)))).toBe("DISK_FULL");
     expect(askedCount).toBe(asked);
@@ -583,7 +582,7 @@ test("CatalogDatabase.userDroppedSeq is the seq at which the last account with a
   catalog.close();
   const again = openCatalog(path);
   expect(again.userDroppedSeq("sam")).toBe(second);
-  // No commit after a restart may precede it.
+  // No commit after a restart may have a lower seq.
   expect(again.manifest.highestSeq()).toBeGreaterThanOrEqual(second);
   again.close();
 });
@@ -681,7 +680,7 @@ test("CatalogDatabase.revoke removes entries that had already expired when the c
   clock.advance(3 * 24 * 3_600_000);
 
   const catalog = openCatalog(path, clock);
-  // Revoking a token again after its entry has expired makes a new entry.
+  // Revoking a token again after its entry has expired creates a new entry.
   for (const id of ["old 39", "a", "b", "c"]) catalog.revoke(id, clock.nowMs() + 1000);
   const file = SqliteFile.open(killedCopy(path), { log: silentLog });
   expect(allSealed<{ id: string }>(file, "revocations").map(({ id }) => id)).toEqual([

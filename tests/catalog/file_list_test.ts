@@ -19,8 +19,8 @@ import {
 afterAll(removeCatalogs);
 
 /**
- * Returns this many files, which alternate between tables 1 and 2, with three files in succession
- * for each owner.
+ * Returns this many files. They alternate between tables 1 and 2, and each owner has three
+ * consecutive files.
  */
 function entries(count: number): FileEntry[] {
   return Array.from({ length: count }, (_, index) => ({
@@ -35,7 +35,7 @@ function idsOf(catalog: CatalogDatabase, of?: FilesOf): string[] {
   return [...catalog.filePortions(of)].flat().map(({ fileId }) => fileId);
 }
 
-/** Makes the checksum of a file's entry wrong. */
+/** Changes a file's entry so that its checksum is wrong. */
 function damage(path: string, fileId: string): void {
   const database = new Database(path, { readwrite: true });
   database.query("UPDATE files SET checksum = checksum + 1 WHERE file_id = ?1").run(fileId);
@@ -45,7 +45,7 @@ function damage(path: string, fileId: string): void {
 test("filePortions yields every file once, in portions, by id", () => {
   const catalog = openCatalog(freshPath());
   expect(idsOf(catalog)).toEqual([]);
-  // These counts produce no portion, one portion, and several portions, of which the last is full.
+  // These counts lead to no portion, one portion, and several portions of which the last is full.
   for (const count of [1, 64, 65, 128]) {
     catalog.removeFiles(catalog.files().map(({ fileId }) => fileId));
     const all = entries(count);

@@ -1,6 +1,7 @@
 /**
- * Verifies that a published change is durable as a whole, and that no segment id is used twice. The
- * tests use real SQLite files, and simulate a kill by copying the files while the catalog is open.
+ * Verifies that a published change becomes durable completely or not at all, and that no segment id
+ * is used twice. The tests use real SQLite files, and simulate a kill by copying the files while
+ * the catalog is open.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
@@ -17,7 +18,7 @@ import {
 
 afterAll(removeCatalogs);
 
-/** Whether two types have the same fields, optional ones included. */
+/** The type `true` if two types have the same fields, including optional ones. */
 type Same<A, B> =
   Required<A> extends Required<B> ? (Required<B> extends Required<A> ? true : false) : false;
 

@@ -1,6 +1,6 @@
 /**
- * Verifies that a damaged, foreign or newer catalog is refused by name and without side effects.
- * The tests damage real files.
+ * Verifies that a damaged, foreign or newer catalog is refused with an error that names the file,
+ * and without side effects. The tests damage real files.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
@@ -151,7 +151,7 @@ test("SqliteFile.transaction changes nothing on a full disk, and works again onc
   const put = (id: string, text: string): void =>
     file.transaction(() => putSealed(file, "revocations", { key: id, value: { id, text } }));
   put("a", "");
-  // SQLite reports a page above this count as a full disk.
+  // SQLite reports a full disk when the file needs more pages than this.
   file.rows("PRAGMA max_page_count = 40");
   const error = errorOf(() => put("b", "x".repeat(500_000)));
 

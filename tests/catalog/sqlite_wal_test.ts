@@ -63,7 +63,7 @@ test("sqliteWalDamage reports if a frame may only have been torn by a crash", ()
   const torn = Buffer.from(bytes);
   torn[last + 100] = (torn[last + 100] ?? 0) ^ 1;
   expect(damageIn(torn)?.what).toContain("torn");
-  // A transaction without an end was never committed.
+  // A transaction whose last frame is missing was never committed.
   torn.writeUInt32BE(0, last + 4);
   expect(damageIn(torn)).toBeUndefined();
 });

@@ -128,7 +128,7 @@ test("a guest becomes a user through its token, and its live queries continue", 
     return path.endsWith("/login") ? ok(loginBody("t2")) : await answer(path, request);
   };
   const signedUp = client.account.signUp({ user: "eve", password: "x" });
-  // The server ends the session of the guest before it answers the login.
+  // The server ends the guest's session before it responds to the login.
   server.socket.tell({
     type: "error",
     subscription_id: id,

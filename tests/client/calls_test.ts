@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
 import { FakeServer, loggedIn } from "./scripted_server.ts";
 
-/** The client's calls without types, as JavaScript sees them. */
+/** The client's calls without parameter types, as JavaScript code sees them. */
 type Loose = Record<string, (...given: unknown[]) => unknown>;
 
 async function failureOf(call: () => unknown): Promise<unknown> {

@@ -26,7 +26,7 @@ import {
   told,
 } from "./scripted_server.ts";
 
-/** The calls without their types. */
+/** The calls without parameter types. */
 interface Loose {
   execute(sql: string, options: object): Promise<unknown>;
   query(sql: string, params: unknown): Promise<unknown>;
@@ -169,7 +169,7 @@ test("a failed request does not reveal the password in the address", async () =>
 test("query, execute and live report that parameters must be a list", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
-  // JavaScript may call it like this.
+  // Code in JavaScript may pass such an argument.
   const loose = client as unknown as Loose;
   const message =
     "Cannot send the parameters: they must be a list, as in query(sql, [1]) or execute(sql, { " +
@@ -385,13 +385,13 @@ test("live continues unaffected when a handler throws", async () => {
     server.socket.welcome();
     const thrown = playBatchLossAndChange(server, id);
     expect(told(events), `event ${index}`).toEqual(told(expected));
-    // The runtime reports each error exactly once.
+    // The runtime reports each of these errors exactly once.
     expect(thrown.filter((error) => error === ofEvent)).toHaveLength(1);
     expect(thrown.filter((error) => error === ofState)).toHaveLength(2);
   }
 });
 
-/** @returns The errors that were thrown in ticks of their own. */
+/** @returns The errors that were each thrown in a separate tick. */
 function playBatchLossAndChange(server: FakeServer, id: string): unknown[] {
   const thrown: unknown[] = [];
   const fire = (): void => {
@@ -532,7 +532,7 @@ test("queries share a socket, which the last query closes", async () => {
   expect(server.sockets).toHaveLength(1);
 });
 
-/** Holds the responses of paths with this ending until they are released. */
+/** Holds back the responses for paths with this ending until the test releases them. */
 function hold(server: FakeServer, end: string): (answer: Answer) => Promise<void> {
   const before = server.answer;
   const waiting: ((answer: Answer) => void)[] = [];
@@ -726,7 +726,7 @@ test("live connects once even if its queries changed while the token was refresh
   client.live("SELECT * FROM a.u", { onEvent: () => undefined });
   await answer(ok(loginBody("t2")));
   server.socket.welcome();
-  // Only the heartbeat timer remains: no call waits for a connection.
+  // Only the heartbeat timer remains, because no call waits for a connection.
   expect(server.fire()).toEqual([20_000]);
   expect(server.sockets).toHaveLength(2);
 });
@@ -759,7 +759,7 @@ test("live waits longer each time for capacity that it had before, and ends if i
       type: "subscribe",
       subscription: { id, options: { from_seq_id: 4 } },
     });
-    // The heartbeat fired together with it.
+    // The heartbeat timer fired at the same time.
     server.socket.tell({ type: "pong", id: "heartbeat", positions: {} });
   }
   server.socket.tell(ack(id), batch(id, [5], 6), full);

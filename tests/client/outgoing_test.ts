@@ -13,7 +13,7 @@ class PacedServer {
   readonly clock = new ManualClock();
   readonly received: string[] = [];
   readonly served: string[] = [];
-  /** Subscriptions that are no longer wanted. */
+  /** Subscriptions that the client no longer wants. */
   readonly unwanted = new Set<string>();
   readonly outgoing: Outgoing;
   refusalCount = 0;
@@ -140,7 +140,8 @@ test("Outgoing does not repeat a subscription if an unsubscribe was refused", ()
   server.subscribe("a");
   for (const id of ["x", "y"]) server.outgoing.ask({ type: "unsubscribe", id });
   server.clock.advance(601);
-  // A message that fits again is sent before the refusal arrives, and is answered after the delay.
+  // A message for which there is capacity again is sent before the refusal arrives, and is answered
+  // after the delay.
   server.subscribe("b");
   server.clock.advance(20_000);
   expect(server.served).toContain("ping settling");

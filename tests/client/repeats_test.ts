@@ -12,7 +12,9 @@ import {
   withRepeats,
 } from "../../src/client/repeats.ts";
 
-/** Returns retry rules whose waits end at once, and the delays that they would have had. */
+/**
+ * Returns retry rules whose waits end at once, and a list of the delays that they would have had.
+ */
 function rules(maxRetries: number): { delays: number[]; rules: RepeatRules } {
   const delays: number[] = [];
   const environment: RepeatRules["environment"] = {

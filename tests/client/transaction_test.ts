@@ -16,8 +16,8 @@ const GONE: Answer = {
 };
 
 /**
- * Responds to requests as a server would. Requests for the paths in `failing` get the listed
- * responses, in order.
+ * Responds to requests as a server would. Requests for the paths in `failing` receive the listed
+ * responses in order.
  */
 async function scripted(
   failing: Readonly<Record<string, readonly (Answer | Error)[]>> = {},

@@ -258,7 +258,7 @@ test("parseConfig divides memory in whole MiB, and gives each part only what it 
   expect(budgets(2048)).toEqual([325, 244, 244, 122, 100, 100, 25, 10]);
   expect(budgets(8192)).toEqual(large);
   expect(budgets(512, "performance.memory_bytes = 8589934592")).toEqual(large);
-  // A configured value takes precedence.
+  // An explicitly configured value takes precedence over the default.
   const set = "storage = { cache_bytes = 104857600 }\nlimits = { max_body_bytes = 20971520 }";
   expect(budgets(512, set)).toEqual([69, 52, 52, 100, 26, 26, 25, 20]);
 });
@@ -270,7 +270,7 @@ test("all memory limits together fit into 512 MiB, along with the runtime", () =
   const parts = [
     performance.total_query_memory_bytes,
     storage.memtable_bytes,
-    // Readers get half as much again for pieces of segments.
+    // Readers get half as much again for parts of segments.
     1.5 * storage.cache_bytes,
     // This budget covers both short and long bodies.
     2 * server.bodyBytes,
@@ -772,8 +772,8 @@ test("parseConfig requires a good secret for non-local addresses, and warns abou
       if (secret.length > 8) expect(faults[0]).not.toContain(secret);
     }
     expect(faultsOf("", env)).toEqual([]);
-    // Without a configured secret, startup reports the fault, because only startup knows whether a
-    // secret is stored.
+    // Without a configured secret, startup reports the warning, because only startup knows whether
+    // a secret is stored.
     expect(warningsOf("", env)).toHaveLength(secret === "" ? 0 : 1);
   }
   expect(faultsOf("server.host = '0.0.0.0'")).toEqual([]);

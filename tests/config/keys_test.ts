@@ -1,7 +1,8 @@
 /**
- * Verifies that every configuration key has an effect: the server either reads the key, or reports
+ * Verifies that every configuration key has an effect: the server either reads the key or reports
  * that it accepts only the default so far. The test searches the text of every file outside
- * `src/config`, and records which names the function that forwards keys reads from its sections.
+ * `src/config`, and records which names the function that builds the settings of accounts reads
+ * from its sections.
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -16,7 +17,10 @@ const ENVIRONMENT = { TIDEMARK_JWT_SECRET: "k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj" };
 
 const keys: readonly ConfigKey[] = [...KEYS.values()];
 
-/** Returns a value, as TOML, that the key will accept once its feature exists. */
+/**
+ * Returns, as TOML, a value other than the default, which the key accepts only once its feature
+ * exists.
+ */
 function otherValue({ rule }: ConfigKey): string {
   switch (rule.type) {
     case "text":

@@ -74,7 +74,7 @@ class Person {
     });
     page.on("response", (response) => {
       if (!response.url().startsWith(`${server.url}/v1/api`)) return;
-      // A page that is left discards unread responses, which nobody has seen.
+      // The text of a response is unavailable if the page was left before the response was read.
       const text = response.text().catch(() => "");
       this.#reading.push(text.then((body) => this.#received.push(body)));
     });
@@ -141,7 +141,7 @@ async function join(name: string, path: string): Promise<Person> {
   return person;
 }
 
-/** Checks the page in both colour schemes, and as wide as a telephone. */
+/** Checks the accessibility of the page in both colour schemes and at the width of a phone. */
 async function expectAccessible({ page }: Person): Promise<void> {
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
@@ -170,7 +170,8 @@ async function idOf(space: string): Promise<unknown> {
 }
 
 /**
- * Expects that the server refuses a person's own statements about a space of others.
+ * Expects that the server refuses the statements that a person writes by hand about a space of
+ * others.
  *
  * @param write Writes into the space $1.
  */
@@ -393,7 +394,7 @@ describeUnless(chromiumMissing)("the club", () => {
       const gina = await join("gianina", "board.html");
       await gina.makeSpace("Tight");
       const token = await tokenOf(gina);
-      // No double lies between the positions of the first two cards.
+      // No double exists between the positions of the first two cards.
       await server.rows(
         "INSERT INTO club.cards (space, place, title) VALUES ($1, 1, 'a'), ($1, 1.0000000000000002, 'b'), ($1, 2, 'c')",
         { token, params: [await idOf("Tight")] },
@@ -492,7 +493,7 @@ describeUnless(chromiumMissing)("the club", () => {
       await again.getByRole("button", { name: "Log in" }).click();
       await again.getByText("from before").waitFor();
       await again.context().close();
-      // The account is the same, so others find it by its new name.
+      // The account is still the same, so others find it by its new name.
       const lena = await join("lenuschka", "chat.html");
       await lena.makeSpace("Harvest");
       await lena.add(new Person("katinka", guest.page));

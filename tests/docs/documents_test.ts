@@ -35,7 +35,10 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 /** The accepted reasons for omitting a block. A new reason must be added here. */
 const UNTESTED = ["it needs podman", "it takes hours", "it takes minutes"];
 
-/** The documents that a normal run tries too: the first steps, and what they build on. */
+/**
+ * The documents that a normal run tests too: those about the first steps, and the documents that
+ * these depend on.
+ */
 const FIRST: ReadonlySet<string> = new Set([
   "README.md",
   "docs/tutorial.md",

@@ -96,8 +96,8 @@ test(
   "the summarizer example writes one summary for each article, even if it is killed repeatedly",
   async () => {
     const command = [...exampleCommand("summarizer")];
-    // The kills happen during the start, and right after a commit but before the client
-    // acknowledges.
+    // Kills the example during its start, and right after a commit but before the client receives
+    // the acknowledgement.
     const kills = [100, undefined, 200, undefined, 300, undefined];
     for (const afterMs of kills.slice(0, amountOf({ usual: 2, thorough: kills.length }))) {
       const child = Bun.spawn(command, {

@@ -24,7 +24,7 @@ const BLOCK =
 
 const TABLES = BLOCK.slice(0, BLOCK.indexOf("\n-- "));
 
-/** The queries, by the words before the colon in the comment above each. */
+/** The queries, by the text before the colon in the comment above each query. */
 const QUERIES: ReadonlyMap<string, string> = new Map(
   [...BLOCK.matchAll(/^-- ([^:\n]+).*\nSUBSCRIBE TO ([^;]+);/gm)].map(([, name = "", sql = ""]) => [
     name,

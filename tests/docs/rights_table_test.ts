@@ -81,7 +81,9 @@ async function isPermitted(caller: string, sql: string): Promise<boolean> {
   throw new Error(`${caller} gets ${JSON.stringify(body.error)} for ${sql}`);
 }
 
-/** Returns the word in a cell for statements of which a caller may run all or none. */
+/**
+ * Returns the cell's word for a caller who may run either all of these statements or none of them.
+ */
 async function allOrNone(caller: string, statements: readonly string[]): Promise<string> {
   const outcomes: boolean[] = [];
   for (const sql of statements) outcomes.push(await isPermitted(caller, sql));
@@ -89,7 +91,7 @@ async function allOrNone(caller: string, statements: readonly string[]): Promise
   return outcomes.some(Boolean) ? `some: ${outcomes.join()}` : "no";
 }
 
-/** Returns the words of a cell for statements about users of each role. */
+/** Returns the cell's words for statements about users of each role. */
 async function byRole(
   caller: string,
   statementFor: (user: string, role: string) => string | Promise<string>,
@@ -120,7 +122,7 @@ async function onRestricted(caller: string): Promise<string> {
 const read = (level: string): string => `SELECT * FROM shop.${level}`;
 const write = (level: string): string => `INSERT INTO shop.${level} VALUES (${1000 + count++})`;
 
-/** Makes an object as an administrator. @returns Its name. */
+/** Creates an object as an administrator. @returns Its name. */
 async function made(definition: (name: string) => string): Promise<string> {
   const name = fresh();
   await server.rows(definition(name));
@@ -128,7 +130,8 @@ async function made(definition: (name: string) => string): Promise<string> {
 }
 
 /**
- * The statements of each row, by the first words of the row. They return the words of the cells.
+ * The functions that run the statements of each row and return the words of a cell, by the first
+ * words of the row.
  */
 const ROWS: Readonly<Record<string, (caller: string) => Promise<string>>> = {
   "read and write one's own rows of `USER` tables": (caller) =>

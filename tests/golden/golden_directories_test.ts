@@ -231,7 +231,7 @@ test("the golden directory of the newest format has all kinds of segments that a
 const HASH_BYTES = 8;
 
 /**
- * Changes that a newer version would have made, and the name that the error message must contain.
+ * Changes that a newer version would make, each with the name that the error message must contain.
  */
 const NEWER: readonly {
   readonly what: string;
@@ -299,7 +299,7 @@ function bytesOf(view: DataView): Uint8Array {
   return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
 }
 
-/** Writes the hash of the bytes before `end` at `end`. */
+/** Writes the hash of the bytes before offset `end` at that offset. */
 function seal(view: DataView, { end, seed }: { end: number; seed: number }): void {
   const { low, high } = xxHash3(bytesOf(view).subarray(0, end), seed);
   view.setUint32(end, low, true);
@@ -335,14 +335,13 @@ describe("a directory with a newer format is refused, and not a byte of it chang
 
   test.each(NEWER.map((each) => [each.what, each] as const))("%s", async (_what, newer) => {
     const directory = copyOf(format);
-    // The last process was interrupted, and an older version would have removed what it left
-    // behind.
+    // These are the remains of an interrupted process. An older version would have removed them.
     mkdirSync(join(directory, "tmp"));
     writeFileSync(join(directory, "tmp/77.seg"), "half of it");
     changeOne(directory, newer);
     const before = filesIn(directory);
     const { code, stderr } = await start(directory);
-    // Notes about the configuration come first.
+    // The log also has notes about the configuration, which come first.
     const said = stderr
       .trimEnd()
       .split("\n")

@@ -21,14 +21,14 @@ import { until } from "../support/until.ts";
 const EVERYTHING = "SELECT * FROM chat.messages";
 const ROOM = "SELECT * FROM chat.messages WHERE room = $1";
 
-/** Returns followers with one room each, more than one tick replans. */
+/** Returns followers of different rooms, more of them than one tick replans. */
 function manyRooms(fixture: LiveFixture): LiveSubscription[] {
   return Array.from({ length: 100 }, (_, index) => {
     return fixture.open(ROOM, null, { id: `m${index}`, params: [`room ${index}`] }).subscription;
   });
 }
 
-/** Writes another user's rows, which advances the visible seq. */
+/** Writes rows of another user, which advances the visible seq. */
 function writeElsewhere({ store }: LiveFixture, id: number): void {
   store.write({ tableId: MESSAGES, owner: 2, operation: "insert", rows: [message(id, "hall")] });
 }

@@ -48,7 +48,7 @@ function idsIn(sink: RecordingSink): number[] {
   return [...ids].toSorted((left, right) => left - right);
 }
 
-/** Types, each with two values, some of which have several equal spellings. */
+/** Types, each with two values. Some of the values have several equal spellings. */
 const TYPES: readonly (readonly [string, readonly [string, ...string[]], string])[] = [
   ["INT", ["7"], "8"],
   ["SMALLINT", ["7"], "-8"],

@@ -340,7 +340,7 @@ test("tableChanged: a column that is added during a snapshot does not affect the
   ]);
 });
 
-/** Returns followers with one room each, more than one tick replans. */
+/** Returns followers of different rooms, more of them than one tick replans. */
 function manyRooms(fixture: LiveFixture): RecordingSink[] {
   return Array.from({ length: 100 }, (_, index) => {
     const params = [`room ${index}`];
@@ -372,7 +372,7 @@ test("tableChanged: many queries are reviewed in turn, and a query that will end
 test("tableChanged: no subscription continues separately or joins a group before its review", async () => {
   const fixture = liveFixture({ subscriptionsPerUser: 0 });
   const rooms = Array.from({ length: 100 }, (_, index) => `room ${index}`);
-  // All sockets are full, so that no feed reads for their subscriptions.
+  // All sockets are full, so no feed reads changes for their subscriptions.
   const opened = rooms.map((room) => {
     const sink = new RecordingSink();
     sink.room = 1;
@@ -418,8 +418,8 @@ test("tableChanged: a subscription that survives a change over several ticks mis
   const snapshot = fixture.open(NARROW, { batch_size: 60 });
   fixture.sql.schemaVersion = 2;
   fixture.engine.tableChanged(MESSAGES);
-  // The definition changes again before the first review is over, and a subscription closes and
-  // returns.
+  // The definition changes again before the first review has ended, and meanwhile a subscription is
+  // closed and opened again.
   fixture.engine.tableChanged(MESSAGES);
   write("delete");
   snapshot.subscription.nextBatch();

@@ -22,7 +22,7 @@ import { SeededRandom } from "../support/seeded_random.ts";
 const EVERYTHING = "SELECT * FROM chat.messages";
 const ROOM = "SELECT * FROM chat.messages WHERE room = $1";
 
-/** One more than the number of owners that have a low watermark of their own. */
+/** One more than the number of owners that can each have a separate low watermark. */
 const OWNERS = 1001;
 
 function written(owner: number, operation: TableWrite["operation"], n = 0): TableWrite {
@@ -53,7 +53,7 @@ test("a quiet subscription gets the next change after the shared low watermark o
   for (let half = 0; half < 2; half += 1) await world.discard();
   expect(store.earliestSeq(MESSAGES, ANN.owner ?? 0)).toBeGreaterThan(0);
 
-  // The change is applied together with others, and becomes visible with them.
+  // The change is applied together with others, and all of them become visible at the same time.
   store.apply({ writes: [written(2, "update", 2)] });
   store.apply({ writes: [written(1, "insert")] });
   store.apply({ writes: [written(3, "update", 2)] });

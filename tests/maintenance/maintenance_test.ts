@@ -443,7 +443,7 @@ describe("repair changes only damaged directories", () => {
     expect(code).toBe(0);
     const lost = `lost    table default.first: segment ${segmentId}, 300 row versions from seq `;
     expect(text.split("\n").filter((line) => line.startsWith(lost))).toHaveLength(1);
-    // Nothing of the segment remains in place, and nothing is lost.
+    // No file of the segment remains in its directory, but every byte is kept elsewhere.
     const left = readdirSync(`${path}/segments/1`);
     expect(left.filter((name) => name.startsWith(`${segmentId}.`))).toEqual([]);
     expect(readdirSync(`${path}/lost+found`).length).toBeGreaterThan(0);
@@ -473,8 +473,8 @@ describe("repair changes only damaged directories", () => {
     expect(await database.rows("SELECT count(*) FROM default.first")).toEqual([[300]]);
   });
 
-  // No user can drop the table of the audit log, so without a repair it would never accept an event
-  // again.
+  // No client can drop the table of the audit log, so without a repair the table would never accept
+  // an event again.
   test.each(["that nobody has met", "that a server has quarantined"])(
     "repair lets the audit log continue without its damaged part, %s",
     async (how) => {

@@ -1,4 +1,6 @@
-/** Tests the second attempt at files in which tests failed, with the real runner. */
+/**
+ * Tests that the test script runs files with failed tests once more. The tests use the real runner.
+ */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +12,7 @@ const HEAD =
 const PASSES = `${HEAD} test("passes", () => {}); test("too", () => {});`;
 const FAILS = `${HEAD} test("fails", () => { throw new Error("no"); }); test("passes", () => {});`;
 
-/** Fails in its first run, and passes in the second. */
+/** A test file that fails in its first run and passes in the second. */
 const PASSES_LATER = `${HEAD} test("passes later", () => {
   const mark = import.meta.path + ".ran";
   const hasRun = existsSync(mark);
@@ -28,7 +30,9 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** Runs tests by the script of the project. Returns the end of the output, and the exit code. */
+/**
+ * Runs tests through the project's script. Returns the last part of the output, and the exit code.
+ */
 async function run(
   files: Readonly<Record<string, string>>,
   flags: readonly string[] = ["--retry-failed"],

@@ -261,8 +261,8 @@ test("messages after a single row above the frame size are not dropped", async (
     await client.expect("subscription_ack");
   }
   await settle();
-  // The row is larger than what the network accepts before the client, which shares this event
-  // loop, reads.
+  // The row is larger than the number of bytes that the network accepts before the client, which
+  // shares this event loop, reads.
   const rows = [message(1, "lobby", 0, "z".repeat(12_000_000))];
   slow.store.write({ tableId: MESSAGES, owner, operation: "insert", rows });
   for (let tick = 0; tick < 20; tick += 1) await Promise.resolve();

@@ -13,11 +13,11 @@ import { type SimulationOptions, simulateOverModel } from "./live_worlds.ts";
 import { simulateResults } from "./result_simulation.ts";
 
 export const INJECTED_FAULTS = [
-  /** The newest version of a wake is not read. */
+  /** After a commit, the newest version is not read. */
   "unread",
   /** A snapshot reads above its boundary. */
   "boundless",
-  /** A wake is forgotten. */
+  /** A notification about a commit is lost. */
   "silent",
   /** Changes report the new values as the old ones. */
   "old_is_new",
@@ -56,7 +56,8 @@ async function runWith(injected: Injected, seed: number, steps: number): Promise
 const WORLDS_MAX = 100;
 
 /**
- * Runs worlds with a fault, beginning with a seed. Returns how the fault was found, or undefined.
+ * Runs worlds with an injected fault, beginning with a given seed. Returns how the fault was found,
+ * or undefined.
  */
 export async function findInjected(
   injected: InjectedFault,
@@ -66,7 +67,7 @@ export async function findInjected(
     try {
       await runWith(INJECTED[injected], seed, steps);
     } catch (error) {
-      // The fault is found by the oracle, or by an assertion of the engine about its input.
+      // The oracle finds the fault, or an assertion of the engine about its input fails.
       const isFound = error instanceof StreamViolation || error instanceof AssertionError;
       if (!isFound) throw error;
       return `seed ${seed}: ${error.message}`;

@@ -231,12 +231,13 @@ class Client {
   /** Every version up to this seq has been accounted for. */
   #checkedSeq = 0;
   /**
-   * The seq of the loaded rows, or the highest seq that they may reach. If loading is interrupted
-   * and resumed, the rows are a mixture until the client has reached this seq.
+   * The seq of the loaded rows, or the highest seq that they may have reached. If loading is
+   * interrupted and resumed, the rows come from different seqs until the client has reached this
+   * seq.
    */
   #aheadSeq = 0;
   #isReady = false;
-  /** True if the client began with only some of the rows, which resuming does not change. */
+  /** True if the client began with only some of the rows. Resuming does not change that. */
   #isPartial = false;
   /**
    * The number of newest rows that the client requested; undefined for all rows, or without a
@@ -470,7 +471,7 @@ export async function simulateLive(simulation: Simulation): Promise<SimulationRe
   return state.report();
 }
 
-/** A pace with occasionally slow rows, so that a tick ends after any of them. */
+/** A pace in which rows are slow at random, so that a tick may end after any row. */
 class FitfulPace implements LivePace {
   readonly #random: SeededRandom;
   readonly rows: { rowsMax: number; note(): void };
@@ -505,7 +506,7 @@ class World {
   #changes = 0;
   #resumes = 0;
   #expired = 0;
-  /** A bug in the engine, or an error in one of its ticks. */
+  /** A bug in the engine, or an error that one of its ticks threw. */
   #uncaught: { readonly error: unknown } | undefined;
   #isStopped = false;
 
@@ -534,7 +535,7 @@ class World {
       random,
       log: silentLog,
       onBug: (error) => this.#noteBug(error),
-      // Small ticks, so that every kind of work is interrupted at some point.
+      // Ticks are short, so that every kind of work is interrupted at some point.
       pace: random.pick([
         { tickUnits: 1, sliceUnits: 1, requestUnits: 1 },
         { tickUnits: 20, sliceUnits: 5, requestUnits: 10 },
@@ -677,7 +678,7 @@ class World {
     const taken = this.#clients.filter(({ sink }) => sink === client.sink).length;
     client.id = `s${taken < 2 ? this.#random.below(3) : taken}`;
     for (const other of this.#clients) {
-      // The id is in use, so the old subscription ends first.
+      // The id is already in use, so the old subscription ends first.
       if (other !== client && other.sink === client.sink && other.id === client.id) {
         this.#close(other);
       }

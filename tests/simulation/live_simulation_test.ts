@@ -39,7 +39,7 @@ test("subscribers see every change once, in order, and have the right rows", asy
     }
   }
   if (SEED_COUNT === 1) return;
-  // A simulation in which nothing happens proves nothing.
+  // A simulation in which nothing happens would prove nothing.
   expect(changes).toBeGreaterThan(SEED_COUNT * 20);
   expect(resumes).toBeGreaterThan(SEED_COUNT * 3);
   expect(expired).toBeGreaterThan(5);

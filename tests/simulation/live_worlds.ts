@@ -127,7 +127,10 @@ export class LocalWorld implements SimulatedStore {
     return this.#free("a flush", this.store.flush(MESSAGES));
   }
 
-  /** Makes versions that were replaced before the last call too old to be kept, for all owners. */
+  /**
+   * Makes all versions that were replaced before the last call old enough to be discarded, for all
+   * owners.
+   */
   discard(): Promise<void> {
     this.#clock.advance(HISTORY_MS / 2 + 1);
     return this.#free("a merge", this.store.compact(MESSAGES));
@@ -138,7 +141,9 @@ export class LocalWorld implements SimulatedStore {
     return this.#free("closing the store", this.store.close());
   }
 
-  /** Lets the disk sync until an operation is done. Reports an operation that never ends. */
+  /**
+   * Lets the disk sync until an operation has finished. Reports an operation that never finishes.
+   */
   async #free(what: string, work: Promise<unknown>): Promise<void> {
     const progress = { isSettled: false };
     const settled = work.finally(() => {

@@ -44,7 +44,10 @@ class PastSimulation {
   readonly #engine: TestEngine;
   readonly #states: KnownState[] = [];
   #state: State = { shared: new Map(), root: new Map(), alice: new Map() };
-  /** The number of moments that were read, and the number of those whose history was gone. */
+  /**
+   * The number of times that were read, and the number of those for which the history was already
+   * discarded.
+   */
   readonly counts = { read: 0, gone: 0 };
 
   private constructor(seed: number, engine: TestEngine, clock: ManualClock) {
@@ -91,7 +94,7 @@ class PastSimulation {
     this.#states.push({ seq, ms: store.commitMs(seq), state: this.#state });
   }
 
-  /** Makes one commit of some statements of one user. */
+  /** Makes one commit that consists of several statements of one user. */
   async #change(statementCount: number): Promise<void> {
     const user = this.#random.pick(["root", "alice"] as const);
     const texts: string[] = [];
@@ -145,7 +148,7 @@ class PastSimulation {
     return new Set(Array.from({ length: count }, () => this.#random.below(KEYS)));
   }
 
-  /** Reads both tables at two random moments. */
+  /** Reads both tables as of two random times. */
   async #check(): Promise<void> {
     const user = this.#random.pick(["root", "alice"] as const);
     const shared = this.#moment();
@@ -169,7 +172,7 @@ class PastSimulation {
     this.counts[mayBeGone ? "gone" : "read"] += 1;
   }
 
-  /** Returns a moment as a string, and the state at that moment. */
+  /** Returns a random time as a string, and the state at that time. */
   #moment(): KnownState & { readonly text: string } {
     const known = this.#random.pick(this.#states);
     if (this.#random.chance(0.2)) {

@@ -63,15 +63,15 @@ const STREAM_QUERIES: readonly string[] = [
   "SELECT id, at, rank() OVER (ORDER BY kind) FROM brief AS a",
 ];
 
-/** The clients are compared with the SELECT after every this many steps. */
+/** The number of steps between two comparisons of the clients with the SELECT. */
 const STEPS_PER_LOOK = 40;
 
-/** All work that is due is done within this many ticks of the event loop. */
+/** The maximum number of ticks of the event loop in which all due work is done. */
 const TURNS_MAX = 2000;
 
 export interface ResultSimulationOptions {
   readonly steps: number;
-  /** Damages what a client receives, to show that the oracle notices. */
+  /** Damages what a client receives, to show that the oracle notices the damage. */
   readonly fault?: PlantedFault | undefined;
 }
 
@@ -360,7 +360,8 @@ class ResultWorld {
       );
     }
     let wanted = await selected(plan, undefined);
-    // A row that time has just changed or deleted arrives after the pause of its query.
+    // A row that has just changed or been deleted because of the time arrives after the pause of
+    // its query.
     const turnsMax = readsClock || readsStream ? TURNS_MAX : 0;
     for (let turn = 0; turn < turnsMax; turn += 1) {
       if (follower.failure !== undefined || wanted === rowsText(plan, follower.rows)) break;
@@ -388,7 +389,7 @@ class ResultWorld {
   }
 }
 
-/** @throws {StreamViolation} If a row is said to have expired too early. */
+/** @throws {StreamViolation} If a message reports a row as expired before its time. */
 function requireOldEnough(message: object): void {
   const { old_values: olds = [], reason, ts = 0 } = message as Partial<ChangeMessage>;
   if (reason === undefined) return;

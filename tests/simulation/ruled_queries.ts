@@ -1,7 +1,8 @@
 /**
- * Queries of users whom policies show rows of a table, for the simulation of followed results: the
- * table and its policy, a view with the rights of its owner, commits that change memberships, and
- * the same queries as root would write them, with the conditions written out.
+ * Queries of users to whom policies show some rows of a table, for the simulation of followed
+ * results. Contains the table and its policy, a view with the rights of its owner, commits that
+ * change memberships, and the same queries as root would write them, with the conditions written
+ * out.
  */
 import type { Chance } from "../../scripts/support/chance.ts";
 

@@ -27,7 +27,7 @@ interface Notice {
   readonly link?: string;
 }
 
-/** The operator's program that sends emails. */
+/** The messages that the operator's program, which sends emails, has received. */
 const notices: Notice[] = [];
 const signatures: boolean[] = [];
 const mailer = Bun.serve({
@@ -331,7 +331,7 @@ describe("users delete their own accounts", () => {
     expect((await post("delete", { password: PASSWORD }, token))[0]).toBe(200);
     expect(await socket.expect("error")).toMatchObject({ code: "TOKEN_REVOKED" });
     expect((await logIn(user))[0]).toBe(401);
-    // An administrator may use the name again; the new account is empty.
+    // An administrator may reuse the name; the new account is empty.
     const again = await server.createUser(user);
     expect(await server.rows("SELECT * FROM app.notes", { token: again })).toEqual([]);
   });
@@ -526,7 +526,8 @@ describe("users change their email addresses", () => {
     expect(asked[0]).toBe(202);
     await post("email", { password: PASSWORD, email: other }, token);
     const links = [await noticeTo(next, "verify_email"), await noticeTo(other, "verify_email")];
-    // The old address remains valid until then, and the link is good for nothing else.
+    // The old address remains valid until the new one is confirmed, and the link serves no other
+    // purpose.
     expect((await logIn(email))[0]).toBe(200);
     expect((await logIn(next))[0]).toBe(401);
     expect((await server.sql("SELECT 1", { token: links[0]?.token ?? "" })).status).toBe(401);

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  // The server still runs, and nothing was written, whatever was sent.
+  // Whatever was sent, the server still runs and nothing was written.
   expect(await server.rows("SELECT COUNT(*) FROM default.t")).toEqual([[0]]);
   expect(server.output).not.toMatch(/panic|assertion|\n\s+at /i);
   await server.stop();

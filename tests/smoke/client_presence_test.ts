@@ -94,7 +94,7 @@ test(
 
     eva.presence.set("typing");
     await until(() => statesOf(dan, "eva")[0] === "typing");
-    // Heartbeats alone change nothing.
+    // A heartbeat alone does not change the list of people.
     const before = dan.counts.changes;
     const beats = "SELECT min(beat) FROM chat.presence WHERE room = 'lobby'";
     const first = Number((await server.rows(beats))[0]?.[0]);

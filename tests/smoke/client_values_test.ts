@@ -40,7 +40,7 @@ const VALUES: [string, Parameter, Cell][] = [
   ["TIMESTAMP", NOON, NOON],
   ["TIMESTAMPTZ", NOON, NOON],
   ["DATETIME", new Date("1969-12-31T23:59:59.999Z"), new Date("1969-12-31T23:59:59.999Z")],
-  // In microseconds, this moment is beyond the exact range of a number.
+  // The number of microseconds of this time is too large for a number to represent exactly.
   ["TIMESTAMP", new Date("9999-12-31T23:59:59.999Z"), new Date("9999-12-31T23:59:59.999Z")],
   ["TIMESTAMP", new Date("0001-01-01T00:00:00.001Z"), new Date("0001-01-01T00:00:00.001Z")],
   ["TIMESTAMP", "1969-12-31 23:59:59.999999", new Date(-1)],

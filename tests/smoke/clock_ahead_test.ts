@@ -1,7 +1,7 @@
 /**
- * Verifies what happens after a server with a clock that was an hour ahead is killed and restarted
- * with a correct clock: rows live as long as their table specifies, and changes are dated by the
- * correct clock.
+ * Verifies what happens after a server whose clock was an hour ahead is killed and restarted with a
+ * correct clock: rows live as long as their table specifies, and changes are dated by the correct
+ * clock.
  */
 import { expect, test } from "bun:test";
 import { EventClient } from "../support/event_client.ts";

@@ -1,6 +1,6 @@
 /**
- * COPY over HTTP: streams in both directions, at the speed of their slower end. Requests that end
- * early leave nothing behind.
+ * Tests COPY over HTTP. Data streams in both directions at the speed of the slower end, and
+ * requests that end early leave nothing behind.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createClient } from "../../src/client/mod.ts";
@@ -37,7 +37,7 @@ async function bodyOf(response: Response): Promise<SqlBody> {
   return (await response.json()) as SqlBody;
 }
 
-/** Returns the running copies: their ids, rows and bytes so far. */
+/** Returns the running copies: their ids, and their numbers of rows and bytes so far. */
 function running(): Promise<readonly (readonly unknown[])[]> {
   return server.rows(
     "SELECT query_id, rows_read, bytes_received FROM system.queries WHERE sql LIKE 'COPY%'",

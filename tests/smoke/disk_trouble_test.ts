@@ -1,7 +1,7 @@
 /**
- * Tests failing disks from outside: the real process encounters errors of the real system calls, a
- * full file system, and kernel limits. After a restart, acknowledged rows are present and refused
- * rows are not. Nothing hangs, and an error of the log ends the process.
+ * Tests a real process whose disk fails: system calls return errors, the file system is full, or
+ * kernel limits are reached. After a restart, acknowledged rows are present and refused rows are
+ * not. Nothing hangs, and an error of the log ends the process.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -21,7 +21,7 @@ const CONFIG = {
 /** The maximum time that a request waits for its response. */
 const ANSWER_MS_MAX = 60_000;
 
-/** The time within which strace must detach before it is killed. */
+/** The maximum time in which strace may detach before it is killed. */
 const DETACH_MS_MAX = 3000;
 
 const EXIT_FATAL = 70;
@@ -29,7 +29,7 @@ const EXIT_FATAL = 70;
 interface Trouble {
   readonly call: "pwrite64" | "fdatasync" | "fsync" | "openat" | "rename";
   readonly error: "EIO" | "ENOSPC" | "EMFILE";
-  /** The failing calls of each thread, counted from 1; `1+` means every call. */
+  /** Which calls of each thread fail, counted from 1; `1+` means every call. */
   readonly when: string;
   /**
    * Only threads that write the log encounter the error, so that the event loop can erase the bytes
@@ -58,7 +58,8 @@ const CASES: readonly Trouble[] = [
 ];
 
 /**
- * One case of each kind. All cases take minutes on a busy machine, and run with DISK_TROUBLE=all.
+ * One case of each kind. All cases run with DISK_TROUBLE=all, which takes minutes on a busy
+ * machine.
  */
 const QUICK: readonly Trouble[] = CASES.filter((_, index) => [0, 4, 5, 8, 12].includes(index));
 
@@ -149,7 +150,7 @@ async function inject(
   };
 }
 
-/** Returns the threads whose work the event loop does not wait for, as arguments for strace. */
+/** Returns the threads that work off the event loop, as arguments for strace. */
 function poolThreads(pid: number): string[] {
   const threads = readdirSync(`/proc/${pid}/task`).filter((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/comm`, "utf8").startsWith("Bun Pool"),
@@ -186,8 +187,8 @@ testUnless(noStrace)(
       await ledger.insert(server);
       expect([...ledger.acknowledged], name).toContain(ledger.nextId);
     }
-    // An error of the log is fatal, because the log is written and synced at once, but a full disk
-    // is not.
+    // An error of the log is fatal, because the log is written and synced in one step. A full disk
+    // is not fatal.
     expect(endings).toContain("pwrite64 ENOSPC 1 behind: goes on");
     expect(endings).toContain("pwrite64 EIO 1: ended");
     server.kill("SIGTERM");
@@ -213,7 +214,7 @@ testUnless(noStrace)(
     const tracer = await inject(server, { call: "fsync", error: "EIO", when: "1+" });
     const ledger = new Ledger();
     expect(await answered(server.sql("DROP TABLE t"))).toBeUndefined();
-    // A row that would be lost by a restart is not accepted either.
+    // The server also refuses a row that a restart would lose.
     await ledger.insert(server);
     expect(ledger.acknowledged.size).toBe(0);
     expect(await server.exited()).toBe(EXIT_FATAL);

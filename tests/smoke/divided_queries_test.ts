@@ -12,7 +12,10 @@ const MS_MAX = 180_000;
 
 const ROW_COUNT = 300_000;
 
-/** `a` and `b` have equal sums after every statement. The query takes long enough to be divided. */
+/**
+ * Returns the sums of `a` and `b` by group, which are equal after every statement. The query takes
+ * long enough to be divided.
+ */
 const SUMS = "SELECT k, sum(a), sum(b), count(*), max(id::TEXT) FROM d.t GROUP BY k ORDER BY k";
 
 /**

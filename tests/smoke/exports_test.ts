@@ -146,7 +146,7 @@ describe("an export can be downloaded", () => {
       "PERMISSION_DENIED",
       "Cannot download the export of another user: this requires role dba or system, or the right to act for the user",
     ]);
-    // Whether the other export exists makes no difference.
+    // It makes no difference whether the other export exists.
     const missing = await server.get("/v1/exports/ann/EX1", bearer(bob));
     expect((await refusal(missing)).slice(0, 2)).toEqual([403, "PERMISSION_DENIED"]);
     const anonymous = await refusal(await server.get(path));
@@ -270,7 +270,8 @@ test("a back end that may act for a user exports the data of the user", async ()
   const show = "EXECUTE AS USER 'ann' (SHOW EXPORT)";
   const [[jobId, status, , , url] = []] = await server.rows(show, { token: backEnd });
   expect([jobId, status]).toEqual([row[0], "completed"]);
-  // The back end downloads with its own token: a signature would be one of its session.
+  // The back end downloads with its own token. A signed URL would depend on a session of the back
+  // end.
   expect(String(url)).toEndWith(`/v1/exports/ann/${String(jobId)}`);
   const archive = await (await server.get(new URL(String(url)).pathname, bearer(backEnd))).bytes();
   expect(textOf(readZip(archive), "app/loose.ndjson")).toBe('{"v":"one"}\n{"v":"one"}\n');

@@ -1,7 +1,7 @@
 /**
- * Verifies that bearer tokens of a trusted issuer work wherever Bearer does, and whose account each
- * of them opens. The tests use the real process, and an issuer that signs whatever a test asks for.
- * Forged tokens are in `forged_tokens_test.ts`.
+ * Verifies that bearer tokens of a trusted issuer are accepted wherever Bearer is, and which
+ * account each of them gives access to. The tests use the real process, and an issuer that signs
+ * whatever a test requests. Forged tokens are tested in `forged_tokens_test.ts`.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -116,7 +116,7 @@ test("FILE_URL opens a file that policies permit by the claims of the token", as
   const [status, url] = await answer(token, "SELECT FILE_URL(picture) FROM media.pictures");
   expect(status).toBe(200);
   expect(await (await server.get(String(url))).text()).toBe("of the blue team");
-  // Nobody can give the URL claims other than those for which it was signed.
+  // The claims in a URL cannot be replaced by claims for which the URL was not signed.
   const [, path = "", access = ""] = /^(.*[?]access=)(.*)$/.exec(String(url)) ?? [];
   const [session = "", ...signed] = access.split(".");
   const parts = JSON.parse(Buffer.from(session, "base64url").toString()) as unknown[];

@@ -120,7 +120,7 @@ test("every door accepts a token of this server, so that the forged ones are ref
 
 test("no door accepts a forged token of this server", async () => {
   const { token } = server;
-  // A time that no delay of this test reaches.
+  // A time far enough in the future that this test ends before it.
   const nowSeconds = Math.floor(Date.now() / 1000) + 3600;
   await requireRefused(forgedTokens({ token, secret: SECRET, nowSeconds }));
 });
@@ -130,7 +130,7 @@ test("a refresh accepts no forged refresh token", async () => {
   const nowSeconds = Math.floor(Date.now() / 1000) + 3600;
   const accepted: string[] = [];
   for (const forged of forgedTokens({ token, secret: SECRET, nowSeconds })) {
-    // A change to the value that a claim already has makes the same token.
+    // A change to the value that a claim already has results in the same token.
     if (forged.token === token) continue;
     const body = { refresh_token: forged.token };
     const { status } = await server.post("/v1/api/auth/refresh", body);

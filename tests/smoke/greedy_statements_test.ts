@@ -81,8 +81,8 @@ test.each([
 
 test("too many rows of a response are sent as they are produced until the time limit", async () => {
   let answer: SqlAnswer | undefined;
-  // A busy machine needs longer for the first rows. If it fails before them, the statement fails as
-  // a whole.
+  // A busy machine needs longer for the first rows. If the time limit is reached before the first
+  // rows, the statement fails as a whole.
   for (let ms = 300; ms < 60_000 && answer?.status !== 200; ms *= 2) {
     answer = await server.sql(`SELECT a.v, b.v FROM ${PAIRS}`, { fields: { timeout_ms: ms } });
   }

@@ -43,14 +43,15 @@ test.skipIf(!existsSync("/proc/self/fd"))(
     await using server = await startReadyServer({
       config: {
         websocket: { auth_timeout_secs: 60 },
-        // The limit is that of a large machine, whatever machine runs the test.
+        // The test sets the limit of a large machine, so that it does not depend on the machine
+        // that runs it.
         performance: { memory_bytes: 32 * 2 ** 30 },
       },
     });
     const senders = Array.from({ length: 12 }, () => sendUnfinished(server.url));
     const refused = (): Sender[] =>
       senders.filter(({ answer }) => answer.includes("Too many unfinished or waiting messages"));
-    // Four of the messages fit.
+    // Four of the messages fit into the limit.
     await until(() => refused().length === 8);
     expect(refused()[0]?.answer).toContain(
       "those of this address may use 16777216 bytes together; finish each message before",

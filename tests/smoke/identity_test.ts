@@ -358,7 +358,7 @@ describe("a user has a session from the login to the logout", () => {
     await server.post(LOGIN, body, { "X-Request-ID": "mine-7" });
     const named =
       "SELECT action, outcome FROM system.audit_log WHERE details ->> 'request_id' = 'mine-7'";
-    // Nothing waits for the login event, but the event of a new user follows it.
+    // No response waits for the audit entry of the login, but the entry of a new user follows it.
     await server.createUser("una");
     expect(await server.rows(named)).toEqual([["login", "failed"]]);
   });

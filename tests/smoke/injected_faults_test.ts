@@ -170,7 +170,7 @@ describe("a bug in a statement ends its request", () => {
       const kept = "SELECT count(*) FROM default.kept WHERE v <> 'kept'";
       expect(await server.rows(kept)).toEqual([[0]]);
       expect(await server.rows("SELECT count(*) FROM default.other")).toEqual([[0]]);
-      // The bug has not used up a fault at a stage that is reached only once.
+      // The bug did not happen at a stage that each injected fault reaches only once.
       if (!sql.includes("lost") && sql !== MANY && !sql.includes(MANY)) await server.rows(sql);
     },
     MS_MAX,
@@ -547,7 +547,7 @@ describe("a bug in a reader, or in the messages to it, ends one statement", () =
       await server.outputHas(/ERROR a bug ended a request .*many.*cause=/);
       await until(async () => (await server.metric("tidemark_readers_busy")) === 0);
       expect(await server.rows(sql)).toEqual(rows);
-      // A change that was not reported to the reader would be missing here.
+      // If the change had not been reported to the reader, it would be missing here.
       await server.rows("UPDATE default.many SET v = 'x' || id WHERE id = 1");
       expect(await server.rows(sql)).toEqual([[MANY_ROWS, MANY_ROWS - 28, stage]]);
       await server.rows("UPDATE default.many SET v = 'w' WHERE id = 1");

@@ -100,7 +100,7 @@ test("alice can see the canary in all places that the tests below search", async
   expect(hasCanary(await everythingIn(file))).toBe(true);
 });
 
-/** Statements that bob sends. The second element, if given, is everything that he may see. */
+/** The statements that bob sends. The second element, if given, lists all rows that he may see. */
 const STATEMENTS: readonly (readonly [sql: string, rows?: readonly unknown[]])[] = [
   ["SELECT * FROM app.notes WHERE id > 1", []],
   ["SELECT title FROM app.notes", [["of bob"]]],

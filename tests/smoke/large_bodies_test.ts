@@ -11,8 +11,8 @@ const BODY_BYTES = 2 << 20;
 const BODY = `${'{"sql":"SELECT 7 AS seven"'.padEnd(BODY_BYTES - 1)}}`;
 
 /**
- * The number of requests of other users. A request that waits wrongly would have received its
- * response in the time that they take.
+ * The number of requests by other users. In the time that they take, a request that did not have to
+ * wait would have received its response.
  */
 const OTHERS = 5;
 
@@ -25,7 +25,8 @@ beforeAll(async () => {
     config: {
       limits: { max_body_bytes: 3 << 20 },
       files: { max_size_bytes: 1 << 20, max_request_bytes: 3 << 20 },
-      // The limits are those of a large machine, whatever machine runs the test.
+      // The test sets the limits of a large machine, so that it does not depend on the machine that
+      // runs it.
       performance: { memory_bytes: 32 * 2 ** 30 },
     },
   });
@@ -122,7 +123,7 @@ test("a large body that waits continues when the client of the preceding one has
   expect(await second.answer).toContain('"seven"');
 });
 
-/** Returns requests whose bodies never arrive. Their declared size counts. */
+/** Returns requests whose bodies never arrive. Their declared size counts towards the limit. */
 function heads(count: number, path: string, headers: string): Sent[] {
   return Array.from({ length: count }, () => new Sent(ann, headers, path));
 }

@@ -422,8 +422,8 @@ test("a position older than history is refused with RESUME_EXPIRED", async () =>
       ended: true,
       earliest_seq: Number(second?.[0]),
     });
-    // A resume from the beginning of history includes everything; position 0 means a client without
-    // rows.
+    // A resume from the beginning of history includes every change. Position 0 stands for a client
+    // without rows.
     expect(await client.follow("a", sql, { from_seq_id: Number(second?.[0]) })).toEqual([
       "row 3=3",
     ]);

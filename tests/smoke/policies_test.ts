@@ -78,7 +78,8 @@ async function uploaded(token: string, room: number): Promise<string> {
 }
 
 /**
- * Statements that dan sends, with what he may see. If this is absent, only the canary is checked.
+ * The statements that dan sends, each with the rows that he may see. Without such rows, only the
+ * canary is checked.
  */
 const STATEMENTS: readonly (readonly [sql: string, rows?: readonly (readonly unknown[])[]])[] = [
   [

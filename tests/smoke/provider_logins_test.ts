@@ -100,7 +100,7 @@ async function visit(account: string, browser = new Browser()): Promise<Visit> {
   return await browser.go(server.url + LOGIN);
 }
 
-/** Goes to the provider and back, but stops before the callback. */
+/** Follows the redirects to the provider and back, and stops before the callback. */
 async function callbackOf(account: string, browser: Browser, path = LOGIN): Promise<URL> {
   await provider.next({ account });
   const { url } = await browser.go(server.url + path, /\/callback\?/);
@@ -302,8 +302,7 @@ describe("a login fails and opens no session", () => {
     const { url } = await browser.go(begun.url.href, /\/callback\?/);
     expect(url.pathname).toBe("/v1/api/auth/oidc/idp/callback");
     expect(errorOf(await browser.go(url.href))).toBe("state_mismatch");
-    // The code of the honest provider does not reach the hostile one through its own callback
-    // either.
+    // The hostile provider's own callback does not receive the code of the honest provider either.
     const own = new URL(`${server.url}/v1/api/auth/oidc/evil/callback${url.search}`);
     expect(errorOf(await browser.go(own.href))).toBe("state_mismatch");
     expect(stolen).toEqual([]);
@@ -443,7 +442,7 @@ describe("a login that begins on a page of an application", () => {
     const login = (await (await exchanged(await codeFor("victim"))).json()) as Login;
     expect(login.user.id).toBe("lina");
     expect((await server.login("lina")).user.id).toBe("lina");
-    // The login of the provider belongs to exactly one account.
+    // A login at the provider belongs to exactly one account.
     const other = await server.createUser("luis");
     expect(await link({ code: await codeFor("victim"), password }, as(other))).toEqual([
       409,
@@ -473,7 +472,8 @@ describe("a login that begins on a page of an application", () => {
     const first = await loginOf("kim");
     expect(first.user.id).toBe("many");
     const token = first.access_token;
-    // Without a password, a login that is linked already permits the further one.
+    // If the account has no password, a login at a linked provider already permits linking another
+    // one.
     const code = await codeFor("lou");
     expect(await call("link", { code, verifier }, token)).toEqual([400, "invalid_request"]);
     const foreign = { own_code: await codeFor("ann"), own_verifier: verifier };
@@ -501,7 +501,7 @@ describe("a login that begins on a page of an application", () => {
       "invalid_request",
     ]);
     expect((await call("unlink", { provider: "idp", subject: "lou" }, token))[0]).toBe(200);
-    // Its sessions end, and those of the other link go on.
+    // The sessions of this link end, and the sessions of the other link continue.
     expect((await server.sql("SELECT 1", { token: second.access_token })).status).toBe(401);
     expect((await server.sql("SELECT 1", { token })).status).toBe(200);
     expect(await call("unlink", { provider: "idp", subject: "kim" }, token)).toEqual([
@@ -521,7 +521,7 @@ describe("a login that begins on a page of an application", () => {
     const { access_token: first, user } = await loginOf("max");
     expect(await remove(first)).toEqual([200, undefined]);
     expect((await server.sql("SELECT 1", { token: first })).status).toBe(401);
-    // The provider's login does not bring the account back.
+    // A login at the provider does not restore the account.
     const back = await exchanged(await codeFor("max"));
     expect(await back.json()).toMatchObject({ error: "unknown_user" });
     await server.rows(`CREATE USER "${user.id}" OAUTH '{"provider": "idp", "subject": "max"}'`);

@@ -1,7 +1,7 @@
 /**
- * Goal: the end of a session at a provider ends the sessions that began with it, and nobody else
- * can end them. Method: the real process, certified providers in processes of their own, and an
- * issuer that signs whatever a test asks for.
+ * Verifies that the end of a session at a provider ends the sessions that began with it, and that
+ * nobody else can end them. The tests use the real process, certified providers in separate
+ * processes, and an issuer that signs whatever a test requests.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { JWK } from "jose";
@@ -29,7 +29,10 @@ let server: ServerProcess;
 
 type Section = keyof typeof providers;
 
-/** Returns a client of the provider whose logout tokens name one session, or all of a person. */
+/**
+ * Returns a client of the provider whose logout tokens name either one session or a person, which
+ * means all sessions of that person.
+ */
 function clientOf(name: string, namesSession: boolean): object {
   return {
     client_id: name,

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
-/** The time after which a missing response is no longer expected. */
+/** The time after which the test stops waiting for a response. */
 const ANSWER_MS_MAX = 60_000;
 
 let server: ServerProcess;

@@ -52,7 +52,7 @@ async function fill(into: ServerProcess, table: string): Promise<void> {
   );
 }
 
-/** A row of system.queries: the only query besides the one that reads the view. */
+/** A row of system.queries that describes the only query other than the one that reads the view. */
 interface Listed {
   readonly queryId: string;
   readonly rowsRead: number;
@@ -96,7 +96,7 @@ function post(sql: string, signal?: AbortSignal): Promise<Response> {
   });
 }
 
-/** The number of lines in a response header, including the empty one. */
+/** The number of lines in the head of a response, including the empty line. */
 const HEAD_LINES = 9;
 
 /** Starts a client that reads the beginning of a response, and the rest only on request. */
@@ -217,7 +217,7 @@ describe("a long query runs in a reader", () => {
       const running =
         "SELECT query_id FROM system.queries WHERE user_id = 'greedy' AND state = 'running'";
       await server.rows(`KILL QUERY '${String((await server.rows(running))[0]?.[0])}'`);
-      // One of twelve queries ends while the earlier ones are still waiting.
+      // One of the twelve queries ends while earlier queries are still waiting.
       expect((await sums).body.status).toBe("success");
       await server.rows("DROP USER greedy");
       for (const { body } of await Promise.all(killing))
@@ -316,7 +316,7 @@ describe("a long query runs in a reader", () => {
 });
 
 describe("a reader asks the event loop for data that only the event loop has", () => {
-  /** Statements that run beyond their first time slice, and their results. */
+  /** Statements that run for longer than their first time slice, with their results. */
   test.each([
     [
       "rows that a transaction has staged",

@@ -1,8 +1,8 @@
 /**
  * Verifies that a client that resumes either has the current result or must start again, even if
  * the name now refers to another table, another user or other columns. Each case runs once on a
- * server that continues, and once with a kill between the loss and the resume. One kill serves all
- * cases.
+ * server that keeps running, and once with a server that is killed between the loss of the
+ * connection and the resume. One kill serves all cases.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";
@@ -130,7 +130,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-/** A case whose change has happened after its client was lost. */
+/** A case in which the change was made after the client had lost its connection. */
 interface Prepared {
   readonly user: string;
   readonly query: string;

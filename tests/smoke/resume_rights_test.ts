@@ -1,7 +1,7 @@
 /**
- * Verifies that the rows of a client that resumes are those that its user may see now, whatever has
- * changed meanwhile: policies, roles, owners, memberships, or the claims of the token. Either the
- * difference is sent, or the client has to start again.
+ * Verifies that a client that resumes has exactly the rows that its user may see now, whatever has
+ * changed meanwhile: policies, roles, owners, memberships, or the claims of the token. The server
+ * either sends the difference or makes the client start again.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createClient } from "../../src/client/mod.ts";
@@ -150,7 +150,7 @@ describe.each([
   ["on one server", false],
   ["over a kill", true],
 ])("a client that resumes %s sees only rows that it may read", (_where, isKilled) => {
-  // A kill takes the processor time of ten cases.
+  // Each case with a kill takes as much processor time as ten other cases.
   const cases = shareOf(Object.entries(CASES), { oneOf: isKilled ? 4 : 1 });
 
   test.each(cases)("when %s", async (what, { policy, ...each }) => {

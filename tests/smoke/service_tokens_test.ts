@@ -295,7 +295,7 @@ test("a token that is limited to a namespace cannot read the views of another", 
     "SUBSCRIBE TO SELECT * FROM other.of_app",
   ];
   for (const sql of queries) {
-    // A plan that was made for another caller or another query makes no difference.
+    // A cached plan that was made for another caller or another query makes no difference.
     await server.rows(sql);
     expect((await failure(sql, token))[0], sql).toBe("TABLE_NOT_FOUND");
     expect((await failure(sql, token))[0], sql).toBe("TABLE_NOT_FOUND");

@@ -141,7 +141,7 @@ test.each(shareOf(QUERIES, { oneOf: 2 }))(
     first.socket.close();
     await setTtl(table, 1);
     await untilEmpty(table);
-    // The reason is that of the time of the deletion, whatever the TTL is by now.
+    // A delete has the reason that applied when the row was deleted, whatever the TTL is by now.
     await setTtl(table, LONG_SECONDS);
     const second = await follow(sql, { token: eva, from: Number(from) });
     expect(second.ids).toEqual([]);

@@ -1,6 +1,6 @@
 /**
- * Verifies that the real process reloads its changeable settings and continues the log in a new
- * file on SIGHUP, and that it ignores SIGUSR1 and SIGUSR2.
+ * Verifies that on SIGHUP, the real process reloads the settings that can change and continues the
+ * log in a new file, and that it ignores SIGUSR1 and SIGUSR2.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -50,8 +50,8 @@ test("SIGHUP continues the log in a new file, reloads its level and reports othe
     ["logging.level", "debug", "file"],
     ["server.shutdown_timeout_secs", "10", "default"],
   ]);
-  // A setting that was reloaded does not count as a change the second time. The others still
-  // require a restart.
+  // A setting that was already reloaded does not count as changed the second time. The other
+  // settings still require a restart.
   rewrite(server, "shutdown_timeout_secs = 7\n", "");
   rewrite(server, "tls_cert = '/c'\ntls_key = '/k'\n", "");
   server.kill("SIGHUP");
@@ -101,7 +101,7 @@ describe.skipIf(!hasOpenssl)("SIGHUP reloads the TLS certificate", () => {
     server.kill("SIGHUP");
     await printed(server, "certificate=unchanged");
 
-    // Half of a request has been sent.
+    // At this point, half of a request has been sent.
     makeCertificate("second", { cert, key: join(directory, "next.pem") });
     server.kill("SIGHUP");
     await printed(server, "certificate=kept");

@@ -39,17 +39,17 @@ const ENVIRONMENT: Readonly<Record<string, string>> = {
   HOME: process.env["HOME"] ?? "",
 };
 
-/** Runs the program in an environment of its own. */
+/** Runs the program in a separate environment. */
 function run(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
   return runCommandToEnd([...serverCommand(), ...args], { ...ENVIRONMENT, ...env });
 }
 
-/** Runs the bundle, whose messages name npm commands. */
+/** Runs the server from its bundle, whose messages name npm commands. */
 function runBundle(args: readonly string[]): Promise<Run> {
   return runCommandToEnd([...bundleCommand(), ...args], ENVIRONMENT);
 }
 
-/** Returns a configuration file with these sections and its own paths. */
+/** Returns a configuration file with these sections and separate paths. */
 function configFile(text: string): string {
   const folder = newFolder();
   const path = join(folder, "config.toml");
@@ -272,7 +272,7 @@ describe("a started server explains itself", () => {
     expect(tls).toContain("cannot use TLS: server.tls_cert /no/c.pem cannot be read (ENOENT)");
     expect(both.stdout).not.toContain("is valid");
     expect((await run([path])).stderr).toContain(archive);
-    // An archive that can be written to stays unchanged.
+    // An archive that the server can write to stays unchanged.
     mkdirSync(join(folder, "archive"));
     expect(await run(["--check", path])).toMatchObject({ code: 1, stderr: `${tls}\n` });
     expect(readdirSync(join(folder, "archive"))).toEqual([]);

@@ -20,7 +20,9 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Creates a table and a topic that publishes the table's inserts, both with this name. */
+/**
+ * Creates a table and a topic with the same name. The topic publishes the inserts into the table.
+ */
 async function feedOf(name: string, options = ""): Promise<void> {
   await server.rows(`
     CREATE TABLE app.${name}_rows (id INT PRIMARY KEY, kind TEXT, note TEXT);

@@ -1,6 +1,6 @@
 /**
- * Views with the rights of their owner on the real process: what subscribers are sent of a table
- * that they may not read, over changes of memberships, of the view and of its owner.
+ * Tests views that run with the rights of their owner, on the real process: what subscribers
+ * receive of a table that they may not read, while memberships, the view and its owner change.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ErrorMessage, ServerMessage } from "../../src/protocol/mod.ts";

@@ -106,7 +106,7 @@ const ascending = (ids: readonly number[]): number[] =>
 
 const range = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
 
-/** Checks a signature as the documents show it. */
+/** Checks a signature in the way that the documents describe. */
 function isSigned({ headers, text }: Received): boolean {
   const parts = (headers.get("tidemark-signature") ?? "").split(/[=,]/);
   const [, seconds = "", , given = ""] = parts;
@@ -201,7 +201,7 @@ const RETRY_MS_MAX = 90_000;
 
 test("a webhook redelivers a message after an error, a redirect or a slow response, and shows the reason", async () => {
   const { receiver, server } = await start();
-  /** The ways in which rows fail, until the test has seen the reason. */
+  /** How the deliveries of rows fail, until the test has seen the reason. */
   const failures = new Map<number, () => Response | Promise<Response>>([
     [1, () => new Response("", { status: 500 })],
     [2, () => Response.redirect(receiver.url("/elsewhere"), 307)],

@@ -141,7 +141,7 @@ test("packed text that a filter never reads stays packed, and so do pruned row g
   expect(String(plan[0]?.[0])).toContain('"segments_pruned":2');
   const [[body] = []] = await engine.rows("SELECT body FROM app.groups WHERE id = 70000");
   expect(String(body)).toStartWith("the tide turns at 70000 and ");
-  // Columns get wider types while their strings stay packed.
+  // Columns get wider types while their strings remain packed.
   await engine.run("ALTER TABLE app.groups MODIFY COLUMN id BIGINT NOT NULL");
   expect(await engine.rows("SELECT count(body) FROM app.groups WHERE k < 10")).toEqual([
     [7000 - 1400],

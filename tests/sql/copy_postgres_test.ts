@@ -1,6 +1,6 @@
 /**
- * Compares COPY with a real PostgreSQL: each reads the output of the other in every format that
- * both have, and scripts of pg_dump load unchanged.
+ * Compares COPY with a real PostgreSQL. Each database reads the output of the other in every format
+ * that both support, and scripts of pg_dump load unchanged.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";

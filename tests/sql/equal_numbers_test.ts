@@ -1,6 +1,6 @@
 /**
- * Numbers that are equal but show different scales, NaN and the infinities are one value to
- * everything that groups, joins or compares rows, in memory and on disk.
+ * Verifies that numbers that are equal but have different scales, NaN and the infinities count as
+ * one value wherever rows are grouped, joined or compared, in memory and on disk.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { bunDisk } from "../../src/base/bun_disk.ts";
@@ -25,7 +25,7 @@ beforeAll(async () => {
     disk: bunDisk,
   });
   await small.run("CREATE TABLE many (id INT PRIMARY KEY, v NUMERIC)");
-  // Two rows have each value, one with zeros at its end, and their places are far apart.
+  // Each value occurs in two rows, once with trailing zeros, and the two rows are far apart.
   for (let first = 0; first < 16_000; first += 2000) {
     await small.run(
       `INSERT INTO many SELECT n, CASE WHEN n < 8000 THEN n / 8::NUMERIC(20, 3) ELSE (n - 8000) / 8::NUMERIC(20, 3) * 1.0000 END

@@ -1,6 +1,6 @@
 /**
- * Tests statements that are designed to exhaust the server. Each has the correct result, or is
- * refused for its demand.
+ * Tests statements that are designed to exhaust the server. Each statement returns the correct
+ * result, or is refused because it needs too much.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

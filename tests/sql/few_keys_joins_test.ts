@@ -216,7 +216,7 @@ describe("a join in a step of a recursion is not built again", () => {
         "(SELECT k, v, nextval('taken') AS t FROM (VALUES (1, 2), (2, 3), (3, 1)) y(k, v)) x ON x.k = w.id" +
         " WHERE n < 10) SELECT id, t FROM w ORDER BY n",
     );
-    // Each row of the right side got its number when the first step read it.
+    // Each row of the right side was numbered when the first step read it.
     const expected = Array.from({ length: 11 }, (_, n) => [
       1 + (n % 3),
       n === 0 ? 0 : 1 + ((n + 2) % 3),

@@ -1,6 +1,6 @@
 /**
  * Verifies that an OR of many equalities becomes one membership test with the same meaning. The
- * tests examine the plan, and compare random ORs with equal ones over expressions that are not
+ * tests examine the plan, and compare random ORs with equivalent ORs over expressions that are not
  * columns.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

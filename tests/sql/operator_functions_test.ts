@@ -1,4 +1,7 @@
-/** Functions behind operators, functions of missing features, and clauses without effect. */
+/**
+ * Tests the functions behind operators, functions of features that are missing, and clauses that
+ * have no effect.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
 

@@ -36,7 +36,7 @@ const CHANGES = [
   "UPDATE app.t SET v = 7 WHERE id < 9",
 ];
 
-/** Queries in which $1 stands for the moment. */
+/** Queries in which $1 stands for the earlier time. */
 const QUERIES = [
   "SELECT count(*), sum(id), sum(v), min(v), max(v) FROM app.t AT",
   "SELECT * FROM app.t AT ORDER BY id",

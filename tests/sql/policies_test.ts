@@ -266,7 +266,7 @@ describe("policies restrict the rows that are written", () => {
     expect(await as("ann", "UPDATE app.messages SET author = 'ben' WHERE id = 1")).toBe(
       "PERMISSION_DENIED",
     );
-    // The new row would be hidden from its author.
+    // The author of the change would not see the new row.
     expect(await as("ann", "UPDATE app.messages SET room = 2 WHERE id = 1")).toBe(
       "PERMISSION_DENIED",
     );
@@ -296,7 +296,7 @@ describe("policies restrict the rows that are written", () => {
     expect(await as("ann", upsert(3, "body = 'x'", "WHERE messages.body = 'no'"))).toBe(
       "PERMISSION_DENIED",
     );
-    // Ben's message is visible, but hers is not.
+    // Ann may see Ben's message, but only Ben may change it.
     expect(await as("ann", upsert(2, "body = 'x'"))).toBe("PERMISSION_DENIED");
     expect(await as("ann", upsert(20, "body = 'x'"))).toBe(1);
     expect(await as("ann", `${INSERT} (3, 1, 'x') ON CONFLICT DO NOTHING`)).toBe(0);

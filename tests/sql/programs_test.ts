@@ -18,7 +18,7 @@ afterAll(async () => {
   await engine[Symbol.asyncDispose]();
 });
 
-/** A statement, with the rows that it returns if they matter. */
+/** A statement, with the rows that it returns if a test checks them. */
 type Step = readonly [sql: string, rows?: readonly (readonly unknown[])[]];
 
 async function play(namespace: string, steps: readonly Step[]): Promise<void> {

@@ -18,7 +18,7 @@ afterAll(() => engine[Symbol.asyncDispose]());
 
 const SPAN = "(TIMESTAMP '2024-01-01', TIMESTAMP '2024-01-10')";
 
-/** Expressions with PostgreSQL's results. */
+/** Expressions, each with PostgreSQL's result. */
 const VALUES: readonly (readonly [string, unknown])[] = [
   ["((ARRAY[5,6,7])[1:3])[2]", 6],
   ["((ARRAY[[1,2],[3,4]])[1:2])[2][1]", 3],

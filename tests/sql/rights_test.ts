@@ -75,7 +75,7 @@ const MATRIX: readonly (readonly [string, readonly string[]])[] = [
 
 describe("every role has exactly its rights", () => {
   test.each(MATRIX)("each role has its rights for: %s", async (sql, expected) => {
-    // Check mode is used for DROP, because it runs nothing.
+    // DROP is only checked and not run, so that the object remains.
     const check = sql.startsWith("DROP");
     for (const [i, userId] of USERS.entries()) {
       engine.userId = userId;
@@ -208,7 +208,7 @@ test("a table that the caller may not read is reported as missing", async () => 
     "EXECUTE AS USER 'alice' (SELECT v FROM app.closed)",
   ];
   await engine.run("CREATE VIEW app.over_closed AS SELECT * FROM app.closed");
-  // Plans that another caller has cached must not reveal more.
+  // A plan that another caller has cached must not reveal more rows.
   for (const sql of asked) if (/^SELECT|^TABLE|^WITH/.test(sql)) await engine.ask(sql);
   engine.userId = "alice";
   for (const sql of asked) {

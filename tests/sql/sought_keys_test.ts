@@ -63,13 +63,13 @@ describe("queries look up a list of keys", () => {
     ["SELECT v FROM lines WHERE (o, l) IN ((1, 1), (2, 1), (2, 1))", "any of 3", 2],
     ["SELECT v FROM lines WHERE (o = 1 AND l = 1) OR (o = 2 AND l IN (0, 2))", "any of 3", 3],
     ["SELECT v FROM words WHERE w IN ('w1', 'w3000', 'x')", "any of 3", 2],
-    // Any number of keys is looked up as long as it is smaller than the number of rows.
+    // Keys are looked up as long as there are fewer of them than rows.
     [`SELECT v FROM parts WHERE id IN (${countedUpTo(4000)})`, "any of 4000", 3942],
     [`SELECT v FROM lines WHERE (o, l) IN (${pairs(1000)})`, "any of 1000", 999],
     [`SELECT v FROM lines WHERE (l, o) IN (${pairs(2000, "l, o")})`, "any of 2000", 1999],
     [`SELECT v FROM lines WHERE ${alternatives(1000)}`, "any of 1000", 999],
     [`SELECT v FROM lines WHERE (o, l) IN (${pairs(1000)}, (NULL, 1))`, "any of 1000", 999],
-    // Arrays, some of which have elements of another width.
+    // Some of these arrays have elements of another width.
     ["SELECT v FROM parts WHERE id = ANY ('{1,2,NULL}')", "any of the elements of '{1,2,NULL}'", 2],
     ["SELECT v FROM parts WHERE id = ANY (ARRAY[1, 2]::bigint[])", "any of the elements of", 2],
     ["SELECT v FROM parts WHERE id = ANY ('{1,2}'::smallint[])", "any of", 2],

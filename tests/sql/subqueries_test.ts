@@ -1,5 +1,6 @@
 /**
- * Tests subqueries: their results in edge cases, and their refusals. No run affects the next one.
+ * Tests the results of subqueries in edge cases, and the errors of subqueries that are refused. No
+ * run affects the next one.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -100,7 +101,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [4, 3],
     ],
   ],
-  // EXISTS never reads the values of a row.
+  // EXISTS never evaluates the select list of its query.
   [
     "SELECT EXISTS (SELECT 1 / 0), EXISTS (SELECT FROM none), EXISTS (SELECT count(*) FROM none)",
     [[true, false, true]],
@@ -155,7 +156,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     ],
   ],
   ["SELECT id FROM t WHERE (x, y) = (SELECT s.x, s.y FROM s WHERE s.id = t.id)", [[1]]],
-  // A row that no outer row needs must not make the statement fail.
+  // An invalid value in a row that no outer row needs must not make the statement fail.
   [
     "SELECT (SELECT 1 / (s.x - 7) FROM s WHERE s.id = t.x AND s.y = t.y) FROM t WHERE id = 1",
     [[0]],

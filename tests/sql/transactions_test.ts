@@ -1,6 +1,6 @@
 /**
- * Tests BEGIN … COMMIT: one snapshot, own writes, one commit, and which of two conflicting
- * transactions succeeds.
+ * Tests BEGIN … COMMIT: a transaction reads one snapshot and its own writes, and makes one commit.
+ * Also tests which of two conflicting transactions succeeds.
  *
  * Two requests meet at a point that the test chooses: the first SELECT of the paused request
  * yields, as if its time slice were over.
@@ -10,7 +10,9 @@ import type { SqlResponse } from "../../src/sql/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
-/** The stack frames in which a request yields between its statements, or while they are bound. */
+/**
+ * Matches the stack trace of a request that yields between its statements or while they are bound.
+ */
 const BINDING = /\bpauser\.ts.*\n.*\brequest\.ts/;
 
 /** The number of checks of the clock that take 10 ms each. */
@@ -39,7 +41,7 @@ class PausingClock extends ManualClock {
     return this.#resumed.promise;
   }
 
-  /** Starts a piece of work and waits until it is paused. */
+  /** Starts some work, and waits until it is paused. */
   async hold<T>(start: () => Promise<T>): Promise<{ resume: () => Promise<T> }> {
     this.#entered = Promise.withResolvers();
     this.#resumed = Promise.withResolvers();

@@ -1,6 +1,6 @@
 /**
- * NUMERIC without a size holds numbers of any digits, each with a scale of its own, NaN and the
- * infinities, in memory and on disk.
+ * Verifies that a NUMERIC without a size holds numbers of any number of digits, each with its own
+ * scale, and NaN and the infinities, in memory and on disk.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

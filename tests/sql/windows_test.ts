@@ -1,6 +1,6 @@
 /**
- * Tests window calls: their results, which are PostgreSQL's, and their refusals. Their cost grows
- * with the rows rather than with the frames.
+ * Tests window calls: the results are those of PostgreSQL, invalid calls are refused, and the cost
+ * grows with the number of rows, whatever the size of the frames.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -104,7 +104,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [6, 5, 5, null],
     ],
   ],
-  // The default frame ends with the last peer row.
+  // The default frame ends with the last peer of the current row.
   [
     "SELECT id, sum(x) OVER (PARTITION BY g ORDER BY x), sum(x) OVER (PARTITION BY g), count(*) OVER (), max(x) OVER (ORDER BY id) FROM t ORDER BY id",
     [

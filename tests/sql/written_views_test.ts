@@ -1,4 +1,4 @@
-/** INSERT, UPDATE and DELETE through views, and WITH CHECK OPTION. */
+/** Tests INSERT, UPDATE and DELETE through views, and WITH CHECK OPTION. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
 

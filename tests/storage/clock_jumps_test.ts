@@ -20,7 +20,7 @@ const START_MS = SEQ_EPOCH_MS + 1000 * HOUR_MS;
 const TTL_MS = 60_000;
 const STREAM = { ...defineTable(1, [{ kind: "int" }]), ttlMs: TTL_MS };
 
-/** A data directory with its eras stored next to it, as the catalog stores them. */
+/** A data directory, with its eras stored in the same way as the catalog stores them. */
 class World {
   readonly clock = new ManualClock(START_MS);
   readonly log = new RecentLog(silentLog, this.clock);
@@ -110,7 +110,7 @@ test("an acknowledged row lives as long as others and no seq repeats, whatever a
         lastSeq = seq;
         alive.set(key, TTL_MS);
         if (random.unit() < 0.3) await store.flush(1);
-        // Real time passes. The row of a step has existed since that step.
+        // Real time passes. The rows of a step are as old as that step.
         const passedMs = Math.floor(random.unit() * 20_000);
         world.clock.advance(passedMs);
         for (const [known, leftMs] of alive) alive.set(known, leftMs - passedMs);

@@ -206,7 +206,7 @@ test("rows hidden by a deletion are visible again after a full disk has rolled i
     const store = await openStore({ disk, definitions: [TABLE, OTHER] });
     await commit(store, 1, "insert", rows);
     if (isFlushed) await store.flush(1);
-    // The second request for an order creates its index.
+    // The second request for this order creates its index.
     expect(orderedIdsOf(store, store.visibleSeq)).toBeEmpty();
     disk.faultPlan = failNth("write", 1, { code: "ENOSPC" });
     const { lastSeq } = store.apply({
@@ -457,14 +457,16 @@ test("a disk that does not report its free space does not prevent writes", async
   };
   const store = await openStore({ disk, definitions: [TABLE], options, onFatal });
   disk.isSilent = true;
-  // Space for another log file, and for a check of the free space.
+  // There is space for another log file, and time for a check of the free space.
   for (let id = 0; id < 300; id += 1) await commit(store, 1, "insert", [[id, "x".repeat(100)]]);
   expect([fatal, idsOf(store).length]).toEqual([undefined, 300]);
   expect(() => store.lookAtSpace()).toThrow(DiskError);
   await store.close();
 });
 
-/** A full disk that refuses the sync of the first log file if it is requested in the same tick. */
+/**
+ * A full disk that refuses to sync the first log file if the sync is requested in the same tick.
+ */
 class FullAtRollDisk extends ForwardingDisk {
   override open(path: string, options: OpenOptions): DiskFile {
     const file = super.open(path, options);
@@ -478,7 +480,7 @@ class FullAtRollFile extends ForwardingFile {
   }
 }
 
-/** Returns a full disk that refuses to make the name of the second log file durable. */
+/** Returns a full disk that refuses to make the directory entry of the second log file durable. */
 function fullAtName(): SimulatedDisk {
   const disk = new SimulatedDisk();
   disk.faultPlan = (operation, path) =>
@@ -488,7 +490,7 @@ function fullAtName(): SimulatedDisk {
   return disk;
 }
 
-// The store can wait for a full disk, but not if the disk's state is unknown.
+// The store waits if the disk is full, but not if the state of the disk is unknown.
 test.each([
   ["the sync of the file before", "relaxed", () => new FullAtRollDisk(new SimulatedDisk())],
   ["the name of the new file", "sync", fullAtName],
@@ -813,7 +815,7 @@ interface Moment {
   readonly manifest: MemoryManifest;
   /** The text of each acknowledged row; undefined for a deleted row. */
   readonly acked: ReadonlyMap<number, string | undefined>;
-  /** The pending write, which may be found or not. */
+  /** The pending write, which may or may not be present. */
   readonly pending: { readonly id: number; readonly text: string | undefined } | undefined;
 }
 
@@ -945,7 +947,7 @@ test("the ballast is released when the disk is full, and allocated again when th
   expect(disk.exists(BALLAST)).toBe(false);
   expect(await conditionOf(commit(store, 1, "insert", [[2, "b"]]))).toBe("DISK_FULL");
   expect(await conditionOf(commit(store, 1, "delete", [[1, "a"]]))).toBeUndefined();
-  // Space for another file of that size is not enough, because rows may not use the ballast.
+  // Free space for one more file of that size is not enough, because rows may not use the ballast.
   store.lookAtSpace();
   expect(await conditionOf(commit(store, 1, "insert", [[2, "b"]]))).toBe("DISK_FULL");
   disk.capacityBytes = 1e9;

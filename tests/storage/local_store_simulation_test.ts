@@ -66,7 +66,7 @@ class Simulation {
   clock = new ManualClock();
   model = new StoreModel(TABLES);
   ackedSeq = 0;
-  /** The number of restarts, so that effects of an earlier store are ignored. */
+  /** The number of restarts. Effects of an earlier store are ignored. */
   life = 0;
   store: LocalStore | undefined;
 
@@ -165,7 +165,8 @@ class Simulation {
       expect(readRows(store, table, { ...bounds, batchRows, seqMax })).toEqual(
         found.filter(([seq]) => Number(seq) <= seqMax),
       );
-      // Each version refers to the version that it replaces, as far back as a reader requests.
+      // Each version refers to the version that it replaces, for as many steps back as a reader
+      // requests.
       expect(readChanges(store, table, { ...bounds, batchRows, prevsAfter: 0 })).toEqual(
         model.changes(table.tableId, bounds),
       );

@@ -1,4 +1,4 @@
-/** Tests the store's promises to its callers, one per test. */
+/** Tests the guarantees of the store to its callers, each in a separate test. */
 import { expect, test } from "bun:test";
 import { SEQ_EPOCH_MS, SEQ_ZERO, type Seq } from "../../src/base/seq.ts";
 import { type ChangedPartition, LocalStore, type Store } from "../../src/storage/mod.ts";
@@ -403,7 +403,7 @@ test("a few rows keep at most one full log file, even after a restart", async ()
   };
   const store = await openStore({ ...parts, options });
   let id = 0;
-  /** Fills about this many log files with rows of the first table. */
+  /** Fills approximately this many log files with rows of the first table. */
   const fill = async (fileCount: number): Promise<void> => {
     for (const end = id + fileCount * 262; id < end; id += 1) {
       await commit(store, 1, "insert", [[id, "x".repeat(4000)]]);
@@ -416,7 +416,8 @@ test("a few rows keep at most one full log file, even after a restart", async ()
   await fill(0.5);
   expect(flushed(store)).toEqual([]);
   await fill(1);
-  // The first table has as many rows as the log, and the second would keep the file for one row.
+  // Most rows of the log belong to the first table. The second table has only one row, for which
+  // the log would have to keep the file.
   expect(flushed(store)).toEqual([2]);
   expect(firstFile()).toBeLessThan(2);
   await store.flush(1);
@@ -424,7 +425,7 @@ test("a few rows keep at most one full log file, even after a restart", async ()
   await commit(store, 2, "insert", [[2, "b"]]);
   await fill(1);
   await store.flush(1);
-  // At most one flush in four seconds serves to shorten the log.
+  // The log is shortened by at most one flush every four seconds.
   expect(store.stats(2).unflushedVersions).toBe(1);
   await store.close();
 
@@ -571,7 +572,7 @@ test("recovery skips the rows of a table that the catalog no longer contains", a
   expect(manifest.load().segments).toEqual([]);
   expect(again.segments()).toEqual([]);
   expect(readRows(again, OTHER).map(([, ...row]) => row)).toEqual([[1, "kept"]]);
-  // The file was not deleted; only the catalog says that it is not needed.
+  // The file was not deleted, although the catalog says that it is not needed.
   expect(disk.list(`${DATA_PATH}/lost+found`).map(({ name }) => name)).toEqual(["1-1.seg"]);
   await again.close();
 });
@@ -631,7 +632,7 @@ test("LocalStore.open changes nothing in the manifest if it is refused", async (
   store.defineTable(OTHER);
   await commit(store, 2, "insert", [[1, "b"]]);
   await store.close();
-  // The first table, whose segment is listed, has no definition either.
+  // There is no definition for the first table either, whose segment is listed.
   const opening = (): unknown => openStore({ disk, manifest: older, definitions: [OTHER] });
   expect(await laterErrorCodeOf(opening)).toBe("STORAGE_UNAVAILABLE");
   expect(older.load()).toEqual(manifest.load());
@@ -641,7 +642,7 @@ test("snowflakeId never repeats an id, not even one without a durable row", asyn
   let disk = new SimulatedDisk();
   let last = 0;
   for (let life = 0; life < 4; life += 1) {
-    // Each life begins at the same clock time, right after a power loss.
+    // Each process begins at the same clock time, right after a power loss.
     const store = await openStore({ disk, definitions: [TABLE] });
     for (let count = 0; count < 5000; count += 1) {
       const id = store.snowflakeId();

@@ -1,6 +1,6 @@
 /**
- * Tests storages on a simulated disk: how they are created, found and refused. Tables in them lose
- * nothing, whatever the disk does in the meantime.
+ * Tests storages on a simulated disk: how they are created, found and refused. Tables in storages
+ * lose nothing, whatever the disk does in the meantime.
  */
 import { describe, expect, test } from "bun:test";
 import type { Disk, DiskFile, OpenOptions } from "../../src/base/disk.ts";
@@ -499,7 +499,7 @@ describe("a table whose segments are in a storage", () => {
     ]);
     await again.compact(1);
     expect(filesIn(disk, `${DATA_PATH}/segments`)).toEqual([]);
-    // These are the current segment and its history.
+    // These entries are the current segment and its history.
     expect(manifest.load().segments.map(({ home }) => home?.storageId)).toEqual(["fast", "fast"]);
     await again.close();
   });

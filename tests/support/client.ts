@@ -105,7 +105,7 @@ export class SocketClient {
     return await this.expect("auth_success");
   }
 
-  /** Returns the code and reason with which the server closed the socket. */
+  /** Waits until the server closes the socket. Returns the code and the reason. */
   async closed(): Promise<Closed> {
     await this.#until(() => this.#closed !== undefined);
     return defined(this.#closed, "the socket is closed");

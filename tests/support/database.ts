@@ -47,7 +47,7 @@ export const SMALL_FILES = "storage.ballast_bytes = 0\nstorage.wal_segment_bytes
 /** Whether the queries of a test run leave the event loop. */
 const READERS = process.env["TIDEMARK_TEST_READERS"];
 
-/** Opens a database. A log failure is thrown; a server would stop after it. */
+/** Opens a database. If the log fails, an error is thrown; a server would stop instead. */
 export function openAt(
   dataPath: string,
   {
@@ -85,8 +85,8 @@ export function openAt(
 }
 
 /**
- * A reader on this thread runs without interruption, so the first one would read everything if the
- * readers did not alternate.
+ * A reader on this thread runs without interruption. If the readers did not alternate, the first
+ * one would read everything.
  */
 const DIVIDING = { rowsEach: 0, msMin: 0, runsMin: 0, isInTurn: true, gatheredBytesMax: 64 * 1024 };
 

@@ -59,7 +59,7 @@ function fail(kind: FaultKind): never {
   }
 }
 
-/** This is not a tail call, because a tail call would need no stack frame. */
+/** This must not be a tail call, because a tail call would use no stack frame. */
 function overflow(depth: number): number {
   return overflow(depth + 1) + depth;
 }

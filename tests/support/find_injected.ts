@@ -6,7 +6,7 @@
  * another one with the next seed follows it.
  */
 
-/** The maximum number of runs. A fault that they do not notice counts as not found. */
+/** The maximum number of runs. A fault that none of them notices counts as not found. */
 const RUNS_MAX = 8;
 
 /**

@@ -14,7 +14,7 @@ import {
 } from "./forged_tokens.ts";
 import { publicPart, type SigningIssuer } from "./oidc_provider.ts";
 
-/** The order of the group of P-256, which some programs treated as 0 in a signature. */
+/** The order of the group of P-256. In a signature, some programs treated this number as 0. */
 const ORDER = Buffer.from(
   "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551",
   "hex",

@@ -17,8 +17,7 @@ import { SegmentReader } from "../../src/storage/segment/reader.ts";
 import { SimulatedDisk } from "./simulated_disk.ts";
 
 /**
- * The number in the seed column that marks the place where `format.ts` draws the position of a
- * trailer.
+ * The number in the seed column that marks the position of a trailer in the drawing of `format.ts`.
  */
 const TRAILER_PLACE = -101;
 

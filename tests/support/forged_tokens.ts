@@ -1,7 +1,7 @@
 /**
- * Forged tokens of this server: the attacks on JWTs that tools and advisories list, made with the
- * server's own secret where the attack must not succeed even then. Every one must be refused,
- * wherever a token is accepted.
+ * Forged tokens of this server: the attacks on JWTs that tools and advisories list. Some tokens are
+ * signed with the server's own secret, because even then the attack must not succeed. Every one
+ * must be refused, wherever a token is accepted.
  */
 import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { UnsecuredJWT } from "jose";
@@ -24,14 +24,17 @@ type Claims = Readonly<Record<string, unknown>>;
 
 const HEADER = { alg: "HS256", typ: "JWT" };
 
-/** The fifteen mixed forms and `none` itself, because some programs compare the name exactly. */
+/**
+ * `none` in all sixteen combinations of upper and lower case, because some programs compare only
+ * the exact word.
+ */
 export const NONE_IN_EVERY_CASE: readonly string[] = Array.from({ length: 16 }, (_, bits) =>
   Array.from("none", (letter, at) =>
     ((bits >> at) & 1) === 1 ? letter.toUpperCase() : letter,
   ).join(""),
 );
 
-/** Ids of keys that try to make a server read another file, run a command or change a query. */
+/** Key ids that try to make a server read another file, run a command or change a query. */
 export const HOSTILE_KEY_IDS: readonly unknown[] = [
   "../../../../dev/null",
   "/dev/null",
@@ -178,7 +181,7 @@ function spelledDifferently({ secret, token }: Original): ForgedToken[] {
 function withWrongClaims({ nowSeconds, secret, token }: Original): ForgedToken[] {
   const claims = claimsOf(token);
   const changes: readonly Claims[] = [
-    // The form of JSON leaves a member without a value out.
+    // JSON omits a member whose value is undefined.
     ...Object.keys(claims).map((name) => ({ [name]: undefined })),
     { iss: "tidemark2" },
     { iss: "Tidemark" },

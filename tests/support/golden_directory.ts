@@ -56,7 +56,10 @@ const TYPE_ROWS: readonly string[] = [
   Array.from({ length: 19 }, () => "NULL").join(", "),
 ];
 
-/** Writes an example of everything into a new directory, and returns its contents. */
+/**
+ * Writes an example of everything that the format supports into a new directory, and returns its
+ * contents.
+ */
 export async function writeGolden(directory: string): Promise<unknown> {
   const clock = new ManualClock();
   const database = await openGolden(directory, clock);
@@ -427,7 +430,7 @@ function plain(_key: string, value: unknown): unknown {
   return value;
 }
 
-/** Returns every file below a directory, by its path in it, as base64. */
+/** Returns every file below a directory as base64, by its relative path. */
 export function filesIn(directory: string): Record<string, string> {
   const files: Record<string, string> = {};
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {

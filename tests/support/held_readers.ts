@@ -23,7 +23,7 @@ export class HeldReaders {
   #started: (() => void)[] = [];
   /** True if no reader can be opened. */
   isRefusing = false;
-  /** True if opened readers exit before they have started. */
+  /** True if opened readers exit before they report that they have started. */
   isFailingStarts = false;
   /** True if opened readers report that they have started only after a release. */
   isHoldingStarts = false;

@@ -19,7 +19,7 @@ interface HistoryFault {
   readonly injected: PropertyDescriptor;
 }
 
-/** The method before any fault is injected. */
+/** The original method, without any injected fault. */
 const { share } = Object.getOwnPropertyDescriptors(KnownTables.prototype);
 
 export const HISTORY_FAULTS: readonly HistoryFault[] = [

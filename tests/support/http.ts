@@ -33,7 +33,7 @@ import { NO_TOPICS, NO_WEBHOOKS } from "./no_topics.ts";
 /** Sections of the configuration, each merged over the defaults of a test. */
 export type ConfigChange = { readonly [S in keyof ServerConfig]?: Partial<ServerConfig[S]> };
 
-/** The defaults of the wire contract, on a free local port. */
+/** The default settings of the wire contract, with a free local port. */
 const DEFAULTS: ServerConfig = {
   server: {
     host: "127.0.0.1",
@@ -84,7 +84,7 @@ const DEFAULTS: ServerConfig = {
   cluster: { node_id: 0 },
 };
 
-/** The memory of a large machine. */
+/** The memory settings of a large machine. */
 const MEMORY: ServerOptions["memory"] = {
   bodyBytes: 512 * 2 ** 20,
   largeBodyBytes: 800 * 2 ** 20,
@@ -147,7 +147,7 @@ class ScriptedSql implements SqlEngine {
     throw new Error("a script has no transactions");
   }
 
-  /** Scripted statements end by themselves. */
+  /** Scripted statements end by themselves, so there is nothing to stop. */
   shutDown(): number {
     return 0;
   }

@@ -1,15 +1,15 @@
 /**
- * Makes a server that meets a fault where a test wants one: a bundle with a call before one line in
- * each stage of a request. The server's own code does not refer to this file.
+ * Bundles a server in which a test can inject a fault: the bundle contains a call before one line
+ * in each stage of a request. The server's own code does not refer to this file.
  *
- * The call throws if a test has asked for it (`fault_point.ts`). If a line is missing or occurs
- * twice, there is no bundle: the code has changed, and the entry must be updated.
+ * The call throws if a test has requested the fault (`fault_point.ts`). If a line is missing or
+ * occurs twice, there is no bundle: the code has changed, and the entry must be updated.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ENTRIES } from "../../scripts/prepare.mjs";
 
-/** The file below `src/`, and the line before which the call is inserted. */
+/** The stages, each with the file below `src/` and the line before which the call is inserted. */
 const STAGES = {
   body: ["server/http/sql_request.ts", "const { sqlUtf8, value } = parseSqlBody(text, body);"],
   normalise: ["sql/parse/text/normalize.ts", "return new Normalizer(text).run();"],

@@ -19,7 +19,7 @@ export class Line implements Disposable {
       ] as const) {
         this.#sockets.add(from);
         from.pipe(to);
-        // A connection that ends without a closing handshake is ended on the other side as well.
+        // If one side ends without a closing handshake, the other side is closed as well.
         from.on("error", () => to.destroy());
         from.on("close", () => {
           this.#sockets.delete(from);

@@ -204,12 +204,15 @@ export class KnownQueries implements Pick<SqlEngine, "planFollowed" | "planLive"
   refusal: DatabaseError | undefined;
   mayRead = true;
   schemaVersion = 1;
-  /** Represents the policies that apply: queries under different policies share nothing. */
+  /**
+   * A number that stands for the policies that apply. Queries under different policies share
+   * nothing.
+   */
   policyVersion = 1;
   tableId: number = MESSAGES;
   plannedCount = 0;
   extraField: SchemaField | undefined;
-  /** The pace of the queries that are planned from now on. */
+  /** The pace of queries that are planned after it was set. */
   pace: LivePace | undefined;
   /** Returns the row search for subsequently planned queries. */
   searchFor: ((plan: LivePlan) => RowSearch) | undefined;

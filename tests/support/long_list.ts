@@ -1,6 +1,6 @@
 /**
- * Literal lists so long that they are read without a tree, and a counter of the accesses to their
- * nodes.
+ * Creates lists of literals so long that they are read without a tree, and counts the accesses to
+ * their nodes.
  */
 import type { Statement } from "../../src/sql/parse/ast/ast.ts";
 import { partsOf } from "../../src/sql/parse/ast/tree_parts.ts";
@@ -12,7 +12,7 @@ export interface CountedStatement {
   readonly asked: { count: number };
 }
 
-/** Returns at least this many characters of literals. */
+/** Returns literals with at least this many characters in total. */
 export function literalsOf(chars: number): string {
   return Array.from({ length: Math.ceil(chars / 7) }, (_, i) => 100_000 + (i % 900_000)).join();
 }

@@ -25,7 +25,7 @@ const CONFIG = {
   limits: { max_row_bytes: 65536 },
 };
 
-/** `CONFIG` as the configuration of a database in this process. */
+/** The settings of `CONFIG` as configuration lines for a database in this process. */
 const DIRECTORY_CONFIG: string = [
   "storage.ballast_bytes = 0",
   `storage.wal_segment_bytes = ${CONFIG.storage.wal_segment_bytes}`,
@@ -138,7 +138,7 @@ export class OpenDirectory {
     this.#database = await openAt(this.#path, { config: DIRECTORY_CONFIG });
   }
 
-  /** Returns the directory as it would be if the process were killed at this moment. */
+  /** Returns a copy of the directory as it would be if the process were killed at this moment. */
   async killed(): Promise<OpenDirectory> {
     return await OpenDirectory.open(copyOf(this.#path));
   }

@@ -19,7 +19,7 @@ export class MemoryManifest implements Manifest {
   /** The minimum value of `highestSeq`: the newest seq that the catalog ever recorded. */
   catalogSeq: Seq = SEQ_ZERO;
   publishCount = 0;
-  /** The result of `undoneSeqs`. */
+  /** The seqs that `undoneSeqs` returns. */
   readonly undone = new Set<number>();
   isBroken = false;
   readonly #segments = new Map<number, SegmentEntry>();
@@ -53,7 +53,7 @@ export class MemoryManifest implements Manifest {
     this.#firstLogFile = change.firstLogFile ?? this.#firstLogFile;
   }
 
-  /** Drops a definition, and all entries of its table with it. */
+  /** Drops a definition and all entries of its table. */
   forget(tableId: number): void {
     const ofTable = [...this.#segments.values()].filter((entry) => entry.tableId === tableId);
     for (const { segmentId } of ofTable) this.#segments.delete(segmentId);

@@ -1,7 +1,7 @@
 /**
  * A store that follows its definition literally: all versions are in one array, and every read is a
- * filter over it. The live engine runs on it in tests, and the simulation derives from it which
- * rows and changes must have been seen.
+ * filter over it. The live engine runs on it in tests, and the simulation derives the expected rows
+ * and changes from it.
  *
  * A commit is applied by `apply` and becomes visible by `sync`, so that a test determines what
  * happens in between. Only `discard` removes history.
@@ -54,7 +54,7 @@ export interface ModelVersion {
   readonly prev: number;
   readonly isDeleted: boolean;
   readonly row: Row;
-  /** The seq of the version that replaced it; Infinity while it is the newest. */
+  /** The seq of the version that replaced this one; Infinity while this one is the newest. */
   replacedBy: number;
 }
 
@@ -77,7 +77,7 @@ export class ModelStore implements Store {
    * The number of versions within the bounds of `scan` calls, all of which each call must examine.
    */
   scannedCount = 0;
-  /** The seqs that restores and crashes removed. */
+  /** The seqs that were lost in restores and crashes. */
   lostSeqs: readonly SeqGap[] = [];
   openScanCount = 0;
 

@@ -22,7 +22,7 @@ export class ModelTopics implements TopicAccess {
   writesOf: (request: TopicAckRequest) => PreparedTopicAck["writes"] = () => [];
   /** Called when an acknowledgement has taken effect. */
   onDone: () => void = () => undefined;
-  /** Whether its topics are gone for new acknowledgements. */
+  /** Whether new acknowledgements find that the topics were dropped. */
   isDropped = false;
   /** The work that `consume` awaits. It receives the signal that ends the consumption. */
   whileConsuming: (signal: AbortSignal | undefined) => Promise<void> = async () => undefined;

@@ -50,7 +50,7 @@ const provider = new Provider(settings.issuer ?? address, {
 });
 
 /**
- * Answers an interaction without a person: logs the account in and consents, or denies the login.
+ * Completes an interaction without a person: logs the account in and consents, or denies the login.
  */
 async function interact(request, response) {
   const { params, prompt, session } = await provider.interactionDetails(request, response);

@@ -14,7 +14,7 @@ const PROGRAM = join(import.meta.dir, "oidc_provider.mjs");
 
 const ISSUED_SECONDS = 600;
 
-/** Lets a test sign a header that demands an unknown extension. */
+/** Lets a test sign a header that marks an unknown extension as critical. */
 const UNKNOWN = { crit: { exp2: true } };
 
 /**
@@ -91,11 +91,11 @@ export class RealProvider implements AsyncDisposable {
   }
 }
 
-/** An issuer that signs everything. */
+/** An issuer that signs any token that a test requests. */
 export class SigningIssuer implements Disposable {
-  /** The published key set, or a different body for the endpoint. */
+  /** The published key set, or a different body for the endpoint of the key set. */
   keySet: unknown;
-  /** Answers in place of the usual endpoints. */
+  /** A function that responds instead of the usual endpoints, if it returns a response. */
   answer: ((path: string) => Response | Promise<Response> | undefined) | undefined;
   /** Additional members of the discovery document. */
   discovery: Readonly<Record<string, unknown>> = {};
@@ -145,7 +145,7 @@ export class SigningIssuer implements Disposable {
     return await this.signed(JSON.stringify(this.claims(change)), header, key);
   }
 
-  /** Signs any text. */
+  /** Signs any text as the payload of a token. */
   async signed(text: string, header: object = {}, key: JWK = this.key): Promise<string> {
     const { alg = "RS256", kid } = key;
     const payload = new TextEncoder().encode(text);

@@ -17,7 +17,7 @@ interface PastFault {
   readonly injected: PropertyDescriptor;
 }
 
-/** The method before any fault is injected. */
+/** The original method, without any injected fault. */
 const { share } = Object.getOwnPropertyDescriptors(KnownTables.prototype);
 
 export const PAST_FAULTS: readonly PastFault[] = [

@@ -1,6 +1,6 @@
 /**
- * A search for the rows of a live query without another thread. It finds rows at once, at the
- * boundary of the range, and returns them in pieces when the test asks for them.
+ * A search for the rows of a live query without another thread. It finds all rows at once, at the
+ * boundary of the range, and returns them in pieces when the test requests them.
  */
 import type { FoundRows, LivePlan, RowSearch, SearchRange } from "../../src/sql/mod.ts";
 import { SEQ_COLUMN_ID, type Store } from "../../src/storage/mod.ts";
@@ -15,7 +15,7 @@ export interface PromptedSearchOptions {
    * read the rows.
    */
   readonly nextPiece: () => number | "refused";
-  /** Delays a piece until `arrive` is called. Called once for each "waiting". */
+  /** Holds back a piece until `arrive` is called. Called once for each "waiting". */
   readonly later: (arrive: () => void) => void;
 }
 

@@ -30,7 +30,7 @@ import {
 import type { SegmentInput } from "./encoded_segment.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 
-/** The kind of values in a column, which determines its encoding. */
+/** The distribution of the values in a column, which determines its encoding. */
 export type Shape = "one" | "few" | "near" | "any";
 export type NullShape = "none" | "some" | "most" | "all";
 

@@ -49,7 +49,7 @@ export class RecordingDisk extends ForwardingDisk {
     );
   }
 
-  /** Returns the events as lines like "write wal/1.wal", for a failed expectation. */
+  /** Returns the events as lines such as "write wal/1.wal", to explain a failed test. */
   describe(): string[] {
     return this.events.map(
       ({ kind, path, to }) => `${kind} ${path}${to === undefined ? "" : ` ${to}`}`,

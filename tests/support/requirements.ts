@@ -11,7 +11,7 @@ import { onlyThorough } from "./thoroughness.ts";
 /** Undefined if the requirement is met, otherwise a clause that names the missing part. */
 export type Missing = string | undefined;
 
-/** The program without windows comes first, because it takes half of the processor time. */
+/** The headless program comes first, because it takes half of the processor time. */
 const CHROMIUM_CANDIDATES = [
   "/usr/bin/chromium-headless-shell",
   "/usr/bin/chromium",
@@ -62,7 +62,7 @@ export function testUnless(missing: Missing): typeof test {
   return Object.assign(skip, { each }) as unknown as typeof test;
 }
 
-/** A test that only a thorough run does. */
+/** A test that runs only in a thorough run. */
 export const testThoroughly: typeof test = testUnless(onlyThorough);
 
 /** Returns `describe`, or `describe.skip` with a name that ends with the reason. */

@@ -386,9 +386,8 @@ export class ServerProcess {
 }
 
 /**
- * Returns the variables that a program needs to run at all, but none that could configure the
- * server. A server of a normal run also has the settings of the workers, which spare processor
- * time.
+ * Returns the variables that every program needs, without any that could configure the server. In a
+ * normal run, a server also has the settings of the workers, which save processor time.
  */
 function inheritedEnvironment(): Record<string, string> {
   const names = ["PATH", "HOME", "TMPDIR", "LANG", "TZ"];

@@ -64,10 +64,10 @@ interface FileChange {
 /** The contents of a file, independent of its names. */
 export class SimulatedInode {
   readonly #live = new GrowingBytes();
-  /** The durable state, up to the first change that is not durable. */
+  /** The durable contents: all changes before the first one that is not durable. */
   readonly #base = new GrowingBytes();
   #changes: FileChange[] = [];
-  /** The number of changes that have become part of `#base`. */
+  /** The number of changes that have been merged into `#base`. */
   #foldedCount = 0;
 
   get size(): number {
@@ -90,7 +90,7 @@ export class SimulatedInode {
   write(bytes: Uint8Array, offset: number): void {
     const sizeBefore = this.size;
     this.#live.write(bytes, offset);
-    // A Buffer's own slice would share its memory.
+    // A copy is needed, because a slice of a Buffer shares its memory.
     const own = new Uint8Array(bytes);
     this.#changes.push({ offset, bytes: own, sizeBefore, sizeAfter: this.size, state: "pending" });
   }
@@ -142,7 +142,7 @@ export class SimulatedInode {
   }
 
   #contentsAfterCrash(choose: Choose): Uint8Array {
-    // For each sector, and for the size: how many of its changes survive, in order.
+    // For each sector, and for the size, the number of changes that survive, in order.
     const histories = new Map<number, { count: number; durableCount: number }>();
     for (const change of this.#changes) {
       for (const place of placesOf(change)) {
@@ -180,12 +180,12 @@ type Choose = (min: number, max: number) => number;
 function chooser(options: CrashOptions): Choose {
   if (options.keep !== "some") return options.keep === "all" ? (_min, max) => max : (min) => min;
   const { random } = options;
-  // Losing everything and losing nothing should also be likely.
+  // Makes it likely enough that all changes are lost, or that none is.
   const mood = random.below(4);
   return (min, max) => (mood === 0 ? min : mood === 1 ? max : random.between(min, max));
 }
 
-/** Represents the file length among the sector numbers. */
+/** The key of the file length among the sector numbers. */
 const SIZE_PLACE = -1;
 
 function placesOf(change: FileChange): number[] {
@@ -223,7 +223,7 @@ interface NameChange {
   readonly node: SimulatedNode;
 }
 
-/** A move is listed in both directories until one of them is synced. */
+/** A move of an entry. It is listed in both directories until one of them is synced. */
 interface Move {
   readonly kind: "move";
   readonly from: SimulatedDirectory;
@@ -342,7 +342,7 @@ export class SimulatedDirectory {
     );
   }
 
-  /** The source is durable without the entry, so this directory becomes durable with it. */
+  /** The source directory is durable without the entry, so the entry becomes durable here. */
   #settleArrival(move: Move): void {
     this.#durable.set(move.toName, move.node);
     const at = this.#changes.indexOf(move);

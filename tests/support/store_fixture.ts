@@ -48,9 +48,7 @@ const STORE_OPTIONS: LocalStoreOptions = {
   ballastBytes: 0,
 };
 
-/**
- * Small limits, for which a few rows suffice to cause every kind of merge, including the largest.
- */
+/** Limits so small that a few rows suffice to cause every kind of merge, including the largest. */
 export const SMALL_MERGES: MergeBounds = {
   fanIn: 4,
   runMax: 8,
@@ -145,7 +143,10 @@ function openedStorages({ disk, log, storages }: FixtureParts): Storages | undef
   return opened;
 }
 
-/** Opens a store. Absent parts are newly created. Its storages are closed with it. */
+/**
+ * Opens a store, and creates the parts that the caller does not pass. Its storages are closed with
+ * it.
+ */
 export async function openStore(parts: FixtureParts): Promise<LocalStore> {
   using opened = new DisposableStack();
   const storages = openedStorages(parts);

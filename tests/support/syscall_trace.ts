@@ -66,7 +66,9 @@ function callFrom(text: string, startLine: number, endLine: number): SystemCall 
   return { name, descriptor: Number(number), path, text: rest, ...lines, isSuccess };
 }
 
-/** Describes a commit whose response was sent before the commit was certain to be on disk. */
+/**
+ * A description of a commit whose response was sent before the commit was certain to be on disk.
+ */
 export type OrderFault = string;
 
 /**

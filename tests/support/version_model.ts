@@ -24,7 +24,7 @@ interface Bounds {
 
 export class VersionModel {
   definition: TableDefinition;
-  /** Versions up to this seq have expired. */
+  /** The seq up to which versions have expired. */
   expiredSeq = 0;
   readonly versions: KnownVersion[] = [];
 

@@ -1,4 +1,7 @@
-/** Tests threads that cannot be started: the caller receives the failure, and nothing is thrown. */
+/**
+ * Tests threads that cannot be started: the caller is notified of the failure, and nothing is
+ * thrown.
+ */
 import { afterEach, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { startThread } from "../../src/threads/mod.ts";

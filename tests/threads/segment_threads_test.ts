@@ -1,5 +1,5 @@
 /**
- * Tests segments that other threads write, over real files: the outcome of a job is reported to
+ * Tests segments that other threads write, over real files. The outcome of a job is reported to
  * this thread as if the job had run here.
  */
 import { afterEach, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
- * Tests consumers that write the effect of a message and its acknowledgement in one transaction:
- * each effect exists once, whatever consumers and the server do in the meantime.
+ * Tests consumers that write the effect of a message and its acknowledgement in one transaction.
+ * Each effect exists exactly once, whatever consumers and the server do in the meantime.
  */
 import { expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -15,7 +15,7 @@ const VISIBILITY_MS = 60_000;
 let redelivered = 0;
 let refused = 0;
 
-/** The messages that a consumer of this test has received but not yet finished. */
+/** The messages that a consumer has received but not yet finished. */
 type Held = Set<number>;
 
 class Consumers {

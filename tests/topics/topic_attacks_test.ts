@@ -68,7 +68,7 @@ test(
     const offsets = range(0, 100);
     for (let round = 1; round <= 50; round += 1) {
       expect(await consume()).toEqual(offsets.map((offset) => [offset, round]));
-      // Only the first of them finds a claim, so the others do not extend the delay.
+      // Only the first of these requests finds a claim, so the others do not extend the delay.
       await nack(offsets, 0);
       for (let flood = 0; flood < 5; flood += 1) await nack(offsets, DAY_MS);
     }
@@ -170,7 +170,8 @@ test(
       expect(count).toBe(0);
       expect((await engine.ask(long)).error).toBeUndefined();
     }
-    // The acknowledgement of that request remains, and it has undone none of the others.
+    // The acknowledgement of that request remains, and the request has undone no other
+    // acknowledgement.
     const [[last] = []] = await engine.rows("SELECT last_acked_offset FROM system.topic_offsets");
     expect(last).toBe(offset - 1);
     expect((await engine.ask(long)).error?.code).toBe("DUPLICATE_KEY");
@@ -195,7 +196,8 @@ test(
     await engine.run("ACK work GROUP 'g' OFFSETS (0, 4)");
     await engine.run("DROP TABLE jobs");
     clock.advance(VISIBILITY_MS);
-    // Their rows are gone, so they are omitted, and the group advances past them.
+    // The rows of these messages no longer exist, so the messages are omitted, and the group
+    // advances past them.
     expect(await consume()).toEqual([]);
     const [[status] = []] = await engine.rows("SELECT status FROM system.topics");
     expect(String(status)).toContain("dropped");

@@ -37,7 +37,7 @@ const OWNED = 1;
 const SHARED = 2;
 const OWNERS: Readonly<Record<number, readonly number[]>> = { [OWNED]: [1, 2, 3], [SHARED]: [0] };
 
-/** A version that was applied, with its meaning. */
+/** A version that was applied, with the change that it stands for. */
 interface Version {
   readonly tableId: number;
   readonly owner: number;
@@ -149,7 +149,7 @@ class TopicsSimulation {
         const old = live.get(key);
         if ((operation === "insert") !== (old === undefined)) continue;
         if (rows.some(([taken]) => taken === key)) continue;
-        // There are few values, so that some updates change nothing.
+        // There are only a few values, so that some updates change nothing.
         rows.push(operation === "delete" && old !== undefined ? old : [key, this.random.below(9)]);
         olds.push(old);
       }
@@ -290,7 +290,7 @@ class TopicsSimulation {
       const row = `${entry.topicId} ${version.tableId} ${version.owner} ${keyOf(version)}`;
       expect(this.partitionOfKey.get(row) ?? partition).toBe(partition);
       this.partitionOfKey.set(row, partition);
-      // Every published change of the partition in between would be a gap.
+      // A published change of the partition between the two offsets would be a gap.
       const skipped = [...expected.values()].filter(
         (each) => each.partition === partition && each.seq > before && each.seq < seq,
       );

@@ -41,8 +41,8 @@ const VECTOR: DataType = { kind: "embedding", dimensions: 2 };
 const INTS: DataType = { kind: "array", element: INT };
 
 /**
- * From (row) to (column) in the order of TYPES: `=` or `i` implicit, `a` assignment, `e` explicit,
- * `w` assignment but not explicit, `.` never.
+ * For each source type (row) and target type (column), in the order of TYPES: `=` or `i` implicit,
+ * `a` assignment, `e` explicit, `w` assignment but not explicit, `.` never.
  */
 const TYPES: readonly DataType[] = [
   BOOLEAN,

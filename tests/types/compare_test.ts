@@ -1,5 +1,6 @@
 /**
- * Verifies that each type has one total order, and that keys are equal exactly if the values are.
+ * Verifies that each type has one total order, and that keys are equal if and only if the values
+ * are equal.
  */
 import { expect, test } from "bun:test";
 import {
@@ -25,7 +26,7 @@ import {
   valueFromText,
 } from "../../src/types/mod.ts";
 
-/** Ascending texts, of which those in one inner list are equal. */
+/** Ascending texts of values. The texts in one inner list stand for equal values. */
 const ORDERS: readonly (readonly [DataType, readonly (readonly string[])[]])[] = [
   [BOOLEAN, [["false"], ["true"]]],
   [INT, [["-1"], ["0", "-0"], ["2"], ["10"]]],

@@ -1,6 +1,6 @@
 /**
- * Verifies that JSON text is accepted exactly if JSON.parse accepts it, and that JSONB has one
- * canonical form in which equal documents are equal.
+ * Verifies that JSON text is accepted if and only if JSON.parse accepts it, and that JSONB has one
+ * canonical form, so that equal documents have the same form.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * Verifies that every type reads the text it writes, reads what PostgreSQL reads, and refuses all
- * other text with the right code.
+ * Verifies that every type reads the text that it writes, reads what PostgreSQL reads, and refuses
+ * all other text with the right code.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";

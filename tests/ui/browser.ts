@@ -23,9 +23,10 @@ const ACTION_MS_MAX = 20_000;
 export const TEST_MS_MAX = 120_000;
 
 /**
- * The features of Chromium that are switched off. The last four start a process per window or more
- * that no test looks at, which takes two thirds of the processor time of a new window. The others
- * are those that Playwright switches off, because its own list does not count beside this one.
+ * The features of Chromium that are switched off. The last four would start at least one process
+ * per window that no test needs, which takes two thirds of the processor time of a new window. The
+ * others are the features that Playwright switches off, because its own list has no effect next to
+ * this one.
  */
 const DISABLED_FEATURES = [
   "AimEnabled",
@@ -74,7 +75,7 @@ export interface WatchedPage {
   readonly close: () => Promise<void>;
 }
 
-/** A server, or the path under which it is offered. */
+/** A server, or the path below which a proxy offers the server. */
 type Served = Pick<ServerProcess, "url">;
 
 /** Opens a server's admin page in its own browser profile. */
@@ -115,7 +116,7 @@ async function watchedPage(context: BrowserContext, server: Served): Promise<Wat
   };
 }
 
-/** The profile in which the first administrator of a server is logged in, by server. */
+/** For each server, the browser profile in which its first administrator is logged in. */
 const profiles = new WeakMap<Served, Promise<BrowserContext>>();
 
 interface WorkbenchOptions {
@@ -202,7 +203,7 @@ export function backgroundColour(page: Page): Promise<string> {
   return page.evaluate<string>("getComputedStyle(document.body).backgroundColor");
 }
 
-/** Returns the shadows between which an element is currently animated. */
+/** Returns the shadows that the current animation of an element leads from and to. */
 export function animatedShadows(element: Locator): Promise<string[]> {
   return element.evaluate((animated) =>
     (animated as unknown as AnimatedElement)

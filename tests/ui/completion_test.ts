@@ -1,6 +1,6 @@
 /**
- * Verifies that the editor offers the right names in the right order at the cursor, which is
- * written as a bar in these tests.
+ * Verifies that the editor offers the right names in the right order at the cursor, which a
+ * vertical bar marks in these tests.
  */
 import { expect, test } from "bun:test";
 import { completionAt } from "../../ui/src/completion.ts";

@@ -19,7 +19,7 @@ import {
 /** The page requests the table list at this interval. */
 const LIST_MS = 5000;
 
-/** The contrast between an element's text and each highlight colour of its row. */
+/** Computes the contrast between an element's text and each highlight colour of its row. */
 const NULL_CONTRASTS = `(() => {
   const luminance = (colour) => {
     const canvas = document.createElement("canvas").getContext("2d");
@@ -237,7 +237,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
     "tables appear and disappear automatically, whoever creates or drops them",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
-      // From here on, timers fire when the test says so, and also by themselves.
+      // From here on, timers fire when the test advances the clock, and also by themselves.
       await page.clock.install();
       await page.reload();
       await page.getByRole("button", { name: "Run" }).waitFor();

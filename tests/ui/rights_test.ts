@@ -1,7 +1,7 @@
 /**
- * Verifies that an administrator sees and changes on one page who may do what: policies, roles,
- * service tokens, sign-up and invitations. Every list follows its query, so that it also shows what
- * others change.
+ * Verifies that an administrator sees and changes all rights on one page: policies, roles, service
+ * tokens, sign-up and invitations. Every list is a live query, so that it also shows changes by
+ * others.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator, Page } from "playwright-core";
@@ -78,7 +78,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       // Another person's change appears automatically.
       await server.rows("CREATE POLICY all_read ON chat.messages FOR SELECT USING (TRUE)");
       await policies.getByRole("row", { name: /all_read/ }).waitFor();
-      // The form shows what the policy says, and the statement that changes it.
+      // The form shows the current policy, and the statement that changes it.
       const changing = await openForm(policies, "Change policy");
       await changing.getByLabel("Policy").selectOption("authors ON chat.messages");
       expect(await changing.getByLabel("user").isChecked()).toBe(true);

@@ -1,6 +1,6 @@
 /**
- * Tests how the page is built: at the first request, completely, and without anything from
- * elsewhere.
+ * Tests how the page is built: at the first request, completely, and without anything from other
+ * hosts.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";

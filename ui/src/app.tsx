@@ -186,7 +186,7 @@ interface PageChoice {
   readonly turnTo: (page: PageName) => void;
 }
 
-/** The page after the login, which the address specifies. */
+/** The page to show after the login, as given by the address. */
 function usePage(): PageChoice {
   const [page, setPage] = useState(() => pageFromHash(location.hash));
   useEffect(() => {

@@ -7,7 +7,7 @@ import { type NamedTable, type Place, placeAt } from "./completion_place.ts";
 import type { ListedTable } from "./listed_table.ts";
 import { FUNCTIONS, KEYWORDS, quoted, TYPES } from "./sql_dialect.ts";
 
-/** An option, with the names by which it is found. */
+/** A completion option, with the names that match it. */
 interface Offer {
   readonly option: Completion;
   readonly names: readonly string[];
@@ -54,7 +54,7 @@ function resultAt(place: Place, listed: readonly ListedTable[]): CompletionResul
   const options = offersAt(place, listed)
     .map((offer) => ({ offer, fit: fitOf(offer, typed.toLowerCase()) }))
     .filter(({ fit }) => fit < NO_FIT)
-    // Options whose names begin with the typed text come first, and among them those of the
+    // Options whose names begin with the typed text come first, and among these, options of the
     // expected kind.
     .toSorted((left, right) => left.fit - right.fit || left.offer.rank - right.offer.rank)
     .slice(0, OPTIONS_MAX)

@@ -172,7 +172,7 @@ function Foot({ children, hasCells, note, onCopy, onShow }: FootProps): ReactNod
   );
 }
 
-/** The dialog for the current cell. Its text does not change while the user is reading it. */
+/** The dialog for the current cell. Its text stays the same while the user reads it. */
 function useShownCell(
   { row, rowCount, schema }: GridProps,
   at: Position,

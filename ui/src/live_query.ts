@@ -15,7 +15,7 @@ const SNAPSHOT_ROWS_MAX = 10_000;
 export interface LiveOrder {
   /** The text of ORDER BY, as written. */
   readonly text: string;
-  /** The terms of the order; undefined if it consists of more than columns. */
+  /** The terms of the order; undefined if the order contains expressions other than columns. */
   readonly terms: readonly OrderTerm[] | undefined;
 }
 
@@ -43,7 +43,7 @@ export function followedQuery(statement: string): FollowedQuery {
   const end = hasLimit && limit !== undefined ? limit.from : text.length;
   const [order, by] = tokens.slice(at);
   if (at === -1 || order === undefined || by === undefined) {
-    // If no order is given, these are the newest rows.
+    // Without an ORDER BY, these are the newest rows.
     const sql = text.slice(0, end).trimEnd();
     return { sql, whole: text, lastRows: rows, order: undefined, shownRows: rows };
   }

@@ -54,11 +54,13 @@ export interface TokenDraft {
   readonly namespaces: string;
 }
 
-/** A login at a provider that opens an account. */
+/** A login at a provider, which gives access to an account. */
 export interface LinkDraft {
   readonly user: string;
   readonly provider: string;
-  /** The id that the provider gives the person; empty for an account that is found by its own id. */
+  /**
+   * The id that the provider gives the person; empty for an account that is found by its own id.
+   */
   readonly subject: string;
 }
 
@@ -68,7 +70,7 @@ export interface InvitationDraft {
   readonly expires: string;
 }
 
-/** Returns the id of a table, as its list has it, in SQL. */
+/** Returns a table's id, as shown in the list of tables, as SQL. */
 export function tableSql(namespace: string, table: string): string {
   return `${nameSql(namespace)}.${nameSql(table)}`;
 }

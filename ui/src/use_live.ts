@@ -17,7 +17,7 @@ import type { FollowedQuery } from "./live_query.ts";
  */
 const DRAW_MS_QUIET = 16;
 const DRAW_MS_BUSY = 100;
-/** The code with which the server refuses `last_rows` for a materialised query. */
+/** The error code with which the server refuses `last_rows` for a materialised query. */
 const NOT_ROW_BY_ROW = "INVALID_OPTIONS";
 /** How many messages between two updates of the screen count as load. */
 const BUSY_MESSAGES = 20;

@@ -26,7 +26,7 @@ export interface KeptPage {
 export function usePageState(userId: string, onBack: (state: PageState) => void): KeptPage {
   const waiting = useRef<Kept>(undefined);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  /** Whether the newest step of the history can be returned to. */
+  /** Whether the user can return to the newest step of the history. */
   const isRun = useRef(true);
   const goBack = useRef(onBack);
   goBack.current = onBack;

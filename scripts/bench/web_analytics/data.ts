@@ -59,7 +59,7 @@ function urlOf(site: number, page: number): string {
   return `https://${HOSTS[site % HOSTS.length]}${site}.example/${section}/${WORDS[page % 20]}-${page}`;
 }
 
-/** Returns a whole number that represents a string: equal strings give equal numbers. */
+/** Returns a whole number that stands for a string: equal inputs give equal results. */
 function hashOf(number: number): number {
   return (Math.imul(number + 1, 0x9e3779b1) >>> 0) * 4096 + (number % 4096);
 }
@@ -124,7 +124,7 @@ function viewOf(number: number, count: number, chance: Chance): Values {
   };
 }
 
-/** Returns the page of a view, and how the visitor reached the page. */
+/** Returns the page of a view, and how the visitor reached that page. */
 function pageOf(chance: Chance): Values {
   const site = skewed(chance, 3000);
   const page = skewed(chance, 20_000);

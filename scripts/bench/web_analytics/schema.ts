@@ -1,6 +1,6 @@
 /**
- * The one wide table of the web-analytics set: a row for each page view and a hundred columns, of
- * which a query reads a few.
+ * The only table of the web analytics benchmark: a row for each page view, with a hundred columns
+ * of which a query reads only a few.
  */
 import type { TableShape } from "../peers/engines.ts";
 

@@ -88,7 +88,7 @@ export class RawSocket {
     this.sendFrame(OPCODE.text, Buffer.from(text));
   }
 
-  /** @param head The first byte: an opcode, and the final bit unless the caller omits it. */
+  /** @param head The first byte: an opcode, with the final bit set unless more fragments follow. */
   sendFrame(
     opcode: number,
     payload: Uint8Array,

@@ -62,7 +62,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseReport> {
         signup: "open",
         guests: true,
         password_reset: true,
-        // No process listens there, so messages wait and are finally given up.
+        // No process listens at this address, so notices wait and are finally given up.
         notice_url: "http://127.0.0.1:9/notices",
       },
     },

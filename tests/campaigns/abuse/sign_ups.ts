@@ -19,7 +19,7 @@ const KNOWN = "mallory_0";
 
 const STATUSES: ReadonlySet<number> = new Set([200, 202, 401, 403, 429]);
 
-/** Kinds of attempts that a stranger must not be able to tell apart. */
+/** Pairs of attempts that must look the same to a stranger. */
 const ALIKE: readonly (readonly [string, string])[] = [
   ["free name", "taken name"],
   ["link for nobody", "link for a user"],
@@ -89,7 +89,8 @@ function attemptOf(index: number, { chance, code }: { chance: Chance; code: stri
 }
 
 /**
- * Counts an answer by its status and its text, without the numbers, which tell the time to wait.
+ * Counts an answer by its status and its text. Numbers are removed from the text, because they give
+ * the time to wait.
  */
 function count(
   seen: Map<string, Map<string, number>>,

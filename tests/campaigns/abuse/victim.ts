@@ -22,7 +22,7 @@ export interface VictimReport {
   readonly errors: readonly string[];
   /** The number of changes that were acknowledged but never delivered. */
   readonly missed: number;
-  /** The 99th percentile for each kind of work. */
+  /** The 99th percentile of the response time, in milliseconds, for each kind of work. */
   readonly p99Ms: Readonly<Record<string, number>>;
 }
 

@@ -25,10 +25,13 @@ const FRAME_FAULTS = [
 export type InjectedFault = (typeof FRAME_FAULTS)[number] | "late_resume" | "view";
 export const INJECTED_FAULTS: readonly InjectedFault[] = [...FRAME_FAULTS, "late_resume", "view"];
 
-/** The number of changes of the damaged subscription that pass before the fault. */
+/** The number of changes that the damaged subscription receives before the fault. */
 const SOUND_CHANGES = 50;
 
-/** The fault counts of which at least one must not be 0 when the injected fault is found. */
+/**
+ * The fault counts that each injected fault raises. At least one of them must not be 0 for the
+ * fault to count as found.
+ */
 export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>> = {
   lost: ["missed"],
   doubled: ["doubled"],
@@ -42,7 +45,8 @@ export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>
 };
 
 /**
- * Returns whether a subscription is damaged. These are the subscriptions that follow everything.
+ * Returns whether the injected fault damages a subscription. Only subscriptions without a filter
+ * are damaged.
  */
 export function isDamaged({ table, query }: Followed): boolean {
   return table === "board" && query.sql.endsWith("live.board");

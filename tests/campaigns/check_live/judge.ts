@@ -77,7 +77,7 @@ export class Judge {
   #lastRows = 0;
   #hasDeletedField = false;
   #position = 0;
-  /** The index of the first version that is not accounted for. */
+  /** The index of the first version that no event has accounted for. */
   #pointer = 0;
   /** The highest sequence id on this connection, and the set of all of them. */
   #highSeq = 0;

@@ -47,7 +47,7 @@ export class Partition {
     this.#unsorted.push(written);
   }
 
-  /** Returns the newest version of each key, settled or not. */
+  /** Returns the seq of the newest version of each key, settled or not. */
   newestSeqs(): Map<number, number> {
     const seqs = new Map([...this.#newest].map(([id, { seq }]) => [id, seq]));
     for (const { row, seq } of this.#unsorted) {

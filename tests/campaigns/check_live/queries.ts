@@ -1,6 +1,6 @@
 /**
- * The queries of the subscriptions, each with its meaning in plain TypeScript. Unknown is not true,
- * so each filter handles NULL explicitly.
+ * The queries of the subscriptions, each with its meaning in plain TypeScript. A condition on NULL
+ * is unknown and therefore not true, so each filter handles NULL explicitly.
  */
 import type { Row } from "./ledger.ts";
 
@@ -92,7 +92,7 @@ function isIn(name: string): (row: Row) => boolean {
   return ({ room }) => room === name;
 }
 
-/** The tables, and the users who follow them. */
+/** The tables, each with the users who follow it. */
 const PLACES: readonly (readonly [Followed["table"], string])[] = [
   ["board", "alice"],
   ["items", "alice"],
@@ -103,8 +103,8 @@ const PLACES: readonly (readonly [Followed["table"], string])[] = [
 const BEGINNINGS: readonly Followed["begins"][] = ["snapshot", "last_rows", "snapshot", "live"];
 
 /**
- * Returns `count` subscriptions: every query in every place before any repeats, with every kind of
- * beginning.
+ * Returns `count` subscriptions. Every query is used on every table and user before any query
+ * repeats, with every way to begin.
  */
 export function followedBy(count: number): readonly Followed[] {
   return Array.from({ length: count }, (_, number) => {

@@ -71,7 +71,7 @@ export class Reader {
     void this.#connectWhenUp();
   }
 
-  /** Stays connected from this point. */
+  /** Stays connected from this call on. */
   settleDown(): void {
     this.#mayBreak = false;
   }
@@ -111,7 +111,7 @@ export class Reader {
     });
   }
 
-  /** Reconnects after the server has ended. */
+  /** Reconnects once the server runs again. */
   async #comeBack(): Promise<void> {
     this.#outages += 1;
     this.#socket = undefined;

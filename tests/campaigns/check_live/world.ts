@@ -23,9 +23,9 @@ export class World {
   }
 
   /**
-   * The number of the server's current life; undefined while the server restarts. A restart may
-   * begin between any await and the next statement. Only a request that sees the same life at its
-   * start and its end failed for its own reason.
+   * The number of the server's current run; undefined while the server restarts. A restart may
+   * begin between any await and the next statement. A failed request failed for its own reason only
+   * if it sees the same number at its start and its end.
    */
   get life(): number | undefined {
     return this.#isUp ? this.#lives : undefined;
@@ -36,7 +36,7 @@ export class World {
     while (!this.#isUp) await this.#changed();
   }
 
-  /** Runs a statement. Waits first while writers are paused. */
+  /** Runs some work of a writer. Waits first while writers are paused. */
   async atWork(work: () => Promise<void>): Promise<void> {
     while (!this.#isOpen || !this.#isUp) await this.#changed();
     this.#atWork += 1;

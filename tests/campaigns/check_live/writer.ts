@@ -23,7 +23,7 @@ export interface WriterOptions {
   readonly token: string;
   readonly user: string;
   readonly table: "items" | "board";
-  /** A mark that makes the writer's texts different from those of other writers. */
+  /** A mark that distinguishes the writer's texts from those of other writers. */
   readonly mark: string;
   /** Keys that a statement of this partition is currently writing. */
   readonly busy: Set<number>;
@@ -68,7 +68,7 @@ async function written(
 ): Promise<Written[]> {
   const rows = await askedOnce(world, statement, token);
   if (rows !== undefined) return rows.map((cells) => writtenFrom(cells, isDelete));
-  // No other statement writes these keys in the meantime, so a version newer than all known ones
+  // No other statement writes these keys in the meantime, so any version newer than the known ones
   // belongs to this statement.
   const known = ledger.newestSeqs(partitionName(table, user));
   const query =
@@ -92,8 +92,8 @@ async function askedOnce(world: World, sql: string, token: string): Promise<Cell
   try {
     return await world.server.rows(sql, { token });
   } catch (error) {
-    // A server that ends after its response interrupts no request, so the current life interrupted
-    // the statement.
+    // A server that ends after its response interrupts no request, so the statement was interrupted
+    // if the server is still in the same run.
     await Bun.sleep(1);
     if (life !== undefined && world.life === life) throw error;
     return undefined;

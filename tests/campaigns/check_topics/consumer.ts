@@ -84,7 +84,7 @@ export class Consumer {
     const when = { sentMs, receivedMs: performance.now(), life };
     judge.received(messages, when);
     if (messages.length > 0 && tamperer?.isHasty() === true) judge.received(messages, when);
-    // After an empty partition, the consumer polls the other ones.
+    // After an empty response, the consumer polls another partition.
     if (whole.length === 0 && partitions.length > 1) await Bun.sleep(20);
     return whole;
   }

@@ -16,7 +16,10 @@ export const INJECTED_FAULTS = [
 
 export type InjectedFault = (typeof INJECTED_FAULTS)[number];
 
-/** The fault counts of which at least one must not be 0 when the injected fault is found. */
+/**
+ * The fault counts that each injected fault raises. At least one of them must not be 0 for the
+ * fault to count as found.
+ */
 export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>> = {
   lost: ["lost"],
   doubled: ["surplus", "unstable"],
@@ -36,7 +39,7 @@ export class Tamperer {
   readonly #injected: InjectedFault;
   #passed = 0;
   #isDone = false;
-  /** The messages that have passed, and the one that is dropped. */
+  /** The messages that have passed so far, and the message that is dropped. */
   readonly #seen = new Set<string>();
   #lost: string | undefined;
 

@@ -23,7 +23,9 @@ export interface WireMessage {
 export interface Faults {
   /** The number of messages that a group never received. */
   lost: number;
-  /** The number of messages that no change explains, and of changes with two messages. */
+  /**
+   * The number of messages that no change explains, plus the number of changes with two messages.
+   */
   surplus: number;
   outOfOrder: number;
   /** The number of offsets that are not contiguous from 0. */
@@ -71,8 +73,8 @@ interface Content {
 export type Contents = Map<number, Map<number, Content>>;
 
 /**
- * The times at which a request was sent and its response arrived, and the server life that
- * responded.
+ * The times at which a request was sent and its response arrived, and the number of the server's
+ * run that responded.
  */
 export interface Received {
   readonly sentMs: number;
@@ -114,8 +116,8 @@ export class GroupJudge {
 
   /**
    * Returns whether this many messages are done. An unanswered acknowledgement may have been
-   * accepted, so its message is done if it was not redelivered in time. A group that gets no
-   * message for much longer is done as well: its missing messages are lost.
+   * accepted, so its message is done if it was not redelivered in time. A group that receives
+   * nothing for much longer is also done, because its missing messages must be lost.
    */
   isDone(messageCount: number): boolean {
     if (this.#acknowledgedMs.size >= messageCount) return true;

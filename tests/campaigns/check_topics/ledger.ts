@@ -14,7 +14,8 @@ export interface Change {
   readonly key: number;
   readonly operation: Operation;
   /**
-   * The number that the change wrote; for a delete, the last number. No two writes share a number.
+   * The number that the change wrote or, for a delete, the last number of the row. No two changes
+   * write the same number.
    */
   readonly n: number;
   readonly room: string;
@@ -26,7 +27,10 @@ export interface Topic {
   readonly name: string;
   readonly partitions: number;
   readonly statements: readonly string[];
-  /** Returns the payload form of a change; undefined if the change is not published. */
+  /**
+   * Returns which payload a topic publishes for a change; undefined if the topic does not publish
+   * the change.
+   */
   readonly payloadOf: (change: Change) => "key" | "full" | "diff" | undefined;
 }
 

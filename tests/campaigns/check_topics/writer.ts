@@ -123,8 +123,8 @@ async function askedOnce(
   try {
     return await world.server.rows(sql, { token });
   } catch (error) {
-    // A server that ends after its response interrupts no request, so the current life interrupted
-    // the transaction.
+    // A server that ends after its response interrupts no request, so the transaction was
+    // interrupted if the server is still in the same run.
     await Bun.sleep(1);
     if (life !== undefined && world.life === life) throw error;
     return undefined;

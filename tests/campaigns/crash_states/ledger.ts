@@ -1,6 +1,7 @@
 /**
  * The ledger of one story: the changes that were passed to the store, as plain lists of row
- * versions. It also determines how many of them a store contains that was opened after a crash.
+ * versions. It also determines how many of these changes a store that was opened after a crash
+ * contains.
  *
  * In a table with a time to live, rows that may have expired may be present or not, rows that must
  * have expired must be gone, and all other rows follow the rules of every table.
@@ -36,8 +37,8 @@ interface Partition {
 }
 
 /**
- * The bounds of the state after a crash: everything up to the minimum seqs, and nothing that was
- * never applied.
+ * The bounds of the state after a crash: all commits up to certain seqs must be present, and no
+ * commit that was never applied.
  */
 export interface Claims {
   readonly ackedSeq: number;
@@ -115,7 +116,7 @@ export class Ledger {
     definitions: readonly TableDefinition[],
     { ackedSeq, appliedSeq }: Claims,
   ): number {
-    // Parts of a commit that was rolled back may reach further, but prove nothing.
+    // Parts of a rolled-back commit may have higher seqs, but they prove nothing.
     const upTo = this.#wholeCommitsUpTo(Math.min(store.visibleSeq, appliedSeq));
     let newest: { version: Version; partition: Partition } | undefined;
     for (const partition of this.#partitions.values()) {
@@ -160,9 +161,7 @@ export class Ledger {
     return undefined;
   }
 
-  /**
-   * Lowers a seq that lies within a commit if the last part of the commit is missing from the log.
-   */
+  /** Lowers a seq that falls within a commit whose last part is missing from the log. */
   #wholeCommitsUpTo(seq: number): number {
     let upTo = seq;
     for (const { versions } of this.#partitions.values()) {
@@ -248,7 +247,7 @@ function indexDifference(
   return undefined;
 }
 
-/** A query that finds the rows with at least one term. */
+/** A query that finds every row with at least one term. */
 const ANY: TermQuery = { kind: "term", term: "", isPrefix: true };
 
 /** Checks that every version is present as it was written, and no other. */
@@ -277,8 +276,8 @@ function historyDifference(
 }
 
 /**
- * Checks that the store has the newest version of each key, tombstones included, and no replaced
- * one.
+ * Checks that the store has the newest version of each key, including tombstones, and no version
+ * that was replaced.
  */
 function rowsDifference(
   store: LocalStore,

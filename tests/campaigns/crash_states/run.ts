@@ -48,7 +48,7 @@ import {
   writeOn,
 } from "./steps.ts";
 
-// Importing the SQL module enables this thread to compute trigrams.
+// Importing the SQL module registers the code that computes trigrams in this thread.
 await import("../../../src/sql/mod.ts");
 
 /** The trigrams of the key of table 2. */
@@ -66,7 +66,9 @@ const INVERTED_INDEX: StoredIndex = {
 const LIVES_PER_STORY = 4;
 const STEPS_PER_LIFE = 40;
 
-/** The time to live of rows. A life takes two to four times as long. */
+/**
+ * The time to live of rows, in milliseconds. A life of the store lasts two to four times as long.
+ */
 const TTL_MS = 15;
 
 /** The numbers of milliseconds by which a clock may have been set back when a store opens again. */
@@ -94,7 +96,7 @@ export interface CrashReport {
   readonly findings: string[];
 }
 
-/** Runs stories until `count` states are compared or there is a finding. */
+/** Runs stories until `count` states have been compared or a finding ends the campaign. */
 export async function crashStates(
   options: {
     readonly stateCount: number;
@@ -298,8 +300,8 @@ class Story {
   }
 
   /**
-   * Returns a random table, usually the first one, because segments are merged only if one table
-   * has many.
+   * Returns a random table. The first one is the most likely, because segments are merged only if
+   * one table has many of them.
    */
   #someTable(): TableDefinition {
     const [first] = this.#definitions;
@@ -317,7 +319,7 @@ class Story {
     if (done === undefined) return;
     this.#ledger.note([write], done, table.keyColumnIds.length > 0);
     this.#appliedSeq = done.lastSeq;
-    // Rows that are written in a commit's own tick may exist before this run learns their seqs.
+    // Rows that a commit writes in its own tick may be durable before this run learns their seqs.
     for (const state of this.#waiting.slice(before)) state.appliedSeq = done.lastSeq;
     const life = this.#life;
     void store.durable(done.lastSeq).then(

@@ -47,7 +47,8 @@ export interface CrashState {
   readonly definitions: readonly TableDefinition[];
   readonly ackedSeq: number;
   /**
-   * The last seq that may have been applied. The states of a tick are reported when the tick ends.
+   * The last seq that may have been applied. A state captured during a tick is reported when the
+   * tick ends.
    */
   appliedSeq: number;
   /** The highest issued id. */
@@ -59,7 +60,7 @@ export interface CrashState {
   readonly nowMs: number;
   /** The latest time that any clock has shown earlier. */
   readonly latestMs: number;
-  /** 1 for a crash of the story, 2 for a crash while opening the store after it. */
+  /** 1 for a crash of the story, 2 for a crash while the store opens after it. */
   readonly generation: number;
 }
 

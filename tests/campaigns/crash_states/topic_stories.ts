@@ -34,7 +34,7 @@ import {
 import { SMALL, settled, textOf } from "./steps.ts";
 
 export const TOPIC_FAULTS = [
-  /** An acknowledgement is a separate commit, after the commit of its effect. */
+  /** The acknowledgement is committed separately, after the commit of its effect. */
   "ack_apart",
   /** The position of a topic is stored before the offsets up to it. */
   "position_ahead",

@@ -47,7 +47,7 @@ export interface GrammarOptions {
   /** The memory that the server may use in addition to the budget of a statement. */
   readonly memoryBytesMax: number;
   /**
-   * An injected fault: "hold" stops the server for half a second at intervals, "memory" lets its
+   * An injected fault: "hold" stops the server for half a second at intervals, "memory" makes its
    * memory grow.
    */
   readonly injected: string | undefined;
@@ -211,7 +211,7 @@ async function run(
 }
 
 /**
- * Subscribes over a WebSocket, because a URL cannot contain long SQL text, and then closes the
+ * Subscribes over a WebSocket, because the SQL text may be too long for a URL, and then closes the
  * socket.
  */
 function subscribe(

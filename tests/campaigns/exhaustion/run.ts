@@ -94,8 +94,8 @@ export async function runAttack(options: ExhaustionOptions): Promise<ExhaustionR
   const token = await server.createUser("victim");
   const victim = startVictim({ url: server.url, token });
   await victim.ready();
-  // At this point the server has responded, and reading the rows of the large table has warmed it
-  // up.
+  // By this point the server has responded to requests and has read the rows of the large table, so
+  // its caches are warm.
   const before = residentBytes(server.pid);
   const memory = new PeakMemory(server.pid);
   const held: string[] = [];

@@ -9,7 +9,7 @@ import { textOf } from "../fuzz_sql/tree.ts";
 import { type ColumnType, cellOf } from "../fuzz_sql/values.ts";
 import type { FollowedTable } from "./tables.ts";
 
-/** The keys that single changes choose from. */
+/** The number of keys from which changes of single rows choose. */
 const KEYS = 30;
 
 /** Returns the SQL text of one commit: a statement, or a transaction. */

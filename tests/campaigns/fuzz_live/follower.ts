@@ -10,7 +10,7 @@ import { type FollowerSocket, RowByRow, type SocketSubscription } from "./socket
 /** A state, with the state that the follower had before it. */
 export interface NextState extends FollowedState {
   readonly before: FollowedState | undefined;
-  /** Whether the follower resumed between the two. */
+  /** Whether the follower resumed between the two states. */
   readonly isResumed: boolean;
 }
 
@@ -43,7 +43,7 @@ export class Follower {
     return this.#subscription?.error instanceof RowByRow;
   }
 
-  /** The fault in a message that the follower received; undefined if there was none. */
+  /** The contradiction in a message that the follower received; undefined if there was none. */
   get fault(): string | undefined {
     const error = this.#subscription?.error;
     return error === undefined || this.isRowByRow ? undefined : error.message;
@@ -62,7 +62,7 @@ export class Follower {
     return this.#subscription?.position;
   }
 
-  /** Subscribes for the first time, or again without its earlier rows. */
+  /** Subscribes for the first time, or again without the rows that were received earlier. */
   begin(socket: FollowerSocket): void {
     this.#last = undefined;
     this.#subscribe(socket, new ResultFollower(this.#options()));
@@ -88,7 +88,7 @@ export class Follower {
     this.#subscription?.close();
   }
 
-  /** Whether the follower has everything up to a seq. */
+  /** Whether the follower has received everything up to a seq. */
   hasReached(seq: number): boolean {
     return (this.position ?? 0) >= seq && this.#rows?.isComplete === true;
   }

@@ -27,13 +27,13 @@ export interface Asked {
 export interface Judged {
   readonly ack: SubscriptionAck;
   readonly state: NextState;
-  /** Whether the result follows each commit by itself. */
+  /** Whether each state is the result after a single commit. */
   readonly isByCommit: boolean;
   /** Whether nothing has been committed since. */
   readonly isNewest: boolean;
 }
 
-/** The rows of a state as texts of the columns that the SELECT has. */
+/** The rows of a state as texts, with only the columns that the SELECT returns. */
 interface Followed {
   readonly followed: readonly string[];
   readonly names: readonly string[];
@@ -110,8 +110,8 @@ export class Judge {
   }
 
   /**
-   * Checks the seqs of the rows that have changed since the state before: they are later than that
-   * state, and the commit of the seq made the row.
+   * Checks the seqs of the rows that have changed since the previous state: each seq is later than
+   * that state, and the commit with that seq produced the row.
    */
   async #wrongSeq(
     asked: Asked,
@@ -136,7 +136,10 @@ export class Judge {
     return undefined;
   }
 
-  /** Whether a commit can have made a row: the SELECT right before it has fewer such rows. */
+  /**
+   * Whether a commit can have produced a row: the SELECT right before the commit returns fewer such
+   * rows.
+   */
   async #hasMade(
     asked: Asked,
     { identity, seq, text }: { identity: "key" | "values"; seq: number; text: string },
@@ -150,7 +153,7 @@ export class Judge {
     return later.error !== undefined || countOf(text, later.rows) > countOf(text, earlier.rows);
   }
 
-  /** Returns undefined if nobody can ask for the rows of a state. */
+  /** Returns undefined if no user can query the rows of a state. */
   async #rowsFor(asked: Asked, { isNewest, state }: Judged): Promise<Selected | undefined> {
     const { token } = this.#server;
     if (asked.token === token || haveSameRows(asked))
@@ -165,9 +168,9 @@ export function haveSameRows({ sql }: Pick<Asked, "sql">): boolean {
 }
 
 /**
- * Returns by what rows are told apart: by key columns, or by all of their values. If the SELECT
- * lacks some of these columns, one commit may remove a row and add one with the same text, so the
- * SELECT does not show which commit made a row.
+ * Returns the columns that distinguish rows: the key columns, or all columns. If the SELECT lacks
+ * some of them, one commit may remove a row and add one with the same text, so the SELECT does not
+ * show which commit produced a row.
  */
 function identityOf(
   { key_columns: keys = [], schema }: SubscriptionAck,

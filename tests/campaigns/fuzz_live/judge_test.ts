@@ -22,14 +22,14 @@ function serverWith(rowsAt: Readonly<Record<number, readonly Cells[]>>): JudgedS
 
 interface Case {
   readonly keys: readonly string[];
-  /** The columns of the rows on the wire, the first of which are those of the SELECT. */
+  /** The columns of the rows on the wire; the columns of the SELECT come first. */
   readonly columns: readonly string[];
   readonly before: readonly WireRow[];
   readonly rows: readonly WireRow[];
   readonly rowsAt: Readonly<Record<number, readonly Cells[]>>;
 }
 
-/** Judges a state at 9 that follows one at 5. */
+/** Judges a state at seq 9 that follows a state at seq 5. */
 async function judged({ before, columns, keys, rows, rowsAt }: Case): Promise<string | undefined> {
   const judge = new Judge(serverWith(rowsAt), () => ({
     tables: [{ name: "shared1", columns: [], isShared: true }],

@@ -1,7 +1,7 @@
 /**
- * Contains faults that the campaign must find, so that it can be trusted when it finds none. The
- * server process preloads this file, which replaces a line or two of the server's source code as
- * the code is loaded. The server's own code does not refer to it.
+ * Contains faults that the campaign must find. A campaign that finds them can be trusted when it
+ * reports no fault. The server process preloads this file, which replaces a line or two of the
+ * server's source code as the code is loaded. The server's own code does not refer to it.
  *
  * If a line is missing or occurs twice, the server does not start: the code has changed, and the
  * entry must be updated.
@@ -12,7 +12,7 @@ import { join } from "node:path";
 interface Replacement {
   /** The file below `src/`. */
   readonly file: string;
-  /** The line without leading and trailing blanks. */
+  /** The line of source code, without leading and trailing blanks. */
   readonly line: string;
   readonly instead: string;
   /** Another replacement in the same file, so that the fault occurs more often. */
@@ -20,14 +20,14 @@ interface Replacement {
 }
 
 const REPLACEMENTS = {
-  // A row of a result is not sent.
+  // The server omits a row of a result.
   lost: {
     file: "live/results/result_state.ts",
     line: "if (!isKept && before !== undefined) changes.push(shape.changeTo(row, old, seq));",
     instead:
       "if (!isKept && before !== undefined && index !== 1) changes.push(shape.changeTo(row, old, seq));",
   },
-  // Deleted rows stay.
+  // The server keeps deleted rows in a result.
   undead: {
     file: "live/results/result_state.ts",
     line: "if (!kept.has(row.key)) changes.push(shape.deletion(row, seq));",
@@ -48,7 +48,8 @@ const REPLACEMENTS = {
       "seq = at === undefined ? store.visibleSeq : earlierSeq(store, tables, at); if (at === undefined) return (seq - 1) as Seq;",
   },
   // Users share the result of a query that depends on its caller. Rows of USER tables stay
-  // separate, because groups also compare the owners of their subscribers' tables.
+  // separate, because a shared group also requires that its subscribers' tables have the same
+  // owner.
   rights: {
     file: "sql/prepare/followed_query.ts",
     line: "const hasOwnRows = isOfCaller || tables.some(({ owner }) => owner !== SHARED_OWNER);",
@@ -80,7 +81,7 @@ const REPLACEMENTS = {
     // The margin is smaller than usual, because a table of the campaign has few rows.
     also: { line: "return offset + limit + margin;", instead: "return offset + limit + 1;" },
   },
-  // An index in memory lacks rows that received their value after it was built.
+  // An index in memory lacks the rows that received their value after the index was built.
   kept_index: {
     file: "sql/maintain/kept_index.ts",
     line: "if (now !== undefined) this.#add(now);",
@@ -104,7 +105,7 @@ const REPLACEMENTS = {
     line: "for (const row of removed) addTo(found, [...row, block], -1);",
     instead: "",
   },
-  // The rows of a partition are computed only from its current state.
+  // The rows of a partition are computed only from the current state of its table.
   partition: {
     file: "sql/maintain/keyed_block.ts",
     line: "[after, -1],",
@@ -128,13 +129,13 @@ const REPLACEMENTS = {
     line: 'return seq > after || this.#rowSeq === "last change";',
     instead: "return true;",
   },
-  // A row has the seq of the last commit that arrives with its change.
+  // A row has the seq of the last commit among those that arrive with its change.
   late_seqs: {
     file: "live/results/result_feed.ts",
     line: "if (hasChangeSeqs) return whole;",
     instead: "return whole;",
   },
-  // The minimum of a group stays after its row was removed.
+  // The minimum of a group stays the same after its row was removed.
   min_after_delete: {
     file: "sql/maintain/tallies.ts",
     line: "else if (kept.value === null || !this.#isWorse(value, kept.value)) kept.isUnknown = true;",

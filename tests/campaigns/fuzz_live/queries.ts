@@ -164,7 +164,7 @@ function joinQuery(sources: Sources, words: readonly string[]): string {
   return `SELECT ${outputs(from, chance).join(", ")} FROM ${from.text}${where(from, chance)}${order}`;
 }
 
-/** Returns a full join whose columns USING merges. */
+/** Returns a full join in which USING merges columns. */
 function mergingQuery({ chance, tables }: Sources): string {
   const [left, right] = [itemOf(tables, chance, "a"), itemOf(tables, chance, "b")];
   const names = chance.pick([["id"], ["i"], ["t"], ["id", "i"]]);
@@ -236,7 +236,7 @@ function limitOf(chance: Chance): string {
   return `${chance.below(6) === 0 ? "" : ` LIMIT ${1 + chance.below(8)}`}${offset}`;
 }
 
-/** Returns the first rows in some order, of one table or of a join. */
+/** Returns a query for the first rows in some order, of one table or of a join. */
 function windowOfRows(sources: Sources): string {
   const { chance } = sources;
   const from = joined(sources, ALL_JOINS.slice(0, 2), chance.below(2) === 0 ? 1 : 2);
@@ -294,7 +294,7 @@ function setQuery(sources: Sources): string {
     : pair;
 }
 
-/** Returns rows that have, or do not have, a match in another table. */
+/** Returns a query for the rows that have, or do not have, a match in another table. */
 function matchQuery(sources: Sources): string {
   const { chance } = sources;
   const from = joined(sources, INNER_JOINS, chance.below(4) === 0 ? 2 : 1);
@@ -323,7 +323,7 @@ function scalarQuery(sources: Sources): string {
   return `SELECT a.id, ${value} FROM ${from.text}${where(from, chance)}`;
 }
 
-/** Returns the first rows of another table for each row of a table. */
+/** Returns a query for the first rows of another table for each row of a table. */
 function lateralQuery(sources: Sources): string {
   const { chance } = sources;
   const from = itemOf(sources.tables, chance, "a");
@@ -369,7 +369,10 @@ const KEPT_AGGREGATES: readonly string[] = [
   "sum((a.j % 9)::double precision)",
 ];
 
-/** Returns rows that depend on the other rows with the same key, which an index often finds. */
+/**
+ * Returns a query whose rows depend on the other rows with the same key. An index often finds these
+ * rows.
+ */
 function partitionQuery(sources: Sources): string {
   const { chance } = sources;
   const from = joined(sources, INNER_JOINS, chance.below(3) === 0 ? 2 : 1);
@@ -399,7 +402,7 @@ function withQuery(sources: Sources): string {
   return `${entry} SELECT b.id, n.c FROM ${second.text}${word}n ON n.k = b.${chance.pick(["i", "j", "id"])}`;
 }
 
-/** Returns the rows that are reachable from some rows by their join keys. */
+/** Returns a query for the rows that are reachable from some rows by their join keys. */
 function recursiveQuery({ chance, tables }: Sources): string {
   const { name } = chance.pick(tables);
   const [start, key] = [chance.pick(["i IS NULL", "id < 4", "b"]), chance.pick(["i", "j"])];

@@ -36,9 +36,9 @@ const DEFINITION_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether a maintained result follows each commit by itself, and never has to be evaluated again.
- * Results of inner joins follow several commits together, because their rows have seqs of their
- * own. Parts that are run again have a time limit, and groups may have to be read again.
+ * Whether a maintained result has a state after each single commit, and never has to be evaluated
+ * again. Results of inner joins may combine several commits, because their rows have seqs of their
+ * own. Recomputed parts have a time limit, and groups may have to be read again.
  */
 function followsEachCommit(sql: string, plan: string): boolean {
   const showsAbsence = /\b(?:GROUP BY|LEFT JOIN|UNION|INTERSECT|EXCEPT|DISTINCT)\b/;
@@ -83,7 +83,7 @@ export class Round {
   #views: readonly View[] = [];
   readonly #followers = new Map<Follower, Connection>();
   readonly #connections: Connection[];
-  /** The followers of results that follow each commit by itself. */
+  /** The followers of results that have a state after each single commit. */
   readonly #byCommit = new Set<Follower>();
   /** The queries of which a follower left during the last burst. */
   #left: ReadonlySet<string> = new Set();

@@ -81,7 +81,7 @@ export class FollowerSocket {
     });
   }
 
-  /** Ends the connection as a client that goes away without a word. */
+  /** Ends the connection without a close message, as a client does that disappears. */
   close(): void {
     this.#subscriptions.clear();
     this.#socket.terminate();
@@ -163,7 +163,7 @@ export class SocketSubscription implements LiveSubscription {
   }
 
   drained(): void {
-    // A socket reads without being asked.
+    // A socket sends batches without being asked.
   }
 
   close(): void {

@@ -98,7 +98,7 @@ export function queryAsOf(sql: string, { tables, views }: Schema, seq: number): 
   return text;
 }
 
-/** Types to which a column may be changed. */
+/** The type to which ALTER COLUMN may change each type. */
 const WIDER: Readonly<Record<string, string>> = {
   INT: "BIGINT",
   SMALLINT: "INT",

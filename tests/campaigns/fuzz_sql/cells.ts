@@ -84,8 +84,8 @@ function fraction(text: string, digits: number): string {
 }
 
 /**
- * One side prints the shortest digits of a 32-bit value and the other prints all of them, so they
- * round differently.
+ * One side prints the fewest digits that identify a 32-bit value and the other prints all digits,
+ * so they round differently.
  */
 function singleFraction(text: string): string {
   return fraction(String(Math.fround(Number(text))), BINARY_DIGITS);

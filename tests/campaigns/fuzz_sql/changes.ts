@@ -88,8 +88,8 @@ function wholeTable(table: StoredTable): Keyed {
 }
 
 /**
- * Returns a statement that changes one table in WITH, and another table from the rows of that
- * change.
+ * Returns a statement that changes one table in WITH, and changes another table based on the
+ * returned rows.
  */
 function partedOf(table: StoredTable, tables: readonly StoredTable[], chance: Chance): Node {
   const entry = node("part", "WITH c AS (", partOf(table, chance), " RETURNING w.id AS k)");
@@ -291,7 +291,9 @@ interface Keyed {
   readonly on: string;
 }
 
-/** Returns one table, two tables joined by their keys, or a query over one. */
+/**
+ * Returns an item that is one table, two tables joined by their keys, or a query over one table.
+ */
 function keyed(tables: readonly StoredTable[], chance: Chance): Keyed {
   const first = chance.pick(tables);
   const columns = qualified(columnsOf(first), "f");

@@ -12,7 +12,7 @@ export interface Scope {
   readonly chance: Chance;
   /** Columns, with their names as they appear in a query. */
   readonly columns: readonly Column[];
-  /** Creates an expression that contains a query; absent where no query is allowed. */
+  /** Creates an expression that contains a query; absent if no query is allowed. */
   readonly inner?: (sort: Sort) => Node;
 }
 

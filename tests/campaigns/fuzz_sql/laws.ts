@@ -2,10 +2,10 @@
  * Laws that the results of a single database must satisfy, so that a fault can be found without a
  * second database.
  *
- * - Partition: a condition is true, false or NULL for each row, so a query without it returns the
- *   rows of the three queries that ask for one of these values (ternary logic partitioning, Rigger
- *   and Su 2020). The same holds for DISTINCT, for groups, for HAVING and for aggregates that can
- *   be added up.
+ * - Partition: a condition is true, false or NULL for each row, so a query without the condition
+ *   returns the rows of the three queries that ask for one of these values (ternary logic
+ *   partitioning, Rigger and Su 2020). The same holds for DISTINCT, for groups, for HAVING and for
+ *   aggregates that can be added up.
  * - Projection: a filter passes as many rows as make its condition true when the condition is only
  *   computed (NoREC, by the same authors), because the second query uses no index, range or pushed
  *   filter.

@@ -95,8 +95,8 @@ interface Block {
   readonly where: Node | string;
   readonly scope: Scope;
   /**
-   * The scope without subqueries, for expressions that must be repeated exactly: two subqueries
-   * never count as one expression.
+   * The scope without subqueries, for expressions that must be repeated exactly: two equal
+   * subqueries never count as the same expression.
    */
   readonly inner: Scope;
 }
@@ -128,8 +128,8 @@ function groupedQuery({ from, scope, where }: Block): Query {
   const { chance } = scope;
   const hasSets = chance.below(4) === 0;
   const keys = Array.from({ length: hasSets ? 1 + chance.below(3) : chance.below(3) }, () => {
-    // In a grouping set without it, a constant expression is not NULL in PostgreSQL, so the keys
-    // are columns.
+    // PostgreSQL does not set a constant expression to NULL in a grouping set that omits it, so the
+    // keys are columns.
     const column = chance.pick(scope.columns);
     if (hasSets) return { sort: column.sort, key: node(column.sort, column.name) };
     const sort = anySort(chance);

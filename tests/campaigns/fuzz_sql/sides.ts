@@ -32,7 +32,10 @@ export type Way = "alone" | "in a text" | "in a transaction";
 export interface Sides extends AsyncDisposable {
   /** The number of statements that both sides refused, each with its own message. */
   readonly refusedCount: number;
-  /** Whether PostgreSQL refused the last statement as allowed while Tidemark ran it. */
+  /**
+   * Whether PostgreSQL refused the last statement in a way that `allowed.ts` permits, while
+   * Tidemark ran it.
+   */
   readonly wasAllowed: boolean;
   /** The number of queries about which DuckDB had an opinion. */
   readonly opinionCount: number;
@@ -60,7 +63,7 @@ export interface Sides extends AsyncDisposable {
   ): Promise<Difference | undefined>;
 }
 
-/** The reason why PostgreSQL's result is not the only correct one, if there is such a reason. */
+/** The reason why PostgreSQL's result is not the only correct one. */
 const ROW_ORDER = "PostgreSQL's answer depends on the order in which the rows are stored";
 
 /** Makes the operators and indexes of trigrams available, if PostgreSQL was installed with them. */
@@ -113,8 +116,8 @@ export async function openSides(): Promise<Sides> {
         await client.unsafe(sql);
         return true;
       } catch (error) {
-        // PostgreSQL considers fewer functions immutable. For example, it excludes a cast of a
-        // date to text.
+        // PostgreSQL considers fewer functions immutable than Tidemark does. For example, a cast of
+        // a date to text is not immutable.
         if (!(error instanceof Bun.SQL.PostgresError)) throw error;
         await own.prepare(`DROP INDEX ${name}`);
         return false;
@@ -191,8 +194,8 @@ interface Question {
 }
 
 /**
- * Returns the reason why PostgreSQL's result may differ, as PostgreSQL itself shows; undefined if
- * there is none.
+ * Returns the reason why PostgreSQL's result may differ, as shown by PostgreSQL itself; undefined
+ * if there is none.
  */
 async function reasonOf(
   client: Bun.SQL,
@@ -292,7 +295,7 @@ async function postgresOutcome(
   }: { width: number | undefined; response: SqlResponse; isOrdered: boolean },
 ): Promise<Outcome> {
   const sql = textOf(root);
-  // Any entry suffices for a failed response, because its rows are not compared.
+  // Any entry suffices for a failed response, because the rows of such a response are not compared.
   const schema = response.results.find((entry) => entry.schema !== undefined)?.schema ?? [];
   const names = Array.from({ length: width ?? 0 }, (_, i) => `c${i + 1}`);
   const texts = names.map((name) => `${name}::text`).join(", ");

@@ -131,7 +131,7 @@ function callOver(partition: Node | string, scope: Scope, total: Order | undefin
 interface Order {
   readonly node: Node | string;
   readonly isEmpty: boolean;
-  /** The sort of the only key; undefined if there are several. */
+  /** The sort of the only key; undefined if there are several keys. */
   readonly sort: Sort | undefined;
 }
 

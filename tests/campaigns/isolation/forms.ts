@@ -143,7 +143,7 @@ const FORMS: readonly string[] = [
   "SELECT * FROM system.query_stats WHERE sql LIKE '%{p}%'",
 ];
 
-/** Statements of a service or a dba that would make the two databases differ permanently. */
+/** Statements of a service or a dba that would permanently make the two databases differ. */
 const LASTING = /^(?:DROP|ALTER) USER|ADD CONSTRAINT|^ALTER NAMESPACE/;
 
 export interface FormParts {

@@ -78,7 +78,10 @@ const POST_FORMS: readonly string[] = [
   "EXPLAIN ANALYZE SELECT * FROM posts WHERE mark = '{h}'",
 ];
 
-/** Definitions, which succeed for a dba and would make the policies differ from those known. */
+/**
+ * Definitions, which succeed for a dba and would make the actual policies differ from those that
+ * the campaign knows.
+ */
 const DEFINING = /^(?:CREATE|ALTER|DROP|TRUNCATE|INSERT INTO members|UPDATE members)/;
 
 /** Returns one form with its placeholders filled. */

@@ -13,7 +13,7 @@ import { CALLERS, type Caller, type World } from "./world.ts";
 const ROOMS = 5;
 const POSTS_MAX = 40;
 
-/** Longer than any round takes. */
+/** The time to live, longer than any round takes. */
 const TTL_SECONDS = 3600;
 
 /** Conditions of policies, for one caller. */
@@ -54,7 +54,7 @@ interface Before {
   readonly changeable: ReadonlySet<string>;
 }
 
-/** Matches statements that read the view with the rights of its owner. */
+/** Matches statements that read the view that runs with the rights of its owner. */
 const READS_VIEW = /\bmine\b/;
 
 function areSameSets(
@@ -100,7 +100,7 @@ export class PolicyGame {
   readonly #allMarks = new Set<string>();
   /** The marks that subscriptions to the posts may have sent to each caller. */
   readonly #shown = new Map<string, Set<string>>();
-  /** The marks that subscriptions to the view may have sent to each caller besides. */
+  /** The marks that subscriptions to the view may have sent to each caller in addition. */
   readonly #shownByView = new Map<string, Set<string>>();
   #posts: readonly Post[] = [];
   /** The numbers of the posts that each caller sees. */
@@ -174,7 +174,10 @@ export class PolicyGame {
     return role === "dba" || this.#policiesFor(role, "SELECT").length > 0;
   }
 
-  /** Returns the marks of posts that no statement like this one shows to one of these callers. */
+  /**
+   * Returns the marks of posts that a statement with this text must not show to any of these
+   * callers.
+   */
   hiddenFrom(callers: readonly Caller[], sql: string): readonly string[] {
     const readsView = READS_VIEW.test(sql);
     const seen = new Set(
@@ -186,7 +189,7 @@ export class PolicyGame {
     return this.#posts.flatMap(({ id, mark }) => (seen.has(id) ? [] : [mark]));
   }
 
-  /** Returns the marks that no statement like this one could show to a caller so far. */
+  /** Returns the marks that a statement with this text could not have shown to a caller so far. */
   neverShownTo({ name }: Caller, sql: string): readonly string[] {
     const shown = this.#shown.get(name);
     const byView = READS_VIEW.test(sql) ? this.#shownByView.get(name) : undefined;
@@ -352,7 +355,7 @@ export class PolicyGame {
     return results[0]?.rows ?? [];
   }
 
-  /** Returns a text that no earlier statement contained, from which marks are made. */
+  /** Returns a text that no earlier statement contained, for computing marks. */
   #newLabel(): string {
     this.#labels += 1;
     return `${this.#parts.salt}post${this.#labels}`;

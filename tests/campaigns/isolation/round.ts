@@ -20,7 +20,7 @@ const WATCHERS_MAX = 40;
 /** The average number of statements for each new subscription. */
 const SUBSCRIPTION_EVERY = 2;
 
-/** The wall clock advances by so much with each statement. */
+/** The number of milliseconds by which the wall clock advances with each statement. */
 const STATEMENT_MS = 100;
 const LEAKS_SHOWN_MAX = 20;
 
@@ -301,7 +301,7 @@ export class Round implements AsyncDisposable {
       "SELECT id, mark FROM mine",
       "SELECT i.id, i.room, m.mark FROM ids i LEFT JOIN mine m ON m.id = i.id",
     ]);
-    // A replay reads every existing change, whereas a snapshot reads rows.
+    // A replay reads every retained change, whereas a snapshot reads rows.
     const options = this.#chance.below(2) === 0 ? { from_seq_id: 1 } : {};
     const watcher = watch(this.#all, caller.name, { id, sql, options });
     this.#watchers.push({ caller, watcher, sql });

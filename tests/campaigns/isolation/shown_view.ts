@@ -14,7 +14,7 @@ const ROLES: Readonly<Record<(typeof LEVELS)[number], readonly Caller["role"][]>
   DBA: ["dba"],
 };
 
-/** A dba who is no caller, and who loses the role from time to time. */
+/** A dba who is not one of the callers, and who loses the role from time to time. */
 const OWNER = "vera";
 
 /** The posts of the campaign, as the view needs them. */

@@ -65,7 +65,7 @@ export class RoundClock implements Clock {
 /** The parts with which a world is opened. */
 export interface WorldParts {
   readonly clock: Clock;
-  /** Is told every statement before it runs. */
+  /** Receives every statement before it runs. */
   readonly note?: ((caller: string, sql: string) => void) | undefined;
 }
 

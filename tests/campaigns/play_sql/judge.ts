@@ -13,7 +13,7 @@ const NOT_PLAYED = new RegExp(
   ].join("|"),
   "i",
 );
-/** The codes and reasons of errors for features that do not exist. */
+/** The codes and reasons of errors about features that Tidemark does not have. */
 const OMISSIONS: ReadonlySet<string> = new Set([
   "UNSUPPORTED_FEATURE",
   "not_implemented",
@@ -70,7 +70,7 @@ export class Judge {
 
   judge(sql: string, ours: Played, theirs: Played): Verdict {
     const verdict = this.#verdict(sql, ours, theirs);
-    // Rows that derive from such an object differ as well.
+    // A result that derives from such an object differs as well.
     const isSure = isQuery(sql) || (verdict === "alike" && !this.#namesOmitted(sql));
     const made = isSure ? [] : [MADE, ...SIDE_EFFECTS];
     for (const form of made) {

@@ -20,7 +20,10 @@ import { FAULT_KINDS, type FaultKind, type ReaderFault, STAGE_NAMES } from "./fa
 import { type ProvingQuery, QUERIES } from "./queries.ts";
 
 const WORKERS = 2;
-/** The ranks of all rows are in memory at once; their sort keys go to temporary files. */
+/**
+ * The memory per row with which the ranks of all rows fit in memory, while their sort keys are
+ * spilled to temporary files.
+ */
 const BUDGET_BYTES_PER_ROW = 700;
 
 /**

@@ -57,7 +57,10 @@ const OPERATIONS: readonly (readonly [operation: string, often: number])[] = [
 
 export interface KillPoint {
   readonly name: string;
-  /** The number of occurrences from which the one that kills the process is chosen. */
+  /**
+   * The minimum number of occurrences. The occurrence that kills the process is chosen at random
+   * among them.
+   */
   readonly often: number;
 }
 

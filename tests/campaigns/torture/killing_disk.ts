@@ -19,7 +19,10 @@ const wanted = process.env["KILL_AT"] ?? "";
 const wantedCount = Number(process.env["KILL_COUNT"] ?? "1");
 let count = 0;
 
-/** Runs an operation. Dies before or after it if it is the named one. */
+/**
+ * Runs an operation. If the environment names this operation, the process dies right before or
+ * after it.
+ */
 function passing<T>(operation: string, kind: string, work: () => T): T {
   dieAt(`before ${operation} ${kind}`);
   const result = work();

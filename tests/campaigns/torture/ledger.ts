@@ -18,8 +18,8 @@ export interface Verdict {
   /** The number of keys whose acknowledged state is missing. */
   lost: number;
   /**
-   * The number of keys that have a value no writer wrote, or that reappeared after an acknowledged
-   * deletion.
+   * The number of keys with a value that no writer wrote, plus the number of keys that reappeared
+   * after an acknowledged deletion.
    */
   invented: number;
   /** The number of pending changes that are only partly present. */
@@ -117,7 +117,7 @@ export class SeqWatch {
     return this.#reusedCount;
   }
 
-  /** Requires new ids to be above every one seen so far, because the server was restarted. */
+  /** Requires every new id to be above all ids seen so far, because the server was restarted. */
   raiseFloor(): void {
     this.#floor = this.#highest;
   }

@@ -26,7 +26,7 @@ const KEYS_MAX = 1500;
 const SHORT_TEXT_MAX = 60;
 const LONG_TEXT_MAX = 6000;
 
-/** The keys of one writer, which no other writer uses. */
+/** The size of the range of keys that one writer uses alone. */
 const WRITER_KEYS = 1_000_000;
 
 export interface Tally {
@@ -148,7 +148,8 @@ export class Writer {
       scope.seqs.acknowledged(seq);
       return true;
     }
-    // If the outcome is unknown, the change stays pending until the restart reveals it.
+    // If the outcome is unknown, the change stays pending until the comparison after the restart
+    // reveals it.
     if (body.error?.code === "COMMIT_UNKNOWN") return false;
     scope.ledger.refuse(writer);
     tally.refused += 1;

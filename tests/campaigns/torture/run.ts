@@ -27,7 +27,10 @@ export interface TortureOptions {
   killCount: number;
   /** The number of times that the server is killed at each named point. */
   rounds: number;
-  /** The time for which random kills alternate with rounds of named points, if given. */
+  /**
+   * The duration of a run in which random kills alternate with rounds of named points; absent for a
+   * single round.
+   */
   minutes?: number | undefined;
   /** Called after each kill. Returns true to end the run. */
   isEnough?: () => boolean;
@@ -59,8 +62,8 @@ export interface TortureReport {
 }
 
 /**
- * The minimum time that a server runs under load: often too short for a flush, sometimes long
- * enough for several flushes.
+ * The minimum time that a server runs under load. It is often too short for a flush, and sometimes
+ * long enough for several flushes.
  */
 const LIFE_MS_MIN = 30;
 const LIFE_MS_MAX = 1500;

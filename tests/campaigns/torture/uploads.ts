@@ -42,7 +42,8 @@ export class Uploader {
    *
    * @returns The files that differ from what was acknowledged.
    *
-   * @param isInjected Cuts one of the files first, to show that the difference would be found.
+   * @param isInjected Truncates one of the downloaded files first, to show that the difference
+   * would be found.
    */
   async faults(isInjected: boolean): Promise<string[]> {
     const rows = await this.#server.rows(`SELECT id, file FROM ${UPLOADS_TABLE}`);

@@ -1,4 +1,7 @@
-/** Verifies that each group gets the part of a multi-tick batch that it lacks, exactly once. */
+/**
+ * Verifies that each group receives the part of a multi-tick batch that it has not received yet,
+ * exactly once.
+ */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
 import { BatchReach } from "../../../src/live/change_feed/batch_reach.ts";

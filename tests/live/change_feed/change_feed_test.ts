@@ -26,7 +26,7 @@ const QUERIES = [
   "SELECT * FROM chat.messages WHERE room = 'lobby'",
 ];
 
-/** Returns a pace of two rows at a time, which take this long. */
+/** Returns a pace that evaluates two rows at a time and measures this duration for them. */
 function paceOf(tookMs: () => number): LivePace {
   let nowMs = 0;
   return {
@@ -62,7 +62,7 @@ interface Fixture {
   readonly sql: KnownQueries;
   readonly open: (query: string) => { taker: Taker; group: SubscriptionGroup<Taker> };
   readonly insert: (...rows: Row[]) => void;
-  /** Groups that need a feed of their own. */
+  /** The groups that the change feed has moved to feeds of their own because they are slow. */
   readonly slow: SlowGroup<Taker>[];
   readonly newFeed: () => ChangeFeed<Taker>;
 }
@@ -248,7 +248,7 @@ test("Feed releases a group that is slow three times in a row to a feed of its o
   while (!own.advance(tickOf(100)));
   expect(late.ids).toEqual(ids);
   expect(own.positionOf(group)).toBe(store.visibleSeq);
-  // No other follower remains when this one leaves, so the feed is empty.
+  // This was the only remaining follower, so the feed is empty.
   group.unfollow(late);
   group.leave(late);
   expect(own.isEmpty).toBe(true);

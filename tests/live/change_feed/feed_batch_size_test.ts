@@ -1,6 +1,6 @@
 /**
- * Verifies that a feed reads fewer versions at a time if each one creates many messages, if they
- * are large, or if a batch did not fit into its tick, and more again afterwards.
+ * Verifies that a feed reads fewer versions at a time if each version causes many messages, if the
+ * versions are large, or if a batch exceeded its tick, and that it reads more again afterwards.
  */
 import { expect, test } from "bun:test";
 import { FeedBatchSize } from "../../../src/live/change_feed/feed_batch_size.ts";
@@ -43,7 +43,7 @@ test("FeedBatchSize.rows is half of a batch that did not fit into a tick, and do
   expect(size.rows(FRAME_BYTES_MAX)).toBe(2);
 });
 
-/** Returns a batch size after many small rows were read. */
+/** Returns the batch size of a feed that has read many small rows. */
 function light(): FeedBatchSize {
   const size = new FeedBatchSize();
   size.rows(FRAME_BYTES_MAX);

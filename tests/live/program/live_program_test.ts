@@ -13,7 +13,7 @@ import { snapshotReader, tickOf } from "../../support/live_parts.ts";
 const COMPUTED = "SELECT n * 2 AS twice FROM chat.messages WHERE n > 5";
 
 interface Costs {
-  /** The sizes of the groups that were evaluated. */
+  /** The number of rows in each group that was evaluated. */
   readonly groups: number[];
   readonly pace: LivePace;
 }
@@ -90,7 +90,7 @@ test("a snapshot ends its tick after a row whose fields take long, and continues
   const ids = [1, 2, 3, 4, 5, 6];
   const rows = ids.map((id) => message(id, "lobby", 10 + id));
   store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows });
-  // At first the filter evaluates all rows quickly; then each row takes longer than a tick.
+  // At first, the filter evaluates all rows quickly. Later, each row takes longer than a tick.
   const { groups, pace } = paced(
     (index) => (index === 0 ? 0 : 5),
     (index) => (index < 0 ? 6 : 1),

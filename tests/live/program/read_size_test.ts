@@ -114,7 +114,7 @@ test.each<[string, SubscribeOptions | null]>([
     }
     expect(sentCount).toBe(ROWS);
     expect(messageCount).toBeGreaterThan(ROWS / 4);
-    // A frame holds three of them.
+    // A frame has room for three of these rows.
     expect(readCount()).toBeLessThan(3 * ROWS);
   },
 );
@@ -154,7 +154,8 @@ test("Feed reads large rows a few at a time, and charges their bytes", () => {
   const counts: number[] = [];
   while (!feed.advance(tickOf(1000))) counts.push(readCount());
   expect(taker.count).toBe(ROWS);
-  // A thousand units are about a megabyte, or 52 rows. At the first read, no size is known yet.
+  // A tick has a thousand units, which are about a megabyte or 52 rows. At the first read, no size
+  // is known yet.
   expect(Math.max(...counts.slice(1)) * LARGE.length).toBeLessThan(1.2e6);
   expect(Math.min(...counts) * LARGE.length).toBeGreaterThan(0.5e6);
 });

@@ -36,7 +36,7 @@ function write(
   return { seq: commit.lastSeq };
 }
 
-/** Returns a reader of the net effect of everything above a position. */
+/** Returns a reader of the net effect of all changes above a position. */
 function latestReader({ store }: LiveFixture, position: Seq, plan: LivePlan): ReplayReader {
   const program = programFor(plan);
   return new ReplayReader({
@@ -52,7 +52,7 @@ function latestReader({ store }: LiveFixture, position: Seq, plan: LivePlan): Re
   });
 }
 
-/** Returns messages as one word each, with the ids in them. */
+/** Returns the messages as one word each, with the ids of their rows. */
 function shape(sink: RecordingSink): string[] {
   return sink.messages.map((sent) => {
     switch (sent.type) {

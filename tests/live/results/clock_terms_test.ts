@@ -65,7 +65,7 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await clock.yield();
 }
 
-/** Creates the tables as they are at the beginning of each test, at ten o'clock. */
+/** Restores the tables to their state at the beginning of each test, at ten o'clock. */
 async function begin(): Promise<void> {
   const nextMs = START_MS + 24 * HOUR * Math.ceil((clock.nowMs() + HOUR - START_MS) / (24 * HOUR));
   clock.advance(nextMs - clock.nowMs());
@@ -132,11 +132,11 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
   ["a parameter as the interval", "SELECT id FROM posts WHERE at > now() - '45 minutes'::INTERVAL"],
 ];
 
-/** The range of the test in a thorough run: two hours, and then three days. */
+/** The length of the test in minutes. A thorough run covers two hours, and then three days. */
 const MINUTES = amountOf({ usual: 6, thorough: 120 });
 const HOURS = amountOf({ usual: 25, thorough: 72 });
 
-/** The milliseconds around each minute, and then around each hour. */
+/** The offsets around each minute, and then around each hour, in milliseconds. */
 const STEPS_MS: readonly number[] = [
   ...Array.from({ length: MINUTES }, () => [1, MINUTE - 2, 1]).flat(),
   ...Array.from({ length: HOURS }, () => [1, HOUR - 2, 1]).flat(),

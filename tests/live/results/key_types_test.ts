@@ -1,6 +1,6 @@
 /**
- * Queries that are joined and grouped by keys of each type are maintained, and have the rows of the
- * SELECT after each commit.
+ * Verifies that queries that are joined and grouped by keys of each type are maintained, and have
+ * the same rows as the SELECT after each commit.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -34,7 +34,7 @@ async function run(sql: string): Promise<readonly (readonly unknown[])[]> {
   return results.at(-1)?.rows ?? [];
 }
 
-/** Follows a query, which has to be maintained. */
+/** Follows a query, and checks that it is maintained. */
 function follow(sql: string): ResultFollower {
   const follower = new ResultFollower();
   const spec = { id: "q", sql, options: { way: "maintained" as const } };
@@ -47,7 +47,7 @@ function cellsOf({ ack, rows }: ResultFollower, width: number): string[] {
   return rows.map((row) => JSON.stringify(names.map((name) => row[name] ?? null))).toSorted();
 }
 
-/** Types with two values, and another text of the first one. */
+/** Types, each with two values and another spelling of the first value. */
 const TYPES: readonly (readonly [type: string, one: string, two: string, same: string])[] = [
   ["INET", "'10.0.0.1'", "'10.0.0.0/8'", "'10.0.0.1/32'"],
   ["CIDR", "'10.0.0.0/8'", "'10.1.0.0/16'", "'10/8'"],

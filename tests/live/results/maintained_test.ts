@@ -83,17 +83,14 @@ async function current(follower: ResultFollower): Promise<ResultFollower> {
   return follower;
 }
 
-/** The rows of a follower by key, without `_seq`. */
+/** Returns the rows of a follower, without `_seq`, in the order of their keys. */
 function rowsByKey({ rows }: ResultFollower): WireRow[] {
   return rows
     .map(({ _seq, ...row }) => row)
     .toSorted((left, right) => (String(left["_key"]) < String(right["_key"]) ? -1 : 1));
 }
 
-/**
- * The number of evaluations and the number of incremental steps, as EXPLAIN SUBSCRIBE TO shows
- * them.
- */
+/** Returns the number of evaluations and of incremental steps that EXPLAIN SUBSCRIBE TO shows. */
 async function stepsOf(sql: string, params: readonly SqlParameter[] = []): Promise<number[]> {
   const lines = await run(`EXPLAIN SUBSCRIBE TO ${sql}`, params);
   const line = lines.map(([text]) => String(text)).find((text) => text.includes("so far"));
@@ -532,7 +529,7 @@ async function followEach(
   );
 }
 
-/** The items that a place has in stock: each subscriber follows one place. */
+/** The items that a place has in stock. Each subscriber follows one place. */
 const IN_STOCK = `SELECT i.id, i.n FROM shop.items i WHERE EXISTS (SELECT 1 FROM shop.stock s
   WHERE s.product_id = i.product_id AND s.place = CASE $1 WHEN 1 THEN 'rome' ELSE 'oslo' END)`;
 
@@ -640,7 +637,7 @@ test("only the subscribers whose changes are too many are evaluated again", asyn
     if (each !== undefined) await current(each);
     expect(each?.rows.find(({ id }) => Number(id) === 1000)).toMatchObject({ n: 77 });
   }
-  // Place 'oslo' now has all items of product 3, and had those of product 1.
+  // The place 'oslo' now has all items of product 3; before, it had all items of product 1.
   expect(oslo?.rows.length).toBe(20_006);
   const [evaluationsOfRome] = await stepsOf(IN_STOCK, [{ number: "1" }]);
   const [evaluationsOfOslo] = await stepsOf(IN_STOCK, [{ number: "2" }]);
@@ -912,7 +909,7 @@ async function seqOf(change: string): Promise<number> {
   return Number(results.at(-1)?.lastSeq);
 }
 
-/** The seqs of the rows, by their first column. */
+/** Returns the seqs of a follower's rows, by their first column. */
 function seqsOf({ ack, rows }: ResultFollower): Record<string, unknown> {
   const [first] = ack?.schema ?? [];
   return Object.fromEntries(rows.map((row) => [String(row[first?.name ?? ""]), row["_seq"]]));
@@ -947,7 +944,7 @@ test.each([
     expect([added, removed, other]).toEqual([added, removed, other].toSorted((a, b) => a - b));
     const seqs = seqsOf(follower);
     expect(seqs).toMatchObject({ 1: added, 3: other });
-    // A group that is gone has no row.
+    // A group without any rows left is absent, so its seq is that of the removal.
     expect(seqs["2"] ?? removed).toBe(removed);
     for (const { commit_seq: seq } of follower.changes)
       expect([added, removed, other]).toContain(Number(seq));

@@ -25,9 +25,9 @@ class BatchTask {
 
 function pumpWithTurns(): {
   scheduler: Scheduler;
-  /** Runs the ticks that come before the next check of the sockets. */
+  /** Runs the work that comes before the next check of the sockets. */
   giveSoon: () => void;
-  /** Checks the sockets, and runs the later ticks. Returns how many. */
+  /** Checks the sockets, and runs the later work. Returns how many tasks ran. */
   giveLater: () => number;
 } {
   let soon: (() => void)[] = [];

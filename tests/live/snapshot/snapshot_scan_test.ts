@@ -19,13 +19,13 @@ import { programFor, tickOf } from "../../support/live_parts.ts";
 
 const EVERYTHING = "SELECT * FROM chat.messages";
 
-/** The replaced versions before and after the live rows. */
+/** The number of replaced versions before the live rows, and again after them. */
 const HIDDEN = 700;
 const BATCH_MS = 1;
 
 interface Slow {
   readonly fixture: LiveFixture;
-  /** The batches that were read, and the scans that read them. */
+  /** The number of batches that were read, and of the scans that read them. */
   readonly counts: { batches: number; scans: number };
 }
 
@@ -101,7 +101,8 @@ test.each([
   const { n, ticks } = readAll(reader);
   expect(n).toEqual([0, HIDDEN, 0]);
   expect(ticks).toBeGreaterThan(HIDDEN / 7 / 4);
-  // The search for the last rows examines each version once, and reading them does so once more.
+  // The search for the last rows examines each version once, and reading the rows examines each
+  // once more.
   expect(counts.batches).toBeLessThan((HIDDEN / 7 + 5) * (lastRows === undefined ? 1 : 2));
   expect(counts.scans).toBeLessThan(6);
   expect(fixture.store.openScanCount).toBe(0);

@@ -1,6 +1,6 @@
 /**
- * Verifies that a snapshot whose rows another thread finds equals a snapshot that is read on this
- * thread, whatever happens while rows are in transit. The searches return their rows when the test
+ * Verifies that a snapshot whose rows another thread finds equals a snapshot that this thread
+ * reads, whatever happens while rows are in transit. The searches return their rows when the test
  * asks for them.
  */
 import { expect, test } from "bun:test";
@@ -33,7 +33,7 @@ interface Choices {
   readonly nextPiece?: () => number | "refused";
 }
 
-/** Returns an engine that has its plans' rows found elsewhere. */
+/** Returns an engine that lets another thread find the rows of its plans. */
 function searched({ nextPiece = () => 2, takesAll = true }: Choices = {}): Searched {
   const fixture = liveFixture();
   const searches: PromptedSearch[] = [];
@@ -156,7 +156,7 @@ test("a snapshot is read on this thread until a batch spends a long time on rows
   await arrive();
   expect(ids(sink)).toEqual([[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]]);
   expect(ranges()).toHaveLength(1);
-  // Rows that were read on this thread are not searched for again.
+  // The search excludes the rows that this thread has already read.
   expect(ranges()[0]?.after).toBeGreaterThan(0);
 });
 

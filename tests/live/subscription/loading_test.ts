@@ -1,7 +1,7 @@
 /**
- * Verifies that each client request is served once, that batches are numbered, and that a client
- * that requests nothing is dropped in time, but never while it is being served or after everything
- * was sent.
+ * Verifies that each client request is served once and that batches are numbered. A client that
+ * stops requesting batches is disconnected in time, but never while it is being served or after all
+ * of its rows were sent.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";

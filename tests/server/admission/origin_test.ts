@@ -20,7 +20,7 @@ const TRUSTED = rangesFrom("security.trusted_proxies", ["10.0.0.0/8", "fd00::/8"
 type Row = [peer: string, headers: Record<string, string>, address: string, isLocal: boolean];
 
 test.each<Row>([
-  // Cases without a proxy in between.
+  // In these cases, no proxy is involved.
   ["127.0.0.1", {}, "127.0.0.1", true],
   ["127.5.6.7", {}, "127.5.6.7", true],
   ["::1", {}, "0:0:0:0:0:0:0:1", true],
@@ -47,7 +47,7 @@ test.each<Row>([
   ["127.0.0.1", { "x-forwarded-proto": "https" }, "127.0.0.1", false],
   ["127.0.0.1", { "x-forwarded-host": "localhost" }, "127.0.0.1", false],
   ["10.1.2.3", { via: "1.1 proxy" }, "10.1.2.3", false],
-  // A trusted proxy is believed.
+  // The headers of a trusted proxy are believed.
   ["10.1.2.3", {}, "10.1.2.3", false],
   ["127.0.0.9", {}, "127.0.0.9", true],
   ["10.1.2.3", { "x-forwarded-for": "192.0.2.4" }, "192.0.2.4", false],

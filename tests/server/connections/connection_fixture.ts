@@ -149,8 +149,8 @@ export class Identity {
   }
 
   /**
-   * Returns the same users at another time. By default their addresses may make any number of
-   * attempts.
+   * Returns an Auth with the same users at another time. By default, each address may make any
+   * number of attempts.
    */
   at(clock: ManualClock, attemptsPerSecond = 0): Auth {
     const random = new SeededRandom(1);
@@ -241,7 +241,7 @@ export class ConnectionFixture {
     return opened;
   }
 
-  /** Writes ada's messages `from`, `from` + 1, …, one commit each. */
+  /** Writes messages of ada with the ids `from`, `from` + 1 and so on, each in its own commit. */
   async insert(from: number, count: number, body = ""): Promise<void> {
     const { owner } = this.#identity;
     for (let id = from; id < from + count; id += 1) {

@@ -92,7 +92,8 @@ test("a connection ends a minute after its token has expired, unless a newer tok
   say(subscribe("m1"));
   renewed.say(subscribe("m1"));
   await settle();
-  // The lifetime of an hour, the leeway of a minute, and the grace of another minute.
+  // The connection stays open for the token's lifetime of an hour, the leeway of a minute, and a
+  // grace period of another minute.
   fixture.clock.advance(3_600_000 + 120_000 - 1);
   for (const each of [connection, renewed.connection]) {
     each.touch();
@@ -318,7 +319,7 @@ test("messages wait while the server is busy, in order and without loss", async 
   const { connection, socket, say } = fixture.openAuthenticated({
     config: { limits: { messages_per_sec: 0 } },
   });
-  // Another connection has used up the message share.
+  // Another connection has used up the messages that its user may send.
   const busy = {
     serveNow: () => fixture.clock.advance(10),
     serveWaiting: () => false,

@@ -1,7 +1,7 @@
 /**
- * Verifies that every open connection is visited once a second, and that a session's connections
- * end with it, however many there are, without long ticks of the event loop. The tests use
- * connections that count the visits, a clock that the test controls, and the ticks in between.
+ * Verifies that every open connection is checked once a second, and that a session's connections
+ * end with it, however many there are, without long ticks of the event loop. The tests count the
+ * checks of each connection, and control the clock and the ticks in between.
  */
 import { expect, test } from "bun:test";
 import type { Principal } from "../../../src/auth/mod.ts";
@@ -10,10 +10,10 @@ import type { OpenConnection } from "../../../src/server/connections/open_connec
 import { ManualClock } from "../../support/manual_clock.ts";
 import { noBugs } from "../../support/no_bugs.ts";
 
-/** Enough connections for several ticks. */
+/** The number of connections, which need several ticks. */
 const MANY = 300;
 
-/** The duration of a visit unless a test sets another one: 64 fit in a tick. */
+/** The duration of a check unless a test sets another one: 64 checks fit into a tick. */
 const VISIT_MS = 1 / 16;
 
 const BOB: Principal = {
@@ -26,7 +26,7 @@ const BOB: Principal = {
   sessionId: "s1",
 };
 
-/** A clock that also advances with the work. */
+/** A clock that also advances while work is done. */
 class WorkClock extends ManualClock {
   workMs = 0;
 

@@ -1,6 +1,6 @@
 /**
- * Verifies that a client that may no longer listen is disconnected within a second, whether or not
- * it reads, and that a client that reads receives everything that was sent before.
+ * Verifies that a client that has lost its permission to listen is disconnected within a second,
+ * whether or not it reads, and that a client that reads receives everything that was sent before.
  */
 import { expect, test } from "bun:test";
 import type { Principal } from "../../../src/auth/mod.ts";

@@ -189,7 +189,7 @@ test("the overhead of fragments and TLS no longer counts after the message ends"
     socket?.arrive(10);
     socket?.finish(5);
     lookAtAll();
-    // At most the bytes that have arrived since the previous check remain.
+    // Only the bytes that have arrived since the previous check may remain.
     expect(held.heldBytes).toBeLessThanOrEqual(10);
   }
 });

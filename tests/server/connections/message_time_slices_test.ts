@@ -38,7 +38,7 @@ class SlowConnection implements MessageServer {
   }
 }
 
-/** Throws a bug for each message that waited. */
+/** A connection whose waiting messages each cause a bug when they are served. */
 class BuggyConnection extends SlowConnection {
   override serveWaiting(): boolean {
     throw new TypeError("an injected bug");

@@ -1,6 +1,7 @@
 /**
- * Verifies that an outbox knows when its socket is full without asking it for each frame. The tests
- * use a socket that counts how often it is asked, and accepts as many bytes as the test specifies.
+ * Verifies that an outbox knows when its socket is full without querying the socket for each frame.
+ * The tests use a socket that counts these queries, and accepts as many bytes as the test
+ * specifies.
  */
 import { expect, test } from "bun:test";
 import { Outbox, type OutboxSocket } from "../../../src/server/connections/outbox.ts";

@@ -1,4 +1,7 @@
-/** Tests the subscriptions of one connection, one or many, in the order of arrival. */
+/**
+ * Verifies that the subscriptions of a connection, whether one or many, are kept in the order of
+ * arrival.
+ */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
 import type { LiveSubscription } from "../../../src/live/mod.ts";

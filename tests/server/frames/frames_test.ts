@@ -55,7 +55,8 @@ test("Every whole number is encoded as an integer: 0xcb occurs only for 0.1 and 
   const decoded = valueFromMsgpack(bytes)?.value as typeof CHANGE;
   expect(decoded.rows[0]).toEqual(CHANGE.rows[0]);
   expect(decoded).toEqual(CHANGE);
-  // Every whole number has an integer head: 0xcb occurs only for 0.1 and 0.5.
+  // Whole numbers are encoded as integers, so the head 0xcb of a double occurs only for 0.1 and
+  // 0.5.
   const doubles = [...bytes.keys()].filter((at) => bytes[at] === 0xcb);
   expect(doubles.length).toBe(2);
 });
@@ -94,7 +95,7 @@ test("frameOf counts bytes rather than characters before it gzips", () => {
   const room = 512 - around;
   expect(frameOf(sized("x".repeat(room - 1)), gzip)).toBeString();
   expect(frameOf(sized("x".repeat(room)), gzip)).toBeInstanceOf(Uint8Array);
-  // The characters take two bytes each, so the text has as many bytes but fewer characters.
+  // Each of these characters takes two bytes, so the text has fewer characters than bytes.
   const text = "x".repeat(room % 2) + "é".repeat((room - (room % 2)) / 2);
   expect(frameOf(sized(text), gzip)).toBeInstanceOf(Uint8Array);
 });

@@ -67,7 +67,7 @@ function batchOf(rows: RowPage, subscriptionId = "s"): PagedBatch {
   return { subscriptionId, rows, control };
 }
 
-/** Returns the text of the batch as a message of objects. */
+/** Returns the expected JSON text of the message, whose rows are objects. */
 function expectedText({ control, rows, subscriptionId }: PagedBatch): string {
   return jsonFromMessage({
     type: "initial_data_batch",

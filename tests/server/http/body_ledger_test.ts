@@ -23,7 +23,7 @@ function sender(userId: string | undefined, address: string): BodySender {
   return { userId, address: () => address };
 }
 
-/** Returns the code with which a body is refused, or "taken". */
+/** Returns the code with which a body is refused, or "taken" if it is accepted. */
 function refusal(enter: () => unknown): string {
   try {
     enter();

@@ -96,7 +96,7 @@ test("jsonPieces write short rows together, and long rows separately", () => {
   }
   expect(pieces.join("")).toBe(jsonBody([selected(rows)], { tookMs: 1 }));
   expect(callCount).toBeLessThan(300);
-  // The first long rows arrive in a group that began with short ones.
+  // The first long rows share a group with the short rows before them.
   expect(pieces.filter((piece) => piece.length > 500_000).length).toBeLessThan(2);
 });
 

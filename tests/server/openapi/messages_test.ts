@@ -120,7 +120,7 @@ test("openapi.json describes the messages of a socket, including refusals", asyn
   for (const message of sent) {
     check(message);
     client.send(message);
-    // Without a row table, the snapshot's only batch is empty.
+    // There is no table of rows here, so the only batch of the snapshot is empty.
     if (message.type === "subscribe" && message.subscription.id === "m") {
       for (const type of ["auth_success", "subscription_ack", "initial_data_batch"]) {
         const came = await client.next();

@@ -198,7 +198,7 @@ describe("a page from another origin cannot use the cookies of its browser", () 
 
   test("a page from another origin cannot set up the server", async () => {
     await withServer({ config: { security } }, async (server) => {
-      // A browser sends a body without a content type without a preflight.
+      // Browsers send a body without a content type to another origin without a preflight request.
       const setUp = async (headers: Record<string, string>): Promise<unknown> => {
         const body = new TextEncoder().encode(JSON.stringify(SETUP));
         const request = { method: "POST", headers, body };

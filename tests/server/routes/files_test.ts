@@ -36,7 +36,7 @@ beforeAll(async () => {
   server = await startTestServer({
     files: (world) => {
       ({ store } = world);
-      // No table has policies, so the route reads no row.
+      // No table has policies, so the route must not run a statement.
       const sql = { execute: () => Promise.reject(new Error("a statement ran")) };
       return new LocalFileAccess({ ...world, blobs, sql });
     },

@@ -67,7 +67,7 @@ test("textOfStatement reads only the shown part of a long condition or of many q
   }
 });
 
-/** More literals than are ever lifted out of a statement. */
+/** More literals than are ever replaced by parameters in one statement. */
 const MANY = 80;
 
 test("a statement counts as one, however many items its lists have", () => {

@@ -1,5 +1,5 @@
 /**
- * Verifies that expressions and calls that differ in one part have different forms, so that a long
+ * Verifies that expressions and calls that differ in one part have different keys, so that a long
  * list of them need not be compared pair by pair.
  */
 import { expect, test } from "bun:test";

@@ -264,7 +264,7 @@ describe("concurrent statements are correct during an alteration", () => {
     const clock = new ManualClock();
     await using paused = await TestEngine.open({ clock });
     await paused.run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)");
-    // Each time slice is over at once, so that the check yields between its steps.
+    // Each time slice ends at once, so the check of the rows yields between its steps.
     const monotonicMs = clock.monotonicMs.bind(clock);
     clock.monotonicMs = () => {
       clock.advance(10);
@@ -279,7 +279,7 @@ describe("concurrent statements are correct during an alteration", () => {
     await altering;
     expect(await paused.failure("INSERT INTO t VALUES (3, NULL)")).toBe("NOT_NULL_VIOLATION@1");
     expect(await paused.rows("SELECT id, v, w FROM t")).toEqual([[1, 1, 5]]);
-    // A query does not continue if it reads a column whose values are different after the change.
+    // A query ends if it reads a column whose values have changed.
     await paused.run("CREATE TABLE m (id INT PRIMARY KEY, m DECIMAL(5,1))");
     // There are enough segments for the read to be still running when the change is made.
     for (let id = 1; id <= 20; id += 1) {

@@ -1,6 +1,6 @@
 /**
- * ALTER TABLE that rewrites rows: types that do not widen, USING, generated columns and DEFAULTs
- * that differ from row to row.
+ * Tests ALTER TABLE with changes that rewrite rows: types that do not widen, USING, generated
+ * columns, and DEFAULTs that differ from row to row.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -1,6 +1,6 @@
 /**
- * Tests NULLS NOT DISTINCT of unique constraints and indexes: in memory and in segments, in every
- * way to write a row, for ON CONFLICT, in definitions that copy it, and over a restart.
+ * Tests NULLS NOT DISTINCT in unique constraints and indexes: in memory and in segments, with every
+ * way to write a row, with ON CONFLICT, in definitions that copy it, and after a restart.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -15,7 +15,7 @@ async function opened(): Promise<TestEngine> {
   return engine;
 }
 
-/** Returns the code of the error of a statement, or "" if it succeeds. */
+/** Returns the error code of a statement, or "" if the statement succeeds. */
 async function codeOf(engine: TestEngine, sql: string): Promise<string> {
   return (await engine.ask(sql)).error?.code ?? "";
 }
@@ -43,7 +43,7 @@ test.each(EQUAL_KEYS)("equal NULLs are refused %s", async (_where, flushes, rest
   expect(await codeOf(engine, "UPDATE app.places SET team = NULL WHERE id = 1")).toBe(
     "DUPLICATE_KEY",
   );
-  // An empty string is no NULL.
+  // An empty string is not NULL.
   await engine.run("INSERT INTO app.places VALUES (4, NULL, 1), (5, '', NULL)");
   await engine.run("DELETE FROM app.places WHERE id = 3");
   await engine.run("INSERT INTO app.places VALUES (6, NULL, NULL)");

@@ -141,7 +141,7 @@ test("an object that a policy reads can be dropped only with CASCADE, which drop
   expect(await engine.rows("SHOW POLICIES")).toEqual([]);
 });
 
-/** A definition, the code of its refusal, and a part of the message. */
+/** Refused definitions, each with its error code and a part of the message. */
 const REFUSED: readonly (readonly [string, string, string])[] = [
   ["CREATE POLICY p ON app.nope USING (true)", "TABLE_NOT_FOUND", "app.nope"],
   ["CREATE POLICY p ON app.open USING (true)", "INVALID_OPERATION", "ACCESS_LEVEL is 'PRIVATE'"],

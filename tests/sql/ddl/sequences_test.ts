@@ -255,7 +255,7 @@ describe("statements create, alter and drop sequences", () => {
     expect(await engine.failure(`CREATE SEQUENCE app.${t}n`)).toStartWith("PERMISSION_DENIED");
     expect(await engine.failure(`DROP SEQUENCE app.${t}`)).toStartWith("PERMISSION_DENIED");
     expect(await values(`SELECT nextval('app.${t}u_id_seq')`)).toEqual([1]);
-    // A user who may write to the table may take the numbers for its defaults.
+    // A user who may write to the table may use the sequence of its default.
     expect(await values(`INSERT INTO app.${t}u DEFAULT VALUES RETURNING n`)).toEqual([1]);
     engine.userId = "sam";
     expect(await values(`SELECT nextval('app.${t}')`)).toEqual([2]);
@@ -423,7 +423,8 @@ test.each([
   const back = `SELECT (SELECT count(setval('a.s', 10 + 0 * y)) FROM generate_series(1, 9000) y)`;
   expect(await slow.rows(`${back}; SELECT nextval('a.s')`)).toEqual([[11]]);
   await slow.run("SELECT setval('a.s', 10)");
-  // Setting a sequence can be undone as well, whether it is set forwards or backwards.
+  // Setting the value of a sequence can also be rolled back, whether the value is increased or
+  // decreased.
   const set =
     "SELECT nextval('a.s'), setval('a.s', x), nextval('a.s') FROM (VALUES (40), (3)) v(x)";
   expect(await slow.rows(set)).toEqual([

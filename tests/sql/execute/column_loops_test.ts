@@ -1,8 +1,8 @@
 /**
  * Verifies that a loop over a whole column computes the same values as an evaluation row by row.
- * The tests run the same queries on a stored table, whose text arrives undecoded, and on the same
- * rows in a subquery, whose text arrives as strings. They also compare a top n with a sort of all
- * rows.
+ * The tests run the same queries on a stored table, whose text arrives as undecoded bytes, and on
+ * the same rows in a subquery, whose text arrives as strings. They also compare a top-n query with
+ * a sort of all rows.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

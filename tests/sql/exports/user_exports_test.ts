@@ -146,7 +146,7 @@ describe("the data of a user is exported", () => {
       engine.run("INSERT INTO none SELECT i FROM generate_series(1, 500) g(i)"),
     );
     const job = begunJob("ada");
-    // The job takes its first step before the statements run, and the others alongside them.
+    // The job takes its first step before these statements run, and its other steps while they run.
     await clock.yield();
     await as("ada", () => engine.run("DELETE FROM none WHERE id > 10; DELETE FROM a"));
     await engine.run("STORAGE FLUSH ALL");

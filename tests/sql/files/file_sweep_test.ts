@@ -1,4 +1,4 @@
-/** Verifies that exactly the files that no retained version of a row names are removed. */
+/** Verifies that a file is removed if and only if no retained version of a row refers to it. */
 import { afterEach, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -101,7 +101,7 @@ test("isFileLive finds the row of a file by a key of any type", async () => {
   const entries = database.catalog.files();
   expect(entries).toHaveLength(keys.length);
   for (const entry of entries) expect(isFileLive(entry, database), entry.keyJson).toBe(true);
-  // An older server that did not know this form would remove the file.
+  // An older server that does not know this form would remove the file.
   expect(entries.slice(0, 3).map(({ keyJson }) => keyJson)).toEqual([
     '[{"whole":"9223372036854775807"}]',
     '[{"hex":"00ff"}]',

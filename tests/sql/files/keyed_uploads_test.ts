@@ -1,6 +1,6 @@
 /**
- * Tests uploads of requests with an idempotency key: they are listed by the commit of the request,
- * and removed completely if there is no commit.
+ * Tests uploads in requests with an idempotency key: they are listed by the commit of the request,
+ * and removed completely if the request does not commit.
  */
 import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";

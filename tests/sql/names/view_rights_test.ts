@@ -1,6 +1,6 @@
 /**
- * Views that run with the rights of their owner: who may read them, what they show to whom, and
- * that nobody shows others more than they may read themselves.
+ * Tests views that run with the rights of their owner: who may read them, which rows they show to
+ * each caller, and that no user can use them to show others more than the user may read.
  *
  * Ann is a user, Sam a service, Dora a dba. Ned is a user who owns the namespace ned. Only Dora and
  * root may read the salaries in app.people.
@@ -129,7 +129,7 @@ describe("a view can have the rights of its owner", () => {
     );
     await create("dora", `open.posts ${OWN} AS SELECT id FROM app.posts`);
     expect(await as("ann", "SELECT count(*) FROM open.posts")).toEqual([[4]]);
-    // The same text, with the reader's own rights and through both views.
+    // The same query, once with the reader's own rights and once through both views.
     const both =
       "SELECT (SELECT count(*) FROM app.posts), (SELECT count(*) FROM open.posts), (SELECT count(*) FROM ned.mine)";
     expect(await as("ben", both)).toEqual([[0, 4, 0]]);

@@ -1,6 +1,6 @@
 /**
- * Tests the audit log: all events are kept in order, across a restart and DROP USER, within the
- * size limits of the log, and without any literals of users.
+ * Tests the audit log: all events are kept in order, across a restart and DROP USER, and within the
+ * size limits of the log. No event contains a literal of a user's statement.
  */
 import { expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -121,7 +121,7 @@ test("a full ring drops its oldest events, and logins do not displace changes", 
   expect(rows[0]?.[3]).toBe("create namespace");
   expect(rows[1]?.[2]).toBe("x3");
   expect(rows.at(-1)?.[2]).toBe(`x${AUDIT_RING_EVENTS + 2}`);
-  // After a restart, the log finds the position after the newest event.
+  // After a restart, the log continues after the newest event.
   const { clock, log } = auditOf(engine);
   const next = new AuditLog({ store, clock, log });
   await next.note({ action: "login", actor: "new", target: "new", outcome: "ok" });

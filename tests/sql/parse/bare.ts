@@ -1,6 +1,6 @@
 /**
- * Creates trees without the parts that comparisons must ignore: positions, source texts and absent
- * members, and secrets if one of the trees was printed.
+ * Creates trees without the parts that comparisons must ignore: positions, source texts, absent
+ * members, and, if one of the trees was printed, secrets.
  */
 
 /** The text that a printed statement contains in place of a secret. */
@@ -37,7 +37,7 @@ export function masked(tree: Json): Json {
   });
 }
 
-/** Changes every object of a tree from the leaves up. */
+/** Changes every object of a tree, beginning with the leaves. */
 export function rewrite(node: Json, change: (node: { [key: string]: Json }) => Json): Json {
   if (Array.isArray(node)) return node.map((one: Json) => rewrite(one, change));
   if (typeof node !== "object" || node === null) return node;

@@ -22,17 +22,18 @@ import { postgresTree, postgresTreeIfRead, printedForPostgres } from "./postgres
 
 const GENERATED = 400;
 const TIMEOUT_MS = 60_000;
-// The maximum length of texts for the library, whose time grows much faster than the text.
+// The maximum length of texts that are sent to the library, whose time grows much faster than the
+// text.
 const LIBRARY_LENGTH_MAX = 90;
 const LIBRARY_LEAST = amountOf({ usual: 200, thorough: 2500 });
-// The corpora that are not sent to the library, because both repeat their forms with other names
-// and values.
+// The corpora that are not sent to the library, because their statements repeat a few forms with
+// other names and values.
 const LIBRARY_REPEATED: ReadonlySet<string> = new Set(["slt", "written cases"]);
 const LIBRARY_ONE_OF = 4;
 
 /**
  * Statements that Tidemark accepts but PostgreSQL does not, identified by words that only Tidemark
- * has.
+ * supports.
  */
 const OWN: readonly RegExp[] = [
   /\b(?:CREATE|DROP) NAMESPACE\b/,
@@ -55,7 +56,9 @@ const OWN: readonly RegExp[] = [
 /** A long run of EXCEPT is parsed as one EXCEPT of a union. */
 const LONG_EXCEPT = /(?:\bEXCEPT (?:ALL )?SELECT \d+ ){9}/;
 
-/** Statements that PostgreSQL refuses in its grammar, but Tidemark refuses while binding. */
+/**
+ * Statements that PostgreSQL refuses in its grammar and Tidemark refuses only while binding them.
+ */
 const REFUSED_LATER: readonly RegExp[] = [
   /BETWEEN CURRENT ROW AND 1 PRECEDING/,
   /FROM num FETCH FIRST 1 ROW WITH TIES/,
@@ -63,7 +66,7 @@ const REFUSED_LATER: readonly RegExp[] = [
   /\bnullif\(1\)/,
 ];
 
-/** Statements whose tree differs on purpose. */
+/** Statements whose trees differ on purpose. */
 const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = [
   {
     of: /^(?:CREATE|ALTER|DROP) USER\b/,
@@ -149,7 +152,7 @@ test.each(compared)(
       if (theirs === undefined) {
         expect([text, isKnown(text) || ours instanceof DatabaseError]).toEqual([text, true]);
       } else if (ours instanceof DatabaseError) {
-        // The construct is recognized but not offered, or the text has no statement.
+        // The construct is recognized but not supported, or the text contains no statement.
         const reason = ours.code === "EMPTY_SQL" ? "EMPTY_SQL" : "UNSUPPORTED_FEATURE";
         expect([text, ours.code]).toEqual([text, reason]);
       } else if (!LONG_EXCEPT.test(text) && !OTHERWISE.some(({ of }) => of.test(text))) {

@@ -1,6 +1,6 @@
 /**
- * Uses pgsql-ast-parser as an oracle for trees: its tree and ours are compared without the parts
- * that only one of them has.
+ * Uses pgsql-ast-parser as an oracle for trees. Its tree and our tree are compared without the
+ * parts that only one of them has.
  */
 import { parse } from "pgsql-ast-parser";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";
@@ -16,7 +16,7 @@ function isLiteral(value: Json | undefined): value is JsonObject & { readonly va
   return isObject(value) && (value["type"] === "integer" || value["type"] === "numeric");
 }
 
-/** Returns our tree in the library's words. */
+/** Returns our tree with the names that the library uses. */
 export function treeForLibrary(text: string): Json {
   return rewrite(bare(parseStatements(text)), (node) => {
     const { star: _star, text: _text, ...rest } = node;

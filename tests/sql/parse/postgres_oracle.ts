@@ -10,7 +10,7 @@ import { statementToSql } from "../../../src/sql/parse/print/print.ts";
 await loadModule();
 
 const LEFT_OUT = /location|_len$|_start$|_end$|^row_format$/;
-/** All trees use only a few names, so each name is examined once. */
+/** All trees use the same few names, so each name is examined only once. */
 const leftOut = new Map<string, boolean>();
 
 // A bit of frameOptions that records whether BETWEEN was written.

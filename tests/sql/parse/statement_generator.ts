@@ -1,8 +1,8 @@
 /**
  * Generates random statements as text, following the grammar in the SQL contract.
  *
- * There are three dialects, each a subset of the next: statements that pgsql-ast-parser reads
- * without a known fault, those that PostgreSQL reads, and all of Tidemark's.
+ * There are three dialects, each a subset of the next: the statements that pgsql-ast-parser reads
+ * without a known fault, the statements that PostgreSQL reads, and all statements of Tidemark.
  */
 import type { SeededRandom } from "../../support/seeded_random.ts";
 

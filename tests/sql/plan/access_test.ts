@@ -1,6 +1,6 @@
 /**
- * Tests the limit for a search by key: the number of keys in a plan, whatever the size of the
- * table.
+ * Tests the limit on the number of keys that a plan looks up, which applies whatever the size of
+ * the table.
  */
 import { expect, test } from "bun:test";
 import type { TableEntry } from "../../../src/catalog/mod.ts";

@@ -1,7 +1,8 @@
 /**
- * Verifies that a statement reads nothing if no row is wanted, joins columns that are equal through
- * other columns, and computes LATERAL rows next to the rows that they read. The tests check plans;
- * `tests/sql/cases/planned.slt` compares the results with PostgreSQL.
+ * Verifies that a statement reads nothing if its conditions can hold for no row, joins columns that
+ * are equal only through other columns, and computes LATERAL rows directly above the rows that they
+ * depend on. The tests check plans; `tests/sql/cases/planned.slt` compares the results with
+ * PostgreSQL.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -159,7 +160,7 @@ describe("LATERAL joins with rows of expressions become projections", () => {
 });
 
 describe("LATERAL joins with aggregates become grouped joins", () => {
-  // A subquery in the condition prevents the query from being grouped.
+  // A subquery in the condition prevents the planner from grouping the query.
   const hidden = (sql: string): string => sql.replaceAll("= d.g", "+ 0 * (SELECT 1) = d.g");
 
   test.each([

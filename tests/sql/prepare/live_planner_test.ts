@@ -1,6 +1,6 @@
 /**
- * Verifies that subscribers share a group exactly if every message to them is the same, and that a
- * query is refused if its plan cannot guarantee correct messages.
+ * Verifies that subscribers share a group if and only if every message to them is the same, and
+ * that a query is refused if its plan cannot guarantee correct messages.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

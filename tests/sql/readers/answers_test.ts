@@ -11,7 +11,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { until } from "../../support/until.ts";
 
-/** More rows than one answer contains. */
+/** The number of rows, more than one answer contains. */
 const MANY = 1300;
 
 describe("a statement in a reader has the same result as on the event loop", () => {

@@ -1,6 +1,6 @@
 /**
- * Tests queries in VALUES, ON CONFLICT and RETURNING of a change, which a reader runs once they
- * take long. Each has the same result as on the event loop, which stays free in the meantime.
+ * Tests queries in VALUES, ON CONFLICT and RETURNING of a change, which a reader runs if they take
+ * long. Each has the same result as on the event loop, which stays free in the meantime.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -65,7 +65,8 @@ describe("evaluations in a reader have the result of the event loop", () => {
     "UPDATE e.t SET v = u.n FROM e.u WHERE u.id = t.id RETURNING t.id, u.n, (SELECT max(id) FROM e.t o WHERE o.v = u.n)",
     "DELETE FROM e.t WHERE id > 5000 RETURNING id, (SELECT count(*) FROM e.t o WHERE o.id >= t.id), ARRAY(SELECT n FROM e.u WHERE n < 4 ORDER BY n)",
     "DELETE FROM e.k WHERE n = 1 RETURNING (SELECT count(*) FROM e.k)",
-    // `_seq` is that of the new version, but the query still reads the earlier rows.
+    // In this clause, `_seq` is that of the new version, but the query still reads the earlier
+    // rows.
     "UPDATE e.t SET v = 3 WHERE id BETWEEN 10 AND 500 RETURNING id, (SELECT count(*) FROM e.t o WHERE o._seq < t._seq), _seq IS NULL, _deleted",
     "INSERT INTO e.t VALUES (1, 90, 'up'), (-9, 1, 'new') ON CONFLICT (id) DO UPDATE SET v = (SELECT count(*) FROM e.u), s = excluded.s || (SELECT max(o.s) FROM e.t o WHERE o.v = t.v) RETURNING id, v, s, _seq IS NULL",
     "INSERT INTO e.t SELECT id + 2, 50, NULL FROM e.t ON CONFLICT (id) DO UPDATE SET v = (SELECT max(n) FROM e.u WHERE u.id = excluded.id - 2), s = DEFAULT WHERE EXISTS (SELECT FROM e.u WHERE u.id = t.id) RETURNING id, v, s, (SELECT sum(v) FROM e.t)",
@@ -132,7 +133,7 @@ describe("evaluations in a reader have the result of the event loop", () => {
   });
 });
 
-/** A query that runs longer than any test waits. */
+/** A query that runs for longer than any test waits. */
 const ENDLESS = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b";
 const ENDLESS_OF = (value: string): string => `${ENDLESS} WHERE a.a + b.b > ${value}`;
 

@@ -19,7 +19,7 @@ interface PlanNode {
   readonly [detail: string]: unknown;
 }
 
-/** The number of rows, with which each reader has more than one row group. */
+/** The number of rows. It is large enough for each reader to have more than one row group. */
 const ROWS = 1000;
 
 let here: TestEngine;
@@ -149,7 +149,8 @@ describe("EXPLAIN ANALYZE measures a query in a reader", () => {
     const byNode = Object.fromEntries(grouped.map((node) => [node.node, node]));
     expect(byNode["Table Scan"]).toMatchObject({ rows, loops: 3, segments_read: 1 });
     expect(byNode["Aggregate"]).toMatchObject({ rows: 7, loops: 1 });
-    // The rows are in one segment and one memtable. A reader without rows has no groups.
+    // The rows are in one segment and one memtable. A reader without rows has no row groups to
+    // report.
     expect([7, 14]).toContain(byNode["Aggregate"]?.partial_rows ?? 0);
     const top = flat(await planIn(divided, "SELECT v FROM t ORDER BY v DESC LIMIT 4"));
     expect(top.find(({ node }) => node === "Sort")).toMatchObject({ rows: 4, loops: 1 });

@@ -1,7 +1,7 @@
 /**
- * Tests statements that read versions that merges have moved to history: in a transaction that is
- * older than the changes, and if `_deleted` selects deleted rows; on the event loop, in a reader,
- * divided among several readers, and in threads.
+ * Tests statements that read versions that merges have moved to history, either in a transaction
+ * that is older than the changes or because `_deleted` selects deleted rows. The statements run on
+ * the event loop, in a reader, divided among several readers, and in threads.
  */
 import { expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";

@@ -1,6 +1,6 @@
 /**
- * Verifies that a reader keeps the newest plans, limited by their estimated size, which grows with
- * their texts.
+ * Verifies that a reader keeps the newest plans up to a limit on their estimated size, which grows
+ * with their texts.
  */
 import { expect, test } from "bun:test";
 import { KeptPlans } from "../../../src/sql/readers/kept_plans.ts";

@@ -57,7 +57,7 @@ async function run(sql: string, as = ROOT, params: readonly string[] = []): Prom
 interface Following {
   readonly sink: RecordingSink;
   readonly subscription: LiveSubscription;
-  /** Requests batches until none are left. */
+  /** Requests batches until no rows are left. */
   readonly readOn: () => Promise<WireRow[]>;
   readonly rows: () => WireRow[];
 }
@@ -210,7 +210,7 @@ test("searches that end in any way pass their turn to waiting ones", async () =>
   const sql = "SELECT id, n FROM f.t WHERE n = 9";
   const failing = "SELECT id FROM f.t WHERE 100 / (n - 7) > 3";
   const all = Array.from({ length: 40 }, (_, index) => follow(index % 4 === 3 ? failing : sql));
-  // Some searches wait for a time slice, some for a reader, and some have a reader.
+  // Some searches wait for a time slice, some wait for a reader, and some already have a reader.
   const turns = [0, 1, 2, 3, 4, 5].map((turn) => turn * 3);
   for (const turn of turns) {
     all[turn]?.subscription.close();

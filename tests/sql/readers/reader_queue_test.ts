@@ -110,7 +110,7 @@ describe("ReaderQueue divides readers among users", () => {
       const random = new SeededRandom(seed);
       const below = (count: number): number => Math.floor(random.unit() * count);
       const readers = new Readers(1 + below(4));
-      /** The users served since each user without a reader began to wait. */
+      /** For each user who waits without a reader, the users served since the wait began. */
       const overtaken = new Map<string, string[]>();
       for (let step = 0; step < 400; step += 1) {
         const waiting = readers.queue.all();
@@ -132,7 +132,7 @@ describe("ReaderQueue divides readers among users", () => {
           expect(Math.min(...ofUser.map(({ number }) => number))).toBe(served.number);
           overtaken.delete(served.userId);
           const passed = [...overtaken].filter(([userId]) => before.get(userId) === 0);
-          // Every other user overtakes a user without a reader at most once.
+          // While a user has no reader, every other user is served first at most once.
           for (const [, others] of passed) expect(others).not.toContain(served.userId);
           for (const [, others] of passed) others.push(served.userId);
         }

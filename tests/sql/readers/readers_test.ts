@@ -41,14 +41,14 @@ async function change(sql: string): Promise<void> {
   await elsewhere.run(sql);
 }
 
-/** Values of every type, including those that are not in shared memory. */
+/** Values of every type, including types that are not in shared memory. */
 const VALUES = `SELECT g, g % 7, g * 1.5, 'text ' || g, g % 3 = 0, g + 9007199254740993::BIGINT,
   (g * 123456789012345.12)::DECIMAL(30,2), TIMESTAMP '2026-01-01' + g * INTERVAL '1 hour',
   DATE '2026-01-01' + g, ('{"g":' || g || '}')::JSONB, decode(lpad(to_hex(g), 8, '0'), 'hex'),
   ('[' || g || ',0.5]')::EMBEDDING(2), CASE WHEN g % 5 = 0 THEN NULL ELSE g::TEXT END
   FROM generate_series`;
 
-/** Enough literal rows to be read from the text without a tree. */
+/** A list with enough literal rows to be read from the text without a tree. */
 const LITERALS: string = Array.from({ length: 300 }, (_, i) => `(${i - 5}, 'né ${i}')`).join(", ");
 
 const READS = [

@@ -37,7 +37,7 @@ beforeEach(async () => {
 });
 afterEach(() => engine[Symbol.asyncDispose]());
 
-/** The names in the order in which the statements ended. */
+/** The names of the statements in the order in which they ended. */
 let ends: string[] = [];
 beforeEach(() => {
   ends = [];
@@ -76,7 +76,7 @@ async function busy(): Promise<{ readonly answer: Promise<SqlResponse> }> {
 }
 
 async function queryId(like: string): Promise<string> {
-  // A query that may sleep begins on the event loop, however busy the readers are.
+  // A query that may sleep begins on the event loop, even if all readers are busy.
   const { error, results } = await engine.ask(
     `SELECT query_id, state, pg_sleep(0) FROM system.queries WHERE sql LIKE '${like}'`,
   );
@@ -263,7 +263,7 @@ test("a query that lists the running statements does not wait for them", async (
   await until(() => engine.database.readerCounts()?.busy === 2);
   const another = engine.rows("SELECT count(*) FROM system.tables");
   await until(() => counts().waiting === 2);
-  // Every user may read this view, so it is not read in a separate reader.
+  // Every user may read this view, so the query does not need a separate reader.
   const own = send("SELECT count(*) FROM system.my_jobs");
   await until(() => counts().waiting === 3);
   readers.release();

@@ -24,8 +24,8 @@ afterEach(async () => {
   await engine[Symbol.asyncDispose]();
 });
 
-// Covers both the first statement that encounters the damage, and later ones that reach a
-// quarantined segment.
+// These queries cover both the first statement that encounters the damage and later statements,
+// which find a quarantined segment.
 test.each(["SELECT count(*) FROM hurt", "SELECT * FROM hurt WHERE id = 1"])(
   "damage that %s meets is an error of its statement, and those before it have ended",
   async (query) => {

@@ -1,6 +1,7 @@
 /**
- * Tests SELECT … FOR UPDATE and its variants: which commits fail because of rows that the
- * transaction has only read, which transactions exclude each other, and which queries may lock.
+ * Tests SELECT … FOR UPDATE and its variants: which commits fail because another transaction has
+ * changed rows that they only read, which transactions exclude each other, and which queries may
+ * lock rows.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";

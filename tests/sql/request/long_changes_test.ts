@@ -1,6 +1,6 @@
 /**
- * Tests changes that take more than a tick of the event loop: each is one commit or nothing,
- * whatever others write in the meantime, and can be ended.
+ * Tests changes that take more than a tick of the event loop. Each is one commit or none, whatever
+ * others write in the meantime, and can be stopped.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
@@ -13,7 +13,7 @@ import { TestEngine } from "../../support/sql_engine.ts";
 import { shareOf } from "../../support/thoroughness.ts";
 import { until } from "../../support/until.ts";
 
-/** More rows than fit into a time slice. */
+/** The number of rows, more than fit into a time slice. */
 const ROWS = 20_000;
 
 let engine: TestEngine;
@@ -282,7 +282,7 @@ describe("a change that is refused in the middle leaves nothing", () => {
 describe("concurrent writes during a long change are detected", () => {
   test("a change runs again on the new rows if others write its rows", async () => {
     const long = begin("UPDATE t SET v = v + 1");
-    // A short statement runs in the tick in which it is sent.
+    // A short statement runs in the same tick in which it is sent.
     await Promise.all([
       engine.run("UPDATE t SET v = 1000 WHERE id = 5"),
       engine.run("DELETE FROM t WHERE id = 6"),

@@ -39,8 +39,8 @@ async function asleep(
 }
 
 /**
- * Returns the response to a statement that sleeps this often for this long, after checking that it
- * did not end early.
+ * Returns the response to a statement that sleeps this many times for this long, after checking
+ * that it did not end early.
  */
 async function afterSleeps(
   sql: string,

@@ -219,13 +219,13 @@ describe("a definition checks the rows that the transaction sees", () => {
         "CREATE TABLE t (id INT PRIMARY KEY, v INT, u INT); INSERT INTO t VALUES (1, NULL, 5), (2, 2, 5)",
     );
     expect((await failure(`BEGIN; ${definition}; COMMIT`)).code).toBe(code);
-    // The transaction mends the rows first.
+    // The transaction first corrects the rows that would violate the constraint.
     await run(
       `BEGIN; UPDATE t SET v = id, u = NULL WHERE id = 1; INSERT INTO p VALUES (5); ${definition}; COMMIT`,
     );
     const broken = "INSERT INTO t VALUES (3, NULL, 9), (4, NULL, 9)";
     expect((await failure(broken)).code).toBe(code);
-    // The rows are its own, too.
+    // The transaction also created these rows itself.
     await run("CREATE TABLE o (id INT PRIMARY KEY)");
     expect(
       (
@@ -428,7 +428,7 @@ test("the sources of a topic follow a table that the transaction alters or drops
   };
   expect(await consumed("a")).toEqual([expect.stringContaining('"w":2')]);
   await run("BEGIN; INSERT INTO t VALUES (3, 3); DROP TABLE t; COMMIT");
-  // The messages of a dropped table cannot be read any longer, but its topic goes on.
+  // The messages about a dropped table can no longer be read, but its topic continues.
   expect(await consumed("b")).toEqual([]);
 });
 

@@ -1,5 +1,5 @@
 /**
- * Verifies that cells are the values of their rows, whatever form a column has, and that the
+ * Verifies that cells have the values of their rows, whatever form a column has, and that the
  * strings of a batch are decoded together. The tests use columns of both forms side by side, and a
  * column that counts the accesses to its bytes.
  */

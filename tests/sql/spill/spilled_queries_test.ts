@@ -1,6 +1,6 @@
 /**
- * Tests statements that need more than their memory. They have the same result as with enough
- * memory, report the bytes that they wrote, and leave no file behind, even if they fail.
+ * Tests statements that need more memory than they may use. They have the same result as with
+ * enough memory, report the bytes that they wrote, and leave no file behind, even if they fail.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
@@ -49,7 +49,7 @@ async function opened(config: string): Promise<TestEngine> {
       "at TIMESTAMP, flag BOOLEAN, u UUID);" +
       "CREATE VIEW t AS SELECT *, make_interval(0, id % 4, 0, id % 6) AS i FROM stored",
   );
-  // The rows of an INSERT from a query count as memory.
+  // The rows of an INSERT from a query count towards the statement's memory.
   for (let first = 1; first <= ROW_COUNT; first += 1000) {
     await engine.run(
       "INSERT INTO stored SELECT n, CASE WHEN n % 11 = 0 THEN NULL ELSE (n * 7919) % 1009 END, " +

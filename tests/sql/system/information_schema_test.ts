@@ -1,4 +1,7 @@
-/** Tests the information_schema views over a large catalog: each piece of work stays small. */
+/**
+ * Verifies that the information_schema views over a large catalog are computed in short pieces of
+ * work.
+ */
 import { expect, test } from "bun:test";
 import { informationSchema } from "../../../src/sql/system/information_schema.ts";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -310,7 +310,7 @@ test("a user sees the tables that they may read, and only their own rows of syst
     const seen = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'app'";
     expect(await engine.rows(seen)).toEqual([["f"]]);
     const system = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'system'";
-    // A caller sees the indexes of the tables that it may read.
+    // A caller sees the indexes of the tables that the caller may read.
     for (const [name] of await engine.rows(system)) expect(name).toMatch(/^(?:my_.*|indexes)$/);
     for (const name of ["schemas", "storages", "files", "queries", "query_stats", "tables"]) {
       expect(await engine.failure(`SELECT * FROM system.${name}`)).toBe("PERMISSION_DENIED@1");

@@ -1,6 +1,6 @@
 /**
- * Tests DROP USER … PURGE and the erasure of dropped accounts: all data of one owner is removed and
- * no data of other owners, and an interrupted erasure is completed later.
+ * Tests DROP USER … PURGE and the erasure of dropped accounts. All data of one owner is removed, no
+ * data of other owners is removed, and an interrupted erasure is completed later.
  */
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -23,7 +23,7 @@ const TABLES = ["a", "b", "s"] as const;
  */
 const TEST_MS_MAX = 60_000;
 
-/** More steps than a statement needs up to its first pause. */
+/** The maximum number of steps, which is more than a statement takes until its first pause. */
 const STEPS_MAX = 10_000;
 
 /** The beginning of the text in every row whose message becomes a dead letter. */

@@ -1,6 +1,6 @@
 /**
- * Tests shared STREAM tables: rows are deleted when they are as old as TTL_SECONDS, and only these
- * rows. Otherwise, the tables are SHARED tables, with keys, changes and transactions.
+ * Tests shared STREAM tables: exactly the rows that are as old as TTL_SECONDS are deleted. In all
+ * other respects, the tables behave like SHARED tables, with keys, changes and transactions.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdirSync, truncateSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Verifies that an interrupted flush leaves nothing behind that harms the next one, and publishes
+ * Verifies that an interrupted flush leaves nothing behind that harms the next flush, and publishes
  * nothing that a crash could still partly undo.
  */
 import { expect, test } from "bun:test";
@@ -163,9 +163,9 @@ test("a flush whose publication is refused for lack of space leaves no file", as
   expect(await liveRows(disk, manifest.restart())).toEqual(CHANGED);
 });
 
-/** A disk on which syncs of some log files hang until they are released. */
+/** A disk on which syncs of some log files block until they are released. */
 class SlowLogDisk extends SimulatedDisk {
-  /** The path ending of the files whose syncs hang; undefined for none. */
+  /** The ending of the paths whose syncs block; undefined if no sync blocks. */
   hangs: string | undefined;
   #waiting: (() => void)[] = [];
 

@@ -1,6 +1,6 @@
 /**
  * Tests the job that limits the size of history: it yields to other work, runs one check at a time,
- * and checks rarely where nothing can be discarded.
+ * and checks a table less often if nothing can be discarded from it.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../../src/base/clock.ts";

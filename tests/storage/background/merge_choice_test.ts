@@ -15,12 +15,12 @@ type OpenSegment = StoredTable["segments"][number];
 const ROWS = 50_000_000;
 const MERGED_ROWS_MAX = MERGE_BOUNDS.rowsMax;
 
-/** The size of a narrow row. */
+/** The number of bytes of a narrow row. */
 const ROW_BYTES = 40;
 
 /**
- * Returns the properties of segments with these sizes that the choice reads; those at `damaged` are
- * quarantined.
+ * Returns the properties that the choice reads, for segments with these sizes. Segments at the
+ * positions in `damaged` are quarantined.
  */
 function tableOf(
   rowCounts: readonly number[],
@@ -37,7 +37,7 @@ function chosen(rowCounts: readonly number[], rowBytes?: number): readonly numbe
   return segmentsToMerge(table, MERGE_BOUNDS)?.map(({ entry }) => entry.rowCount);
 }
 
-/** Returns a table after flushes of recurring sizes, and the cost of its merges. */
+/** Returns a table after repeated flushes of the given sizes, and the cost of its merges. */
 function grown(
   flushes: readonly number[],
   { rowBytes, rows: allRows }: { rowBytes: number; rows: number } = {
@@ -147,7 +147,7 @@ test("segmentsToMerge leaves a large segment alone while few rows have followed 
   // The neighbours of the smallest segments do not matter.
   const tiny = repeated(7, 1);
   expect(chosen([4000, ...tiny])).toHaveLength(8);
-  // The rows of a small segment may be large, however.
+  // A small segment may have large rows, however.
   expect(chosen([4000, ...tiny], 10_000)).toBeUndefined();
   expect(chosen([4000, ...tiny, 1], 10_000)).toEqual([...tiny, 1]);
   expect(chosen([4000, ...repeated(7, 600)], 10_000)).toHaveLength(8);

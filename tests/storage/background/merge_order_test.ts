@@ -81,7 +81,7 @@ function taken(
   return { rows, lengths, newRows, stretchCount, discardedCount, pastCount };
 }
 
-/** Decides by a plain form of the rule whether a row is kept. */
+/** Decides by a simple form of the rule whether a row is kept. */
 function plainFate(
   { isDeleted, owner, row, seq, source }: Version & { source: number; row: number },
   limits: HistoryLimits,

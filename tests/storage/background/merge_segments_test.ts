@@ -1,6 +1,6 @@
 /**
- * Verifies that merging preserves every version, whatever is written or read in the meantime, and
- * despite crashes.
+ * Verifies that merging preserves every version, even if rows are written or read in the meantime,
+ * and despite crashes.
  */
 import { expect, test } from "bun:test";
 import { DiskError } from "../../../src/base/errors.ts";
@@ -32,15 +32,16 @@ async function settled(): Promise<void> {
 }
 
 /**
- * Returns how many segments contain current versions. A merge leaves one of them, and one of
- * history.
+ * Returns how many segments contain current versions. After a merge, there is one such segment and
+ * one segment of history.
  */
 function currentCount(store: LocalStore): number {
   return store.segments().filter(({ kind }) => kind === "current").length;
 }
 
 /**
- * Writes seven segments with rows of two owners that replace one another, and an eighth in memory.
+ * Writes seven segments with rows of two owners that replace one another, and one more batch of
+ * rows in memory.
  */
 async function almostDue(store: LocalStore): Promise<void> {
   for (let round = 0; round < 8; round += 1) {
@@ -147,7 +148,8 @@ test("rows that are replaced while their segment is merged stay replaced, or are
   };
   disk.holdsSyncs = true;
   const flushing = store.flush(1);
-  // Releases one sync after the other until the merged segment is written and waits for its own.
+  // Releases one sync after the other until the merged segment is written and waits for its own
+  // sync.
   while (!disk.exists(`${DATA_PATH}/tmp/9.seg`)) {
     disk.releaseSyncs();
     await new Promise((resolve) => setImmediate(resolve));
@@ -296,7 +298,7 @@ test("a table is flushed while it is merged, and the changes of both survive a c
   const store = await openStore({ disk, manifest, clock, segmentWork, definitions: [TABLE] });
   await almostDue(store);
   await store.flush(1);
-  // The deletion vectors of the sources have already been copied, without any of this.
+  // The deletion vectors of the sources were already copied, without these changes.
   await commit(store, 1, "update", [[7, "while merged"]], 1);
   await commit(store, 1, "delete", [[7, "7"]], 2);
   await store.flush(1);
@@ -363,7 +365,7 @@ test("COMPACT leaves a quarantined segment unchanged, wherever it is", async () 
     path.endsWith("/2.seg") ? { code: "EIO" as const } : undefined;
   const kept = manifest.restart();
   const again = await openStore({ disk, manifest: kept, definitions: [TABLE] });
-  // The log contained the replacements of its rows, and the flush removes the log, so the
+  // The replacements of the segment's rows were only in the log, which the flush removes, so the
   // quarantine is permanent.
   await again.flush(1);
   disk.faultPlan = undefined;
@@ -432,7 +434,7 @@ test("an erasure that encounters damage fails, and does not count as done", asyn
   const again = await openStore({ disk, manifest: kept, clock, definitions: [TABLE], segmentWork });
   const erasing = again.erase(1, 7).catch(String);
   await settled();
-  // A reader finds the damage during the merge, for which the file was intact.
+  // A reader finds the damage during the merge, although the merge itself found the file intact.
   flip(disk, "1.seg");
   expect(() => readRows(again, TABLE, { owner: 7 })).toThrow();
   flip(disk, "1.seg");

@@ -1,6 +1,6 @@
 /**
- * Verifies that no other work waits while a flush or a merge waits for the names of its new files
- * to become durable: rows are changed, and tables dropped, in between.
+ * Verifies that no other work waits while a flush or a merge waits until the directory entries of
+ * its new files are durable: rows can be changed, and tables dropped, in between.
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
@@ -23,8 +23,8 @@ const SEGMENTS = `${DATA_PATH}/segments/1`;
 const SEGMENT_OF = { flush: "1.seg", compact: "3.seg" } as const;
 
 /**
- * A disk that, once stopped, syncs directories only when a test asks for it. No caller may wait for
- * one synchronously.
+ * A disk that can be stopped. From then on, it syncs directories only when a test requests it. No
+ * caller may wait for such a sync synchronously.
  */
 class GatedDisk extends ForwardingDisk {
   isShut = false;
@@ -66,7 +66,7 @@ async function opened(disk: GatedDisk, manifest: MemoryManifest): Promise<LocalS
 }
 
 describe.each(["flush", "compact"] as const)("names stay consistent during a %s", (work) => {
-  /** Starts the work, and returns while its names are being synced. */
+  /** Starts the work, and returns while the directory entries of its files are being synced. */
   async function begun(): Promise<{
     disk: GatedDisk;
     manifest: MemoryManifest;

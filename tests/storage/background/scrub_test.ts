@@ -102,7 +102,7 @@ test.each(["1.seg", "1.1.dv"])(
     disk.damage(`${PATHS.segments}/1/${name}`, 40);
     await pass(PERIOD_HOURS, all);
     const statuses = store.segments().map(({ segmentId, status }) => `${segmentId} ${status}`);
-    // A deletion vector in memory is intact, and is written again.
+    // The deletion vector in memory is intact, and is written to disk again.
     const first = name === "1.seg" ? "1 quarantined" : "1 live";
     expect(statuses).toEqual([first, "2 live", "3 live", "4 live"]);
     expect(readRows(store, OTHER).length).toBe(1);

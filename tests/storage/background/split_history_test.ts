@@ -1,6 +1,6 @@
 /**
- * Tests how merges separate current versions from history: where each version goes, how a crash or
- * a concurrent replacement affects it, and when the separation is due.
+ * Tests how merges separate current versions from history: which segment each version goes to, how
+ * a crash or a concurrent replacement affects it, and when the separation is due.
  */
 import { expect, test } from "bun:test";
 import type { LocalStore, LocalStoreOptions } from "../../../src/storage/mod.ts";
@@ -57,7 +57,7 @@ async function settled(): Promise<void> {
 }
 
 /**
- * Returns everything except the position. A tombstone that nothing replaced looks as it does in
+ * Returns a version without its position. A tombstone that nothing replaced looks as it does in
  * history.
  */
 function contentOf({ isDeleted, owner, prev, replacedBy, seq, value }: StoredVersion): unknown {
@@ -134,7 +134,7 @@ test("rows that are replaced while they are merged stay current with their repla
   }
   opened.disk.holdsSyncs = false;
   await commit(store, 1, "delete", [[8, null]]);
-  // This key has a tombstone that moves to history.
+  // The tombstone of this key moves to history.
   await commit(store, 1, "insert", [[3, "again"]]);
   const [flushed] = [store.flush(1)];
   opened.disk.releaseSyncs();

@@ -161,7 +161,7 @@ function rowsOf(disk: SimulatedDisk, entry: SegmentEntry): Row[] {
   return rows;
 }
 
-/** Replaces a segment by one with other rows, in which every byte is valid. */
+/** Replaces a segment by one with other rows, whose bytes are all valid. */
 function rewrite({ disk, manifest }: Directory, entry: SegmentEntry, rows: readonly Row[]): void {
   const all = rows.toSorted((a, b) => a.owner - b.owner || a.seq - b.seq);
   const numbers = (of: (row: Row) => number): Float64Array => Float64Array.from(all, of);
@@ -210,7 +210,7 @@ function rewrite({ disk, manifest }: Directory, entry: SegmentEntry, rows: reado
   manifest.publish({ changeSegments: [changed] });
 }
 
-// A merge that mistook a current row for a replaced one would leave this.
+// A merge that mistook a current row for a replaced one would leave files like these.
 test.each(["the next one", "the flushed one"])(
   "the check finds a current row in history, as if replaced by %s",
   async (what) => {
@@ -247,7 +247,8 @@ test("the check finds an owner whose history a merge has skipped", async () => {
   const { damaged, what } = findingsIn(directory);
   expect(what).toHaveLength(1);
   expect(what[0]).toMatch(/^version \d+ of owner 1 replaces version \d+, which is missing$/);
-  // The segment that lacks a version is not the one that refers to it.
+  // The segment that lacks a version is a different one from the segment that refers to the
+  // version.
   expect(damaged).toEqual([]);
 });
 

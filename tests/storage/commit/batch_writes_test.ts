@@ -1,6 +1,7 @@
 /**
- * Verifies that a columnar write has the same effect as one by rows: in the log byte for byte, and
- * in the columns of a memtable. A store accepts and refuses the same writes in both forms.
+ * Verifies that a columnar write has the same effect as a write by rows: the log has the same
+ * bytes, and the columns of the memtable have the same values. A store accepts and refuses the same
+ * writes in both forms.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -256,8 +257,8 @@ test.each(KEYED)(
     const refusals = new Set<string>();
     let next = 1;
     for (let round = 0; round < 120; round += 1) {
-      // Most ids are above all others, and the rest are among them. Some occur twice, or are too
-      // large.
+      // Most ids are above all existing ids, and the rest are among them. Some ids occur twice or
+      // are too large.
       const from = random.chance(0.6) ? next : random.below(next + 1);
       const step = random.between(1, 3);
       const keys = Array.from({ length: random.between(1, 90) }, (__, i) => from + i * step);

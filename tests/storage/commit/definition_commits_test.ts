@@ -1,6 +1,6 @@
 /**
- * Tests commits of rows that are made together with definitions: the rows are in the log before the
- * definitions are in the catalog, and the catalog decides about both.
+ * Tests commits of rows together with definitions: the rows are in the log before the definitions
+ * are in the catalog, and the catalog decides whether both take effect.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -28,7 +28,7 @@ function rowsOf(store: LocalStore): Row[] {
 
 interface TogetherOptions {
   readonly rows: readonly Row[];
-  /** Called in the place of the change of the catalog. */
+  /** Called instead of changing the catalog. */
   readonly publish?: () => void;
 }
 
@@ -133,7 +133,7 @@ test("a process that is killed before the definitions are durable leaves no row,
   const next = await openStore({ disk: killed, manifest, definitions: DEFINITIONS });
   expect(rowsOf(next)).toEqual([[1, "kept"]]);
   await commit(next, 1, "insert", [[2, "later"]]);
-  // Newer definitions do not bring the rows back.
+  // Newer definitions do not restore the rows.
   await together(next, manifest, { rows: [[3, "newer"]] });
   const last = await recovered(killed, manifest);
   expect(rowsOf(last)).toEqual([

@@ -23,9 +23,12 @@ import {
 
 const TABLE = defineTable(1, [INT, TEXT]);
 const TEXT_OF_ROW = "x".repeat(200);
-/** The size of a log file with space for all early writes of a test. */
+/** The size of a log file that has space for all early writes of a test. */
 const ONE_FILE = { walSegmentBytes: 1_048_576 };
-/** A number of rows of more than 200 bytes that exceeds the threshold of an early write. */
+/**
+ * The number of rows of more than 200 bytes, large enough to exceed the threshold of an early
+ * write.
+ */
 const LARGE = 200;
 
 function rowsFrom(first: number, count: number): Row[] {

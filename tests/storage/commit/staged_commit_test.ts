@@ -48,10 +48,10 @@ function expectRows(store: LocalStore, rows: readonly (readonly unknown[])[]): v
   expect(JSON.stringify(valuesOf(store)) === JSON.stringify(rows)).toBe(true);
 }
 
-/** The forms in which rows are given to a staged commit. */
+/** The forms in which rows are passed to a staged commit. */
 const FORMS = ["by rows", "by columns", "by columns, over known versions"] as const;
 
-/** Begins a commit whose rows are given in one of these forms. */
+/** Begins a commit with rows in one of these forms. */
 function stagedBy(
   form: (typeof FORMS)[number],
   store: LocalStore,
@@ -147,7 +147,7 @@ describe.each(shareOf(FORMS, { oneOf: 2 }))(
       const disk = new SimulatedDisk();
       const manifest = new MemoryManifest();
       const definitions = [TABLE];
-      // A millisecond has so few seqs that they run out within a slice.
+      // With these options, a millisecond has so few seqs that they run out within a time slice.
       const options = { nodeId: 1, nodeBits: 2 };
       const store = await openStore({ disk, manifest, definitions, options });
       await commit(store, 1, "insert", numbered(3000, "old"));
@@ -391,7 +391,7 @@ describe.each(shareOf(FORMS, { oneOf: 2 }))(
       const { add } = stagedBy(form, store, {});
       add(write("update", [[5, "changed"]]));
       expect(await laterErrorCodeOf(() => store.durable(lastSeq))).toBe("DISK_FULL");
-      // This row takes the memtable position that the refused one had.
+      // This row takes the position in the memtable that the refused row had.
       await commit(store, 1, "insert", [[6, "other"]]);
       const update = write("update", [[6, "changed"]]);
       expect(errorCodeOf(() => add(update))).toBe("SERIALIZATION_FAILURE");
@@ -433,7 +433,7 @@ test("rows added after the table was altered are refused before they are looked 
   await commit(store, 1, "delete", [[7, 2]]);
   const staged = store.stage({ snapshotSeq: store.appliedSeq });
   staged.add(write("update", [[8, 1]]));
-  // The key moves to the front, where this row has the number of a deleted one.
+  // After the key has become the first column, this row has the number of a deleted row.
   store.defineTable({ ...keyLast, columns: keyLast.columns.slice(1) });
   const add = async (): Promise<void> => staged.add(write("update", [[2, 3]]));
   expect(await laterErrorCodeOf(add)).toBe("SERIALIZATION_FAILURE");
@@ -523,7 +523,7 @@ test("a commit that an owner began before being erased is refused", async () => 
   await store.close();
 });
 
-/** A number of rows of 4 KB that exceeds the limit, and several parts of small log files. */
+/** A number of rows of 4 KB that exceeds the limit and fills several small log files. */
 const WIDE: readonly Row[] = numbered(50, "x".repeat(4000));
 
 test.each([
@@ -571,7 +571,7 @@ test("a few long rows stay in the current memtable", async () => {
   await commit(store, 1, "update", [[99, "after"]]);
   expectRows(store, [...long, [99, "after"]]);
   await store.flush(1);
-  // The earlier row is in a segment of its own.
+  // The earlier row is in a separate segment.
   expect(store.segments()[0]?.rowCount).toBe(1);
   expectRows(store, [...long, [99, "after"]]);
   await store.close();

@@ -1,6 +1,6 @@
 /**
- * Tests blobs: they are durable once published, gone once discarded, and never outside the data
- * directory.
+ * Tests blobs: a published blob is durable, a discarded one is gone, and no blob is ever outside
+ * the data directory.
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";
@@ -219,7 +219,7 @@ test("removeOwner removes the files of an owner in every table, and tableIds lis
   await store.removeOwner(12);
   expect(store.read(PATH)).toBeDefined();
   release();
-  // This check runs after the postponed removals.
+  // This check runs after the removals that were postponed.
   await store.removeOwner(12);
   expect(store.read(PATH)).toBeUndefined();
   expect(disk.list("/data/files/4").map(({ name }) => name)).toEqual(["13"]);

@@ -1,4 +1,4 @@
-/** Tests the refusal of a directory that the configuration does not allow. */
+/** Tests the error for a directory that the configuration does not allow. */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import { requireAllowedPath } from "../../../src/storage/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * Tests the release of the ballast while it is being allocated: the next attempt has it, with its
- * file.
+ * Tests the release of the ballast while it is being allocated. The next attempt allocates the
+ * whole ballast, in its file.
  */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";

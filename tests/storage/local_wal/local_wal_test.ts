@@ -1,6 +1,6 @@
 /**
- * Tests the files of the log: written bytes are read back, and whatever happens to the bytes, the
- * next start either finds every acknowledged commit or refuses to open.
+ * Tests the files of the log: written bytes can be read back, and whatever happens to the bytes,
+ * the next start either finds every acknowledged commit or refuses to open.
  */
 
 import { expect, test } from "bun:test";
@@ -202,7 +202,7 @@ test("onlyTableOf returns the table of a frame whose rows belong to a single wri
   expect(tableOf(one)).toBe(9);
   expect(tableOf(other)).toBe(4);
   expect(tableOf(one, other)).toBeUndefined();
-  // A gap may belong to another write, and checking is cheap.
+  // Seqs in a gap may belong to another write, and checking is cheap.
   expect(tableOf({ ...one, seqs: [10, 11, 14] })).toBeUndefined();
 });
 

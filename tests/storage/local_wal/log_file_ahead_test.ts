@@ -1,6 +1,7 @@
 /**
- * Tests a log that reaches the end of its file while the next file is being created: the commits
- * that begin that file wait for it, in order, and no commit creates another file.
+ * Tests a log that reaches the end of its file while the next file is still being created. The
+ * commits at the beginning of the next file wait for it, in order, and no commit creates another
+ * file.
  */
 import { expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
@@ -12,7 +13,7 @@ import { commit, defineTable, openStore, readRows } from "../../support/store_fi
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 
-/** The size of a file that seven rows of a test fill. */
+/** Options with which seven rows of a test fill a file. */
 const OPTIONS = { walSegmentBytes: 16384, rowBytesMax: 4096 };
 
 /** Delays the sync of log files that are created ahead until a test lets it finish. */

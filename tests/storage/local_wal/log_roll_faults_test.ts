@@ -24,7 +24,7 @@ const PATHS = dataPathsOf(DATA_PATH);
 interface Told {
   readonly acknowledged: Set<number>;
   readonly refused: Set<number>;
-  /** Rows whose outcome is unknown. */
+  /** Rows whose writers were told that the outcome is unknown. */
   readonly unknown: Set<number>;
 }
 

@@ -126,7 +126,8 @@ test("releaseGrowth frees the memory of moves that have begun", () => {
   };
   const before = arrayBytesAfterCollection();
   memtable.releaseGrowth();
-  // This is five arrays of 131,072 doubles for all rows, one for the column, and smaller ones.
+  // Five arrays of 131,072 doubles for all rows, one array for the column, and some smaller ones
+  // are released.
   expect(before - arrayBytesAfterCollection()).toBeGreaterThan(6 * 2 ** 20);
   expect(memtable.rowCount).toBe(60_000);
 });

@@ -1,4 +1,4 @@
-/** Verifies that the newest rows of an owner are found from any position. */
+/** Verifies that the newest rows of an owner are found from any starting position. */
 import { expect, test } from "bun:test";
 import { Memtable } from "../../../src/storage/memtable/memtable.ts";
 
@@ -36,7 +36,8 @@ test("Memtable.firstAlive skips blocks of an owner that are not visible at a seq
   for (let index = 0; index < 3000; index += 1) {
     if (index % 3 !== 0) memtable.replace(rowAt(index), 10_000 + index);
   }
-  // A bound below some of the replacements, before and after a reader has seen all of them.
+  // The bound is below some of the replacements. The result is the same before and after a reader
+  // has seen all of them.
   expect(memtable.firstAlive(partition, all, 12_000)).toBe(1024);
   // In the first two blocks, every row is replaced; in the third, only the first rows are.
   expect(memtable.firstAlive(partition, all, 20_000)).toBe(2048);

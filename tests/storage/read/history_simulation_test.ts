@@ -202,8 +202,8 @@ class HistorySimulation {
   }
 
   /**
-   * Returns the write in columnar form, with the seqs of the replaced versions, as a large
-   * statement makes it.
+   * Returns the write in columnar form, with the seqs of the replaced versions, as a long statement
+   * creates it.
    */
   #asRead(model: VersionModel, write: TableWrite, upTo: Seq): TableWrite {
     if (write.operation === "insert" || this.#random.chance(0.4)) return write;
@@ -228,7 +228,7 @@ class HistorySimulation {
         return model.newest(owner, key)?.seq ?? 0;
       }),
     );
-    // For a row that has expired since, history may or may not contain the version.
+    // If the row has expired since, its version may or may not still be in history.
     const mayFail = newestSeq > snapshotSeq;
     const mustFail = mayFail && newestSeq > model.expiredSeq;
     let commit: Commit;
@@ -246,7 +246,7 @@ class HistorySimulation {
     return commit;
   }
 
-  /** Returns a write of some keys, as a caller who reads at a seq would make it. */
+  /** Returns a write of some keys, as a caller whose snapshot is at a given seq would make it. */
   #writeAt(model: VersionModel, upTo: Seq): TableWrite | undefined {
     const random = this.#random;
     const { columns, keyColumnIds, tableId } = model.definition;
@@ -350,7 +350,7 @@ class HistorySimulation {
       .filter(({ isDeleted, seq }) => (withTombstones || !isDeleted) && seq <= seqMax)
       .filter(({ isDeleted, seq }) => !isDeleted || seq > earliest)
       .map((version) => this.#shown(model, version));
-    // A tombstone that history may discard may or may not be present.
+    // A tombstone that may be discarded from history may or may not be present.
     const isKept = ([seq]: readonly Value[]): boolean =>
       Number(seq) > earliest || expected.some(([other]) => other === seq);
     expect(found.filter(isKept)).toEqual(expected);
@@ -376,7 +376,8 @@ class HistorySimulation {
   }
 
   /**
-   * Checks rows from the newest one down. The read may be refused if history contains some of them.
+   * Checks rows, beginning with the newest. The store may refuse the read if some of the rows are
+   * in history.
    */
   #checkNewest(
     store: Pick<Store, "scanOrdered" | "visibleSeq">,
@@ -406,7 +407,7 @@ class HistorySimulation {
     const batchRows = this.#random.pick([1, 3, 64]);
     const bounds = { owner, upTo, after };
     const found = readChanges(store, model.definition, { ...bounds, batchRows, prevsAfter });
-    // Expired versions may be gone, and so may tombstones that no reader requests.
+    // Expired versions may be absent, and so may tombstones that no reader requests.
     const isKnown = ({ old, prev }: PlainChange): boolean =>
       prev > model.expiredSeq && (old !== undefined || prev > prevsAfter);
     const plain = (change: PlainChange, expected: PlainChange | undefined): PlainChange =>

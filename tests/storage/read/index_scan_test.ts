@@ -64,7 +64,7 @@ function valuesIn(row: Row, { columnIds }: StoredIndex): Value[] {
   return columnIds.map((columnId) => row[columnId - 1] ?? null);
 }
 
-/** Compares as many values as both have, with NULL last. */
+/** Compares as many values as both rows have, with NULL last. */
 function compareKeys({ columnIds }: StoredIndex, left: Row, right: Row): number {
   for (const [at, columnId] of columnIds.slice(0, Math.min(left.length, right.length)).entries()) {
     const [a = null, b = null] = [left[at], right[at]];

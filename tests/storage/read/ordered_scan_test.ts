@@ -1,7 +1,7 @@
 /**
- * Verifies that rows in the order of a column are those of a scan, sorted. The test compares random
- * versions of two owners, replaced, deleted, rolled back, flushed and merged, with a sort of a
- * scan.
+ * Verifies that a scan in the order of a column returns the rows of a normal scan, sorted. The test
+ * compares random versions of two owners, replaced, deleted, rolled back, flushed and merged, with
+ * a sort of a scan.
  */
 import { describe, expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -111,7 +111,10 @@ function expectSameOfAll(store: LocalStore, upTo: number): void {
   }
 }
 
-/** Returns a store with versions of every kind, in every place, and the seqs between its steps. */
+/**
+ * Returns a store with versions of every kind in memory, in segments and in history, and the seqs
+ * between its steps.
+ */
 async function filledStore(): Promise<{ store: LocalStore; seqs: number[] }> {
   const random = new SeededRandom(3);
   const store = await openStore({ definitions: [TABLE] });
@@ -346,7 +349,7 @@ test("an ordered scan skips few deleted rows, and has all rows at any bound", as
     const order = { columnId: 1 };
     expect(readOrdered(store, TABLE, order)).toHaveLength(20_000);
     const bounds: Seq[] = [all];
-    // An order is created again once half of its rows, and at least 512, are deleted.
+    // An order is rebuilt once half of its rows, and at least 512 rows, are deleted.
     for (const [first, count, passedMax] of [
       [0, 9000, 9001],
       [9000, 6000, 1],
@@ -363,7 +366,8 @@ test("an ordered scan skips few deleted rows, and has all rows at any bound", as
       expect(scan.rowsPassed).toBeLessThanOrEqual(passedMax);
       scan.close();
     }
-    // A reader at a lower seq gets the rows of that seq, even after the current order was created.
+    // A reader at a lower seq gets the rows as of that seq, even after an order of the current rows
+    // was created.
     for (const upTo of bounds.toReversed()) {
       expectSame(store, TABLE, { ...order, upTo });
       expectSame(store, TABLE, { ...order, upTo, min: 8000, max: 15_500, isDescending: true });

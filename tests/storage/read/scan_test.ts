@@ -1,6 +1,6 @@
 /**
  * Verifies that a scan of a table in which most rows are not current yields to other work, and that
- * a scan that skips rows decodes only the others.
+ * a scan that skips rows decodes only the remaining rows.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";

@@ -1,6 +1,7 @@
 /**
- * Verifies that rows of overlapping sources arrive in ascending seq order, each once, whatever the
- * size of their batches, and that a source is not read before it may have the next row.
+ * Verifies that rows of overlapping sources arrive exactly once and in ascending seq order,
+ * whatever the size of their batches, and that a source is not read before it may contain the next
+ * row.
  */
 import { expect, test } from "bun:test";
 import { SeqMerge, type SeqSource } from "../../../src/storage/read/seq_merge.ts";
@@ -51,7 +52,7 @@ function randomSources(random: SeededRandom, count: number): ListedSource[] {
   const lists = Array.from({ length: random.between(1, 5) }, (): number[] => []);
   let last = 0;
   for (let seq = 1; seq <= count; seq += 1) {
-    // Some runs come from one source, and others from sources that alternate.
+    // Some runs of seqs come from one source, and others from sources that alternate.
     if (random.chance(0.4)) last = random.below(lists.length);
     lists[last]?.push(seq);
   }

@@ -1,6 +1,6 @@
 /**
- * Verifies that the order of a column is that of its values, whatever their form. The tests compare
- * random vectors of every kind that has an order with a sort of their values.
+ * Verifies that the order of a column is the order of its values, whatever form the column has. The
+ * tests compare random vectors of every kind that has an order with a sort of their values.
  */
 import { describe, expect, test } from "bun:test";
 import {

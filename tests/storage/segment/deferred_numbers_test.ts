@@ -21,11 +21,11 @@ import { encodeSegment } from "../../support/encoded_segment.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
 
 const PATH = "/1.seg";
-/** A number of rows that is large enough for a run. */
+/** The number of rows, large enough for a run. */
 const ROW_COUNT = 300;
 const COLUMN_ID = 9;
 
-/** A value that marks memory into which nothing was decoded. */
+/** The value that fills memory before decoding, and thus marks numbers that were not decoded. */
 const UNTOUCHED = -2_000_000_000;
 
 /** Returns numbers below `limit` in random order, so that they do not form runs. */
@@ -103,7 +103,7 @@ test.each(CASES)("columnRows defers $encoding of $type.kind, NULLs: $hasNulls", 
   expect(untouched.length).toBe(end - start);
   const chosen = [0, 2, 11, 12, 139].map((row) => wanted[row] ?? null);
   expect(valuesOf(take(untouched, selection))).toEqual(chosen);
-  // After the selected numbers, the others can still be read, and then some of them again.
+  // After the selected numbers, all numbers can still be read, and then some of them again.
   expect(valuesOf(untouched)).toEqual(wanted);
   expect(valuesOf(take(untouched, selection))).toEqual(chosen);
   expect(valuesOf(read())).toEqual(wanted);

@@ -29,7 +29,7 @@ function open(bytes: Uint8Array): SegmentReader {
   return SegmentReader.open(diskWith(bytes), PATH, bytes.length);
 }
 
-/** Returns a history segment in which tombstones are their own replacement. */
+/** Returns a history segment whose tombstones are recorded as replaced by themselves. */
 function randomHistory(random: SeededRandom, rowCount: number): SegmentInput {
   const { input } = randomSegment(random, { rowCount, ownerCount: 4, keyTypes: [INT] });
   const replacingSeqs = input.seqs.map(

@@ -1,7 +1,7 @@
 /**
  * Tests packed chunks: written values are read back together, in part and one by one; chunks that
- * are not worth packing stay plain; and no damaged byte is served, nor one that does not unpack
- * correctly.
+ * are not worth packing stay plain; and neither damaged bytes nor bytes that do not unpack
+ * correctly are ever served.
  *
  * To repeat a failure: SEED=<n> bun test tests/storage/segment/packed_chunk_test.ts
  */
@@ -287,7 +287,7 @@ describe("auto and zstd choose which chunks to pack", () => {
     ["small", 200],
     ["sampled", 6000],
   ])("auto packs text that shrinks considerably: a %s chunk", (_name, rowCount) => {
-    /** A part of each string is random hexadecimal, which packs to half its size. */
+    /** A part of each string is random hexadecimal digits, which shrink to half their size. */
     const share = (noiseChars: number): number => {
       const values = Array.from({ length: rowCount }, (_, row) => {
         const noise = Buffer.from(random.bytes(noiseChars)).toString("base64").slice(0, noiseChars);

@@ -1,6 +1,6 @@
 /**
- * Tests the parts of a segment by which rows are found, each separately: sorted keys, filter, hash,
- * bits, groups, and the cache of decoded chunks.
+ * Tests the parts of a segment that locate rows, each of them separately: sorted keys, filter,
+ * hash, bits, groups, and the cache of decoded chunks.
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";

@@ -155,7 +155,7 @@ describe("segments are read as they were written", () => {
   });
 
   test("each encoding is used where it is the smallest", () => {
-    // The numbers up to 999 do not ascend evenly, except for "runs".
+    // The numbers up to 999 do not ascend evenly, except in the case of "runs".
     const rows = Array.from({ length: 1000 }, (_, place) => (place * 387) % 1000);
     const cases: [string, DataType, (row: number, place: number) => Value][] = [
       ["none", INT, () => null],

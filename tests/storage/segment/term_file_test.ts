@@ -1,6 +1,6 @@
 /**
- * Tests the file of an inverted index, and queries over its lists: what was written is found again,
- * damage to any byte is detected, and a query finds the same rows as a plain search.
+ * Tests the file of an inverted index, and queries over its lists: written terms are found again,
+ * damage to any byte is detected, and a query finds the same rows as a linear search.
  */
 import { expect, test } from "bun:test";
 import { CorruptionError } from "../../../src/base/errors.ts";

@@ -1,6 +1,6 @@
 /**
  * Tests versions that are older than the retention period: which are discarded, which stay
- * readable, and the position from which every change can still be replayed.
+ * readable, and from which position every change can still be replayed.
  */
 import { expect, test } from "bun:test";
 import { SEQ_ZERO, type Seq, SeqGenerator, unixMsFromSeq } from "../../../src/base/seq.ts";
@@ -255,7 +255,7 @@ test("history that takes too much space is discarded early, the oldest first", a
     seqs.push((await commit(store, 1, "update", [[key, "new"]])).lastSeq);
     clock.advance(pauseMs);
   }
-  // Nothing of the last hour is discarded, whatever its size.
+  // No version of the last hour is discarded, whatever its size.
   store.boundHistory();
   await settled();
   expect(store.earliestSeq(1, 0)).toBe(seqs[1] as Seq);

@@ -1,5 +1,5 @@
 /**
- * Compares live rows by page with a plain list of rows: none is missing or added, and a page
+ * Compares live rows by page with a plain list of rows: no row is missing or added, and a page
  * without live rows is skipped.
  */
 import { expect, test } from "bun:test";

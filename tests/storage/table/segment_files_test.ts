@@ -30,7 +30,7 @@ test("the segments of a dropped table are removed one after the other, and close
   const closing = store.close().finally(() => {
     isClosed = true;
   });
-  // A file that the disk refuses to remove does not keep the others from being removed.
+  // The disk refuses to remove one file, but the other files are removed.
   await disk.finish();
   expect([disk.asked.length, isClosed]).toEqual([3, false]);
   await disk.finish();

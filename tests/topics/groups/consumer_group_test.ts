@@ -1,6 +1,6 @@
 /**
- * Verifies that no consumer misses an event. Time passes, and acknowledgements arrive, after a
- * consumer has checked the messages of its group and before it waits.
+ * Verifies that no consumer misses an event, even if time passes or acknowledgements arrive after
+ * the consumer has checked the messages of its group and before it waits.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -40,12 +40,12 @@ class PassingClock extends ManualClock {
     this.#ms = ms;
   }
 
-  /** Whether the time of {@linkcode passAfter} has passed. */
+  /** Whether the time that {@linkcode passAfter} specified has passed. */
   get hasPassed(): boolean {
     return this.#looksLeft < 0;
   }
 
-  /** Stops letting time pass in this way. */
+  /** Cancels the time that {@linkcode passAfter} specified. */
   settle(): void {
     this.#looksLeft = Infinity;
   }
@@ -90,7 +90,7 @@ async function write({ store }: World, key: string, value: number): Promise<void
   await store.durable(store.apply({ writes }).lastSeq);
 }
 
-/** Runs all work that waits for no timer. */
+/** Runs all work that does not wait for a timer. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -179,7 +179,7 @@ test("ConsumerGroup counts an acknowledgement that arrives before its consumer w
   const { clock, store, topics } = world;
   await write(world, "row", 1);
   await write(world, "row", 2);
-  // The request creates the position from which the group below begins.
+  // The request stores the position from which the group below begins.
   poll(world, { limit: 1, userId: "ada" });
   await turns();
   const log = defined(topics.log(TOPIC), "the topic");

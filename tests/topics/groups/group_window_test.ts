@@ -9,7 +9,9 @@ const EMPTY = { committed: 0, end: 0, acked: [], deliveries: [] };
 
 type State = "new" | "waiting" | "claimed" | "acknowledged";
 
-/** The offset that the cases use. Offset 0 stays claimed, so that the window keeps both offsets. */
+/**
+ * The offset that the cases use. Offset 0 stays claimed, so that the window contains both offsets.
+ */
 const IT = 1;
 const NOW_MS = 100;
 const CONSUMER = 7;
@@ -68,7 +70,8 @@ const TABLE: Readonly<Record<string, Readonly<Record<State, State>>>> = {
     claimed: "waiting",
     acknowledged: "acknowledged",
   },
-  // The group first checks that a message was delivered, or may have been before a restart.
+  // The group has already checked that the message was delivered, or may have been delivered before
+  // a restart.
   ack: {
     new: "acknowledged",
     waiting: "acknowledged",

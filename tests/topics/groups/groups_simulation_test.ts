@@ -330,7 +330,7 @@ class GroupsSimulation {
   }
 
   #reopened(): Promise<World> {
-    // A consumer may still acknowledge the messages it had, but it is no longer their only holder.
+    // A consumer may still acknowledge its messages, but another consumer may receive them too.
     this.held = this.held.map((each) => ({ ...each, deadlineMs: 0 }));
     this.deliveries = new Map();
     return this.open();

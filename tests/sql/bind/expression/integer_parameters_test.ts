@@ -1,4 +1,4 @@
-/** Tests integer parameters, whose type is BIGINT, in places that accept only an INT. */
+/** Tests integer parameters, whose type is BIGINT, where only an INT is accepted. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../../support/sql_engine.ts";
 

@@ -1,7 +1,7 @@
 /**
- * Verifies that every search skips a long list of literals while a query is bound, so that a
- * megabyte of literals is not examined. The tests place such a list where the binder searches, and
- * count the accesses to its nodes.
+ * Verifies that every search in a query that is being bound skips long lists of literals, so that a
+ * megabyte of literals is never examined. The tests place such a list everywhere that the binder
+ * searches, and count the accesses to its nodes.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";

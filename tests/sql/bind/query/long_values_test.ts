@@ -1,6 +1,7 @@
 /**
- * Verifies that binding long VALUES of expressions in FROM yields to other work, and that results
- * and failures are those of short lists. The clock of the test ends a time slice at each check.
+ * Verifies that binding a long VALUES list of expressions in FROM yields to other work, and that it
+ * gives the same results and failures as a short list. The clock of the test ends a time slice at
+ * each check.
  */
 import { expect, test } from "bun:test";
 import { HastyClock } from "../../../support/hasty_clock.ts";

@@ -254,7 +254,7 @@ test("a changed key is followed through several tables, and back to the first", 
     [10, 20],
     [20, 10],
   ]);
-  // The value must fit the columns that follow the key.
+  // The value must fit the columns that follow the referenced key.
   expect(await code(`UPDATE ${p} SET code = 3000000000 WHERE id = 1`)).toBe("VALUE_OUT_OF_RANGE");
   expect(await rows(`SELECT code FROM ${p} ORDER BY id`)).toEqual([[10], [20]]);
 });

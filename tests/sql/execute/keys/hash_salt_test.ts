@@ -1,7 +1,7 @@
 /**
- * Verifies that keys that were crafted to share one hash, which anyone who knows the constants can
- * do, cost no more than other keys. The time is processor time; without a salt, each of these tests
- * took a second or more.
+ * Verifies that keys that were crafted to have the same hash cost no more than other keys. Anyone
+ * who knows the constants can craft such keys. The tests measure processor time; without a salt,
+ * each of them took a second or more.
  */
 import { expect, test } from "bun:test";
 import { KeyHashTable } from "../../../../src/sql/execute/keys/key_hash_table.ts";

@@ -88,7 +88,10 @@ describe("HashSlots finds keys by their hash", () => {
   ])("finds all numbers, hashes %s", (_, hashOf) => {
     const slots = new HashSlots();
     const count = hashOf(9) === 2 ? 9000 : 60_000;
-    /** Returns the position of a number, or the position at which the search for it ends. */
+    /**
+     * Returns the position of a number in the table, or the position at which the search for it
+     * ends.
+     */
     const placeOf = (i: number): number => {
       const { slots: pairs } = slots;
       const mask = pairs.length - 1;

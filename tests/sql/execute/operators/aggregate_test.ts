@@ -1,6 +1,6 @@
 /**
- * Verifies that an aggregate that computes much from its stored rows checks the clock meanwhile.
- * The clock of the test counts how often it is read.
+ * Verifies that an aggregate that computes a large result from its stored rows checks the clock
+ * meanwhile. The clock of the test counts how often it is read.
  */
 import { expect, test } from "bun:test";
 import { AskedClock } from "../../../support/asked_clock.ts";

@@ -60,7 +60,8 @@ test.each([
   ["u", "u::TEXT"],
 ])("%s is in the order of %s, NULL on either end", async (key, other) => {
   for (const way of ["", "DESC", "NULLS FIRST", "DESC NULLS LAST"]) {
-    // The first key is the same for all rows, and later keys have no numbers next to the rows.
+    // The first key is the same for all rows, so the order depends on later keys, for which no
+    // numbers are stored.
     expect(await ids(`${key} ${way}, id`)).toEqual(await ids(`id * 0, ${other} ${way}, id`));
     const numbered = `SELECT id FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY ${key} ${way}, id) AS n FROM t) w ORDER BY n`;
     const inWindow = (await engine.rows(numbered)).map(([id]) => id);

@@ -1,6 +1,6 @@
 /**
- * Verifies that an object contains its members in canonical order. The tests use random keys, many
- * of them repeated.
+ * Verifies that an aggregated JSON object contains its members in canonical order. The tests use
+ * random keys, many of which are repeated.
  */
 import { expect, test } from "bun:test";
 import { JsonbObjectState } from "../../../../src/sql/functions/aggregate/aggregate_objects.ts";

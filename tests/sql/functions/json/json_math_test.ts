@@ -1,7 +1,7 @@
 /**
- * Verifies that a containment search in the text gives the same result as the trees of both
- * documents. The tests compare random documents with a plain definition, and try texts whose tree
- * would be refused.
+ * Verifies that a search for contained JSON in the text of a document gives the same result as a
+ * comparison of the parsed documents. The tests compare random documents with a plain definition,
+ * and try texts that are too large or too deep to be parsed.
  */
 import { expect, test } from "bun:test";
 import { jsonContainsAtTop, remembered } from "../../../../src/sql/functions/json/json_math.ts";

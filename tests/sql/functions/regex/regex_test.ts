@@ -1,6 +1,6 @@
 /**
  * Verifies that regular expressions match as the contract specifies, in linear time. The tests
- * compare random patterns, without the features that differ, with RegExp, and run patterns that
+ * compare random patterns with RegExp, leaving out the features that differ, and run patterns that
  * would overwhelm a backtracking matcher on texts of increasing length. To repeat a failure:
  * SEED=<n> bun test tests/sql/functions
  */
@@ -30,7 +30,7 @@ function randomPattern(random: () => number, depth: number): string {
   return `(?:${randomPattern(random, depth + 1)}|${randomPattern(random, depth + 1)})`;
 }
 
-/** Whether RegExp and the longest match may differ in more than their length. */
+/** Whether the match of RegExp and the longest match may differ in more than their length. */
 function isLazy(pattern: string): boolean {
   return /[*+?}]\?/.test(pattern);
 }

@@ -1,6 +1,6 @@
 /**
- * Tests functions with long arguments: sets of more characters than a Map is used for, templates,
- * and encoded bytes.
+ * Tests functions with long arguments: sets of so many characters that the function uses another
+ * data structure, templates, and encoded bytes.
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";

@@ -198,7 +198,7 @@ test("a list has the same rows and errors by columns, by rows and token by token
     const wanted = await effect(head + plain + tail);
     const sql = head + values + tail;
     const found = await effect(sql);
-    // If a cast fails only when its row is reached, the error identifies the cell only in a list.
+    // Only in a list does the error identify the cell of a cast that fails when its row is reached.
     const { failure, position = found.position } = wanted;
     expect(found, sql).toEqual({ ...wanted, position });
     if (failure !== undefined) errorCount += 1;

@@ -11,7 +11,7 @@ import { expressionToSql, statementToSql } from "../../../../src/sql/parse/print
 import { TestEngine } from "../../../support/sql_engine.ts";
 import { shareOf } from "../../../support/thoroughness.ts";
 
-/** More literals than are ever lifted out of a statement. */
+/** More literals than are ever replaced by parameters in one statement. */
 const MANY = 80;
 
 let engine: TestEngine;
@@ -175,8 +175,8 @@ test("loads that differ only in their rows are one statement of system.query_sta
 });
 
 test("rows that need casts are read in time proportional to their number", async () => {
-  // If the position of each cell were counted from the start of the text, this would take minutes
-  // and thus fail.
+  // If the position of each cell were counted from the start of the text, this test would take
+  // minutes and thus fail.
   const rows = Array.from({ length: 40_000 }, (_, i) => `(${i}, 5)`).join(", ");
   await engine.run("CREATE TABLE dated (id INT PRIMARY KEY, day DATE)");
   await engine.run(`INSERT INTO dated VALUES ${rows}`);
