@@ -12,7 +12,8 @@
  * - A definition may depend on the rows of a table, as SET NOT NULL does. If anybody else has
  *   written such a table since the snapshot, the commit fails.
  * - An index on a table with rows is built after the commit. Until a unique index is ready, nobody
- *   can write its table.
+ *   can write its table, or a table with a foreign key to it. Whoever ends the request does not end
+ *   the build, because the transaction has committed the index.
  */
 import { defined } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";
@@ -193,12 +194,12 @@ export class TransactionDefinitions {
   async commit(ledger: RequestLedger, make: MakeCommit): Promise<Commit | undefined> {
     const { store, writeGates } = this.#base;
     const held = new HeldOffsets(this.#base);
-    const gated = [...this.#state.tables.keys()].filter((id) => this.#isBuiltLater(id));
+    const gated = this.#gatedIds();
     const open = gated.length === 0 ? undefined : await writeGates.close(gated, ledger);
     try {
       for (const tableId of this.#storedIds()) await held.hold(tableId);
       const commit = await store.exclusively(() => this.#publish(make));
-      await this.#finish(ledger);
+      await this.#finish();
       return commit;
     } finally {
       held.release();
@@ -350,6 +351,16 @@ export class TransactionDefinitions {
     return { ...table, indexes };
   }
 
+  /** Returns the tables that nobody can write until unique indexes are built after the commit. */
+  #gatedIds(): readonly number[] {
+    const built = [...this.#state.tables.keys()].filter((id) => this.#isBuiltLater(id));
+    if (built.length === 0) return [];
+    const referring = this.#state.draft
+      .tables()
+      .filter(({ foreignKeys = [] }) => foreignKeys.some(({ tableId }) => built.includes(tableId)));
+    return [...new Set([...built, ...referring.map(({ tableId }) => tableId)])];
+  }
+
   /** Whether a table gets a unique index that is built after the commit. */
   #isBuiltLater(tableId: number): boolean {
     const { catalog } = this.#base;
@@ -370,14 +381,14 @@ export class TransactionDefinitions {
   }
 
   /** Builds new indexes, and does the work that was left to the time after the commit. */
-  async #finish(ledger: RequestLedger): Promise<void> {
+  async #finish(): Promise<void> {
     const { catalog, log } = this.#base;
     for (const tableId of this.#storedIds()) {
       const table = catalog.tableById(tableId);
       const made = table?.indexes?.filter(({ state }) => state === "building") ?? [];
       if (table === undefined || made.length === 0) continue;
       try {
-        await finishIndexes(this.#base, tableId, { made, ledger });
+        await finishIndexes(this.#base, tableId, { made });
       } catch (error) {
         // This is safe: the transaction has committed, and the job shows why it has no index.
         if (!isExpected(error)) throw error;

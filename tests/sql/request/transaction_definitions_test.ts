@@ -5,14 +5,16 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import { CatalogDatabase } from "../../../src/catalog/mod.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
+const clock = new ManualClock();
 let engine: TestEngine;
 let space = "";
 let spaceCount = 0;
 
 beforeAll(async () => {
-  engine = await TestEngine.open();
+  engine = await TestEngine.open({ clock });
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
@@ -354,6 +356,50 @@ describe("others beside a transaction with definitions", () => {
     expect(await first.end("COMMIT")).toBe("SERIALIZATION_FAILURE");
     expect((await failure("SELECT * FROM a")).code).toBe("TABLE_NOT_FOUND");
     expect(await rows("SELECT id FROM b")).toEqual([[1]]);
+  });
+});
+
+describe("a unique index that is built after the COMMIT", () => {
+  /** Runs a transaction with such an index, and calls `during` before the index is built. */
+  async function built(definitions: string, during: () => void | Promise<void>): Promise<void> {
+    const { store } = engine.database;
+    const build = store.buildIndex.bind(store);
+    const spy = spyOn(store, "buildIndex");
+    spy.mockImplementationOnce(async (...call) => {
+      await during();
+      return await build(...call);
+    });
+    try {
+      await run(`BEGIN; ${definitions}; COMMIT`);
+      expect(spy).toHaveBeenCalled();
+    } finally {
+      spy.mockRestore();
+    }
+  }
+
+  test("is built although the request that commits it is killed", async () => {
+    await run("CREATE TABLE t (id INT PRIMARY KEY, u INT); INSERT INTO t VALUES (1, 1)");
+    await built("ALTER TABLE t ADD CONSTRAINT q UNIQUE (u)", async () => {
+      const commit = `sql LIKE 'USE NAMESPACE ${space}; BEGIN%'`;
+      const [id] = (
+        await engine.rows(`SELECT query_id FROM system.queries WHERE ${commit}`)
+      ).flat();
+      await run(`KILL QUERY '${String(id)}'`);
+      clock.advance(10_000);
+    });
+    expect((await failure("INSERT INTO t VALUES (2, 1)")).code).toBe("DUPLICATE_KEY");
+  });
+
+  test("lets writers of tables that refer to it wait", async () => {
+    await run("CREATE TABLE t (id INT PRIMARY KEY, u INT); INSERT INTO t VALUES (1, 1)");
+    let written: Promise<unknown> | undefined;
+    const definitions =
+      "ALTER TABLE t ADD CONSTRAINT q UNIQUE (u); CREATE TABLE c (u INT PRIMARY KEY REFERENCES t (u))";
+    await built(definitions, () => {
+      written = engine.ask(`INSERT INTO ${space}.c VALUES (1)`);
+    });
+    expect(await written).not.toHaveProperty("error");
+    expect(await rows("SELECT u FROM c")).toEqual([[1]]);
   });
 });
 
