@@ -44,17 +44,17 @@ export interface ServerParts {
   /** Whether the server is stopping, so that it accepts only probes. */
   readonly isStopping: () => boolean;
   /**
-   * Registers a body that is written after its request has been answered. Returns a function to
-   * call when the body ends.
+   * Registers a response body that is still being written after its request handler has returned.
+   * Returns a function to call when the body ends.
    */
   readonly beginStream: () => () => void;
   /** Returns a new connection number. */
   readonly nextNumber: () => number;
-  /** Returns scheme, host and port, which are known once the server listens. */
+  /** Returns the scheme, host and port, which are known once the server is listening. */
   readonly url: () => string;
 }
 
-/** The path on which a request turns into a connection. */
+/** The path of WebSocket connections. */
 export const SOCKET_PATH = "/v1/ws";
 
 /** Redirects requests without a path to the admin page. */
@@ -200,7 +200,7 @@ function uiOptions({ config, random, uiAssets: assets }: ServerOptions): UiRoute
   return { assets, random, mayCompress: config.performance.http_compression };
 }
 
-/** Refuses requests for the socket path that are not upgrades, such as HEAD. */
+/** Refuses requests for the socket path that are not WebSocket upgrades, such as HEAD. */
 function refusePlain({ request }: Exchange): Response {
   throw upgradeRequired(request);
 }

@@ -1,6 +1,6 @@
 /**
- * The server: translates HTTP and WebSocket into typed messages and back, and makes no decisions
- * about data.
+ * Serves HTTP and WebSocket: translates requests into typed messages and back, and makes no
+ * decisions about data.
  */
 export type {
   ClientAsset,

@@ -42,7 +42,7 @@ export interface RunningServer {
   /** Scheme, host and port, e.g. "http://127.0.0.1:2900". */
   readonly url: string;
   readonly port: number;
-  /** The connections that `system.connections` lists and KILL CONNECTION ends. */
+  /** Access to the connections that `system.connections` lists and KILL CONNECTION ends. */
   readonly connections: ConnectionAccess;
   /** The metrics for `system.stats`, which are the same as in `/metrics`. */
   metrics(): readonly MetricSample[];
@@ -75,7 +75,7 @@ type Tls = TlsTexts | Readonly<Record<keyof TlsTexts, Bun.BunFile>>;
 /** The interval at which a server that is stopping checks whether its requests have ended. */
 const STOP_POLL_MS = 10;
 
-/** How long statements that the shutdown has ended may take to send their responses. */
+/** How long the server waits for the responses of statements that the shutdown has ended. */
 const ANSWER_MS_MAX = 2000;
 
 /** The paths on which a server that is stopping still responds. */
@@ -104,7 +104,9 @@ class HttpServer implements RunningServer {
   readonly #sockets: Sockets;
   readonly #batches: RequestBatches;
   #bun: Bun.Server<SocketState>;
-  /** Former servers that accept no new connections but still serve the open ones. */
+  /**
+   * Earlier `Bun.serve` instances, which accept no new connections but still serve the open ones.
+   */
   readonly #retired = new Set<Bun.Server<SocketState>>();
   #tls: Tls | undefined;
   /** The address on which the server listens, which stays the same while accepting is paused. */
@@ -207,7 +209,8 @@ class HttpServer implements RunningServer {
     if (this.#isStopping) return "the server is stopping";
     const before = this.#tls;
     this.#tls = tls;
-    // The server will listen with the new certificate once descriptors are available.
+    // Accepting is paused. Once descriptors are available, the server listens with the new
+    // certificate.
     if (this.#acceptWatch?.isPaused === true) return undefined;
     this.#retire();
     try {
@@ -270,8 +273,8 @@ class HttpServer implements RunningServer {
       }
     }
     await socketsClosed;
-    // Event streams end last, because their clients reconnect immediately and should find either a
-    // closed port or a new server.
+    // Event streams end last, because their clients reconnect immediately and should then find the
+    // port closed or served by a new server.
     await this.#connections.shutDown("sse");
     this.#stopListening();
     this.#sockets.stop();
@@ -297,8 +300,8 @@ class HttpServer implements RunningServer {
   }
 
   /**
-   * Registers a body that is written after its request has been answered. Returns a function to
-   * call when the body ends.
+   * Registers a response body that is still being written after its request handler has returned.
+   * Returns a function to call when the body ends.
    */
   #beginStream(): () => void {
     this.#runningCount += 1;
@@ -316,8 +319,8 @@ class HttpServer implements RunningServer {
       // The routes check sizes themselves, so that they can respond with their own messages.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       development: false,
-      // Outside development mode, Bun would otherwise share the port with any process that asks for
-      // it.
+      // Otherwise, outside development mode, Bun would let any other process listen on the same
+      // port.
       reusePort: false,
       ...(tls === undefined ? {} : { tls }),
       fetch: (request, server) => this.#fetch(request, server),
@@ -330,9 +333,10 @@ class HttpServer implements RunningServer {
   }
 
   /**
-   * Serves a request; only POST requests with short bodies are batched. A socket can be upgraded
-   * only in the tick of its request. A long body may have to be refused before more of it arrives,
-   * because the runtime keeps all bytes that it reads. All other requests are rare.
+   * Serves a request; only POST requests with short bodies are batched. Upgrades are not batched,
+   * because a socket can be upgraded only in the tick of its request. Long bodies are not batched,
+   * because they may have to be refused before more bytes arrive. All other requests are too rare
+   * for batching.
    */
   #fetch(
     request: Request,
@@ -354,7 +358,7 @@ class HttpServer implements RunningServer {
     return new Exchange(request, arrivedMs, this.#exchanges);
   }
 
-  /** Never rejects, because refusals and bugs become responses as well. */
+  /** Serves a request. Never rejects, because refusals and bugs also become responses. */
   async #serve(exchange: Exchange): Promise<Response> {
     let found: Found | undefined;
     let response: Response;
@@ -375,7 +379,8 @@ class HttpServer implements RunningServer {
       const tookMs = this.#options.clock.monotonicMs() - exchange.startedMs;
       this.#metrics.request(response.status, tookMs);
     } catch (error) {
-      // The failure is only reported, because the response is complete and the caller waits for it.
+      // The bug is only reported, because the response is complete and the caller is waiting for
+      // it.
       this.#options.onBug(error, "the end of a request", { request: exchange.requestId });
     }
   }
@@ -397,10 +402,17 @@ class HttpServer implements RunningServer {
     throw methodNotAllowed(exchange, found);
   }
 
-  /** Refuses a request before any route runs. */
+  /**
+   * Refuses requests that no route may serve: malformed ones, and those that exceed a limit or
+   * arrive during shutdown.
+   */
   #protect(exchange: Exchange): void {
     if (!exchange.isHostWellFormed) {
-      throw new HttpError(400, "invalid_request", "The Host header is malformed");
+      throw new HttpError(
+        400,
+        "invalid_request",
+        "The Host header is malformed; it must be a host name or an IP address with an optional port",
+      );
     }
     this.#requireRunning(exchange);
     const { config } = this.#options;

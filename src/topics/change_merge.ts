@@ -41,8 +41,8 @@ export class ChangeMerge {
   /**
    * Visits the messages of the next changes, up to one batch of them.
    *
-   * @returns The seq up to which all changes have been visited; undefined if there are no more, and
-   *   Returns 0 if a scan needs more calls.
+   * @returns The seq up to which all changes have been visited; undefined if there are no more
+   *   changes, and 0 if a scan needs further calls.
    */
   step(onMessage: OnMessage): number | undefined {
     for (const head of this.#heads) {
@@ -52,7 +52,8 @@ export class ChangeMerge {
       head.isAtEnd = head.batch === undefined;
       if (head.batch?.rowCount === 0) return 0;
     }
-    // The head with the lowest seq delivers its changes up to the lowest seq among the other heads.
+    // The source with the lowest next seq delivers its changes up to the lowest next seq of the
+    // other sources.
     let first: Head | undefined;
     let lowest = Infinity;
     let bound = Infinity;

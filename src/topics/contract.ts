@@ -3,7 +3,7 @@
  * changes of its source tables, and these changes are its messages.
  *
  * - The offset of a message is the number of earlier messages in its partition, in seq order. It
- *   follows solely from the history of the tables and the definition of the topic, so no restart,
+ *   depends only on the history of the tables and the definition of the topic, so no restart,
  *   crash, restore or merge of segments changes an offset.
  * - Writers do nothing for topics. Changes are counted when a caller reads, waits or queries them.
  * - A message that has been counted keeps its offset. If its row version can no longer be read,
@@ -22,7 +22,7 @@ import type {
 } from "../sql/mod.ts";
 
 export interface TopicLimits {
-  /** The time that a consumer has to acknowledge a message. */
+  /** The time in which a consumer has to acknowledge a message before it is delivered again. */
   readonly visibilityMs: number;
 }
 
@@ -54,7 +54,7 @@ export interface TopicLog {
   readonly entry: TopicEntry;
   /** The seq up to which all changes have offsets. */
   readonly countedSeq: number;
-  /** The seq up to which messages of the topic have been discarded. */
+  /** The seq above which tables must retain history for the topic. */
   readonly heldSeq: number;
   /**
    * The offset of the oldest message that is kept in a partition, or `nextOffset` if none is kept.
@@ -83,14 +83,20 @@ export interface TopicLog {
    * `read`.
    */
   readOffsets(partition: number, offsets: readonly number[]): Promise<readonly TopicMessage[]>;
-  /** When a counted message was committed; undefined if the message is not kept. */
+  /**
+   * Returns the time at which a counted message was committed; undefined if the message has been
+   * discarded.
+   */
   committedMs(partition: number, offset: number): number | undefined;
-  /** Increases with each event that `onNews` reports, in the turn of that event. */
+  /**
+   * The number of events so far for which `onNews` calls back. It increases in the tick in which an
+   * event occurs.
+   */
   readonly newsCount: number;
   /**
-   * Calls back in the turn in which a source table changed, or in the next one, before anything is
-   * counted. Also calls back when the topic is dropped or the server stops, after which reads fail.
-   * Several commits may lead to one call. Returns a function that cancels the callback.
+   * Calls back in the tick in which a source table has changed, or in the next tick, before the
+   * changes are counted. Also calls back when the topic is dropped or the server stops, after which
+   * reads fail. Several commits may lead to one call. Returns a function that cancels the callback.
    */
   onNews(callback: () => void): () => void;
 }
@@ -114,7 +120,7 @@ export interface TopicNack {
   readonly partition: number;
   readonly group: string;
   readonly offsets: readonly number[];
-  /** The delay before messages are delivered again; 0 for no delay. */
+  /** The delay before the messages are delivered again; 0 for no delay. */
   readonly delayMs: number;
 }
 
@@ -162,7 +168,7 @@ export interface TopicStream {
   close(): void;
 }
 
-/** Sums over all groups. */
+/** Figures about all consumer groups together, for `/metrics`. */
 export interface TopicFigures {
   /** The number of groups in memory; a group counts once for each of its partitions. */
   readonly groups: number;
@@ -190,10 +196,13 @@ export interface TopicConsumers extends TopicAccess {
   ack(request: TopicAckRequest): Promise<PreparedTopicAck>;
   /** @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE */
   nack(request: TopicNack): Promise<void>;
-  /** Opens a stream, which then has to be started. @throws {DatabaseError} OBJECT_NOT_FOUND */
+  /**
+   * Opens a stream. Delivery begins when the caller calls `start`. @throws {DatabaseError}
+   * OBJECT_NOT_FOUND
+   */
   open(request: TopicStreamRequest, sink: TopicStreamSink): Promise<TopicStream>;
   figures(): TopicFigures;
-  /** Ends all waits without messages, and prevents further waits. */
+  /** Ends all waiting requests without messages, and lets no further request wait. */
   shutDown(): void;
   close(): Promise<void>;
 }

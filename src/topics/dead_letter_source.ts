@@ -1,11 +1,10 @@
 /**
- * Provides dead letters as a source of messages: each row of one of the server's own tables is a
- * message of the topic that DEAD_LETTER named.
+ * Provides dead letters as a source of messages: each row of the server's dead-letter table is a
+ * message of the topic that DEAD_LETTER names.
  *
  * A dead-letter topic has this table as an additional source, which appears in no definition. Its
- * offsets are therefore derived like those of any other topic. The source is in force from the
- * moment the topic is created: until another topic names this one, the table contains no rows for
- * it.
+ * offsets are therefore derived like those of any other topic. The source exists from the creation
+ * of the topic, but the table contains no rows for it until another topic names it in DEAD_LETTER.
  */
 import type { Seq } from "../base/seq.ts";
 import type { Catalog, TableEntry, TopicEntry, TopicSource } from "../catalog/mod.ts";
@@ -21,15 +20,15 @@ import { BOOLEAN, type Row, type Value, valueAt, vectorFromValues } from "../typ
 
 const { tableId: TABLE_ID } = DEAD_LETTERS_TABLE;
 
-/** Definitions number their sources from 1. */
+/** The id of the dead-letter source. Sources in definitions are numbered from 1. */
 const SOURCE_ID = 0;
 
-/** The column that identifies the dead-letter topic. */
+/** The index of the column that identifies the dead-letter topic. */
 const TARGET = 2;
 
 const COLUMN_IDS: readonly number[] = DEAD_LETTER_COLUMNS.map(({ columnId }) => columnId);
 
-/** The part of the store that contains letters. */
+/** The methods of the store that are used to read dead letters. */
 type LetterStore = Pick<Store, "owners" | "scan" | "visibleSeq">;
 
 type TopicCatalog = Pick<Catalog, "changeTopic" | "ownerName" | "tableById" | "topics">;
@@ -149,7 +148,7 @@ export function targetOf(row: Row): number {
   return Number(row[1]);
 }
 
-/** The letters written after one seq and up to another. */
+/** The range of seqs in which dead letters were written. */
 export type LetterRange = Pick<AllChangesOptions, "after" | "upTo">;
 
 /**
@@ -177,9 +176,9 @@ export function* lettersWithin(
 }
 
 /**
- * Returns whether a letter without an owner may be read. Letters once had no owners, and the
- * erasure of an account then deletes the letters that name the account, although their history is
- * kept.
+ * Returns whether a letter without an owner may be read. Older versions wrote letters without
+ * owners. The erasure of an account deletes such letters if they name the account, but their
+ * history remains.
  */
 export function isUnownedLetterKept(
   store: Pick<Store, "lookup" | "visibleSeq">,

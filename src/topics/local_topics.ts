@@ -22,7 +22,7 @@ import { LocalTopicLog, type TopicDeps } from "./topic_log.ts";
 /** The interval at which topics are checked for expired messages. */
 const LOOK_MS = 10_000;
 
-/** A topic without readers is counted after this time. */
+/** The time after which the changes of a topic are counted even if it has no readers. */
 const UNCOUNTED_MS_MAX = 600_000;
 
 export class LocalTopics implements TopicLogs {
@@ -50,12 +50,13 @@ export class LocalTopics implements TopicLogs {
     return this.#logs.get(topicId);
   }
 
-  /** Called in the turn in which partitions have become visible. */
+  /** Called in the tick in which changes of these partitions have become visible. */
   noteChanges(changed: readonly ChangedPartition[]): void {
     if (this.#byTable.size === 0) return;
     let before = -1;
     for (const { tableId } of changed) {
-      // Most commits change many partitions of a single table.
+      // Consecutive partitions of the same table are skipped, because most commits change only one
+      // table.
       if (tableId === before) continue;
       before = tableId;
       const logs = this.#byTable.get(tableId);
@@ -147,7 +148,7 @@ export class LocalTopics implements TopicLogs {
     });
   }
 
-  /** Resolves when the last check has ended. */
+  /** Resolves when the last check for expired messages has ended. */
   async looked(): Promise<void> {
     await this.#looking;
   }
@@ -156,7 +157,7 @@ export class LocalTopics implements TopicLogs {
     await this.#attempt("remove the offsets of dropped topics", () => this.#removeDropped());
     for (const log of this.#logs.values()) {
       if (this.#isClosed) return;
-      await this.#attempt("give up old messages of a topic", () => this.#retain(log));
+      await this.#attempt("discard old messages of a topic", () => this.#retain(log));
     }
   }
 
@@ -239,7 +240,7 @@ function tablesOf({ sources }: TopicEntry): ReadonlySet<number> {
   return new Set(sources.map(({ tableId }) => tableId));
 }
 
-/** Returns a seq up to which no change of a table is a message. */
+/** Returns a seq up to which no change of the table is a message of the topic. */
 function firstSeqOf({ sources }: TopicEntry, tableId: number): number {
   let first = Infinity;
   for (const source of sources) {

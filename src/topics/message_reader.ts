@@ -1,8 +1,8 @@
 /**
  * Reads the row versions of messages, wherever they are stored, and writes the payloads.
  *
- * Messages are read in runs of the same table, because several versions can be read from one table
- * at a time.
+ * Consecutive messages of the same table are read together, because one call can read several
+ * versions of a table.
  */
 import { isExpected } from "../base/errors.ts";
 import type { SeldomLog } from "../base/seldom_log.ts";
@@ -16,7 +16,7 @@ import type { PageContents } from "./offset_page.ts";
 /** The estimated size of an unreadable message. */
 const UNKNOWN_BYTES = 100;
 
-/** The partition number of a message that is read only to learn its size. */
+/** Stands for the partition number when a message is read only to determine its size. */
 const ESTIMATED = -1;
 
 const WORDS: Readonly<Record<TopicOperation, TopicMessage["op"]>> = {
@@ -32,7 +32,7 @@ export interface ReaderDeps {
   readonly log: Pick<SeldomLog, "error">;
 }
 
-/** Which messages of a page to read, as indexes in the page. */
+/** The range of messages to read from a page, as indexes. */
 export interface PagePlace {
   readonly partition: number;
   readonly firstOffset: number;
@@ -40,7 +40,7 @@ export interface PagePlace {
 }
 
 export class MessageReader {
-  /** How many messages had row versions that no longer existed when they were read. */
+  /** The number of messages that could not be read because their row versions no longer existed. */
   lostCount: number;
   readonly #deps: ReaderDeps;
   readonly #topicName: string;

@@ -6,9 +6,10 @@
  *                                                         └── contents leave memory, and come back
  *
  * - `countedSeq` only increases, and every message up to it is in a page.
- * - Each commit stores pages together with the seq up to which they are complete. Anything that was
- *   counted since then can be counted again from the versions that the tables still retain.
- * - Pages up to `floorSeq` have been discarded. Offsets continue.
+ * - Each commit stores pages together with the seq up to which they are complete. Messages that
+ *   were counted since then can be counted again, because the tables still retain their versions.
+ * - Pages up to `floorSeq` have been discarded. The offsets of the remaining messages do not
+ *   change.
  */
 import { assert, defined } from "../base/assert.ts";
 import { ByteReader } from "../base/byte_reader.ts";
@@ -29,12 +30,12 @@ const [TOPIC_ID = 0, , , , FIRST_SEQ = 0, LAST_SEQ = 0, , BODY = 0] = TOPIC_OFFS
 
 const { tableId: TABLE_ID, name: TABLE_NAME } = TOPIC_OFFSETS_TABLE;
 
-/** The part of the store that contains the pages. */
+/** The methods of the store that are used to read and write the pages. */
 export type PageStore = Pick<Store, "apply" | "durable" | "lookup" | "scan" | "visibleSeq">;
 
 interface Partition {
   nextOffset: number;
-  /** The offset of the oldest kept message, or `nextOffset`. */
+  /** The offset of the oldest kept message, or `nextOffset` if no message is kept. */
   earliestOffset: number;
   /** The pages, in ascending order of offset. */
   pages: OffsetPage[];
@@ -114,7 +115,7 @@ export class OffsetIndex {
   #loadedBytes = 0;
   /** The number of messages that are not in any stored page. */
   unstoredCount = 0;
-  /** Called when a page is full. Returns an estimate of the bytes in its payloads. */
+  /** Called when a page is full. Returns the estimated total size of its payloads in bytes. */
   bytesOfPage: (page: OffsetPage) => number = () => 0;
 
   constructor({ createdSeq, partitions, topicId }: TopicEntry, store: PageStore) {
@@ -222,7 +223,8 @@ export class OffsetIndex {
     const into = defined(this.#partitions[partition], "the partition of a message exists");
     let page = into.pages.at(-1);
     if (page === undefined || page.count === PAGE_MESSAGES) {
-      // A partition that has filled a page is likely to fill another.
+      // Memory for a full page is reserved after the first page, because such a partition is likely
+      // to fill another.
       const capacity = page === undefined ? undefined : PAGE_MESSAGES;
       page = {
         firstOffset: into.nextOffset,
@@ -362,7 +364,8 @@ export class OffsetIndex {
     };
     (this.#storedPosition === undefined ? inserts : updates).push(this.#positionRow(position));
     const writes = [write("insert", inserts), write("update", updates)];
-    // The last values of a deleted page are never read.
+    // The deleted rows are written with a NULL body, because the last values of a deleted page are
+    // never read.
     writes.push(
       write(
         "delete",

@@ -86,9 +86,9 @@ export interface OffsetPage {
   payloadBytes: number;
   /** The contents, if they are in memory; undefined while they are only in the table. */
   contents: PageContents | undefined;
-  /** Whether the table has a row for the page. */
+  /** Whether the offsets table has a row for the page. */
   isStored: boolean;
-  /** Whether the row in the table lacks messages. */
+  /** Whether the page has messages that its row in the offsets table does not have. */
   isDirty: boolean;
 }
 

@@ -2,15 +2,15 @@
  * Decides which messages of a topic to discard: messages older than its retention hours, the oldest
  * messages beyond its retention bytes, and messages that were cleared.
  *
- * Discarding messages costs a commit, so it is done for at least a page of messages, or once per
- * fraction of the retention time.
+ * Discarding messages requires a commit, so it waits until at least a page of messages can be
+ * discarded, or until a fraction of the retention time has passed.
  */
 import { HOUR_MS } from "../base/clock.ts";
 import type { TopicEntry } from "../catalog/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { OffsetIndex } from "./offset_index.ts";
 
-/** Old history is discarded in steps of this fraction of the retention. */
+/** The number of steps per retention time in which old messages are discarded. */
 const STEPS = 16;
 
 /** Returns the seq up to which messages have expired or have been cleared. */

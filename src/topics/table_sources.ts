@@ -26,7 +26,7 @@ export interface CountedMessage {
   partition: number;
 }
 
-/** The parts of the database needed to compile the conditions of sources. */
+/** The dependencies that are needed to compile the conditions of sources. */
 export interface SourceDeps {
   readonly catalog: Pick<Catalog, "tableById">;
   readonly sql: Pick<SqlEngine, "planLive">;
@@ -39,7 +39,10 @@ interface Rule {
     | undefined;
 }
 
-/** The system itself as the caller, which may read every table. */
+/**
+ * The caller with whose rights conditions are compiled: the system itself, which may read every
+ * table.
+ */
 const CALLER = {
   userId: "root",
   role: "system",
@@ -60,7 +63,7 @@ export class TableSources {
   readonly faults: readonly string[];
   /** Called with a description of what is wrong with a row. */
   onFault: (fault: string) => void = () => {};
-  /** The rules by operation: 0 for insert, 1 for update, 2 for delete. */
+  /** The rules of each operation; the index is 0 for insert, 1 for update and 2 for delete. */
   readonly #rules: readonly (readonly Rule[])[];
   readonly #partitions: number;
   /** The indexes of the key columns and of all declared columns in `columnIds`. */
@@ -191,7 +194,7 @@ export class TableSources {
     try {
       markTrue(filter.evaluate(batch), mask, row);
     } catch (error) {
-      // The row is not a message, and the state of the topic reports the reason.
+      // The error is reported in the state of the topic, and the row is not a message.
       if (!isExpected(error)) throw error;
       const { name, namespace } = this.table;
       this.onFault(

@@ -27,17 +27,23 @@ import { OffsetIndex, storedPosition } from "./offset_index.ts";
 import type { OffsetPage } from "./offset_page.ts";
 import { TableSources } from "./table_sources.ts";
 
-/** Counted messages are stored when there are this many, in total and in each partition. */
+/**
+ * The numbers of unstored messages, per topic and per partition, at which counted messages are
+ * stored.
+ */
 const UNSTORED_MAX = 16_384;
 const UNSTORED_PER_PARTITION_MAX = 256;
 
-/** Counting stops if this multiple of messages could not be stored, because they occupy memory. */
+/**
+ * The multiple of these numbers at which counting stops, because messages that cannot be stored
+ * occupy memory.
+ */
 const UNSTORED_TIMES_MAX = 16;
 
 /** The total size of payloads at which a read ends. */
 const READ_BYTES_MAX = 8 * 1024 * 1024;
 
-/** How many messages are read in one step of a turn. */
+/** The number of messages that are read before other work may run. */
 const STEP_MESSAGES = 128;
 
 /** The parts of the database that topics use. */
@@ -77,7 +83,7 @@ export class LocalTopicLog implements TopicLog {
     this.countedAtMs = deps.clock.monotonicMs();
   }
 
-  /** The counted offsets, loaded on first use. */
+  /** The index of counted offsets, which is loaded on first use. */
   get index(): OffsetIndex {
     if (this.#index === undefined) {
       const index = new OffsetIndex(this.entry, this.#deps.store);
@@ -130,7 +136,10 @@ export class LocalTopicLog implements TopicLog {
     this.isBehind = true;
   }
 
-  /** Ends all waits and reads, because the topic was dropped or the database is closing. */
+  /**
+   * Closes the log because the topic was dropped or the database is closing. All waits and reads
+   * end.
+   */
   close(cause: "drop" | "stop"): void {
     this.#closedBy ??= cause;
     this.newsCount += 1;
@@ -154,7 +163,7 @@ export class LocalTopicLog implements TopicLog {
     this.#giveUpCleared();
   }
 
-  /** Cleared messages cannot be read again, although the floor is stored later. */
+  /** Discards cleared messages in memory immediately, although the new floor is stored later. */
   #giveUpCleared(): void {
     const { index } = this;
     index.raiseFloor(Math.min(this.entry.clearedSeq, index.countedSeq));
@@ -336,7 +345,7 @@ export class LocalTopicLog implements TopicLog {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Called in the turn in which a source table has changed. */
+  /** Called in the tick in which a source table has changed. */
   noteChange(): void {
     this.isBehind = true;
     this.newsCount += 1;
@@ -389,8 +398,8 @@ export class LocalTopicLog implements TopicLog {
     try {
       await index.store(options);
     } catch (error) {
-      // Some of the changes may have been applied. The index is therefore read again from disk, and
-      // the rest is counted again.
+      // Some of the writes may have been applied. The index is therefore loaded from disk again,
+      // and the remaining changes are counted again.
       if (this.#deps.store.appliedSeq !== appliedSeq && this.#index === index) this.#forget();
       throw error;
     }

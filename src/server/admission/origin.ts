@@ -10,8 +10,8 @@
  *                                only if the others say so, too: a proxy that writes one of them
  *                                hands on what its client wrote into another
  *
- * Endpoints for local callers also check Host, because a web page from elsewhere may use a domain
- * name that its owner resolves to this machine.
+ * Endpoints for local callers also check Host, because the owner of a web page from elsewhere can
+ * make its domain name resolve to this machine.
  */
 import { type IpRanges, ipFromText, isLoopback } from "../../base/ip_address.ts";
 import type { Log } from "../../base/log.ts";
@@ -58,7 +58,7 @@ export function originOf(peer: string, headers: HeaderReader, trustedProxies: Ip
       strangersHeader: sign,
     };
   }
-  // The proxy does not say who its client is.
+  // The proxy has sent no forwarding header, so its client is unknown.
   if (first === undefined) return { ...believed(peerIp), isLocal: false };
   const client = clientOf(first, trustedProxies);
   if (client === undefined) return doubtful(peerIp);
@@ -195,15 +195,15 @@ function bareIp(text: string): string | undefined {
 }
 
 /**
- * The maximum number of addresses that cause a warning. The number is limited because anyone may
- * send such a header.
+ * The maximum number of addresses for which a warning is logged. The number is limited because any
+ * client can send a forwarding header.
  */
 const ADDRESSES_MAX = 10;
 
 /**
  * Creates a function that warns about proxies missing from the configuration, once per address and
- * only for a limited number of addresses. All clients behind such a proxy share one address, so one
- * client's failed logins lock a name for all of them.
+ * only for a limited number of addresses. All clients behind such a proxy share one address, so
+ * failed logins of one client lock the name for all of them.
  */
 export function strangersWarning(log: Log): (address: string, header: string) => void {
   const told = new Set<string>();

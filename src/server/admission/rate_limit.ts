@@ -1,15 +1,14 @@
 /**
  * Token buckets that limit how often an address, a user or a connection may send requests.
  *
- * A bucket has room for the tokens of one second and fills continuously. If a key has been quiet
- * for so long that its bucket is full again, the limiter forgets it, so its memory depends only on
- * the active keys.
+ * A bucket holds the tokens of one second and is refilled continuously. The limiter removes buckets
+ * that are full again, so its memory depends only on the number of active keys.
  */
 import type { Clock } from "../../base/clock.ts";
 
 /**
- * The number of buckets at which full buckets are removed, which limits the memory and the time of
- * a sweep.
+ * The number of buckets at which a sweep removes the full ones. It limits the memory of the limiter
+ * and the duration of a sweep.
  */
 const BUCKETS_SWEEP_COUNT = 16384;
 
@@ -68,8 +67,8 @@ export class RateLimiter {
     for (const [key, { updatedMs }] of this.#buckets) {
       if (nowMs - updatedMs >= 1000) this.#buckets.delete(key);
     }
-    // If no key was quiet, the next sweep waits until there are twice as many buckets, so that the
-    // cost per key stays constant.
+    // The next sweep runs no earlier than when the number of remaining buckets has doubled, so that
+    // the cost per key stays constant.
     this.#sweepAtCount = Math.max(BUCKETS_SWEEP_COUNT, this.#buckets.size * 2);
   }
 }

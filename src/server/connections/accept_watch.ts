@@ -1,11 +1,11 @@
 /**
- * Keeps connections from using up the file descriptors that files need: when few are left, the
- * server stops accepting connections until enough descriptors are free again.
+ * Keeps connections from using up the file descriptors that the storage needs. When few descriptors
+ * are left, the server stops accepting connections until enough of them are free again.
  *
  *     accepting ──few are left──► paused ──twice as many are free──► accepting
  *
- * The runtime has no such limit. Without free descriptors, it would retry accepting in a loop that
- * occupies a processor core, and statements would fail because no file can be opened.
+ * The runtime has no such limit. Without free descriptors, it would retry accepting in a busy loop,
+ * and statements would fail because they could not open files.
  */
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { Descriptors } from "../../base/descriptors.ts";

@@ -7,8 +7,8 @@
  *            │                                                                 ▲
  *            └─ wrong token, no token in time ─────────────────────────────────┘
  *
- * While the token of another issuer is checked, which may take a request to the issuer, further
- * messages wait.
+ * While the token of an external issuer is checked, which may require a request to that issuer,
+ * further messages wait.
  *
  *     event \ state    unauthenticated            authenticated             closing
  *     authenticate     one attempt, or closing    a newer token, or closing ignored
@@ -108,7 +108,7 @@ export class Connection
   /** The topic consumers; created with the first message about a topic. */
   #consumers: TopicConsumersOfSocket | undefined;
   #state: ConnectionPhase = "unauthenticated";
-  /** Whether the server is checking a token of another issuer. */
+  /** Whether the server is checking a token of an external issuer. */
   #isChecking = false;
   #format: FrameFormat;
   #principal: Principal | undefined;
@@ -201,7 +201,7 @@ export class Connection
   /** Serves one message, and then flushes the outgoing frames. */
   serveNow(frame: ClientFrame): void {
     this.#serve(frame);
-    // The runtime corks the whole event, so all frames are sent together.
+    // The runtime corks the socket during the whole event, so all frames are sent together.
     this.#outbox.flush();
   }
 
@@ -219,7 +219,7 @@ export class Connection
     this.#lastFrameMs = this.#parts.clock.monotonicMs();
   }
 
-  /** Called when the socket has sent some of its queue. */
+  /** Called when the socket has sent some of its queued bytes. */
   drained(): void {
     if (this.#closeWhenFlushed !== undefined) {
       this.#closeIfFlushed();
@@ -234,7 +234,7 @@ export class Connection
   /** Called about once a second, for keep-alive and the idle timeout. */
   tick(): void {
     if (this.#state === "closing") return;
-    // If the runtime fails to report a drain, the delay is at most a second.
+    // This limits the delay to about a second if the runtime does not report a drain.
     this.drained();
     const nowMs = this.#parts.clock.monotonicMs();
     if (this.#intake?.isIdle(nowMs) === true) this.#intake = undefined;
@@ -254,7 +254,9 @@ export class Connection
     if (this.#state !== "closing") this.#endSession(REVOKED, "tokens revoked");
   }
 
-  /** Ends the connection because its messages take more memory than their sender may use. */
+  /**
+   * Ends the connection because its messages use more memory than its user or address is allowed.
+   */
   refuse(message: string): void {
     if (this.#state === "closing") return;
     this.#refuseRate(BUSY_RETRY_MS, message);
@@ -308,7 +310,7 @@ export class Connection
     this.#closeIfFlushed();
   }
 
-  /** Closes without waiting for the queue. */
+  /** Closes the connection without waiting for its queue to be sent. */
   closeNow(): void {
     if (this.#state !== "closing") this.#close(CLOSE_GOING_AWAY, "server shutdown");
     this.#socket.terminate();
@@ -422,7 +424,7 @@ export class Connection
     this.#onceChecked(bearer, () => this.#authenticateNow(bearer));
   }
 
-  /** Calls back at once, unless another issuer has to be asked about the token. */
+  /** Calls `proceed` immediately, or after an external issuer has been asked about the token. */
   #onceChecked(bearer: string, proceed: () => void): void {
     const checked = this.#parts.auth.checkExternal(bearer);
     if (checked === undefined) proceed();
@@ -465,8 +467,8 @@ export class Connection
   /**
    * Continues with a newer token, because the connection would otherwise end when its old token
    * expires. If the token is refused, the connection ends at once, as it does when the first token
-   * is refused. If the token has other claims, the client has to subscribe again: policies may
-   * permit other rows, and a position says nothing about rows that were hidden before.
+   * is refused. If the token has other claims, the client has to subscribe again: policies may now
+   * permit other rows, and a resume from a position would not deliver rows that were hidden before.
    */
   #renew(before: Principal, decoded: Decoded): void {
     const bearer = bearerFrom(readAuthenticate(decoded));
@@ -575,7 +577,7 @@ export class Connection
 
   #endSession(end: SessionEnd, reason: string): void {
     // The calls are corked, so that the message and the close frame share one write: thousands of
-    // connections of one user may end together.
+    // connections of one user may end at the same time.
     this.#socket.cork(() => {
       this.#endAll(end);
       this.#close(CLOSE_POLICY, reason);
@@ -584,7 +586,8 @@ export class Connection
 
   #endAll({ code, message }: SessionEnd): void {
     const ids = this.#subscriptions.ids();
-    // The consumers of an expired token continue on the client's next connection.
+    // Only a revoked token ends its consumers with FORBIDDEN. After an expired token, they continue
+    // on the client's next connection.
     if (code === "TOKEN_REVOKED") this.#consumers?.endAll("FORBIDDEN", message);
     else this.#consumers?.closeAll();
     this.#subscriptions.closeAll();

@@ -18,10 +18,13 @@ import type { OutboxParts, OutboxSocket } from "./outbox.ts";
 /** The options that the upgrade request of a WebSocket contained. */
 export interface ConnectionRequest {
   readonly caller: Caller;
-  /** The Authorization header of the upgrade, if it had one. */
+  /** The Authorization header of the upgrade request; undefined if it had none. */
   readonly bearer: string | undefined;
   readonly format: FrameFormat;
-  /** Whether the request contained `compress=false`; if so, no later message can turn gzip on. */
+  /**
+   * Whether the request contained `compress=false`, which prevents later messages from enabling
+   * gzip.
+   */
   readonly isGzipForbidden: boolean;
   /** The other end of the TCP connection; undefined if it has already disconnected. */
   readonly peer: Peer | undefined;
@@ -36,7 +39,7 @@ export interface ConnectionParts {
   readonly onBug: OnBug;
   readonly clock: Clock;
   readonly log: Log;
-  /** The message queue that all connections share. */
+  /** The scheduler of client messages, which all connections share. */
   readonly slices: MessageTimeSlices;
   readonly outbox: OutboxParts;
 }

@@ -17,15 +17,16 @@ import { senderOf } from "../../base/sender.ts";
 import type { ConnectionAccess, ConnectionRow } from "../../sql/mod.ts";
 import type { OpenConnection } from "./open_connection.ts";
 
-/** Each tick visits one of this many parts, so each connection is visited about once a second. */
+/**
+ * The number of parts into which the connections are divided. Each tick visits one part, so each
+ * connection is visited about once a second.
+ */
 const PARTS = 10;
 const PART_MS = 100;
 
 /**
- * The maximum duration of the visits in one slice. For the system, a ping costs as much as any
- * other write, and the cost of ending a connection grows with the number of its subscriptions.
- * Because the limit is a duration rather than a number, a slice ends as many connections as fit
- * into it.
+ * The maximum duration of the visits in one slice. The limit is a duration rather than a number of
+ * connections, because the cost of ending a connection grows with the number of its subscriptions.
  */
 const VISITS_MS_MAX = 4;
 
@@ -88,8 +89,8 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Returns a stored string that equals an address, because each request brings a separate copy of
-   * it.
+   * Returns the stored copy of an address. Each request has its own copy of the string, and keeping
+   * only one of them saves memory.
    */
   shared(address: string): string {
     return this.#byAddress.get(address)?.address ?? address;
@@ -147,8 +148,8 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Closes the connections of one kind once their queues have been sent, and after 5 seconds at the
-   * latest.
+   * Closes the connections of one transport once their queues have been sent, and after 5 seconds
+   * at the latest.
    */
   async shutDown(transport: OpenConnection["transport"]): Promise<void> {
     this.#isStopping = true;
@@ -174,7 +175,7 @@ export class Connections implements ConnectionAccess {
     });
   }
 
-  /** Visits the next part of a round. New connections may have to wait until the next round. */
+  /** Yields the next part of a round. New connections may have to wait until the next round. */
   *#part(): Generator<OpenConnection> {
     if (this.#partsLeft === 0) {
       this.#round = this.#open.values();

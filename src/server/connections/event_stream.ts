@@ -6,12 +6,12 @@
  *                             └─ over `websocket.send_queue_bytes`: the subscription waits at its
  *                                position until the network has taken what is queued
  *
- * Batches are sent without requests for them, each as soon as there is room. A stream that has
- * ended stays open until the network has accepted its queue. If the session of its caller has
- * ended, the stream closes after a moment, whether or not the client reads. Invariant: the id of an
- * event is a position from which the client can resume without missing anything. An event without
- * such a position, such as a delete in the middle of a net replay, has no id, so the client keeps
- * its previous id.
+ * Batches are sent without requests from the client, each as soon as the queue has space. A stream
+ * that has ended stays open until the network has accepted its queue. If the session of its caller
+ * has ended, the stream closes after a moment, whether or not the client reads. Invariant: the id
+ * of an event is a position from which the client can resume without missing anything. An event
+ * without such a position, for example a delete in the middle of a net replay, has no id. The
+ * client then keeps the id of an earlier event.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -36,7 +36,7 @@ import type { SendBudget } from "./send_budget.ts";
 /** How long a client whose session has ended may still read its queue. */
 const FAREWELL_MS_MAX = 500;
 
-/** A comment whose only purpose is to show that the stream is alive. */
+/** A comment line, which shows proxies and clients that the stream is alive. */
 const COMMENT_LINE = ":\n\n";
 
 export interface EventStreamOptions {
@@ -74,7 +74,7 @@ export class EventStream implements LiveSink, OpenConnection {
   #lastSentMs: number;
   #lastTakenMs: number;
   #isLoading = true;
-  /** The part of all event ids that follows the position. */
+  /** The end of every event id, after the position. */
   #idEnd: string;
   #wantsBatch = false;
   #isPaused = false;
@@ -159,7 +159,8 @@ export class EventStream implements LiveSink, OpenConnection {
 
   end(message: ErrorMessage): void {
     this.#subscription = undefined;
-    // A client that reconnected immediately would reach a server that is still shutting down.
+    // The message is deferred, because a client that reconnected immediately would reach a server
+    // that is still shutting down.
     if (message.code === "SHUTTING_DOWN") this.#farewell = message;
     else this.#finish(message);
   }
@@ -173,7 +174,8 @@ export class EventStream implements LiveSink, OpenConnection {
     }
     const nowMs = clock.monotonicMs();
     if (nowMs - this.#lastSentMs < this.#options.commentEveryMs) return;
-    // If the client does not read, its queue already contains enough.
+    // If the queue is not empty, the client is not reading, and a comment would only make the queue
+    // longer.
     if (this.#queuedBytes === 0) this.#enqueue(COMMENT_LINE);
   }
 
@@ -298,8 +300,8 @@ export class EventStream implements LiveSink, OpenConnection {
   }
 
   /**
-   * Closes the stream after a delay, by which time a client that reads has received everything and
-   * disconnected.
+   * Closes the stream after a delay, in which a client that reads can receive everything and
+   * disconnect.
    */
   #closeSoon(): void {
     if (this.#isClosed) return;
@@ -341,7 +343,7 @@ export class EventStream implements LiveSink, OpenConnection {
 
   /**
    * Returns the position up to which the client has received everything after this message;
-   * undefined if the position has not changed.
+   * undefined if the message has no such position.
    */
   #idOf(message: DataMessage): number | undefined {
     if (message.type !== "change") return message.batch_control.last_seq_id ?? undefined;

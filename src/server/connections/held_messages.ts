@@ -2,11 +2,11 @@
  * Limits the memory for incoming WebSocket messages: per user, per address, and in total. Both
  * unfinished messages and finished messages that wait to be served are counted.
  *
- * The runtime keeps the pieces of a message until its end, up to four times
- * `limits.max_message_size` per socket, and does not report their size: 300 sockets, each of which
- * withheld the end of a 3.9 MB message, took 1.2 GB. The unfinished bytes are the difference
- * between the bytes that the system has received on a socket and the bytes of its finished
- * messages. A socket that makes a total exceed its limit is closed.
+ * The runtime buffers a message until its end, up to four times `limits.max_message_size` per
+ * socket, and does not report how much it has buffered. In a test, 300 sockets that each withheld
+ * the end of a 3.9 MB message used 1.2 GB. The unfinished bytes are the difference between the
+ * bytes that the system has received on a socket and the bytes of its finished messages. If a
+ * socket makes a total exceed its limit, the socket is closed.
  *
  *     opened ──soon found among the descriptors──► watched ──one in 32, ten times a second──► watched
  *                                                     │ the sample grows by much: all of them
@@ -16,9 +16,9 @@
  * Data that arrives within a tenth of a second may exceed a limit unnoticed.
  *
  * Frame headers, control frames and TLS make the difference slightly larger than the unfinished
- * part. An allowance per frame covers them, and with each finished message the difference is
- * reduced to at most the bytes that have arrived since the last check. The first 16 KiB on each
- * socket are attributed to its upgrade request.
+ * part. An allowance per frame covers them. Each finished message reduces the difference to at most
+ * the number of bytes that have arrived since the last check. The first 16 KiB on each socket are
+ * attributed to its upgrade request.
  *
  * Invariant: each total is the sum of `heldBytes` over the sockets that it counts.
  */
@@ -42,7 +42,7 @@ const LOOK_MS = 100;
 const SAMPLE_MIN = 64;
 const SAMPLE_SHARE = 1 / 32;
 
-/** All sockets are checked if the sample suggests that their total has grown by this much. */
+/** The estimated growth at which all sockets are checked rather than a sample. */
 const GROWTH_BYTES_MAX: number = 8 * MIB;
 
 /** The maximum number of sockets that are checked in one tick. */
@@ -63,10 +63,10 @@ const FRAME_BYTES = 192;
 /** The size of the largest upgrade request. The system counts its bytes as well. */
 const HEAD_BYTES: number = 16 * 1024;
 
-/** How many more checks a refused socket goes through before it is closed. */
+/** The number of checks for which a refused socket stays open, so that it can send its error. */
 const FAREWELL_LOOKS = 10;
 
-/** The part of a socket on which the limits depend. */
+/** The properties of a socket on which the limits depend. */
 export interface WatchedSocket {
   /** The id of the user; undefined until the caller is authenticated. */
   readonly userId: string | undefined;
@@ -105,7 +105,7 @@ interface HeldBytesLimit {
 export interface HeldMessagesOptions {
   readonly clock: Clock;
   readonly received: ReceivedBytes;
-  /** The maximum size of the part of one message that the runtime keeps. */
+  /** The maximum number of bytes of one unfinished message that the runtime buffers. */
   readonly messageBytesMax: number;
   readonly bounds: HeldBounds;
 }
@@ -116,7 +116,7 @@ export class HeldMessages {
   /** The sockets whose descriptors are not known yet, by peer. */
   readonly #new = new Map<string, Watched>();
   readonly #descriptors = new Set<number>();
-  /** Refused sockets, with the number of checks left until they are closed. */
+  /** Refused sockets, each with the number of checks that remain until it is closed. */
   readonly #refused = new Map<WatchedSocket, number>();
   readonly #byUser = new Map<string, number>();
   readonly #byAddress = new Map<string, number>();
@@ -210,7 +210,10 @@ export class HeldMessages {
     this.#new.clear();
   }
 
-  /** Checks the next sockets in rotation. Returns the number of bytes by which they have grown. */
+  /**
+   * Checks the next sockets in rotation. Returns the number of bytes by which their messages have
+   * grown.
+   */
   #lookAtSome(count: number): number {
     let grownBytes = 0;
     for (let looked = 0; looked < count; looked += 1) {

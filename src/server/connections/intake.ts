@@ -1,6 +1,6 @@
 /**
- * Limits the messages of one client: their rate, the number of invalid messages, and the number
- * that wait because the client does not read or the server serves other clients.
+ * Limits the messages of one client: their rate, the number of invalid messages, and the number of
+ * messages that wait because the client does not read or the server is serving other clients.
  *
  * All state is allocated on first use, so that ten thousand idle connections need none.
  */

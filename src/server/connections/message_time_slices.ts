@@ -1,5 +1,5 @@
 /**
- * Divides the time of the event loop between clients' socket messages and all other work.
+ * Divides the time of the event loop between messages on sockets and all other work.
  *
  * A message is served in the tick of its arrival as long as messages have used no more than a fixed
  * share of the time. Beyond that share, messages wait, and each later tick serves some of them, one
@@ -25,7 +25,7 @@ export interface MessageServer {
   serveNow(frame: ClientFrame): void;
   /** Serves the message that has waited longest. Returns whether another message can be served. */
   serveWaiting(): boolean;
-  /** Called after a bug while a message was served; ends the connection. */
+  /** Ends the connection after a bug in serving one of its messages. */
   failed(): void;
 }
 

@@ -22,11 +22,11 @@ export interface OpenConnection {
   kill(): void;
   /** Handles the server's shutdown: the connection closes once its queue has been sent. */
   shutDown(): void;
-  /** Closes without waiting for the queue. */
+  /** Closes the connection without waiting for its queue to be sent. */
   closeNow(): void;
 }
 
-/** How long a connection continues after its token has expired. */
+/** How long a connection may continue after its token has expired. */
 const EXPIRY_GRACE_MS = 60_000;
 
 /** The reason why a connection ends with its session, as sent to the client. */

@@ -2,10 +2,10 @@
  * Queues the outgoing frames of one socket, in order. Frames that are queued together are sent in
  * one write.
  *
- * A tick of the live engine may send a connection many small messages, and for the system every
- * write costs the same, whatever its size. Data frames are therefore held back until the flusher
- * calls the outbox or enough frames have accumulated. With 500 subscribers and 32 writers, this
- * reduces the cost of a delivery to a sixth.
+ * In one tick, the live engine may send many small messages to a connection, and a system call for
+ * a write costs about the same whatever its size. Data frames are therefore held back until the
+ * flusher calls the outbox or enough frames have accumulated. With 500 subscribers and 32 writers,
+ * this reduces the cost of a delivery to a sixth.
  */
 import type { SocketFlusher } from "./socket_flusher.ts";
 
@@ -34,7 +34,7 @@ type SocketFrame = string | Uint8Array;
 
 /** The objects that all outboxes of a server share. */
 export interface OutboxParts {
-  /** The present limit for the queue of one connection, in bytes. */
+  /** The current limit for the queue of one connection, in bytes. */
   readonly budgetBytes: number;
   readonly flusher: SocketFlusher;
 }
@@ -50,7 +50,10 @@ export interface OutboxOptions {
  * thousand idle sockets do not each need a closure.
  */
 export interface OutboxOwner {
-  /** Called when the socket has dropped a frame, so that its client would miss a message. */
+  /**
+   * Called when the socket has dropped a frame. The client would miss a message, so the connection
+   * must end.
+   */
   sendFailed(): void;
 }
 
@@ -69,8 +72,8 @@ export class Outbox {
   #isDue = false;
   /**
    * Whether the last write was not accepted completely, or was corked and may therefore have left a
-   * backlog. Only such sockets are asked for their backlog, because asking costs a tenth of a
-   * delivery.
+   * backlog. Only such sockets are asked for their backlog, because asking takes a tenth of the
+   * time of a delivery.
    */
   #mayHaveBacklog = false;
   #bytesOut = 0;
@@ -94,7 +97,7 @@ export class Outbox {
     return this.#bytesOut;
   }
 
-  /** Whether the queue exceeds the budget, so that only indispensable messages may be sent. */
+  /** Whether the queue exceeds the budget, so that only messages that cannot wait may be sent. */
   get isOverBudget(): boolean {
     return this.queuedBytes > this.#parts.budgetBytes;
   }
@@ -109,8 +112,8 @@ export class Outbox {
    */
   hold(frame: SocketFrame): boolean {
     this.#keep(frame);
-    // A socket that accepts everything never reports a drain, so only its own count may say that it
-    // is full.
+    // If the socket has accepted everything, it will not report a drain. Whether the queue is full
+    // must therefore be judged by the socket's own count.
     if (this.#heldBytes >= HELD_BYTES_MAX || this.#isFilling) {
       this.flush();
       return !this.isOverBudget;
@@ -122,7 +125,7 @@ export class Outbox {
     return true;
   }
 
-  /** Called in the tick that the flusher was asked for. */
+  /** Called by the flusher in the tick that this outbox has requested. */
   flushDue(): void {
     this.#isDue = false;
     this.#writeHeld();
@@ -136,7 +139,8 @@ export class Outbox {
 
   /** Passes all held frames to the socket. */
   flush(): void {
-    // The runtime also corks the socket while it handles a client's message.
+    // A corked write may leave a backlog. The runtime also corks the socket while it handles a
+    // message.
     this.#mayHaveBacklog = true;
     this.#writeHeld();
   }

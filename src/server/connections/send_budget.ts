@@ -1,6 +1,6 @@
 /**
  * Limits how many bytes may wait for the network in one connection's queue: the configured size, or
- * less if so many connections are open that all queues together would exceed their memory.
+ * less if so many connections are open that their queues together could exceed the memory limit.
  *
  * A client that reads slowly costs a position in the stream, not a queue of rows, so with a shorter
  * queue it only has to catch up more often.
@@ -26,7 +26,7 @@ export class SendBudget {
     this.#options = options;
   }
 
-  /** The present limit for the send queue of one connection, in bytes. */
+  /** The current limit for the send queue of one connection, in bytes. */
   get queueBytes(): number {
     const { bytesMax, connections, queueBytesMax } = this.#options;
     const share = Math.floor(bytesMax / Math.max(1, connections.count));

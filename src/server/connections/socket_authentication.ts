@@ -1,6 +1,6 @@
 /**
- * The authentication of a socket, from its upgrade to the first attempt: the options of the upgrade
- * request, and the time limit. A later renewal with a newer token needs neither of them.
+ * Handles the authentication of a socket from its upgrade to the first attempt. The state consists
+ * of the options of the upgrade request and the time limit, neither of which a later renewal needs.
  *
  *     waiting ──authenticate──► over: a principal, or an error code
  *        └──no token in time, close──► over
@@ -52,7 +52,7 @@ export class PendingAuthentication {
     this.#parts = parts;
   }
 
-  /** The Authorization header of the upgrade, if it had one. */
+  /** The Authorization header of the upgrade request; undefined if it had none. */
   get bearer(): string | undefined {
     return this.#request.bearer;
   }
@@ -85,9 +85,8 @@ export class PendingAuthentication {
 }
 
 /**
- * Returns the `Authorization` header to which a message is equivalent. If there is no equivalent,
- * returns a header without a token, so that the message counts against its address like any other
- * failed attempt.
+ * Returns the `Authorization` header that is equivalent to an `authenticate` message. If none is,
+ * returns a header without a token, so that the attempt counts as failed for its address.
  */
 export function bearerFrom({ method, token }: AuthenticateFields): string {
   return method === "jwt" && token.length <= TOKEN_BYTES_MAX ? `Bearer ${token}` : "Bearer";
@@ -99,18 +98,18 @@ export function authFailure(code: string): AuthFailure {
   return { type: "auth_error", message: MESSAGES[code] ?? "Authentication failed", code: word };
 }
 
-/** The result of authenticating an open connection again, with a newer token. */
+/** The result of renewing the authentication of an open connection with a newer token. */
 export interface Renewal {
   readonly principal: Principal;
   /**
-   * Whether the new token has other claims than the old one, as after the user has verified an
-   * address. Policies may then permit other rows.
+   * Whether the new token has other claims than the old one, for example because the user has
+   * verified an address. Policies may then permit other rows.
    */
   readonly hasOtherClaims: boolean;
 }
 
 /**
- * Authenticates an open connection again, with a newer token of the same user.
+ * Renews the authentication of an open connection with a newer token of the same user.
  *
  * @returns The renewal, or the error code.
  */
@@ -125,12 +124,12 @@ export function renewed(
   return { principal, hasOtherClaims: claimsOf(principal) !== claimsOf(before) };
 }
 
-/** Returns who a connection belongs to, for a comparison. */
+/** Returns a text that identifies the user, role and scope of a connection, for comparisons. */
 function identityOf({ role, tokenScope, userId }: Principal): string {
   return JSON.stringify([userId, role, tokenScope?.tokenName]);
 }
 
-/** Returns the claims of a token, for a comparison. */
+/** Returns the claims of a token as a text, for comparisons. */
 function claimsOf({ claims = {} }: Principal): string {
   const claimed = Object.entries(claims).map(([name, value]) => `${name}=${value}`);
   return JSON.stringify(claimed.toSorted());
@@ -146,8 +145,8 @@ function principalOrCode(auth: Auth, bearer: string, caller: Caller): Principal 
 }
 
 /**
- * Returns the new format. A property that the message does not specify stays as the upgrade request
- * specified it.
+ * Returns the new format. If the message does not specify a property, the upgrade request
+ * determines it.
  */
 function formatFrom(
   { compression, serialization }: AuthenticateFields,

@@ -2,10 +2,9 @@
  * Schedules the writes of outboxes: a limited number of sockets at the end of the tick, and the
  * others in later ticks, in the order in which they were queued.
  *
- * For the system, a write costs about 5 µs, whatever its size. Writing a change to 5,000 sockets
- * takes 25 ms, during which nothing else could run. Because the writes are divided, commits
- * continue in between, and the frames of these commits join those of the sockets that are still
- * waiting. The busier the server is, the more frames therefore share a write.
+ * A write takes about 5 µs, whatever its size, so writing a change to 5,000 sockets takes 25 ms.
+ * Because the writes are spread over ticks, commits continue in between, and their frames join the
+ * frames of the sockets that still wait. The busier the server is, the more frames share a write.
  *
  * The runtime's own publish mechanism writes no sooner, and has no budget.
  *
@@ -14,12 +13,14 @@
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 
-/** The number of sockets per tick, which take a little more than a millisecond to write. */
+/**
+ * The number of sockets to which one tick writes. The writes take a little more than a millisecond.
+ */
 const WRITES_PER_TICK = 256;
 
 /**
- * The number of sockets in the first tick. It is small, so that the writer of the change is
- * answered early.
+ * The number of sockets in the first tick. It is small, so that the client that wrote the change
+ * gets its response early.
  */
 const FIRST_WRITES = 32;
 

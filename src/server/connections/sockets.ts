@@ -37,7 +37,10 @@ export interface SocketsOptions
   readonly connections: Connections;
   readonly sendBudget: SendBudget;
   readonly nextNumber: () => number;
-  /** Whether a newly opened socket must immediately be notified that the server is stopping. */
+  /**
+   * Returns whether the server is stopping, in which case a newly opened socket is notified
+   * immediately.
+   */
   readonly isStopping: () => boolean;
   readonly onOpened: () => void;
 }
@@ -80,7 +83,7 @@ export class Sockets {
 
   get handler(): WebSocketHandler<SocketState> {
     return {
-      // The connection handles keep-alive itself: it counts every frame, and closes with code 1000.
+      // The runtime's idle timeout is off, because the connection handles keep-alive itself.
       idleTimeout: 0,
       sendPings: false,
       perMessageDeflate: false,

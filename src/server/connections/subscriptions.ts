@@ -6,8 +6,9 @@ import type { LiveSubscription } from "../../live/mod.ts";
 import { PROTOCOL_WORD, refusal } from "../frames/client_message.ts";
 
 /**
- * A list rather than a map is used, because most connections have few subscriptions, which a linear
- * search finds faster, and a map would take a third of the memory of an idle connection.
+ * The subscriptions are stored in a list, because most connections have few of them. A linear
+ * search through a few entries is faster than a map, which would take a third of the memory of an
+ * idle connection.
  */
 export class Subscriptions {
   /**
@@ -31,7 +32,7 @@ export class Subscriptions {
     else this.#others.push(subscription);
   }
 
-  /** Ends a subscription without a message. An unknown id has no effect. */
+  /** Ends a subscription without sending a message. An unknown id has no effect. */
   close(id: string): void {
     const subscription = this.#find(id);
     if (subscription === undefined) return;
@@ -39,7 +40,7 @@ export class Subscriptions {
     subscription.close();
   }
 
-  /** Ends all subscriptions without a message. */
+  /** Ends all subscriptions without sending a message. */
   closeAll(): void {
     const subscriptions = this.#all();
     this.#first = undefined;
@@ -81,7 +82,11 @@ export class Subscriptions {
       return;
     }
     if (this.#first === undefined) {
-      throw refusal("BATCH_FETCH_FAILED", PROTOCOL_WORD, "There is no subscription");
+      throw refusal(
+        "BATCH_FETCH_FAILED",
+        PROTOCOL_WORD,
+        "There is no subscription on this connection",
+      );
     }
     this.#onlyLoading()?.nextBatch();
   }

@@ -46,7 +46,7 @@ const REQUEST_ID_CHARS_MAX = 64;
 /** The approximate size of a message without its payload and key, in bytes. */
 const MESSAGE_BYTES = 200;
 
-/** The objects that the topic consumers of all connections share. */
+/** Objects that all topic consumers on sockets share. */
 export interface SocketTopicParts {
   readonly topics: TopicConsumers;
   readonly auth: Pick<Auth, "requireMessages">;

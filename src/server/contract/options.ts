@@ -87,14 +87,14 @@ export interface ServerConfig {
   };
 }
 
-/** The memory that parts of the server may use for all clients together. */
+/** The limits for the memory that the server uses for all clients together. */
 export interface ServerMemory {
   /**
    * The limit for all short bodies; a separate limit of the same size applies to the first megabyte
    * of longer bodies.
    */
   readonly bodyBytes: number;
-  /** The limit for the parts of longer bodies beyond their first megabytes. */
+  /** The limit for longer bodies, not counting the first megabyte of each. */
   readonly largeBodyBytes: number;
   /** The limit for clients' unfinished and waiting messages. */
   readonly messageBytes: number;
@@ -102,13 +102,13 @@ export interface ServerMemory {
   readonly sendQueueBytes: number;
 }
 
-/** The memory that one part of the server uses, and the maximum that it may use. */
+/** The memory that one component of the server uses, and its limit. */
 export interface HeldMemory {
   readonly usedBytes: number;
   readonly allowedBytes: number;
 }
 
-/** The memory that the parts of the server use for clients. */
+/** The memory that each component of the server uses for clients. */
 export interface ServerMemoryUse {
   readonly bodies: HeldMemory;
   readonly messages: HeldMemory;
@@ -140,7 +140,7 @@ export interface UiAsset {
 
 /** The client library, which the server delivers so that users need no package. */
 export interface ClientAssets {
-  /** Returns the module; undefined if it cannot be bundled. */
+  /** Returns the JavaScript module; undefined if it cannot be bundled. */
   script(): Promise<ClientAsset | undefined>;
   /** Returns the TypeScript declarations of the module. */
   types(): ClientAsset;
@@ -162,11 +162,11 @@ export interface StorageGauge {
   readonly failedJobs: ReadonlyMap<string, number>;
 }
 
-/** How often, since startup, the process has released memory because memory was scarce. */
+/** How often the process has released memory since startup because it was close to its limit. */
 export interface MemoryGivenBack {
   /** The number of full garbage collections on the event loop. */
   readonly collections: number;
-  /** How often unpacked parts of segments were dropped. */
+  /** The number of times that caches of unpacked segment data were dropped. */
   readonly caches: number;
   /** The number of flushes that were started early. */
   readonly flushes: number;
@@ -204,7 +204,7 @@ export interface ServerOptions {
   /** The date on which the server was built, as YYYY-MM-DD. */
   readonly buildDate: string;
   /**
-   * Called for every unexpected error. By then, the caller has received status 500 or close code
+   * Called for every unexpected error. The caller of the API receives status 500 or close code
    * 1011.
    */
   readonly onBug: OnBug;
@@ -215,7 +215,7 @@ export interface ServerOptions {
   /** Whether the disk of the data directory is full. */
   readonly isReadOnly: () => boolean;
   readonly storageState: () => StorageGauge;
-  /** The memory that each part of the process uses. */
+  /** Returns the memory that each part of the process uses. */
   readonly memoryParts: () => readonly MemoryPart[];
   readonly memoryGivenBack: () => MemoryGivenBack;
   /** Returns the readers' counts; undefined if every query runs on the event loop. */

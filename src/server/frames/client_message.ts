@@ -27,9 +27,7 @@ const ID_CHARS_MAX = 128;
 const PING_ID_CHARS_MAX = 64;
 const SUBSCRIPTION_SQL_BYTES_MAX = 65536;
 
-/**
- * A decoded frame. It includes the JSON text, which contains digits that the value may have lost.
- */
+/** A decoded frame. It includes the JSON text, because parsed numbers may have lost digits. */
 export interface Decoded {
   readonly value: unknown;
   /** The JSON text; undefined for MessagePack, whose numbers are exact. */
@@ -79,7 +77,7 @@ const OTHER_TYPES: ReadonlyMap<string, MessageType> = new Map<string, MessageTyp
   ["keepalive", "ping"],
 ]);
 
-/** Types with which other protocols run a statement. In this protocol, no message does that. */
+/** Types with which other protocols run a statement. This protocol has no such message. */
 const STATEMENT_TYPES: ReadonlySet<string> = new Set([
   "sql",
   "query",
@@ -107,7 +105,7 @@ export interface AuthenticateFields {
   readonly compression: "gzip" | "none" | undefined;
 }
 
-/** Builds an error message; the code determines `ended`. */
+/** Builds an error message. Its code determines the value of `ended`. */
 export function errorMessage(
   code: SubscriptionCode,
   subscriptionId: string,
@@ -241,7 +239,7 @@ export function readSpec(decoded: Decoded, id: string, limits: ParameterLimits):
     const message = "Cannot subscribe: namespace_id must be the name of a namespace";
     throw refusal("INVALID_OPTIONS", id, message);
   }
-  // The live engine reads the options, because it knows what they mean.
+  // The live engine validates the options, because it knows their meaning.
   const options = fields["options"] as SubscriptionSpec["options"];
   const params = readParams(decoded, fields["params"], { id, limits });
   return {

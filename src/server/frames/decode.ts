@@ -21,19 +21,26 @@ export function decodeFrame(
   if (typeof frame === "string") return decodeText(frame, bytesMax);
   if (frame.length > bytesMax) throw tooLarge(bytesMax);
   if (serialization === "json") {
-    throw unsupported("Cannot read a binary frame: the connection uses JSON");
+    throw unsupported(
+      "Cannot read a binary frame: this connection uses JSON, which is sent in text frames",
+    );
   }
   let bytes = frame;
   if (isGzip(frame)) {
     const unpacked = gunzip(frame, bytesMax);
     if (unpacked === "too large") throw tooLarge(bytesMax);
-    if (unpacked === "malformed") throw unsupported("Cannot read the frame: bad gzip");
+    if (unpacked === "malformed") throw unsupported("Cannot read the frame: it is not valid gzip");
     bytes = unpacked;
   }
   const decoded = valueFromMsgpack(bytes);
-  if (decoded === undefined) throw unsupported("Cannot read the frame: bad MessagePack");
+  if (decoded === undefined)
+    throw unsupported(
+      "Cannot read the frame: it is not one valid MessagePack value of the supported types",
+    );
   if (objectOf(decoded.value)?.["type"] === "authenticate") {
-    throw unsupported("Cannot read authenticate: it is always a text frame");
+    throw unsupported(
+      "Cannot read authenticate: it was sent as a binary frame, but must be a text frame",
+    );
   }
   return { value: decoded.value, text: undefined };
 }

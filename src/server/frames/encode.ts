@@ -21,7 +21,7 @@ export interface FrameFormat {
   readonly isGzipOn: boolean;
 }
 
-/** A message that is encoded once for several connections. */
+/** A message that is encoded only once, even if it is sent to several connections. */
 export interface EncodableMessage extends Omit<SharedMessage, "message"> {
   readonly message: SharedMessage["message"] | TopicDelivery;
 }
@@ -35,7 +35,7 @@ const FORMATS: readonly FrameFormat[] = [
   { serialization: "msgpack", isGzipOn: true },
 ];
 
-/** Returns one of the four formats. Equal formats are represented by the same object. */
+/** Returns one of the four formats. Each format is always represented by the same object. */
 export function frameFormat(serialization: Serialization, isGzipOn: boolean): FrameFormat {
   const found = FORMATS.find(
     (format) => format.serialization === serialization && format.isGzipOn === isGzipOn,
@@ -63,7 +63,8 @@ function plainFrame(shared: EncodableMessage, serialization: Serialization): str
 
 function gzipFrame(shared: EncodableMessage, serialization: Serialization): string | Uint8Array {
   const plain = frameOf(shared, { serialization, isGzipOn: false });
-  // Most changes are small. The length of the text shows this without encoding the text.
+  // For a short text, its length already shows that it need not be compressed, so its bytes are not
+  // counted.
   if (plain.length < GZIP_BYTES_MIN && Buffer.byteLength(plain) < GZIP_BYTES_MIN) return plain;
   const bytes = typeof plain === "string" ? encoder.encode(plain) : new Uint8Array(plain);
   return gzipOf(bytes) ?? plain;
@@ -79,8 +80,8 @@ export function jsonFromMessage(message: ServerMessage): string {
   try {
     return JSON.stringify(message);
   } catch (error) {
-    // JSON.stringify refuses bigint. Values that need a replacer are rare, and a replacer would
-    // make the encoding of every other message five times as expensive.
+    // JSON.stringify refuses bigint. Messages that contain one are rare, and using a replacer for
+    // every message would make encoding five times as expensive.
     if (!(error instanceof TypeError)) throw error;
     return JSON.stringify(message, (_key, value: unknown) =>
       typeof value === "bigint" ? value.toString() : value,

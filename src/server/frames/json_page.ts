@@ -9,17 +9,17 @@ import type { WireCell } from "../../protocol/mod.ts";
 import { textSourceOf, type Value, type Vector, valueAt } from "../../types/mod.ts";
 import { type JsonPiece, JsonWriter, jsonPiece } from "./json_writer.ts";
 
-/** All batches share one writer, since a batch is written within one tick. */
+/** All batches share one writer, because each batch is written completely within one tick. */
 const writer = new JsonWriter();
 
 const NULL: JsonPiece = jsonPiece("null");
 const COMMA: JsonPiece = jsonPiece(",");
 const ROW_END: JsonPiece = jsonPiece("}");
 
-/** Writes the cell that a row has in one column. */
+/** Writes the cell of a row in one column. */
 type PutCell = (row: number) => void;
 
-/** The JSON text that precedes the cell of each field, cached per list of fields. */
+/** The JSON text that precedes the cell of each field. It is cached for each list of fields. */
 const namePieces = new WeakMap<readonly ShapeField[], readonly JsonPiece[]>();
 
 /**

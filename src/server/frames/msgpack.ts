@@ -3,9 +3,9 @@
  * bool, int, float64, str, array, and map with str keys. The types bin, ext and timestamp are not
  * allowed.
  *
- * A client's frame is scanned before it is decoded. The scan proves that types, lengths, keys,
- * nesting and the number of parts are within their limits, so that decoding can neither allocate
- * more than the frame contains nor take too long.
+ * A client's frame is scanned before it is decoded. The scan checks that types, lengths, keys,
+ * nesting and the number of values are within their limits. Decoding can then neither allocate more
+ * memory than the frame justifies nor take too long.
  */
 import { isUtf8 } from "node:buffer";
 import { Packr, Unpackr } from "msgpackr";
@@ -19,8 +19,8 @@ const DEPTH_MAX = 64;
 const packr = new Packr({ useRecords: false, variableMapSize: true, encodeUndefinedAsNil: true });
 
 /**
- * With this option, the decoder returns a number if that is exact, and otherwise a bigint. The
- * package supports the option, but its types do not.
+ * With this option, the decoder returns a 64-bit integer as a number if that is exact, and
+ * otherwise as a bigint. The package supports the option, but its types do not.
  */
 const INT64_FORM = "auto" as "bigint";
 
@@ -85,7 +85,7 @@ function isWellFormed(bytes: Uint8Array): boolean {
     if (item === undefined || (isKey && !item.isText)) return false;
     const end = offset + item.bytes;
     if (end > bytes.length) return false;
-    // The decoder would silently replace malformed text.
+    // The check is made here because the decoder would silently replace malformed text.
     if (item.isText && !isUtf8(bytes.subarray(offset + item.headBytes, end))) return false;
     offset = end;
     if (item.itemCount > bytes.length - offset) return false;
@@ -99,12 +99,12 @@ function isWellFormed(bytes: Uint8Array): boolean {
 }
 
 interface MsgpackItem {
-  /** The size of the head and, for scalars, of the content. */
+  /** The size of the head in bytes, plus the size of the content for scalars. */
   readonly bytes: number;
   readonly headBytes: number;
   readonly isText: boolean;
   readonly isMap: boolean;
-  /** The number of values inside: elements, or keys and values. */
+  /** The number of values inside a collection: its elements, or its keys and values. */
   readonly itemCount: number;
   /** 1 for an array; 1 plus the number of members for a map. */
   readonly partCount: number;

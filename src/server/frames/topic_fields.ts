@@ -34,7 +34,7 @@ const GROUP_BYTES_MAX = 128;
 
 const LIMIT_DEFAULT = 100;
 
-/** The maximum number of messages that may be requested, or acknowledged individually, at once. */
+/** The maximum number of messages that one request may ask for or acknowledge individually. */
 export const MESSAGES_MAX = 10_000;
 
 const PARTITION_MAX = 0xffff;

@@ -2,10 +2,10 @@
  * Limits the memory for request bodies: per user, per address, and in total.
  *
  * The runtime buffers the first megabyte of a body whether or not the server reads it: 2,400
- * requests that withheld the end of their bodies took 3 GB. It is therefore not possible to leave a
- * body unread until there is room. A body is counted as soon as the head of its request has
- * arrived, with its declared size or otherwise with that megabyte, and a request that exceeds the
- * limits is answered at once. Its connection is then closed, so that the runtime frees the received
+ * requests that withheld the end of their bodies took 3 GB. The server therefore cannot leave a
+ * body unread until memory is free. It counts a body as soon as the head of its request has
+ * arrived, with its declared size or otherwise as one megabyte, and immediately refuses a request
+ * that exceeds the limits. Its connection is then closed, so that the runtime frees the received
  * bytes.
  *
  * A short body is counted until it has been read. A longer body is counted until its request is
@@ -25,7 +25,7 @@ import { LARGE_BODY_BYTES } from "./large_bodies.ts";
 /** Bodies up to this size count as short. */
 export const SHORT_BODY_BYTES: number = 16 * 1024;
 
-/** One user may use half of the total, if that half does not exceed this number of bytes. */
+/** The size up to which one user may use half of the total for all users. */
 const FEW_BYTES: number = 32 << 20;
 
 /** Returns whether a request declares a short body. */
@@ -103,7 +103,7 @@ export class BodyLedger {
   }
 
   /**
-   * Counts a body of any size.
+   * Counts a body, whatever its size.
    * @param declaredBytes Undefined if the head declares no size.
    * @throws {HttpError} RATE_LIMIT_EXCEEDED, TOO_MANY_CONNECTIONS
    */
@@ -152,7 +152,7 @@ export class BodyLedger {
 
 /** A request body that counts towards a limit. */
 export interface BodyEntry {
-  /** Corrects the size of a body that declared none, once it has been read. */
+  /** Called once a body has been read. Corrects the counted size if none was declared. */
   isRead(bytes: number): void;
   /** Stops counting the body. Further calls have no effect. */
   leave(): void;
@@ -170,7 +170,7 @@ class LedgerEntry implements BodyEntry {
   #bytes = 0;
   #hasLeft = false;
 
-  /** @param addToSums Adds bytes to every total in which the body is counted. */
+  /** @param addToSums Adds bytes to every total that includes the body. */
   constructor(addToSums: (bytes: number) => void) {
     this.#addToSums = addToSums;
   }

@@ -9,7 +9,10 @@ export interface RequestedRange {
   readonly last: number;
 }
 
-/** Each blank can match only one part of the pattern, so matching never backtracks. */
+/**
+ * Matches a range header with a single range. Each blank can match only one part of the pattern, so
+ * matching never backtracks.
+ */
 const RANGE = /^bytes\s*=\s*(?:(\d+)\s*)?-\s*(?:(\d+)\s*)?$/i;
 
 /**

@@ -1,10 +1,10 @@
 /**
- * Handles the cookies of a browser: two of its session, and one between the beginning and the end
- * of a login through a provider.
+ * Handles the cookies of browsers: two for the session, and one that exists while a login through a
+ * provider is in progress.
  *
  * Only the auth endpoints, file downloads and event streams read the cookies of the session. Every
  * other endpoint requires the header, so that a page from another origin cannot use the cookies.
- * Code that reads or sets a cookie of the session must also check the origin of the page.
+ * Code that reads or sets a session cookie must also check the origin of the page.
  */
 import type { LoginBody } from "../../protocol/mod.ts";
 
@@ -54,10 +54,10 @@ export function expireSessionCookies(headers: Headers, options: CookieOptions): 
 }
 
 /**
- * Sets the cookie of a begun login, or makes the browser forget it. The provider sends the browser
- * back from another site, to which the cookies of the session are not sent.
+ * Sets the cookie of a login in progress, or makes the browser delete it. The provider sends the
+ * browser back from another site, to which the cookies of the session are not sent.
  *
- * @param value Undefined to forget the cookie.
+ * @param value Undefined to delete the cookie.
  * @param options.path The path of the cookie below the base path.
  */
 export function setLoginCookie(

@@ -20,7 +20,10 @@ const EXPOSED_HEADERS =
   "X-Request-ID, Retry-After, ETag, Content-Range, Content-Disposition, Idempotency-Replayed, " +
   "Tidemark-Notices";
 
-/** Matches an origin that the configuration could list; a longer one is never genuine. */
+/**
+ * Matches an origin that the configuration could list. Genuine origins never exceed the lengths in
+ * this pattern.
+ */
 const NAMEABLE = /^[a-z][a-z0-9+.-]{0,31}:\/\/[\w.:[\]-]{1,255}$/;
 
 /** Matches the name of a header. */
@@ -48,7 +51,10 @@ export class Cors {
     this.#publicOrigin = own === undefined ? undefined : originAsSent(own);
   }
 
-  /** Whether any origin is allowed. If not, responses need no further check. */
+  /**
+   * Whether the configuration allows any origin. If it allows none, responses need no further
+   * check.
+   */
   get isOn(): boolean {
     return this.#listed.length > 0;
   }
@@ -109,8 +115,9 @@ export class Cors {
   }
 
   /**
-   * Whether a login may end at a page of an origin: the server's own, or one that is listed by
-   * itself. `*` lists none, because the page gets a code for the session.
+   * Whether a login may end at a page of an origin: the server's own origin, or an origin that the
+   * configuration lists explicitly. The entry `*` does not suffice, because the page receives a
+   * code for the session.
    */
   mayReceiveLogin(origin: string, request: Request): boolean {
     if (this.#isOwn(origin, request)) return true;
@@ -121,7 +128,7 @@ export class Cors {
 
   /** Whether the request comes from one of this server's pages, or not from a page at all. */
   #isOfOwnPage(request: Request): boolean {
-    // Browsers set this header themselves, so it is correct even if a proxy has changed Host.
+    // The browser itself sets this header, so it is correct even if a proxy has changed Host.
     const site = request.headers.get("sec-fetch-site");
     if (site === "same-origin") return true;
     const origin = request.headers.get("origin");

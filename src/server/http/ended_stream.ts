@@ -5,8 +5,8 @@
  * server only takes a second to restart. A refusal is therefore sent as the only event of a stream
  * with status 200. An EventSource reconnects whenever a stream ends, so the stream sets the delay:
  * a short one if the cause is temporary, and a long one if a person has to solve the problem first.
- * An EventSource also sends its position; if the position is the problem, an empty id makes the
- * EventSource forget it.
+ * An EventSource also sends its position. If the position is the cause, an empty id makes the
+ * EventSource discard it.
  */
 import type { ErrorBody } from "../../protocol/mod.ts";
 import type { Exchange } from "./exchange.ts";
@@ -21,7 +21,7 @@ const RETRY_MS = 2000;
 /** How long a client should wait if the cause is not temporary. */
 const MENDED_RETRY_MS = 30_000;
 
-/** Codes that recur while the client sends the same position. */
+/** Codes that the client would receive again whenever it sends the same position. */
 const LOST_POSITION: ReadonlySet<string> = new Set([
   "RESUME_EXPIRED",
   "INVALID_RESUME",

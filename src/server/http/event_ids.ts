@@ -25,16 +25,19 @@ export interface EventId {
   readonly claims: string | undefined;
 }
 
-/** The characters that name a user. They have 96 bits, so no two users have the same ones. */
+/**
+ * The number of characters that identify a user. They encode 96 bits of a digest, so collisions
+ * between users are practically impossible.
+ */
 const USER_CHARS = 16;
 
-/** Returns the end of the ids of all events that a reader receives. */
+/** Returns the part after the position in the ids of all events that a reader receives. */
 export function eventIdEnd({ claims, userId }: EventReader): string {
   const user = eventUser(userId);
   return claims === undefined ? `;${user}` : `;${user};${claims}`;
 }
 
-/** Returns the part of an event id that names a user. */
+/** Returns the part of an event id that identifies a user. */
 export function eventUser(userId: string): string {
   return new Bun.CryptoHasher("sha256").update(userId).digest("base64url").slice(0, USER_CHARS);
 }

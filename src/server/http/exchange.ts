@@ -20,7 +20,7 @@ const REQUEST_ID_FORM = /^[A-Za-z0-9._:-]{1,128}$/;
 /** Query parameters in which other servers accept a token. */
 const TOKEN_IN_QUERY = /(?:^|&)(?:token|access_token|auth|authorization|bearer|jwt|api_?key|key)=/i;
 
-/** How long a client has to read the rest of a response that is being ended. */
+/** How many seconds a client has to read the rest of a response that the server is ending. */
 const ENDING_SECONDS = 5;
 
 /** The methods of the runtime's server that a request uses. */
@@ -36,7 +36,7 @@ export interface NetworkRules {
   readonly allowedHosts: ReadonlySet<string>;
   /** Whether the configuration trusts any proxy. */
   readonly hasProxies: boolean;
-  /** Called if a peer that is not a trusted proxy sends a forwarding header. */
+  /** Called when a peer that is not a trusted proxy sends a forwarding header. */
   readonly onStranger: (address: string, header: string) => void;
 }
 
@@ -56,8 +56,8 @@ export interface ExchangeOptions {
 }
 
 /**
- * Implements the `Caller` interface of `auth`, so that the address is determined only after a bad
- * token.
+ * Represents one request. The class implements the `Caller` interface of `auth`, so that the
+ * address is determined only if `auth` needs it, for example after an invalid token.
  */
 export class Exchange implements Caller {
   readonly request: Request;
@@ -146,7 +146,7 @@ export class Exchange implements Caller {
     return this.isSecure ? origin.replace(/^http:/, "https:") : origin;
   }
 
-  /** Whether `Host` is a name and port. Any other text would change where the path begins. */
+  /** Whether `Host` is a name and port. Any other text could shift the beginning of the path. */
   get isHostWellFormed(): boolean {
     const host = this.request.headers.get("host");
     return host === null || HOST_FORM.test(host);
@@ -160,7 +160,7 @@ export class Exchange implements Caller {
     return isHostAllowed(this.request.headers.get("host"), this.#network.allowedHosts);
   }
 
-  /** Lets this request stay silent for longer than the keep-alive timeout. */
+  /** Lets the connection of this request stay silent for longer than the keep-alive timeout. */
   liftIdleTimeout(): void {
     this.#options.peers.timeout(this.request, 0);
   }

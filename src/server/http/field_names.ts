@@ -1,8 +1,9 @@
 /**
- * Refuses a body that contains a wrong name in place of a known member: `{"query": …}` instead of
+ * Refuses a body in which a member has a common wrong name, such as `{"query": …}` instead of
  * `{"sql": …}`. Apart from that, SQL bodies may contain unknown members, which are ignored so that
  * newer clients work with older servers. The bodies of `/v1/api/auth/…` must not contain unknown
- * members: if a logout of all sessions ended only one, it would look like a success.
+ * members: a misspelt request to end all sessions would otherwise end only one and still look
+ * successful.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
@@ -83,7 +84,7 @@ function meantBy(name: string, names: FieldNames): string | undefined {
   return nearestName(name, Object.keys(names));
 }
 
-/** Returns the name of a JSON value's kind, for messages. */
+/** Returns a description of the type of a JSON value, for messages. */
 export function kindOf(value: unknown): string {
   if (value === undefined) return "missing";
   if (value === null) return "null";

@@ -15,7 +15,8 @@ import { constants, deflateRaw, deflateRawSync } from "node:zlib";
 import { crc32 } from "../../base/checksum.ts";
 
 /**
- * Up to this size, compressing in this thread costs less than passing the data to another thread.
+ * The size up to which compressing in this thread costs less than passing the data to another
+ * thread.
  */
 const IN_PLACE_BYTES_MAX = 65_536;
 
@@ -62,11 +63,12 @@ export function gzipStream(plain: ReadableStream<Bytes>): ReadableStream<Bytes> 
       },
       async cancel(reason) {
         isOver = true;
-        // If a stream has already failed, it needs no cancellation.
+        // If cancelling fails, the stream has already failed and needs no cancellation.
         await reader.cancel(reason).catch(() => undefined);
       },
     },
-    // Bytes that waited here would neither have reached the client nor count as queued.
+    // Nothing is buffered here, because buffered bytes would neither have reached the client nor
+    // count as queued.
     { highWaterMark: 0 },
   );
 }

@@ -90,7 +90,7 @@ export function responseFromError(
 ): Response | undefined {
   const failure = failureOf(error, shape);
   if (failure === undefined) return undefined;
-  // A failed bearer check has the same form at every endpoint.
+  // A failed bearer check has the same form at every endpoint, so it is not reported in shape C.
   if (shape === "C" && !(error instanceof AuthError)) {
     return refusedTopic(exchange, failure, error);
   }
@@ -104,8 +104,8 @@ export function responseFromError(
 }
 
 /**
- * Refuses a stream: with an event for an EventSource, and otherwise in shape B like any other
- * failure.
+ * Refuses an event stream. An EventSource gets the refusal as an event; other clients get it in
+ * shape B.
  */
 export function refusedStream(exchange: Exchange, failure: HttpFailure, clock: Clock): Response {
   if (!wantsEvents(exchange)) return failedResponse(exchange, failure, clock);
@@ -147,8 +147,8 @@ function failedResponse(
 }
 
 /**
- * Returns whether a failure should be logged. A refusal with its own code is not logged, nor is a
- * failure that was logged where it occurred.
+ * Returns whether a failure should be logged. Refusals of requests are not logged, nor are failures
+ * that were logged where they occurred.
  */
 export function isWorthLogging(error: unknown): boolean {
   if (error instanceof HttpError || error instanceof AuthError) return false;
@@ -157,7 +157,7 @@ export function isWorthLogging(error: unknown): boolean {
   return true;
 }
 
-/** Codes that the store or the shutdown has already logged. */
+/** The codes of failures that the store or the shutdown has already logged. */
 const LOGGED_BELOW: ReadonlySet<ErrorCode> = new Set([
   "DISK_FULL",
   "COMMIT_UNKNOWN",

@@ -1,6 +1,6 @@
 /**
  * Reads a short JSON body from an authenticated caller strictly: it refuses unknown members that
- * resemble a known one, and members that are in the URL.
+ * resemble a known one, and members that were put into the URL.
  *
  * A body is read only after the caller is authenticated. Afterwards, the caller is checked again: a
  * client that withholds its body must not be able to act in a session that has ended in the
@@ -69,7 +69,8 @@ export async function readJsonCall(
     return { body: isEmpty ? {} : fieldsOf(bytes, request.headers, names), principal };
   } finally {
     entry.leave();
-    // A request may wait for minutes, and would keep the callback in memory for that time.
+    // The callback is removed now, because a request may wait for minutes and would keep it in
+    // memory.
     stopWatching();
   }
 }

@@ -16,14 +16,14 @@ const FORM_TEXT = /^[\w.%+-]+=/;
 const CURLY_QUOTES = "“”„‘’";
 
 /**
- * The maximum number of characters in which the error is searched. The search blocks the event
- * loop, and took more than a second for a body of 8 MB.
+ * The maximum number of characters that are searched for the error. The search blocks the event
+ * loop, and would take more than a second for a body of 8 MB.
  */
 const SEARCHED_MAX = 256 * 1024;
 
 /**
- * If JSON is truncated, a literal or an escape may be incomplete at its end, which is not the
- * error.
+ * The maximum length of a literal or escape at the end of the text that may be incomplete because
+ * the text is truncated. The incomplete token is then not reported as the error.
  */
 const BROKEN_MAX = 16;
 
@@ -54,7 +54,7 @@ function faultOffset(text: string): number | undefined {
     return undefined;
   } catch (error) {
     if (error instanceof MalformedJson) return error.at;
-    // The text is nested too deeply, which the caller reports.
+    // The nesting is too deep, which the caller reports itself.
     return undefined;
   }
 }

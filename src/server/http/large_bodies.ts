@@ -12,12 +12,12 @@
 import { assert } from "../../base/assert.ts";
 
 /**
- * Bodies from this size on count as large. Smaller bodies never wait, and no state is kept for
+ * The size from which bodies count as large. Smaller bodies never wait, and no state is kept for
  * them.
  */
 export const LARGE_BODY_BYTES: number = 1 << 20;
 
-/** Admits the body of one request. */
+/** Admits the body of one request to memory. */
 export interface BodyAdmission {
   /**
    * Calls `start` once `bytes` may be read: immediately, or after other requests have been
@@ -37,7 +37,9 @@ interface WaitingBody {
   readonly start: () => void;
 }
 
-/** The large bodies of one user that are in memory. */
+/**
+ * The memory that one user's large bodies occupy, and the number of requests to which they belong.
+ */
 interface Sender {
   heldBytes: number;
   admissionCount: number;
@@ -79,7 +81,7 @@ export class LargeBodies {
     });
   }
 
-  /** The number of users with large bodies in progress. */
+  /** DEL */
   get heldBytes(): number {
     return this.#heldBytes;
   }

@@ -1,6 +1,6 @@
 /**
- * Parses multipart/form-data (RFC 7578) as uploads use it, with text fields, and file parts named
- * `file:x`.
+ * Parses uploads in the format multipart/form-data (RFC 7578), with text fields and with file parts
+ * named `file:x`.
  *
  *     --boundary CRLF
  *     header lines, each ended by CRLF; at most 8 KiB
@@ -15,7 +15,10 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { UploadedFile } from "../../sql/mod.ts";
 import { invalidInput, mediaType, textFromUtf8 } from "./request_body.ts";
 
-/** The maximum size of one part's headers. A name, a file name and a media type need far less. */
+/**
+ * The maximum size of one part's headers. A name, a file name and a media type need far fewer
+ * bytes.
+ */
 const PART_HEADER_BYTES_MAX = 8192;
 
 /**
@@ -40,7 +43,7 @@ export interface MultipartForm {
 
 /** Returns whether a Content-Type header declares a form. */
 export function isMultipart(contentType: string | null): contentType is string {
-  // Nearly every body is JSON, and each body is tested twice.
+  // This is a fast path: nearly every body is JSON, and each body is tested twice.
   if (contentType === null || contentType === "application/json") return false;
   return mediaType(contentType) === "multipart/form-data";
 }
@@ -73,7 +76,10 @@ export function parseMultipart(
       }
       files.set(key, fileFromPart(key, part, limits));
     } else {
-      if (fields.size >= FIELDS_MAX) throw invalidInput("Cannot read the form: too many parts");
+      if (fields.size >= FIELDS_MAX)
+        throw invalidInput(
+          `Cannot read the form: it has more than ${FIELDS_MAX} parts that are not files`,
+        );
       const text = textFromUtf8(part.content);
       if (text === undefined) {
         const rule = `a file is a part named "${FILE_PREFIX}${part.name}"`;

@@ -8,7 +8,7 @@ type SchemaType = "array" | "boolean" | "integer" | "null" | "number" | "object"
 /** The keywords of JSON Schema (2020-12) that the descriptions use. */
 export interface Schema {
   readonly $ref?: string;
-  /** Set if an object may have only the listed properties. */
+  /** Set to false if an object may have only the listed properties. */
   readonly additionalProperties?: false;
   readonly anyOf?: readonly Schema[];
   readonly const?: string;
@@ -32,16 +32,17 @@ export type Content = Readonly<Record<string, Schema>>;
 /** The credentials that an endpoint requires from its caller. */
 export type RequiredCredentials =
   | "anyone"
-  /** No credentials, but only callers on the server's own machine. */
+  /** The endpoint requires no credentials, but serves only callers on the server's own machine. */
   | "local"
   | "bearer"
   /** The endpoint requires a bearer token or a browser cookie. */
   | "bearer or cookie"
   /**
-   * A token in the header or in either browser cookie; callers without a token are also accepted.
+   * The endpoint accepts a token in the header or in either browser cookie, and also callers
+   * without a token.
    */
   | "any token or none"
-  /** The refresh token in the header, in a cookie or in the body. */
+  /** The endpoint requires the refresh token, in the header, in a cookie or in the body. */
   | "refresh token"
   /** The endpoint requires a bearer token, or an address that `security.metrics_allow` lists. */
   | "bearer or address";

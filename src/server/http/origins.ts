@@ -50,7 +50,8 @@ function isPattern(origin: string): boolean {
  */
 export function originAsSent(origin: string): string {
   const url = URL.parse(origin);
-  // The standard gives other schemes the origin "null", but web views send them unchanged.
+  // By the standard, URLs with other schemes have the origin "null", but web views send such
+  // origins unchanged.
   const isWeb = url?.protocol === "http:" || url?.protocol === "https:";
   return isWeb ? url.origin : origin.toLowerCase();
 }

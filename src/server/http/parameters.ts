@@ -1,9 +1,9 @@
 /**
  * Reads the parameters `$1`, `$2`, … from JSON, preserving the digits of numbers.
  *
- * JSON.parse rounds numbers before its caller sees them. If a number may lose precision (because of
- * a fraction of zero, an exponent, or more than 53 bits), and for every list and object, the
- * parameter is therefore taken from the text of the request.
+ * JSON.parse rounds numbers before its caller sees them. Numbers that may lose precision (because
+ * they have a fraction, an exponent, or more than 53 bits), lists and objects are therefore taken
+ * from the text of the request.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { SqlParameter } from "../../sql/mod.ts";
@@ -26,7 +26,7 @@ export interface ParameterLimits {
  *
  * @param params The parsed value; both undefined and null mean that no parameters are given.
  * @param text The JSON text that contains it.
- * @param pathToParams Member names that lead from the top of `text` to the array.
+ * @param pathToParams The names of the members that lead from the root of `text` to the array.
  * @throws {DatabaseError} INVALID_INPUT if it is not an array, INVALID_PARAMETER for its elements.
  */
 export function parametersFromJson(

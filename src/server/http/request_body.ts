@@ -2,8 +2,8 @@
  * Reads request bodies within their size limit, decodes them strictly, and parses them without
  * losing digits.
  *
- * A body that is too large is refused as early as possible: if its size is declared, before any
- * byte is read, and otherwise as soon as the count exceeds the limit.
+ * A body that is too large is refused as early as possible: before any byte is read if its size is
+ * declared, and otherwise as soon as more bytes than the limit have arrived.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { JSON_COMMAS_MAX, JSON_PARTS_MAX, NESTING_MAX } from "../../base/limits.ts";
@@ -43,9 +43,8 @@ export function requireJsonType(header: string | null, accepted = "application/j
 }
 
 /**
- * If a body cannot be read because it is compressed, throws an error that says so, since no
- * endpoint decompresses bodies. The header is checked only after a failure, because looking up a
- * header takes time in every request.
+ * Refuses a compressed body, because no endpoint decompresses bodies. The header is checked only
+ * after a body could not be read, because a header lookup in every request would take time.
  *
  * @throws {HttpError} 415
  */
@@ -76,7 +75,7 @@ export function refuseLarger(sizeBytes: number | undefined, maxBytes: number): v
   if (sizeBytes !== undefined && sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
 }
 
-/** Where a body is counted, and where it waits until it may become large. */
+/** The objects that count a body towards the limits and admit it if it is large. */
 export interface BodyPlace {
   readonly entry: BodyEntry;
   /** Admits large bodies; absent if no body of this endpoint may be large. */
@@ -194,7 +193,7 @@ export function textFromUtf8(bytes: Uint8Array): string | undefined {
 
 /**
  * Parses JSON of at most `NESTING_MAX` levels, `JSON_PARTS_MAX` parts and `JSON_COMMAS_MAX` commas.
- * Returns undefined for malformed text; no JSON value is undefined.
+ * Returns undefined if the text is malformed or exceeds these limits.
  */
 export function parseJson(text: string): unknown {
   // Each level of nesting takes at least two characters.
@@ -202,7 +201,7 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The SyntaxError contains nothing that the caller could use.
+    // The error is dropped, because it contains nothing that the caller could use.
     return undefined;
   }
 }

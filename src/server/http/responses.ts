@@ -10,11 +10,12 @@ import type { Clock } from "../../base/clock.ts";
 import type { Exchange } from "./exchange.ts";
 import { gzipStream } from "./gzip_stream.ts";
 
-/** Shorter bodies are sent uncompressed. */
+/** The minimum size of a compressed body. Shorter bodies are sent uncompressed. */
 const COMPRESS_BYTES_MIN = 1024;
 
 /**
- * Up to this size, compressing in this thread costs less than passing the data to another thread.
+ * The size up to which compressing in this thread costs less than passing the data to another
+ * thread.
  */
 const COMPRESS_IN_PLACE_BYTES_MAX = 65536;
 
@@ -58,7 +59,7 @@ export function plainHeaders(contentType: string): Headers {
 
 /**
  * Creates a response. The id is set in the common headers before the response copies them, because
- * setting it on the response would take a tenth of the time of a short request.
+ * setting it on the response would take a tenth of the time that a short request takes.
  */
 function respond(
   { requestId }: Exchange,
@@ -116,8 +117,8 @@ export interface TextResponseOptions {
 }
 
 /**
- * Creates a text response with the given headers; it is compressed if the request allows that and
- * it is worthwhile.
+ * Creates a text response with the given headers; the text is compressed if the request accepts
+ * gzip and the text is long enough.
  */
 export function textResponse(
   exchange: Exchange,
@@ -132,7 +133,8 @@ export function textResponse(
 }
 
 /**
- * Creates a response from bytes; it is compressed if the request allows that and it is worthwhile.
+ * Creates a response from bytes; they are compressed if the request accepts gzip and there are
+ * enough of them.
  */
 export function bytesResponse(
   exchange: Exchange,
@@ -152,8 +154,8 @@ export function bytesResponse(
 export interface BodyPieces {
   readonly pieces: Iterator<string> | AsyncIterator<string | Uint8Array<ArrayBuffer>>;
   /**
-   * Called once when the body is over, because it was written, the client disconnected, or a piece
-   * failed.
+   * Called once when the body has ended: it has been written, the client has disconnected, or a
+   * piece has failed.
    */
   readonly onEnd?: () => void;
   /** Called with the error if a piece fails, which ends the body early. */
@@ -203,7 +205,9 @@ export function streamResponse(
   return response;
 }
 
-/** Creates a response whose body continues until its source ends it, and must not be buffered. */
+/**
+ * Creates a response whose body continues until its source ends, and which must not be buffered.
+ */
 export function openResponse(
   exchange: Exchange,
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
@@ -220,8 +224,7 @@ function compressed(
   body: string,
   options: { status: number; headers: Headers },
 ): Response | Promise<Response> {
-  // This is tested first, because counting the bytes of a string costs more, and responses with
-  // short strings are never cached.
+  // Accept-Encoding is tested first, because counting the bytes of a string costs more.
   if (!acceptsGzip(exchange.request)) {
     const response = respond(exchange, body, options);
     if (body.length >= COMPRESS_BYTES_MIN) markCompression(response.headers, false);

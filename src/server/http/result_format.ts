@@ -1,8 +1,8 @@
 /**
  * Writes results as JSON, NDJSON and CSV, in pieces of text.
  *
- * A small result is one piece. Each piece of a large result has a limited number of rows, so that
- * writing a piece blocks the event loop only for as long as these rows take.
+ * A small result is one piece. A large result is divided into pieces with a limited number of rows,
+ * so that writing one piece does not block the event loop for long.
  */
 
 import { millisecondsText, seqText } from "../../base/number_text.ts";
@@ -22,7 +22,7 @@ const ROWS_IN_ONE_PIECE = 2048;
 /** Matches a name that JSON can contain without escapes. */
 const PLAIN_NAME = /^[\w.@+-]*$/;
 
-/** The values that come at the end of a JSON body. */
+/** The values that are written at the end of a JSON body. */
 export interface Ending {
   readonly tookMs: number;
   /** The error of a failed request; absent if it succeeded. */
@@ -46,7 +46,8 @@ export function formatFromAccept(accept: string | null): ResultFormat {
     const format = FORMATS.get(type.trim().toLowerCase());
     if (format === undefined) continue;
     const quality = qualityOf(parameters);
-    // At equal quality, the first format wins, because clients list their preference first.
+    // If several formats have the same quality, the first one wins, because clients list their
+    // preferred format first.
     if (quality > bestQuality) {
       best = format;
       bestQuality = quality;
@@ -104,7 +105,7 @@ export function* jsonPieces(
   yield bodyTail(ending());
 }
 
-/** Writes the only result that returns rows as NDJSON. */
+/** Writes a result as NDJSON. It is the only result of the request that has rows. */
 export function* ndjsonPieces(
   { schema, rows = [], asUser, notices, rowCount }: StatementResult,
   tookMs: () => number,
@@ -122,7 +123,7 @@ export function ndjsonHead(head: {
   return `${JSON.stringify({ schema, as_user: asUser })}\n`;
 }
 
-/** Returns the line that reports success. */
+/** Returns the last line of a successful NDJSON response. */
 export function ndjsonTail({
   notices,
   rowCount,
@@ -137,7 +138,7 @@ export function ndjsonTail({
   return `{"status":"success","row_count":${rowCount},${noticed}"took":${took}}\n`;
 }
 
-/** Writes the only result that returns rows as CSV. */
+/** Writes a result as CSV. It is the only result of the request that has rows. */
 export function* csvPieces({ schema = [], rows = [] }: StatementResult): Generator<string> {
   yield csvHead(schema);
   yield* csvRows(rows, schema);
@@ -165,8 +166,8 @@ export function entryTail(result: StatementResult): string {
 }
 
 /**
- * The most recent end of an entry up to its row count. Statements of one kind often follow each
- * other, so it is cached.
+ * The most recent text after an entry's rows, up to the row count. It is cached because similar
+ * statements often follow each other.
  */
 let lastCount: {
   readonly rowCount: number;
@@ -194,8 +195,8 @@ export function bodyTail({ tookMs, error }: Ending): string {
 }
 
 /**
- * The JSON text before the rows, cached per list of fields, which a plan creates once for all its
- * results.
+ * The JSON text before the rows of an entry. It is cached for each list of fields, which all
+ * results of a plan share.
  */
 const headTexts = new WeakMap<readonly SchemaField[], string>();
 

@@ -82,7 +82,7 @@ export function allowedMethods(method: Method): string {
   return method === "GET" ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
 }
 
-/** Whether a route serves a request method. */
+/** Returns whether a route with the given method serves a request method. */
 export function isAllowed(requestMethod: string, method: Method): boolean {
   return requestMethod === method || (requestMethod === "HEAD" && method === "GET");
 }
@@ -164,8 +164,8 @@ const SAME: ReadonlyMap<string, string> = new Map([
  * Returns the method and path of the endpoint nearest to an unknown path, such as `POST
  * /v1/api/sql`, for "did you mean …"; undefined if none is near.
  *
- * Paths are compared by the words that distinguish endpoints. The rest (`/v1`, `/api`, slashes,
- * case) is ignored, because most mistaken paths differ only in that.
+ * Paths are compared by the words that distinguish endpoints. Prefixes such as `/v1` and `/api`,
+ * slashes and case are ignored, because most mistaken paths differ only in these.
  */
 function nearestEndpoint(path: string, { prefixes, routes }: ServedRoutes): string | undefined {
   const words = wordsOf(path);

@@ -1,8 +1,8 @@
 /**
  * Reads the JSON body of `POST /v1/api/sql` without copying long SQL text.
  *
- * JSON.parse copies each string. A bulk load is a single string of hundreds of kilobytes, and
- * touching new memory costs several times as much as the copying itself. Therefore, if the
+ * JSON.parse copies each string. A bulk load is a single string of hundreds of kilobytes, and the
+ * first use of new memory costs several times as much as the copying itself. Therefore, if the
  * statements are in the body as ASCII without escapes, their text is a slice of the decoded body,
  * and their UTF-8 is a slice of its bytes. Only the rest of the body is passed to JSON.parse. In
  * all other cases, the whole body is passed to it.
@@ -17,16 +17,16 @@ export interface SqlBody {
 }
 
 /**
- * The minimum length for this treatment. For shorter strings, a second pass costs as much as it
- * saves.
+ * The minimum length of SQL text that is not copied. For shorter text, a second pass costs as much
+ * as it saves.
  */
 const LONG_CHARS_MIN = 16_384;
 
 const SQL_FIRST = /^[ \t\r\n]*\{[ \t\r\n]*"sql"[ \t\r\n]*:[ \t\r\n]*"/;
 
 /**
- * Matches characters that end a JSON string or must not appear in one. A pattern for all other
- * characters would take ten times as long.
+ * Matches characters that end a JSON string or must not appear in one. A pattern that matches all
+ * other characters instead would take ten times as long.
  */
 // oxlint-disable-next-line no-control-regex -- JSON names these characters
 const NOT_PLAIN = /["\\\u0000-\u001f]/g;
@@ -36,8 +36,8 @@ const MORE = /^[ \t\r\n]*,/;
 
 /** @param text The text that `body` decodes to. */
 export function parseSqlBody(text: string, body: Uint8Array): SqlBody {
-  // If there are as many bytes as UTF-16 code units, the text is ASCII, and offsets are the same in
-  // both.
+  // If the text has as many UTF-16 code units as the body has bytes, it is ASCII, and offsets are
+  // the same in both.
   const isLong = text.length >= LONG_CHARS_MIN && body.length === text.length;
   const start = isLong ? (SQL_FIRST.exec(text)?.[0].length ?? 0) : 0;
   const end = start === 0 ? -1 : endOfPlain(text, start);
@@ -52,7 +52,7 @@ export function parseSqlBody(text: string, body: Uint8Array): SqlBody {
  * runtime would keep the memory until the next garbage collection, and a bulk load would use new
  * memory for each of its statements.
  *
- * @param sqlUtf8 A slice of the body.
+ * @param view The body, or a slice of it.
  */
 export function releaseBody({ buffer }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer) buffer.transfer(0);

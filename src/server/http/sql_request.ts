@@ -47,7 +47,7 @@ export const SQL_FIELDS: FieldNames = {
   idempotency_key: ["idempotency", "idempotent_key"],
 };
 
-/** The properties of a request's sender that statements can query. */
+/** The properties of a request's sender that the statements may need. */
 type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["origin"]>;
 
 export interface SqlRequestOptions {

@@ -1,6 +1,6 @@
 /**
- * Answers a request for the bytes of a stored file with all bytes, with a range of them, or with
- * the status that the caller's copy is current.
+ * Responds to a request for a stored file with all of its bytes, with a range of them, or with
+ * status 304 if the caller's copy is current.
  */
 import { hasTag, type RequestedRange, rangeOf } from "./byte_range.ts";
 import type { Exchange } from "./exchange.ts";

@@ -34,7 +34,7 @@ import {
 export class BrokenAnswer extends Error {}
 
 export interface StreamedAnswer {
-  /** The entries that had ended before the stream began. */
+  /** The entries of the statements that had finished before the stream began. */
   readonly results: readonly StatementResult[];
   readonly stream: AnswerStream;
   /** Converts an error to the form in which it is sent. */
@@ -91,7 +91,7 @@ async function* partsOf({
 /** The pieces of a body: text, or text that a reader has already encoded. */
 type ResultPieces = AsyncGenerator<string | Uint8Array<ArrayBuffer>, void>;
 
-/** Writes shape B. */
+/** Writes a response in shape B. */
 export async function* streamedJson(answer: StreamedAnswer): ResultPieces {
   yield '{"results":[';
   let separator = "";

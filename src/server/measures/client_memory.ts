@@ -35,7 +35,7 @@ export class ClientMemory {
     });
   }
 
-  /** @param messageBytes The bytes of unfinished and waiting messages. */
+  /** @param messageBytes The total size of unfinished and waiting messages. */
   use(messageBytes: number): ServerMemoryUse {
     const {
       bodyBytes,

@@ -34,8 +34,8 @@ export interface Gauges {
 /** The number of open files and sockets of the process. */
 export interface DescriptorGauge extends Descriptors {
   /**
-   * Whether the server has paused accepting connections because few descriptors are left; how often
-   * it has done so.
+   * Whether the server has paused accepting connections because few descriptors are left, and how
+   * often it has done so.
    */
   readonly isPaused: boolean;
   readonly pauseCount: number;

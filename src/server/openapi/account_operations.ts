@@ -89,7 +89,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
     tag: "auth",
     summary: "Delete the caller's own account",
     description:
-      "Requires auth.own_deletion. The rows of the account are erased after 30 days. An account without a password needs a login through its provider that is at most five minutes old, or the code of one.",
+      "Requires auth.own_deletion. The rows of the account are erased after 30 days. An account without a password needs a login through its provider in the last five minutes, or the code of such a login.",
     access: "bearer or cookie",
     body: { content: jsonOf("DeleteRequest"), required: false, example: { password: "…" } },
     answers: DONE,

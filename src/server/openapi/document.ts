@@ -31,7 +31,7 @@ export function openApiText(
       version,
       license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
       description:
-        "A SQL database server whose queries can be followed live. HEAD is answered wherever GET " +
+        "A SQL database server whose queries can be followed live. HEAD is served wherever GET " +
         "is, and OPTIONS everywhere. Readers ignore fields that they do not know.",
     },
     servers: [{ url: basePath === "" ? "/" : basePath }],
@@ -116,7 +116,8 @@ function responsesOf(served: ServedOperation): object {
     const form = shape === "C" && status === 401 ? "B" : shape;
     responses[status] = failure(form, [...codes].join(", "));
   }
-  // A probe reports some failures in its own form.
+  // The operation's own responses take precedence, because a probe reports some failures in its own
+  // form.
   for (const [status, answer] of Object.entries(operation.answers)) {
     responses[status] = response(answer);
   }
@@ -137,7 +138,7 @@ function errorsOf({
     byStatus.set(status, known);
   };
   for (const [status, codes] of Object.entries(operation.errors ?? {})) add(Number(status), codes);
-  // The auth endpoints use "unauthorized" instead.
+  // The auth endpoints, which have shape A, use the code "unauthorized" instead.
   if (operation.access.startsWith("bearer") && shape !== "A") {
     add(401, ["MISSING_AUTHORIZATION", "TOKEN_EXPIRED", "INVALID_CREDENTIALS"]);
     add(503, ["AUTHENTICATION_ERROR"]);

@@ -296,7 +296,10 @@ export const EXPORT_OPERATION: Operation = {
   },
 };
 
-/** Returns an operation that is served on two paths. */
+/**
+ * Returns the operation that downloads a file. It is served on two paths, so the caller passes the
+ * id.
+ */
 export function fileOperation(id: string): Operation {
   return {
     id,

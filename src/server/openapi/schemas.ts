@@ -180,7 +180,7 @@ const STATEMENT: Schema = bodyOf<StatementEntry>({
   }),
 });
 
-/** A form field is not JSON, so it is never null. */
+/** The schema of the key without null, because a form field is never null. */
 export const IDEMPOTENCY_KEY: Schema = {
   type: "string",
   pattern: "^[\\x20-\\x7e]{1,128}$",

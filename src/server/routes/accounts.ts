@@ -97,7 +97,8 @@ async function signUp(exchange: Exchange, options: AuthRouteOptions): Promise<Re
   requireOwnPage(exchange, options);
   const body = await bodyOf(exchange, { ...options, names: SIGN_UP_FIELDS });
   const token = tokenOf(exchange, options);
-  // If such a request were not refused, a guest whose token has expired would get a second account.
+  // An invalid token is refused rather than ignored. Otherwise, a guest whose token has expired
+  // would get a second account.
   const guest = token === undefined ? undefined : options.auth.authenticate(token, exchange);
   return json(exchange, 202, await options.auth.signUp(body, exchange, guest));
 }

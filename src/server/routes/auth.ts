@@ -61,7 +61,7 @@ function route(method: Method, name: keyof typeof AUTH_OPERATIONS, handle: Route
   return { path: `/v1/api/auth/${name}`, method, shape: "A", operation, handle };
 }
 
-/** Returns the state with the addresses of logins as a page below the base path needs them. */
+/** Returns the status with the base path added to the login URLs. */
 function statusBelow({ basePath }: Exchange, status: AuthStatusBody): AuthStatusBody {
   const providers = status.oidc_providers.map((each) => ({
     ...each,
@@ -72,7 +72,7 @@ function statusBelow({ basePath }: Exchange, status: AuthStatusBody): AuthStatus
 
 async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
   const { auth } = options;
-  // If setup is complete, the server answers 409 to every request, so the body does not matter.
+  // Once setup is complete, every request is refused with 409, so the body is not read.
   if (!auth.status().needs_setup) return json(exchange, 200, await auth.setup(undefined, exchange));
   if (!options.mayAct(exchange.request)) {
     throw new HttpError(403, "forbidden", "Setup is not open to web pages from other origins");

@@ -40,9 +40,9 @@ export interface AuthRouteOptions {
 }
 
 /**
- * The maximum size of a body here, even if `limits.max_body_bytes` allows more. The caller is still
- * unknown at this point, and parsing 10 MiB would delay all other requests for a second. Two
- * passwords of 4096 characters, each written as a six-byte escape, take 48 KiB.
+ * The maximum size of a body on the auth endpoints, even if `limits.max_body_bytes` allows more.
+ * The caller is still unknown at this point, and parsing 10 MiB would delay all other requests for
+ * a second. Two passwords of 4096 characters, each written as a six-byte escape, take 48 KiB.
  */
 const BODY_BYTES_MAX = 64 * 1024;
 
@@ -146,7 +146,7 @@ export function bearerOf(request: Request): string | undefined {
   return /^bearer +(\S+)$/i.exec(header)?.[1];
 }
 
-/** Returns the token of a request: that of the header, or that of the cookie. */
+/** Returns the token from the header of a request or, if there is none, from its cookie. */
 export function tokenOf(
   { request }: Exchange,
   { mayUseCookies }: AuthRouteOptions,
@@ -155,7 +155,7 @@ export function tokenOf(
   return bearerOf(request) ?? cookie;
 }
 
-/** Returns the caller, by header or cookie. @throws {AuthError} */
+/** Returns the caller whom the token in the header or cookie identifies. @throws {AuthError} */
 export function callerOf(exchange: Exchange, options: AuthRouteOptions): Principal {
   const { auth } = options;
   const token = tokenOf(exchange, options);

@@ -16,7 +16,8 @@ export interface ClientRouteOptions {
 }
 
 /**
- * Pages get a new client within minutes of an update, and do not revalidate more often than that.
+ * The caching rules of the client: pages get a new version within five minutes of an update, and do
+ * not revalidate more often.
  */
 const CACHING = "public, max-age=300";
 
@@ -27,7 +28,11 @@ export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): reado
     headers: Record<string, string>,
   ): Promise<Response> => {
     if (asset === undefined) {
-      throw new HttpError(404, "not_found", "The client could not be bundled: the log says why");
+      throw new HttpError(
+        404,
+        "not_found",
+        "The client could not be bundled; see the server's log for the reason",
+      );
     }
     // The tag is weak, because the same text may be sent with or without compression.
     const tag = `"${asset.tag}"`;
@@ -54,8 +59,8 @@ export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): reado
       handle: async (exchange) =>
         await answer(exchange, await assets.script(), {
           "Content-Type": "text/javascript; charset=utf-8",
-          // Deno, and editors that support this header, use it to find the types. The URL is
-          // relative to the script, so a cache may hand it to clients below any path.
+          // Deno and some editors use this header to find the types. The URL is relative to the
+          // script, so that a cached response is valid below any base path.
           "X-TypeScript-Types": "./client.d.ts",
         }),
     },

@@ -51,12 +51,12 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The maximum number of bytes that are read after a failure, so that the client gets to read the
- * response.
+ * The maximum number of bytes that are read after a failure, so that the client finishes sending
+ * and reads the response.
  */
 const DRAINED_BYTES_MAX: number = 16 * 1024 * 1024;
 
-/** If the client sends no data for this long, the request is answered immediately. */
+/** How long the client may send no data before the server stops draining the body and responds. */
 const DRAIN_PAUSE_MS_MAX = 200;
 
 export function copyRoute(options: CopyRouteOptions): Route {
@@ -180,7 +180,7 @@ function headersOf({ copyFormat = "text" }: SqlResponse): Headers {
   return apiHeaders(TYPES[copyFormat] ?? TYPES["binary"] ?? "");
 }
 
-/** The body of a request, in the form in which a COPY reads it. */
+/** Provides the body of a request to a COPY statement. */
 class RequestBytes implements CopyBody {
   /**
    * The error with which the caller was refused at the end of the body; undefined if there was
@@ -216,7 +216,7 @@ class RequestBytes implements CopyBody {
       const { done, value } = await this.#pieces.next();
       if (done !== true) return value;
     } catch {
-      // Only a lost connection can be the cause.
+      // Reading fails only if the connection was lost.
       this.#isOver = true;
       throw invalidInput("Cannot read the body: it ended early");
     }

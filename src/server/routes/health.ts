@@ -59,7 +59,8 @@ export function healthRoutes(options: HealthRouteOptions): readonly Route[] {
       const readiness = readinessBody(options);
       return json(exchange, readiness.status === "ready" ? 200 : 503, readiness);
     }),
-    // Authentication fails in the same way as at every endpoint that requires a bearer token.
+    // A failed authentication is reported in shape B, as at every endpoint that requires a bearer
+    // token.
     {
       ...route("/metrics", operations.metrics, (exchange) => metrics(exchange, options)),
       shape: "B",
@@ -78,17 +79,21 @@ function readinessBody(options: HealthRouteOptions): ReadinessBody {
   return { status: "ready", ...(options.isReadOnly() ? { read_only: true } : {}) };
 }
 
-/** Refuses callers on other machines, and web pages that use the browser on this machine. */
+/** Refuses callers on other machines, and web pages of other sites in a browser on this machine. */
 function localOnly(handle: RouteFunction): RouteFunction {
   return (exchange) => {
     if (!exchange.isLocal) {
-      throw new HttpError(403, "forbidden", "This endpoint answers callers on this machine only");
+      throw new HttpError(
+        403,
+        "forbidden",
+        "This endpoint serves only callers on the server's own machine",
+      );
     }
     if (!exchange.isHostAllowed) {
       throw new HttpError(
         403,
         "host_not_allowed",
-        "The Host header of the request does not name this server",
+        "The Host header of the request does not name this server; security.allowed_hosts lists further names",
       );
     }
     return handle(exchange);

@@ -52,8 +52,7 @@ const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   SCHEMA_CHANGED: 410,
   SUBSCRIPTION_LIMIT_EXCEEDED: 429,
   SHUTTING_DOWN: 503,
-  // The remaining codes are internal failures, or occur only in an open stream or in a socket
-  // message.
+  // The codes below are internal failures, or occur only in an open stream or in a socket message.
   SUBSCRIPTION_FAILED: 500,
   CONVERSION_ERROR: 500,
   KILLED: 500,
@@ -69,7 +68,10 @@ const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   RATE_LIMIT_EXCEEDED: 500,
 };
 
-/** Returns a sink that discards everything, for a subscription that is only tried out. */
+/**
+ * Returns a sink that discards all messages, for a HEAD request, whose subscription is only
+ * checked.
+ */
 function nowhere(): LiveSink {
   return { connectionId: "none", queuedBytes: 0, send: () => true, end() {} };
 }
@@ -180,7 +182,10 @@ function mistaken(message: string): SubscriptionError {
   return new SubscriptionError(errorMessage("INVALID_OPTIONS", STREAM_WORD, message));
 }
 
-/** Text that is not JSON is refused in the same way as parameters that are not an array. */
+/**
+ * Returns the parameters. Text that is not JSON is returned as it is, so that it is refused in the
+ * same way as parameters that are not an array.
+ */
 function paramsFrom(text: string): unknown {
   try {
     const { subscription } = JSON.parse(text) as { subscription?: { params?: unknown } };
@@ -191,8 +196,8 @@ function paramsFrom(text: string): unknown {
 }
 
 /**
- * If the text is not a number, it is passed on, and the live engine reports it, because the engine
- * knows what the option means.
+ * Returns the number in the text. Any other text is returned unchanged, so that the live engine,
+ * which knows the option, reports the error.
  */
 function wholeNumber(text: string | null): number | string | undefined {
   if (text === null) return undefined;
@@ -206,7 +211,7 @@ function definedOnly(fields: Record<string, unknown>): Record<string, unknown> {
 function refusal(exchange: Exchange, response: ErrorMessage, clock: Clock): Response {
   const { code, earliest_seq, hint, message, position } = response;
   const status = STATUS_OF_CODE[code];
-  // A subscription limit is also temporary, since other subscriptions will end.
+  // A 429 caused by the subscription limit is also temporary, because other subscriptions will end.
   const retryAfterSeconds = status === 429 || status === 503 ? RETRY_SECONDS : undefined;
   const body = {
     code,

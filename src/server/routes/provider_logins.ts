@@ -1,7 +1,7 @@
 /**
- * `/v1/api/auth/oidc/…`: logins in the browser through providers (OpenID Connect). The `auth` layer
- * makes all decisions; these routes handle redirects, the cookie of a begun login, and the pages to
- * which a login may return.
+ * Serves `/v1/api/auth/oidc/…`: logins in the browser through providers (OpenID Connect). The
+ * `auth` layer makes all decisions; these routes handle redirects, the cookie of a login in
+ * progress, and the pages to which a login may return.
  *
  *     GET  {provider}/login      to the provider
  *     GET  {provider}/callback   from the provider, to the page that began the login
@@ -30,20 +30,21 @@ import {
 
 const PATH = "/v1/api/auth/oidc/";
 
-/** The time for which a browser keeps the cookie of a started login. */
+/** The number of seconds for which a browser keeps the cookie of a login in progress. */
 const COOKIE_SECONDS = 600;
 
-/** A path of the admin page, without characters that a header cannot contain. */
+/** Matches a path of the admin page, without characters that a header cannot contain. */
 const UI_PATH = /^\/ui(?:[/?#][!-~]*)?$/;
 
 /**
- * The URL of an application's page, without a fragment, because the code is sent as the fragment.
+ * Matches the URL of an application's page, without a fragment, because the code is sent as the
+ * fragment.
  */
 const PAGE = /^([a-z][a-z0-9+.-]*:\/\/[^/?#@\\]+)(?:[/?][!-"$-[\]-~]*)?$/i;
 
 const RETURN_LENGTH_MAX = 1024;
 
-/** The SHA-256 of a PKCE verifier in base64url. */
+/** Matches the SHA-256 of a PKCE verifier in base64url. */
 const CHALLENGE = /^[\w-]{43}$/;
 
 const CODE_FIELDS: FieldNames = { code: ["tidemark_code"], verifier: ["code_verifier"] };
@@ -161,7 +162,10 @@ async function endLogin(
   return redirect(exchange, step, { ...options, name });
 }
 
-/** The address must equal the one that the operator registered with the provider. */
+/**
+ * Returns the callback URL of a provider. It must equal the URL that the operator has registered
+ * with the provider.
+ */
 function callbackUrl({ publicUrl }: Exchange, name: string): string {
   return `${publicUrl}${PATH}${name}/callback`;
 }
@@ -189,7 +193,7 @@ function pageWish(
     throw new HttpError(
       400,
       "invalid_request",
-      'Cannot begin a login: a page outside /ui should send "challenge", the SHA-256 of its verifier in base64url',
+      'Cannot begin a login: a page outside /ui must send "challenge", the SHA-256 of its verifier in base64url',
     );
   }
   if (!mayReceiveLogin(origin, request)) {
@@ -223,6 +227,6 @@ function unknownProvider(name: string): HttpError {
   return new HttpError(
     404,
     "not_found",
-    `There is no provider ${shown} with logins in the browser`,
+    `There is no provider ${shown} for logins in the browser; GET /v1/api/auth/status lists the providers`,
   );
 }

@@ -78,8 +78,8 @@ export interface SqlRouteOptions {
   readonly largeBodies: LargeBodies;
   readonly userRate: UserRate;
   /**
-   * Registers a body that is written while its statement runs. Returns a function to call at its
-   * end.
+   * Registers a response body that is written while its statement runs. Returns a function to call
+   * when the body ends.
    */
   readonly beginStream: () => () => void;
   readonly onBug: OnBug;
@@ -91,8 +91,8 @@ export interface SqlRouteOptions {
 const NOTICES_MAX = 5;
 
 /**
- * If a statement's timeout exceeds the keep-alive timeout or comes closer to it than this, the
- * keep-alive timeout is lifted for the statement.
+ * The minimum time by which the keep-alive timeout must exceed the timeout of a statement. If it
+ * does not, the keep-alive timeout is lifted for the statement.
  */
 const KEEPALIVE_MARGIN_MS = 5000;
 
@@ -184,7 +184,7 @@ class SqlRoute {
     }
   }
 
-  /** Answers a request, without creating a promise if the result is available immediately. */
+  /** Responds to a request, without creating a promise if the result is available immediately. */
   #answer(
     exchange: Exchange,
     principal: Principal,
@@ -357,7 +357,10 @@ class SqlRoute {
     return streamResponse(exchange, body, { ...options, clock });
   }
 
-  /** Logs that a body broke off, since its status has already been sent. */
+  /**
+   * Logs that a response body was broken off. Its status has already been sent, so the client gets
+   * no error.
+   */
   #noteBroken({ requestId }: Exchange, error: unknown): void {
     if (error instanceof BrokenAnswer) return;
     this.#options.onBug(error, "the body of an answer", { request: requestId });
@@ -407,8 +410,8 @@ function headersFor(
 }
 
 /**
- * Returns the notices that go into the response header. The response body has no place for notices,
- * or only for those of one result.
+ * Returns the notices that go into the response header. The body of an NDJSON or CSV response
+ * cannot contain the notices of all statements.
  */
 function noticesOf(format: ResultFormat, results: readonly StatementResult[]): readonly string[] {
   if (format === "json") return [];

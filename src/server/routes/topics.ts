@@ -1,7 +1,7 @@
 /**
  * Serves `POST /v1/api/topics/consume`, `/ack` and `/nack`: topic messages over HTTP requests.
  *
- * A request for messages stays open until a message arrives, its time is over, the client
+ * A request for messages stays open until a message arrives, its timeout has passed, the client
  * disconnects, or the server stops. If the client has disconnected or its session has ended in the
  * meantime, messages claimed for it are immediately available to other consumers.
  */
@@ -34,7 +34,9 @@ export interface TopicRouteOptions {
   readonly topics: TopicConsumers;
 }
 
-/** The members that both bodies have, each with the names that other servers use for it. */
+/**
+ * The members that all bodies have in common, each with the names that other servers use for it.
+ */
 const SHARED_FIELDS: FieldNames = {
   topic_id: ["topic", "topic_name", "stream", "queue"],
   group_id: ["group", "consumer_group", "group_name"],

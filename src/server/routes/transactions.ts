@@ -144,7 +144,9 @@ function requireSnapshot(isolation: unknown): void {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       'Cannot open a transaction with isolation "serializable": transactions have snapshot isolation',
-      { hint: "SELECT … FOR UPDATE makes the commit fail if another one changes the rows" },
+      {
+        hint: "SELECT … FOR UPDATE makes the commit fail if another transaction has changed the rows",
+      },
     );
   }
   throw invalidInput(

@@ -93,7 +93,7 @@ export class ConsumerGroup {
   #ownEventCount = 0;
   #fetching: Promise<unknown> = Promise.resolve();
   #cancelTimer: CancelTimer | undefined;
-  /** The deadlines and delays up to this time have been reported as an event. */
+  /** The time up to which expired deadlines and delays have been reported as an event. */
   #reportedMs: number;
   /** The number of fetches, commits and callers for which the group must stay open. */
   #holdCount = 0;
@@ -123,7 +123,7 @@ export class ConsumerGroup {
     this.#hasUnknownKeys = !isNew;
   }
 
-  /** Every message below this offset is acknowledged. */
+  /** The committed offset: every message below it has been acknowledged. */
   get committed(): number {
     return this.#window.committed;
   }
@@ -132,7 +132,7 @@ export class ConsumerGroup {
     return this.#window;
   }
 
-  /** The last event, for a waiter that is about to check for messages. */
+  /** The number of the last event. A waiter remembers it before it checks for messages. */
   get event(): number {
     return this.#ownEventCount + this.log.newsCount;
   }
@@ -168,7 +168,7 @@ export class ConsumerGroup {
     return this.#window.claimCount === 0 && this.#window.nextDueMs(nowMs) === Infinity;
   }
 
-  /** Whether the stored position contains the whole state of an idle group. */
+  /** Whether the stored position contains the whole state of the group, which must be idle. */
   get isStored(): boolean {
     return isStoredState(this.#deps.store, this.place, this.#window.state);
   }
@@ -200,8 +200,8 @@ export class ConsumerGroup {
   }
 
   /**
-   * Removes a waiter that is not going to fetch. If it has already been woken, another waiter is
-   * woken in its place.
+   * Removes a waiter that will not fetch. If it has already been woken, another waiter is woken in
+   * its place.
    */
   leave(waiter: GroupWaiter): void {
     const wasWoken = !this.#waiters.has(waiter);
@@ -351,15 +351,15 @@ export class ConsumerGroup {
 
   #takeNewOne(taken: Taken, message: TopicMessage): void {
     this.#pushGone(message.offset);
-    // An acknowledgement of a delivery before the restart may have admitted the message in the
-    // meantime.
+    // An acknowledgement of a message that was delivered before the restart may meanwhile have
+    // added it to the window.
     if (this.#window.end > message.offset || this.#window.freeCount === 0) return;
     this.#window.push(keyOf(message));
     if (taken.isOrdered && this.#window.isHeldByKey(message.offset)) return;
     this.#claim(taken, message);
   }
 
-  /** Admits unreadable messages to the window, up to an offset (exclusive). */
+  /** Adds unreadable messages to the window as acknowledged, up to an offset (exclusive). */
   #pushGone(upTo: number): void {
     while (this.#window.end < upTo && this.#window.freeCount > 0) {
       const offset = this.#window.end;
@@ -439,8 +439,8 @@ export class ConsumerGroup {
     if (Math.max(request.upTo ?? -1, request.offsets?.at(-1) ?? -1) >= this.#window.end) {
       this.#hasUnknownKeys = true;
     }
-    // The consumer of a fetch in progress may have seen a full window and be about to wait, so the
-    // event counts even if no consumer waits yet.
+    // A consumer whose fetch is in progress may have found the window full and be about to wait.
+    // The event is therefore counted even if no consumer waits yet.
     const mayFreeMessages = this.#window.freeCount === 0 || this.#window.hasKeys;
     this.#window.ack(request);
     this.updatedAtMs = nowMs;

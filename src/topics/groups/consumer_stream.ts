@@ -17,7 +17,7 @@ import type { TopicNack, TopicStream, TopicStreamRequest, TopicStreamSink } from
 import type { ConsumerGroup, GroupWaiter } from "./consumer_group.ts";
 import type { GroupConsumer, KilledStream } from "./group_consumers.ts";
 
-/** The maximum number of messages per fetch, so that all partitions get their turn. */
+/** The maximum number of messages per fetch, so that the stream serves all of its partitions. */
 const FETCH_MESSAGES_MAX = 1000;
 
 /** The objects that all streams share. */
@@ -59,7 +59,7 @@ export class ConsumerStream implements KilledStream, TopicStream {
   readonly #sink: TopicStreamSink;
   readonly #consumer: GroupConsumer;
   readonly #parts: StreamParts;
-  /** The partitions, in the order in which they take turns. */
+  /** The partitions, in the order in which they are served next. */
   readonly #partitions: StreamPartition[];
   #credit: number;
   #hasRoom = true;
@@ -131,8 +131,8 @@ export class ConsumerStream implements KilledStream, TopicStream {
   /** Called when a partition may have messages. */
   woken(): void {
     if (this.#canFetch) this.#pump();
-    // The call is deferred, because direct calls through many consumers without credit would
-    // recurse deeply.
+    // The call is deferred, because direct calls through many consumers without credit could
+    // overflow the stack.
     else queueMicrotask(() => this.#handOn());
   }
 
@@ -146,7 +146,7 @@ export class ConsumerStream implements KilledStream, TopicStream {
 
   #leaveAll(): void {
     for (const partition of this.#partitions) {
-      // A waiter that was woken but has not fetched yet wakes another waiter instead.
+      // A partition that was woken but has not fetched yet wakes another waiter in its place.
       if (partition.isReady) partition.group.leave(partition);
       else partition.group.forget(partition);
     }
@@ -205,7 +205,7 @@ export class ConsumerStream implements KilledStream, TopicStream {
       group.unclaim(found.messages);
       return;
     }
-    // The next turn belongs to another partition.
+    // The partition moves to the end, so that another partition is served next.
     this.#partitions.push(...this.#partitions.splice(this.#partitions.indexOf(partition), 1));
     if (found.messages.length > 0) {
       this.#credit -= found.messages.length;

@@ -1,8 +1,8 @@
 /**
  * Writes dead letters in the same commit as the acknowledgement of their messages. A row is deleted
  * when its message is discarded or its topic is dropped. All letters are read only at startup and
- * after a topic has been dropped. At all other times, only the letters between the old and the new
- * floor of their topic are read.
+ * after a topic has been dropped. At all other times, only the letters of messages that have just
+ * been discarded are read.
  *
  * A letter has the same owner as its message, so erasing an account removes it like any other row
  * of the account.
@@ -95,7 +95,7 @@ export class DeadLetters {
       if (!(error instanceof DatabaseError)) throw error;
       // A payload may be longer than the row from which it was made.
       if (error.code === "ROW_TOO_LARGE") apply(row.with(PAYLOAD_INDEX, null));
-      // The account is being erased, so its messages must leave no letters.
+      // The account is being erased, so no dead letter may be written for its messages.
       else if (error.code === "PERMISSION_DENIED") store.apply({ writes: prepared.writes });
       else throw error;
     }
@@ -156,7 +156,7 @@ export class DeadLetters {
   }
 }
 
-/** Returns whether a letter has not been deleted. */
+/** Returns whether a letter is still stored. */
 function isStored(store: GroupStore, owner: number, row: Row | undefined): boolean {
   const key = [row?.[0] ?? null];
   const upTo = store.appliedSeq;

@@ -9,10 +9,10 @@ import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { ConsumerGroup } from "./consumer_group.ts";
 
-/** A consumer without messages is forgotten after this idle time. */
+/** The idle time after which a consumer without messages is removed. */
 const IDLE_MS_MAX = 600_000;
 
-/** A stream that ends with its consumer. */
+/** A stream, which ends when its consumer is killed. */
 export interface KilledStream {
   killed(): void;
 }
@@ -124,7 +124,7 @@ export class GroupConsumers {
     return undefined;
   }
 
-  /** Forgets consumers that have been idle for a long time. */
+  /** Removes consumers that have been idle for longer than the limit. */
   forgetIdle(): void {
     const nowMs = this.#clock.monotonicMs();
     for (const users of this.#byUser.values()) {

@@ -18,7 +18,7 @@ const { tableId: TABLE_ID, name: TABLE_NAME } = TOPIC_GROUPS_TABLE;
 
 const [, , , COMMITTED = 0, UPDATED_AT_MS = 0, BODY = 0] = TOPIC_GROUP_COLUMN_IDS;
 
-/** The part of the store that contains groups. */
+/** The methods of the store that are used to read and write groups. */
 export type GroupStore = Pick<
   Store,
   "appliedSeq" | "apply" | "durable" | "lookup" | "owners" | "scan" | "visibleSeq"
@@ -102,12 +102,16 @@ export async function removeGroups(
 ): Promise<void> {
   const rows = [...storedRows(store)].filter(([topicId]) => isGone(Number(topicId)));
   if (rows.length === 0) return;
-  // The last values of a deleted position are never read.
+  // The deleted rows are written with a NULL body, because the last values of a deleted position
+  // are never read.
   const deleted = rows.map((row): Row => row.concat(null));
   await store.durable(store.apply({ writes: [write("delete", deleted)] }).lastSeq);
 }
 
-/** Returns the write of a position. @param isNew Whether the table has no row for the group. */
+/**
+ * Returns the write that stores a position. @param isNew Whether the table has no row for the
+ * group.
+ */
 export function groupWrite(
   { group, partition, topicId }: GroupPlace,
   { isNew, nowMs, state }: { isNew: boolean; nowMs: number; state: WindowState },

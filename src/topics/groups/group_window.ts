@@ -19,8 +19,8 @@
  *
  * - All messages below `committed` are acknowledged; the one at `committed` is not, unless it is
  *   `end`.
- * - At most {@linkcode WINDOW_MAX} messages lie between the two, so a message that is never
- *   acknowledged stops its group after that many others.
+ * - At most {@linkcode WINDOW_MAX} messages are between `committed` and `end`, so a message that is
+ *   never acknowledged stops its group once that many later messages have been delivered.
  */
 import { assert } from "../../base/assert.ts";
 
@@ -103,12 +103,12 @@ export class GroupWindow {
     this.#advance();
   }
 
-  /** Every message below this offset is acknowledged. */
+  /** The committed offset: every message below it has been acknowledged. */
   get committed(): number {
     return this.#committed;
   }
 
-  /** The offset of the first message that was neither delivered nor held back. */
+  /** The offset of the first message that is not in the window yet. */
   get end(): number {
     return this.#end;
   }
@@ -204,7 +204,8 @@ export class GroupWindow {
   }
 
   /**
-   * Gives a waiting message to a consumer. Returns its number of deliveries, including this one.
+   * Claims a waiting message for a consumer. Returns how often the message has been delivered,
+   * including this time.
    */
   claim(
     offset: number,
@@ -262,13 +263,17 @@ export class GroupWindow {
       const slot = this.#slot(offset);
       if (this.#states[slot] !== CLAIMED) continue;
       const deadlineMs = this.#times[slot] ?? 0;
-      // The deadline remains, so that it can still be reported to waiting consumers.
+      // The deadline is kept as the due time, so that it can still be reported to waiting
+      // consumers.
       if (deadlineMs <= nowMs) this.release(offset, deadlineMs);
       else this.#firstDeadlineMs = Math.min(this.#firstDeadlineMs, deadlineMs);
     }
   }
 
-  /** The first time after `afterMs` at which a claim or a delay expires; Infinity if none does. */
+  /**
+   * Returns the first time after `afterMs` at which a claim or a delay expires; Infinity if there
+   * is none.
+   */
   nextDueMs(afterMs: number): number {
     let next = Infinity;
     if (this.#claimCount + this.#waitingCount === 0) return next;
@@ -342,7 +347,7 @@ export class GroupWindow {
     if (offset > this.#committed) this.ack({ upTo: offset - 1 });
   }
 
-  /** Ends everything below `offset`, which is at or after the end. */
+  /** Empties the window and moves it to `offset`, which must be at or after its end. */
   #forgetUpTo(offset: number): void {
     this.#committed = offset;
     this.#end = offset;

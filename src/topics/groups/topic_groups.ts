@@ -2,9 +2,9 @@
  * Manages the groups of all topics, and implements the interface that topics offer to SQL and to
  * the server.
  *
- * - A group begins to exist in a partition when a consumer first reads for it there. Its position
- *   is made durable before it receives a message, so that "latest" still means the same position
- *   after a crash.
+ * - A group comes into existence in a partition when a consumer first reads that partition for it.
+ *   Its position is made durable before it receives a message, so that "latest" still means the
+ *   same position after a crash.
  * - When a topic is dropped, its groups end with it; their rows are removed later.
  * - A group stays in memory as long as it has consumers, claims or work in progress. Idle groups
  *   exist only as rows.
@@ -56,7 +56,7 @@ import { type PollParts, TopicPoll } from "./topic_poll.ts";
 /** How often idle consumers are forgotten, idle groups are closed, and lags are determined. */
 const LOOK_MS = 10_000;
 
-/** How many idle groups are stored or closed in one turn at most. */
+/** The maximum number of idle groups that are stored or closed in one tick. */
 const CLOSED_PER_LOOK_MAX = 500;
 
 export interface TopicGroupsOptions extends TopicLimits {
@@ -86,7 +86,7 @@ export class TopicGroups implements TopicConsumers {
   readonly #topicIds = new Set<number>();
   /**
    * For each topic that had groups at startup, the ends of its partitions when the first of its
-   * groups was opened. Messages before these ends may have been delivered before startup.
+   * groups was opened. Messages before these offsets may have been delivered before startup.
    */
   readonly #restoredEnds = new Map<number, readonly number[] | undefined>();
   /** The number of redeliveries by groups that have been closed. */
@@ -153,7 +153,7 @@ export class TopicGroups implements TopicConsumers {
     return opening;
   }
 
-  /** Returns a group that is open, and keeps it open for the duration of a request. */
+  /** Returns an open group, and keeps it open while a request uses it. */
   #openAt(key: string): ConsumerGroup | undefined {
     const open = this.#open.get(key);
     if (open !== undefined) open.usedMs = this.#options.clock.monotonicMs();
@@ -424,7 +424,7 @@ export class TopicGroups implements TopicConsumers {
       if (left === 0) return;
       if (read.has(group) || nowMs - group.usedMs < LOOK_MS || !group.isIdle) continue;
       left -= 1;
-      // The group is closed once its counts are durable.
+      // A group whose counts are not durable yet is closed later.
       if (!group.isStored) group.keepCounts();
       else {
         this.#open.delete(key);
@@ -442,7 +442,7 @@ export class TopicGroups implements TopicConsumers {
         this.#hasDropped = false;
       }
       await this.#deadLetters.prune();
-      // Counting keeps the lag of the groups up to date.
+      // The changes are counted regularly so that the lag of the groups is up to date.
       for (const topicId of this.#topicIds) await this.counted(topicId);
     } catch (error) {
       // The error can be ignored here, because maintenance runs again later.

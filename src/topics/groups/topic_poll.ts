@@ -1,7 +1,7 @@
 /**
- * Implements a request for messages that waits until there are some. Thousands of requests may
- * wait, so each is a single object: the group, the deadline, the client's signal and KILL call it
- * without closures, and no async function is suspended for it.
+ * Implements a request that waits until its group has messages. Thousands of requests may wait, so
+ * each is a single object. The group, the deadline, the client's signal and KILL call its methods,
+ * so it needs no closures and no suspended async function.
  *
  *     fetching ──messages, deadline, client left, KILL, failure──► over
  *        │ ▲
@@ -17,7 +17,7 @@ import type { GroupConsumer } from "./group_consumers.ts";
 /** The objects that all requests share. */
 export interface PollParts {
   readonly clock: Clock;
-  /** The requests that wait for messages. */
+  /** The requests that wait for messages, by their deadlines. */
   readonly waiting: Deadlines<TopicPoll>;
   /** Whether the server is stopping, so that no request may wait. */
   readonly isStopping: () => boolean;
@@ -133,7 +133,7 @@ export class TopicPoll implements TimedItem, EventListenerObject, GroupWaiter {
     this.#endForGood();
   }
 
-  /** Ends the request of a client that has disconnected or whose consumer has been killed. */
+  /** Ends the request because its client has disconnected or its consumer has been killed. */
   #endForGood(): void {
     this.#end();
     try {

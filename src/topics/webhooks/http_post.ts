@@ -33,7 +33,7 @@ export type PostAnswer =
       readonly isDelivered: false;
       /** The reason why a delivery failed, as a sentence without a full stop. */
       readonly reason: string;
-      /** The time for which the receiver asks the sender to wait. */
+      /** The time for which the receiver has asked the sender to wait before the next attempt. */
       readonly retryAfterMs?: number | undefined;
     };
 
@@ -82,7 +82,10 @@ function resolved(host: string): Promise<readonly LookupAddress[]> {
   return lookup(host, { all: true, family, order: "ipv4first" });
 }
 
-/** A resolution cannot be cancelled, so an abort only stops waiting for it. */
+/**
+ * Waits for a promise until the signal is aborted. The name resolution behind the promise cannot be
+ * cancelled.
+ */
 function orAborted(
   work: Promise<readonly LookupAddress[]>,
   signal: AbortSignal,
@@ -126,8 +129,8 @@ async function postTo(
     headers: { ...headers, Host: url.host },
     redirect: "manual",
     signal,
-    // Connections are not reused, because they are looked up by address but may belong to another
-    // name.
+    // The runtime looks up connections by address, so a reused connection could belong to another
+    // host name.
     ...(isSecure ? { tls: { serverName: hostOf(url) }, keepalive: false } : {}),
   });
   await response.body?.cancel();
@@ -141,7 +144,10 @@ async function postTo(
   );
 }
 
-/** Reads a number of seconds. The other form, a date, would require synchronized clocks. */
+/**
+ * Reads a number of seconds. A date, the other form of the header, is ignored because it would
+ * require synchronized clocks.
+ */
 function retryAfterMsOf(header: string | null): number | undefined {
   return header !== null && /^\d{1,6}$/.test(header) ? Number(header) * 1000 : undefined;
 }

@@ -32,7 +32,7 @@ const DELAY_MS_MAX = 600_000;
 /** The longest delay that a receiver may request. */
 const RETRY_AFTER_MS_MAX = 3_600_000;
 
-/** How long a failed request withholds its credit at most. */
+/** The maximum time for which a failed request withholds its credit. */
 const HOLD_MS_MAX = 30_000;
 
 export interface WebhookDeps extends TopicLimits {
@@ -76,7 +76,7 @@ export class WebhookDelivery {
   }
 
   /**
-   * Begins to deliver, unless the delivery was closed before.
+   * Begins to deliver, unless the delivery has already been closed.
    *
    * @param before The delivery of the same webhook before it was altered, once it has ended.
    */
@@ -89,12 +89,14 @@ export class WebhookDelivery {
     try {
       this.#url = webhookUrl(this.webhook.url, this.#deps.hosts);
     } catch (error) {
-      // The webhook reports the error, and delivers nothing until the server is restarted with
-      // other settings.
+      // The state of the webhook shows the error. Nothing is delivered until the server is
+      // restarted with other settings.
       if (!isExpected(error)) throw error;
       this.isRefused = true;
       this.lastError = error.message;
-      this.#deps.log.warn("a webhook may not deliver", { webhook: this.webhook.name });
+      this.#deps.log.warn("a webhook cannot deliver: the configuration does not allow its URL", {
+        webhook: this.webhook.name,
+      });
       return;
     }
     this.#track(this.#open());
@@ -215,7 +217,7 @@ export class WebhookDelivery {
       secret,
       nowMs: clock.nowMs(),
     });
-    // A later response would arrive after the message has already been delivered again.
+    // If the timeout were longer, the message could be delivered again before the response arrives.
     const timeoutMs = Math.min(timeoutSecs * 1000, visibilityMs * 0.75);
     return post({ ...request, url, timeoutMs, signal: this.#abort.signal });
   }

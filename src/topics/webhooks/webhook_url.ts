@@ -1,4 +1,4 @@
-/** The rules that a webhook URL has to follow. */
+/** Validates the URLs of webhooks. */
 import { DatabaseError } from "../../base/errors.ts";
 import { hostOf, type OutboundHosts } from "../../base/outbound_hosts.ts";
 

@@ -5,14 +5,18 @@ import type { WebhookFigures } from "../contract.ts";
 import { WebhookDelivery, type WebhookDeps } from "./webhook_delivery.ts";
 import { webhookUrl } from "./webhook_url.ts";
 
-/** How long requests in flight may take when the server stops or a webhook is dropped. */
+/**
+ * How long requests in flight may still take after the server is stopped or a webhook is dropped.
+ */
 const GRACE_MS = 5000;
 
 export class Webhooks implements WebhookAccess {
   readonly #catalog: Pick<Catalog, "topics">;
   readonly #deps: WebhookDeps;
   readonly #deliveries = new Map<number, WebhookDelivery>();
-  /** The promises of the deliveries that are ending, and these deliveries. */
+  /**
+   * The promises of the deliveries that are ending; `#leaving` contains the deliveries themselves.
+   */
   readonly #ending = new Set<Promise<void>>();
   readonly #leaving = new Set<WebhookDelivery>();
   /** The request counts of webhooks that have been dropped. */
