@@ -104,7 +104,7 @@ const STAGES = {
   ],
   timer: [
     "server/connections/connection.ts",
-    "// If the runtime fails to report a drain, the delay is at most a second.",
+    "if (this.#intake?.isIdle(nowMs) === true) this.#intake = undefined;",
   ],
   flush: ["storage/background/flush_table.ts", "const segmentId = manifest.nextSegmentId();"],
   merge: ["storage/background/merge_segments.ts", "const segmentId = manifest.nextSegmentId();"],
