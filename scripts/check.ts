@@ -56,7 +56,7 @@ async function passes({ name, command }: Check): Promise<boolean> {
   return code === 0;
 }
 
-const options = readOptions({ "no-tests": flag("leaves the tests out") });
+const options = readOptions({ "no-tests": flag("omits the tests") });
 const outcomes = await Promise.all(TEXT_CHECKS.map((check) => passes(check)));
 if (!options["no-tests"]) outcomes.push(await passes(TESTS));
 process.exitCode = outcomes.every((passed) => passed) ? 0 : 1;

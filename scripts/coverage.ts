@@ -20,9 +20,9 @@ const TESTS = "tests/storage,tests/copies,tests/maintenance";
 const TEST_MS_MAX = 120_000;
 
 const options = readOptions({
-  folder: textOption("<folder>", "the code that should be run", "src/storage"),
-  least: countOption("percent of the lines that have to be run", 95),
-  tests: textOption("<folder or file,…>", "the tests that run it", TESTS),
+  folder: textOption("<folder>", "the folder of the code to measure", "src/storage"),
+  least: countOption("the percentage of lines that must be run", 95),
+  tests: textOption("<folder or file,…>", "the tests that run the code", TESTS),
   missing: flag("lists the lines that no test reached"),
 });
 const { folder, least: percentMin } = options;

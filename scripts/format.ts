@@ -5,7 +5,7 @@ const { words } = readArguments(
   {},
   {
     form: "<file, folder or flag> …",
-    about: "what biome check takes; all sources if no file or folder is named",
+    about: "the arguments of biome check; formats all sources if no file or folder is named",
     countMin: 0,
     arePassedOn: true,
   },

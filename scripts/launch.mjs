@@ -126,7 +126,7 @@ function lock() {
     if (!isTold) {
       process.stderr.write(
         `Waiting for process ${holder.pid}, which installs the packages. ` +
-          `If it does something else, delete ${LOCK}\n`,
+          `If that process does something else, delete ${LOCK}\n`,
       );
       isTold = true;
     }
@@ -215,7 +215,7 @@ function install(checksum, wanted) {
   }
   const bun = findBun();
   if (bun === undefined) {
-    fail(`Cannot start Bun: none under ${MODULES} runs on this machine`);
+    fail(`Cannot start Bun: no Bun under ${MODULES} runs on this machine`);
   }
   writeFileSync(STAMP, `${checksum}\n${relative(MODULES, bun)}\n${extent}\n`);
   return bun;

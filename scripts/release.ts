@@ -70,7 +70,9 @@ function releaseSeconds(): number {
   const seconds = Number(asked.stdout.toString().trim());
   return asked.success && seconds > 0
     ? seconds
-    : fail("Cannot date the release: this is no git clone; set SOURCE_DATE_EPOCH to its seconds");
+    : fail(
+        "Cannot date the release: this is not a git clone; set SOURCE_DATE_EPOCH to the date in seconds since 1970",
+      );
 }
 
 /** Compiles the server for all platforms, and prepares the image if it is requested. */
@@ -99,7 +101,8 @@ function inFolder(folder: string, files: readonly ArchivedFile[]): ArchivedFile[
 function filesFor(platform: Platform, program: Uint8Array, licences: string): ArchivedFile[] {
   const isWindows = platform.startsWith("windows");
   const name = isWindows ? "tidemark.exe" : "tidemark";
-  const unit = "| `tidemark.service` | a unit for systemd; its head says how to install it |\n";
+  const unit =
+    "| `tidemark.service` | a unit for systemd; its first lines say how to install it |\n";
   const isLinux = platform.startsWith("linux");
   const readme = readFileSync(join(import.meta.dir, "release/archive_readme.md"), "utf8")
     .replaceAll("{version}", VERSION)
@@ -142,8 +145,8 @@ function filesOfImage(folder: string, licences: string): ArchivedFile[] {
 
 const options = readOptions({
   platforms: someOf(PLATFORMS, "the platforms"),
-  "without-image": flag("leaves out the context of the image"),
-  tag: optionalText("<tag>", "the tag that has to be this version, as in v0.1.0"),
+  "without-image": flag("omits the context of the image"),
+  tag: optionalText("<tag>", "the tag, which must match the version, as in v0.1.0"),
   out: textOption("<folder>", "the folder of the files", join(ROOT, "dist/release")),
 });
 const { out, tag } = options;

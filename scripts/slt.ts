@@ -20,7 +20,7 @@ const files = words.flatMap((path) => {
     .filter((name) => name.endsWith(".test") || name.endsWith(".slt"))
     .map((name) => join(path, name));
 });
-if (files.length === 0) throw new Error("Cannot run cases: no file there ends in .test or .slt");
+if (files.length === 0) throw new Error("Cannot run cases: no given file ends in .test or .slt");
 
 let failedCount = 0;
 await using server = await startReadyServer();

@@ -30,7 +30,7 @@ function list(): string {
     const lines = tasks.map(({ name, about }) => `  ${name.padEnd(width)}  ${about}`);
     return `${HEADINGS[kind]}\n${lines.join("\n")}\n`;
   });
-  return `${parts.join("\n")}\nbun task <name> --help says what a task does, and lists its options.\n`;
+  return `${parts.join("\n")}\nbun task <name> --help describes a task and lists its options.\n`;
 }
 
 /**

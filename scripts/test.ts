@@ -151,7 +151,7 @@ async function retried(
   let failCount = 0;
   const passed: string[] = [];
   for (const [file, names] of files) {
-    process.stderr.write(`\nOnce more, alone: ${file}\n`);
+    process.stderr.write(`\nRunning once more, alone: ${file}\n`);
     const second = new FailedTests();
     const again = await run([`./${file}`], env, [second]);
     if (isStopped) return code;
@@ -191,7 +191,7 @@ function reportOfParts(): string {
     /\b(?:amountOf|shareOf)\(/.test(readFileSync(file, "utf8")),
   );
   return (
-    `\n${files.length} files tried a part of their seeds, samples or cases. ` +
+    `\n${files.length} files tested only a part of their seeds, samples or cases. ` +
     `Try all with: npm test -- --thorough ${files.toSorted().join(" ")}\n`
   );
 }
@@ -204,12 +204,12 @@ const QUICK_START: Readonly<Record<string, string>> = {
 
 const { options, words: args } = readArguments(
   {
-    thorough: flag("does all of the work that tests repeat over seeds, samples or cases"),
+    thorough: flag("tests all seeds, samples and cases"),
     "retry-failed": flag("runs up to three files in which tests failed once more, each alone"),
   },
   {
     form: "<file, folder or flag> …",
-    about: "what bun test takes; all tests if no file or folder is named",
+    about: "the arguments of bun test; runs all tests if no file or folder is named",
     countMin: 0,
     arePassedOn: true,
   },

@@ -62,7 +62,7 @@ const REPEATING: ReadonlySet<string> = new Set([
 const DIRECTORY: string = join(import.meta.dir, "../tests/sql/cases");
 
 const { only } = readOptions({
-  only: optionalText("<file>", "the file of cases to write, without its ending"),
+  only: optionalText("<file>", "the file of cases to write, without its extension"),
 });
 const files = [
   ...SCALARS,
@@ -116,7 +116,7 @@ async function written(
   const setup = [`CREATE SCHEMA case_${name}`, `SET search_path = case_${name}`];
   if (extension !== undefined) setup.push(`CREATE EXTENSION ${extension}`);
   const answers = await askPostgres(postgres.url, path, [...setup, ...distinct]);
-  const head = `# Cases of ${about}. Written by scripts/write_cases.ts from what PostgreSQL answers.\n`;
+  const head = `# Cases of ${about}. Written by scripts/write_cases.ts from the results of PostgreSQL.\n`;
   const cases = distinct.map((sql, i) => {
     const answer = answers[i + setup.length];
     if (answer === undefined) throw new Error(`Cannot write a case: no answer to ${sql}`);

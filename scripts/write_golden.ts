@@ -22,7 +22,7 @@ if (!Number.isSafeInteger(number) || number < 1) {
 }
 const folder = join(import.meta.dir, `../tests/fixtures/format-${number}`);
 if (existsSync(join(folder, "directory.json.gz"))) {
-  throw new Error(`Cannot write ${folder}: it is there, and golden directories never change`);
+  throw new Error(`Cannot write ${folder}: it already exists, and golden directories never change`);
 }
 
 const directory = mkdtempSync(join(tmpdir(), "tidemark-golden-"));

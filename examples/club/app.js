@@ -212,7 +212,7 @@ export async function leave() {
     await db.session.logout();
   } catch (error) {
     // The page forgets the session in any case, and on the server the session expires.
-    if (error?.name === "ConnectionError") say("The server could not be told.");
+    if (error?.name === "ConnectionError") say("The server could not be reached.");
     else if (error?.name !== "ServerError") throw error;
   }
   location.reload();

@@ -38,7 +38,7 @@ function open({ db, members, space, view }) {
   const help = h(
     "p",
     { class: "help" },
-    "Arrows walk over the cards, Alt and an arrow moves one, Enter opens it.",
+    "The arrow keys select a card, Alt with an arrow key moves it, and Enter opens it.",
   );
   view.append(board, help);
   board.addEventListener("keydown", onKey);

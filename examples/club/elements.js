@@ -113,7 +113,7 @@ export function sayFailure(error) {
 }
 
 export function messageOf({ code, message, name }) {
-  if (name === "ConnectionError") return "The server does not answer. Try again in a moment.";
+  if (name === "ConnectionError") return "The server does not respond. Try again in a moment.";
   return code === "PERMISSION_DENIED" ? "You may not do that." : message;
 }
 

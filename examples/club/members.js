@@ -199,7 +199,7 @@ export class Members {
         });
       } catch (error) {
         if (error?.reason === "foreign_key") say(`Nobody here is called “${text}”.`);
-        else if (error?.reason === "duplicate_key") say(`“${text}” is a member already.`);
+        else if (error?.reason === "duplicate_key") say(`“${text}” is already a member.`);
         else sayFailure(error);
       }
     };

@@ -36,7 +36,8 @@ export async function openProfileDialog({ db, me }) {
     "dialog",
     { "aria-labelledby": "profile-title" },
     h("h2", { id: "profile-title" }, isGuest ? "You are a guest" : "You"),
-    isGuest && h("p", {}, "With a name and a password you keep this account and what is in it."),
+    isGuest &&
+      h("p", {}, "With a name and a password, you keep this account and everything in it."),
     h(
       "form",
       { class: "stack", onsubmit: (event) => void save(event) },

@@ -43,7 +43,7 @@ export class Spaces {
       "form",
       { class: "row", onsubmit: (event) => void add(event) },
       name,
-      h("button", { "aria-label": "Make the space", title: "Make the space" }, "+"),
+      h("button", { "aria-label": "Create the space", title: "Create the space" }, "+"),
     );
     this.list.append(h("h2", {}, "Spaces"), this.#items, form);
   }
@@ -93,7 +93,7 @@ export class Spaces {
     this.#render();
     const isGone = before !== undefined && !rows.some((row) => String(row.id) === before.id);
     if (isGone) {
-      say(`“${before.name}” is closed to you now.`);
+      say(`“${before.name}” is no longer open to you.`);
       history.replaceState(null, "", location.pathname);
     }
     this.#showChosen();
@@ -152,7 +152,7 @@ export class Spaces {
           "div",
           { class: "empty" },
           h("h2", {}, "No space yet"),
-          h("p", {}, "Make one, or ask somebody to add you to theirs."),
+          h("p", {}, "Create one, or ask somebody to add you to theirs."),
         ),
       );
       return;

@@ -76,9 +76,9 @@ const PLAN_ROUNDS = 5;
 
 const options = readOptions({
   only: someOf(JOBS, "the jobs to measure"),
-  quick: flag("takes one round and few rows"),
-  rounds: optionalCount("rounds, of which the median counts", "3"),
-  rows: optionalCount("rows of a scan", "10,000,000"),
+  quick: flag("runs one round with few rows"),
+  rounds: optionalCount("the number of rounds, of which the median counts", "3"),
+  rows: optionalCount("the number of rows of a scan", "10,000,000"),
   write: flag("also replaces the rows of these jobs in docs/performance.md"),
 });
 const wanted: readonly string[] = options.only;
@@ -173,7 +173,7 @@ async function writePage(mark: string, measured: string): Promise<void> {
   const marked = new RegExp(`<!-- ${mark} -->([^]*)<!-- /${mark} -->`);
   const [, before] = marked.exec(text) ?? [];
   if (before === undefined) {
-    throw new Error(`Cannot write ${PAGE}: it has no place for the table "${mark}"`);
+    throw new Error(`Cannot write ${PAGE}: it has no comments that mark the table "${mark}"`);
   }
   const table = wanted.length < JOBS.length ? mergedTable(before, measured) : measured;
   const earlier = table.includes(EARLIER) ? `; rows with${EARLIER} come from earlier runs` : "";

@@ -25,9 +25,9 @@ const KILL_MS_MAX = 250;
 const END_MS_MAX = 300_000;
 
 const { rows, seconds, only, strict } = readOptions({
-  rows: countOption("rows of the table", 10_000_000),
-  seconds: countOption("a statement is killed after so many seconds", 4),
-  only: textOption("<part>", "the statements whose name has this part", ""),
+  rows: countOption("the number of rows of the table", 10_000_000),
+  seconds: countOption("the number of seconds after which a statement is killed", 4),
+  only: textOption("<part>", "runs only the statements whose name contains this text", ""),
   strict: flag("exits with 1 if a figure misses its target"),
 });
 let misses = 0;

@@ -16,9 +16,9 @@ const SETTLE_MS = 8000;
 const COUNTED_MIN = 0.5;
 
 const options = readOptions({
-  connections: countOption("connections, each with a subscription", 5000),
-  queries: countOption("different queries among the subscriptions", 1),
-  snapshot: flag("asks for a snapshot instead of changes alone"),
+  connections: countOption("the number of connections, each with a subscription", 5000),
+  queries: countOption("the number of different queries among the subscriptions", 1),
+  snapshot: flag("requests a snapshot in addition to changes"),
   objects: flag("shows which kinds of object grew with the subscriptions"),
 });
 const { connections: connectionCount, queries: queryCount } = options;

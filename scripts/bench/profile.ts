@@ -113,7 +113,8 @@ function report(result: LoadResult, text: string): void {
   const requests = (result["rate"] ?? result["writes"] ?? 0) * seconds;
   const usOf = (samples: number): number => (samples * 1e6) / SAMPLES_PER_SECOND / requests;
   const name = readdirSync(directory).find((file) => file.endsWith(".dump"));
-  if (name === undefined) fail("Cannot profile: the runtime wrote no file about its compiled code");
+  if (name === undefined)
+    fail("Cannot profile: the runtime wrote no file that lists its compiled code");
   const byThread = new Map<string, number>();
   const byFunction = new Map<string, Record<Spot, number>>();
   for (const sample of samplesIn(text, new JitDump(readFileSync(join(directory, name))))) {

@@ -31,16 +31,16 @@ import { aliveAfter, insertSql, STATEMENTS_PER_ROUND, versionsPerRound } from ".
 import { TABLE, TidemarkQueue } from "./queue/tidemark.ts";
 
 const options = readOptions({
-  rows: countOption("versions to write", 10_000_000),
+  rows: countOption("the number of versions to write", 10_000_000),
   owners: countOption(
-    "owners of a USER table, each with a queue of 20 rows; 0 is a SHARED table",
+    "the number of owners of a USER table, each with a queue of 20 rows; 0 for a SHARED table",
     0,
   ),
-  every: countOption("versions between two measurements", 1_000_000),
-  replays: countOption("resumes from random positions of the history", 8),
-  postgres: flag("does the same in PostgreSQL"),
+  every: countOption("the number of versions between two measurements", 1_000_000),
+  replays: countOption("the number of resumes from random positions of the history", 8),
+  postgres: flag("runs the same in PostgreSQL"),
   "no-bounds": flag("only reports how many times longer the queue takes"),
-  inject: optionalOneOf(REPLAY_FAULTS, "damage to a change, which has to be noticed"),
+  inject: optionalOneOf(REPLAY_FAULTS, "damages a change, and requires that the damage is noticed"),
 });
 const { rows: rowCount, owners, every, replays: replayCount, inject: injected } = options;
 

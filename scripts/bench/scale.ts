@@ -19,10 +19,10 @@ const {
   "owner-rows": rowsPerOwner,
   reads: readCount,
 } = readOptions({
-  rows: countOption("rows of the SHARED table", 50_000_000),
-  owners: countOption("owners of the USER table", 1_000_000),
-  "owner-rows": countOption("rows of each owner", 20),
-  reads: countOption("reads of each kind", 2000),
+  rows: countOption("the number of rows of the SHARED table", 50_000_000),
+  owners: countOption("the number of owners of the USER table", 1_000_000),
+  "owner-rows": countOption("the number of rows of each owner", 20),
+  reads: countOption("the number of reads of each kind", 2000),
 });
 
 const SMALL_ROWS = 1_000_000;

@@ -27,16 +27,16 @@ const FAILURES_SHOWN = 5;
 const options = readOptions({
   only: oneOf(
     ["mixed", "bulk", "answers"],
-    "mixed load, many rows at once, or long answers",
+    "mixed load, many rows at once, or long responses",
     "mixed",
   ),
   minutes: countOption("how long the mixed load lasts", 20),
-  rows: countOption("rows of the bulk load", 3_000_000),
-  runs: countOption("starts of the server for long answers", 10),
-  "at-once": countOption("long answers that are read at a time", 4),
-  limit: countOption("bytes of memory that the server may have; 0 means no limit", 0),
+  rows: countOption("the number of rows of the bulk load", 3_000_000),
+  runs: countOption("the number of server starts for long responses", 10),
+  "at-once": countOption("the number of long responses that are read at a time", 4),
+  limit: countOption("the memory limit of the server in bytes; 0 means no limit", 0),
   peers: flag("puts the same load on PostgreSQL and SQLite"),
-  compiled: flag("takes the executable in dist/ instead of the sources"),
+  compiled: flag("runs the executable in dist/ instead of the sources"),
 });
 const { only, minutes, rows: rowCount, limit: limitBytes } = options;
 const program = options.compiled ? [`dist/tidemark-${process.platform}-${process.arch}`] : [];
@@ -121,7 +121,7 @@ async function soakAnswers(): Promise<number> {
     );
   }
   print(
-    `the server died in ${killedCount} of ${runCount} runs, at ${given.atOnce} answers at a time`,
+    `the server died in ${killedCount} of ${runCount} runs, at ${given.atOnce} responses at a time`,
   );
   return killedCount;
 }

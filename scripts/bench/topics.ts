@@ -27,11 +27,11 @@ const JOBS = ["cost", "batch", "latency", "waits"];
 
 const options = readOptions({
   only: someOf(JOBS, "the jobs to measure"),
-  rounds: countOption("rounds of batches, of which the median counts", 5),
-  messages: countOption("messages of a round", 100_000),
+  rounds: countOption("the number of rounds of batches, of which the median counts", 5),
+  messages: countOption("the number of messages in a round", 100_000),
   seconds: countOption("how long single messages are written", 10),
-  comparisons: countOption("comparisons of the cost of a writer", 300),
-  "settle-ms": countOption("how long the memory settles before each look at it", 7000),
+  comparisons: countOption("the number of comparisons of the cost of a writer", 300),
+  "settle-ms": countOption("how long the memory settles before each measurement", 7000),
   strict: flag("exits with 1 if a target is missed"),
 });
 const wanted: readonly string[] = options.only;

@@ -26,9 +26,9 @@ import { TABLES } from "./tpch/schema.ts";
 
 const options = readOptions({
   sf: textOption("<scale factor>", "the size of the data; 1 is 6,000,000 line items", "0.1"),
-  seed: countOption("decides the data", 1),
+  seed: countOption("the seed from which the data are generated", 1),
   only: optionalText("<numbers>", "the queries to run, as in 1,6,14"),
-  runs: countOption("how often each query runs; the median counts", 3),
+  runs: countOption("the number of times that each query runs; the median counts", 3),
   "without-postgres": flag("leaves PostgreSQL out"),
   keep: flag("keeps Tidemark's directory"),
 });

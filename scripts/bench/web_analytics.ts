@@ -20,9 +20,9 @@ import { VIEWS } from "./web_analytics/schema.ts";
 
 const options = readOptions({
   rows: countOption("page views", 1_000_000),
-  seed: countOption("decides the data", 1),
+  seed: countOption("the seed from which the data are generated", 1),
   only: optionalText("<numbers>", "the questions to ask, as in 1,6,14"),
-  runs: countOption("how often each is asked; the median counts", 3),
+  runs: countOption("the number of times that each query runs; the median counts", 3),
   "without-postgres": flag("leaves PostgreSQL out"),
   "without-sqlite": flag("leaves SQLite out"),
   keep: flag("keeps Tidemark's directory"),

@@ -212,7 +212,7 @@ export function uiFaultsIn(path: string, source: string): string[] {
   for (const module of modulesIn(source)) {
     const target = posix.join(posix.dirname(path), module);
     if (!module.startsWith(".") || target.startsWith("ui/") || UI_DOORS.has(target)) continue;
-    faults.push(`"${module}" is neither part of the page nor the door of client or protocol`);
+    faults.push(`"${module}" is neither part of the page nor the mod.ts of client or protocol`);
   }
   return faults;
 }
@@ -277,12 +277,12 @@ function faultOfFile(path: string, target: string): string | undefined {
   const to = folderOf(target);
   // A file directly in `src` connects the layers: it may import each of them through its `mod.ts`.
   if (to === undefined) return from === undefined ? undefined : "is above every folder";
-  if (from === to) return isDoor(target) ? "is the folder's own door" : undefined;
+  if (from === to) return isDoor(target) ? "is the folder's own mod.ts" : undefined;
   if (from !== undefined && BELOW[from]?.includes(to) !== true) return `is not below ${from}`;
   if (from !== undefined && SECOND_DOORS[target]?.includes(from) === false) {
-    return `is no door for ${from}`;
+    return `is no entry point for ${from}`;
   }
-  return to === "base" || isDoor(target) ? undefined : `passes by src/${to}/mod.ts`;
+  return to === "base" || isDoor(target) ? undefined : `bypasses src/${to}/mod.ts`;
 }
 
 /**

@@ -31,7 +31,10 @@ interface Rule {
 const RULES: readonly Rule[] = [
   { pattern: /\bTO[D]O(?!\(#\d+\))/, advice: "add its issue number in round brackets" },
   { pattern: /\b(?:FIX[M]E|XX[X]|HAC[K])\b/, advice: "fix it, or open an issue" },
-  { pattern: /\b(?:test|it|describe)\.on[l]y\(/, advice: "let the other tests run too" },
+  {
+    pattern: /\b(?:test|it|describe)\.on[l]y\(/,
+    advice: "remove it, so that the other tests run too",
+  },
   { pattern: /\bassert\(.*[`]/, advice: "give assert a plain string: it is built on every call" },
   { pattern: /@ts-(?:ign[o]re|noch[e]ck)/, advice: "use @ts-expect-error and say why" },
   { pattern: /^\s*\/\/\s*[-=*#─]{4}/, advice: "no section banners: split the file instead" },
@@ -82,7 +85,10 @@ export function repeatedTypes(sources: ReadonlyMap<string, string>): string[] {
   }
   return [...pathsByName]
     .filter(([, paths]) => paths.size > 1)
-    .map(([name, paths]) => `the type ${name} needs one name for each of ${[...paths].join(", ")}`);
+    .map(
+      ([name, paths]) =>
+        `the type ${name} needs a different name in each of ${[...paths].join(", ")}`,
+    );
 }
 
 if (import.meta.main) {

@@ -135,7 +135,8 @@ class Talk {
   ): Promise<void> {
     const sentMs = performance.now();
     const { lastSeq } = await from.api.sql(sql, params);
-    if (lastSeq === undefined) throw new Error(`Cannot go on: nothing was changed by ${sql}`);
+    if (lastSeq === undefined)
+      throw new Error(`Cannot continue the chat: no row was changed by ${sql}`);
     this.expected.push({ seq: lastSeq, sentMs, who, isDuringCut: this.isCut });
   }
 

@@ -68,7 +68,9 @@ export class Participant {
         waitingFor.delete(message.subscription_id ?? "");
       if (waitingFor.size === 0) ready.resolve();
     });
-    socket.addEventListener("close", () => ready.reject(new Error("Cannot follow: closed")));
+    socket.addEventListener("close", () =>
+      ready.reject(new Error("Cannot follow the chat: the server closed the connection")),
+    );
     const timer = setTimeout(() => {
       ready.reject(new Error(`Cannot follow: ${[...waitingFor].join()} did not become live`));
     }, READY_MS_MAX);

@@ -45,7 +45,7 @@ The environment overrides the file. The key \`port\` of the section \`[server]\`
 With \`_FILE\` at the end, as in \`TIDEMARK_SERVER_PORT_FILE\`, the variable names a file that contains the
 value. Some keys have a short variable too, which wins over the long one.
 
-A key takes effect at the next start, unless it says that SIGHUP reads it again. \`system.settings\` shows
+A key takes effect at the next start, unless it says that SIGHUP reloads it. \`system.settings\` shows
 the values of a running server and where each comes from.
 
 ${parts.join("\n\n")}
@@ -101,7 +101,7 @@ function rangeText(name: string, { form, max, min, type, words }: KeyRule): stri
 function notes(path: string, { environment, isUnavailable }: KeyRule): string {
   const found: string[] = [];
   if (environment !== undefined) found.push(`Also ${code(environment)}.`);
-  if (REREAD.has(path)) found.push("SIGHUP reads it again.");
+  if (REREAD.has(path)) found.push("SIGHUP reloads it.");
   if (isUnavailable === true) found.push("Not available yet: only the default is accepted.");
   return found.length === 0 ? "" : ` ${found.join(" ")}`;
 }

@@ -111,7 +111,8 @@ export class Sentences {
     if (rule !== undefined) return this.#write(rule, depth + 1);
     if (!/^[a-z]/.test(text)) return [text];
     const sample = SAMPLES[text];
-    if (sample === undefined) throw new Error(`Cannot write "${text}": no rule and no sample`);
+    if (sample === undefined)
+      throw new Error(`Cannot write "${text}": it has neither a rule nor a sample`);
     return [sample];
   }
 

@@ -102,7 +102,9 @@ function homepageNote(manifestPath: string): string {
   const manifest = readFileSync(manifestPath, "utf8");
   const homepage = /"homepage": *"([^"]+)"/.exec(manifest)?.[1];
   if (homepage === undefined) {
-    throw new Error(`Cannot name the licence: ${manifestPath} has no homepage, and no file beside`);
+    throw new Error(
+      `Cannot name the licence: ${manifestPath} has no homepage, and there is no licence file beside it`,
+    );
   }
-  return `The package brings no text of its licence. See ${homepage}`;
+  return `The package does not include the text of its licence. See ${homepage}`;
 }

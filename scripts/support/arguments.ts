@@ -80,7 +80,13 @@ export function optionalCount(about: string, absentShown = ""): Option<number | 
 /** A random seed, which is different in each run if the option is absent. */
 export function seedOption(about = "repeats the run that printed this seed"): Option<number> {
   const absent = Date.now() % 1_000_000;
-  return { form: "<seed>", about, absent, absentShown: "another one each time", read: wholeNumber };
+  return {
+    form: "<seed>",
+    about,
+    absent,
+    absentShown: "a different one each time",
+    read: wholeNumber,
+  };
 }
 
 /** An option whose value is any string. */
@@ -162,7 +168,7 @@ export function readArguments<Forms extends OptionForms>(
     const form = word.startsWith("--") && Object.hasOwn(forms, name) ? forms[name] : undefined;
     if (form === undefined) {
       if (word.startsWith("-") && words?.arePassedOn !== true) refuseOption(word, forms);
-      if (words === undefined) refuse(`Cannot read "${word}": there are only options`);
+      if (words === undefined) refuse(`Cannot read "${word}": this script takes only options`);
       others.push(word);
     } else if (form.form === "") {
       values.set(name, true);
@@ -211,7 +217,7 @@ function valueOf(
 function refuseOption(word: string, forms: OptionForms): never {
   const names = Object.keys(forms).map((name) => `--${name}`);
   const nearest = nearestOf(word, names);
-  if (names.length === 0) refuse(`Cannot read option "${word}": there is none but --help`);
+  if (names.length === 0) refuse(`Cannot read option "${word}": the only option is --help`);
   if (nearest !== undefined) refuse(`Cannot read option "${word}": did you mean ${nearest}?`);
   const verb = names.length === 1 ? "is" : "are";
   refuse(`Cannot read option "${word}": there ${verb} ${names.join(", ")}`);
@@ -219,9 +225,9 @@ function refuseOption(word: string, forms: OptionForms): never {
 
 function checkCount(given: readonly string[], words: Words | undefined): void {
   if (words === undefined) return;
-  if (given.length < words.countMin) refuse(`Cannot begin: name ${words.about}`);
+  if (given.length < words.countMin) refuse(`Cannot start the script: name ${words.about}`);
   const excess = given[words.countMax ?? Number.POSITIVE_INFINITY];
-  if (excess !== undefined) refuse(`Cannot read "${excess}": there is a word too many`);
+  if (excess !== undefined) refuse(`Cannot read "${excess}": this is one word too many`);
 }
 
 function printHelp(forms: OptionForms, words: Words | undefined): never {

@@ -61,7 +61,8 @@ export function bundleDeclarations(entry: string, read: (path: string) => string
     const taken = new Set(names.values());
     const free = [from.name, `Wire${from.name}`].find((name) => !taken.has(name));
     const name = names.get(key) ?? free;
-    if (name === undefined) throw new Error(`Cannot name ${key}: its name is taken twice`);
+    if (name === undefined)
+      throw new Error(`Cannot name ${key}: its name is already used by two declarations`);
     names.set(key, name);
     return name;
   };
@@ -89,7 +90,7 @@ export function bundleDeclarations(entry: string, read: (path: string) => string
       .toSorted()
       .join(", ");
   return [
-    "// The client of Tidemark, as the server gives it at /v1/client.js.",
+    "// The client of Tidemark, as the server delivers it at /v1/client.js.",
     ...texts.values(),
     `export { ${listed(false)} };`,
     `export type { ${listed(true)} };`,

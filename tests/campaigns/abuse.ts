@@ -26,10 +26,10 @@ const {
   seed,
 } = readOptions({
   only: someOf(ABUSE_NAMES, "the kinds of abuse"),
-  seconds: countOption("how long a kind lasts that has no other end", 10),
-  sockets: countOption("sockets at a time", 1000),
-  messages: countOption("messages of a kind that sends many", 100_000),
-  p99: countOption("the bound of the victim's 99th percentile in ms", 250),
+  seconds: countOption("the duration of each kind of abuse that does not end by itself", 10),
+  sockets: countOption("the number of sockets at a time", 1000),
+  messages: countOption("the number of messages of each kind of abuse that sends many", 100_000),
+  p99: countOption("the limit for the victim's 99th percentile in ms", 250),
   seed: seedOption(),
 });
 

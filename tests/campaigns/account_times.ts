@@ -19,7 +19,7 @@ const T_MAX = 4.5;
 const INJECTED_MS = 20;
 
 const { inject, samples, seed } = readOptions({
-  samples: countOption("samples of each side of a pair", 300),
+  samples: countOption("the number of samples of each side of a pair", 300),
   inject: flag("delays one side of each pair"),
   seed: seedOption(),
 });
@@ -67,7 +67,7 @@ await using server = await startReadyServer({
 });
 await createUsers(server);
 const chance = chanceFromSeed(seed);
-process.stdout.write(`account_times: ${samples} samples a side, seed ${seed}\n`);
+process.stdout.write(`account_times: ${samples} samples per side, seed ${seed}\n`);
 let leakCount = 0;
 for (const pair of PAIRS) {
   const times = await timesOf(pair, chance);

@@ -24,13 +24,16 @@ import { FOUND_AS, INJECTED_FAULTS } from "./check_live/injected_faults.ts";
 import { type CheckReport, checkLive } from "./check_live/run.ts";
 
 const options = readOptions({
-  changes: countOption("changes that the writers make", 100_000),
-  writers: countOption("clients that write", 8),
-  subscriptions: countOption("subscriptions that are followed", 64),
-  restarts: optionalCount("stops and kills of the server", "one for 20,000 changes"),
+  changes: countOption("the number of changes that the writers make", 100_000),
+  writers: countOption("the number of clients that write", 8),
+  subscriptions: countOption("the number of subscriptions", 64),
+  restarts: optionalCount("the number of stops and kills of the server", "one per 20,000 changes"),
   checkpoints: optionalCount("comparisons of all views with SELECT", "one for 10,000 changes"),
   seed: seedOption(),
-  inject: optionalOneOf(INJECTED_FAULTS, "damage to one subscription, which has to be noticed"),
+  inject: optionalOneOf(
+    INJECTED_FAULTS,
+    "damages one subscription, and requires that the damage is noticed",
+  ),
 });
 const { changes, writers, subscriptions, seed, inject: injected } = options;
 const restarts = options.restarts ?? Math.max(2, Math.round(changes / 20_000));

@@ -23,11 +23,14 @@ import { FOUND_AS, INJECTED_FAULTS } from "./check_topics/injected_faults.ts";
 import { type CheckReport, checkTopics } from "./check_topics/run.ts";
 
 const options = readOptions({
-  changes: countOption("changes that the writers make", 100_000),
-  writers: countOption("clients that write", 8),
-  restarts: optionalCount("stops and kills of the server", "one for 20,000 changes"),
+  changes: countOption("the number of changes that the writers make", 100_000),
+  writers: countOption("the number of clients that write", 8),
+  restarts: optionalCount("the number of stops and kills of the server", "one per 20,000 changes"),
   seed: seedOption(),
-  inject: optionalOneOf(INJECTED_FAULTS, "damage to one group, which has to be noticed"),
+  inject: optionalOneOf(
+    INJECTED_FAULTS,
+    "damages one group, and requires that the damage is noticed",
+  ),
 });
 const { changes, writers, seed, inject: injected } = options;
 const restarts = options.restarts ?? Math.max(2, Math.round(changes / 20_000));

@@ -33,11 +33,11 @@ const {
   seed,
   inject: injected,
 } = readOptions({
-  states: countOption("disks to open", 20_000),
+  states: countOption("the number of disks to open", 20_000),
   seed: seedOption(),
   inject: optionalOneOf(
     [...INJECTED_FAULTS, ...TOPIC_FAULTS, "all"],
-    "a fault between the engine and its disk, which has to be found; all takes each in turn",
+    "injects a fault between the engine and its disk, and requires that it is found; all injects each in turn",
   ),
 });
 
@@ -93,7 +93,7 @@ function print(report: CrashReport, startMs: number): void {
   process.stdout.write(
     `${seconds.toFixed(1)} s: ${report.states} crash states, ` +
       `${Math.round(report.states / seconds)} a second, from seed ${seed}; ` +
-      `${report.acknowledged} commits acknowledged, ${report.takenBack} taken back, ${report.flushes} flushes, ` +
+      `${report.acknowledged} commits acknowledged, ${report.takenBack} rolled back, ${report.flushes} flushes, ` +
       `${report.merges} merges, ${report.parted} of them with history, ${report.expired} expired segments, ${report.definitions} definitions; ${report.findings.length} found\n`,
   );
 }

@@ -38,19 +38,26 @@ const FOUND_AS = { hold: "a read waited", memory: "memory grew" } as const;
 
 const options = readOptions({
   only: someOf([...ATTACK_NAMES, "grammar"], "the kinds of statements"),
-  seconds: optionalCount("how long each kind is sent", "5; for grammar, until all are sent"),
+  seconds: optionalCount(
+    "how long statements of each kind are sent",
+    "5; for grammar, until all are sent",
+  ),
   "statement-seconds": countOption("how long a statement may take", 30),
-  rows: countOption("rows to sort", 10_000_000),
-  p99: optionalCount("the bound of the victim's 99th percentile in ms", "250; for grammar, 100"),
+  rows: countOption("the number of rows to sort", 10_000_000),
+  p99: optionalCount("the limit for the victim's 99th percentile in ms", "250; for grammar, 100"),
   from: countOption("grammar: how often each construct is repeated at first", 64),
-  factor: countOption("grammar: how many times more often in each further text", 2),
-  like: textOption("<title>", "grammar: the constructs whose title has this part", ""),
+  factor: countOption("grammar: the factor by which each further text repeats it more often", 2),
+  like: textOption(
+    "<title>",
+    "grammar: runs only the constructs whose title contains this text",
+    "",
+  ),
   seed: seedOption("grammar: decides the order of the constructs"),
-  wait: countOption("grammar: how many ms a read beside it may wait", 250),
-  memory: countOption("grammar: how many MiB memory may grow beyond the budget", 200),
+  wait: countOption("grammar: how many ms a concurrent read may wait", 250),
+  memory: countOption("grammar: how many MiB the memory may grow beyond the budget", 200),
   inject: optionalOneOf(
     ["hold", "memory"],
-    "grammar: a server that stops for half a second now and then, or grows; has to be found",
+    "grammar: makes the server stop for half a second at intervals or grow, and requires that this is found",
   ),
 });
 const { rows: rowCount, only: names } = options;

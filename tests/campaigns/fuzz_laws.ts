@@ -44,9 +44,9 @@ const {
   seed: firstSeed,
   inject: isInjected,
 } = readOptions({
-  count: countOption("laws to check", 3000),
+  count: countOption("the number of laws to check", 3000),
   seed: seedOption("the seed of the first round, as a run prints it"),
-  inject: flag("some answers lose a row, which has to be found"),
+  inject: flag("removes a row from some results, and requires that this is found"),
 });
 const totals = { laws: 0, violations: 0, refused: 0 };
 
@@ -59,7 +59,7 @@ const preparer: IndexPreparer & Preparer = {
 };
 for (let seed = firstSeed; totals.laws < count; seed += 1) await runRound(seed);
 process.stdout.write(
-  `${totals.laws} laws: ${totals.violations} do not hold, ${totals.refused} could not be asked\n`,
+  `${totals.laws} laws: ${totals.violations} do not hold, ${totals.refused} could not be compared\n`,
 );
 process.exitCode = totals.violations > 0 === isInjected ? 0 : 1;
 

@@ -25,10 +25,10 @@ const QUERIES_PER_ROUND = 20;
 const FINDINGS_MAX = 20;
 
 const options = readOptions({
-  count: countOption("queries to follow", 400),
-  bursts: countOption("bursts of commits in a round, of five commits each on average", 40),
+  count: countOption("the number of queries to follow", 400),
+  bursts: countOption("the number of bursts in a round, each with five commits on average", 40),
   seed: seedOption("the seed of the first round, as a run prints it"),
-  inject: optionalOneOf(PLANTED_FAULTS, "the fault to plant, which has to be found"),
+  inject: optionalOneOf(PLANTED_FAULTS, "injects a fault, and requires that it is found"),
 });
 const { bursts, count, inject: injected } = options;
 

@@ -29,7 +29,7 @@ const PROGRESS_EVERY = 1000;
 const WAYS: readonly Way[] = ["alone", "alone", "in a text", "in a transaction"];
 
 const options = readOptions({
-  count: countOption("statements to compare", 2000),
+  count: countOption("the number of statements to compare", 2000),
   seed: seedOption("the seed of the first round, as a run prints it"),
   values: flag("also prints statements that failed for a value on one side only"),
 });

@@ -30,11 +30,9 @@ const {
   inject,
   seed: firstSeed,
 } = readOptions({
-  count: countOption("statements to send", 5000),
+  count: countOption("the number of statements to send", 5000),
   seed: seedOption("the seed of the first round, as a run prints it"),
-  inject: flag(
-    "reads get another owner or too many rows, in one way after the other; each has to be found",
-  ),
+  inject: flag("injects one leak after the other, and requires that each is found"),
 });
 
 if (inject) {
@@ -51,7 +49,7 @@ if (inject) {
   const trace = new Bun.CryptoHasher("sha1");
   const { compared, leaks, messages, statements } = await campaign(count, { trace });
   process.stdout.write(
-    `${statements} statements, ${compared} compared with those of a lonely caller, ${messages} live messages read: ${leaks} leaks\n`,
+    `${statements} statements, ${compared} compared with those of a caller who is alone, ${messages} live messages read: ${leaks} leaks\n`,
   );
   process.stdout.write(`trace of all statements: ${trace.digest("hex")}\n`);
   process.exitCode = leaks === 0 ? 0 : 1;

@@ -31,7 +31,7 @@ import { openTidemarkPlayer } from "./play_sql/tidemark_player.ts";
 const { options, words: files } = readArguments(
   {
     data: textOption("<dir>", "the directory whose data/ the scripts copy from", "."),
-    show: flag("prints each statement that is not alike"),
+    show: flag("prints each statement whose results differ"),
   },
   { form: "<file> …", about: "scripts, in the order in which they run", countMin: 1 },
 );

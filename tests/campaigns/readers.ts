@@ -29,11 +29,11 @@ const {
   inject: injected,
 } = readOptions({
   seconds: countOption("how long readers are made to fail", 60),
-  rows: countOption("rows of the table that is read", 150_000),
+  rows: countOption("the number of rows of the table that is read", 150_000),
   seed: seedOption(),
   inject: optionalOneOf(
     Object.keys(INJECTED_FAULTS),
-    "a fault of the server itself, which has to be found",
+    "injects a fault into the server itself, and requires that it is found",
   ),
 });
 process.stdout.write(`readers: ${seconds} s, seed ${seed}\n`);
@@ -46,7 +46,7 @@ const report = await failReaders({
 const { answered, failed, faults, findings, written } = report;
 const kinds = [...faults].map(([kind, count]) => `${count} × ${kind}`).join(", ");
 process.stdout.write(
-  `${answered} answers proved right, ${failed} statements failed, ${written} transactions; ${kinds}\n`,
+  `${answered} correct results, ${failed} statements failed, ${written} transactions; ${kinds}\n`,
 );
 for (const finding of findings) process.stdout.write(`  ${finding}\n`);
 if (injected === undefined) {

@@ -259,7 +259,7 @@ describeUnless(chromiumMissing)("the club", () => {
       await bob.page.getByText("canary before").waitFor();
       const removal = ann.openMembers();
       await (await removal).getByRole("button", { name: "Remove Bernard B." }).click();
-      await bob.page.getByText("“Reef” is closed to you now.").waitFor();
+      await bob.page.getByText("“Reef” is no longer open to you.").waitFor();
       await bob.page.getByRole("heading", { name: "No space yet" }).waitFor();
       expect(await bob.page.getByText("canary").count()).toBe(0);
       await ann.page.getByRole("button", { name: "Close" }).click();
@@ -515,7 +515,7 @@ describeUnless(chromiumMissing)("the club", () => {
       await jana.page.getByText("Nobody here is called “nobody”.").waitFor();
       await dialog.getByLabel("User name of a new member").fill("janneke");
       await dialog.getByRole("button", { name: "Add" }).click();
-      await jana.page.getByText("“janneke” is a member already.").waitFor();
+      await jana.page.getByText("“janneke” is already a member.").waitFor();
       await dialog.getByRole("button", { name: "Close" }).click();
       // Another tab shares the session, and notices its end.
       const tab = await jana.page.context().newPage();

@@ -43,12 +43,12 @@ describe.each(TRIED.map(({ name }) => name))("%s", (name) => {
 test.each([
   [["check.ts", "--no-test"], 'Cannot read option "--no-test": did you mean --no-tests?'],
   [["check.ts", "--all"], 'Cannot read option "--all": there is --no-tests'],
-  [["check.ts", "all"], 'Cannot read "all": there are only options'],
-  [["slt.ts", "--all"], 'Cannot read option "--all": there is none but --help'],
-  [["slt.ts"], "Cannot begin: name a file or a directory"],
-  [["build_ui.ts", "--out"], 'Cannot read option "--out": there is none but --help'],
-  [["write_golden.ts", "7", "8"], 'Cannot read "8": there is a word too many'],
-  [["dump_wal.ts"], "Cannot begin: name a file of <data_path>/wal"],
+  [["check.ts", "all"], 'Cannot read "all": this script takes only options'],
+  [["slt.ts", "--all"], 'Cannot read option "--all": the only option is --help'],
+  [["slt.ts"], "Cannot start the script: name a file or a directory"],
+  [["build_ui.ts", "--out"], 'Cannot read option "--out": the only option is --help'],
+  [["write_golden.ts", "7", "8"], 'Cannot read "8": this is one word too many'],
+  [["dump_wal.ts"], "Cannot start the script: name a file of <data_path>/wal"],
   [
     ["dump_segment.ts", "x.seg", "--rows", "few"],
     'Cannot read --rows "few": it must be a whole number',

@@ -234,7 +234,7 @@ test("repeatedTypes lists a type that two files declare, but not two declaration
     ["src/b.ts", "class Span {}\nfunction f() {\n  type Own = 1;\n}\n"],
   ]);
   expect(repeatedTypes(sources)).toEqual([
-    "the type Span needs one name for each of src/a.ts, src/b.ts",
+    "the type Span needs a different name in each of src/a.ts, src/b.ts",
   ]);
 });
 

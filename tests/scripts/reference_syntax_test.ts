@@ -35,7 +35,9 @@ test("Sentences expands a named rule, and keeps a comma attached to its word", (
 });
 
 test("Sentences refuses an unknown name, an open bracket, and a rule that contains itself", () => {
-  expect(() => sentencesOf("nonsense")).toThrow('Cannot write "nonsense": no rule and no sample');
+  expect(() => sentencesOf("nonsense")).toThrow(
+    'Cannot write "nonsense": it has neither a rule nor a sample',
+  );
   expect(() => sentencesOf("[ A")).toThrow('Cannot read syntax: no "]"');
   expect(() => sentencesOf("A ]")).toThrow('Cannot read syntax: surplus "]"');
   expect(() => sentencesOf("loop", { loop: "A loop" })).toThrow("a rule contains itself");

@@ -212,7 +212,7 @@ function withFaults(
     const parts = text.split("\n");
     const at = parts.findIndex((each) => each.trim() === line);
     const isOnce = at >= 0 && at === parts.findLastIndex((each) => each.trim() === line);
-    if (!isOnce) throw new Error(`Cannot inject into ${file}: "${line}" is not there once`);
+    if (!isOnce) throw new Error(`Cannot inject into ${file}: "${line}" must occur exactly once`);
     parts[at] = `meetInjectedFault(${JSON.stringify(stage)}); ${parts[at] ?? ""}`;
     text = parts.join("\n");
   }

@@ -25,7 +25,7 @@ export const strings = {
   },
 
   unreachable: {
-    title: "The server does not answer",
+    title: "The server does not respond",
     help: "It may be starting, or this computer may have lost its connection.",
     again: "Try again",
   },
@@ -85,7 +85,7 @@ export const strings = {
     name: "Name",
     change: "Change",
     expires: "Expires",
-    expiresHelp: "An interval such as 90 days. Leave it empty for never.",
+    expiresHelp: "An interval such as 90 days. If it is empty, the entry never expires.",
     never: "never",
     statement: "The statement that will run",
     drop: (name: string): string => `Drop ${name}`,
@@ -100,7 +100,7 @@ export const strings = {
       help: "The roles user and service can read and write those rows of a RESTRICTED table that one of its policies permits. Without a policy, they see none of its rows.",
       none: "No policies yet.",
       noTable:
-        "No table is RESTRICTED, so there is nothing for a policy to permit. ALTER TABLE … SET ACCESS LEVEL restricted changes that.",
+        "No table is RESTRICTED, so a policy would have no effect. ALTER TABLE … SET ACCESS LEVEL restricted changes that.",
       add: "Create policy",
       alter: "Change policy",
       policy: "Policy",
@@ -111,7 +111,8 @@ export const strings = {
       check: "WITH CHECK: the rows that may be written",
       state: "State",
       inForce: "in force",
-      notInForce: (owner: string): string => `permits nothing: ${owner} may not read what it reads`,
+      notInForce: (owner: string): string =>
+        `permits nothing: ${owner} may not read the tables that it uses`,
     },
     users: {
       title: "Roles of users",
@@ -135,7 +136,7 @@ export const strings = {
     },
     signUp: {
       title: "Sign-up",
-      help: "What people may do with their own accounts. The section [auth] of the configuration decides this.",
+      help: "What people may do with their own accounts. The section [auth] of the configuration determines this.",
       key: "Key",
       value: "Value",
       meaning: "Meaning",
@@ -150,7 +151,7 @@ export const strings = {
     },
     links: {
       title: "Logins through providers",
-      help: "Each opens the account of a user. An account has up to ten.",
+      help: "Each login gives access to the account of one user. An account can have up to ten logins.",
       none: "No account is linked to a provider yet.",
       add: "Link a login",
       provider: "Provider",

@@ -230,7 +230,8 @@ async function writeUntil({ tidemark, server }: JobOptions["places"], isOver: ()
     const { path, body } = insertRequest(tidemark, "same", itemFor(takeIds(1)));
     const startMs = performance.now();
     const answer = await server.post(path, JSON.parse(body), authorization(tidemark));
-    if (!answer.ok) throw new Error(`Cannot write meanwhile: ${answer.status}`);
+    if (!answer.ok)
+      throw new Error(`Cannot write while clients reconnect: the server answered ${answer.status}`);
     await answer.arrayBuffer();
     const tookMs = performance.now() - startMs;
     took.push(tookMs);

@@ -118,7 +118,9 @@ async function openField(job: FanOutJob, onMessage: (text: string) => void): Pro
       const { path, body } = insertRequest(place, topic, itemFor(job.id + index));
       const answer = await connection.post(path, token, body);
       if (answer.status !== 200) {
-        throw new Error(`Cannot go on: ${place.name} answered ${answer.status} ${answer.body}`);
+        throw new Error(
+          `Cannot measure ${place.name}: it answered ${answer.status} ${answer.body}`,
+        );
       }
     },
   };

@@ -30,7 +30,7 @@ function reconnect(
 ): Promise<number> {
   const done = Promise.withResolvers<number>();
   const timer = setTimeout(() => {
-    done.reject(new Error("Cannot reconnect: not live in time"));
+    done.reject(new Error("Cannot measure the reconnect: the subscription was not live in time"));
   }, RECONNECT_MS_MAX);
   const socket = openSocket(place, place.token);
   let rowCount = 0;

@@ -81,6 +81,6 @@ async function send(
 ): Promise<void> {
   const answer = await connection.post(path, place.token, body);
   if (answer.status !== 200) {
-    throw new Error(`Cannot go on: ${place.name} answered ${answer.status} ${answer.body}`);
+    throw new Error(`Cannot measure ${place.name}: it answered ${answer.status} ${answer.body}`);
   }
 }

@@ -39,7 +39,10 @@ export async function runRooms(job: Extract<LoadJob, { kind: "rooms" }>): Promis
     if (index === warmCount) startNs = cpuNsOf(serverPid);
     const { path, body } = sqlRequest(INSERT, [job.id + index, (index * 7919) % roomCount, "tide"]);
     const answer = await connection.post(path, place.token, body);
-    if (answer.status !== 200) throw new Error(`Cannot go on: ${answer.status} ${answer.body}`);
+    if (answer.status !== 200)
+      throw new Error(
+        `Cannot measure changes: the server answered ${answer.status} ${answer.body}`,
+      );
   }
   const expected = writeCount * matching;
   await arrivalOf(() => deliveredCount, expected);

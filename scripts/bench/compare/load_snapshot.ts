@@ -49,7 +49,10 @@ export async function runSnapshot(
       done.resolve(performance.now() - startMs);
     } else if (place.isTidemark && message.type === "initial_data_batch") socket.send(NEXT);
   });
-  const timer = setTimeout(() => done.reject(new Error("no end of the snapshot")), SNAPSHOT_MS_MAX);
+  const timer = setTimeout(
+    () => done.reject(new Error("Cannot measure the snapshot: it did not end in time")),
+    SNAPSHOT_MS_MAX,
+  );
   const tookMs = await done.promise;
   clearTimeout(timer);
   socket.close();

@@ -65,7 +65,7 @@ export async function followTidemark(
   }
   return {
     get changeCount() {
-      if (failure !== undefined) throw new Error(`Cannot follow on: ${failure}`);
+      if (failure !== undefined) throw new Error(`Cannot continue to follow: ${failure}`);
       return changeCount;
     },
     close: () => {

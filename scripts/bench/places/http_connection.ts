@@ -43,8 +43,9 @@ export class HttpConnection {
   }
 
   post(path: string, token: string, body: string): Promise<HttpAnswer> {
-    if (this.#waiting !== undefined) throw new Error("Cannot send: a request is under way");
-    if (!this.#isOpen) throw new Error("Cannot send: the connection is closed");
+    if (this.#waiting !== undefined)
+      throw new Error("Cannot send the request: another one is in progress");
+    if (!this.#isOpen) throw new Error("Cannot send the request: the connection is closed");
     const head =
       `POST ${path} HTTP/1.1\r\nHost: ${this.#host}\r\nAuthorization: Bearer ${token}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`;

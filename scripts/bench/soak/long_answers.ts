@@ -87,7 +87,7 @@ async function codeOf({ token, url }: ServerProcess, sql: string): Promise<strin
     const { error, status } = JSON.parse(last) as { status: string; error?: { code: string } };
     return status === "success" ? undefined : (error?.code ?? "no code");
   } catch (error) {
-    return `broken off: ${error instanceof Error ? error.message : String(error)}`;
+    return `interrupted: ${error instanceof Error ? error.message : String(error)}`;
   }
 }
 

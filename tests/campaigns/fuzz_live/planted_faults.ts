@@ -185,7 +185,7 @@ function replaced({ also, file, ...first }: Replacement): string {
   for (const { instead, line } of also === undefined ? [first] : [first, also]) {
     const at = lines.findIndex((each) => each.trim() === line);
     if (at < 0 || at !== lines.findLastIndex((each) => each.trim() === line)) {
-      throw new Error(`Cannot plant a fault into ${file}: "${line}" is not there once`);
+      throw new Error(`Cannot inject a fault into ${file}: "${line}" must occur exactly once`);
     }
     lines = lines.with(at, instead);
   }

@@ -127,7 +127,8 @@ function sourceWithFaults(path: string, injected: InjectedFault | undefined): st
 }
 
 function replaced(text: string, from: string, to: string): string {
-  if (text.split(from).length !== 2) throw new Error(`Cannot inject: "${from}" is not there once`);
+  if (text.split(from).length !== 2)
+    throw new Error(`Cannot inject: "${from}" must occur exactly once`);
   return text.replace(from, to);
 }
 

@@ -144,7 +144,8 @@ export class Writer {
       scope.ledger.acknowledge(writer);
       tally.acknowledged += 1;
       const seq = body.results.at(-1)?.last_seq;
-      if (typeof seq !== "number") throw new Error(`Cannot go on: no last_seq for ${sql}`);
+      if (typeof seq !== "number")
+        throw new Error(`Cannot continue the load: the response has no last_seq for ${sql}`);
       scope.seqs.acknowledged(seq);
       return true;
     }
@@ -288,7 +289,7 @@ export class Definer {
     if (answer.body.status === "success") return true;
     tally.refused += 1;
     tally.lastRefusal = `${sql}: ${JSON.stringify(answer.body.error)}`;
-    throw new Error(`Cannot go on: the server refused ${tally.lastRefusal}`);
+    throw new Error(`Cannot continue the load: the server refused ${tally.lastRefusal}`);
   }
 }
 
