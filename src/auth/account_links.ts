@@ -9,8 +9,8 @@
  *     email ──notice to the new address──► mail ──► verify by the token ──► address changed
  *
  * A token in a link is signed like the tokens of sessions and contains the user's token version, so
- * any new password invalidates the token. A change of the address also invalidates it, because the
- * message went to the old address, or was to replace it. The server stores no state for a token.
+ * any new password invalidates the token. A change of the address also invalidates the token,
+ * because the token was issued for the old address. The server stores no state for a token.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -61,7 +61,8 @@ const RESET_SECONDS = 3600;
 const VERIFY_SECONDS = 24 * 3600;
 
 /**
- * Represents the address in the token for an account without an address. No address has this value.
+ * Stands for the missing address in the tokens of an account without an address. No real address
+ * has this value.
  */
 const NO_ADDRESS = "none";
 
@@ -82,8 +83,8 @@ export class AccountLinks {
   }
 
   /**
-   * Sends a link for setting a new password to the address of an account. The response is the same
-   * if the account does not exist or has no address.
+   * Sends a link for setting a new password to the address of an account. The response does not
+   * reveal whether the account exists or has an address.
    *
    * @throws {AuthError}
    */
@@ -115,7 +116,8 @@ export class AccountLinks {
     requireStrong(password, { userId, policy, field: "password" });
     const turn = { sender: senderOf(caller.address), isTrusted: true };
     const passwordHash = await hasher.hash(password, turn);
-    // While the password was hashed, the token may have been used, or the account dropped.
+    // The token is checked again, because while the password was hashed the token may have been
+    // used or the account dropped.
     this.#userOf(token, "reset");
     catalog.changeUser(userId, { passwordHash });
     sessionEnds.endUser(userId);
@@ -147,8 +149,8 @@ export class AccountLinks {
 
   /**
    * Sends a link to a new address of the caller, who has to repeat the password. The account keeps
-   * its address until the link is followed. The response is the same if the address belongs to
-   * another account, whose owner gets a message.
+   * its address until the link is followed. If the address belongs to another account, the response
+   * is the same, and the owner of that account gets a message.
    */
   async sendChangeLink(principal: Principal, body: unknown, caller: Caller): Promise<MessageBody> {
     const { bucket, catalog, clock, logins, onAudit, onNotice, settings } = this.#options;
@@ -217,8 +219,8 @@ export class AccountLinks {
   }
 
   /**
-   * @param link.email The address that will replace the user's own; absent to verify the user's
-   * own.
+   * @param link.email The new address that will replace the user's address; absent if the user's
+   *   own address is to be verified.
    */
   #notify(
     user: UserEntry,
@@ -241,7 +243,7 @@ export class AccountLinks {
       expiresAt,
       notBefore: undefined,
       tokenId: id,
-      // A token for a new address names the address that it replaces.
+      // A token for a new address contains the address that it replaces.
       parentId: email === user.email ? undefined : (user.email ?? NO_ADDRESS),
       sessionId: id,
       tokenVersion,

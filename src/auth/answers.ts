@@ -15,8 +15,8 @@ export interface Caller {
    */
   readonly isLocal: boolean;
   /**
-   * Whether `Host` names this server, which is not the case, for example, after DNS rebinding. The
-   * default is true.
+   * Whether `Host` names this server. After DNS rebinding, for example, it does not. The default is
+   * true.
    */
   readonly isHostAllowed?: boolean;
   /**

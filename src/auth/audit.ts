@@ -14,7 +14,7 @@ export interface AuditEvent {
   readonly outcome: "ok" | "denied" | "failed";
   readonly details?: Readonly<Record<string, string | number | boolean>>;
   readonly address?: string | undefined;
-  /** The user whose account or rows the audited action affected. */
+  /** The user whose account or rows the audited action has affected. */
   readonly subject?: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The interface of authentication for the server and SQL.
+ * The interface through which the server and SQL use authentication.
  *
  * The class turns credentials into a {@linkcode Principal}; `permissions.ts` decides what a
  * principal may do.
@@ -69,9 +69,9 @@ export interface AuthOptions {
   random: Random;
   log: Log;
   settings: AuthSettings;
-  /** Receives logins, and other audited actions that happen here without a statement. */
+  /** Receives the audit events of logins and of other actions that no SQL statement performs. */
   onAudit: OnAudit;
-  /** Receives messages to people, which a program of the operator delivers. */
+  /** Receives messages for people, which a program of the operator delivers. */
   onNotice: OnNotice;
 }
 
@@ -102,9 +102,9 @@ export class Auth {
   readonly links: AccountLinks;
   /** The operations that users may perform on their own accounts. */
   readonly ownAccount: OwnAccount;
-  /** Logins in the browser through providers. */
+  /** Handles logins in the browser through providers. */
   readonly providerLogins: ProviderLogins;
-  /** Logouts that providers report. */
+  /** Handles logouts that providers report. */
   readonly providerLogouts: ProviderLogouts;
   readonly #externalTokens: ExternalTokens;
   readonly #bearers: Bearers;
@@ -187,8 +187,8 @@ export class Auth {
   }
 
   /**
-   * The code that setup requires, which is printed when the server starts; undefined if setup
-   * requires none.
+   * The code that setup requires, which is printed when the server starts; undefined if no code is
+   * required.
    */
   get setupCode(): string | undefined {
     return this.#setup.code;
@@ -209,10 +209,12 @@ export class Auth {
   }
 
   /**
-   * Creates an account of role `user`. The response is the same if the name is already taken.
+   * Creates an account of role `user`. The response does not reveal whether the name was already
+   * taken.
    *
    * @param body The JSON value of the body; undefined if it was not JSON.
-   * @param guest The guest that gets a login instead, if its token came with the request.
+   * @param guest The guest whose token came with the request, and who gets a login instead of a new
+   *   account.
    * @throws {AuthError}
    */
   signUp(body: unknown, caller: Caller, guest: Principal | undefined): Promise<MessageBody> {
@@ -238,7 +240,7 @@ export class Auth {
     return await this.#sessions.refresh(token, caller);
   }
 
-  /** Ends the session of a token, or all sessions of its user. A bad token causes no error. */
+  /** Ends the session of a token, or all sessions of its user. An invalid token causes no error. */
   logout(
     token: string | undefined,
     caller: Pick<Caller, "address" | "requestId">,
@@ -260,9 +262,9 @@ export class Auth {
   }
 
   /**
-   * Verifies the token of an `Authorization` header if another issuer may have signed it, so that
-   * {@linkcode authenticateHeader} knows it. Returns undefined if there is nothing to wait for. The
-   * promise rejects only if the keys of the issuer cannot be had.
+   * Verifies the token of an `Authorization` header if an external issuer may have signed it, so
+   * that {@linkcode authenticateHeader} finds the result. Returns undefined if there is nothing to
+   * wait for. The promise rejects only if the keys of the issuer cannot be fetched.
    *
    * @throws {AuthError} AUTHENTICATION_ERROR
    */
@@ -337,13 +339,16 @@ export class Auth {
   }
 
   /**
-   * Writes to the catalog when users were last seen. Returns whether there are more times to write.
+   * Writes the times at which users were last seen to the catalog. Returns whether there are more
+   * times to write.
    */
   keepSeen(): boolean {
     return this.#lastSeen.keep();
   }
 
-  /** Returns login names with recent failures, whether or not the users exist. */
+  /**
+   * Returns the login names with recent failed logins, including names of users who do not exist.
+   */
   loginTroubles(): ReadonlyMap<string, LoginTrouble> {
     return this.#logins.troubles();
   }
@@ -500,7 +505,7 @@ export class Auth {
   }
 }
 
-/** Returns the parts that know other issuers and their users. */
+/** Creates the objects that handle external issuers and their users. */
 function externalParts(
   { accounts, oidc }: AuthSettings,
   shared: Pick<AuthOptions, "catalog" | "clock" | "log" | "onAudit"> &

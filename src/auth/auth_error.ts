@@ -53,14 +53,17 @@ export class AuthError extends Error {
   }
 }
 
-/** An example call, used in error messages to show how to get a token. */
+/** An example request that returns a token, for use in error messages. */
 const LOGIN = 'POST /v1/api/auth/login with {"user": "…", "password": "…"}';
 
 const SEND_TOKEN = `send the header Authorization: Bearer <token>; ${LOGIN} returns the token as access_token`;
 
 const OTHER_SCHEMES = /^(?:basic|digest|token|jwt|oauth|negotiate|api-?key)(?= )/i;
 
-/** Returns the error for a token that is not accepted. The error is the same for every reason. */
+/**
+ * Returns the error for a token that is not accepted. The error is the same for every reason, so
+ * that it reveals nothing.
+ */
 export function invalidCredentials(): AuthError {
   return new AuthError(
     "INVALID_CREDENTIALS",
@@ -95,8 +98,8 @@ export function noToken({
 }
 
 /**
- * Returns the error for a header with no scheme or a wrong scheme. The message repeats the scheme
- * only if it is a known one, because a header without a scheme begins with the secret itself.
+ * Returns the error for an `Authorization` header without the scheme Bearer. The message repeats
+ * only well-known schemes, because a header without a scheme may begin with the secret itself.
  */
 export function notBearer(header: string): AuthError {
   const scheme = OTHER_SCHEMES.exec(header)?.[0];
@@ -116,7 +119,7 @@ export function tokenExpired(): AuthError {
   );
 }
 
-/** Returns the error for a file URL that was not signed by a session that still exists. */
+/** Returns the error for a file URL that is not valid or whose session has ended. */
 export function invalidFileUrl(): AuthError {
   return new AuthError(
     "INVALID_CREDENTIALS",
@@ -132,7 +135,7 @@ export function fileUrlExpired(): AuthError {
   );
 }
 
-/** The error for an expired token of another issuer, which this server cannot renew. */
+/** Returns the error for an expired token of an external issuer, which this server cannot renew. */
 export function externalTokenExpired(): AuthError {
   return new AuthError("TOKEN_EXPIRED", "The token has expired: its issuer returns a new one");
 }

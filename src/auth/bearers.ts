@@ -51,10 +51,7 @@ export interface BearersOptions {
   lastSeen: LastSeen;
   /** The key with which the server signs tokens. */
   secret: Uint8Array;
-  /**
-   * The lifetime of a refresh token, which is also the minimum time for which the end of a session
-   * is remembered.
-   */
+  /** The lifetime of a refresh token. The end of a session is remembered for at least this time. */
   refreshLifetimeSeconds: number;
 }
 
@@ -62,8 +59,8 @@ export interface BearersOptions {
 const FILE_URL_SECONDS_MAX = 7 * 86_400;
 
 /**
- * The maximum validity of a token of another issuer. The end of its session is remembered for this
- * long after the token has expired.
+ * The maximum validity of file URLs that a session of an external issuer has signed. The end of
+ * such a session is remembered for this long after its token has expired.
  */
 const EXTERNAL_FILE_URL_SECONDS = 3600;
 
@@ -81,13 +78,13 @@ interface RecentUse {
    * invalid only by expiring.
    */
   readonly accessVersion: number;
-  /** The time at which the user was last recorded as seen, in Unix milliseconds. */
+  /** The time at which the use of the token was last recorded, in Unix milliseconds. */
   seenMs: number;
 }
 
 type UsedToken = TokenClaims | ServiceTokenEntry | ExternalToken;
 
-/** The precision in milliseconds with which it is recorded when users were last seen. */
+/** The minimum time in milliseconds between two records of when a user was last seen. */
 const SEEN_EXACT_MS = 1000;
 
 export class Bearers {
@@ -110,7 +107,8 @@ export class Bearers {
   /**
    * Returns the principal for an `Authorization` header.
    *
-   * @param mayBeCookie Whether the token could have been in the cookie, for the message.
+   * @param mayBeCookie Whether the endpoint also accepts a cookie, which the error message then
+   *   mentions.
    * @throws {AuthError} MISSING_AUTHORIZATION, TOKEN_EXPIRED, INVALID_CREDENTIALS,
    *   RATE_LIMIT_EXCEEDED
    */
@@ -150,7 +148,10 @@ export class Bearers {
     throw bucket.failedToken(invalidCredentials(), caller);
   }
 
-  /** Ends the session of a token of another issuer. Returns false if the token is not one. */
+  /**
+   * Ends the session of a token of an external issuer. Returns false if the token is not from an
+   * external issuer.
+   */
   logoutExternal(token: string, options: { isAll: boolean; caller: TokenSource }): boolean {
     const external = this.#externalOf(token);
     const user =
@@ -164,9 +165,9 @@ export class Bearers {
   }
 
   /**
-   * Refuses a caller whose session or account has ended since it was authenticated. This is called
-   * after a wait, because a client may send its body slowly. If the token has expired in the
-   * meantime, it is still accepted here.
+   * Refuses a caller whose session or account has ended since it was authenticated. The check is
+   * needed after a wait, because a client may send its body slowly. A token that has expired in the
+   * meantime is still accepted.
    *
    * @throws {AuthError} INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
    */
@@ -248,7 +249,8 @@ export class Bearers {
         fileUrlKey: fileUrlKey(
           secret,
           { kind: "login", userId, sessionId, tokenVersion, role, ...kept },
-          // The end of a session is forgotten once its newest tokens have expired.
+          // A URL must not outlive the record that its session has ended, which is removed once the
+          // session's newest tokens have expired.
           { secondsMax: Math.min(FILE_URL_SECONDS_MAX, refreshLifetimeSeconds) },
         ),
       },
@@ -326,7 +328,10 @@ export class Bearers {
     });
   }
 
-  /** Returns the user of a token, whose account may be created now. @throws {AuthError} */
+  /**
+   * Returns the user of a token, and creates the account if necessary and allowed. @throws
+   * {AuthError}
+   */
   #userOfExternal(token: ExternalToken, caller: Caller): UserEntry | undefined {
     if (isSessionEnded(this.#options.catalog, token.sessionId)) return undefined;
     try {
@@ -338,13 +343,18 @@ export class Bearers {
     }
   }
 
-  /** Returns the user of a token whose session stands, whatever its times. */
+  /**
+   * Returns the user of a token, even if the token has expired; undefined if the session has ended.
+   */
   #standingUserOf({ identity, sessionId }: ExternalToken): UserEntry | undefined {
     const { catalog, providerUsers } = this.#options;
     return isSessionEnded(catalog, sessionId) ? undefined : providerUsers.linkedTo(identity);
   }
 
-  /** Returns the principal of an earlier use of the token if only time has passed since. */
+  /**
+   * Returns the principal of an earlier use of the token; undefined if an account or a revocation
+   * has changed since.
+   */
   #recentPrincipal(token: UsedToken): Principal | undefined {
     const { catalog, clock, lastSeen } = this.#options;
     const recent = this.#recent.get(token);

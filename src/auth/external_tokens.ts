@@ -45,7 +45,7 @@ interface Verified {
   readonly keys: IssuerKeys;
 }
 
-/** The maximum length of a token. Tokens with many groups have several kilobytes. */
+/** The maximum length of a token. Tokens that list many groups have several kilobytes. */
 const TOKEN_LENGTH_MAX = 16_384;
 
 /** The maximum number of stored tokens, which take a few megabytes. */
@@ -110,7 +110,7 @@ async function verifiedBy({ keys }: Provider, token: string): Promise<VerifiedTo
   }
 }
 
-/** The delay after which a client may try the issuer again. */
+/** The number of seconds after which a client may try again. */
 const RETRY_SECONDS = 10;
 
 function mayBeExternal(token: string): boolean {
@@ -127,7 +127,8 @@ function acceptedToken(
   const isAcceptable =
     payload["iss"] === provider.issuer &&
     (audience === undefined || isFor(payload, audience)) &&
-    // A token that is bound to a key of its holder proves nothing without this key.
+    // A token that is bound to a key of its holder is refused, because no proof of that key is
+    // checked here.
     payload["cnf"] === undefined &&
     // A token with events reports a logout or a change of an account, and is not a bearer token.
     payload["events"] === undefined;
@@ -141,10 +142,13 @@ function acceptedToken(
   };
 }
 
-/** The prefix of the ids of these sessions. The id of a login session contains no blank. */
+/**
+ * The prefix of the ids of sessions that external tokens represent. It differs from every login
+ * session's id, which contains no blank.
+ */
 const EXTERNAL_SESSION = "external ";
 
-/** Returns true if a session belongs to a token of another issuer. */
+/** Returns true if a session belongs to a token of an external issuer. */
 export function isExternalSession(sessionId: string): boolean {
   return sessionId.startsWith(EXTERNAL_SESSION);
 }
@@ -153,7 +157,7 @@ function issuerIn(token: string): string | undefined {
   try {
     return decodeJwt(token).iss;
   } catch {
-    // Text that is not a token has no issuer. The caller reports this.
+    // Text that is not a token has no issuer. The caller refuses it.
     return undefined;
   }
 }

@@ -15,7 +15,7 @@
  * A signature proves only which session requested the URL. Each time the URL is used, the server
  * checks that the session still exists and that its user may read the file, so anyone may sign the
  * id of any file. The key differs from session to session, so it can be given to threads that run
- * statements. If a service token is created again under its old name, it has another hash, so old
+ * statements. A service token that is created again under its old name has another hash, so the old
  * URLs stay invalid.
  */
 import { timingSafeEqual } from "node:crypto";
@@ -73,12 +73,12 @@ export function signedFileUrl(
   return `${basePath}/v1/files/${fileId}/${segment}?access=${access}`;
 }
 
-/** Returns the name under which the download of an export is signed. No file has this name. */
+/** Returns the name under which the download of an export is signed. No file has such an id. */
 export function exportAccessName(exportId: string): string {
   return `export ${exportId}`;
 }
 
-/** Returns the value of `access` for a file, or for another download, by its name. */
+/** Returns the value of `access` for a file id, or for the name of another download. */
 export function signedAccess(
   { key, session }: Pick<FileUrlKey, "key" | "session">,
   { fileId, until }: { fileId: string; until: number },
@@ -126,7 +126,7 @@ function sessionFrom(text: string): FileUrlSession | undefined {
   try {
     parts = JSON.parse(Buffer.from(text, "base64url").toString());
   } catch {
-    // If the string is not JSON, it was not signed here, and the caller refuses it.
+    // A string that is not JSON was not signed by this server. The caller refuses it.
     return undefined;
   }
   if (!Array.isArray(parts)) return undefined;

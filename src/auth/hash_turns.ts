@@ -1,15 +1,14 @@
 /**
- * Schedules the computation of password hashes, of which only a few may run at a time. Senders take
- * turns, so that a sender of many hashes delays only its own hashes.
+ * Schedules the computation of password hashes, of which only a few may run at a time. Senders are
+ * served in rotation, so that a sender of many requests delays only its own hashes.
  *
  *     trusted:  sender ─ sender ─ sender      users with a token, and known devices
  *     others:   sender ─ sender               ◄── senders of a lane take turns, and so do the
  *                                                 two lanes, so that neither starves
  *
- * The number of waiting hashes is limited. When the limit is reached, the newest hash of the sender
- * with the most waiting hashes is refused, so that no sender is refused because of another sender's
- * flood. If very many senders have one waiting hash each, unknown senders are refused in favour of
- * known devices.
+ * The number of waiting hashes is limited. At the limit, the sender with the most waiting hashes
+ * loses its newest one, so that no sender is refused because of another sender's flood. If very
+ * many senders have one waiting hash each, unknown senders are refused in favour of known devices.
  */
 import { AuthError } from "./auth_error.ts";
 
@@ -29,8 +28,8 @@ interface Waiting {
 type Lane = Map<string, Waiting[]>;
 
 /**
- * The maximum number of waiting hashes: about twelve seconds of work for one core, which is as long
- * as a caller should have to wait.
+ * The maximum number of waiting hashes. They keep one core busy for about twelve seconds, which is
+ * the longest time that a caller should have to wait.
  */
 const WAITING_MAX = 400;
 
@@ -58,7 +57,7 @@ export class HashTurns {
     });
   }
 
-  /** Lets the next waiting hash run. Returns whether one was waiting. */
+  /** Lets the next waiting hash run. Returns false if no hash was waiting. */
   startNext(): boolean {
     const first = this.#isTrustedNext ? this.#trusted : this.#others;
     const second = this.#isTrustedNext ? this.#others : this.#trusted;
@@ -71,8 +70,8 @@ export class HashTurns {
   }
 
   /**
-   * Makes room in the queue for one more hash from a sender that already has `count` waiting
-   * hashes. Returns whether this was possible.
+   * Frees a place in the queue for one more hash from a sender that already has `count` waiting
+   * hashes. Returns whether the queue has a place.
    */
   #makeRoomFor(isTrusted: boolean, count: number): boolean {
     if (isTrusted && this.#refuseOne([this.#others], 0)) return true;
@@ -98,7 +97,10 @@ export class HashTurns {
   }
 }
 
-/** Removes the first hash of the sender whose turn it is, and moves that sender to the end. */
+/**
+ * Removes the first waiting hash of the sender that is next in rotation, and moves that sender to
+ * the end.
+ */
 function takeFirst(lane: Lane): Waiting | undefined {
   for (const [sender, waiting] of lane) {
     lane.delete(sender);

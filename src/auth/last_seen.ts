@@ -1,5 +1,5 @@
 /**
- * Records when each user was last seen using a token, and when each service token was last used.
+ * Records when each user last used a token, and when each service token was last used.
  *
  * Such a time would change every second, so the times are kept in memory and written to the catalog
  * at intervals. Times that were not written before the process ends are lost, which is acceptable
@@ -16,7 +16,7 @@ export interface LastSeenOptions {
   log: Log;
 }
 
-/** The number of users that are written in one transaction, which takes one tick. */
+/** The maximum number of users whose times one transaction writes, which takes one tick. */
 const TOLD_AT_ONCE_MAX = 1000;
 
 export class LastSeen {
@@ -39,14 +39,20 @@ export class LastSeen {
     this.#tokenTimes.set(name, this.#options.clock.nowMs());
   }
 
-  /** Returns the time in Unix milliseconds; undefined if the service token was never used. */
+  /**
+   * Returns the time at which a service token was last used, in Unix milliseconds; undefined if it
+   * was never used.
+   */
   tokenTimeMsOf({ createdAtMs, lastUsedAtMs, name }: ServiceTokenEntry): number | undefined {
     const usedMs = this.#tokenTimes.get(name);
     // An earlier time belongs to a different token that had the same name.
     return usedMs === undefined || usedMs < createdAtMs ? lastUsedAtMs : usedMs;
   }
 
-  /** Returns the time in Unix milliseconds; undefined if no token of the user was ever used. */
+  /**
+   * Returns the time at which a user last used a token, in Unix milliseconds; undefined if the user
+   * never used one.
+   */
   timeMsOf({ createdAtMs, deletedAtMs, lastSeenAtMs, userId }: UserEntry): number | undefined {
     const seenMs = deletedAtMs === undefined ? this.#times.get(userId) : undefined;
     // An earlier time belongs to a different account that had the same name.

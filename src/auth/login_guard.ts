@@ -30,7 +30,7 @@ export interface LoginGuardOptions {
 const FAILURES_MAX = 100;
 const FAILURES_WINDOW_MS = 3_600_000;
 
-/** The number of logins that may wait for a check, per name and per known device. */
+/** The numbers of logins that may wait for a check, per name and per known device. */
 const WAITING_MAX = 1;
 const WAITING_KNOWN_MAX = 16;
 
@@ -45,11 +45,13 @@ const SLOW_BY_MS = 1000;
 /** The maximum number of entries of each kind, which take up to about 20 MB. */
 const ENTRIES_MAX = 100_000;
 
-/** The failed logins of a user name. */
+/** The recent failed logins with one user name. */
 export interface LoginTrouble {
   /** The number of consecutive failures from one address. */
   readonly failures: number;
-  /** The remaining time of the lock, in milliseconds; 0 while no pair is locked. */
+  /**
+   * The remaining time of the lock, in milliseconds; 0 if the name is not locked for any sender.
+   */
   readonly lockedForMs: number;
 }
 
@@ -62,7 +64,7 @@ export interface Attempt {
   readonly isKnown: boolean;
 }
 
-/** The logins in progress for one name or one known device. */
+/** The queue of logins for one name or one known device. */
 interface AttemptLine {
   readonly waiting: (() => void)[];
 }
@@ -105,7 +107,8 @@ export class LoginGuard {
   }
 
   /**
-   * Returns in how many seconds the pair may try again, at least 1; undefined if it may try now.
+   * Returns the number of seconds, at least 1, for which the pair of name and sender is locked;
+   * undefined if it is not locked.
    */
   lockedForSeconds({ from, name }: Attempt): number | undefined {
     const key = pairKey(name, from);
@@ -117,7 +120,10 @@ export class LoginGuard {
     return undefined;
   }
 
-  /** Returns in how many seconds the name may be tried again; undefined if it may be tried now. */
+  /**
+   * Returns the number of seconds for which only known devices may log in with the name; undefined
+   * if this attempt is allowed now.
+   */
   closedForSeconds(attempt: Attempt): number | undefined {
     const times = this.#times.get(lineKey(attempt));
     if (times === undefined || times.length < FAILURES_MAX) return undefined;
@@ -134,8 +140,8 @@ export class LoginGuard {
   }
 
   /**
-   * Waits until no other login in the queue is being checked. Returns a function that lets the next
-   * login proceed.
+   * Waits until no other login of the same queue is being checked. Returns a function that lets the
+   * next login proceed.
    * @throws {AuthError} rate_limited if too many logins already wait.
    */
   async enter(attempt: Attempt): Promise<() => void> {
@@ -146,9 +152,13 @@ export class LoginGuard {
     } else {
       const waitingMax = attempt.isKnown ? WAITING_KNOWN_MAX : WAITING_MAX;
       if (line.waiting.length >= waitingMax) {
-        throw new AuthError("rate_limited", "Too many simultaneous logins for this user", {
-          retryAfterSeconds: 1,
-        });
+        throw new AuthError(
+          "rate_limited",
+          "Too many simultaneous logins for this user; try again in a second",
+          {
+            retryAfterSeconds: 1,
+          },
+        );
       }
       await new Promise<void>((resolve) => line.waiting.push(resolve));
     }
@@ -208,8 +218,8 @@ export class LoginGuard {
   }
 
   /**
-   * Removes every lock of a name, and forgets its failures. The known senders of the name are also
-   * forgotten, because the password may have been changed in order to exclude one of them.
+   * Removes every lock of a name, and forgets its failures. It also forgets the known senders of
+   * the name, because the password may have been changed to exclude one of them.
    */
   forgive(name: string): void {
     this.#known.delete(name);
@@ -220,8 +230,7 @@ export class LoginGuard {
 }
 
 /**
- * Limits the attempts of each address with a token bucket that has room for the attempts of five
- * seconds.
+ * Limits the attempts of each address with a token bucket that holds the attempts of five seconds.
  */
 export class AuthBucket {
   readonly #clock: Clock;
@@ -235,7 +244,7 @@ export class AuthBucket {
   }
 
   /**
-   * Uses up one attempt of an address. If no attempt is left, returns the number of seconds to
+   * Consumes one attempt of an address. If no attempt is left, returns the number of seconds to
    * wait; otherwise undefined.
    */
   take(address: string): number | undefined {
@@ -253,13 +262,13 @@ export class AuthBucket {
   }
 
   /**
-   * Uses up one attempt of a caller's address. Callers on this machine are not limited.
+   * Consumes one attempt of a caller's address. Callers on this machine are not limited.
    * @throws {AuthError} rate_limited
    */
   takeAttempt(caller: Caller): void {
     const retryAfterSeconds = caller.isLocal ? undefined : this.take(senderOf(caller.address));
     if (retryAfterSeconds === undefined) return;
-    throw new AuthError("rate_limited", "Too many attempts from this address", {
+    throw new AuthError("rate_limited", "Too many attempts from this address; try again later", {
       retryAfterSeconds,
     });
   }
@@ -271,16 +280,20 @@ export class AuthBucket {
   failedToken(error: AuthError, caller: Caller): AuthError {
     const retryAfterSeconds = caller.isLocal ? undefined : this.take(senderOf(caller.address));
     if (retryAfterSeconds === undefined) return error;
-    return new AuthError("RATE_LIMIT_EXCEEDED", "Too many failed tokens from this address", {
-      retryAfterSeconds,
-    });
+    return new AuthError(
+      "RATE_LIMIT_EXCEEDED",
+      "Too many invalid tokens from this address; try again later",
+      {
+        retryAfterSeconds,
+      },
+    );
   }
 }
 
 const BUCKET_SECONDS = 5;
 
 function pairKey(name: string, from: string): string {
-  // Senders contain no line breaks, so two pairs never share a key.
+  // A sender contains no line break, so different pairs never have the same key.
   return `${from}\n${name}`;
 }
 

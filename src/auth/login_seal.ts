@@ -1,7 +1,7 @@
 /**
  * Seals the state of a login through a provider in a signed cookie, which the browser keeps until
- * the login ends. The server itself stores nothing, so that logins that strangers start cost no
- * memory, and a login survives a restart.
+ * the login ends. The server itself stores nothing, so that logins started by strangers take no
+ * memory, and a login in progress survives a restart.
  *
  *     {base64url of JSON}.{base64url(HMAC-SHA256(secret, "provider login\n" + the first part))}
  */
@@ -28,15 +28,13 @@ export function sealedLogin(secret: Uint8Array, login: BegunLogin): string {
   return `${text}.${signatureOf(secret, text).toString("base64url")}`;
 }
 
-/**
- * Returns the login that a sealed text contains; undefined if this server has not sealed the text.
- */
+/** Returns the login in a sealed text; undefined if this server has not sealed the text. */
 export function unsealedLogin(secret: Uint8Array, sealed: string): BegunLogin | undefined {
   const [text = "", signature = ""] = sealed.split(".");
   const given = Buffer.from(signature, "base64url");
   const made = signatureOf(secret, text);
   if (given.length !== made.length || !timingSafeEqual(given, made)) return undefined;
-  // The signature proves that this server wrote the JSON.
+  // The JSON needs no further check, because the signature proves that this server wrote it.
   return JSON.parse(Buffer.from(text, "base64url").toString()) as BegunLogin;
 }
 

@@ -2,8 +2,8 @@
  * Logs users in: checks the name and the password, and begins a session.
  *
  * A wrong name and a wrong password lead to the same response after the same time. Every outcome is
- * audited, except if an attempt is refused before a password is compared, because an address or a
- * name was tried too often. Such an attempt reveals nothing.
+ * audited, unless the attempt is refused before a password is compared, because there were too many
+ * attempts from its address or with its name. Such an attempt reveals nothing.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -103,7 +103,10 @@ export class Logins {
     }
   }
 
-  /** Runs one login at a time for each name, and for each known device of a name. */
+  /**
+   * Checks a login. For each name, and for each known device of a name, only one login is checked
+   * at a time.
+   */
   async #attempt(
     attempt: Attempt,
     { action, password }: { action: string; password: string },
@@ -111,7 +114,8 @@ export class Logins {
   ): Promise<UserEntry> {
     const { catalog, clock, guard, hasher, log } = this.#options;
     const { name } = attempt;
-    // The previous login may have reached the limit of failures.
+    // The limits are checked again, because the previous login in the queue may have reached the
+    // limit of failures.
     this.#refuse(attempt);
     const delayMs = guard.delayMs(attempt);
     if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
@@ -119,7 +123,7 @@ export class Logins {
     const turn = { sender: senderOf(caller.address), isTrusted: attempt.isKnown };
     const isRight = await hasher.matches(password, hash, turn);
     // If another attempt has locked the name in the meantime, this attempt must not reveal whether
-    // its password was right.
+    // its password is right.
     this.#refuse(attempt);
     const user = catalog.user(name);
     if (!isRight || user === undefined || user.passwordHash !== hash) {
@@ -133,7 +137,7 @@ export class Logins {
         const what = "logins for a user have failed so often that only known devices may try again";
         log.warn(what, { user: name, address, request });
       }
-      throw new AuthError("unauthorized", "User or password is wrong");
+      throw new AuthError("unauthorized", "The user or the password is wrong");
     }
     guard.succeeded(attempt, caller.address);
     if (action === "login") this.#audit(name, caller, { action, outcome: "ok", isLocked: false });
@@ -141,8 +145,8 @@ export class Logins {
   }
 
   /**
-   * Returns the session of a token that belongs to this user, expired or not; undefined if the
-   * session was ended.
+   * Returns the session of a token, even if the token has expired; undefined if the session has
+   * ended or belongs to another user.
    */
   #sessionOf(name: string, token: string | undefined): string | undefined {
     const { sessions } = this.#options;
@@ -162,7 +166,7 @@ export class Logins {
     if (closedForSeconds === undefined) return;
     throw new AuthError(
       "rate_limited",
-      "Too many failed logins for this user; try again later, or from a place where you have logged in before",
+      "Too many failed logins for this user; try again later, or from a device or address from which you have logged in before",
       { retryAfterSeconds: closedForSeconds },
     );
   }

@@ -1,8 +1,8 @@
 /**
- * The operations that users may perform on their own accounts: changing the password, and deleting
- * the account. Both require the password again, subject to the limits for logins, because a page
- * may have been left open. Users without a password prove themselves by a new login through their
- * provider.
+ * Implements the operations that users may perform on their own accounts: changing the password and
+ * deleting the account. Both require the password again, because a page may have been left open,
+ * and the limits for logins apply. Users without a password have to log in through their provider
+ * again.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -24,7 +24,7 @@ import type { SessionEnds } from "./session_ends.ts";
 import type { Sessions } from "./sessions.ts";
 import type { UserAdmin } from "./user_admin.ts";
 
-/** How long a login through a provider counts as new. */
+/** The time for which a login through a provider counts as recent. */
 const NEW_LOGIN_MS = 300_000;
 
 export interface OwnAccountOptions {
@@ -74,8 +74,8 @@ export class OwnAccount {
 
   /**
    * Drops the caller's own account. The account's rows are erased after the same period as after
-   * DROP USER. A guest proves nothing, a user with a password gives it, and any other user has
-   * logged in through a provider a moment ago.
+   * DROP USER. A guest needs no proof, a user with a password has to give it, and any other user
+   * must recently have logged in through a provider.
    *
    * @throws {AuthError}
    */
@@ -90,7 +90,7 @@ export class OwnAccount {
     if (role === "system" || role === "dba") {
       throw new AuthError(
         "forbidden",
-        `Accounts with role ${role} must be removed by another administrator, with DROP USER`,
+        `Cannot delete the account: it has role ${role}, and only another administrator can remove it, with DROP USER`,
       );
     }
     const authType = catalog.user(userId)?.authType;
@@ -110,7 +110,8 @@ export class OwnAccount {
   #requireNewLogin(principal: Principal, body: unknown): void {
     const { clock, providerLogins } = this.#options;
     const { sessionId } = principal;
-    // A provider may renew a bearer token without its user, so its age proves nothing.
+    // A provider may renew a bearer token without involving the user, so the age of such a token
+    // does not show when the user logged in.
     const loginMs = isExternalSession(sessionId) ? undefined : beginningMsOf(sessionId);
     if (loginMs !== undefined && clock.nowMs() - loginMs < NEW_LOGIN_MS) return;
     if (bodyFields(body)["code"] === undefined) {

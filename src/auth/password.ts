@@ -3,9 +3,9 @@
  * reveal whether a user exists.
  *
  * Passwords are stored as argon2id hashes (m = 19456 KiB, t = 2, p = 1), each of which takes about
- * 30 ms of one core off the event loop. Only a few hashes therefore run at a time. A limited number
- * of hashes wait, and their senders take turns. A flood of logins therefore slows down only logins
- * from the same sender, not the machine.
+ * 30 ms of one core off the event loop. Only a few hashes therefore run at a time. The number of
+ * waiting hashes is limited, and their senders are served in rotation, so a flood of logins slows
+ * down only logins from the same sender.
  */
 import { assert } from "../base/assert.ts";
 import { AuthError } from "./auth_error.ts";
@@ -13,7 +13,7 @@ import { isCommonPassword } from "./common_passwords.ts";
 import { type HashTurn, HashTurns } from "./hash_turns.ts";
 
 export interface PasswordPolicy {
-  /** The minimum length, in code points; the maximum length is also in code points. */
+  /** The minimum length in code points. The maximum length is counted in the same way. */
   readonly lengthMin: number;
   readonly lengthMax: number;
   /**
@@ -38,7 +38,8 @@ function preparedPassword(password: string): string {
 const PASSWORD_BYTES_MAX = 1024;
 
 /**
- * Returns the reason why a password may not be used, as the end of a sentence; undefined if it may.
+ * Returns the reason why a password may not be used, as the end of a sentence; undefined if it may
+ * be used.
  *
  * @param userId The user whose password will be set.
  */
@@ -66,7 +67,7 @@ export function passwordFault(
 /**
  * Refuses a password that may not be set.
  *
- * @param field The field of the request that has the password.
+ * @param field The field of the request that contains the password.
  * @throws {AuthError} weak_password
  */
 export function requireStrong(
@@ -120,7 +121,8 @@ export class PasswordHasher {
   }
 
   async #inTurn<T>(turn: HashTurn, work: () => Promise<T>): Promise<T> {
-    // A finished hash passes its slot on to the next one, so the count does not change.
+    // A finished hash passes its slot on to a waiting one, so the count does not change after a
+    // wait.
     if (this.#running >= this.#runningMax) await this.#turns.wait(turn);
     else this.#running += 1;
     try {

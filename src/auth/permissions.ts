@@ -3,7 +3,7 @@
  * and the matrix of EXECUTE AS. The SQL layer calls these functions before each run, and no other
  * code makes decisions about statements.
  *
- * - Everything that no row of a matrix allows is refused.
+ * - Anything that no row of a matrix allows is refused.
  * - For objects in a namespace, the owner of the namespace has the rights in the rows marked
  *   `owner`. Inside EXECUTE AS, ownership does not apply: the caller has the identity of the target
  *   user with role `user`.
@@ -60,7 +60,8 @@ export type StatementClass =
 
 /**
  * Returns the reason why the caller's token does not permit a kind of access, as the end of a
- * sentence; undefined if it does. A token without scopes permits everything that its user may do.
+ * sentence; undefined if the token permits it. A token without scopes permits everything that its
+ * user may do.
  *
  * @param asked.right "all" for access that no scope covers.
  * @param asked.namespace The namespace of the object; undefined if the object is in no namespace.
@@ -129,7 +130,10 @@ export function mayRun(
   return owner && ownsNamespace(principal, namespace);
 }
 
-/** Returns the reason why the caller's token does not permit a class of statements. */
+/**
+ * Returns the reason why the caller's token does not permit a class of statements, as the end of a
+ * sentence; undefined if the token permits it.
+ */
 function classFault(
   principal: Principal,
   statement: StatementClass,
@@ -201,7 +205,8 @@ export function mayReadView(
   namespace: NamespaceEntry | undefined,
 ): boolean {
   const { namespace: name, ownRights } = view;
-  // The text of a view says something by itself, whatever its tables are.
+  // The scope of the token must cover the view itself, because even the definition of a view
+  // reveals something, whichever tables it reads.
   if (tokenFault(principal, { right: "read", namespace: name }) !== undefined) return false;
   if (ownRights === undefined || ownsNamespace(principal, namespace)) return true;
   return isAtLeast(principal.role, VIEW_READERS[ownRights.accessLevel]);
@@ -229,7 +234,7 @@ export function policyRoleFor(
   return role === "user" || role === "service" ? role : undefined;
 }
 
-/** The part of the catalog that shows who owns the namespace of a table. */
+/** The methods of the catalog that are used to find the owner of a table's namespace. */
 interface RuledCatalog {
   readonly namespace: (name: string) => NamespaceEntry | undefined;
 }
@@ -392,9 +397,10 @@ export function requireDrop(
 
 /**
  * Requires that the token of a caller may define everything that depends on the object of a
- * definition. A role that may drop an object may drop its dependents everywhere with CASCADE; a
- * token reaches only its namespaces. The error does not name what is elsewhere, so this check comes
- * before the refusals of a definition without CASCADE, which name the dependents.
+ * definition. With CASCADE, a role that may drop an object may drop its dependents in every
+ * namespace, but a token is limited to its namespaces. The error does not name objects in other
+ * namespaces. This check therefore precedes the errors of definitions without CASCADE, which name
+ * the dependents.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -406,7 +412,7 @@ export function requireReach(
   for (const { namespace } of dependents) {
     const fault = tokenFault(principal, { right: "define", namespace });
     if (fault === undefined) continue;
-    throw denied(action, `${fault}, and something in another namespace depends on it`, details);
+    throw denied(action, `${fault}, and an object in another namespace depends on it`, details);
   }
 }
 
@@ -423,7 +429,7 @@ export function requireCreateTable(
   });
 }
 
-/** The parameters that the `require…` functions need in addition to the table. */
+/** The parameters of the `require…` functions, apart from the caller and the table. */
 export interface TableRight extends ErrorDetails {
   /** The namespace of the table whose rights are checked. */
   readonly namespace: NamespaceEntry | undefined;
@@ -454,7 +460,7 @@ export function mayExecuteAs(
   }
 }
 
-/** Returns whether the caller, with the caller's token, may act for a user. */
+/** Returns whether the caller's role and token permit acting for a user. */
 export function mayActFor(
   principal: Principal,
   target: { readonly userId: string; readonly role: Role | undefined },
@@ -519,7 +525,7 @@ export function maySetPassword(
 const RANKS: Readonly<Record<Role, number>> = { user: 0, service: 1, dba: 2, system: 3 };
 
 interface ClassRule {
-  /** The lowest role that has the right for objects that belong to others. */
+  /** The lowest role that has the right to objects that belong to others. */
   readonly minimum: Role;
   /** Whether the owner of the namespace has the right, whatever the owner's role. */
   readonly owner: boolean;
@@ -528,7 +534,10 @@ interface ClassRule {
    * token is sufficient.
    */
   readonly token?: TokenRight | "all";
-  /** Whether the right is denied to tokens that are limited to namespaces. */
+  /**
+   * Set if the right concerns the whole server, so that tokens that are limited to namespaces do
+   * not have it.
+   */
   readonly isWide?: true;
 }
 

@@ -7,7 +7,7 @@
  */
 import type { Role, TokenRight } from "../catalog/mod.ts";
 
-/** The limits of a service token within the rights of its user. */
+/** The scopes of a service token, which restrict the rights of its user. */
 export interface TokenScope {
   readonly tokenName: string;
   /** The kinds of access that the token permits; undefined for all. */
@@ -35,7 +35,9 @@ export interface Principal {
    * row, and whose USER tables are therefore empty.
    */
   readonly owner: number | undefined;
-  /** The user who logged in, as opposed to the user who is acted for. */
+  /**
+   * The user who logged in. Inside EXECUTE AS, this differs from the user for whom the caller acts.
+   */
   readonly actorId: string;
   readonly actorRole: Role;
   /**
@@ -53,7 +55,8 @@ export interface Principal {
   /** The time at which the token expires, in Unix milliseconds; absent if it never expires. */
   readonly tokenEndMs?: number;
   /**
-   * The limits of a service token, which also apply inside EXECUTE AS; absent if there are none.
+   * The limits of a service token, which also apply inside EXECUTE AS; absent if the caller's token
+   * has no limits.
    */
   readonly tokenScope?: TokenScope;
   /** The key for FILE_URL(). Absent inside EXECUTE AS, and for internal callers. */

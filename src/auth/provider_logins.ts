@@ -1,5 +1,5 @@
 /**
- * Logins in the browser through a provider (OpenID Connect).
+ * Implements logins in the browser through a provider (OpenID Connect).
  *
  *     login ──► provider ──► callback ──admin page──► session in cookies
  *                               │
@@ -114,7 +114,10 @@ interface OneTimeCode {
 
 const CODE_MS = 60_000;
 
-/** The maximum number of unused codes, which take a few megabytes. The oldest one is dropped. */
+/**
+ * The maximum number of unused codes, which take a few megabytes. Beyond it, the oldest code is
+ * dropped.
+ */
 const CODES_MAX = 10_000;
 
 const CODE_LENGTH_MAX = 256;
@@ -205,9 +208,9 @@ export class ProviderLogins {
   }
 
   /**
-   * Links the caller's own account to the person of a code. A user with a password gives it again,
-   * and any other user the code of a login that is linked already, because the link is a further
-   * way into the account.
+   * Links the caller's own account to the person of a code. Because the link is a further way into
+   * the account, a user with a password has to give it again. Any other user except a guest has to
+   * give the code of a login that is already linked.
    *
    * @throws {AuthError}
    */
@@ -227,7 +230,10 @@ export class ProviderLogins {
     const linked = providerUsers.linkedTo(identity);
     if (user === undefined || user.authType !== authType) throw invalidCode();
     if (linked !== undefined && linked.userId !== user.userId) {
-      throw new AuthError("user_exists", "This login of the provider belongs to another account");
+      throw new AuthError(
+        "user_exists",
+        "Cannot link the account: this login at the provider is already linked to another account",
+      );
     }
     providerUsers.link(user, identity, caller);
     return { message: `The account is linked to ${identity.provider.settings?.label ?? "it"}` };
@@ -260,12 +266,15 @@ export class ProviderLogins {
     const links = user === undefined ? [] : linksOf(user);
     const link = links.find((each) => each.provider === provider && each.subject === subject);
     if (user === undefined || link === undefined) {
-      throw new AuthError("invalid_request", "The account has no such link");
+      throw new AuthError(
+        "invalid_request",
+        "Cannot remove the link: the account has no link with this provider and subject",
+      );
     }
     if (user.authType === "oauth" && links.length === 1) {
       throw new AuthError(
         "forbidden",
-        "This is the only way into the account: link another login first",
+        "Cannot remove the link: it is the only way to log in to the account; link another login first",
       );
     }
     providerUsers.unlink(user, link, caller);
@@ -273,7 +282,7 @@ export class ProviderLogins {
   }
 
   /**
-   * Requires the code of a further login that belongs to the caller, and uses it up.
+   * Requires the code of a further login that belongs to the caller, and invalidates the code.
    *
    * @param body An object with `code` and `verifier`.
    * @throws {AuthError} invalid_request, invalid_code
@@ -293,7 +302,7 @@ export class ProviderLogins {
     if (isLogin && user !== undefined && user.authType !== "internal") return user;
     throw new AuthError(
       "forbidden",
-      "Only a guest, or a user who has logged in, can link the account",
+      "Cannot change the links of the account: only a guest, or a user who has logged in to this server, can do this",
     );
   }
 
@@ -319,7 +328,10 @@ export class ProviderLogins {
     return this.#options.providers.named(link)?.settings.label ?? link;
   }
 
-  /** Returns the login that this browser began, if the callback belongs to it. */
+  /**
+   * Returns the login that this browser has begun; undefined if the callback belongs to another
+   * login.
+   */
   #begun(name: string, { query, sealed }: LoginReturn): BegunLogin | undefined {
     const { clock, secret } = this.#options;
     const begun = sealed === undefined ? undefined : unsealedLogin(secret, sealed);
@@ -328,7 +340,10 @@ export class ProviderLogins {
     return isSame && clock.nowMs() < begun.untilMs ? begun : undefined;
   }
 
-  /** Returns the person who has logged in, or the failure. @throws {ProviderError} */
+  /**
+   * Returns the person who has logged in, or the reason why the login failed. @throws
+   * {ProviderError}
+   */
   async #identityOf(
     provider: LoginProvider,
     { begun, callbackUrl, query }: LoginReturn & { begun: BegunLogin },
@@ -380,8 +395,8 @@ export class ProviderLogins {
   }
 
   /**
-   * Returns the person to whom a one-time code belongs. The code is used up even if the verifier is
-   * wrong. A logout at the provider ends the codes of its session, as it ends sessions.
+   * Returns the person to whom a one-time code belongs. The code becomes invalid even if the
+   * verifier is wrong. A logout at the provider invalidates the codes of the session as well.
    *
    * @throws {AuthError} invalid_request, invalid_code
    */

@@ -1,12 +1,12 @@
 /**
- * Logouts that a provider reports (OpenID Connect Back-Channel Logout 1.0).
+ * Handles logouts that a provider reports (OpenID Connect Back-Channel Logout 1.0).
  *
  *     provider ──POST logout_token──► signature, claims ──► sessions of the person end
  *
  * Invariants:
  * - Only the provider itself ends sessions, and only those of its own logins.
- * - A logout token works once. An ID token or an access token is no logout token: it has no
- *   `events`, and a logout token has no `nonce`.
+ * - A logout token works once. ID tokens and access tokens are not accepted as logout tokens: a
+ *   logout token must have `events` and must not have a `nonce`.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Catalog } from "../catalog/mod.ts";
@@ -41,7 +41,7 @@ interface EndedByToken {
 
 const EVENT = "http://schemas.openid.net/event/backchannel-logout";
 
-/** The longest values of claims, as OpenID Connect defines them for subjects. */
+/** The maximum length of claims, which OpenID Connect defines for subjects. */
 const TEXT_LENGTH_MAX = 255;
 
 const RETRY_SECONDS = 10;
@@ -70,7 +70,7 @@ export class ProviderLogouts {
     return true;
   }
 
-  /** Returns what a token ends; undefined if the token is not acceptable. */
+  /** Returns the sessions that a logout token ends; undefined if the token is not acceptable. */
   #endedBy(
     { issuer, link, settings: { clientId } }: LoginProvider,
     payload: ProviderObject,
@@ -89,7 +89,8 @@ export class ProviderLogouts {
       isText(jti) &&
       hasEvent(events) &&
       nonce === undefined &&
-      // Without its session, such a token would end every session of the person.
+      // A malformed session id is refused, because a token without a session id ends every session
+      // of the person.
       (sid === undefined || session !== undefined) &&
       (subject !== undefined || session !== undefined);
     if (!isAcceptable) return undefined;
@@ -101,7 +102,8 @@ export class ProviderLogouts {
   #end({ ended, used, usedUntilMs }: EndedByToken, caller: Caller): void {
     const { catalog, onAudit } = this.#options;
     endProviderSessions(this.#options, ended);
-    // A token that has ended nothing because of an error can be sent again.
+    // The token is marked as used only after the sessions have ended, so that the provider can send
+    // it again after an error.
     catalog.revoke(used, usedUntilMs);
     const { link, subject } = ended;
     const user = subject === undefined ? undefined : catalog.userByLink(linkText(link, subject));
@@ -112,7 +114,7 @@ export class ProviderLogouts {
   }
 }
 
-/** @throws {AuthError} AUTHENTICATION_ERROR, if the keys of the provider cannot be had. */
+/** @throws {AuthError} AUTHENTICATION_ERROR, if the keys of the provider cannot be fetched. */
 async function payloadOf(
   { keys }: LoginProvider,
   token: string,
@@ -142,6 +144,6 @@ function isText(value: unknown): value is string {
 function refused(): AuthError {
   return new AuthError(
     "invalid_request",
-    "The logout token is not valid: it was not signed by the provider for this server, has expired, was used before, or is no logout token",
+    "The logout token is not valid: it was not signed by the provider for this server, has expired, was used before, or is not a logout token",
   );
 }

@@ -1,13 +1,13 @@
 /**
- * The sessions of people whom a provider has identified, and their end at the provider.
+ * Tracks which sessions have ended because their provider has ended them.
  *
  *     id of a session    random . provider's session . person . time of the beginning
  *                                         │                │
  *     revocations        ◄── ended ───────┴────────────────┘
  *
- * Sessions are not stored, so the id of each one says by which events of its provider it ends. A
- * session has ended if one of its keys was revoked after it began; a later login begins another
- * session, which stands.
+ * Sessions are not stored, so the id of a session contains keys for the provider's session and for
+ * the person. A session has ended if one of its keys was revoked after it began. Sessions that
+ * begin after the revocation are not affected.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import type { Catalog } from "../catalog/mod.ts";
@@ -23,12 +23,16 @@ export interface ProviderSession {
   readonly session: string | undefined;
 }
 
-/** The characters of a key. They have 96 bits, so that nobody finds two texts with one key. */
+/**
+ * The number of characters in a key. They encode 96 bits of a hash, so that nobody can find two
+ * texts with the same key.
+ */
 const KEY_CHARS = 16;
 
 /**
  * The maximum time for which a token of a provider is accepted after it was issued. The end of a
- * session is remembered for as long, so a token cannot outlive its end.
+ * session is remembered for at least this time, so that no token can outlive the end of its
+ * session.
  */
 const TOKEN_SECONDS_MAX = 30 * 86_400;
 
@@ -36,7 +40,7 @@ const TOKEN_SECONDS_MAX = 30 * 86_400;
 const ENDED = "provider ";
 
 /**
- * Returns the end of the id of a person's session.
+ * Returns the last part of the id of a session that belongs to a person.
  *
  * @param beganAtMs The time of the beginning, in Unix milliseconds.
  */
@@ -48,22 +52,25 @@ export function providerPart(
   return `.${session}.${personKey(link, subject)}.${beganAtMs.toString(36)}`;
 }
 
-/** Returns the times of a token of a provider, which expires early if it is meant for too long. */
+/**
+ * Returns the times of a provider's token. If its lifetime exceeds the maximum, the token expires
+ * earlier than it states.
+ */
 export function boundedTimes(times: TokenTimes): TokenTimes {
   const { expiresAt, issuedAt } = times;
   return { ...times, expiresAt: Math.min(expiresAt, issuedAt + TOKEN_SECONDS_MAX) };
 }
 
 /**
- * Returns when a person's session began, in Unix milliseconds; undefined if no provider has
- * identified the person.
+ * Returns when a session began, in Unix milliseconds; undefined if no provider has identified its
+ * user.
  */
 export function beginningMsOf(sessionId: string): number | undefined {
   const [, , person, time = ""] = sessionId.split(".");
   return person === undefined ? undefined : Number.parseInt(time, 36);
 }
 
-/** Returns true if a session was ended, here or at its provider. */
+/** Returns true if a session has ended, at this server or at its provider. */
 export function isSessionEnded(
   catalog: Pick<Catalog, "isRevoked" | "revocation">,
   sessionId: string,
@@ -86,13 +93,16 @@ export interface ProviderSessionDeps {
   readonly refreshLifetimeSeconds: number;
 }
 
-/** Ends sessions that a provider has ended, until the last of their tokens has expired. */
+/**
+ * Ends sessions that a provider has ended. The revocation is kept until the last token of these
+ * sessions has expired.
+ */
 export function endProviderSessions(
   { catalog, clock, refreshLifetimeSeconds, sessionEnds }: ProviderSessionDeps,
   ended: ProviderSession,
 ): void {
   const lastSeconds = Math.max(refreshLifetimeSeconds, TOKEN_SECONDS_MAX);
-  // The hour is for differences between clocks, and for URLs that a token has signed.
+  // The additional hour covers differences between clocks, and URLs that were signed for a session.
   const untilMs = clock.nowMs() + lastSeconds * 1000 + HOUR_MS;
   for (const key of keysOf(ended)) catalog.revoke(ENDED + key, untilMs, { isAnew: true });
   sessionEnds.endEvery((sessionId) => isSessionEnded(catalog, sessionId));
@@ -101,7 +111,7 @@ export function endProviderSessions(
 function keysOf({ link, session, subject }: ProviderSession): string[] {
   if (session === undefined) return subject === undefined ? [] : [personKey(link, subject)];
   const keys = [sessionKey({ link, subject, session })];
-  // A session whose ID token did not name it ends with every session of its person.
+  // A session whose ID token did not contain a session id ends with every logout of its person.
   if (subject !== undefined) keys.push(sessionKey({ link, subject, session: undefined }));
   return keys;
 }

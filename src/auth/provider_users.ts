@@ -9,8 +9,8 @@
  *
  * Invariants:
  * - An account is found by the provider and the subject, never by an address or a name alone.
- * - A login does not create a dropped account again, because DROP USER would then have no effect on
- *   a user who comes back.
+ * - A login does not re-create a dropped account, because DROP USER would then have no effect on a
+ *   user who logs in again.
  */
 
 import type { Clock } from "../base/clock.ts";
@@ -72,7 +72,10 @@ export function linkText(provider: string, subject: string): string {
   return JSON.stringify({ provider, subject });
 }
 
-/** Returns the link text of an account that no user of the provider has used yet. */
+/**
+ * Returns the text of a link whose subject is not known yet, because no user of the provider has
+ * used it.
+ */
 export function pendingLinkText(provider: string, userId: string): string {
   return JSON.stringify({ provider, user: userId });
 }
@@ -84,7 +87,7 @@ export class ProviderUsers {
     this.#options = options;
   }
 
-  /** Returns the account that is linked to a person. */
+  /** Returns the account that is linked to a person; undefined if there is none. */
   linkedTo({ provider, subject }: ExternalIdentity): UserEntry | undefined {
     return this.#options.catalog.userByLink(linkText(provider.link, subject));
   }
@@ -103,8 +106,8 @@ export class ProviderUsers {
   }
 
   /**
-   * Gives an account a further link to a person. A link that waits for a user of the provider is
-   * replaced. @throws {AuthError} invalid_request, if there are too many.
+   * Adds a link to a person to an account. The new link replaces a link to the same provider that
+   * has no subject yet. @throws {AuthError} invalid_request, if there are too many.
    */
   link(user: UserEntry, { provider, subject }: ExternalIdentity, caller: Caller): UserEntry {
     const { catalog } = this.#options;
@@ -112,7 +115,10 @@ export class ProviderUsers {
     const pending = pendingLinkText(provider.link, user.userId);
     const others = linksIn(user.authData).filter((each) => each !== link && each !== pending);
     if (others.length >= LINKS_MAX) {
-      throw new AuthError("invalid_request", `An account has at most ${LINKS_MAX} links`);
+      throw new AuthError(
+        "invalid_request",
+        `Cannot link the account: it has ${LINKS_MAX} links, which is the maximum`,
+      );
     }
     const isGuest = user.authType === "guest";
     const changed = catalog.changeUser(user.userId, {
@@ -183,8 +189,8 @@ export class ProviderUsers {
 }
 
 /**
- * Returns the ids that a new account may get: one that contains the subject, and one for a subject
- * that cannot be part of an id, or whose id would look like that of another user.
+ * Returns the possible ids for a new account. The first contains the subject. The second is used if
+ * the subject cannot be part of an id, or if the first id would look like the id of another user.
  */
 function idsFor({ provider: { issuer, shortName }, subject }: ExternalIdentity): string[] {
   const start = `${PROVIDER_USER_PREFIX}${shortName}:`;

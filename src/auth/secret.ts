@@ -7,7 +7,7 @@
  *
  *     jwt_secret   OFFSET SIZE
  *                     0    32  the secret
- *                    32     4  u32 CRC-32 of it, little-endian; not there in an older form
+ *                    32 4 u32 CRC-32 of the secret, little-endian; absent in an older form
  *
  * A checksum detects whether the stored secret has changed on disk, which would silently end every
  * session.
@@ -25,7 +25,7 @@ const SECRET_BYTES_MIN = 32;
 /** The size of the file. A longer file is not read. */
 const FILE_BYTES = SECRET_BYTES_MIN + 4;
 
-/** A problem with the secret, given the address on which the server listens. */
+/** A problem with the secret on a server that listens on a given address. */
 export interface SecretFault {
   /** Whether the problem with the secret must prevent the server from starting. */
   readonly isFatal: boolean;
@@ -62,7 +62,7 @@ export function secretFault(secret: string | undefined, host: string): SecretFau
 /** Explains how to create a good secret. */
 const HINT = "create one with: openssl rand -base64 48";
 
-/** Describes a startup without a configured secret; a new secret ends all sessions. */
+/** Returns the log message for a startup without a configured secret. */
 export function missingSecretText(disk: Pick<Disk, "exists">, dataPath: string): string {
   const what = disk.exists(keptSecretPath(dataPath))
     ? "tokens are signed with the secret in the data directory"
@@ -98,7 +98,7 @@ export function keptSecretPath(dataPath: string): string {
 }
 
 /**
- * Returns the damage to the secret in a data directory; undefined if there is none.
+ * Returns the damage to the secret in a data directory; undefined if the secret is intact.
  *
  * @throws {DiskError}
  */
@@ -109,7 +109,7 @@ export function keptSecretFault(disk: Disk, dataPath: string): CorruptionError |
   return kept instanceof CorruptionError ? kept : undefined;
 }
 
-/** Reads the secret from a file, or returns its damage. */
+/** Reads the secret from a file. If the file is damaged, returns the damage. */
 function readSecret(disk: Disk, path: string): Uint8Array | CorruptionError {
   const byteCount = disk.sizeOf(path) ?? 0;
   if (byteCount !== FILE_BYTES && byteCount !== SECRET_BYTES_MIN) {

@@ -6,9 +6,9 @@
  *     tdi_ 32 characters 6 characters      an invitation
  *     kind random        CRC-32 of kind and random characters, in base 62, padded with 0
  *
- * The kind and the checksum allow programs that search texts for leaked secrets to find these
- * without guessing. 32 characters in base 62 have 190 random bits, so a fast hash is sufficient for
- * the stored form: guessing is hopeless, and neither a salt nor a slow hash is needed.
+ * The prefix and the checksum allow programs that scan texts for leaked secrets to recognise such a
+ * secret reliably. 32 characters in base 62 have 190 random bits, so guessing is hopeless. A fast
+ * hash without a salt is therefore sufficient for the stored form.
  */
 import { crc32 } from "../base/checksum.ts";
 import type { Random } from "../base/random.ts";

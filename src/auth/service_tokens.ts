@@ -141,7 +141,10 @@ export class ServiceTokens {
     log.info("service token dropped", { token: name, user: token.userId, by: principal.actorId });
   }
 
-  /** Returns the token with a given secret, even if it has expired; undefined if there is none. */
+  /**
+   * Returns the token with a given secret, even if it has expired; undefined if no token has this
+   * secret.
+   */
   find(secret: string): ServiceTokenEntry | undefined {
     if (!isSecret("tdm_", secret)) return undefined;
     return this.#options.catalog.serviceTokens.byHash(hashOfSecret(secret));
@@ -168,7 +171,7 @@ export function looksLikeServiceToken(text: string): boolean {
  */
 const SESSION_PREFIX = "token ";
 
-/** Returns the id of the session to which everything opened with a token belongs. */
+/** Returns the session id of everything that is opened with a token. */
 export function sessionOf({ secretHash }: ServiceTokenEntry): string {
   return SESSION_PREFIX + secretHash;
 }
@@ -198,5 +201,8 @@ export function scopeOf({ name, namespaces, rights }: ServiceTokenEntry): TokenS
  */
 export function requireLogin(principal: Principal): void {
   if (!isServiceSession(principal.sessionId)) return;
-  throw new AuthError("forbidden", "A service token cannot change the account: log in instead");
+  throw new AuthError(
+    "forbidden",
+    "Cannot change the account: a service token cannot do this; log in instead",
+  );
 }

@@ -1,16 +1,16 @@
 /**
  * Reports the end of a session in the tick in which it occurs, so that everything that runs on
- * behalf of the session ends with it. Also reports the end of an account, so that everything to
- * which its user has given rights, such as policies and views, is checked again.
+ * behalf of the session ends with it. It also reports the end of an account, so that objects that
+ * run with the rights of its user, such as policies and views, are checked again.
  */
 
-/** The ended session of a user; without a session id, all sessions of the user. */
+/** The ended session of a user; without a session id, it stands for all sessions of the user. */
 export interface UserRevocation {
   readonly userId: string;
   readonly sessionId: string | undefined;
 }
 
-/** The sessions of any users that a provider has ended. */
+/** Sessions that a provider has ended, whoever their users are. */
 export interface ProviderRevocation {
   readonly userId?: undefined;
   readonly isEnded: (sessionId: string) => boolean;

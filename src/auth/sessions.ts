@@ -52,8 +52,8 @@ const RETIRED_GRACE_MS = 30_000;
 const RETIRED_COUNT_MAX = 10_000;
 
 /**
- * How long tokens are accepted after their expiry. A revocation has to be kept for longer than
- * that.
+ * How long a revocation is kept after the tokens have expired. It must be longer than the time for
+ * which expired tokens are still accepted.
  */
 const REVOCATION_MARGIN_MS = 5 * 60_000;
 
@@ -97,8 +97,8 @@ export class Sessions {
   }
 
   /**
-   * Records the time of the login, unless the disk is full, because an operator has to be able to
-   * log in to free space.
+   * Records the time of the login. A full disk is not an error, because an operator has to be able
+   * to log in to free space.
    */
   #withLoginNoted(user: UserEntry): UserEntry {
     const { catalog, clock, log } = this.#options;
@@ -132,8 +132,8 @@ export class Sessions {
   }
 
   /**
-   * Returns whether the token has been retired, or another successor of its parent was used first,
-   * longer ago than parallel refreshes in one browser would explain.
+   * Returns whether the token was retired, or another successor of its parent was used first, and
+   * this happened longer ago than parallel refreshes in one browser would explain.
    */
   #isStolen({ parentId, tokenId }: TokenClaims): boolean {
     const { catalog } = this.#options;
@@ -171,16 +171,16 @@ export class Sessions {
   logout(token: string, { caller, isAll }: { isAll: boolean; caller: TokenSource }): void {
     const claims = this.#options.tokens.verify(token);
     if (claims === undefined) return;
-    // The user is determined before the session ends, because afterwards the token no longer has a
-    // user.
+    // The user is determined before the session ends, because afterwards the token no longer
+    // identifies a user.
     const user = this.userOf(claims);
     this.end({ claims, user }, { caller, isAll });
   }
 
   /**
-   * Ends a session, also one of a token that another issuer has signed.
+   * Ends a session. It may be the session of a token that an external issuer has signed.
    *
-   * @param user The user, if the session still stands.
+   * @param user The user, if the session has not already ended.
    */
   end(
     {
@@ -205,15 +205,15 @@ export class Sessions {
   }
 
   /**
-   * Returns the user of a token of either type, provided that the user exists and has not changed
-   * since, and the session has not ended. It does not matter whether a refresh token is retired.
+   * Returns the user of an access token or a refresh token, provided that the session has not ended
+   * and no later event has invalidated the user's tokens. A retired refresh token is also accepted.
    */
   userOf(claims: TokenClaims): UserEntry | undefined {
     return this.#options.tokens.age(claims) === "valid" ? this.userBehind(claims) : undefined;
   }
 
   /**
-   * Returns the session of a token, even if the token has expired; undefined if the session was
+   * Returns the session of a token, even if the token has expired; undefined if the session has
    * ended.
    */
   sessionOf(token: string): { readonly userId: string; readonly sessionId: string } | undefined {
@@ -233,7 +233,8 @@ export class Sessions {
   #retireParent({ expiresAt, parentId, tokenId }: TokenClaims): void {
     const { catalog, clock } = this.#options;
     if (parentId === undefined || catalog.isRevoked(parentId)) return;
-    // The parent was issued earlier, so it also expires earlier.
+    // The expiry of the new token is used, because the parent was issued earlier and therefore
+    // expires earlier.
     catalog.revoke(parentId, expiresAt * 1000 + REVOCATION_MARGIN_MS, {
       successorId: tokenId,
     });
@@ -245,8 +246,8 @@ export class Sessions {
     const { catalog, clock } = this.#options;
     const retiredAtMs = catalog.revocation(tokenId)?.revokedAtMs;
     if (retiredAtMs === undefined) return undefined;
-    // The wall clock may have been changed since the token was retired, so it is used only for
-    // times before a restart.
+    // The monotonic time is preferred, because the wall clock may have been changed since the token
+    // was retired. The stored wall-clock time is used only after a restart.
     const retiredMs = this.#retiredMs.get(tokenId);
     return retiredMs === undefined ? clock.nowMs() - retiredAtMs : clock.monotonicMs() - retiredMs;
   }

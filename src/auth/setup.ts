@@ -2,7 +2,7 @@
  * Performs the first-time setup, which sets the password of root and creates the first DBA, exactly
  * once.
  *
- *     no root password ──setup or auth.root_password──► configured, for ever
+ *     no root password ──setup or auth.root_password──► configured, permanently
  *
  * Calls run one after another, so only one of several concurrent calls succeeds. The other calls
  * find that the setup is complete.
@@ -38,10 +38,13 @@ export interface SetupOptions {
   policy: PasswordPolicy;
   random: Random;
   isRemoteAllowed: boolean;
-  /** Whether setup requires a code, which only the people who started the server have seen. */
+  /**
+   * Whether setup requires the code that the server prints when it starts, so that only its
+   * operators can perform the setup.
+   */
   hasCode: boolean;
   /**
-   * Uses up one attempt of the caller's rate limit.
+   * Consumes one attempt of the caller's rate limit.
    * @throws {AuthError} rate_limited
    */
   takeAttempt: (caller: Caller) => void;
@@ -90,7 +93,8 @@ export class Setup {
   /**
    * Performs the setup.
    *
-   * @throws {AuthError} The first check that fails, in the order that the wire contract defines.
+   * @throws {AuthError} The error of the first check that fails, in the order that the wire
+   *   contract defines.
    */
   async setUp(body: unknown, caller: Caller): Promise<SetupBody> {
     this.#refuseConfigured();
@@ -219,7 +223,7 @@ export class Setup {
     if (caller.isHostAllowed === false) {
       throw new AuthError(
         "host_not_allowed",
-        "The Host header of the request does not name this server",
+        "The Host header of the request does not name this server; security.allowed_hosts lists further names",
       );
     }
   }
@@ -230,11 +234,11 @@ export class Setup {
   }
 }
 
-/** The characters of a code; characters that people confuse are excluded. */
+/** The characters that a setup code may contain. Characters that people confuse are excluded. */
 const CODE_DIGITS = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
 
 /**
- * The number of groups in a code, and of characters per group; together they have 58 random bits.
+ * The number of groups in a code and the number of characters per group. A code has 58 random bits.
  */
 const CODE_GROUPS = 3;
 const CODE_GROUP_LENGTH = 4;

@@ -17,7 +17,7 @@ const SHARE = 0.1;
 /** The maximum number of senders whose attempts are counted, which take a few megabytes. */
 const SENDERS_MAX = 20_000;
 
-/** The attempts that are currently allowed; they are fully replenished within an hour. */
+/** The number of attempts that are currently allowed. It returns to its maximum within an hour. */
 interface Allowance {
   readonly left: number;
   readonly atMs: number;
@@ -37,7 +37,7 @@ export class SignUpRate {
   }
 
   /**
-   * Uses up one attempt. Callers on this machine have no separate limit.
+   * Consumes one attempt. For callers on this machine, only the limit for all addresses applies.
    * @throws {AuthError} rate_limited
    */
   take({ address, isLocal }: Pick<Caller, "address" | "isLocal">): void {

@@ -1,6 +1,6 @@
 /**
  * Implements sign-up: people create accounts of role `user` for themselves, with a name, with an
- * address, or as anonymous guests, and guests become users who can log in.
+ * address, or as anonymous guests. Guests can later become users who can log in.
  *
  *                    ┌──guest──► account guest-…, with a session, without a login
  *     nobody ────────┤                 │ signup by its token: same account and rows
@@ -85,12 +85,12 @@ export class SignUps {
   }
 
   /**
-   * Creates an account, or gives a guest a login name. The response is the same if the name is
-   * already taken.
+   * Creates an account, or gives a guest a login name. The response does not reveal whether the
+   * name was already taken.
    *
    * @param body The JSON value of the body; undefined if it was not JSON.
-   * @param sender The user whose token came with the request. Any user other than a guest is
-   * ignored.
+   * @param sender The user whose token came with the request. It is ignored unless the user is a
+   *   guest.
    * @throws {AuthError}
    */
   async signUp(body: unknown, caller: Caller, sender: Principal | undefined): Promise<MessageBody> {
@@ -127,7 +127,7 @@ export class SignUps {
     if (isSetupNeeded()) {
       throw new AuthError(
         "setup_required",
-        "The server needs first-time setup before guests can use it",
+        "The server needs first-time setup before guest accounts can be created",
       );
     }
     this.#options.signUpRate.take(caller);
@@ -167,7 +167,8 @@ export class SignUps {
     const { catalog, invitations, log, onAudit } = this.#options;
     const { email, invitation: code, name } = request;
     const invitation = code === undefined ? undefined : invitations.usable(code);
-    // While the password was hashed, another sign-up may have used up the invitation.
+    // The invitation is checked again, because another sign-up may have used it up while the
+    // password was hashed.
     if (code !== undefined && invitation === undefined) return;
     if (this.#isTaken(request)) return;
     if (invitation !== undefined) {
@@ -267,8 +268,8 @@ export class SignUps {
 }
 
 /**
- * Matches text with one @ and without blanks and control characters. Anything more can be proved
- * only by sending a message to the address.
+ * Matches text with one @ and without blanks and control characters. Whether the address exists can
+ * be found out only by sending a message to it.
  */
 const EMAIL = /^[^\s\p{C}@]+@[^\s\p{C}@]+\.[^\s\p{C}@]+$/u;
 
@@ -279,7 +280,8 @@ export function requireAddress(email: string): void {
 }
 
 /**
- * Returns the reason why a name cannot be chosen, as the end of a sentence; undefined if it can.
+ * Returns the reason why a name cannot be chosen, as the end of a sentence; undefined if it can be
+ * chosen.
  */
 function nameFault(name: string): string | undefined {
   if (name.toLowerCase() === ROOT_USER_ID) return `it must not be "${ROOT_USER_ID}"`;

@@ -1,5 +1,5 @@
 /**
- * Makes responses take equally long, whatever their result.
+ * Delays responses so that all of them take equally long, whatever their result.
  *
  * A sign-up writes to the disk if its name is free, but not if the name is taken. If the response
  * were sent as soon as the work is done, its duration would reveal to strangers which accounts
@@ -15,8 +15,9 @@ const STEADY_MS = 100;
 
 /** Performs short work, and returns its result {@linkcode STEADY_MS} after the work began. */
 export async function steadily<T>(clock: Clock, work: () => T): Promise<T> {
-  // The timer is started before the work. If it were started afterwards, it would end a fraction of
-  // a millisecond later, which many repetitions would reveal.
+  // The timer is started before the work. A timer that was started afterwards would end a fraction
+  // of a millisecond later if the work took longer, and an attacker could measure this by many
+  // repetitions.
   const passed = new Promise<void>((resolve) => void clock.after(STEADY_MS, resolve));
   try {
     return work();

@@ -2,8 +2,8 @@
  * Implements tokens: JWTs signed with HS256, using the runtime's HMAC.
  *
  * Verification is synchronous, so that a request can be processed in the tick in which it arrives.
- * It is also stricter than the standard: there is only one algorithm and one issuer, so a token
- * with any other header is refused before its signature is checked.
+ * It is also stricter than the standard: only one algorithm and one issuer are accepted, and a
+ * token with any other header is refused before its signature is checked.
  *
  *     base64url(header) . base64url(claims) . base64url(HMAC-SHA256(secret, header . claims))
  *
@@ -20,7 +20,10 @@ import type { Clock } from "../base/clock.ts";
 import { objectWithUniqueNames } from "../base/unique_names.ts";
 import type { Role, UserEntry } from "../catalog/mod.ts";
 
-/** The types `reset` and `verify` belong to one-time links, which give no other access. */
+/**
+ * The purpose of a token. The types `reset` and `verify` belong to one-time links and grant no
+ * other access.
+ */
 export type TokenType = "access" | "refresh" | "reset" | "verify";
 
 /** The claims of a token that this server has issued. All times are in Unix seconds. */
@@ -65,7 +68,7 @@ const TOKEN_LENGTH_MAX = 4096;
  */
 const CACHE_TOKENS_MAX = 8192;
 
-/** The beginning of an `Authorization` header in the form that nearly all clients use. */
+/** The start of an `Authorization` header as nearly all clients write it. */
 const USUAL_SCHEME = "Bearer ";
 
 const ISSUER = "tidemark";
@@ -78,8 +81,8 @@ export class Tokens {
   #recent = new Map<string, TokenClaims>();
   #older = new Map<string, TokenClaims>();
   /**
-   * The claims by complete `Authorization` header. Clients repeat the header, so no substring has
-   * to be created.
+   * The claims by complete `Authorization` header. Clients send the same header again and again, so
+   * a lookup by the whole header avoids creating a substring.
    */
   readonly #byHeader = new Map<string, TokenClaims>();
 
@@ -134,8 +137,8 @@ export class Tokens {
     const token = bearerTokenIn(header);
     const claims = token === undefined ? undefined : this.verify(token);
     if (claims === undefined) return undefined;
-    // Only the usual form is cached: with variable spacing, one token could occur in any number of
-    // different headers.
+    // Only the usual form is cached: with other spacing, one token could fill the cache with any
+    // number of different headers.
     if (header.length === USUAL_SCHEME.length + (token?.length ?? 0)) {
       if (this.#byHeader.size >= CACHE_TOKENS_MAX) this.#byHeader.clear();
       this.#byHeader.set(header, claims);
@@ -178,9 +181,9 @@ export class Tokens {
 }
 
 /**
- * Returns the address that a user's tokens may claim; null if the user merely asserts it. Policies
- * compare this claim with addresses in rows, so if anybody could claim an address by entering it at
- * sign-up, they would gain access to the rows of its real holder.
+ * Returns the address that a user's tokens may contain; null if the address is not proven. Policies
+ * compare this claim with addresses in rows. If the address that somebody enters at sign-up
+ * sufficed, it would give access to the rows of the address's real holder.
  */
 export function provenEmailOf({ email, isEmailUnproven }: UserEntry): string | null {
   return isEmailUnproven === true ? null : (email ?? null);
@@ -267,7 +270,7 @@ function objectFrom(segment: string): Readonly<Record<string, unknown>> | undefi
   return bytes === undefined ? undefined : objectWithUniqueNames(bytes);
 }
 
-/** Decodes canonical base64url without padding, so that each token has only one spelling. */
+/** Decodes canonical base64url without padding, so that each token has exactly one valid text. */
 function bytesFromBase64Url(text: string): Uint8Array | undefined {
   if (!/^[A-Za-z0-9_-]+$/.test(text)) return undefined;
   const bytes = Buffer.from(text, "base64url");

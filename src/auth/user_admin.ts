@@ -33,8 +33,9 @@ import { EMAIL_LENGTH_MAX } from "./setup.ts";
 export type NewCredentials =
   | { readonly kind: "password"; readonly password: string }
   /**
-   * JSON text with string members `provider` and `subject`, or only `provider`: the first user of
-   * the provider whose claim `user_claim` equals the id then gets the account.
+   * JSON text with string members `provider` and `subject`, or only `provider`. Without a subject,
+   * the account belongs to the first user of the provider whose claim `user_claim` equals the user
+   * id.
    */
   | { readonly kind: "oauth"; readonly link: string }
   /** A user who cannot log in. */
@@ -51,8 +52,8 @@ export interface CreateUserRequest {
 }
 
 /**
- * The changes of an ALTER USER statement, which sets exactly one member. If several members are
- * set, they are applied together.
+ * The changes of an ALTER USER statement, which sets exactly one member. Callers that set several
+ * members change all of them together.
  */
 export interface AlterUserRequest {
   readonly userId: string;
@@ -80,7 +81,8 @@ export interface UserAdminOptions {
 }
 
 /**
- * Returns the role that a word in a statement means, ignoring case. The word `root` means `system`.
+ * Returns the role that a word in a statement denotes, ignoring case. The word `root` denotes
+ * `system`.
  */
 export function roleFromWord(word: string): Role | undefined {
   const folded = word.toLowerCase();
@@ -168,7 +170,7 @@ export class UserAdmin {
       password === undefined ? undefined : await this.#hash(userId, password, principal);
     const user = this.#authoriseAlter(principal, request);
     const { tokenVersion } = user;
-    // Without this check, someone with a stolen token could still set the password after a change
+    // Without this check, a stolen token could still be used to set the password after a change
     // that has invalidated the token.
     if (userId === principal.actorId && tokenVersion !== before.tokenVersion) {
       throw new DatabaseError(
@@ -262,7 +264,8 @@ export class UserAdmin {
   }
 
   /**
-   * Returns the links of an account after a change, and how its user then logs in.
+   * Returns the links of an account after a change, and the way in which its user then
+   * authenticates.
    *
    * @throws {DatabaseError} INVALID_VALUE, ALREADY_EXISTS, LIMIT_EXCEEDED, OBJECT_NOT_FOUND
    */
@@ -292,7 +295,7 @@ export class UserAdmin {
     return authType === "password" ? next : { ...next, authType: "oauth" };
   }
 
-  /** Ends the sessions that began with links that an account has no longer. */
+  /** Ends the sessions that began with links that the account no longer has. */
   #endSessionsOf(before: UserEntry, after: UserEntry): void {
     const left = new Set(linksIn(after.authData));
     for (const { provider, subject } of linksOf(before)) {
@@ -302,8 +305,8 @@ export class UserAdmin {
   }
 
   /**
-   * Refuses a provider link that another account already has. A login through a provider has to
-   * find exactly one account; if two accounts had the same link, it could find either.
+   * Refuses a provider link that another account already has. A login through a provider must find
+   * exactly one account.
    */
   #refuseLinked({ authData, userId }: NewUser): void {
     if (authData === undefined) return;
@@ -350,7 +353,10 @@ export class UserAdmin {
 /** The properties of a user that ALTER USER can change. */
 const CHANGES = ["password", "role", "email", "metadata", "link"] as const;
 
-/** The maximum size of a user's metadata, which is in memory for all users. */
+/**
+ * The maximum size of a user's metadata. It is limited because the metadata of all users is in
+ * memory.
+ */
 const METADATA_BYTES_MAX = 16 * 1024;
 
 /** @throws {DatabaseError} INVALID_VALUE */
@@ -379,7 +385,7 @@ function isJsonObject(text: string): boolean {
   try {
     value = JSON.parse(text);
   } catch {
-    // Text that is not JSON is not an object either, which the caller reports.
+    // Text that is not JSON is not an object. The caller reports this.
     return false;
   }
   return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,7 +1,7 @@
 /**
  * Indexes the active accounts by their aliases: an additional login name, the folded forms of their
- * names, their addresses, and their links to providers. To change an account, callers remove it and
- * add it again.
+ * names, their addresses, and their links to providers. To update an account, a caller removes it
+ * and adds it again.
  */
 import type { UserEntry } from "./entries.ts";
 import { foldedUserName } from "./name_folding.ts";

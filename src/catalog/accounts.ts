@@ -21,13 +21,13 @@ import type { Erasure, UserEntry } from "./entries.ts";
 import { allSealed, putSealed, putUnnoted } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-/** The local superuser. */
+/** The id of the local superuser. */
 export const ROOT_USER_ID = "root";
 
 /** How long after DROP USER an account is erased, unless immediate erasure is requested. */
 const GRACE_MS: number = 30 * 24 * HOUR_MS;
 
-/** An account, as it is stored. Absent fields are omitted from the JSON. */
+/** An account in its stored form. Absent fields are omitted from the JSON. */
 interface AccountRecord extends UserEntry {
   readonly accountId: number;
   /** The number that owns the rows of an account that was dropped but has not been erased. */
@@ -42,15 +42,15 @@ interface AccountRecord extends UserEntry {
 interface OwnerRecord {
   readonly owner: number;
   readonly userId: string;
-  /** Whether the account with that name was dropped. If so, its number is not reused. */
+  /** Whether the account was dropped. The number of a dropped account is not reused. */
   readonly isRetired: boolean;
-  /** The drop's position in commit order; absent if it is unknown. */
+  /** The position of the DROP USER in commit order; absent if it is unknown. */
   readonly retiredSeq?: number;
 }
 
 /**
  * Merges an account of a later state into an earlier state of the rows. Rows that were erased
- * between the two states exist again in the earlier state, so the erasure of the account stays due.
+ * between the two states exist again in the earlier state, so the account has to be erased again.
  *
  * @param before The account in the earlier state; undefined if it did not exist.
  */
@@ -61,7 +61,10 @@ export function accountOverEarlierRows(before: unknown, after: unknown): unknown
   return { ...later, retiredOwner, eraseAfterMs };
 }
 
-/** Returns the address of an account after a change, and whether its holder is known. */
+/**
+ * Returns the address of an account after a change, and whether it is proven that the address
+ * belongs to the user.
+ */
 function addressAfter(
   before: AccountRecord,
   change: UserChange,
@@ -198,8 +201,8 @@ export class Accounts {
       return [{ ...before, lastSeenAtMs }];
     });
     if (records.length === 0) return;
-    // These changes are not journaled, because on a server with many users they would add an entry
-    // for each active user to the journal every minute.
+    // These changes are not journaled: on a server with many users, they would add an entry for
+    // each active user to the journal every minute.
     this.#file.transaction(() => {
       for (const record of records) {
         putUnnoted(this.#file, "accounts", { key: record.accountId, value: record });
@@ -343,7 +346,8 @@ export class Accounts {
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
       deletedAtMs: undefined,
-      // A policy of the dropped account with this name applies again.
+      // Policies that belonged to the dropped account with this name apply again, so the rights
+      // have changed.
       ...(this.wasDropped(user.userId) ? { rightsSeq: this.#newSeq() } : {}),
       ...(user.isEmailUnproven === undefined ? {} : { isEmailUnproven: true }),
       ...(user.authData === undefined ? {} : { authData: user.authData }),
@@ -379,7 +383,7 @@ export class Accounts {
   #changeDropped(accountId: number, change: DroppedChange): void {
     const before = defined(this.#all.get(accountId), "a dropped account stays listed");
     assert(before.deletedAtMs !== undefined, "only a dropped account is erased");
-    // The record is stored as JSON, in which an undefined field is absent.
+    // The cast is safe, because the record is stored as JSON, in which undefined fields are absent.
     const record = { ...before, ...change } as AccountRecord;
     this.#file.transaction(() => this.#put(record));
     this.#list(record);
@@ -412,7 +416,8 @@ export class Accounts {
       this.#active.set(record.userId, record);
       this.#aliases.add(record);
     } else {
-      // Accounts with the same name are read in ascending order of id, so the newest one remains.
+      // Accounts with the same name are read in ascending order of id, so the version of the newest
+      // one remains.
       this.#droppedVersions.set(record.userId, record.tokenVersion);
     }
   }

@@ -51,7 +51,7 @@ export interface UserChange {
   readonly role?: Role;
   /** The address. If it is changed, the new address is not verified. */
   readonly email?: string;
-  /** Whether the given `email` is unproven; see {@linkcode UserEntry.isEmailUnproven}. */
+  /** Whether the new `email` is unproven; see {@linkcode UserEntry.isEmailUnproven}. */
   readonly isEmailUnproven?: true;
   readonly emailVerifiedAtMs?: number;
   readonly loginName?: string;
@@ -72,7 +72,7 @@ export interface SetupUsers {
 export interface RevokeOptions {
   /** The id of the refresh token whose use retires this one. */
   readonly successorId?: string;
-  /** Whether an id that was revoked before gets the time of this revocation. */
+  /** Whether an id that is already revoked gets the time of this revocation. */
   readonly isAnew?: boolean;
 }
 
@@ -95,31 +95,33 @@ export interface Dependents {
 export interface DraftedCatalog extends Catalog {
   /** Whether the draft differs from the catalog. */
   readonly hasChanges: boolean;
-  /** Returns a draft that continues from here, and leaves this one as it is. */
+  /** Returns a copy of this draft. Changes to the copy do not affect this draft. */
   copy(): DraftedCatalog;
-  /** @throws {DatabaseError} SERIALIZATION_FAILURE if anybody else has changed a definition. */
+  /**
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if another transaction has changed a definition.
+   */
   requireCurrent(): void;
   /**
-   * Replays the changes over the catalog of this tick, at the seq of the commit.
+   * Replays the changes over the current catalog, at the seq of the commit.
    *
-   * @param adjusted Returns a table as it is published.
+   * @param adjusted Returns the form in which a table is published.
    * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
   prepare(seq: Seq, adjusted: (table: TableEntry) => TableEntry): PreparedDraft;
 }
 
-/** Definitions that can be made durable. */
+/** Replayed definitions that are ready to be made durable. */
 export interface PreparedDraft {
-  /** Returns a table as it is after the commit. */
+  /** Returns a table as it will be after the commit. */
   tableById(tableId: number): TableEntry | undefined;
   /**
-   * Makes it durable that recovery ignores rows written under the seq of the definitions, unless
-   * `publish` has succeeded.
+   * Records durably that recovery must ignore rows with the seq of these definitions unless
+   * `publish` succeeds.
    */
   announce(): void;
   /** Makes the definitions durable and visible, in this tick. @throws {DatabaseError} */
   publish(): void;
-  /** Takes back `announce`, if no rows were written. */
+  /** Undoes `announce` if no rows were written. */
   withdraw(): void;
 }
 
@@ -132,8 +134,8 @@ export interface Catalog {
   /**
    * Returns a private copy, for a transaction that changes definitions.
    *
-   * @param unplaced The seq that stands for the position of the commit, which is not known yet. No
-   *   definition may have it.
+   * @param unplaced A placeholder for the seq of the commit, which is not known yet. No definition
+   *   may have this seq.
    */
   draft(unplaced: Seq): DraftedCatalog;
 
@@ -182,15 +184,14 @@ export interface Catalog {
    */
   deletionAgeMs(tableId: number, seq: Seq): number | undefined;
   /**
-   * Returns the position in commit order at which a name last ceased to refer to a table, because
-   * the table was dropped or renamed; 0 if that never happened.
+   * Returns the position in commit order at which the last table with this name was dropped or
+   * renamed; 0 if that never happened.
    */
   tableDroppedSeq(namespace: string, name: string): number;
   /**
-   * Returns the position in commit order at which the rows of a table that a user may read last
-   * changed although the rows did not: its ACCESS_LEVEL or its policies were changed, its namespace
-   * got another owner, or the user or the owner of a policy got another role. The result is 0 if
-   * that never happened.
+   * Returns the position in commit order at which the user's rights to the rows of a table last
+   * changed: its ACCESS_LEVEL or its policies were changed, its namespace got another owner, or the
+   * user or the owner of a policy got another role. The result is 0 if that never happened.
    */
   rowRightsSeq(tableId: number, userId: string): number;
 
@@ -207,7 +208,7 @@ export interface Catalog {
   changeView(entry: ViewEntry): void;
   /** Changes all given views in one transaction. */
   changeViews(entries: readonly ViewEntry[]): void;
-  /** Drops all given views or, if it fails, none of them. */
+  /** Drops all given views. If that fails, none of them is dropped. */
   dropViews(entries: readonly ViewEntry[]): void;
 
   topic(namespace: string, name: string): TopicEntry | undefined;
@@ -222,7 +223,7 @@ export interface Catalog {
   createTopic(entry: TopicEntry, seq: Seq): void;
   /** Replaces the topic with the same topicId. */
   changeTopic(entry: TopicEntry, seq: Seq): void;
-  /** Drops all given topics or, if it fails, none of them. */
+  /** Drops all given topics. If that fails, none of them is dropped. */
   dropTopics(entries: readonly TopicEntry[], seq: Seq): void;
 
   sequence(namespace: string, name: string): SequenceEntry | undefined;
@@ -235,7 +236,7 @@ export interface Catalog {
   createSequence(entry: SequenceEntry): void;
   /** Replaces the sequence with the same sequenceId, and also its mark if `mark` is given. */
   changeSequence(entry: SequenceEntry, mark?: SequenceMark): void;
-  /** Drops all given sequences or, if it fails, none of them. */
+  /** Drops all given sequences. If that fails, none of them is dropped. */
   dropSequences(entries: readonly SequenceEntry[]): void;
   /**
    * Returns the next number of a sequence. The same number is never returned twice, even after a
@@ -247,7 +248,8 @@ export interface Catalog {
   setNumber(sequence: SequenceEntry, value: Whole, isCalled: boolean): void;
   /**
    * Sets a sequence back from `now` to `before`, so that the numbers between them are issued again.
-   * If the sequence does not stand at `now`, because others have taken numbers, it stays.
+   * If the sequence is no longer at `now`, because other callers have taken numbers, nothing
+   * changes.
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
   takeBackNumbers(sequence: SequenceEntry, now: SequenceMark, before: SequenceMark): void;
@@ -269,7 +271,10 @@ export interface Catalog {
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   changeType(entry: TypeEntry): void;
-  /** Drops all given types or, if it fails, none of them. No column may have any of these types. */
+  /**
+   * Drops all given types. If that fails, none of them is dropped. No column may have one of these
+   * types.
+   */
   dropTypes(entries: readonly TypeEntry[]): void;
 
   /**
@@ -371,8 +376,8 @@ export interface Catalog {
 
   file(fileId: string): FileEntry | undefined;
   /**
-   * Returns the whole file list at once, for callers that cannot wait between portions. Each file
-   * takes 20 µs to read.
+   * Returns the whole file list at once, for callers that cannot wait between portions. Reading
+   * each file takes 20 µs.
    */
   files(): readonly FileEntry[];
   /** The number of uploaded files in the catalog. */

@@ -61,8 +61,8 @@ export interface CatalogDatabaseOptions {
   /** Whether changes are recorded in a journal for an archive. */
   keepsJournal?: boolean;
   /**
-   * Called if it is unknown whether a change is durable; this may even happen while the catalog is
-   * being opened. The process must then stop; the next startup finds out whether the change is
+   * Called if it is unknown whether a change is durable, which may happen even while the catalog is
+   * being opened. The process must then stop. The next startup determines whether the change is
    * durable.
    */
   onFatal?: ((cause: unknown) => void) | undefined;
@@ -91,13 +91,13 @@ const USED: readonly CounterName[] = [
 ];
 
 /**
- * This exceeds the number of ids that could have been issued between a backup and the loss of later
- * changes.
+ * The number of ids to skip if it is unknown which ids were used. It exceeds the number of ids that
+ * could have been issued since a backup.
  */
 const UNKNOWN_SPAN = 1_000_000;
 
 export class CatalogDatabase implements Catalog {
-  /** The part of the catalog that belongs to the store. */
+  /** The manifest of the store, which is kept in the same database. */
   readonly manifest: ManifestDatabase;
   readonly journal: CatalogJournal;
   readonly #file: SqliteFile;
@@ -112,7 +112,7 @@ export class CatalogDatabase implements Catalog {
   readonly #settings = new Map<string, string>();
   readonly #counters: Counters;
   readonly #clock: Clock;
-  /** The definitions that never took effect. */
+  /** Records definitions that never took effect. */
   readonly undone: UndoneDefinitions;
   #draftVersions = 0;
 
@@ -533,8 +533,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Returns the uploaded files at the moment when the catalog was held, in portions ordered by id.
-   * The caller must have read all portions before the hold ends.
+   * Returns the uploaded files as of the moment at which the catalog was frozen, in portions
+   * ordered by id. The caller must read all portions before it ends the freeze.
    *
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -569,7 +569,7 @@ export class CatalogDatabase implements Catalog {
         copyOf,
         newVersion: () => {
           this.#draftVersions += 1;
-          // The versions of the catalog itself are positive.
+          // Versions of drafts are negative, so they differ from the versions of the catalog.
           return -this.#draftVersions;
         },
         prepare: (seq, replay) => this.#prepare(seq, replay),
@@ -619,7 +619,9 @@ export class CatalogDatabase implements Catalog {
     });
   }
 
-  /** Replays changes over the current definitions, so that they can be published. */
+  /**
+   * Replays changes over a copy of the current definitions, so that the result can be published.
+   */
   #prepare(seq: Seq, replay: (definitions: Definitions) => void): PreparedDraft {
     const file = new DraftFile(this.#file);
     const counters = new Counters(file, this.#counters);
@@ -634,7 +636,8 @@ export class CatalogDatabase implements Catalog {
         const { changes } = file;
         this.#file.transaction(() => {
           for (const [table, key, value] of changes) {
-            // The rows were recorded from calls of these two functions.
+            // The cast is safe, because the changes were recorded from calls of these two
+            // functions.
             const into = table as SealedTable;
             if (value === undefined) removeSealed(this.#file, into, key);
             else putSealed(this.#file, into, { key, value });
@@ -647,7 +650,7 @@ export class CatalogDatabase implements Catalog {
     };
   }
 
-  /** Replaces the definitions in memory by a copy whose changes are durable. */
+  /** Replaces the definitions in memory with a copy whose changes are durable. */
   #adopt(
     copy: {
       counters: Counters;
@@ -739,7 +742,8 @@ export class CatalogDatabase implements Catalog {
     const own = new Map(this.#definitions.numbers.marks().map((mark) => [mark.sequenceId, mark]));
     return this.sequences().flatMap((sequence) => {
       const { createdAtMs, sequenceId } = sequence;
-      // The same id may belong to a different sequence that was created after the backup.
+      // The name is compared as well, because the same id may belong to a different sequence that
+      // was created after the backup.
       const same = before?.sequences.find(
         (each) => each.mark.sequenceId === sequenceId && each.createdAtMs === createdAtMs,
       );
@@ -769,7 +773,7 @@ export class CatalogDatabase implements Catalog {
     try {
       this.#definitions.numbers.giveBack(this.sequences());
     } catch (error) {
-      // Safe: numbers that cannot be returned only leave a gap.
+      // The error can be ignored, because numbers that cannot be returned only leave a gap.
       if (!isExpected(error)) throw error;
       this.#log.warn("cannot return the reserved numbers of sequences", {
         error: error.message,

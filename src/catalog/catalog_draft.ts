@@ -1,13 +1,16 @@
 /**
- * A private copy of the catalog, for a transaction that changes definitions. Its changes exist in
- * memory only, and only its holder sees them. Everything but definitions is that of the catalog.
+ * A private copy of the catalog, for a transaction that changes definitions. Its changes exist only
+ * in memory, and only the transaction sees them. Everything except definitions comes from the
+ * catalog itself.
  *
  *     draft ──change──► changed ──prepare──► replayed over the catalog ──publish──► durable
  *                          └──dropped: nothing has happened
  *
  * - The changes are recorded, and replayed at the commit, because a definition takes effect at the
- *   seq of its commit. Rows that others commit before that seq belong to the definition before it.
- * - If anybody else has changed a definition since the draft was made, it cannot be published.
+ *   seq of its commit. Rows that other transactions commit before that seq belong to the previous
+ *   definition.
+ * - If another transaction has changed a definition since the draft was made, the draft cannot be
+ *   published.
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -47,10 +50,10 @@ import type { SecretEntries } from "./named_secrets.ts";
 import type { RevocationRecord } from "./revocations.ts";
 import type { SequenceMark } from "./sequence_numbers.ts";
 
-/** A recorded change, which is made at a seq. */
+/** A recorded change, which can be replayed at the seq of the commit. */
 type DraftedChange = (definitions: Definitions, at: At) => void;
 
-/** Returns entries in which the seq of the commit replaces the one that stands for it. */
+/** Returns entries in which the seq of the commit replaces its placeholder. */
 interface At {
   readonly seq: Seq;
   table(entry: TableEntry): TableEntry;
@@ -60,9 +63,9 @@ interface At {
 
 /** The functions of the catalog from which a draft was made. */
 export interface DraftSource {
-  /** The catalog, for everything but definitions. */
+  /** The catalog, which provides everything except definitions. */
   readonly catalog: Catalog;
-  /** Returns a copy of definitions that records nothing. */
+  /** Returns a copy of definitions whose changes are not recorded. */
   copyOf(definitions: Definitions, numbers: DraftNumbers): Definitions;
   /** Returns a number that no other draft has as its version. */
   newVersion(): number;
@@ -74,7 +77,7 @@ interface DraftState {
   readonly definitions: Definitions;
   readonly numbers: DraftNumbers;
   readonly changes: readonly DraftedChange[];
-  /** The seq that stands for the position of the commit. */
+  /** A placeholder for the seq of the commit. */
   readonly unplaced: Seq;
   /** The version of the catalog when the first draft of the transaction was made. */
   readonly madeAt: number;
@@ -122,7 +125,7 @@ export class CatalogDraft implements DraftedCatalog {
     if (this.#source.catalog.version === this.#madeAt) return;
     throw new DatabaseError(
       "SERIALIZATION_FAILURE",
-      "Cannot continue the transaction: another one has changed definitions since this one did",
+      "Cannot continue the transaction: another transaction has changed definitions since this transaction did",
       { hint: "run the transaction again" },
     );
   }
@@ -143,7 +146,7 @@ export class CatalogDraft implements DraftedCatalog {
     this.#version = this.#source.newVersion();
   }
 
-  /** Lets new sequences, and sequences with a new mark, count in memory. */
+  /** Makes new sequences, and sequences with a new mark, count in memory until the commit. */
   #adopt({ marks = [], sequences = [] }: Dependents): void {
     const known = new Set(this.#definitions.sequences().map(({ sequenceId }) => sequenceId));
     const marked = new Set(marks.map(({ sequenceId }) => sequenceId));
@@ -497,7 +500,10 @@ export class CatalogDraft implements DraftedCatalog {
   }
 }
 
-/** Within the transaction, entries have the seqs with which they were written. */
+/**
+ * Leaves entries unchanged, because within the transaction they have the seqs with which they were
+ * written.
+ */
 const AS_WRITTEN: At = {
   seq: SEQ_ZERO,
   table: (entry) => entry,

@@ -1,6 +1,6 @@
 /**
- * Checks the catalog without changing it. When SQLite opens a database that a killed process has
- * left, it writes to it, so the check opens a copy.
+ * Checks the catalog without changing it. The check opens a copy, because SQLite writes to a
+ * database when it opens it after a process was killed.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
@@ -25,7 +25,10 @@ export interface CatalogCheckOptions {
 
 export interface CatalogCheck {
   readonly damage: readonly CorruptionError[];
-  /** Whether only SQLite's log is damaged. In that case, the copy has the state before the log. */
+  /**
+   * Whether only SQLite's log is damaged. In that case, the copy has the state without the changes
+   * in the log.
+   */
   readonly isOnlyLogDamaged: boolean;
   /**
    * The opened copy; undefined if it cannot be read. The caller closes it, even if its files have
@@ -70,8 +73,8 @@ export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
 }
 
 /**
- * Reports directories that are in the place of the catalog's files, for which SQLite would only
- * report "disk I/O error".
+ * Finds directories that have the names of the catalog's files. SQLite would report them only as
+ * "disk I/O error".
  */
 function directoriesAt(disk: Disk, path: string): CorruptionError[] {
   const paths = SUFFIXES.map((suffix) => `${path}${suffix}`);
@@ -83,11 +86,15 @@ function directoriesAt(disk: Disk, path: string): CorruptionError[] {
     .map((each) => new CorruptionError(each, 0, "it is a directory, but must be a file"));
 }
 
-/** Opens a catalog and reads all of its contents. @throws {CorruptionError} */
+/**
+ * Opens a catalog and reads all of its contents, so that any damage is found. @throws
+ * {CorruptionError}
+ */
 function openWhole(path: string, { clock, log }: CatalogCheckOptions): CatalogDatabase {
   const catalog = CatalogDatabase.open({ path, clock, log });
   try {
-    // The file list is the only part that is not read when the catalog is opened.
+    // The file list is read separately, because it is the only part that is not read when the
+    // catalog is opened.
     catalog.files();
     return catalog;
   } catch (error) {
@@ -101,7 +108,7 @@ function unreadable(damage: readonly CorruptionError[]): CatalogCheck {
 }
 
 /**
- * Returns the result of a check or, if the check finds damage, the damage with the path of the
+ * Returns the result of a check. If the check finds damage, returns the damage with the path of the
  * original file.
  */
 function faultOf<T>(path: string, check: () => T): T | CorruptionError {

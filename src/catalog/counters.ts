@@ -50,12 +50,12 @@ export class Counters {
     putSealed(this.#file, "counters", { key: name, value: { name, value } });
   }
 
-  /** Adopts the values of a copy, which are durable. */
+  /** Adopts the values of a copy whose changes are durable. */
   raiseTo(copy: Counters): void {
     for (const [name, value] of copy.#values) this.raise(name, value);
   }
 
-  /** Updates memory once the transaction is durable. */
+  /** Updates the value in memory. Must be called once the transaction is durable. */
   raise(name: CounterName, value: number): void {
     if (value > this.get(name)) this.#values.set(name, value);
   }

@@ -38,8 +38,8 @@ export class DefinedTypes {
       this.#rows = new Map(from.#rows);
       return;
     }
-    // The base type of a domain, and the type of a field, may be an enum type, so these are loaded
-    // first. A field or a domain may have any type that is older than its own.
+    // Types are loaded in an order in which every referenced type precedes the types that refer to
+    // it: enum types first, and then the other types by age.
     const all = [...allSealed<TypeEntry>(file, "types")];
     const others = all.filter((entry) => !isEnum(entry));
     for (const entry of all) if (isEnum(entry)) this.remember(entry);
@@ -67,7 +67,7 @@ export class DefinedTypes {
       return;
     }
     if (fields !== undefined) {
-      // All columns share the name, which is all that can change.
+      // All columns share this object, in which only the name can change.
       const named = Object.assign(this.#rows.get(typeId)?.named ?? { typeId }, { namespace, name });
       this.#rows.set(typeId, { kind: "row", fields: this.#currentFields(fields), named });
       return;

@@ -44,7 +44,7 @@ export interface DefinitionParts {
   readonly numbers: IssuedNumbers;
 }
 
-/** The numbers of sequences, as definitions and statements use them. */
+/** The operations on the numbers of sequences that definitions and statements need. */
 export type IssuedNumbers = Pick<
   SequenceNumbers,
   "forget" | "giveBack" | "mark" | "marks" | "next" | "remember" | "set" | "takeBack"
@@ -53,13 +53,15 @@ export type IssuedNumbers = Pick<
 export interface DefinitionsOptions extends Omit<DefinitionParts, "numbers"> {
   readonly clock: Clock;
   readonly file: SealedFile;
-  /** Definitions that are copied, and their numbers; absent if they are read from the file. */
+  /**
+   * The definitions to copy, and their numbers; absent if the definitions are read from the file.
+   */
   readonly from?: { readonly definitions: Definitions; readonly numbers: IssuedNumbers };
 }
 
 /**
- * The number of definitions of dropped tables that each change removes, which is more than it can
- * add.
+ * The number of definitions of dropped tables that each change removes. It exceeds the number that
+ * a change can add.
  */
 const REMOVED_PER_CHANGE = 16;
 
@@ -78,7 +80,7 @@ export class Definitions {
   readonly #definitionIds: Map<number, number[]> = new Map();
   /** The ids of definitions on disk that are no longer needed. */
   #orphans: readonly number[];
-  /** The objects of a kind by their namespace, and within it by their name. */
+  /** The tables by namespace and name. */
   readonly #byName: Map<string, Map<string, TableEntry>> = new Map();
   /** The schema versions of each existing table, in ascending order. */
   readonly #versions: Map<number, readonly TableVersion[]> = new Map();
@@ -91,7 +93,7 @@ export class Definitions {
   #formerNames: readonly DefinitionRecord[] = [];
   /** For each table id, the position that {@linkcode tableAccessSeq} returns. */
   readonly #accessSeqs: Map<number, number> = new Map();
-  /** The ages of {@linkcode deletionAgeMs}, by table and in ascending order. */
+  /** The ages that {@linkcode deletionAgeMs} returns, by table and in ascending order of seq. */
   readonly #deletionAges: Map<number, readonly DeletionAge[]> = new Map();
   #sorted: readonly TableEntry[] | undefined;
   #sortedNamespaces: readonly NamespaceEntry[] | undefined;
@@ -161,7 +163,10 @@ export class Definitions {
     return this.#parts.numbers;
   }
 
-  /** Makes a copy, whose changes are now durable, use the parts of the catalog itself. */
+  /**
+   * Turns a copy whose changes have become durable into the catalog's own definitions, which use
+   * the parts of the catalog.
+   */
   settle(parts: DefinitionParts): void {
     this.#parts = parts;
   }
@@ -224,7 +229,7 @@ export class Definitions {
     if (held > 0) {
       throw new DatabaseError(
         "DEPENDENT_OBJECTS",
-        `Cannot drop namespace ${name}: it contains ${held} object(s): tables, views, topics, sequences or types`,
+        `Cannot drop namespace ${name}: it still contains ${held} object(s) (tables, views, topics, sequences or types)`,
         { hint: "use CASCADE to drop them too" },
       );
     }
@@ -331,8 +336,8 @@ export class Definitions {
     const kept = new Set([record, ...former].map(({ definitionId }) => definitionId));
     const outdated = definitionIds.filter((id) => !kept.has(id));
     if (before !== undefined) outdated.push(before.definitionId);
-    // The caller removes the other files, because each of them takes up to 20 µs to read, and
-    // longer to remove.
+    // Only one portion of files is removed here; the caller removes the others, because reading a
+    // file takes up to 20 µs and removing it takes longer.
     const [files = []] = this.#files.portions({ tableId });
     const fileIds = files.map(({ fileId }) => fileId);
     const listed = this.#manifest.listedOf(tableId);
@@ -356,7 +361,7 @@ export class Definitions {
     this.#byName.get(entry.namespace)?.delete(entry.name);
     this.#dropped.set(pathOf(entry), ended);
     this.#formerNames = this.#formerNames.filter((each) => !former.includes(each));
-    // The next startup removes the records that are no longer needed.
+    // Records that are no longer needed remain until the next startup removes them.
     for (const each of former) this.#noteDropped(each);
     this.#sorted = undefined;
   }
@@ -513,7 +518,7 @@ export class Definitions {
     if (entry.domain !== undefined) this.#renewTablesOf(entry.typeId);
   }
 
-  /** Updates the columns of all tables that use a domain to the domain's current state. */
+  /** Gives the columns of all tables that use a domain the current state of the domain. */
   #renewTablesOf(typeId: number): void {
     for (const table of this.#byId.values()) {
       if (table.columns.every(({ domain }) => domain?.typeId !== typeId)) continue;
@@ -555,7 +560,8 @@ export class Definitions {
     topics = [],
     views = [],
   }: Dependents): { store: () => void; remember: () => void } {
-    // A sequence whose options were changed continues after the last number that was issued.
+    // Unused reserved numbers are returned, so that a sequence with changed options continues after
+    // the last number that was issued.
     this.numbers.giveBack(
       sequences.flatMap(({ sequenceId }) => this.#sequences.byId(sequenceId) ?? []),
     );
@@ -589,8 +595,8 @@ export class Definitions {
   }
 
   /**
-   * Records an id that has become durable, of a table or another object with ids from the same
-   * counter.
+   * Records that an id has become durable. It belongs to a table, or to another object whose ids
+   * come from the same counter.
    */
   #noteId(id: number): void {
     this.#counters.raise("next_table_id", id + 1);
@@ -690,8 +696,8 @@ export class Definitions {
     names.set(entry.name, entry);
     this.#byName.set(entry.namespace, names);
     const versions = this.#versions.get(entry.tableId) ?? [];
-    // If only options change, the schema version stays the same. Each version is represented by its
-    // newest definition.
+    // If only options have changed, the schema version stays the same, and the new definition
+    // replaces the previous one of that version.
     const same = versions.at(-1);
     const isSame = same?.table.schemaVersion === entry.schemaVersion;
     const fromSeq = isSame ? same.fromSeq : record.fromSeq;
@@ -766,8 +772,8 @@ interface TableVersion {
 }
 
 /**
- * The parts are encoded, because each of them may contain any character, and different pairs must
- * not produce the same text.
+ * Returns a key for a namespace and a name. Both are encoded, because they may contain any
+ * character and different pairs must not have the same key.
  */
 function pathOf({ name, namespace }: Named): string {
   return JSON.stringify([namespace, name]);

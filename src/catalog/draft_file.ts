@@ -1,6 +1,7 @@
 /**
  * Records the rows that a copy of the definitions would write, instead of writing them. Once the
- * changes are durable, the copy replaces the original, and the file passes everything on.
+ * changes are durable, the copy replaces the original, and this object passes all further changes
+ * on to the catalog's file.
  */
 import type { SealedChange, SealedFile, SqliteValue } from "./sqlite_file.ts";
 
@@ -26,7 +27,7 @@ export class DraftFile implements SealedFile {
     this.#changes = [];
   }
 
-  /** The file that a copy of this copy writes to. */
+  /** The file to which a copy of these definitions writes. */
   get target(): SealedFile {
     return this.#target;
   }

@@ -23,7 +23,7 @@ export class DraftNumbers implements IssuedNumbers {
   /** The sequences that count in memory. */
   readonly #own: Map<number, CountedSequence>;
 
-  /** @param from Numbers of an earlier state of the transaction, which stay as they are. */
+  /** @param from The numbers of an earlier state of the transaction, which are copied. */
   constructor(outside: OutsideNumbers, from?: DraftNumbers) {
     this.#outside = outside;
     this.#own = new Map(from?.marked());
@@ -31,12 +31,15 @@ export class DraftNumbers implements IssuedNumbers {
     this.#inside = new SequenceNumbers({ clock: outside.clock, known, marks: { store() {} } });
   }
 
-  /** Returns numbers that continue from here, and leave these numbers as they are. */
+  /**
+   * Returns a copy of the numbers. Numbers that are issued from the copy do not affect the
+   * original.
+   */
   copy(): DraftNumbers {
     return new DraftNumbers(this.#outside, this);
   }
 
-  /** Lets a sequence count in memory from now on. */
+  /** Makes a sequence count in memory from now on. */
   adopt(sequence: CountedSequence): void {
     this.#own.set(sequence.sequenceId, sequence);
   }
@@ -73,7 +76,7 @@ export class DraftNumbers implements IssuedNumbers {
   giveBack(sequences: Iterable<CountedSequence>): void {
     const own = [...sequences].filter(({ sequenceId }) => this.#own.has(sequenceId));
     this.#inside.giveBack(own);
-    // A sequence with other options continues with these options.
+    // A sequence whose options were changed continues with the new options.
     for (const sequence of own) this.adopt(sequence);
   }
 
@@ -99,7 +102,7 @@ export class DraftNumbers implements IssuedNumbers {
   }
 }
 
-/** Changes to numbers that take effect once definitions are durable. */
+/** Collects changes to numbers, which take effect once the definitions are durable. */
 export class LaterNumbers implements IssuedNumbers {
   readonly #numbers: IssuedNumbers;
   readonly #later: (() => void)[] = [];
@@ -108,7 +111,7 @@ export class LaterNumbers implements IssuedNumbers {
     this.#numbers = numbers;
   }
 
-  /** Makes the changes. */
+  /** Makes the collected changes. */
   settle(): void {
     for (const change of this.#later.splice(0)) change();
   }

@@ -14,9 +14,9 @@ import type {
 } from "../types/mod.ts";
 
 /**
- * The kind of a table, which says to whom its rows belong: to users in a USER or STREAM table, to
- * nobody in a SHARED table. A STREAM table with an access level is kept as kind "shared" with the
- * option `ttlSeconds`.
+ * The kind of a table, which determines the owners of its rows: each row of a USER or STREAM table
+ * belongs to a user, and the rows of a SHARED table belong to nobody. A STREAM table with an access
+ * level is kept as kind "shared" with the option `ttlSeconds`.
  */
 export type TableKind = "user" | "shared" | "stream";
 
@@ -26,7 +26,7 @@ export type Role = "user" | "service" | "dba" | "system";
 
 export interface NamespaceEntry {
   readonly name: string;
-  /** The id of the user who owns the object. */
+  /** The id of the user who owns the namespace. */
   readonly owner: string | undefined;
   /** The position in commit order at which the owner was last changed; absent if it never was. */
   readonly ownerSeq?: number;
@@ -83,7 +83,7 @@ export type IndexEntryState = "building" | "checking" | "ready";
 export interface IndexCondition {
   /** The SQL text with unqualified column names. The text is updated when a column is renamed. */
   readonly sql: string;
-  /** The ids of the columns that the CHECK reads. */
+  /** The ids of the columns that the condition reads. */
   readonly reads: readonly number[];
 }
 
@@ -95,7 +95,7 @@ export interface IndexExpression extends IndexCondition {
    */
   readonly columnId: number;
   readonly type: DataType;
-  /** Set in inverted indexes, whose parts are all expressions: the kind of terms. */
+  /** The kind of terms; set only in inverted indexes, whose parts are all expressions. */
   readonly terms?: TermKind;
 }
 
@@ -158,8 +158,8 @@ export interface ForeignKeyEntry {
   readonly referencedIds: readonly number[];
   readonly onDelete: OnDeleteAction;
   /**
-   * The action of ON UPDATE. If the referenced key is the primary key, which never changes, this
-   * has no effect.
+   * The action of ON UPDATE. It has no effect if the referenced key is the primary key, which never
+   * changes.
    */
   readonly onUpdate: OnDeleteAction;
   /** Whether the constraint has MATCH FULL: either all columns are NULL, or none is. */
@@ -172,7 +172,7 @@ export interface ForeignKeyEntry {
   readonly isDeferred: boolean;
   /** Whether the rows that are older than the constraint are known to satisfy it. */
   readonly isValidated: boolean;
-  /** The position in commit order from which on the constraint applies. */
+  /** The position in commit order from which the constraint applies. */
   readonly sinceSeq: number;
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
@@ -236,8 +236,7 @@ export interface TableOptions {
 
 /**
  * A directory outside the data directory that can contain tables. Most members are documented at
- * `ListedStorage` in `storage/`; the others are the name of the storage and the location of tables
- * within it.
+ * `ListedStorage` in `storage/`.
  */
 export interface StorageEntry {
   readonly storageId: string;
@@ -285,8 +284,8 @@ export interface TableEntry {
    */
   readonly storageDirectory?: string;
   /**
-   * For a STREAM table whose TTL was changed: the seq up to which rows had expired at that time,
-   * and stay expired.
+   * For a STREAM table whose TTL was changed: the seq up to which rows had expired at that time.
+   * These rows stay expired.
    */
   readonly expiredSeq?: number;
   /** The text of COMMENT ON; absent if there is none. */
@@ -316,8 +315,8 @@ export interface ViewEntry {
   readonly tables: readonly ViewTable[];
   readonly views: readonly ViewOfView[];
   /**
-   * Set for a view that runs with the rights of its owner; absent if it runs with those of its
-   * reader.
+   * Set for a view that runs with the rights of its owner; absent for a view that runs with the
+   * rights of its reader.
    */
   readonly ownRights?: ViewRights | undefined;
   /** WITH CHECK OPTION; absent if the view has none. */
@@ -331,11 +330,11 @@ export interface ViewEntry {
   readonly changedSeq?: number;
 }
 
-/** The rights of a view that runs with those of its owner. */
+/** The rights of a view that runs with the rights of its owner. */
 export interface ViewRights {
-  /** The user who wrote the text, or has set an option of the view since. */
+  /** The user who created the view or last changed its definition or options. */
   readonly owner: string;
-  /** Decides who may read the view. */
+  /** Determines which roles may read the view. */
   readonly accessLevel: ViewLevel;
 }
 
@@ -379,7 +378,7 @@ export interface SequenceEntry {
   readonly maximum: string;
   readonly start: string;
   readonly cycles: boolean;
-  /** How many numbers are reserved at a time, at least (CACHE). */
+  /** The minimum number of values that are reserved at a time (CACHE). */
   readonly cache: number;
   /** The column that owns the sequence. If the column is dropped, so is the sequence. */
   readonly ownedBy?: SequenceOwner;
@@ -414,10 +413,13 @@ export interface SequenceOwner {
   readonly columnId: number;
 }
 
-/** The kind of change from which a message is made. */
+/** The kind of change that a message describes. */
 export type TopicOperation = "insert" | "update" | "delete";
 
-/** The payload format of a topic's messages: */
+/**
+ * The payload format of a topic's messages: the key, the whole row, or the key and the changed
+ * values.
+ */
 export type TopicPayload = "key" | "full" | "diff";
 
 /** An operation on a table whose changes become messages of a topic. */
@@ -456,7 +458,8 @@ export interface WebhookEntry {
   readonly url: string;
   /**
    * The key with which requests are signed; absent if they are not signed. Outside the catalog,
-   * only the component that signs can see the key; other components see only whether there is one.
+   * only the component that signs requests sees the key; other components see only whether a key
+   * exists.
    */
   readonly secret?: string;
   /** Whether a message waits until all earlier messages with the same key have been delivered. */
@@ -466,7 +469,7 @@ export interface WebhookEntry {
    * creation, and "earliest" means the oldest messages that the topic keeps.
    */
   readonly start: "created" | "earliest";
-  /** How long the receiver may take to respond to a request, in seconds. */
+  /** The time in which the receiver must respond to a request, in seconds. */
   readonly timeoutSecs: number;
   /** The maximum number of requests that a webhook sends at the same time. */
   readonly concurrency: number;
@@ -558,7 +561,7 @@ export interface UserEntry {
   readonly eraseAfterMs?: number | undefined;
 }
 
-/** A kind of access that a service token's scopes may include. `write` includes `read`. */
+/** A kind of access that the scopes of a service token may include. `write` includes `read`. */
 export type TokenRight = "read" | "write" | "define" | "act";
 
 /** A token with which a program acts as a user. */
@@ -567,7 +570,10 @@ export interface ServiceTokenEntry {
   readonly userId: string;
   /** The SHA-256 of the secret in base64url. */
   readonly secretHash: string;
-  /** The rights that the token has, within the rights of its user; absent if it has all of them. */
+  /**
+   * The kinds of access that the token has, within the rights of its user; absent if it has all of
+   * them.
+   */
   readonly rights?: readonly TokenRight[];
   /** The namespaces whose objects the token may be used for; absent for all. */
   readonly namespaces?: readonly string[];
@@ -603,7 +609,7 @@ export interface Erasure {
   readonly eraseAfterMs: number;
 }
 
-/** The place of the bytes of a FILE cell, and the row that must still refer to them. */
+/** An uploaded file: the location of its bytes, and the row whose FILE cell refers to them. */
 export interface FileEntry {
   readonly fileId: string;
   readonly tableId: number;

@@ -3,8 +3,8 @@
  * memory, because it grows with the data of users. Callers that do not need the whole list
  * read it in portions, or read only the files of one table or owner.
  *
- * This prevents reads of the whole list from blocking the event loop during uploads. The cost is
- * that two indexes are checked at startup.
+ * Uploads therefore do not block the event loop with reads of the whole list. The cost is that two
+ * indexes are checked at startup.
  *
  * - The number of files is in memory (`count`), and each transaction that changes the list updates
  *   it.
@@ -15,8 +15,8 @@ import { allSealed, oneSealed, putSealed, removeSealed, sealedPortion } from "./
 import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
 
 /**
- * The number of entries that are read at a time. Reading an entry takes up to 20 µs, so reading
- * this many entries takes less than a time slice.
+ * The number of entries that are read at a time. Reading an entry takes up to 20 µs, so reading a
+ * portion takes less than a time slice.
  */
 const PORTION_COUNT = 64;
 
@@ -47,7 +47,7 @@ export class FileList {
     return portionsIn(this.#file, of);
   }
 
-  /** Returns the {@linkcode portions} as they were when the catalog was held. */
+  /** Yields the {@linkcode portions} as they were when the catalog was frozen. */
   *heldPortions(): Generator<readonly FileEntry[]> {
     const held = this.#file.openHeld();
     try {
@@ -81,7 +81,7 @@ export class FileList {
   }
 
   /**
-   * Updates memory once the transaction is durable.
+   * Updates the count in memory. Must be called once the transaction is durable.
    * @param count The number of files that the transaction removed.
    */
   forget(count: number): void {

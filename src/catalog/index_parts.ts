@@ -9,11 +9,11 @@ import type { IndexEntry, TableEntry } from "./entries.ts";
 export interface IndexPart {
   /** The id of the column, or the id that the index assigned to the expression. */
   readonly columnId: number;
-  /** The name of the column, or the text of the expression. */
+  /** The name of the column, or the SQL text of the expression. */
   readonly name: string;
   readonly type: DataType;
   readonly isExpression: boolean;
-  /** In an inverted index, the kind of terms. */
+  /** The kind of terms in an inverted index; undefined in any other index. */
   readonly terms: TermKind | undefined;
 }
 

@@ -4,8 +4,8 @@
  * entries are removed once an archive contains them.
  *
  * - Every transaction that changes more than the store's own rows is counted, even while no journal
- *   is kept, so that gaps in a journal can be detected. The times when users were last seen are not
- *   recorded, because they are not changes that users make.
+ *   is kept, so that gaps in a journal can be detected. The times at which users were last seen are
+ *   not recorded, because users do not make these changes.
  * - Each entry has a stamp, which is a separate seq: commits below it precede the transaction, and
  *   commits above it follow it. Stamps are in ascending order.
  */
@@ -27,8 +27,8 @@ export interface JournalEntry {
 }
 
 /**
- * The tables that are not journaled: tables for the store's own files, and tables whose contents
- * would be useless after a restore.
+ * The tables that are not journaled. They describe the store's own files, or their contents would
+ * be useless after a restore.
  */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   "segments",
@@ -131,7 +131,8 @@ export class CatalogJournal {
 /**
  * Applies journal entries to the catalog at a path, which must not be open anywhere.
  *
- * @param options.seq The log position that the catalog then corresponds to: no definition is newer.
+ * @param options.seq The log position to which the resulting catalog corresponds. No definition in
+ *   it is newer.
  * @throws {CorruptionError} @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
  */
 export function replayJournal(
@@ -146,8 +147,8 @@ export function replayJournal(
       counters.store("highest_seq", seq);
       for (const { changes, id, stamp } of entries) {
         for (const [table, key, value] of changes) {
-          // When the entry was written, this was the name of a table with sealed rows, and no
-          // migration removes such a table.
+          // The cast is safe: when the entry was written, this was the name of a table with sealed
+          // rows, and no migration removes such a table.
           const into = table as SealedTable;
           if (value === undefined) removeSealed(file, into, key);
           else putSealed(file, into, { key, value: replayed(file, [into, key, value]) });
@@ -161,7 +162,7 @@ export function replayJournal(
   }
 }
 
-/** Returns the row that replaying a change produces. */
+/** Returns the value to store when a change is replayed. */
 function replayed(
   file: SqliteFile,
   [table, key, value]: readonly [SealedTable, string | number, unknown],

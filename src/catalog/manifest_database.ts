@@ -123,7 +123,7 @@ export class ManifestDatabase {
     removeListed(this.#file, listed);
   }
 
-  /** Updates memory once the transaction is durable. */
+  /** Removes entries from memory. Must be called once the transaction is durable. */
   forget({ segmentIds, tableIds }: ListedOfTable): void {
     for (const id of segmentIds) this.#segments.delete(id);
     for (const id of tableIds) this.#tables.delete(id);
@@ -162,7 +162,7 @@ export class ManifestDatabase {
     this.#counters.raise("first_log_file", firstLogFile);
   }
 
-  /** Records that every segment is in the data directory, as in a backup. */
+  /** Records that every segment is in the data directory, as is the case in a backup. */
   leaveStorages(): void {
     const away = [...this.#segments.values()].filter(({ home }) => home !== undefined);
     if (away.length === 0) return;

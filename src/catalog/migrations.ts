@@ -2,9 +2,9 @@
  * Defines the format of the catalog database, version by version.
  *
  * Every table has only a key and a sealed body (see `records.ts`), because the checksum would not
- * cover any other column. Indexes over values in the bodies are only used to find rows. If a file
- * is hidden because such an index is damaged, the next sweep nevertheless removes the file, because
- * it does not use the index. A released step must never change; a change of the format adds a step.
+ * cover any other column. Indexes over values in the bodies are only used to find rows. If damage
+ * to such an index hides an unused file, the next sweep still removes the file, because it does not
+ * use the index. A released step must never change; a change of the format adds a step.
  *
  * Steps run in rollback-journal mode, so that the version in the first page of the file is always
  * correct: an older server can read it without opening the log, and refuse the file.
@@ -58,7 +58,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX files_of_tables ON files (table_id);
   CREATE INDEX files_of_owners ON files (owner);
   `,
-  // An older server would look for the segments of such tables in its data directory.
+  // The new version keeps older servers out, because they would look for segments in other storages
+  // in their data directory.
   `
   CREATE TABLE storages (storage_id TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;
@@ -74,7 +75,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE sequence_marks (sequence_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
   `,
-  // A table may have secondary indexes, which an older server would not update.
+  // The new version keeps older servers out, because they would not update secondary indexes.
   `
   SELECT 1;
   `,
@@ -88,19 +89,22 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE invitations (name TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;
   `,
-  // A table may have inverted indexes, which an older server would read as sorted indexes.
+  // The new version keeps older servers out, because they would read inverted indexes as sorted
+  // indexes.
   `
   SELECT 1;
   `,
-  // A column may have a domain, whose conditions an older server would not check.
+  // The new version keeps older servers out, because they would not check the conditions of
+  // domains.
   `
   SELECT 1;
   `,
-  // A table may have policies, which an older server would not apply.
+  // The new version keeps older servers out, because they would not apply policies.
   `
   SELECT 1;
   `,
-  // A column may be a NUMERIC without a size, which an older server cannot read.
+  // The new version keeps older servers out, because they cannot read columns of type NUMERIC
+  // without a size.
   `
   SELECT 1;
   `,

@@ -1,6 +1,4 @@
-/**
- * Names and rules: namespaces, tables, users, files, and the manifest of the store.
- */
+/** Stores names and rules: namespaces, tables, users, files, and the manifest of the store. */
 export { authDataOf, linksIn } from "./account_aliases.ts";
 export { ROOT_USER_ID } from "./accounts.ts";
 export type {

@@ -16,9 +16,9 @@ interface NamedSecret {
   readonly secretHash: string;
 }
 
-/** The part of the collection that other layers can use. */
+/** The interface through which other layers use the entries. */
 export interface SecretEntries<Entry extends NamedSecret> {
-  /** Incremented by every new or dropped entry. */
+  /** The version of the entries. Every new and every dropped entry increments it. */
   readonly version: number;
   named(name: string): Entry | undefined;
   byHash(secretHash: string): Entry | undefined;
@@ -120,8 +120,8 @@ export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<En
   }
 
   /**
-   * After a restore, removes the entries that did not exist before it, because they may have been
-   * dropped since the earlier state.
+   * After a restore, removes the entries that did not exist in the replaced state, because they had
+   * been dropped there.
    */
   continueFrom(before: readonly Entry[]): void {
     const known = new Set(before.map(({ secretHash }) => secretHash));

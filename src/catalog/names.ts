@@ -98,7 +98,7 @@ export function checkColumnName(
   }
 }
 
-/** Returns whether a string can be a user id. Login, setup and SQL use this test. */
+/** Returns whether a string can be a user id. */
 function isUserId(userId: string): boolean {
   return (
     userId !== "" &&

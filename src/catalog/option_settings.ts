@@ -4,12 +4,12 @@
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 
-/** One `name = value`, as the parser has read it. */
+/** A setting `name = value`, as the parser has read it. */
 export interface OptionSetting {
   /** The name of the option, in any case. */
   readonly name: string;
   readonly value: string | number | boolean;
-  /** The offset of the option in the text of the request. */
+  /** The offset of the option in the SQL text of the request. */
   readonly position?: number;
 }
 
@@ -63,7 +63,7 @@ export function wholeFrom(
   );
 }
 
-/** Returns the position of a setting as the details of an error. */
+/** Returns the details of an error that refers to a setting: its position in the SQL text. */
 export function placeOf(setting: { position?: number } | undefined): ErrorDetails {
   return setting?.position === undefined ? {} : { position: setting.position };
 }

@@ -74,7 +74,8 @@ export function allSealed<T>(file: SealedSource, table: SealedTable): T[] {
   const rows = file.rows<SealedRow>(
     `SELECT ${key} AS key, body, checksum FROM ${table} ORDER BY ${key}`,
   );
-  // The checksum has matched, so this is the value that was passed to `putSealed`.
+  // The cast is safe: the checksum has matched, so this is the value that was passed to
+  // `putSealed`.
   return rows.map((row) => unsealed(table, row, file.path) as T);
 }
 
@@ -88,7 +89,7 @@ export interface RecordRange {
 }
 
 /**
- * Returns a portion of a table's rows, in key order.
+ * Returns some of a table's rows, in key order.
  * @throws {CorruptionError} If a row is damaged.
  */
 export function sealedPortion(
@@ -120,7 +121,7 @@ export function oneSealed(file: SealedSource, table: SealedTable, key: string | 
   return row === undefined ? undefined : unsealed(table, row, file.path);
 }
 
-/** A SQL value as JSON; each value that JSON cannot represent is a tagged object. */
+/** A SQL value as JSON. A value that JSON cannot represent is an object with a tag. */
 export type ValueJson =
   | null
   | boolean

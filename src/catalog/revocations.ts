@@ -20,8 +20,8 @@ export interface RevocationRecord {
 const KEPT_MS: number = 24 * HOUR_MS;
 
 /**
- * The number of entries that are checked whenever an entry is added. It is more than one, so that
- * old entries cannot accumulate.
+ * The number of entries that are checked for expiry whenever an entry is added. It exceeds one, so
+ * that expired entries cannot accumulate.
  */
 const LOOKED_AT_COUNT = 16;
 
@@ -50,8 +50,8 @@ export class Revocations {
   }
 
   /**
-   * Revokes an id. If it was revoked before, the time and the successor of that revocation are
-   * kept, unless it is revoked anew.
+   * Revokes an id. If the id is already revoked, the time and the successor of the first revocation
+   * are kept, unless `isAnew` is set.
    */
   revoke(
     id: string,

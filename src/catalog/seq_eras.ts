@@ -19,7 +19,9 @@ export function seqErasOf(catalog: CatalogDatabase): readonly SeqEra[] {
   return erasFrom(catalog.setting(SETTING));
 }
 
-/** Returns the eras in the newest of these entries that wrote any; undefined if none did. */
+/**
+ * Returns the eras from the newest journal entry that contains them; undefined if no entry does.
+ */
 export function seqErasIn(journal: readonly JournalEntry[]): readonly SeqEra[] | undefined {
   for (const { changes } of journal.toReversed()) {
     const change = changes.findLast(([table, key]) => table === SETTINGS && key === SETTING);

@@ -1,7 +1,7 @@
 /**
  * Issues the numbers of sequences. A block of numbers is durably reserved before its first number
  * is issued, so no number is issued twice, even if the process is killed: afterwards, numbering
- * continues behind the block. If numbers in a block are never issued, they form a gap.
+ * continues after the block. Numbers in a block that are never issued form a gap.
  *
  *     reserved durably          1 … 32
  *     handed out from memory    1, 2, 3 ‖ kill          the next start goes on with 33
@@ -19,12 +19,12 @@ import type { SequenceEntry } from "./entries.ts";
 const BLOCK_MIN = 32;
 const BLOCK_MAX = 65_536;
 
-/** If a block is used up within this time, the next block has twice its size. */
+/** The time within which a block must be used up for the next block to be twice as large. */
 const QUICK_MS = 1000;
 
 /**
- * The number of values to skip after a restore has replaced an unreadable state, which may have
- * issued that many.
+ * The number of values to skip after a restore has replaced an unreadable state, because it is
+ * unknown how many values that state had issued.
  */
 const UNKNOWN_NUMBERS = 1_000_000n;
 
@@ -39,7 +39,7 @@ export interface SequenceMark {
   readonly isCalled: boolean;
 }
 
-/** Stores the marks. */
+/** Stores the marks of sequences durably. */
 export interface SequenceMarks {
   /** Makes marks durable before it returns. @throws {DatabaseError} DISK_FULL … */
   store(marks: readonly SequenceMark[]): void;
@@ -127,7 +127,8 @@ export class SequenceNumbers {
 
   /**
    * Sets a sequence back from `now` to `before`, so that the numbers between them are issued again.
-   * If the sequence does not stand at `now`, because others have taken numbers, it stays.
+   * If the sequence is no longer at `now`, because other callers have taken numbers, nothing
+   * changes.
    */
   takeBack(sequence: CountedSequence, now: SequenceMark, before: SequenceMark): void {
     const current = this.mark(sequence);
@@ -206,8 +207,8 @@ export class SequenceNumbers {
 }
 
 /**
- * Returns whichever mark is further along: the given one, or the one in the state that was
- * replaced.
+ * Returns the mark that is further along: the given mark, or the mark in the state that the restore
+ * has replaced.
  *
  * @param before Undefined if that state cannot be read.
  */
@@ -232,7 +233,7 @@ export function markAfterRestore(
   return isFurther || (other === value && before.isCalled) ? before : own;
 }
 
-/** Returns the mark that corresponds to a partly used block. */
+/** Returns the mark of a sequence that has used part of a block. */
 function usedIn(
   { sequenceId }: CountedSequence,
   { first, step, taken }: NumberBlock,
@@ -242,7 +243,9 @@ function usedIn(
   return { sequenceId, value: value.toString(), isCalled: true };
 }
 
-/** Returns how many numbers of a block a mark includes; undefined if it is before the block. */
+/**
+ * Returns how many numbers of a block a mark includes; undefined if the mark is before the block.
+ */
 function takenAt(
   { first, step, taken }: NumberBlock,
   { isCalled, value }: SequenceMark,

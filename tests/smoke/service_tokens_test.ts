@@ -107,7 +107,7 @@ test("a DROP by a token for one namespace drops and names nothing in another nam
   ]) {
     const [code, message] = await failure(sql, limited);
     expect(code, sql).toBe("PERMISSION_DENIED");
-    expect(message).toMatch(/is limited to app, and something in another namespace depends on it$/);
+    expect(message).toMatch(/is limited to app, and an object in another namespace depends on it$/);
     expect(message).not.toContain("hidden");
   }
   expect(await server.rows("SELECT * FROM other.hidden_view")).toEqual([]);

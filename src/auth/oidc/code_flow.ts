@@ -1,5 +1,5 @@
 /**
- * The authorization code flow of OpenID Connect, with PKCE (RFC 7636).
+ * Implements the authorization code flow of OpenID Connect, with PKCE (RFC 7636).
  *
  *     browser ──authorization URL: state, nonce, challenge──► provider
  *     browser ◄──callback: code, state, iss──────────────────
@@ -28,7 +28,7 @@ export interface LoginSecrets {
   readonly verifier: string;
 }
 
-/** Returns the URL to which the browser goes. @throws {ProviderError} */
+/** Returns the URL at the provider to which the browser is redirected. @throws {ProviderError} */
 export function authorizationUrl(
   { settings }: LoginProvider,
   { authorizationEndpoint, tokenEndpoint }: Discovery,
@@ -89,7 +89,10 @@ export async function exchangedCode(
   return { idToken, accessToken: typeof accessToken === "string" ? accessToken : undefined };
 }
 
-/** OAuth requires both parts to be form-encoded before they are joined (RFC 6749, 2.3.1). */
+/**
+ * Returns the credentials for HTTP Basic authentication. OAuth requires the id and the secret to be
+ * form-encoded before they are joined (RFC 6749, 2.3.1).
+ */
 function basicCredentials(clientId: string, clientSecret: string): string {
   const [user, password] = [clientId, clientSecret].map((text) =>
     new URLSearchParams([["", text]]).toString().slice(1),
@@ -140,7 +143,7 @@ export async function identityFromIdToken(
 
 /**
  * Returns the claims from the userinfo endpoint if the ID token lacks a claim that the
- * configuration uses. Some providers return most claims only there.
+ * configuration uses. Some providers return most claims only from that endpoint.
  */
 async function missingClaims(
   { settings: { claims, scopes, userClaim } }: LoginProvider,
@@ -156,6 +159,7 @@ async function missingClaims(
   if (isComplete || userInfoEndpoint === undefined || accessToken === undefined) return {};
   const headers = { Authorization: `Bearer ${accessToken}` };
   const found = await fetch(userInfoEndpoint, { method: "GET", headers });
-  // The response may belong to another user if the access token was replaced in transit.
+  // The subjects must be equal: if the access token was replaced in transit, the response belongs
+  // to another user.
   return found["sub"] === payload["sub"] ? found : {};
 }

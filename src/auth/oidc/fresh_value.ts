@@ -1,5 +1,5 @@
 /**
- * A value from a provider that is fetched again when it is no longer fresh.
+ * Caches a value from a provider, and fetches it again when it is no longer fresh.
  *
  *     none ──get──► loading ──► fresh ──freshMs──► old ──get──► loading ──► fresh
  *                      │                                           │
@@ -15,7 +15,7 @@ import type { Clock } from "../../base/clock.ts";
 /** The pause after a fetch has failed. */
 const RETRY_MS = 10_000;
 
-/** The shortest time between two fetches that unknown keys cause. */
+/** The minimum time between two fetches that unknown keys cause. */
 const RENEW_MS = 30_000;
 
 export interface FreshValueOptions<Value> {
@@ -32,7 +32,7 @@ export class FreshValue<Value> {
   #held: { readonly value: Value; readonly loadedMs: number } | undefined;
   #failure: { readonly error: unknown; readonly atMs: number } | undefined;
   #loading: Promise<Value> | undefined;
-  /** The time at which the last fetch that `renewed` caused began. */
+  /** The time at which `renewed` last began a fetch. */
   #renewedMs = -Infinity;
 
   constructor(options: FreshValueOptions<Value>) {
@@ -50,7 +50,7 @@ export class FreshValue<Value> {
     return isUsable ? this.#held?.value : undefined;
   }
 
-  /** Returns the value, fetched if necessary. @throws The failure of the fetch. */
+  /** Returns the value, and fetches it first if necessary. @throws The failure of the fetch. */
   async get(): Promise<Value> {
     const { current } = this;
     if (current !== undefined) return current;
@@ -59,7 +59,10 @@ export class FreshValue<Value> {
     return await this.#load();
   }
 
-  /** Fetches the value now, but not too often. @throws The failure of the fetch. */
+  /**
+   * Fetches the value even if it is fresh, unless such a fetch began less than {@linkcode RENEW_MS}
+   * ago. @throws The failure of the fetch.
+   */
   async renewed(): Promise<Value> {
     if (this.#loading !== undefined) return await this.#loading;
     const nowMs = this.#options.clock.monotonicMs();

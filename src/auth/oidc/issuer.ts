@@ -1,13 +1,14 @@
 /**
- * One issuer of tokens: its discovery document, its keys, and the verification of its signatures.
+ * Represents an issuer of tokens: fetches its discovery document and its keys, and verifies its
+ * signatures.
  *
  *     {issuer}/.well-known/openid-configuration ──jwks_uri──► keys ──kid──► signature
  *
  * - Only the keys that the issuer publishes verify its tokens. Keys, addresses and certificates in
  *   the header of a token are ignored.
- * - A name that occurs twice in the header or in the claims makes a token invalid, and so does a
- *   member of the header that changes how the rest is read.
- * - Only algorithms with a private key are accepted, so nobody can sign with a published key.
+ * - A token is invalid if a name occurs twice in its header or its claims, or if a member of the
+ *   header changes how the rest of the token is interpreted.
+ * - Only asymmetric algorithms are accepted, so nobody can sign a token with a published key.
  * - An unknown `kid` causes the keys to be fetched again, so that a key rotation takes effect at
  *   once, but at most every 30 seconds, so that strangers cannot make the server contact the
  *   provider constantly.
@@ -74,8 +75,8 @@ export const LOGOUT_TYPES: ReadonlySet<string> = new Set(["jwt", "logout+jwt"]);
 const TYPES: ReadonlySet<string> = new Set(["jwt", "at+jwt", "application/at+jwt"]);
 
 /**
- * The members of a header that change how the rest of a token is read: extensions, a payload that
- * is not encoded, another token inside, and compression. A token of a user needs none of them.
+ * The members of a header that change how the rest of a token is interpreted: extensions, a payload
+ * that is not encoded, another token inside, and compression. A token of a user needs none of them.
  */
 const UNUSABLE_MEMBERS: readonly string[] = ["crit", "b64", "cty", "zip"];
 
@@ -89,7 +90,7 @@ export class Issuer {
     this.url = url;
     this.#log = log;
     const onFailure = (error: unknown): void => {
-      log.warn("a provider cannot be asked", {
+      log.warn("cannot fetch the discovery document or the keys of a provider", {
         issuer: url,
         error: String(error),
       });
@@ -114,7 +115,9 @@ export class Issuer {
     return this.#discovery.get();
   }
 
-  /** Returns true if the keys that verified a token are still those of the issuer. */
+  /**
+   * Returns true if the keys with which a token was verified are still the issuer's current keys.
+   */
   isCurrent(keys: IssuerKeys): boolean {
     return this.#keys.current === keys;
   }
@@ -152,8 +155,8 @@ export class Issuer {
   }
 
   /**
-   * A token that cannot be verified is refused for any reason: a wrong signature, or a key that the
-   * runtime cannot use. The log contains the reason.
+   * Logs why a token could not be verified, for example because its signature is wrong or the
+   * runtime cannot use its key. The caller refuses the token.
    */
   #refused(error: unknown): undefined {
     this.#log.debug("refused a token of a provider", { issuer: this.url, error: String(error) });

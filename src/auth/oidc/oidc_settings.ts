@@ -1,6 +1,6 @@
 /**
- * The settings of OpenID Connect: the issuers whose tokens the server accepts, and how it treats
- * their users. The server trusts no other issuer, and contacts no other host.
+ * Defines the settings of OpenID Connect: the issuers whose tokens the server accepts, and the
+ * treatment of their users. The server trusts no other issuer, and contacts no other host.
  */
 import { isLoopbackHost } from "../../base/ip_address.ts";
 import type { Role } from "../../catalog/mod.ts";
@@ -9,7 +9,10 @@ import type { Role } from "../../catalog/mod.ts";
 export interface ProviderSettings {
   readonly name: string;
   readonly issuer: string;
-  /** The id of this server at the provider; undefined without browser logins. */
+  /**
+   * The client id of this server at the provider; undefined if the provider is not used for browser
+   * logins.
+   */
   readonly clientId: string | undefined;
   readonly clientSecret: string | undefined;
   /** The audience that a bearer token must name; undefined if any audience is accepted. */
@@ -38,8 +41,8 @@ export interface OidcSettings {
 }
 
 /**
- * Returns true if a text can be an issuer: a URL with https, or with http on this machine, where
- * nobody can intercept the connection.
+ * Returns true if a text can be an issuer: a URL with https, or with http if its host is this
+ * machine, where nobody can intercept the connection.
  */
 export function isIssuer(text: string): boolean {
   const url = URL.parse(text);

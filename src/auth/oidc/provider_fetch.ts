@@ -85,7 +85,7 @@ async function boundedText(response: Response): Promise<string> {
   let length = 0;
   for await (const chunk of response.body ?? []) {
     length += chunk.length;
-    // Leaving the loop cancels the rest of the body.
+    // Throwing leaves the loop, which cancels the rest of the body.
     if (length > BYTES_MAX) {
       throw new ProviderError(`responded with more than ${BYTES_MAX / 1024} KiB`);
     }
@@ -100,7 +100,7 @@ function objectFromJson(text: string): ProviderObject | undefined {
   try {
     value = JSON.parse(text);
   } catch {
-    // The caller reports text that is not JSON.
+    // The caller reports that the text is not JSON.
     return undefined;
   }
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,4 +1,4 @@
-/** The issuers that the configuration trusts, found by the `iss` of a token or by their name. */
+/** Finds the issuers that the configuration trusts by the `iss` of a token or by their names. */
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { Issuer } from "./issuer.ts";
@@ -17,7 +17,7 @@ export interface LoginProvider extends Provider {
 }
 
 export class Providers {
-  /** Requests to the providers. */
+  /** Sends requests to the providers. */
   readonly fetch: ProviderFetch;
   readonly #byIssuer = new Map<string, Provider>();
   readonly #byName = new Map<string, LoginProvider>();

@@ -1,9 +1,10 @@
 /**
- * The claims of a token that another issuer has signed, and which of them the server trusts.
+ * Reads the claims of tokens that external issuers have signed, and decides which of these claims
+ * the server trusts.
  *
  * - A person is identified by the pair of issuer and subject. An address is not enough, because its
  *   owner can change.
- * - An address counts only if `email_verified` is true.
+ * - An address is used only if `email_verified` is true.
  * - The role is never taken from a token.
  */
 import type { ProviderSettings } from "./oidc_settings.ts";
@@ -49,14 +50,18 @@ const SUBJECT_LENGTH_MAX = 255;
 const EMAIL_LENGTH_MAX = 320;
 
 /**
- * The maximum total size of the kept claims, because a browser drops cookies of more than 4 KiB.
+ * The maximum total size of the kept claims. It is limited because the claims are part of tokens in
+ * cookies, and browsers drop cookies of more than 4 KiB.
  */
 const CLAIMS_BYTES_MAX = 1024;
 
 /** The allowed difference between the clocks of two machines, in seconds. */
 const LEEWAY_SECONDS = 60;
 
-/** The last second whose time in milliseconds is an exact number. */
+/**
+ * The highest time in seconds that is still an exact number in milliseconds, minus the allowed
+ * difference of the clocks.
+ */
 const TIME_MAX = Math.floor(Number.MAX_SAFE_INTEGER / 1000) - LEEWAY_SECONDS;
 
 /** Returns the times of a token; undefined if a required time is missing or malformed. */
@@ -76,7 +81,7 @@ export function isEarly({ issuedAt, notBefore = issuedAt }: TokenTimes, nowMs: n
   return Math.max(issuedAt, notBefore) > nowMs / 1000 + LEEWAY_SECONDS;
 }
 
-/** Returns true if a token is meant for an audience. */
+/** Returns true if a token names an audience. */
 export function isFor({ aud }: ProviderObject, audience: string): boolean {
   return Array.isArray(aud) ? aud.includes(audience) : aud === audience;
 }
@@ -114,7 +119,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Returns the listed claims, as many as fit. */
+/** Returns the listed claims, up to the maximum total size. */
 function claimsFrom(payload: ProviderObject, names: readonly string[]): ProviderObject {
   const kept: Record<string, unknown> = {};
   let left = CLAIMS_BYTES_MAX;
