@@ -70,7 +70,10 @@ export class AccountNotices {
     }
     if (this.#post === undefined || this.#ended.signal.aborted) return;
     if (this.#waiting.length >= WAITING_MAX) {
-      log.warn("discarded a message to a user: too many are waiting", { type, user });
+      log.warn(`discarded a message to a user: ${WAITING_MAX} others are waiting for delivery`, {
+        type,
+        user,
+      });
       return;
     }
     this.#waiting.push(notice);

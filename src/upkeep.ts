@@ -179,6 +179,7 @@ function attempt(reports: Reports, task: string, work: () => void): void {
 
 /** @throws {StateInDoubtError} */
 function noteFailed({ bugs, log }: Reports, task: string, error: unknown): void {
-  if (isExpected(error)) log.error(`cannot ${task}; will try again`, { error: error.message });
-  else bugs.contain(error, `the attempt to ${task}; will try again`);
+  if (isExpected(error))
+    log.error(`cannot ${task}; the server will try again`, { error: error.message });
+  else bugs.contain(error, `the attempt to ${task}; the server will try again`);
 }

@@ -79,7 +79,7 @@ export function readUnit(disk: Disk, root: string, file: number): ArchiveUnit {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
       `Cannot read ${path}: the archive has format ${String(unit.format)}, but this version reads ${ARCHIVE_FORMAT}`,
-      { hint: "restore it with the newer Tidemark that made it" },
+      { hint: "restore it with the newer version of Tidemark that made it" },
     );
   }
   if (unit.file !== file || !root.endsWith(`/${unit.incarnation}`)) {

@@ -19,7 +19,7 @@ import type { Log, LogFields } from "./log.ts";
  */
 export class StateInDoubtError extends Error {
   constructor(cause: unknown) {
-    super("a change was not finished", { cause });
+    super("a bug interrupted a change of shared state", { cause });
     this.name = "StateInDoubtError";
   }
 }

@@ -15,7 +15,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOENT: "there is no such file or directory",
   ENOSPC: "the disk is full: free up some space",
   ENOTDIR: "a part of the path is a file, but must be a directory",
-  EPERM: "the system forbids it, for this user or this kind of file",
+  EPERM: "the system does not permit the operation for this user or this kind of file",
   EROFS: "the file system is read-only: mount it writable, or configure another one",
 };
 

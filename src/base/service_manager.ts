@@ -49,7 +49,9 @@ export function tellServiceManager(
     libc.sendto(socket, ptr(message), message.length, NO_SIGNAL, ptr(address), address.length),
   );
   libc.close(socket);
-  return sent === message.length ? undefined : `the socket "${socketName}" accepts no message`;
+  return sent === message.length
+    ? undefined
+    : `the socket "${socketName}" did not accept the message`;
 }
 
 /** Returns the address of a socket, or undefined if the name does not denote a Unix socket. */

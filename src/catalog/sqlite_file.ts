@@ -293,7 +293,7 @@ export function refuseForeign(path: string): void {
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
     `Cannot open the catalog ${path}: its format is version ${version}, and this server reads versions up to ${FORMAT_VERSION}`,
-    { hint: "start the newer Tidemark that wrote it" },
+    { hint: "start the newer version of Tidemark that wrote it" },
   );
 }
 

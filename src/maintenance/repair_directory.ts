@@ -84,7 +84,7 @@ export function planRepair(
   }
   for (const { root, storageId, what } of check.missingStorages) {
     sacrifices.push(
-      `storage ${storageId}: whatever is in ${root}, which is not checked, because ${what}; reads and writes of its tables fail until it is back`,
+      `storage ${storageId}: the contents of ${root}, which were not checked, because ${what}; reads and writes of its tables fail until it is back`,
     );
   }
   const states = new Map(manifest?.tables.map((state) => [state.tableId, state.flushedSeq]));

@@ -123,7 +123,7 @@ export function requireFileFitsRow({ walSegmentBytes, rowBytesMax }: LocalStoreO
   if (walSegmentBytes >= WAL_FILE_BYTES_MIN && walSegmentBytes >= 2 * rowBytesMax) return;
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot open the log: its files have ${walSegmentBytes} bytes, but must have at least ${WAL_FILE_BYTES_MIN}, and twice the ${rowBytesMax} of the largest row`,
+    `Cannot open the log: its files have ${walSegmentBytes} bytes, but must have at least ${WAL_FILE_BYTES_MIN}, and at least twice the ${rowBytesMax} bytes of the largest row`,
   );
 }
 

@@ -65,7 +65,7 @@ function refuseNewer(
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
     `Cannot read ${path}: it has format ${format}, but this version reads ${known}`,
-    { hint: "start the newer Tidemark that wrote it" },
+    { hint: "start the newer version of Tidemark that wrote it" },
   );
 }
 

@@ -171,7 +171,7 @@ function requireCatalogAsNew({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq)
     if (writtenUnder <= catalogSeq) continue;
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot replay ${path}: commit ${lastSeq} was written under definition ${writtenUnder}, but the catalog ends at ${catalogSeq}: it is missing, or older than the log`,
+      `Cannot replay ${path}: commit ${lastSeq} was written under definition ${writtenUnder}, but the catalog ends at ${catalogSeq}: the catalog is missing, or older than the log`,
       { hint: "put back the catalog that belongs to this log" },
     );
   }

@@ -221,7 +221,7 @@ export class LocalTopics implements TopicLogs {
       // The error can be ignored here, because the task runs again later.
       if (!isExpected(error)) this.#onBug(error, `the attempt to ${task}`);
       else if (!this.#isClosed) {
-        this.#deps.log.error(`cannot ${task}; will try again`, { error: error.message });
+        this.#deps.log.error(`cannot ${task}; the server will try again`, { error: error.message });
       }
     }
   }

@@ -420,7 +420,10 @@ export class LocalTopicLog implements TopicLog {
       if (!(error instanceof DatabaseError)) throw error;
       const { name, namespace } = this.entry;
       const fields = { topic: `${namespace}.${name}`, error: error.message };
-      this.#deps.log.error("cannot store the offsets of a topic; will try again", fields);
+      this.#deps.log.error(
+        "cannot store the offsets of a topic; the server will try again",
+        fields,
+      );
     }
   }
 

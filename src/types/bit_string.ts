@@ -44,7 +44,7 @@ export function fittedBits(type: BitType, bits: string): string {
   if (isVarying === true && bits.length < length) return bits;
   throw new DatabaseError(
     isVarying === true ? "VALUE_TOO_LONG" : "INVALID_VALUE",
-    `Cannot represent ${excerpt(bits)} as ${typeName(type)}: it has ${bits.length} bits`,
+    `Cannot represent ${excerpt(bits)} as ${typeName(type)}: it has ${bits.length} bits, but must have ${isVarying === true ? "at most" : "exactly"} ${length}`,
   );
 }
 

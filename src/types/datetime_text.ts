@@ -589,7 +589,7 @@ function momentFromWord(text: string, { nowMicros }: Now): Whole | undefined {
 function unreadable(text: string, what: string): DatabaseError {
   return new DatabaseError(
     "INVALID_VALUE",
-    `Cannot read ${excerpt(text)} as ${what}: expected for example ` +
+    `Cannot read ${excerpt(text)} as ${what}: expected a value such as ` +
       (what.startsWith("a time ") || what === "a time"
         ? "'14:30:00'"
         : "'2026-01-31' or '2026-01-31 14:30:00'"),

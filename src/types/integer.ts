@@ -36,7 +36,7 @@ function outOfRange(kind: IntegerKind, text: string): DatabaseError {
   const name = kind === "int" ? "integer" : kind;
   return new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot represent ${shown} as ${name}: it must fit ${bits} bits`,
+    `Cannot represent ${shown} as ${name}: it must fit in ${bits} bits`,
   );
 }
 

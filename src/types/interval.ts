@@ -26,7 +26,7 @@ export function makeInterval(months: number, days: number, micros: number): Inte
     return { months: months + 0, days: days + 0, micros: micros + 0 };
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot make an interval: months and days must fit 32 bits, and microseconds 53 bits",
+    "Cannot make an interval: months and days must fit in 32 bits, and microseconds in 53 bits",
   );
 }
 

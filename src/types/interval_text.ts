@@ -96,7 +96,7 @@ export function intervalFromText(text: string, limit?: IntervalLimit): Interval 
   if (read !== undefined) return read;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot read ${excerpt(text)} as an interval: expected for example '1 day 02:30:00'`,
+    `Cannot read ${excerpt(text)} as an interval: expected a value such as '1 day 02:30:00'`,
   );
 }
 

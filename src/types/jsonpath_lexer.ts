@@ -69,7 +69,7 @@ class PathLexer {
       while (/^[ \t\n\r\f]$/.test(this.#text[this.#at] ?? "")) this.#at += 1;
       if (!this.#text.startsWith("/*", this.#at)) return;
       const end = this.#text.indexOf("*/", this.#at + 2);
-      if (end < 0) throw malformedPath(this.#text, "a comment has no end");
+      if (end < 0) throw malformedPath(this.#text, "a comment is not closed");
       this.#at = end + 2;
     }
   }
@@ -125,7 +125,7 @@ class PathLexer {
     this.#at += 1;
     for (;;) {
       const character = this.#text[this.#at];
-      if (character === undefined) throw malformedPath(this.#text, "a string has no end");
+      if (character === undefined) throw malformedPath(this.#text, "a string is not closed");
       if (character === "\\") {
         text += this.#escape();
         continue;

@@ -152,7 +152,8 @@ class PathParser {
 
   #conditionOrValue(): PathPart {
     this.#depth += 1;
-    if (this.#depth > DEPTH_MAX) throw malformedPath(this.#text, "it is nested too deeply");
+    if (this.#depth > DEPTH_MAX)
+      throw malformedPath(this.#text, `it is nested deeper than ${DEPTH_MAX} levels`);
     let part = this.#conjunction();
     while (this.#isSymbol("||")) {
       const left = this.#asPredicate(part);
@@ -281,7 +282,8 @@ class PathParser {
     if (!this.#isSymbol("+") && !this.#isSymbol("-")) return this.#chain();
     const op = this.#take().text === "+" ? "+" : "-";
     this.#depth += 1;
-    if (this.#depth > DEPTH_MAX) throw malformedPath(this.#text, "it is nested too deeply");
+    if (this.#depth > DEPTH_MAX)
+      throw malformedPath(this.#text, `it is nested deeper than ${DEPTH_MAX} levels`);
     const operand = this.#asValue(this.#signed());
     this.#depth -= 1;
     if (operand.kind === "number" && operand.next === undefined) {
@@ -390,7 +392,7 @@ class PathParser {
     this.#take();
     const level = Number(text);
     if (level < 2 ** 31) return level;
-    throw malformedPath(this.#text, `the level ${text} is out of range`);
+    throw malformedPath(this.#text, `the level ${text} must be below ${2 ** 31}`);
   }
 
   #brackets(): PathPart {

@@ -18,7 +18,9 @@ test("tellServiceManager does nothing without a socket", () => {
 test("tellServiceManager explains why a message was not delivered", () => {
   expect(tellServiceManager(["READY=1"], "vsock:2:1234")).toContain("not a Unix socket");
   expect(tellServiceManager(["READY=1"], `/${"x".repeat(108)}`)).toContain("not a Unix socket");
-  expect(tellServiceManager(["READY=1"], "/nowhere/notify")).toContain("accepts no message");
+  expect(tellServiceManager(["READY=1"], "/nowhere/notify")).toContain(
+    "did not accept the message",
+  );
 });
 
 testUnless(managerMissing)("tellServiceManager reaches a socket by its path or name", async () => {

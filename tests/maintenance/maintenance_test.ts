@@ -256,7 +256,7 @@ describe("verify reports damage and changes nothing", () => {
     catalog.addFiles([{ ...entry, fileId: "77", storedName: "77-b.txt" }]);
     catalog.close();
     const cutOff = maintain("verify", [path]);
-    expect(cutOff.lines[0]).toMatch(/^note .*77-b\.txt: listed but missing: a crash cut off/);
+    expect(cutOff.lines[0]).toMatch(/^note .*77-b\.txt: listed but missing: a crash interrupted/);
     expect(cutOff.code).toBe(0);
     rmSync(fileIn(`${path}/files`, ".txt"));
     const gone = maintain("verify", [path]);
@@ -386,7 +386,7 @@ describe.each(["verify", "repair"] as const)(
       catalog.run("PRAGMA wal_checkpoint(TRUNCATE)");
       catalog.close();
       const tree = treeOf(other, ["LOCK"]);
-      expectRefusal([other], /version 99.*; start the newer Tidemark/);
+      expectRefusal([other], /version 99.*; start the newer version of Tidemark/);
       expect(treeOf(other, ["LOCK"])).toEqual(tree);
     });
 

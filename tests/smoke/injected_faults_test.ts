@@ -501,7 +501,7 @@ describe("a bug in background work ends only that work", () => {
       inject(stage);
       await until(() => !existsSync(control));
       await expectUnharmed();
-      await server.outputHas(/a bug ended the attempt to .*; will try again/);
+      await server.outputHas(/a bug ended the attempt to .*; the server will try again/);
     },
     MS_MAX,
   );

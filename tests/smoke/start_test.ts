@@ -170,7 +170,7 @@ max_sql_byte = 5`;
     catalog.run("PRAGMA application_id = 1413762379");
     catalog.run("PRAGMA user_version = 99");
     catalog.close();
-    expectRefusal(await run([path]), /version 99.*; start the newer Tidemark/);
+    expectRefusal(await run([path]), /version 99.*; start the newer version of Tidemark/);
   });
 
   test("the server does not start on a damaged catalog or log, and names the commands that examine it", async () => {

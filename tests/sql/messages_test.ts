@@ -193,7 +193,7 @@ describe("a value that does not fit its column is refused by name", () => {
     ],
     [
       "WITH t AS (SELECT 1) INSERT INTO people (id, name, small) VALUES (2, 'a', 99999)",
-      'Cannot represent 99999 as smallint: it must fit 16 bits (column "small")',
+      'Cannot represent 99999 as smallint: it must fit in 16 bits (column "small")',
       "99999)",
     ],
   ];
@@ -222,7 +222,7 @@ describe("a value that does not fit its column is refused by name", () => {
     }
     expect(await refusal(insert, { params: [1, 123456789012] })).toEqual({
       message:
-        'Cannot represent 123456789012 as integer: it must fit 32 bits (column "id", parameter $2)',
+        'Cannot represent 123456789012 as integer: it must fit in 32 bits (column "id", parameter $2)',
       at: "$2,",
       hint: undefined,
     });
@@ -232,7 +232,7 @@ describe("a value that does not fit its column is refused by name", () => {
     expect(
       await refusal("INSERT INTO people (id, name, small) SELECT 2, 'x', 99999"),
     ).toMatchObject({
-      message: 'Cannot represent 99999 as smallint: it must fit 16 bits (column "small")',
+      message: 'Cannot represent 99999 as smallint: it must fit in 16 bits (column "small")',
     });
     expect(
       await refusal("INSERT INTO people (name, id) SELECT 'x', id / (id - 1) FROM people"),
@@ -244,7 +244,8 @@ describe("a value that does not fit its column is refused by name", () => {
     rows[2400] = "(2410, 'é', 99999)";
     const sql = `INSERT INTO people (id, name, small) VALUES ${rows.join(", ")}`;
     expect(await refusal(sql)).toEqual({
-      message: 'Cannot represent 99999 as smallint: it must fit 16 bits (column "small", row 2401)',
+      message:
+        'Cannot represent 99999 as smallint: it must fit in 16 bits (column "small", row 2401)',
       at: "99999),",
       hint: undefined,
     });

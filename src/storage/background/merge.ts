@@ -264,7 +264,7 @@ export class Merger {
         this.#options.jobs.onBug(error, "the check of the size of history");
         return;
       }
-      log.error("cannot limit the history; will try again", { error: error.message });
+      log.error("cannot limit the history; the server will try again", { error: error.message });
     }
   }
 

@@ -37,7 +37,7 @@ export function checkBlobs(options: BlobCheckOptions, listener: CheckListener): 
   for (const blob of blobs) {
     const path = pathOf(blob);
     if (isMissing.has(blob) && !named.has(blob)) {
-      const what = "listed but missing: a crash cut off its upload, and no row refers to it";
+      const what = "listed but missing: a crash interrupted its upload, and no row refers to it";
       listener.onFinding(noteFinding(path, what, blob.tableId));
       continue;
     }

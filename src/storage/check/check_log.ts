@@ -180,7 +180,7 @@ function aheadOf(
   catalogSeq: number | undefined,
 ): CorruptionError | undefined {
   if (catalogSeq === undefined || writtenUnder <= catalogSeq) return undefined;
-  const what = `commit ${lastSeq} was written under definition ${writtenUnder}, but the catalog ends at ${catalogSeq}: it is missing, or older than the log`;
+  const what = `commit ${lastSeq} was written under definition ${writtenUnder}, but the catalog ends at ${catalogSeq}: the catalog is missing, or older than the log`;
   return new CorruptionError(path, offset, what);
 }
 

@@ -125,7 +125,7 @@ export function readBackupList(disk: Disk, root: string): BackupList {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
       `Cannot restore from ${root}: the backup has format ${String(list.format)}, but this version reads ${BACKUP_FORMAT}`,
-      { hint: "restore it with the newer Tidemark that made it" },
+      { hint: "restore it with the newer version of Tidemark that made it" },
     );
   }
   return listFrom(list, path);

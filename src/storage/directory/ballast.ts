@@ -70,7 +70,11 @@ export class Ballast {
       if (!(error instanceof DiskError)) throw error;
       // Safe: an abandoned attempt leaves no file.
       if (!this.#isTaking(attempt)) return;
-      log.warn("cannot reserve disk space for a full disk", { path, bytes, code: error.code });
+      log.warn("cannot reserve disk space for when the disk is full", {
+        path,
+        bytes,
+        code: error.code,
+      });
       this.release();
     }
   }

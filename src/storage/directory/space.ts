@@ -173,7 +173,7 @@ function noFileLeft(cause: DiskError): DatabaseError {
 export function diskFull(cause?: unknown): DatabaseError {
   return new DatabaseError(
     "DISK_FULL",
-    "Cannot write: the disk is full, so only DELETE and DROP are possible until there is space",
+    "Cannot write: the disk is full, so only DELETE and DROP are possible until there is free space",
     { hint: "free some space", cause },
   );
 }

@@ -24,7 +24,7 @@ const OMISSIONS: ReadonlySet<string> = new Set([
 
 /** Messages about limits of types that docs/sql.md lists. */
 const DOCUMENTED_LIMITS = [
-  /is not between 1 and 38|beyond the range of the type|must fit 32 bits/,
+  /is not between 1 and 38|beyond the range of the type|must fit in 32 bits/,
   // docs/not-yet.md lists the types that PostgreSQL has and Tidemark lacks.
   /Cannot use type "(?:point|lseg|line|box|path|polygon|circle|oid|reg\w+|txid_snapshot|pg_\w+|xid8?|cid|tid|xml|char|\w*range|int2vector|oidvector|any\w*|record)": there is no such type/,
 ];
