@@ -29,7 +29,10 @@ const RETRY_MS = [1000, 5000, 30_000] as const;
 
 const TIMEOUT_MS = 10_000;
 
-/** How many messages may wait for delivery, which take a few hundred kilobytes. */
+/**
+ * The maximum number of messages that wait for delivery. This many messages take a few hundred
+ * kilobytes.
+ */
 const WAITING_MAX = 1000;
 
 /** The maximum number of messages that are delivered at the same time. */

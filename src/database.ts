@@ -70,7 +70,7 @@ import {
 import { startUpkeep } from "./upkeep.ts";
 
 export interface StorageState extends StoreCondition {
-  /** How many jobs of each kind have failed since startup. */
+  /** The number of failed jobs of each kind since startup. */
   readonly failedJobs: ReadonlyMap<string, number>;
 }
 
@@ -84,7 +84,7 @@ export interface Database {
   readonly sql: SqlEngine;
   readonly live: LiveEngine;
   readonly jobs: JobList;
-  /** How far the archive of the log is behind; undefined if there is no archive. */
+  /** Returns how far the archive is behind the log; undefined if there is no archive. */
   readonly archiveLag: () => ArchiveLag | undefined;
   /** Whether only deletes and drops are accepted, because free space is low. */
   readonly isReadOnly: () => boolean;

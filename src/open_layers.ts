@@ -87,7 +87,7 @@ export interface ReaderThreads {
    * The maximum number of threads. Only tests set this; otherwise the configuration determines it.
    */
   readonly countMax?: number;
-  /** How queries are divided among threads. Only tests set this. */
+  /** The rules by which queries are divided among threads. Only tests set this. */
   readonly dividing?: Partial<Dividing>;
 }
 
@@ -103,7 +103,7 @@ export interface LowerLayers {
   readonly restored: ReturnType<typeof finishRestore>;
   readonly jwtSecret: Uint8Array;
   readonly catalog: CatalogDatabase;
-  /** Resources that are closed right after the catalog. */
+  /** The resources that are closed right after the catalog. */
   readonly behindCatalog: DisposableStack;
   readonly definitionOf: (table: TableEntry) => TableDefinition;
   readonly jobs: JobList;

@@ -22,7 +22,7 @@ const UI_ENTRY = join(UI_DIRECTORY, "src/main.tsx");
 /** The path to which `scripts/build_ui.ts` writes the pack. */
 export const UI_PACK_PATH: string = join(UI_DIRECTORY, "dist/ui.pack");
 
-/** The names of embedded files contain a hash. */
+/** Matches the name of the embedded pack, which contains a hash. */
 const EMBEDDED_PACK = /^ui(?:-[a-z0-9]+)?\.pack$/;
 
 const PAGE_FAILED = `<!doctype html>

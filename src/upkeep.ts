@@ -19,16 +19,16 @@ import {
 } from "./sql/mod.ts";
 import type { LocalStore } from "./storage/mod.ts";
 
-/** How often free space, the clock and expiry are checked while there are no writes. */
+/** The interval at which free space, the clock and expiry are checked while there are no writes. */
 const SPACE_LOOK_MS = 10_000;
 
 /**
- * How often expired rows are deleted. Even with the shortest TTL, which is a second, a
+ * The interval at which expired rows are deleted. Even with the shortest TTL, which is a second, a
  * row stays for two seconds at most.
  */
 const EXPIRY_MS = 1000;
 
-/** How often the times when users were last seen are written to the catalog. */
+/** The interval at which the catalog records when users were last seen. */
 const SEEN_MS = 60_000;
 
 /** The parts of the database on which maintenance tasks work. */

@@ -142,7 +142,9 @@ export class BackupJobs implements BackupAccess {
     this.#catalogFile = undefined;
   }
 
-  /** The file is opened once for the lifetime of the catalog: see `CatalogDatabase.hold`. */
+  /**
+   * The catalog's file is opened once for the lifetime of the catalog: see `CatalogDatabase.hold`.
+   */
   #openCatalogFile(): DiskFile {
     const { disk, paths } = this.#options;
     this.#catalogFile ??= disk.open(catalogPathOf(paths.root), { readOnly: true });

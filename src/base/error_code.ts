@@ -85,7 +85,7 @@ export type ErrorCode =
   | "HISTORY_TOO_OLD"
   | "RESUME_EXPIRED"
   | "INVALID_RESUME"
-  // Codes for the machine on which the server runs.
+  // Codes for failures of the machine on which the server runs.
   | "DISK_FULL"
   | "STORAGE_UNAVAILABLE"
   | "DATA_DAMAGED"

@@ -71,7 +71,7 @@ export class Growth<T extends NumberArray> {
     if (needed <= array.length) {
       if (array.length < LARGE_CAPACITY_MIN) return array;
       if (array === this.#from && needed < this.#lookAt) {
-        // Values may have been removed in the meantime.
+        // Values may have been removed since the last piece was copied.
         if (length < this.#copied) this.#copied = length;
         return array;
       }

@@ -70,13 +70,16 @@ export const JSON_COMMAS_MAX: number = 128 * 1024;
  */
 export const PARTS_OF_TEXT_MAX: number = 512 * 1024;
 
-/** How long the first part of a statement may occupy the event loop, in milliseconds. */
+/**
+ * The maximum time, in milliseconds, for which the first part of a statement may occupy the event
+ * loop.
+ */
 export const FIRST_SLICE_MS_MAX = 5;
 
 /**
- * How long each later part of a statement, or of background work, may occupy the event loop, in
- * milliseconds. Until another client's request is complete, it waits for about five of these parts:
- * to be read, run, written, synced and sent.
+ * The maximum time, in milliseconds, for which each later part of a statement, or of background
+ * work, may occupy the event loop. Until another client's request is complete, it waits for about
+ * five of these parts: to be read, run, written, synced and sent.
  */
 export const FURTHER_SLICE_MS_MAX = 2;
 

@@ -37,7 +37,7 @@ const RANKS: Readonly<Record<LogLevel, number>> = {
   trace: 4,
 };
 
-/** How long a log line may wait for further lines before it is written. */
+/** The maximum time for which a log line waits for further lines before it is written. */
 const FLUSH_MS = 200;
 
 /** The indentation that aligns fields with the message, which follows the time and the level. */

@@ -74,7 +74,7 @@ export class MemoryPressure {
     return this.#isTight;
   }
 
-  /** How often memory has been released since startup. */
+  /** The number of times that memory has been released since startup. */
   get givenBackCount(): number {
     return this.#givenBackCount;
   }

@@ -57,7 +57,7 @@ export interface SeqGeneratorOptions {
   clock: Clock;
   /** This server's number in its cluster, less than 2 ** `nodeBits`. */
   nodeId: number;
-  /** How many of the low 12 bits contain the node id, from 0 to 6. */
+  /** The number of the low 12 bits that contain the node id, from 0 to 6. */
   nodeBits: number;
   /** The highest id ever issued. New ids are higher, so that ids never repeat after a restart. */
   last: Seq;

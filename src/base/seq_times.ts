@@ -20,7 +20,7 @@ import { seqFromUnixMs, unixMsFromSeq } from "./seq_layout.ts";
 
 export interface SeqEra {
   readonly fromSeq: number;
-  /** How far ids are ahead of the clock, in milliseconds. */
+  /** The distance by which ids are ahead of the clock, in milliseconds. */
   readonly aheadMs: number;
   /** The latest clock time in the previous era, in Unix milliseconds. */
   readonly seenMs: number;
@@ -61,7 +61,7 @@ export class SeqTimes {
     return this.#eras.slice(1);
   }
 
-  /** How far new ids are ahead of the clock, in milliseconds. */
+  /** The distance by which new ids are ahead of the clock, in milliseconds. */
   get aheadMs(): number {
     return this.#newest.aheadMs;
   }

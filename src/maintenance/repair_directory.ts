@@ -226,8 +226,8 @@ function cutLines(paths: DataPaths, cut: LogCut, { tableNames }: DirectoryCheck)
 }
 
 /**
- * Returns the tables whose segments contain rows from after the last commit that remains in the
- * log.
+ * Returns the tables whose segments contain rows of commits after the last commit that remains in
+ * the log.
  */
 function remainsOf({ lastSeq }: LogCut, { manifest, tableNames }: DirectoryCheck): string[] {
   const highest = new Map<number, number>();

@@ -641,7 +641,7 @@ function storeMemory(
 
 /** Counts how often a store has released memory. */
 interface GivenBackCounts {
-  /** How often the store has dropped unpacked segment parts. */
+  /** The number of times that the store has dropped unpacked segment parts. */
   caches: number;
   /** The number of flushes that were started early in order to release memory. */
   flushes: number;

@@ -36,7 +36,7 @@ export interface LocalStoreOptions {
   readonly rowBytesMax: number;
   /** The minimum free space. Below it, the store accepts only deletes and drops. */
   readonly minFreeBytes: number;
-  /** Disk space that is reserved, and freed when the disk is full; 0 reserves none. */
+  /** The disk space that is reserved, and freed when the disk is full; 0 reserves none. */
   readonly ballastBytes: number;
   /** The maximum space for replaced versions in segments; 0 for no limit. */
   readonly historyBytesMax?: number;

@@ -17,7 +17,7 @@ export interface ThreadEvents<FromThread> {
   readonly onFailure: (reason: string) => void;
 }
 
-/** How many threads have been created but have not opened their descriptors yet. */
+/** The number of threads that have been created but have not opened their descriptors yet. */
 let startingCount = 0;
 
 /**

@@ -26,7 +26,7 @@ import { errorFromFailure } from "./thread_failure.ts";
 /** An idle thread is ended after this time, because a thread occupies several megabytes. */
 const IDLE_MS = 30_000;
 
-/** How much garbage a thread may accumulate if the process has ample memory. */
+/** The maximum garbage, in bytes, that a thread may accumulate if the process has ample memory. */
 const GARBAGE_BYTES_MAX: number = 64 * 2 ** 20;
 
 export interface SegmentThreadOptions {

@@ -132,7 +132,7 @@ export function dateFromCivil(year: number, month: number, day: number): number 
 
 export interface SplitTimestamp {
   readonly days: number;
-  /** Microseconds of the day, 0 to 86,399,999,999. */
+  /** The microseconds since midnight, 0 to 86,399,999,999. */
   readonly micros: number;
 }
 

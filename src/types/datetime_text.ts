@@ -36,7 +36,7 @@ export interface Now {
 
 interface DateTimeText {
   readonly days: number;
-  /** Microseconds since midnight; undefined if the text contains only a date. */
+  /** The microseconds since midnight; undefined if the text contains only a date. */
   readonly micros: number | undefined;
   /** The time zone in the text; undefined if the text names none. */
   readonly zone: TimeZone | undefined;

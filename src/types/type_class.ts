@@ -122,7 +122,7 @@ export function typeOrder({ kind }: DataType): TypeOrder {
   return ORDERS[kind];
 }
 
-/** Whether values of a type are integers in memory, and equal as such. */
+/** Whether values of a type are integers in memory, and are compared as integers. */
 export function isWholeType(type: DataType): boolean {
   return typeOrder(type) === "whole";
 }

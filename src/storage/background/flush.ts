@@ -27,7 +27,7 @@ import { flushTable, NOTHING } from "./flush_table.ts";
 import type { Merger } from "./merge.ts";
 import type { SegmentTools } from "./pending_segments.ts";
 
-/** Delay before the next attempt after a failed flush. */
+/** The delay between a failed flush and the next attempt. */
 const RETRY_MS = 5000;
 
 /**

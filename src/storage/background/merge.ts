@@ -35,7 +35,9 @@ const DISCARD_SHARE_MIN = 0.25;
 /** The share from which a segment is rewritten while history takes too much space. */
 const BOUNDED_SHARE_MIN = 0.01;
 
-/** Delay before the next check if history takes too much space and none of it can be discarded. */
+/**
+ * The delay before the next check if history takes too much space and none of it can be discarded.
+ */
 const BOUND_AGAIN_MS = 300_000;
 
 /** A segment is rewritten when about this share of it has expired. */

@@ -30,8 +30,8 @@ const PIECE_BYTES_MAX: number = 1024 * 1024;
 const SPARES_MAX = 4;
 
 /**
- * Delay before the next attempt if a file could not be created ahead of time. Without this delay,
- * every group would make another attempt and log its failure.
+ * The delay before the next attempt if a file could not be created ahead of time. Without this
+ * delay, every group would make another attempt and log its failure.
  */
 const RETRY_MS = 10_000;
 

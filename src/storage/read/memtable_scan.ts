@@ -73,7 +73,7 @@ export class MemtableScan implements RowSource {
     return withTombstones ? rows.start : this.#memtable.firstAlive(partition, rows, upTo);
   }
 
-  /** Returns the current rows among `start` to `end` of the partition's list. */
+  /** Returns those rows from `start` to `end` of the partition's list that are current. */
   #current(partition: MemPartition, start: number, end: number): Uint32Array {
     const memtable = this.#memtable;
     const rows = partition.rows.subarray(start, end);

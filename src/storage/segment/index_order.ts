@@ -127,7 +127,10 @@ export function prefixOfBytes(bytes: Uint8Array, start: number, end: number): nu
 
 let scratch: Uint8Array = new Uint8Array(0);
 
-/** Returns the prefix of a string, omitting its first ASCII characters. */
+/**
+ * Returns the prefix of a string from position `start` on. The characters before that position must
+ * be ASCII.
+ */
 export function prefixOfText(text: string, start = 0): number {
   let high = 0;
   let low = 0;

@@ -22,7 +22,7 @@ export function* termPart(
   return builder.finished();
 }
 
-/** Builds all parts at once, because the file of the index cannot be read. */
+/** Builds all parts of an inverted index whose file cannot be read. */
 export function allTermParts(
   reader: SegmentReader,
   columns: readonly IndexColumn[],
