@@ -8,8 +8,8 @@
  *   during a checkpoint leaves, in which the first page may count pages that are only in the log.
  * - After an I/O error, nothing more is written: the contents of the disk are then unknown, and
  *   only a restart, which reads them again, may continue. An I/O error during COMMIT ends the
- *   process: if the next startup found that a DROP TABLE reported as failed had succeeded, rows
- *   acknowledged after it would be lost.
+ *   process. Otherwise a DROP TABLE that was reported as failed could turn out at the next startup
+ *   to have succeeded, and rows acknowledged after it would be lost.
  */
 import { constants, Database, SQLiteError } from "bun:sqlite";
 import { assert } from "../base/assert.ts";
@@ -35,7 +35,10 @@ const VERSION_OFFSET = 60;
 const APPLICATION_OFFSET = 68;
 const HEADER_BYTES = 72;
 
-/** SQLite's own message says neither what is wrong nor where. */
+/**
+ * The hint for errors that do not show their cause, because SQLite's own message says neither what
+ * is wrong nor where.
+ */
 const PLACE_HINT =
   "check the file, the files next to it whose names begin with its name, and the disk: each must be a " +
   "file that the server's user can read and write; tidemark verify lists the damage";
@@ -89,7 +92,7 @@ export class SqliteFile implements SealedFile {
   readonly #database: Database;
   readonly #onFatal: (cause: unknown) => void;
   #isInTransaction = false;
-  /** The number of copies of the file that are in progress. */
+  /** The number of callers that currently keep the file unchanged. */
   #holdCount = 0;
   #changes: SealedChange[] = [];
   #failure: DatabaseError | undefined;
@@ -151,10 +154,10 @@ export class SqliteFile implements SealedFile {
 
   /**
    * Runs `work` as one transaction. Once this method returns, a crash does not undo the
-   * transaction. If it throws, nothing has changed, except after COMMIT_UNKNOWN, when only the next
-   * startup shows the outcome.
+   * transaction. If it throws, nothing has changed. The exception is COMMIT_UNKNOWN, after which
+   * only the next startup shows the outcome.
    *
-   * @param work Changes nothing but rows, because it may be run again.
+   * @param work Must change nothing except rows, because it may be run again.
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE, COMMIT_UNKNOWN; errors of `work`.
    */
   transaction<T>(work: () => T): T {
@@ -192,7 +195,8 @@ export class SqliteFile implements SealedFile {
       } else if (this.#database.inTransaction) {
         this.#database.run("ROLLBACK");
       }
-      // If only the sync failed, SQLite's log may contain the whole transaction.
+      // The outcome is unknown: if only the sync failed, SQLite's log may contain the whole
+      // transaction.
       if (isCommitting && isIoError(error)) throw this.#unknown(error);
       throw mapped;
     } finally {
@@ -232,9 +236,9 @@ export class SqliteFile implements SealedFile {
   }
 
   /**
-   * Opens the contents of the file itself. The caller closes the result. While the file is held,
-   * these are its contents at the time of the hold, whatever changes later. Closing the result does
-   * not release SQLite's locks on this database.
+   * Opens the contents of the file itself. The caller closes the result. While the file is frozen,
+   * these are its contents at the time when it was frozen, whatever changes later. Closing the
+   * result does not release SQLite's locks on this database.
    *
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -297,14 +301,17 @@ export function refuseForeign(path: string): void {
   );
 }
 
-/** Returns the first bytes of a file, as many as it has; undefined if it does not exist. */
+/**
+ * Returns the first bytes of a file; undefined if it does not exist. A short file yields fewer
+ * bytes.
+ */
 function headerOf(path: string): Uint8Array | undefined {
   let file: DiskFile;
   try {
     file = bunDisk.open(path, { readOnly: true });
   } catch (error) {
-    // The file or its directory does not exist. If there is a fault, opening the file for writing
-    // reports it.
+    // The file or its directory does not exist. Any other fault is reported when the file is opened
+    // for writing.
     if (error instanceof DiskError) return undefined;
     throw error;
   }
@@ -335,7 +342,8 @@ function rowsOf<Row>(
   { parameters, sql }: { readonly sql: string; readonly parameters: readonly SqliteValue[] },
 ): Row[] {
   try {
-    // The statement selects the columns of Row, and SQLite's STRICT tables guarantee their types.
+    // The cast is safe, because the statement selects the columns of Row and SQLite's STRICT tables
+    // guarantee their types.
     return database.query(sql).all(...parameters) as Row[];
   } catch (error) {
     throw asStorageError(error, path);
@@ -356,7 +364,7 @@ function migrate(database: Database, { path, log }: { path: string; log: Log }):
       database.run(`PRAGMA user_version = ${version + 1}`);
     })();
   }
-  // A new catalog has no earlier version that could be upgraded.
+  // A new catalog has version 0 and is not upgraded.
   if (found > 0) log.info("upgraded the catalog", { path, from: found, version: FORMAT_VERSION });
 }
 
@@ -394,7 +402,7 @@ function isIoError(error: unknown): boolean {
   return error instanceof SQLiteError && (error.code ?? "").startsWith("SQLITE_IOERR");
 }
 
-/** Converts an error of SQLite to an error of this project. Other errors are returned unchanged. */
+/** Converts an error of SQLite to a storage error. Other errors are returned unchanged. */
 function asStorageError(error: unknown, path: string): unknown {
   if (!(error instanceof SQLiteError)) return error;
   const code = error.code ?? "";

@@ -29,10 +29,11 @@ export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionErro
   if (bytes.length < HEADER_BYTES) return new CorruptionError(path, 0, "it is too short");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const magic = view.getUint32(0);
-  // The lowest bit determines in which byte order the checksums read the file.
+  // The lowest bit of the magic number determines the byte order in which the checksums are
+  // computed.
   const isLittleEndian = magic === MAGIC;
   if (!isLittleEndian && magic !== MAGIC + 1) {
-    return new CorruptionError(path, 0, "this is not a log of SQLite");
+    return new CorruptionError(path, 0, "it is not a log of SQLite");
   }
   let sums = added({ first: 0, second: 0 }, view, { start: 0, end: 24, isLittleEndian });
   if (!isEqual(sums, view, 24)) {
@@ -56,7 +57,7 @@ export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionErro
 
 /**
  * Interprets an invalid frame. A transaction is synced before the next one begins, so frames after
- * its end prove that it was durable. If there are no such frames, the last write may simply be
+ * its end prove that the transaction was durable. Without such frames, the last write may simply be
  * incomplete. A transaction without an end frame was never committed.
  */
 function damageAt(

@@ -56,8 +56,8 @@ export class StorageEntries {
   }
 
   /**
-   * Detaches the storages that did not exist before a restore, because another database may be
-   * using their directories.
+   * After a restore, detaches the storages that did not exist in the replaced state, because
+   * another database may be using their directories.
    */
   continueFrom(before: readonly StorageEntry[]): void {
     const known = new Set(before.map(({ key, storageId }) => `${storageId} ${key}`));

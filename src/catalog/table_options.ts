@@ -16,8 +16,8 @@ import {
 } from "./option_settings.ts";
 
 /**
- * Determines when the buffered row versions of a table are written to a segment. For absent parts,
- * the server's default applies.
+ * Determines when the buffered row versions of a table are written to a segment. If a part is
+ * absent, the server's default applies.
  */
 export interface FlushPolicyOption {
   readonly rows?: number;
@@ -61,19 +61,19 @@ export function tableOptionsFrom(
 }
 
 /**
- * The kinds whose options a STREAM table with an ACCESS_LEVEL has. It is a SHARED table whose rows
- * expire, and the catalog keeps it as one.
+ * The kinds whose options a STREAM table with an ACCESS_LEVEL has. The catalog stores such a table
+ * as a SHARED table whose rows expire.
  */
 const SHARED_STREAM: readonly TableKind[] = ["shared", "stream"];
 
-/** Returns the kinds whose options a table has. */
+/** Returns the kinds of table whose options apply to a table. */
 function kindsOf(table: KindAndOptions): readonly TableKind[] {
   return deletedAfterMs(table) === undefined ? [table.kind] : SHARED_STREAM;
 }
 
 type KindAndOptions = Pick<TableEntry, "kind" | "options">;
 
-/** Returns the kind of a table as CREATE TABLE names it. */
+/** Returns the word with which CREATE TABLE specifies the kind of a table. */
 export function shownKindOf({ kind, options }: KindAndOptions): "USER" | "SHARED" | "STREAM" {
   if (kind === "user") return "USER";
   return options.ttlSeconds === undefined ? "SHARED" : "STREAM";
@@ -102,8 +102,8 @@ export function changedTableOptions(
 }
 
 /**
- * Matches PostgreSQL's storage parameters, which tune parts that do not exist here. They do not
- * affect the contents of a table and occur in dumps, so they are accepted without any effect.
+ * Matches PostgreSQL's storage parameters. They tune mechanisms that do not exist here, do not
+ * affect the contents of a table, and occur in dumps, so they are accepted without any effect.
  */
 const STORAGE_PARAMETER =
   /^(?:toast\.)?(?:fillfactor|(?:log_)?autovacuum_\w+|parallel_workers|toast_tuple_target|user_catalog_table|vacuum_(?:index_cleanup|truncate))$/;
@@ -188,7 +188,7 @@ const RULES: ReadonlyMap<string, OptionRule> = new Map<string, OptionRule>([
     {
       key: "storageId",
       kinds: NOT_STREAM,
-      // The caller, which has access to the catalog, checks whether this storage exists.
+      // The caller checks whether the storage exists, because the catalog is not accessible here.
       read: (setting) => ({ storageId: String(setting.value) }),
     },
   ],
@@ -240,8 +240,8 @@ export function accessLevelOf({ kind, options }: KindAndOptions): AccessLevel | 
 }
 
 /**
- * Returns whether the ACCESS_LEVEL and, if they decide about rows, the policies of a table are the
- * same.
+ * Returns whether two definitions of a table have the same ACCESS_LEVEL and, if policies decide
+ * about its rows, the same policies.
  */
 export function hasSameAccess(before: TableEntry, after: TableEntry): boolean {
   const level = accessLevelOf(after);

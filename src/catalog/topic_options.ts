@@ -31,8 +31,8 @@ const NAMES = "RETENTION_HOURS, RETENTION_BYTES, MAX_DELIVERIES, DEAD_LETTER";
 const PAYLOADS: readonly TopicPayload[] = ["key", "full", "diff"];
 
 /**
- * Returns the options of a topic after `WITH (…)` or `SET (…)`. The caller, which has access to the
- * catalog, checks whether the dead-letter topic exists.
+ * Returns the options of a topic after `WITH (…)` or `SET (…)`. The caller checks whether the
+ * dead-letter topic exists, because the catalog is not accessible here.
  *
  * @param current The topic's options before the change; absent for a new topic.
  * @throws {DatabaseError} INVALID_OPTION

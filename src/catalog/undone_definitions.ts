@@ -1,11 +1,12 @@
 /**
- * Keeps the seqs of definitions that never took effect, although rows written under them may be in
+ * Stores the seqs of definitions that never took effect, although rows with these seqs may be in
  * the log. A commit of rows and definitions writes its rows to the log first:
  *
  *     seq listed here ──► rows durable in the log ──► definitions durable, seq no longer listed
  *
  * If the last step fails, or the process is killed before it, the seq stays listed and recovery
- * ignores the rows. The last step is one transaction, so that it decides about both.
+ * ignores the rows. The last step is one transaction, so that either the rows and the definitions
+ * take effect, or neither of them does.
  */
 import { oneSealed, putSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
@@ -13,8 +14,8 @@ import type { SqliteFile } from "./sqlite_file.ts";
 const SETTING = "undone_definitions";
 
 /**
- * The maximum number of listed seqs. Each kill of the process and each refused publication adds at
- * most one, and the log has lost the rows of all but the newest ones.
+ * The maximum number of listed seqs. At most one seq is added each time the process is killed or a
+ * publication is refused, and the log no longer contains the rows of any but the newest seqs.
  */
 const LISTED_MAX = 1000;
 
@@ -29,7 +30,7 @@ export class UndoneDefinitions {
 
   constructor(file: SqliteFile) {
     this.#file = file;
-    // The row is written by `#store` only.
+    // The cast is safe, because only `#store` writes the row.
     const listed = oneSealed(file, "settings", SETTING) as ListedSeqs | undefined;
     this.#seqs = new Set(listed === undefined ? [] : (JSON.parse(listed.value) as number[]));
   }
@@ -55,7 +56,7 @@ export class UndoneDefinitions {
     if (this.#seqs.has(seq)) this.#store(this.#without(seq));
   }
 
-  /** Updates memory once the transaction is durable. */
+  /** Updates the list in memory. Must be called once the transaction is durable. */
   forget(seq: number): void {
     this.#seqs = this.#without(seq);
   }

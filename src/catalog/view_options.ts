@@ -10,21 +10,23 @@ import { type OptionSetting, placeOf, refuseTwice, wordFrom } from "./option_set
 
 const LEVELS: readonly ViewLevel[] = ["PUBLIC", "PRIVATE", "DBA"];
 
-/** The level of a view that names none, as of a table. */
+/** The access level of a view whose options name none. Tables have the same default. */
 const DEFAULT_LEVEL: ViewLevel = "PRIVATE";
 
 const FLAGS = ["true", "false", "on", "off"] as const;
 
 export interface ViewOptionsPlace {
-  /** The rights of the view before the change; absent if it ran with those of its reader. */
+  /**
+   * The rights of the view before the change; absent if the view ran with the rights of its reader.
+   */
   readonly before?: ViewRights | undefined;
   /** The user who sets the options of a view. */
   readonly owner: string;
 }
 
 /**
- * Returns the rights of a view after `WITH (…)` or `SET (…)`; undefined if it runs with those of
- * its reader.
+ * Returns the rights of a view after `WITH (…)` or `SET (…)`; undefined if the view runs with the
+ * rights of its reader.
  *
  * @throws {DatabaseError} INVALID_OPTION
  */
@@ -39,7 +41,7 @@ export function viewRightsFrom(
     const name = optionNamed(setting);
     if (name === "SECURITY_INVOKER") isOfReader = isOn(setting);
     else if (name === "ACCESS_LEVEL") level = setting;
-    // Every view is a security barrier, so the option changes nothing.
+    // Every view is a security barrier, so the option has no effect, but its value is checked.
     else isOn(setting);
   }
   if (!isOfReader) {

@@ -22,7 +22,7 @@ export type WebhookOptions = Pick<
 const TIMEOUT_SECS_MAX = 60;
 const CONCURRENCY_MAX = 64;
 
-/** The minimum length of a secret; a shorter one could be found by brute force. */
+/** The minimum length of a secret. A shorter secret could be found by brute force. */
 const SECRET_LENGTH_MIN = 16;
 const SECRET_LENGTH_MAX = 256;
 

@@ -1,7 +1,8 @@
 /**
  * Defines the operations with which people manage their own accounts: sign-up, guest accounts,
  * password changes, deletion, links sent by mail, logins through providers, and the export of their
- * data. The server refuses each of them but the export until its configuration enables it.
+ * data. The export is always available. The server refuses each of the other operations until its
+ * configuration enables it.
  */
 import { type Call, FILLED_TEXT, requireOptions, requireRule, TEXT } from "./checks.ts";
 import { ServerError } from "./errors.ts";
@@ -19,12 +20,13 @@ export interface SignUpFields {
 
 export interface AccountCalls extends ProviderCalls {
   /**
-   * Creates an account, or turns the guest account of this session into one with a login, and logs
-   * in.
+   * Creates an account, or turns the guest account of this session into an account with a login,
+   * and logs in.
    *
-   * @returns Undefined for a sign-up by address alone: the user has to follow the link that the
-   * server sends before the login.
-   * @throws {ServerError} unauthorized if the name is taken, as far as the server reveals it.
+   * @returns Undefined for a sign-up by address alone: before the first login, the user has to
+   *   follow the link that the server sends.
+   * @throws {ServerError} `unauthorized` if the login after the sign-up fails, for example because
+   *   the name is taken.
    */
   signUp(fields: SignUpFields): Promise<Identity | undefined>;
   /** Creates a guest account and starts a session for it. */
@@ -34,8 +36,9 @@ export interface AccountCalls extends ProviderCalls {
   /** Deletes the account and ends the session. A guest gives no password. */
   deleteAccount(password?: string): Promise<void>;
   /**
-   * Writes the user's own rows and files into an archive, and returns a URL that downloads it. The
-   * URL needs no header, is valid for an hour, and ends with the session.
+   * Writes the user's own rows and files into an archive, and returns a URL from which it can be
+   * downloaded. A download needs no header. The URL is valid for an hour, but no longer than the
+   * session.
    *
    * @throws {ServerError}
    */
@@ -116,7 +119,7 @@ export function accountsBy(
 
 /** The server does not reveal whether a name was free, so only the following login can show it. */
 async function signUp(session: Session, fields: SignUpFields): Promise<Identity | undefined> {
-  // A guest sends its token, so that it keeps its account.
+  // A guest sends its token with the request, so that it keeps its account.
   if (session.accessToken === undefined) await session.postOpenly(`${API}/signup`, fields);
   else await session.postReplacing(`${API}/signup`, fields);
   const { password, user } = fields;

@@ -10,7 +10,7 @@ import type { RequestAnswer } from "./requests.ts";
 import type { Session } from "./session.ts";
 import { readEntries, type Values } from "./values.ts";
 
-/** One part of the response. `statement` counts from 0. */
+/** One part of the response. `statement` is the index of the statement, counted from 0. */
 export type ExecutionPart =
   | {
       readonly kind: "rows";
@@ -18,7 +18,7 @@ export type ExecutionPart =
       readonly schema: readonly SchemaField[];
       readonly rows: readonly (readonly unknown[])[];
     }
-  /** A statement has ended; its rows, if any, came before. */
+  /** A statement has ended. Its rows, if it has any, are in earlier parts. */
   | { readonly kind: "entry"; readonly statement: number; readonly entry: StatementEntry }
   | { readonly kind: "end"; readonly tookMs: number };
 
@@ -59,7 +59,7 @@ export async function* partsOfBody(
       }
     }
   } finally {
-    // The server stops statements whose response is no longer read.
+    // Cancelling ends the request, and the server then stops its statements.
     reader.cancel().catch(() => undefined);
   }
 }

@@ -27,7 +27,7 @@ const RESULTS_DEPTH = 2;
 const ROWS_DEPTH = 4;
 
 export class AnswerScanner {
-  /** The text from the start of the first unfinished piece. */
+  /** The text that has arrived, from the start of the first unfinished piece. */
   #text = "";
   #at = 0;
   #depth = 0;
@@ -61,7 +61,7 @@ export class AnswerScanner {
     return this.#parts;
   }
 
-  /** @returns Whether the beginning of the response has arrived. */
+  /** Reads the beginning of the response. @returns Whether the beginning has arrived completely. */
   #begins(): boolean {
     const { length } = this.#text;
     if (!START.startsWith(this.#text.slice(0, START.length))) {
@@ -129,7 +129,7 @@ export class AnswerScanner {
     const text = this.#text.slice(this.#rowsStart, this.#rowsEnd);
     const rows = JSON.parse(`[${text}]`) as readonly (readonly unknown[])[];
     this.#parts.push({ kind: "rows", schema: this.#schema, rows });
-    // A row that has not arrived completely is returned later.
+    // A row that has not arrived completely stays in the text until the rest arrives.
     const isInRow = this.#depth > ROWS_DEPTH;
     this.#rowsStart = isInRow ? this.#rowStartBehind(this.#rowsEnd) : -1;
     this.#rowsEnd = -1;
@@ -139,7 +139,7 @@ export class AnswerScanner {
     return this.#text.indexOf("[", end);
   }
 
-  /** Discards the text of parts that have been returned. */
+  /** Discards the text of the parts that have been returned. */
   #forget(): void {
     const isBetween = this.#isInRows || (this.#depth === RESULTS_DEPTH && !this.#isBehindResults);
     const kept = this.#isInRows && this.#rowsStart >= 0 ? this.#rowsStart : this.#start;

@@ -1,7 +1,7 @@
 /**
- * Checks the arguments of calls. JavaScript has no compiler to do this, so each call reports a
- * wrong value and explains how to write it correctly. Otherwise a misspelt option would silently do
- * nothing.
+ * Checks the arguments of calls. In JavaScript, no compiler does this, so each call reports a wrong
+ * value and shows how to write it correctly. Otherwise, a misspelt option would silently have no
+ * effect.
  */
 
 /** A requirement on a value: a description of it, and the check. */
@@ -12,9 +12,9 @@ export interface ValueRule {
 
 export type FieldRules = Readonly<Record<string, ValueRule>>;
 
-/** The name of a client method, as error messages show it. */
+/** The description of a client method in error messages. */
 export interface Call {
-  /** Completes a message that begins with "Cannot". */
+  /** The action of the method, which follows "Cannot" in messages. */
   readonly doing: string;
   readonly example: string;
 }
@@ -114,7 +114,7 @@ function distance(given: string, known: string): number {
   return row[right.length] ?? 0;
 }
 
-/** Describes the kind of a value for an error message. */
+/** Describes the type of a value for an error message. */
 export function kindOf(value: unknown): string {
   if (value === null || value === undefined || typeof value === "number") return String(value);
   if (Array.isArray(value)) return "a list";

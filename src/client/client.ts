@@ -1,5 +1,6 @@
 /**
- * The client: one session, statements over HTTP, live queries over one WebSocket.
+ * Creates the client, which has one session, sends statements over HTTP, and follows live queries
+ * over one WebSocket.
  *
  *     const db = createClient({ url: "http://127.0.0.1:2900" });
  *     await db.session.login("ada", "correct horse 9");
@@ -49,8 +50,8 @@ export interface ClientOptions {
    */
   readonly auth?: Credentials;
   /**
-   * The place of the refresh token: in *memory*; in `storage`, so that a session survives a reload
-   * of the page; or in a `cookie`, in pages that the server itself delivers.
+   * Where the refresh token is kept: in *memory*; in `storage`, so that a session survives a reload
+   * of the page; or in a `cookie`, for pages that the server itself delivers.
    */
   readonly session?: SessionPlace;
   /** Called when the session has ended without a logout. */
@@ -69,8 +70,8 @@ export interface ClientOptions {
    */
   readonly values?: Values;
   /**
-   * Where the positions of live queries with a `resumeKey` are stored, and a session that is kept
-   * in `storage`; *localStorage*.
+   * The storage for the positions of live queries with a `resumeKey`, and for the refresh token if
+   * `session` is "storage"; *localStorage*.
    */
   readonly storage?: PositionStorage;
   readonly environment?: ClientEnvironment;
@@ -84,7 +85,7 @@ const CREATE: Call = {
 };
 
 const CLIENT_RULES: FieldRules = {
-  // Other modules check these options, with their own messages.
+  // Other modules check these options and have their own messages.
   url: ANYTHING,
   auth: ANYTHING,
   timeout: ANYTHING,
@@ -101,9 +102,9 @@ const CLIENT_RULES: FieldRules = {
 export interface Topic {
   /**
    * Runs the handler for each message, as a consumer of a group, and acknowledges the message once
-   * the handler has succeeded. A message whose handler throws is delivered again after a pause.
-   * The consumer outlives lost connections. Once `signal` aborts, running handlers finish and are
-   * acknowledged, and the promise resolves.
+   * the handler has succeeded. A message whose handler throws is delivered again after a pause. The
+   * consumer continues after lost connections. Once `signal` aborts, running handlers finish and
+   * are acknowledged, and the promise resolves.
    *
    * @throws {ServerError} If the topic or the right is missing, or after KILL CONSUMER.
    */
@@ -140,8 +141,9 @@ export interface Client extends Statements, Copies {
    */
   live<Row extends object = CellObject>(sql: string, options: LiveOptions<Row>): LiveQuery<Row>;
   /**
-   * Enters a room, and tells who else is in it. A room is the rows of a STREAM table that have its
-   * name. If a tab is closed or loses its connection, it leaves when its row expires.
+   * Enters a room, and tells who else is in it. A room consists of the rows of a STREAM table that
+   * contain its name. If a tab is closed or loses its connection, it leaves the room when its row
+   * expires.
    *
    *     const presence = db.presence("lobby", { table: "chat.presence", onChange: show });
    *     presence.set({ typing: true });
@@ -151,7 +153,7 @@ export interface Client extends Statements, Copies {
   topic(name: string): Topic;
   /** Interrupts the live connection for a while, to demonstrate a resume. */
   interrupt(durationMs: number): void;
-  /** Ends the live queries and their connection, and leaves the rooms. The session stays. */
+  /** Ends the live queries and their connection, and leaves the rooms. The user stays logged in. */
   close(): void;
 }
 
@@ -204,11 +206,11 @@ export function createClient(options: ClientOptions): Client {
     transaction: (work, given = {}) => runTransaction(work, given, { session, values, retries }),
     live<Row extends object>(sql: string, given: LiveOptions<Row>) {
       requireText(sql);
-      // The type of the rows is the one that the caller has declared.
+      // The cast is needed because only the caller declares the type of the rows.
       return connection.open(sql, given as unknown as LiveOptions) as unknown as LiveQuery<Row>;
     },
     presence<State>(room: string, given: PresenceOptions<State>) {
-      // The type of the states is the one that the caller has declared.
+      // The cast is needed because only the caller declares the type of the states.
       return rooms.enter(room, given as PresenceOptions) as Presence<State>;
     },
     topic(name) {

@@ -41,17 +41,17 @@ export interface LiveConnectionOptions {
 
 type Pong = Extract<ServerMessage, { type: "pong" }>;
 
-/**
- * If a socket has neither opened nor been refused within this time, there is no server at the other
- * end.
- */
+/** The time after which a socket that has neither opened nor been refused counts as failed. */
 const CONNECT_MS_MAX = 20_000;
 
 const HEARTBEAT_MS = 20_000;
-/** If nothing arrives within this time after a ping, the connection is dead. */
+/**
+ * The time after a ping within which a message must arrive. Otherwise, the connection counts as
+ * dead.
+ */
 const PONG_MS_MAX = 10_000;
 
-/** The server closes with this code if it does not accept the client's token. */
+/** The close code with which the server refuses the client's token. */
 const CLOSE_NOT_AUTHORIZED = 1008;
 
 /** How long to wait after a refusal that specifies no time. */
@@ -76,7 +76,7 @@ export class LiveConnection {
    */
   #epoch = 0;
   #cancelRetry: (() => void) | undefined;
-  /** Cancels the timers of queries that were refused for lack of free space. */
+  /** Functions that cancel the timers of queries that were refused because a limit was reached. */
   readonly #cancelWaits = new Set<() => void>();
   #cancelBack: (() => void) | undefined;
   /** Cancels the timer that detects a dead connection. */
@@ -85,7 +85,7 @@ export class LiveConnection {
   #cancelRenewal: (() => void) | undefined;
   /** The token with which the WebSocket has authenticated. */
   #token: string | undefined;
-  /** How many attempts in a row have brought no newer token. */
+  /** The number of consecutive attempts that have not produced a newer token. */
   #renewalFailures = 0;
   /** Whether any message has arrived since the last ping. */
   #hasHeard = false;
@@ -153,7 +153,7 @@ export class LiveConnection {
     this.#retryAfter(durationMs);
   }
 
-  /** Ends every query, because no user is logged in. */
+  /** Ends every query, because no user is logged in any more. */
   signedOut(why: ServerError = ended()): void {
     this.#endAll(why, false);
   }
@@ -298,7 +298,7 @@ export class LiveConnection {
   #authenticated(): void {
     this.#renewalFailures = 0;
     this.#scheduleRenewal();
-    // The renewal of a token does not affect subscriptions.
+    // On an open connection, only the token was renewed, which does not affect subscriptions.
     if (this.#isOpen) return;
     this.#isOpen = true;
     this.#failures = 0;
@@ -334,7 +334,7 @@ export class LiveConnection {
       } catch (error) {
         if (epoch !== this.#epoch) return;
         if (isRefusal(error) && session.accessToken === undefined) return this.signedOut(error);
-        // The server could not be reached. The next attempt follows, and reports any refusal.
+        // The server could not be reached. Another attempt follows later and reports any refusal.
       }
     }
     if (epoch !== this.#epoch) return;
@@ -349,8 +349,8 @@ export class LiveConnection {
     this.#scheduleHeartbeat();
     for (const [followed, position] of Object.entries(positions)) {
       const subscription = this.#subscriptions.get(followed);
-      // Either the server did not process the message that ended the query, or it receives the
-      // request twice.
+      // The server still follows a query that has ended here, so it probably did not process the
+      // `unsubscribe`. Sending it twice does no harm.
       if (subscription === undefined) this.#outgoing.ask({ type: "unsubscribe", id: followed });
       else subscription.reached(position);
     }
@@ -401,7 +401,7 @@ export class LiveConnection {
     try {
       await session.renew();
     } catch (error) {
-      // The next attempt will report any failure other than a refusal again.
+      // Only a refusal is handled here. Any other failure leads to another attempt.
       failure = error;
     }
     if (epoch !== this.#epoch) return;
@@ -506,7 +506,7 @@ function isRefusal(error: unknown): error is ServerError {
   return error instanceof ServerError && error.status === 401;
 }
 
-/** Returns how long a refusal asks the client to wait, in milliseconds. */
+/** Returns for how many milliseconds a refusal asks the client to wait. */
 function toldMsOf(error: unknown): number {
   return error instanceof ServerError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
 }
@@ -517,7 +517,7 @@ function messageFrom(text: string): ServerMessage | undefined {
   try {
     message = JSON.parse(text);
   } catch {
-    // The caller drops the connection, as it does after any other invalid message.
+    // The text is not JSON. The caller drops the connection, as it does after any invalid message.
     return undefined;
   }
   const isMessage = isObject(message) && typeof message["type"] === "string";

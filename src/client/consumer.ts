@@ -46,7 +46,7 @@ export interface ConsumedMessage<Payload extends object = Record<string, unknown
   readonly user?: string;
   /** How many times the message has been delivered to the group, including this time. */
   readonly deliveries: number;
-  /** A signal that aborts when the consumer has to stop. */
+  /** A signal that is aborted when the consumer has to stop. */
   readonly signal: AbortSignal;
 }
 
@@ -60,7 +60,9 @@ export interface ConsumeOptions {
     | "latest"
     | { readonly offset: number }
     | { readonly timestampMs: number };
-  /** Whether a message waits until all earlier messages with its key are acknowledged, *false*. */
+  /**
+   * Whether a message waits until all earlier messages with the same key are acknowledged, *false*.
+   */
   readonly ordered?: boolean;
   /** The partition to consume; all partitions if omitted. */
   readonly partition?: number;
@@ -115,7 +117,10 @@ export function requireConsume(options: ConsumeOptions, handler: MessageHandler)
 
 export class TopicConsumer {
   readonly id: string;
-  /** Settles when the consumer has ended. */
+  /**
+   * Settles when the consumer has ended: resolves after a graceful stop, and rejects after an
+   * error.
+   */
   readonly done: Promise<void>;
   readonly #topic: string;
   readonly #options: ConsumeOptions;
@@ -159,7 +164,10 @@ export class TopicConsumer {
     return Math.max(1, this.#options.concurrency ?? 1);
   }
 
-  /** Returns the message that opens the consumer. Credit follows the acknowledgements. */
+  /**
+   * Returns the message that opens the consumer. It grants no credit, because pending
+   * acknowledgements must be sent first.
+   */
   opening(): TopicRequestMessage {
     const { group, ordered, partition } = this.#options;
     return {
@@ -199,8 +207,8 @@ export class TopicConsumer {
         // The socket is about to close, and the consumer will continue on another one.
         if (message.code === "SHUTTING_DOWN") this.lost();
         else if (message.ended) this.failed(error);
-        // The claim expires by itself, and the message is then delivered again if the group still
-        // needs it.
+        // A refused acknowledgement is not repeated: the claim expires by itself, and the server
+        // then delivers the message again if necessary.
         else if (message.request_id !== undefined) this.#acknowledged(message.request_id);
         return;
       }
@@ -222,7 +230,7 @@ export class TopicConsumer {
     this.#endIfDone();
   };
 
-  /** Stops the consumer gracefully, like aborting its signal. */
+  /** Stops the consumer gracefully, as aborting its signal does. */
   stop(): void {
     this.#stop();
   }
@@ -276,7 +284,10 @@ export class TopicConsumer {
     this.#settings.send({ type: "topic_ack", ...ack });
   }
 
-  /** If there is no connection, the server delivers the message again by itself. */
+  /**
+   * Asks the server to deliver a message again after a pause. Without a connection, the server does
+   * this by itself.
+   */
   #refuse({ offset, partition }: Place, deliveries: number): void {
     if (!this.#isOpen) return;
     const delayMs = Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** Math.min(deliveries - 1, 20));

@@ -26,7 +26,7 @@ export interface CopyResult {
 export interface Copies {
   /**
    * Runs `COPY … FROM STDIN` with the given rows. A copy is a single commit: if it fails, no rows
-   * are stored. Only some runtimes can send a stream while it is being produced. Firefox and Safari
+   * are stored. Not every runtime can send a stream while it is being produced: Firefox and Safari
    * cannot send a stream, but they can send a file.
    *
    *     await db.copyFrom("COPY shop.items FROM STDIN (FORMAT csv, HEADER)", file);
@@ -36,7 +36,8 @@ export interface Copies {
   copyFrom(sql: string, data: BodyData, options?: CopyCallOptions): Promise<CopyResult>;
   /**
    * Runs `COPY … TO STDOUT` and returns its rows as they are produced. A stream that is not read to
-   * the end must be cancelled. If the statement fails later, reading the stream fails.
+   * the end must be cancelled. If the statement fails after its first rows, reading the stream
+   * fails.
    *
    *     const stream = await db.copyTo("COPY shop.items TO STDOUT (FORMAT csv)");
    *

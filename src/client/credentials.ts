@@ -5,7 +5,10 @@
 import { type Call, FILLED_TEXT, kindOf, OBJECT, requireOptions, TEXT } from "./checks.ts";
 import { ServerError } from "./errors.ts";
 
-/** Returns an access token. It is called again when the server no longer accepts the last token. */
+/**
+ * Returns an access token. The client calls it again when the server no longer accepts the previous
+ * token.
+ */
 export type TokenFunction = () => string | Promise<string>;
 
 export type Credentials =

@@ -27,8 +27,8 @@ export interface HttpResponse {
   readonly status: number;
   readonly headers?: { get(name: string): string | null };
   /**
-   * The body, in runtimes that support streams. If it is absent, `stream` reads the whole response
-   * at once.
+   * The body, in runtimes that support streams. If it is absent, the client reads the whole
+   * response at once.
    */
   readonly body?: BodyStream | null;
   /** Fails with a SyntaxError if the body is not JSON. */
@@ -45,7 +45,7 @@ export interface HttpRequest {
   readonly signal?: AbortSignal;
 }
 
-/** A WebSocket with text frames, as the client uses it. */
+/** The part of a WebSocket that the client uses. It sends and receives text frames. */
 export interface Socket {
   send(text: string): void;
   close(): void;
@@ -63,16 +63,16 @@ export interface ClientEnvironment {
   /** @throws {Error} If this runtime has no WebSocket; the message says which versions have one. */
   requireSockets?(): void;
   connect(url: string, handlers: SocketHandlers): Socket;
-  /** Runs `callback` once. Returns a function that cancels it. */
+  /** Runs `callback` once, after a delay. Returns a function that cancels the timer. */
   after(delayMs: number, callback: () => void): () => void;
   /**
-   * Runs `callback` when the network is available again, so that the client need not wait any
-   * longer, if the runtime reports this. Returns a function that cancels it.
+   * Runs `callback` when the runtime reports that the network is available again, so that the
+   * client need not wait any longer. Returns a function that cancels this.
    */
   whenOnline?(callback: () => void): () => void;
   /**
    * Runs `callback` whenever the network is back or the page becomes visible again, because the
-   * socket may have died unnoticed in the meantime. Returns a function that cancels it.
+   * socket may have died unnoticed in the meantime. Returns a function that cancels this.
    */
   whenBack?(callback: () => void): () => void;
   /** Returns a random number in [0, 1). */
@@ -81,12 +81,12 @@ export interface ClientEnvironment {
   now?(): number;
 }
 
-/** The environment of a client, completed with a clock. */
+/** The environment of a client in which the clock is always present. */
 export interface WholeEnvironment extends ClientEnvironment {
   now(): number;
 }
 
-/** Events that pages receive, but that other runtimes may lack. */
+/** The global functions for page events, which some runtimes do not have. */
 interface Listening {
   addEventListener?(type: string, listener: () => void): void;
   removeEventListener?(type: string, listener: () => void): void;
@@ -97,10 +97,13 @@ interface BrowserGlobals extends Listening {
   readonly WebSocket?: unknown;
 }
 
-/** Runtimes store timer delays in 32 bits: a longer delay would make the timer fire at once. */
+/**
+ * The maximum delay of a timer. Runtimes store delays in 32 bits, so that a timer with a longer
+ * delay would fire immediately.
+ */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** Runtimes require this option if the body is a stream. */
+/** The option of fetch that runtimes require if the body is a stream. */
 const HALF_DUPLEX = { duplex: "half" } as const;
 
 /** The global objects of the JavaScript runtime. */
@@ -111,7 +114,7 @@ export const globalEnvironment: ClientEnvironment = {
     const { WebSocket: socket }: BrowserGlobals = globalThis;
     if (socket !== undefined) return;
     throw new Error(
-      "Cannot follow the query: this runtime has no WebSocket. Node has had it since version 22 (20 and 21 need --experimental-websocket); browsers, Bun and Deno have it",
+      "Cannot follow the query: this runtime has no WebSocket; use Node 22 or later (20 and 21 need --experimental-websocket), Bun, Deno or a browser",
     );
   },
   connect: (url, handlers) => new LazySocket(url, handlers),

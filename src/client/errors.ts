@@ -1,10 +1,11 @@
 /**
  * Defines the errors of the client: either the server refused a request, or it could not be
- * reached. Both can be tested with `instanceof`, and both contain what a person needs to know.
+ * reached. Both can be tested with `instanceof`, and both have messages that can be shown to
+ * people.
  */
 import type { StatementEntry } from "../protocol/mod.ts";
 
-/** The parts of a refusal other than its code and message. */
+/** The properties of a refusal, apart from its code and message. */
 export interface RefusalDetails {
   /** The HTTP status of the response; 0 for a refusal over WebSocket. */
   readonly status?: number;
@@ -56,7 +57,7 @@ export class ConnectionError extends Error {
   }
 }
 
-/** Limits the number of causes to follow, because a chain of causes may be cyclic. */
+/** The maximum number of causes to follow, because a chain of causes may be cyclic. */
 const CAUSES_MAX = 5;
 
 /**
@@ -77,7 +78,7 @@ export function textOfCauses(error: unknown): string {
  * Reads the body of a failed response, in either shape that the contract defines. If the body has
  * neither shape, for example because it comes from a proxy, the error contains only the status.
  *
- * @param told Details from the headers, which are used if the body lacks them.
+ * @param told Details from the headers. They are used if the body does not contain them.
  */
 export function errorFromBody(
   body: unknown,
@@ -91,7 +92,8 @@ export function errorFromBody(
   const code = textIn(isObject(error) ? error["code"] : error);
   const message = textIn(inner["message"]);
   if (code === undefined) {
-    const said = told.message ?? `The server answered with status ${status}`;
+    const said =
+      told.message ?? `The server answered with status ${status}, without an explanation`;
     return new ServerError("http_error", said, { ...told, status });
   }
   return new ServerError(code, message ?? code, {
@@ -106,7 +108,7 @@ export function errorFromBody(
   });
 }
 
-/** Copies an error with other results. */
+/** Returns a copy of an error with other results. */
 export function withResults(error: ServerError, results: readonly StatementEntry[]): ServerError {
   const { code, field, hint, message, position, reason, retryAfterSeconds, statement, status } =
     error;

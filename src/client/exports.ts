@@ -26,7 +26,7 @@ export async function exportData(
   { query }: Pick<Statements, "query">,
   environment: WholeEnvironment,
 ): Promise<string> {
-  // If an export is already open, the row has its id.
+  // If an export is already in progress, the returned row contains the id of that export.
   const [begun] = await query<ExportRow>("EXPORT USER DATA");
   for (;;) {
     const rows = await query<ExportRow>("SHOW EXPORT");
@@ -34,7 +34,8 @@ export async function exportData(
     const path = row?.download_url?.slice(row.download_url.lastIndexOf("/v1/exports/"));
     if (path !== undefined) return url + path;
     if (row === undefined || !OPEN.has(row.status)) {
-      const why = row === undefined ? "another one has replaced it" : (row.message ?? row.status);
+      const why =
+        row === undefined ? "a newer export has replaced it" : (row.message ?? row.status);
       throw new ServerError("CANCELLED", `The export ended without an archive: ${why}`);
     }
     await pause(LOOK_MS, { environment, signal: undefined, maxRetries: 0 });

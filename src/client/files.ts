@@ -12,7 +12,7 @@ import type { RowObject, Statements } from "./statements.ts";
 export interface FileUrlOptions {
   /** How long the URL is valid, *3600*. The server allows no more than a week. */
   readonly seconds?: number;
-  /** Whether a browser saves the file instead of showing it; *false*. */
+  /** Whether a browser saves the file instead of showing it, *false*. */
   readonly download?: boolean;
 }
 
@@ -53,7 +53,8 @@ export function filesBy(url: string, { query }: Pick<Statements, "query">): File
       const text = typeof file === "string" ? file : JSON.stringify(file);
       const sql = "SELECT FILE_URL($1::TEXT, $2::DOUBLE) AS url";
       const [row] = await query<RowObject & { url: string }>(sql, [text, given.seconds ?? 3600]);
-      // The path from the server may begin with the base path, with which the address also ends.
+      // The base path is removed from the path, because the address of the server already ends with
+      // it.
       const path = row?.url.slice(row.url.lastIndexOf("/v1/files/")) ?? "";
       return `${url}${path}${given.download === true ? "&download=1" : ""}`;
     },

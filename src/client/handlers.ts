@@ -1,11 +1,14 @@
 /**
- * Callbacks of the application. The runtime reports the errors of handlers, like those of any event
- * listener, and the client continues undisturbed: a page that fails to render must not stop it from
- * requesting rows or reconnecting.
+ * Calls the handlers of the application. If a handler throws, the runtime reports the error, as it
+ * does for any event listener, and the client continues: an error in a page's rendering must not
+ * stop the client from requesting rows or reconnecting.
  */
 import type { ClientEnvironment } from "./environment.ts";
 
-/** Wraps a handler so that it never throws: its error is thrown in a separate tick instead. */
+/**
+ * Wraps a handler so that it never throws. An error of the handler is thrown in a separate tick
+ * instead.
+ */
 export function guarded<T>(
   environment: Pick<ClientEnvironment, "after">,
   handler: (told: T) => void,

@@ -38,9 +38,9 @@ export interface LiveQuery<Row extends object = CellObject> {
   readonly rows: readonly Row[];
   /** The `_seq` up to which the live query has received everything. */
   readonly position: number | undefined;
-  /** How many rows and changes arrived twice and were dropped. */
+  /** The number of rows and changes that arrived a second time and were dropped. */
   readonly doubled: number;
-  /** Ends the query. No callback follows. */
+  /** Ends the query. No handler is called afterwards. */
   close(): void;
 }
 
@@ -78,7 +78,9 @@ interface SubscriptionParts {
   readonly settings: SubscriptionSettings;
 }
 
-/** Calls the application's handlers; each call is guarded. */
+/**
+ * Functions that call the application's handlers. An error of a handler does not stop the client.
+ */
 interface Tell {
   readonly event: (event: LiveEvent) => void;
   readonly rows: (list: () => readonly CellObject[]) => void;
@@ -151,7 +153,7 @@ export class FollowedQuery implements LiveQuery {
     return this.#doubled;
   }
 
-  /** How many times in a row the query was refused for lack of free space. */
+  /** The number of consecutive times that the query was refused because a limit was reached. */
   get refusals(): number {
     return this.#refusals;
   }
@@ -249,8 +251,8 @@ export class FollowedQuery implements LiveQuery {
   }
 
   /**
-   * Called when the server has sent everything up to a position, so that even a query on a quiet
-   * table resumes from there.
+   * Called when the server has sent everything up to a position. A query on a table without changes
+   * can then also resume from that position.
    */
   reached(position: number): void {
     if (this.#status !== "ready") return;
@@ -259,12 +261,13 @@ export class FollowedQuery implements LiveQuery {
   }
 
   lost(): void {
-    // The server will send the changes of an incomplete state again, as part of another difference.
+    // The messages of an incomplete state are dropped, because after a resume the server sends
+    // their changes again.
     if (this.#held !== undefined) this.#held = [];
     if (this.#status !== "ended") this.#become("offline");
   }
 
-  /** Discards all rows: the next start has no position. */
+  /** Discards all rows and the position, so that the query starts from the beginning. */
   reset(): void {
     this.#position = undefined;
     this.#mayRestore = true;
@@ -286,7 +289,8 @@ export class FollowedQuery implements LiveQuery {
   error(message: ErrorMessage): AfterError {
     if (!message.ended) return "nothing";
     if (RECONNECTS.has(message.code)) return "reconnect";
-    // The server may still count the subscription of the lost connection against a limit.
+    // The limit is temporary, because the server may still be counting the subscription of the lost
+    // connection.
     if (message.code === "SUBSCRIPTION_LIMIT_EXCEEDED" && this.#wasAccepted) {
       this.#refusals += 1;
       this.lost();
@@ -384,7 +388,8 @@ export class FollowedQuery implements LiveQuery {
 function tellOf({ onError, onEvent, onRows }: LiveOptions, environment: ClientEnvironment): Tell {
   return {
     event: guarded(environment, (event) => onEvent?.(event)),
-    // Sorting the rows may call a function of the application.
+    // The list is created inside the guarded call, because sorting the rows may call a function of
+    // the application.
     rows: guarded(environment, (list) => onRows?.(list())),
     error: guarded(environment, (error) => {
       if (onError !== undefined) onError(error);

@@ -1,6 +1,4 @@
-/**
- * The options of a live query, all checked before anything is sent.
- */
+/** Defines the options of a live query, and checks all of them before anything is sent. */
 import type { SchemaField, SortTerm } from "../protocol/mod.ts";
 import {
   ANYTHING,
@@ -33,7 +31,7 @@ export type LiveEvent<Row extends object = CellObject> =
       /** The order that the query defines, if it has ORDER BY and is materialised. */
       readonly sort?: readonly SortTerm[];
     }
-  /** Rows of the snapshot or of a replay; each row replaces the row with the same key. */
+  /** Rows of the snapshot or of a replay. Each row replaces the row with the same key. */
   | { readonly type: "rows"; readonly rows: readonly Row[]; readonly isReplay: boolean }
   | { readonly type: "change"; readonly change: Change<Row>; readonly isReplay: boolean }
   | { readonly type: "status"; readonly status: LiveStatus; readonly error?: ServerError };
@@ -104,7 +102,7 @@ export function requireLiveOptions(given: LiveOptions): void {
   }
   if (keepRows === false && onRows !== undefined) {
     throw new TypeError(
-      `Cannot ${CALL.doing}: onRows needs the rows that keepRows: false discards`,
+      `Cannot ${CALL.doing}: onRows needs all rows, but keepRows is false; omit keepRows, or use onEvent`,
     );
   }
 }

@@ -10,7 +10,7 @@ import { type CompareRows, comparerOf, keyOrder, type OrderTerm } from "./row_or
 export type Order<Row> = readonly OrderTerm[] | ((left: Row, right: Row) => number) | undefined;
 
 interface RowsStart {
-  /** Whether the earlier rows are discarded. */
+  /** Whether the rows so far are discarded. */
   readonly isAnew: boolean;
   /**
    * The order that the query defines, which applies unless the application specifies another order.
@@ -45,7 +45,7 @@ export class LiveQueryRows<Row extends object> {
     return this.#list;
   }
 
-  /** Sets the columns of the rows that follow. */
+  /** Sets the columns of the rows that arrive from now on. */
   start(schema: readonly SchemaField[], { isAnew, sort = [] }: RowsStart): void {
     const names = schema.map(({ name }) => name);
     this.#keyColumns = names.filter((_, index) => schema[index]?.flags?.includes("pk") === true);
@@ -82,15 +82,18 @@ export class LiveQueryRows<Row extends object> {
     return held.map(({ row }) => row);
   }
 
-  /** STREAM tables may have no key; each row is then distinct. */
+  /**
+   * Returns the key of a row as text. In a STREAM table without a primary key, each row is
+   * distinct.
+   */
   #keyOf(row: WireRow): string {
     if (this.#keyColumns.length === 0) return String(row["_seq"]);
     return this.#keyColumns.map((name) => JSON.stringify(row[name])).join();
   }
 
   /**
-   * If there is no key, a deletion identifies its row by content, and the oldest such row is
-   * removed.
+   * Finds the row to delete if the table has no key. A deletion then identifies its row by content,
+   * and the oldest row with this content is removed.
    */
   #keyByContent(row: WireRow): string | undefined {
     const wanted = this.#contentOf(row);

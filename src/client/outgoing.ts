@@ -19,7 +19,7 @@
 import type { ClientMessage } from "../protocol/mod.ts";
 import type { ClientEnvironment } from "./environment.ts";
 
-/** The message id names the subscription or, for a ping, the ping. */
+/** A request to send. The id identifies the subscription or, for a ping, the ping itself. */
 export interface SentRequest {
   readonly type: "subscribe" | "next_batch" | "unsubscribe" | "ping";
   readonly id: string;
@@ -27,12 +27,12 @@ export interface SentRequest {
 
 export interface OutgoingOptions {
   readonly environment: Pick<ClientEnvironment, "after">;
-  /** Returns the message to send now, or undefined if it is no longer wanted. */
+  /** Returns the message for a request, or undefined if the request is no longer needed. */
   readonly messageOf: (asked: SentRequest) => ClientMessage | undefined;
   readonly send: (message: ClientMessage) => void;
 }
 
-/** The ping that follows several messages, one of which was refused. */
+/** The ping that is sent after a refusal if several messages are unanswered. */
 const SETTLING: SentRequest = { type: "ping", id: "settling" };
 
 export class Outgoing {
@@ -40,8 +40,8 @@ export class Outgoing {
   /** The requests to send, by key, so that no request is queued twice. */
   #waiting = new Map<string, SentRequest>();
   /**
-   * The messages that have been sent and not answered, in order, and that no answered message
-   * follows.
+   * The messages that have been sent but not answered, in order of sending. Messages that precede
+   * an answered message are not included.
    */
   readonly #sent = new Map<string, SentRequest>();
   #isPaused = false;
@@ -57,7 +57,7 @@ export class Outgoing {
     this.#sendMore();
   }
 
-  /** Records that a message has been answered, or never will be. */
+  /** Records that a message has been answered, or that its answer is no longer expected. */
   answered(asked: SentRequest): void {
     const key = keyOf(asked);
     if (!this.#sent.has(key)) return;

@@ -34,9 +34,9 @@ const SHOULD =
 /**
  * Converts parameters to the form in which a statement is sent.
  *
- * @throws {TypeError} If `params` is not a list: some calls take a list, others have it among their
- *   options. Values that JSON turns into null, such as undefined, or NaN in a list, are refused
- *   too, because the NULL would be unintended.
+ * @throws {TypeError} If `params` is not a list, or a value cannot be sent. Values that JSON would
+ *   turn into null, such as undefined, or NaN in a list, are also refused, because the NULL would
+ *   be unintended.
  */
 export function sentParameters(sql: string, params: readonly Parameter[]): SentParameter[] {
   if (!Array.isArray(params)) {
@@ -46,14 +46,15 @@ export function sentParameters(sql: string, params: readonly Parameter[]): SentP
     );
   }
   const places = new ParameterPlaces(sql);
-  // Array.from also visits the holes of a sparse list.
+  // Array.from is used because it also visits the holes of a sparse list.
   return Array.from(params, (each: unknown, index) => {
     const number = index + 1;
     if (Array.isArray(each) && places.isAloneInList(number)) throw noList(number);
     const isNumber = typeof each === "number" || typeof each === "bigint";
     const time = isNumber ? places.timeOf(number) : undefined;
     if (time !== undefined) throw noTime(number, time);
-    // The server refuses a string of digits for a date, but accepts one for every numeric type.
+    // The number is sent as a string of digits: the server refuses such a string for a date, but
+    // accepts it for every numeric type.
     if (isLikeMoment(each) && places.isStored(number)) return String(each);
     return sentParameter(each, `parameter ${number}`);
   });
@@ -75,7 +76,9 @@ function sentParameter(value: unknown, name: string, depth = 0): SentParameter {
   const bytes = bytesOf(value);
   if (bytes !== undefined) return bytesText(bytes);
   if (depth > DEPTH_MAX) {
-    throw new TypeError("Cannot send a parameter: it nests too deeply, or contains itself");
+    throw new TypeError(
+      `Cannot send a parameter: it has more than ${DEPTH_MAX} levels of lists and objects, or contains itself`,
+    );
   }
   if (Array.isArray(value)) return sentList(value, name, depth + 1);
   if (isPlain(value)) return sentObject(value, name, depth + 1);
@@ -83,14 +86,14 @@ function sentParameter(value: unknown, name: string, depth = 0): SentParameter {
   throw new TypeError(`Cannot send ${name}: it is ${kindOf(value)}, but must be ${SHOULD}`);
 }
 
-/** `Array.from` also visits the holes of a list. */
+/** Converts the items of a list. `Array.from` also visits the holes of a sparse list. */
 function sentList(list: readonly unknown[], name: string, depth: number): SentParameter {
   return Array.from(list, (item, index) =>
     sentParameter(item, `item ${index + 1} of ${name}`, depth),
   );
 }
 
-/** A member that is undefined is omitted, as in JSON.stringify. */
+/** Converts the members of an object. Undefined members are omitted, as in JSON.stringify. */
 function sentObject(object: object, name: string, depth: number): SentParameter {
   const members = Object.entries(object).filter(([, value]) => value !== undefined);
   return Object.fromEntries(

@@ -40,11 +40,14 @@ export function storageFor(given: PositionStorage | undefined, option: string): 
 export interface PositionOptions {
   readonly storage: PositionStorage;
   readonly key: string;
-  /** The text that identifies the query. Different queries have different texts. */
+  /** A text that identifies the query. Different queries have different texts. */
   readonly query: string;
 }
 
-/** A position, with what the server requires back if the query reads claims of the token. */
+/**
+ * A stored position, and the claims that a resume has to return if the query reads claims of the
+ * token.
+ */
 export interface KeptPlace {
   readonly seq: number;
   readonly claims: string | undefined;
@@ -84,8 +87,8 @@ export class KeptPosition {
 }
 
 /**
- * Returns two hashes in the style of FNV-1a, which are short, but not secret. The texts may be long
- * and contain values.
+ * Returns two hashes in the style of FNV-1a as one text. Hashes are stored because the original
+ * texts may be long; they are not meant to keep the texts secret.
  */
 function hashOf(text: string): string {
   let [low, high] = [0x811c9dc5, 0x01000193];

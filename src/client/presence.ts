@@ -1,5 +1,5 @@
 /**
- * Presence: shows who is currently in a room.
+ * Implements presence, which shows who is currently in a room.
  *
  *     heartbeats of a tab ──► its row in a STREAM table ──► live query ──► people
  *     a closed tab or a lost connection ──► no heartbeats ──► the row expires ──► gone
@@ -43,14 +43,17 @@ export interface PresenceOptions<State = unknown> {
    * `person`, `state` and `beat`, which the client guide describes.
    */
   readonly table: string;
-  /** The state of this tab that others see, as JSON; null by default. */
+  /**
+   * The state of this tab, which other people in the room see. It must be representable as JSON;
+   * null by default.
+   */
   readonly state?: State;
   /** Called with all people in the room once they are known, and after each change. */
   readonly onChange: (people: readonly Person<State>[]) => void;
   /**
-   * Called if a heartbeat is refused, but only once until another one succeeds. Also called if the
-   * people can no longer be followed, which ends the presence. Without this handler, the error is
-   * thrown in a separate tick.
+   * Called when a heartbeat is refused, but not again until a heartbeat has succeeded. It is also
+   * called when the live query ends with an error, which ends the presence. Without this handler,
+   * the error is thrown in a separate tick.
    */
   readonly onError?: (error: ServerError) => void;
   /**
@@ -89,13 +92,13 @@ const RULES: FieldRules = {
   state: ANYTHING,
   onChange: HANDLER,
   onError: HANDLER,
-  // The duration is checked elsewhere, with a separate message.
+  // The duration is checked elsewhere and has its own message.
   beat: ANYTHING,
 };
 
 const BEAT: Duration = "2s";
 
-/** The parts of the client that presence uses. */
+/** The functions of the client that presence uses. */
 export interface PresenceParts {
   readonly environment: WholeEnvironment;
   readonly statements: Pick<Statements, "execute">;
@@ -157,7 +160,7 @@ class RoomPresence implements Presence {
   #beatCount = 0;
   /** The heartbeat that has been sent but not answered yet. */
   #sending: Promise<void> | undefined;
-  /** Whether the state has changed since the beat that is under way. */
+  /** Whether the state has changed since the current heartbeat was sent. */
   #isBehind = false;
   #wasRefused = false;
   #hasLeft = false;
@@ -187,7 +190,8 @@ class RoomPresence implements Presence {
 
   begin(): void {
     const { options, room } = this.#given;
-    // ORDER BY makes the query materialised, so that beats alone change nothing.
+    // ORDER BY makes the query materialised. A heartbeat that changes only `beat` then causes no
+    // message.
     const sql = `SELECT tab, person, state FROM ${options.table} WHERE room = $1 ORDER BY person, tab`;
     this.#live = this.#parts.live(sql, {
       params: [room],
@@ -197,7 +201,7 @@ class RoomPresence implements Presence {
       },
       onError: this.#tellError,
     });
-    // A page that becomes visible or online again need not wait for its next heartbeat.
+    // A page that becomes visible or online again sends a heartbeat immediately.
     this.#cancelBack = this.#parts.environment.whenBack?.(() => this.#beat()) ?? this.#cancelBack;
     this.#beat();
   }
@@ -259,7 +263,7 @@ class RoomPresence implements Presence {
   async #send(): Promise<void> {
     const { options, room } = this.#given;
     const { session, statements } = this.#parts;
-    // A new user may not change the row of the previous one.
+    // A new user needs another row, because the user may not change the row of the previous user.
     if (this.#userId !== undefined && this.#userId !== session.userId) this.#tab = this.#newTab();
     this.#userId = session.userId;
     this.#beatCount += 1;
@@ -269,7 +273,7 @@ class RoomPresence implements Presence {
       await statements.execute(sql, { params: [room, this.#tab, state, this.#beatCount] });
       this.#wasRefused = false;
     } catch (error) {
-      // The next heartbeat is another attempt, so a temporary failure is not reported.
+      // A temporary failure is not reported, because the next heartbeat is another attempt.
       if (!(error instanceof ServerError) || isPassing(error) || this.#hasLeft) return;
       if (!this.#wasRefused) this.#tellError(error);
       this.#wasRefused = true;

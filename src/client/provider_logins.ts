@@ -1,5 +1,5 @@
 /**
- * Logins through a provider (OpenID Connect), for pages that the server does not deliver.
+ * Implements logins through a provider (OpenID Connect) for pages that the server does not deliver.
  *
  *     page ──beginProviderLogin: a verifier is kept──► server ──► provider ──► server ──code──► page
  *     page ──finishProviderLogin: code and verifier──► session, or link of the account
@@ -52,13 +52,14 @@ export interface LinkOptions extends EndedLoginOptions {
   /** The password of the account, if it has one. */
   readonly password?: string;
   /**
-   * A login that the account has already, for an account with neither a password nor a guest: the
-   * address to which that login returned, and its verifier. Its code is valid for a minute.
+   * A login that is already linked to the account, needed if the account has no password and is not
+   * a guest account: the address to which that login returned, and its verifier. The code in the
+   * address is valid for a minute.
    */
   readonly own?: { readonly url: string; readonly verifier: string };
 }
 
-/** A login at a provider that opens the account of this session. */
+/** A login at a provider that is linked to the account of this session. */
 export interface ProviderLink {
   /** The name of the provider. */
   readonly provider: string;
@@ -74,35 +75,37 @@ export interface ProviderCalls {
   /** Starts a login. The page then navigates to the returned address: `location.href = url`. */
   beginProviderLogin(provider: string, options?: BeginOptions): Promise<BegunProviderLogin>;
   /**
-   * Finishes a login, if the address of the page says that one has ended, and starts the session.
+   * Finishes a login and starts the session, if the address of the page contains the result of a
+   * login.
    *
-   * @param url The address; by default, that of the page. @returns Undefined if no login has ended.
+   * @param url The address with the result; by default, the address of the page. @returns Undefined
+   *   if the address contains no result.
    * @throws {ServerError} If the login failed: `denied`, `unknown_user`, `invalid_code` …
    */
   finishProviderLogin(url?: string, options?: EndedLoginOptions): Promise<Identity | undefined>;
   /**
    * Like `finishProviderLogin`, but links the login to the account of this session.
    *
-   * @returns Whether a login has ended.
+   * @returns Whether the address contained the result of a login.
    */
   linkProviderLogin(url?: string, options?: LinkOptions): Promise<boolean>;
-  /** Returns the logins at providers that open the account of this session. */
+  /** Returns the logins at providers that are linked to the account of this session. */
   providerLinks(): Promise<readonly ProviderLink[]>;
   /**
    * Removes a link of the account, and ends the sessions that began with it.
    *
    * @param password The password of the account, if it has one.
-   * @throws {ServerError} forbidden if it is the only way into the account.
+   * @throws {ServerError} `forbidden` if the link is the only way to log in to the account.
    */
   unlinkProvider(
     link: Pick<ProviderLink, "provider" | "subject">,
     password?: string,
   ): Promise<void>;
   /**
-   * Like `finishProviderLogin`, but deletes the account of this session, which has no password, and
-   * ends the session.
+   * Like `finishProviderLogin`, but deletes the account of this session and ends the session. The
+   * account must have no password.
    *
-   * @returns Whether a login has ended.
+   * @returns Whether the address contained the result of a login.
    */
   deleteByProviderLogin(url?: string, options?: EndedLoginOptions): Promise<boolean>;
 }
@@ -132,7 +135,7 @@ const PROVIDER_NAME: ValueRule = {
   holds: (value) => typeof value === "string" && /^[a-z0-9-]{1,32}$/.test(value),
 };
 
-/** The sentence for each error that a failed login puts into the address. */
+/** The message for each error code that a failed login puts into the address. */
 const FAILURES: Readonly<Record<string, string>> = {
   denied: "The login was not permitted at the provider",
   state_mismatch: "The login did not begin in this browser, or took too long: log in again",
@@ -208,7 +211,7 @@ function withPassword(password: string | undefined): { readonly password?: strin
   return { password };
 }
 
-/** Returns the code in an address. @throws {ServerError} If the address tells a failure. */
+/** Returns the code in an address. @throws {ServerError} If the address contains an error code. */
 function codeIn(url: string | undefined): string | undefined {
   if (url !== undefined) requireRule("the address", url, TEXT);
   const address = url ?? pageAddress(FINISH);
@@ -242,7 +245,7 @@ function storage(): PositionStorage | undefined {
   return STORAGE.holds(sessionStorage) ? (sessionStorage as PositionStorage) : undefined;
 }
 
-/** @throws {TypeError} Outside of a page. */
+/** @throws {TypeError} If the runtime has no page. */
 function pageAddress({ doing, example }: Call): string {
   const { location } = globalThis as { location?: { readonly href?: unknown } };
   if (typeof location?.href === "string") return location.href;
@@ -251,7 +254,7 @@ function pageAddress({ doing, example }: Call): string {
   );
 }
 
-/** @throws {TypeError} If the page was not delivered over https. */
+/** @throws {TypeError} If the page was delivered neither over https nor from localhost. */
 async function challengeOf(verifier: string): Promise<string> {
   const { subtle } = crypto as { subtle?: typeof crypto.subtle };
   if (subtle === undefined) {

@@ -13,18 +13,21 @@ import { type PositionStorage, storageFor } from "./positions.ts";
 export type SessionPlace = "cookie" | "memory" | "storage";
 
 export interface RefreshTokenPlace {
-  /** @returns Undefined if there is no token, and for a cookie, which only the browser reads. */
+  /**
+   * @returns Undefined if there is no token. For a cookie, the result is always undefined, because
+   *   only the browser reads it.
+   */
   read(): string | undefined;
   write(token: string | undefined): void;
 }
 
 interface PlaceOptions {
-  /** The address of the server, because an origin may use several. */
+  /** The address of the server. The storage of an origin may contain tokens of several servers. */
   readonly url: string;
   readonly storage: PositionStorage | undefined;
 }
 
-/** @throws {TypeError} If the token belongs in a storage, and there is none. */
+/** @throws {TypeError} If the token has to be kept in a storage, and the runtime has none. */
 export function refreshTokenPlace(
   kind: SessionPlace,
   { storage: given, url }: PlaceOptions,

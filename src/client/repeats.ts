@@ -22,15 +22,15 @@ const RETRY_MS_MAX = 30_000;
 
 export interface RepeatRules {
   readonly environment: Pick<ClientEnvironment, "after" | "random">;
-  /** How often a request is resent at most. */
+  /** The maximum number of times that a request is resent. */
   readonly maxRetries: number;
-  /** Ends the wait before the next attempt. */
+  /** The signal with which the caller can end the wait before the next attempt. */
   readonly signal: AbortSignal | undefined;
   /** Called after each failed attempt to send a request. */
   readonly onFailure?: (() => void) | undefined;
 }
 
-/** Sends a request, and resends it as long as it fails for a temporary reason. */
+/** Sends a request, and resends it while it fails for a temporary reason and retries remain. */
 export async function withRepeats<T>(send: () => Promise<T>, rules: RepeatRules): Promise<T> {
   for (let failureCount = 0; ; failureCount += 1) {
     try {
@@ -47,7 +47,8 @@ export async function withRepeats<T>(send: () => Promise<T>, rules: RepeatRules)
 }
 
 /**
- * Half of the delay is random, so that the clients do not all reconnect at once after a restart.
+ * Returns the delay before the next attempt in milliseconds. Half of the delay is random, so that
+ * the clients do not all reconnect at once after a restart.
  */
 export function backoffMs(
   { random }: Pick<ClientEnvironment, "random">,
@@ -61,8 +62,8 @@ const CONFLICT_MS_MIN = 10;
 const CONFLICT_MS_MAX = 2000;
 
 /**
- * The pause before a transaction is repeated. Half of the pause is random, so that conflicting
- * transactions do not collide again.
+ * Returns the pause before a transaction is repeated, in milliseconds. Half of the pause is random,
+ * so that conflicting transactions do not collide again.
  */
 export function conflictPauseMs(
   { random }: Pick<ClientEnvironment, "random">,
@@ -73,8 +74,9 @@ export function conflictPauseMs(
 }
 
 /**
- * Comments before a statement. A nested comment does not match, because its end requires counting;
- * such a text does not count as a read.
+ * Matches white space and comments before a statement. A nested comment does not match, because
+ * finding its end requires counting. A text that begins with a nested comment therefore does not
+ * count as a read.
  */
 const COMMENTS = /^(?:\s|--[^\n]*\n|\/\*[^*/]*(?:(?:\*(?!\/)|\/(?!\*))[^*/]*)*\*\/)+/;
 
@@ -100,7 +102,7 @@ export function isPassing(error: unknown): boolean {
   return PASSING_STATUSES.has(error.status) || error.code === "COMMIT_UNKNOWN";
 }
 
-/** Waits, unless the caller aborts. @throws The reason of the signal. */
+/** Waits for a delay; the caller's signal ends the wait early. @throws The reason of the signal. */
 export function pause(delayMs: number, { environment, signal }: RepeatRules): Promise<void> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {

@@ -104,12 +104,12 @@ export class Requests {
     });
   }
 
-  /** The error that is thrown when a response breaks off. */
+  /** Returns the error for a response that breaks off. */
   broken(cause: unknown): ConnectionError {
     return unanswered(this.#options.url, cause);
   }
 
-  /** The error for a response that reports success but does not come from Tidemark. */
+  /** Returns the error for a response that reports success but does not come from Tidemark. */
   foreign({ status }: RequestAnswer): ServerError {
     return new ServerError("http_error", this.#foreign(status, "other JSON"), { status });
   }
@@ -131,7 +131,7 @@ export class Requests {
   }
 }
 
-/** Returns a body as it is sent, and its type. */
+/** Returns the body in the form in which it is sent, and its content type. */
 function sentBody(body: CallOptions["body"]): {
   readonly type?: string;
   readonly body?: string;
@@ -140,13 +140,14 @@ function sentBody(body: CallOptions["body"]): {
   if (body === undefined) return {};
   if (body instanceof RequestData) {
     const { data } = body;
-    // The runtime chooses the boundary of a form, and therefore its content type.
+    // The content type of a form is not set, because it contains the boundary, which the runtime
+    // chooses.
     return data instanceof FormData ? { data } : { type: "application/octet-stream", data };
   }
   return { type: "application/json", body: JSON.stringify(body) };
 }
 
-/** @returns Undefined if the body is not JSON. @throws If the body breaks off. */
+/** @returns Undefined if the body is not JSON. @throws If the body ends early. */
 async function bodyOf(response: HttpResponse): Promise<unknown> {
   try {
     return await response.json();
@@ -167,7 +168,7 @@ function kindOfBody({ headers }: HttpResponse, answer: unknown): string {
 
 /**
  * Reads how long to wait from `Retry-After`: a number of seconds, or an HTTP date in one of three
- * forms (RFC 9110, 5.6.7). The third form is in GMT but does not say so.
+ * forms (RFC 9110, 5.6.7). The third form is in GMT, although its text does not contain the zone.
  */
 export function secondsFromRetryAfter(
   header: string | null | undefined,

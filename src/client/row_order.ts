@@ -131,12 +131,12 @@ function listComparer(compare: CompareCells): CompareCells {
   return compareItems;
 }
 
-/** Compares numbers or decimal digits, also of numbers beyond the range of a double. */
+/** Compares numbers, or decimal digits that may exceed the range of a double. */
 function compareNumbers(left: number | string, right: number | string): number {
   const [a, b] = [Number(left), Number(right)];
   if (a < b) return -1;
   if (a > b) return 1;
-  // NaN is above all numbers.
+  // NaN sorts above all other numbers.
   if (a !== b) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
   if (typeof left === "number" && typeof right === "number") return 0;
   const texts = [String(left), String(right)];
@@ -149,7 +149,10 @@ function fractionOf(text: string): string {
   return text.split(".")[1] ?? "";
 }
 
-/** Returns an integer in the order of the numbers; infinity is above those with digits. */
+/**
+ * Returns a decimal number, multiplied by a power of ten, as an integer. Integers with the same
+ * scale can be compared. A text that is not a decimal number yields 0.
+ */
 function unscaledOf(text: string, scale: number): bigint {
   if (!/^-?\d+(?:\.\d+)?$/.test(text)) return 0n;
   return BigInt(`${text.split(".")[0] ?? ""}${fractionOf(text).padEnd(scale, "0")}`);

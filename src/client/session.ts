@@ -1,7 +1,7 @@
 /**
- * The session of the client: its user, its tokens, and the requests that carry them.
+ * Manages the session of the client: its user, its tokens, and the requests that need a token.
  *
- * The access token lives in memory only. The refresh token is kept in the browser's HttpOnly
+ * The access token is kept only in memory. The refresh token is kept in the browser's HttpOnly
  * cookie, or in the place that the application chooses (`refresh_token.ts`). With credentials, the
  * first request that needs a token logs in, and so does any later request that finds no token. A
  * request that the server refuses because its token has expired or is no longer accepted is
@@ -23,9 +23,9 @@ import { type CallOptions, type RequestAnswer, RequestData, Requests } from "./r
 import { claimsOf, renewalDelayMs } from "./token_claims.ts";
 
 export interface SessionOptions {
-  /** Base address, without a slash at the end. */
+  /** The address of the server, without a slash at the end. */
   readonly url: string;
-  /** Whether the browser keeps the refresh token in a cookie and sends it by itself. */
+  /** Whether the browser keeps the refresh token in a cookie and sends the cookie automatically. */
   readonly hasCookie: boolean;
   readonly refreshToken: RefreshTokenPlace;
   /** Credentials for automatic login. */
@@ -37,7 +37,7 @@ export interface SessionOptions {
   readonly timeoutMs: number | undefined;
   /** Called when the session has ended without a logout. */
   readonly onSignedOut: () => void;
-  /** Called at a logout, before the server is told about it. */
+  /** Called at a logout, before the request is sent to the server. */
   readonly onLogout: () => void;
   /** Called when a session of another user replaces the current one. */
   readonly onOtherUser: () => void;
@@ -64,7 +64,7 @@ export interface Identity {
   readonly mayAdminister: boolean;
 }
 
-/** Token refusals that a new token may avoid. */
+/** The error codes of refused requests that may succeed with a new token. */
 const TOKEN_REFUSALS: ReadonlySet<string> = new Set(["TOKEN_EXPIRED", "INVALID_CREDENTIALS"]);
 
 export class Session {
@@ -81,14 +81,14 @@ export class Session {
    */
   #credentialsFailure: ServerError | undefined;
   #accessToken: string | undefined;
-  /** The time at which the access token was received, on the clock of the client. */
+  /** The time at which the access token was received, on the client's clock. */
   #receivedMs = 0;
   #renewing: Promise<Identity | undefined> | undefined;
   /** The user who has logged in most recently. */
   #userId: string | undefined;
   /** The number of requested logins and logouts so far. */
   #attempt = 0;
-  /** The login attempt that determined the current user. */
+  /** The number of the login attempt that determined the current user. */
   #attemptTaken = 0;
   /** Settles when the last requested login has been answered. Never rejects. */
   #loggingIn: Promise<unknown> = Promise.resolve();
@@ -198,7 +198,7 @@ export class Session {
       ? await this.#send(path, { body }, { isReplacing: true })
       : await this.#requests.call("POST", path, { body });
     const login = this.#loginFrom(answer);
-    // A later attempt that is refused or pending does not invalidate this one.
+    // Only a later attempt that has succeeded supersedes this one.
     if (attempt < this.#attemptTaken) throw replaced();
     this.#attemptTaken = attempt;
     // An explicit login takes precedence over the configured credentials.
@@ -223,8 +223,8 @@ export class Session {
   }
 
   /**
-   * Renews the access token, without fetching the identity as `refresh` does. A login that is under
-   * way brings a new token, too.
+   * Renews the access token, without fetching the identity as `refresh` does. If a login is in
+   * progress, it provides the new token.
    */
   async renew(): Promise<void> {
     const token = this.#accessToken;
@@ -252,8 +252,8 @@ export class Session {
   }
 
   /**
-   * A browser keeps the last cookie that it receives, so requests that set cookies run one at a
-   * time.
+   * Waits until no other request that sets cookies is running. A browser keeps the cookie that it
+   * receives last, so these requests run one at a time.
    */
   async #cookiesSet(): Promise<void> {
     if (!this.#options.hasCookie) return;
@@ -296,7 +296,7 @@ export class Session {
     return await this.#send(path, { method: "GET" });
   }
 
-  /** Like `post`, but returns the status, and the unread body if wanted. @internal */
+  /** Like `post`, but returns the status and, on request, the unread body. @internal */
   async call(
     path: string,
     body: object | RequestData,
@@ -315,12 +315,12 @@ export class Session {
     return await withRepeats(send, { environment, maxRetries, signal, onFailure });
   }
 
-  /** The error for a response that does not come from Tidemark. @internal */
+  /** Returns the error for a response that does not come from Tidemark. @internal */
   foreign(answer: RequestAnswer): ServerError {
     return this.#requests.foreign(answer);
   }
 
-  /** The error for a connection that broke while a response was read. @internal */
+  /** Returns the error for a connection that was lost while a response was read. @internal */
   broken(cause: unknown): ConnectionError {
     return this.#requests.broken(cause);
   }
@@ -339,13 +339,14 @@ export class Session {
       return await this.#authorized(path, options);
     } catch (error) {
       if (!(error instanceof ServerError) || !TOKEN_REFUSALS.has(error.code)) throw error;
-      // A sign-up or a new password ends the session before its user has the next one.
+      // The request waits for logins, sign-ups and password changes in progress, because these
+      // replace the session.
       if (!isReplacing) await Promise.all([this.#loggingIn, this.#replacing]);
       if (epoch === this.#epoch) {
         await this.#renewed();
         if (epoch !== this.#epoch) throw replaced();
       } else if (this.#accessToken === undefined || this.#userId !== userId) throw replaced();
-      // A stream has been read, so the caller has to send it again.
+      // The stream has already been read, so only the caller can send it again.
       if (options.body instanceof RequestData && options.body.isStream) throw error;
       return await this.#authorized(path, options);
     }
@@ -360,7 +361,10 @@ export class Session {
     return await this.#requests.call(method, path, { ...options, token });
   }
 
-  /** @returns Undefined if only a token was obtained, which does not describe the user's rights. */
+  /**
+   * @returns Undefined if only a token was obtained, because a token alone does not contain the
+   *   user's rights.
+   */
   async #renew(): Promise<Identity | undefined> {
     const credentials = this.#credentials;
     if (typeof credentials === "function") return await this.#renewBy(credentials);
@@ -458,7 +462,7 @@ export class Session {
     this.#options.onOtherUser();
   }
 
-  /** Requests in progress belong to the previous session. */
+  /** Begins another session. Requests in progress belong to the previous session. */
   #begin(): void {
     this.#epoch += 1;
     this.#renewing = undefined;

@@ -44,12 +44,12 @@ export interface ExecuteOptions {
   /** The namespace in which unqualified names are looked up. */
   readonly namespace?: string;
   /**
-   * A key of 1 to 128 printable characters, new for each request. A request with this key runs at
-   * most once, no matter how often it is sent.
+   * A key of 1 to 128 printable ASCII characters. Use a new key for each request. A request with
+   * this key runs at most once, no matter how often it is sent.
    */
   readonly idempotencyKey?: string;
   /**
-   * Files to upload with the statement, by the names with which it refers to them.
+   * Files to upload with the statement, by the names with which the statement refers to them.
    *
    *     await db.execute("INSERT INTO shop.photos (photo) VALUES (FILE('photo'))", { files: { photo } });
    */
@@ -70,7 +70,8 @@ export interface Statements {
   /**
    * Runs statements. All methods throw a `TypeError` if an argument has the wrong JavaScript type.
    *
-   * @throws {ServerError} The error contains the entries of the statements before the failing one.
+   * @throws {ServerError} If a statement fails. The error contains the entries of the statements
+   *   that precede it.
    */
   execute(sql: string, options?: ExecuteOptions): Promise<Execution>;
   /**
@@ -85,7 +86,7 @@ export interface Statements {
   stream(sql: string, options?: ExecuteOptions): AsyncGenerator<ExecutionPart, void>;
   /**
    * Runs statements and returns the rows of the last one as objects, indexed by column name. The
-   * caller states their type; the client does not check it.
+   * caller declares the type of the rows, which the client does not check.
    */
   query<Row extends object = RowObject>(
     sql: string,
@@ -94,7 +95,7 @@ export interface Statements {
   ): Promise<Row[]>;
 }
 
-/** The way in which a client sends statements. */
+/** The functions and settings with which a client sends statements. */
 export interface Sending {
   readonly session: Session;
   readonly values: Values;
@@ -148,7 +149,7 @@ async function send(
   });
 }
 
-/** Returns the fields of a request and its files as a form. */
+/** Returns a form with the fields of a request and its files. */
 function formOf(fields: object, files: Readonly<Record<string, Blob>>): RequestData {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) {

@@ -1,6 +1,6 @@
 /**
- * Reads the claims of an access token that the client uses: the user and the lifetime. A token that
- * cannot be read has none of them; the server alone decides whether a token is valid.
+ * Reads the claims of an access token that the client uses: the user and the lifetime. For a token
+ * that cannot be read, both are unknown. Only the server decides whether a token is valid.
  */
 import { isObject } from "./errors.ts";
 
@@ -8,15 +8,15 @@ interface ReadClaims {
   readonly userId: string | undefined;
   /**
    * When the token was issued and when it expires, in Unix milliseconds; undefined if the token
-   * does not say.
+   * does not contain both times.
    */
   readonly lifetime: { readonly issuedMs: number; readonly endMs: number } | undefined;
 }
 
-/** How much of its lifetime a token still has when it is renewed, as a fraction. */
+/** The fraction of its lifetime that a token still has when it is renewed. */
 const LEAD = 0.1;
 
-/** How much time a token still has at most when it is renewed. */
+/** The maximum time that a token still has when it is renewed. */
 const LEAD_MS_MAX = 5 * 60_000;
 
 export function claimsOf(token: string): ReadClaims {

@@ -44,7 +44,8 @@ export interface TransactionSettings {
   /** How long the transaction may stay open; the server's limit if omitted. */
   readonly timeout?: Duration;
   /**
-   * How often the transaction is repeated at most after conflicts; *the client's `maxRetries`, 3*.
+   * The maximum number of times that the transaction is repeated after conflicts; *the client's
+   * `maxRetries`, 3*.
    */
   readonly maxRetries?: number;
   /**
@@ -55,7 +56,7 @@ export interface TransactionSettings {
   readonly signal?: AbortSignal;
 }
 
-/** The parts of the client that a transaction uses. */
+/** The functions and settings of the client that a transaction uses. */
 export interface RunningParts {
   readonly session: Session;
   readonly values: Values;
@@ -78,7 +79,7 @@ const RULES: FieldRules = {
 
 const PATH = "/v1/api/transactions";
 
-/** @throws {ServerError | ConnectionError} Also any error that `work` throws. */
+/** @throws {ServerError | ConnectionError} It also throws any error that `work` throws. */
 export async function runTransaction<Result>(
   work: (tx: TransactionClient) => Promise<Result>,
   options: TransactionSettings,
@@ -110,8 +111,8 @@ async function runOnce<Result>(
     ...(readOnly === undefined ? {} : { read_only: readOnly }),
     ...(timeout === undefined ? {} : { timeout_ms: msFromDuration(timeout) }),
   };
-  // If the request that opens a transaction is not answered, that transaction ends by itself, so
-  // the request may be repeated.
+  // The request may be repeated: if its response is lost, the transaction that it opened ends by
+  // itself.
   const opened = await session.call(PATH, opening, { signal, isRepeatable: true });
   const id = opened.fields["transaction_id"];
   if (typeof id !== "string") throw session.foreign(opened);
@@ -134,7 +135,10 @@ async function runOnce<Result>(
   return result;
 }
 
-/** Commits even if `signal` aborts, because the outcome of an aborted commit would be unknown. */
+/**
+ * Commits the transaction. The caller's signal cannot abort a commit, because the outcome would
+ * then be unknown.
+ */
 async function commit(session: Session, path: string, body: object): Promise<void> {
   let failureCount = 0;
   const onFailure = (): void => {
@@ -144,12 +148,14 @@ async function commit(session: Session, path: string, body: object): Promise<voi
     await session.call(path, body, { isRepeatable: true, onFailure });
   } catch (error) {
     const isGone = error instanceof ServerError && error.code === "TRANSACTION_NOT_FOUND";
-    // An earlier attempt to commit may have succeeded.
+    // If an earlier attempt got no response, it may have committed the transaction.
     if (!isGone || failureCount < 2) throw error;
     throw new ServerError(
       "COMMIT_UNKNOWN",
       "The connection was lost during the commit, and the server no longer knows its outcome",
-      { hint: "check with a query; an idempotencyKey keeps the outcome with the commit" },
+      {
+        hint: "check with a query whether the changes are there; with an idempotencyKey, the server stores the outcome",
+      },
     );
   }
 }

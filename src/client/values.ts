@@ -20,12 +20,18 @@ import type {
   WireRow,
 } from "../protocol/mod.ts";
 
-/** A converted cell. JSON may contain any type, so the caller declares it. */
+/**
+ * A converted cell. Its type is unknown, because a JSON column may contain any value. Callers
+ * declare the type that they expect.
+ */
 export type Cell = unknown;
 
 export type CellObject = Readonly<Record<string, Cell>>;
 
-/** Rows without declared columns are already partial. */
+/**
+ * The old values in a change. If the caller has declared no columns, any column may be absent
+ * anyway.
+ */
 type OldValues<Row> = string extends keyof Row ? Row : Partial<Row>;
 
 /** The old and new rows of a change; a delete has only old rows. */
@@ -72,7 +78,7 @@ export function rowReaderFor(
     const read: Record<string, Cell> = { ...row };
     for (const [, name, reader] of readers) {
       const cell = read[name];
-      // The old values of an update include only some columns.
+      // Absent columns are skipped, because the old values of an update include only some columns.
       if (cell !== undefined && cell !== null) read[name] = reader(cell);
     }
     return read;
@@ -113,7 +119,10 @@ function readerOf(word: DataTypeWord): CellReader | undefined {
   return typeof word === "string" && Object.hasOwn(READERS, word) ? READERS[word] : undefined;
 }
 
-/** Lists of bytes are lists of lists, so an empty list inside such a list is read as bytes. */
+/**
+ * Returns a converter for arrays of a type. A value of type BYTES is itself a list of numbers, so
+ * an empty list inside an array of BYTES is read as bytes.
+ */
 function listReaderOf(element: DataTypeWord): CellReader | undefined {
   const readElement = readerOf(element);
   if (readElement === undefined) return undefined;
@@ -127,13 +136,19 @@ function listReaderOf(element: DataTypeWord): CellReader | undefined {
   return read;
 }
 
-/** A Date cannot be infinite, so an infinite moment becomes a number. */
+/**
+ * Returns the number for an infinite time, because a Date cannot be infinite; undefined for any
+ * other cell.
+ */
 function infinityOf(cell: unknown): number | undefined {
   if (cell === "infinity") return Number.POSITIVE_INFINITY;
   return cell === "-infinity" ? Number.NEGATIVE_INFINITY : undefined;
 }
 
-/** Times far from the present exceed the exact range of a number and arrive as digits. */
+/**
+ * Converts microseconds since 1970 to a Date. Times far from the present exceed the exact range of
+ * a number and arrive as digits.
+ */
 function dateFromMicroseconds(cell: unknown): Date | number {
   const infinity = infinityOf(cell);
   if (infinity !== undefined) return infinity;

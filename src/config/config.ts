@@ -50,7 +50,7 @@ export interface ParsedConfig {
   readonly warnings: readonly string[];
 }
 
-/** The inputs of the configuration besides its file. */
+/** The inputs of the configuration other than its file. */
 export interface Surroundings {
   readonly env?: Environment;
   /** Reads the file that a `…_FILE` variable names. */
@@ -283,7 +283,7 @@ class FileReader {
   }
 }
 
-/** Arranges values in the shape of Config. A key without a value gets its default. */
+/** Arranges values in the shape of Config. Keys without a value get their defaults. */
 function configFrom(
   values: ReadonlyMap<string, unknown>,
   {
@@ -304,7 +304,8 @@ function configFrom(
     if (inner === undefined) config[name] = section;
     else config[outer] = Object.freeze({ ...sections.get(outer), [inner]: section });
   }
-  // Every key of every section exists, with a value that has been checked by the rule of the key.
+  // The cast is safe, because every key of every section exists, with a value that satisfies the
+  // rule of the key.
   return Object.freeze(config) as unknown as Config;
 }
 
@@ -345,7 +346,7 @@ function faultsBetween(
     "is set alone, but server.tls_cert and server.tls_key must be set together",
   );
   for (const [path, value, other, floor] of floorsOf(config)) {
-    // The fault names a key that was set, because only such a key has a position.
+    // The fault is reported for a key that was set, because only such a key has a position.
     if (config.sources.has(path) || !config.sources.has(other)) {
       demand(value >= floor, path, `is ${value}, but must not be below ${other}, ${floor}`);
     } else {
@@ -461,8 +462,8 @@ function checkNotices(auth: Config["auth"], { demand, placeOf, warnings }: Findi
 }
 
 /**
- * Lists keys that must not be below another key, each with its path and value, and the path and
- * value of the other key.
+ * Lists the keys whose values must not be below the value of another key. Each entry contains the
+ * paths and values of both keys.
  */
 function floorsOf({
   auth,

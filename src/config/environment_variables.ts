@@ -2,9 +2,9 @@
  * Reads the environment: `TIDEMARK_<SECTION>_<KEY>`, the short names, and either of them with the
  * suffix `_FILE`, which names a file that contains the value.
  *
- * Short names take precedence over long ones. An empty variable counts as unset. A variable whose
- * file is empty also counts as unset, but causes a warning, because a file is named in order to set
- * a value. A variable that matches no key causes a warning, because it may be meant for another
+ * Short names take precedence over long ones. An empty variable counts as unset. A variable that
+ * names an empty file also counts as unset, but causes a warning, because it was probably meant to
+ * set a value. A variable that matches no key causes a warning, because it may be meant for another
  * program.
  *
  * The provider `my-idp` has the variables `TIDEMARK_OIDC_PROVIDERS_MY_IDP_<KEY>`.
@@ -75,7 +75,7 @@ export function environmentValues(env: Environment, readFile: ReadFile): Environ
   return { values, faults, warnings };
 }
 
-/** Maps every variable that has a meaning to the path of its key. */
+/** Maps the name of every known variable to the path of its key. */
 const VARIABLES: ReadonlyMap<string, { readonly path: string; readonly isShort: boolean }> =
   (() => {
     const variables = new Map<string, { path: string; isShort: boolean }>();
@@ -99,7 +99,7 @@ const PROVIDER_VARIABLE = new RegExp(
   `^${PREFIX}OIDC_PROVIDERS_([A-Z0-9_]+)_(${PROVIDER_KEY_NAMES.map((name) => name.toUpperCase()).join("|")})$`,
 );
 
-/** Returns the key that a variable sets; undefined if it sets none. */
+/** Returns the key that a variable sets; undefined if it sets no key. */
 function namedBy(
   variable: string,
 ): { readonly path: string; readonly isShort: boolean } | undefined {
@@ -121,7 +121,8 @@ function textOf(
     return { fault: `environment: ${variable} and ${plain} are both set, but only one must be` };
   }
   try {
-    // Editors and `echo` end a file with a line break, which is not part of the value.
+    // The last line break is removed, because editors and `echo` add one that is not part of the
+    // value.
     return readFile(text).replace(/\r?\n$/, "");
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

@@ -1,11 +1,14 @@
 /** Defines the rule for the values of one configuration key. */
 
-/** The form of a string, with the words that describe it. */
+/** The form that a string must have, and a description of this form. */
 export interface TextForm {
   readonly pattern: RegExp;
-  /** Checks what the pattern cannot express, for a string that matches it. */
+  /**
+   * Checks requirements that the pattern cannot express. It is called only for strings that match
+   * the pattern.
+   */
   readonly isFitting?: (text: string) => boolean;
-  /** The end of an error message, after "should be". */
+  /** The description of the form, which follows "must be" in error messages. */
   readonly expected: string;
 }
 
@@ -17,7 +20,7 @@ export interface KeyRule<Value = unknown> {
   readonly initial: Value;
   readonly description: string;
   /**
-   * The default as a fraction of the memory that the runtime leaves (`memory.ts`), if that is less
+   * The default as a fraction of the memory that the runtime leaves (`memory.ts`), if this is less
    * than `initial`.
    */
   readonly share?: number;
@@ -28,7 +31,7 @@ export interface KeyRule<Value = unknown> {
   readonly words?: readonly string[];
   /** The form that a string, or each item of a list, must have. */
   readonly form?: TextForm;
-  /** True if the value is never shown, neither in messages nor in settings. */
+  /** True if the value is a secret, which is shown neither in messages nor in `system.settings`. */
   readonly isSecret?: boolean;
   /** Whether the feature does not exist yet, so that only the default is accepted. */
   readonly isUnavailable?: boolean;

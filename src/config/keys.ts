@@ -547,8 +547,8 @@ type ValuesOf<Section> = {
 };
 
 /**
- * The frozen configuration of a server, in which sections and keys have the names that they have in
- * the file.
+ * The frozen configuration of a server, in which sections and keys have the same names as in the
+ * file.
  */
 export type Config = {
   readonly [Name in Exclude<keyof typeof RULES, "oidc" | "security" | "security.cors">]: ValuesOf<
@@ -576,7 +576,7 @@ export interface ConfigKey {
   readonly rule: KeyRule;
 }
 
-/** Every key by its path, in the order above. */
+/** Every key of the fixed sections by its path, in the order of the file. */
 export const KEYS: ReadonlyMap<string, ConfigKey> = new Map(
   Object.entries(RULES).flatMap(([section, rules]) =>
     Object.entries(rules as Record<string, KeyRule>).map(([name, rule]): [string, ConfigKey] => {
@@ -590,12 +590,15 @@ const PROVIDER_SECTION = "oidc.providers.";
 
 const PROVIDER_NAME = /^[a-z0-9-]{1,32}$/;
 
-/** Returns the section of a provider; undefined if the name is not one. */
+/** Returns the section of a provider; undefined if the name is not valid. */
 export function providerSection(name: string): string | undefined {
   return PROVIDER_NAME.test(name) ? PROVIDER_SECTION + name : undefined;
 }
 
-/** Returns the provider of a section; undefined for any other section. */
+/**
+ * Returns the name of the provider that a section configures; undefined for a section of any other
+ * kind.
+ */
 export function providerOfSection(section: string): string | undefined {
   return section.startsWith(PROVIDER_SECTION) ? section.slice(PROVIDER_SECTION.length) : undefined;
 }
@@ -603,7 +606,10 @@ export function providerOfSection(section: string): string | undefined {
 /** The names of the keys that configure a provider. */
 export const PROVIDER_KEY_NAMES: readonly string[] = Object.keys(PROVIDER_RULES);
 
-/** Returns the keys of a provider. @param name The name, or a placeholder for it. */
+/**
+ * Returns the keys of a provider. @param name The name of the provider, or a placeholder for the
+ * name.
+ */
 export function providerKeys(name: string): readonly ConfigKey[] {
   const section = PROVIDER_SECTION + name;
   return Object.entries(PROVIDER_RULES as Record<string, KeyRule>).map(([key, rule]) => ({
@@ -614,7 +620,7 @@ export function providerKeys(name: string): readonly ConfigKey[] {
   }));
 }
 
-/** Returns the key with a path, of a fixed section or of a provider. */
+/** Returns the key with a given path, which may belong to a fixed section or to a provider. */
 export function keyAt(path: string): ConfigKey | undefined {
   const provider = providerOfSection(path.slice(0, path.lastIndexOf(".")));
   if (provider === undefined) return KEYS.get(path);
@@ -668,8 +674,8 @@ function word<Word extends string>(
 }
 
 /**
- * Returns the rule for a whole number. If there is no upper bound, it may be any number that can be
- * represented exactly.
+ * Returns the rule for a whole number. Without an upper bound, the number may be as high as the
+ * highest integer that can be represented exactly.
  */
 function whole(
   initial: number,

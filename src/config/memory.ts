@@ -2,8 +2,8 @@
  * Implements `performance.memory_bytes`: how much memory the process may use, as configured or as
  * detected, and how it is divided.
  *
- * Each key that limits memory has a default: a fraction of the memory that the runtime leaves, up
- * to an amount that suffices on a large machine. The fractions of all parts, including parts
+ * The default of each key that limits memory is a fraction of the memory that the runtime leaves,
+ * up to an amount that suffices on a large machine. The fractions of all parts, including parts
  * without a key (`layer_limits.ts`), and the heaps of threads add up to about nine tenths of that
  * memory. The remaining tenth is for garbage. The parts are rarely all full at the same time.
  *
@@ -40,7 +40,9 @@ const READERS_SHARE: number = 1 / 4;
 /** The memory limit that applies if no limit was detected. */
 export const PLENTY: MemoryLimit = { bytes: 64 * 1024 * MIB, source: "no limit" };
 
-/** The keys whose memory is added to the memory of the other keys. */
+/**
+ * The keys whose memory limits are added up, because their memory may be in use at the same time.
+ */
 const ADDED_KEYS = [
   "performance.total_query_memory_bytes",
   "storage.cache_bytes",
@@ -61,13 +63,16 @@ export function readerCountMax(memoryBytes: number): number {
   return Math.max(1, Math.floor(((memoryBytes - RUNTIME_BYTES) * READERS_SHARE) / READER_BYTES));
 }
 
-/** Returns the default of a key. */
+/** Returns the default of a key, which may depend on the memory of the process. */
 export function defaultOf({ initial, min = 0, share }: KeyRule, memoryBytes: number): unknown {
   if (share === undefined || typeof initial !== "number") return initial;
   return Math.min(initial, Math.max(min, shareOf(memoryBytes, share)));
 }
 
-/** Describes how a default depends on the memory; the text follows the description of a key. */
+/**
+ * Returns a text that describes how the default of a key depends on the memory. It follows the
+ * description of the key.
+ */
 export function shareText({ initial, share }: KeyRule): string {
   if (share === undefined) return "";
   const part = `1/${Math.round(1 / share)}`;

@@ -12,8 +12,8 @@ export interface KeyPosition {
 }
 
 /**
- * Returns the position of every section and key by its dotted path; if a key is repeated, the first
- * position.
+ * Returns the position of every section and key by its dotted path; for a repeated key, returns the
+ * first position.
  */
 export function keyPositions(toml: string): ReadonlyMap<string, KeyPosition> {
   const scanner = new KeyScanner(toml);
@@ -21,7 +21,7 @@ export function keyPositions(toml: string): ReadonlyMap<string, KeyPosition> {
   return scanner.positions;
 }
 
-/** Returns a dotted path of names, which is unambiguous even if a name contains a dot. */
+/** Joins names to a dotted path, which is unambiguous even if a name contains a dot. */
 export function pathOf(names: readonly string[]): string {
   return names.join(".");
 }
@@ -66,7 +66,8 @@ class KeyScanner {
       path.push(nameFrom(name));
       const key = pathOf(path);
       if (!this.positions.has(key)) this.positions.set(key, this.#positionOf(start));
-      // If the text is not TOML after all, the scan ends here instead of looping.
+      // If the text is not valid TOML after all, the scan ends here, because it would otherwise
+      // loop forever.
       if (name === "") this.#offset = this.#text.length;
     } while (/^[ \t]*\./.test(this.#text.slice(this.#offset, this.#offset + 64)));
     return path;
@@ -132,8 +133,8 @@ function nameFrom(written: string): string {
     try {
       return String(JSON.parse(written));
     } catch {
-      // TOML has escapes that JSON does not have; a name that contains one is unknown here in any
-      // spelling.
+      // The name contains an escape that TOML has but JSON does not have. No known key has such a
+      // name.
       return written;
     }
   }

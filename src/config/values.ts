@@ -6,7 +6,7 @@ import type { LogLevel } from "../base/log.ts";
 import type { KeyRule } from "./key_rule.ts";
 import { LEVELS } from "./keys.ts";
 
-/** Either the resulting value of a key, or what is wrong with it, as the end of a sentence. */
+/** Either the value of a key, or a description of the fault, as the end of a sentence. */
 export type Checked = { readonly value: unknown } | { readonly fault: string };
 
 /** Checks a value that a TOML parser read. */
@@ -31,7 +31,7 @@ function shown(rule: KeyRule, value: unknown): string {
   return JSON.stringify(value);
 }
 
-/** Returns the end of a message, after "should be". */
+/** Returns a description of the allowed values, which follows "must be" in messages. */
 function expectedOf(rule: KeyRule): string {
   switch (rule.type) {
     case "text":
@@ -66,7 +66,10 @@ const TYPE_TESTS: Readonly<Record<KeyRule["type"], (value: unknown) => boolean>>
     Object.values(value).every((item) => LEVELS.includes(item as LogLevel)),
 };
 
-/** Checks the range, the words and the form of a value that has the right type. */
+/**
+ * Checks whether a value of the right type is in the range, among the allowed words, and in the
+ * required form.
+ */
 function inRange(rule: KeyRule, value: unknown): Checked {
   const isFitting =
     typeof value === "number"

@@ -3,8 +3,8 @@
  * be added without choosing its wire code, status and SQLSTATE.
  *
  * Over HTTP, an error consists of the code and, for SQL_EXECUTION_ERROR, a more specific reason.
- * Subscriptions have their own closed set of codes. How errors map to these codes depends on where
- * they occur, so `live` decides it.
+ * Subscriptions have their own closed set of codes. The code of an error depends on where it
+ * occurs, so `live` contains that mapping.
  */
 import type { ErrorCode } from "../base/error_code.ts";
 
@@ -62,7 +62,7 @@ interface WireError {
   readonly sqlstate?: string;
 }
 
-/** Error codes which mean that no subscription with the given id exists any longer. */
+/** Codes of errors after which no subscription with the given id exists. */
 export type EndCode =
   | "SUBSCRIPTION_LIMIT_EXCEEDED"
   | "INVALID_OPTIONS"
@@ -81,7 +81,7 @@ export type EndCode =
   | "TOKEN_REVOKED"
   | "SHUTTING_DOWN";
 
-/** Codes that leave every subscription unaffected. */
+/** Codes of errors that do not affect any subscription. */
 type PassingCode =
   | "AUTH_REQUIRED"
   | "INVALID_SUBSCRIPTION_ID"

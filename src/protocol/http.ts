@@ -33,20 +33,20 @@ export interface TransactionBody {
   readonly idle_timeout_ms?: number;
   /** The commit position of a committed transaction; null if the transaction changed no row. */
   readonly last_seq?: number | null;
-  /** Why a transaction has ended. */
+  /** The reason why the transaction has ended. */
   readonly reason?: string;
 }
 
-/** One entry of `results`; there is one per statement. */
+/** One entry of `results`, which has one entry per statement. */
 export interface StatementEntry {
-  /** The columns of `rows`; both are present only for statements that return rows. */
+  /** The columns of `rows`. Both properties are present only for statements that return rows. */
   readonly schema?: readonly SchemaField[];
   readonly rows?: readonly (readonly unknown[])[];
   readonly row_count: number;
   readonly message?: string;
   readonly as_user: string;
   readonly last_seq?: number | null;
-  /** Effects of the statement that may be unintended. */
+  /** Descriptions of effects of the statement that may be unintended. */
   readonly notices?: readonly string[];
 }
 
@@ -103,11 +103,13 @@ export interface TopicErrorBody {
   readonly size_bytes?: number;
 }
 
-/** Where a group begins to read a partition. Words and names are case-insensitive. */
+/**
+ * The position at which a group begins to read a partition. Words and names are case-insensitive.
+ */
 export type TopicStartBody =
   | string
   | { readonly Offset: number }
-  /** Unix milliseconds. */
+  /** A time in Unix milliseconds. */
   | { readonly Timestamp: number };
 
 /** The request body of `POST /v1/api/topics/consume`. */
@@ -213,8 +215,8 @@ export interface DeleteRequestBody {
   /** The password of the account; absent if it has none. */
   readonly password?: string | null;
   /**
-   * The code of a new login through a provider, for an account without a password whose session is
-   * older than five minutes.
+   * The code of a new login through a provider, needed if the account has no password and its
+   * session began more than five minutes ago.
    */
   readonly code?: string;
   readonly verifier?: string;
@@ -222,9 +224,9 @@ export interface DeleteRequestBody {
 
 /** The request body of `POST /v1/api/auth/oidc/token`. */
 export interface ProviderCodeRequestBody {
-  /** The code with which the login ended, which works once and for a minute. */
+  /** The code that the login returned. It works once, within a minute. */
   readonly code: string;
-  /** The PKCE verifier, whose SHA-256 began the login. */
+  /** The PKCE verifier. Its SHA-256 was sent when the login began. */
   readonly verifier: string;
 }
 
@@ -249,7 +251,7 @@ export interface ProviderUnlinkRequestBody {
 export interface ProviderLinkRequestBody extends ProviderCodeRequestBody {
   /** The password of the account; absent if it has none. */
   readonly password?: string | null;
-  /** The code of a login that is linked already, for an account without a password. */
+  /** The code of a login that is already linked, needed if the account has no password. */
   readonly own_code?: string;
   readonly own_verifier?: string;
 }

@@ -13,7 +13,10 @@ export type WireRow = Readonly<Record<string, WireCell>>;
 
 export type DataTypeWord =
   | string
-  /** The precision is 0 for a NUMERIC without a size, whose numbers have scales of their own. */
+  /**
+   * A NUMERIC type. The precision is 0 for a NUMERIC without a size, in which each number has its
+   * own scale.
+   */
   | { readonly Decimal: { readonly precision: number; readonly scale: number } }
   | { readonly Embedding: number }
   /** The type of the elements; an array with several dimensions is an array of arrays. */
@@ -32,9 +35,13 @@ export interface SubscribeOptions {
   readonly from_seq_id?: number | string | null;
   readonly from?: number | string | null;
   readonly replay?: "all" | "latest" | null;
-  /** For a resume: `claims` of the acknowledgement from which the client has its position. */
+  /**
+   * For a resume: the `claims` of the acknowledgement of the subscription whose position is given.
+   */
   readonly claims?: string | null;
-  /** How a result is kept up to date; the server chooses if this is absent. */
+  /**
+   * The way in which a materialised result is kept up to date. If it is absent, the server chooses.
+   */
   readonly way?: "maintained" | "evaluated" | null;
 }
 
@@ -117,7 +124,7 @@ export interface SubscriptionAck {
   readonly schema: readonly SchemaField[];
   /**
    * A short text that stands for the claims of the client's token. Present only if the query or a
-   * policy of its tables reads claims: a resume must then return it.
+   * policy of its tables reads claims. A resume must then return this text.
    */
   readonly claims?: string;
   /**
@@ -152,8 +159,8 @@ export interface ChangeMessage {
   readonly rows: readonly WireRow[];
   readonly old_values?: readonly WireRow[];
   /**
-   * With delete, `expired` if the rows were deleted because they reached the TTL_SECONDS of their
-   * table. Otherwise absent.
+   * `expired` if rows were deleted because they reached the TTL_SECONDS of their table; otherwise
+   * absent.
    */
   readonly reason?: "expired";
   /** The time of the commit, in milliseconds since 1970. */

@@ -92,7 +92,7 @@ test("account.exportData waits for its archive, and returns a URL below the clie
 
 test.each([
   [[["EX1", "failed", 1, "the disk is full", null]], /without an archive: the disk is full$/],
-  [[["EX2", "completed", 1, null, "/v1/exports/ada/EX2"]], /another one has replaced it$/],
+  [[["EX2", "completed", 1, null, "/v1/exports/ada/EX2"]], /a newer export has replaced it$/],
   [[["EX1", "cancelled", 1, null, null]], /without an archive: cancelled$/],
 ])("account.exportData says why there is no archive", async (listed, why) => {
   const server = new FakeServer();

@@ -132,7 +132,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live with onRows but without rows",
     ({ live }) => live?.("SELECT 1", { onRows: onEvent, keepRows: false }),
-    /^Cannot follow the query: onRows needs the rows that keepRows: false discards/,
+    /^Cannot follow the query: onRows needs all rows, but keepRows is false; omit keepRows, or use onEvent/,
   ],
   [
     "interrupt without a time",

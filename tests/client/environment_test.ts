@@ -70,7 +70,7 @@ test("live throws in a runtime without WebSockets, and names the runtimes that s
   Reflect.deleteProperty(globalThis, "WebSocket");
   const client = createClient({ url: "http://db.test", auth: { token: "t" } });
   expect(() => client.live("SELECT * FROM a.t", { onEvent: () => undefined })).toThrow(
-    /^Cannot follow the query: this runtime has no WebSocket\. Node has had it since version 22/,
+    /^Cannot follow the query: this runtime has no WebSocket; use Node 22 or later/,
   );
   // A runtime may gain a WebSocket later.
   Object.assign(globalThis, { WebSocket: SilentSocket });
