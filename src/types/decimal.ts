@@ -30,6 +30,13 @@ export function powerOfTen(power: number): bigint {
   return POWERS[power] ?? 10n ** BigInt(power);
 }
 
+/** Returns the number of digits of an integer from 1 to 2^53−1. */
+export function digitCountOf(size: number): number {
+  let count = 1;
+  while (size >= (SMALL_POWERS[count] ?? Number.POSITIVE_INFINITY)) count += 1;
+  return count;
+}
+
 export function addWhole(left: Whole, right: Whole): Whole {
   if (typeof left === "number" && typeof right === "number") {
     const sum = left + right;

@@ -97,12 +97,24 @@ const EXPONENT_BIAS = 20_000;
 const EXPONENT_LIMIT = 2 ** 18;
 const FIRST_CHARACTER = 48;
 
+/** The first characters of values above 0, by exponent. Most numbers have few exponents. */
+const positiveStarts = new Map<number, string>();
+const POSITIVE_STARTS_MAX = 1000;
+
 function exponentText(biased: number): string {
   return String.fromCharCode(
     FIRST_CHARACTER + (biased >> 12),
     FIRST_CHARACTER + ((biased >> 6) & 63),
     FIRST_CHARACTER + (biased & 63),
   );
+}
+
+function positiveStart(biased: number): string {
+  const known = positiveStarts.get(biased);
+  if (known !== undefined) return known;
+  const start = `${POSITIVE}${exponentText(biased)}`;
+  if (positiveStarts.size < POSITIVE_STARTS_MAX) positiveStarts.set(biased, start);
+  return start;
 }
 
 function biasedAt(value: string): number {
@@ -148,7 +160,7 @@ function numericOfParts({ digits, exponent, isNegative, scale }: NumericParts): 
   const suffix = scale > digits.length - exponent && scale > 0 ? `${SCALE_MARK}${scale}` : "";
   return isNegative
     ? `${NEGATIVE}${exponentText(EXPONENT_LIMIT - 1 - biased)}${complement(digits)}${NEGATIVE_END}${suffix}`
-    : `${POSITIVE}${exponentText(biased)}${digits}${suffix}`;
+    : `${positiveStart(biased)}${digits}${suffix}`;
 }
 
 export function numericOverflow(): DatabaseError {
@@ -192,6 +204,76 @@ export function shortDecimalOf(value: string): ShortDecimal {
   return { unscaled: isNegative ? -size : size, scale };
 }
 
+/** The first characters of finite values, and the ends of their digits. */
+const ZERO_CODE: number = ZERO.charCodeAt(0);
+const POSITIVE_CODE: number = POSITIVE.charCodeAt(0);
+const NEGATIVE_CODE: number = NEGATIVE.charCodeAt(0);
+const SCALE_MARK_CODE: number = SCALE_MARK.charCodeAt(0);
+const NEGATIVE_END_CODE: number = NEGATIVE_END.charCodeAt(0);
+/** The most characters after the digits of a short value: their end, the mark and a scale. */
+const SUFFIX_CHARACTERS = 7;
+const NINE_CODE: number = FIRST_CHARACTER + 9;
+
+/** Reads short finite values one after the other, without an object for each. */
+export class ShortNumericReader {
+  /** The last value that was read, as `unscaled` / 10^`scale`, without zeros after its fraction. */
+  unscaled = 0;
+  scale = 0;
+  /** The number of digits that the value shows after its point. */
+  shown = 0;
+
+  /** Reads a value. Returns false for NaN, an infinity or more digits than a double represents. */
+  read(value: string): boolean {
+    const kind = value.charCodeAt(0);
+    if (kind === ZERO_CODE) {
+      this.unscaled = 0;
+      this.scale = 0;
+      this.shown = scaleAfter(value, 1, 0);
+      return true;
+    }
+    if (kind === POSITIVE_CODE) return this.#readDigits(value, false);
+    return kind === NEGATIVE_CODE && this.#readDigits(value, true);
+  }
+
+  #readDigits(value: string, isNegative: boolean): boolean {
+    const start = 1 + EXPONENT_CHARACTERS;
+    if (value.length > start + SHORT_DIGITS + SUFFIX_CHARACTERS) return false;
+    const mark = isNegative ? NEGATIVE_END_CODE : SCALE_MARK_CODE;
+    let size = 0;
+    let end = start;
+    for (; end < value.length; end += 1) {
+      const code = value.charCodeAt(end);
+      if (code === mark) break;
+      size = size * 10 + (isNegative ? NINE_CODE - code : code - FIRST_CHARACTER);
+    }
+    const digits = end - start;
+    const biased = biasedAt(value);
+    const exponent = (isNegative ? EXPONENT_LIMIT - 1 - biased : biased) - EXPONENT_BIAS;
+    const scale = Math.max(0, digits - exponent);
+    const zeros = scale + exponent - digits;
+    if (digits + zeros > SHORT_DIGITS) return false;
+    const unscaled = size * 10 ** zeros;
+    this.unscaled = isNegative ? -unscaled : unscaled;
+    this.scale = scale;
+    this.shown = scaleAfter(value, isNegative ? end + 1 : end, scale);
+    return true;
+  }
+}
+
+/**
+ * Returns `given` / 10^`givenScale` as a value that shows `shown` digits after its point, which are
+ * at least as many as the number needs.
+ *
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
+export function numericShowing(given: Whole, givenScale: number, shown: number): string {
+  if (given === 0 || given === 0n) return zeroOfScale(shown);
+  const isNegative = given < 0;
+  const text = (isNegative ? -given : given).toString();
+  const exponent = text.length - givenScale;
+  return numericOfParts({ isNegative, digits: withoutZeros(text), exponent, scale: shown });
+}
+
 /**
  * Converts an unscaled number to a value. The value is displayed with `givenScale` digits after its
  * decimal point, up to the maximum scale.
@@ -202,11 +284,7 @@ export function numericOf(given: Whole, givenScale: number): string {
   const scale = Math.min(givenScale, NUMERIC_SCALE_MAX);
   const unscaled =
     givenScale === scale ? given : roundedBig(BigInt(given), powerOfTen(givenScale - scale));
-  if (unscaled === 0 || unscaled === 0n) return zeroOfScale(scale);
-  const isNegative = unscaled < 0;
-  const text = (isNegative ? -unscaled : unscaled).toString();
-  const digits = withoutZeros(text);
-  return numericOfParts({ isNegative, digits, exponent: text.length - scale, scale });
+  return numericShowing(unscaled, scale, scale);
 }
 
 function withoutZeros(digits: string): string {
@@ -323,7 +401,7 @@ export function numericFromText(given: string): string | undefined {
  * The first group of digits of a number. PostgreSQL divides the digits of a number into groups of
  * four.
  */
-interface NumericHead {
+export interface NumericHead {
   /** The power of 10000 of the first group of digits. */
   readonly weight: number;
   /** The first group of four digits, 1 to 9999; 0 for zero. */
@@ -332,18 +410,25 @@ interface NumericHead {
 
 const GROUP_DIGITS = 4;
 
+export const ZERO_HEAD: NumericHead = { weight: 0, first: 0 };
+
 /** Returns the first group of digits of a finite value. */
 export function numericHead(value: string): NumericHead {
-  if (value.startsWith(ZERO)) return { weight: 0, first: 0 };
+  if (value.startsWith(ZERO)) return ZERO_HEAD;
   const { digits, exponent } = partsOf(value);
   return headOf(digits, exponent);
 }
 
 /** Returns the first group of 0.`digits` × 10^`exponent`. */
 export function headOf(digits: string, exponent: number): NumericHead {
-  const weight = Math.floor((exponent - 1) / GROUP_DIGITS);
-  const count = exponent - weight * GROUP_DIGITS;
+  const { count, weight } = headPlace(exponent);
   return { weight, first: Number(digits.slice(0, count).padEnd(count, "0")) };
+}
+
+/** Returns the weight of the first group of a number with an exponent, and its length, 1 to 4. */
+export function headPlace(exponent: number): { weight: number; count: number } {
+  const weight = Math.floor((exponent - 1) / GROUP_DIGITS);
+  return { weight, count: exponent - weight * GROUP_DIGITS };
 }
 
 /**

@@ -6,6 +6,7 @@
 import { DatabaseError } from "../base/errors.ts";
 import {
   addWhole,
+  digitCountOf,
   divideWhole,
   multiplyWhole,
   negateWhole,
@@ -20,15 +21,19 @@ import {
   bigDecimalOf,
   compareNumerics,
   headOf,
+  headPlace,
   isFiniteNumeric,
   NUMERIC_NAN,
+  type NumericHead,
   numericHead,
   numericOf,
   numericOfSpecial,
   numericScale,
+  numericShowing,
   numericSign,
   shortDecimalOf,
   textFromNumeric,
+  ZERO_HEAD,
 } from "./numeric.ts";
 import type { Whole } from "./value.ts";
 
@@ -128,14 +133,58 @@ function bigQuotient(left: BigDecimal, right: BigDecimal, scale: number): string
   return numericOf(roundedBig(dividend, divisor), scale);
 }
 
+/** The power of ten by which the exact digits of a quotient are searched. */
+const EXACT_SHIFT = 4;
+const EXACT_FACTOR: number = 10 ** EXACT_SHIFT;
+
+/**
+ * Returns the division of numbers of two scales. The divisor is not 0.
+ *
+ * A quotient has at least 16 significant digits, for which a double has no room. One that ends
+ * after a few more digits than its operands, such as that of a division by 2, needs no bigint.
+ */
+export function quotientAtScales(
+  leftScale: number,
+  rightScale: number,
+): (left: Whole, right: Whole) => string {
+  return (left, right) => {
+    const significant = significantScale(wholeHead(left, leftScale), wholeHead(right, rightScale));
+    const scale = resultScale(significant, leftScale, rightScale);
+    if (typeof left === "number" && typeof right === "number") {
+      const shifted = left * EXACT_FACTOR;
+      const needed = Math.max(0, leftScale - rightScale + EXACT_SHIFT);
+      if (needed <= scale && Number.isSafeInteger(shifted) && shifted % right === 0) {
+        return numericShowing(shifted / right, leftScale - rightScale + EXACT_SHIFT, scale);
+      }
+    }
+    return bigQuotient(
+      { unscaled: BigInt(left), scale: leftScale },
+      { unscaled: BigInt(right), scale: rightScale },
+      scale,
+    );
+  };
+}
+
+/** Returns the first group of digits of `value` / 10^`scale`. */
+function wholeHead(value: Whole, scale: number): NumericHead {
+  if (typeof value !== "number") return bigHead({ unscaled: value, scale });
+  if (value === 0) return ZERO_HEAD;
+  const size = Math.abs(value);
+  const digits = digitCountOf(size);
+  const { count, weight } = headPlace(digits - scale);
+  const rest = digits - count;
+  const power = 10 ** Math.abs(rest);
+  return { weight, first: rest > 0 ? (size - (size % power)) / power : size * power };
+}
+
 /** Divides numbers, which may have more digits than a NUMERIC. The divisor is not 0. */
 export function quotientOf(left: BigDecimal, right: BigDecimal): string {
   const scale = significantScale(bigHead(left), bigHead(right));
   return bigQuotient(left, right, resultScale(scale, left.scale, right.scale));
 }
 
-function bigHead({ scale, unscaled }: BigDecimal): ReturnType<typeof headOf> {
-  if (unscaled === 0n) return { weight: 0, first: 0 };
+function bigHead({ scale, unscaled }: BigDecimal): NumericHead {
+  if (unscaled === 0n) return ZERO_HEAD;
   const text = unscaled.toString();
   const digits = unscaled < 0n ? text.slice(1) : text;
   return headOf(digits, digits.length - scale);
@@ -147,10 +196,7 @@ function quotientScale(left: string, right: string): number {
   return resultScale(scale, numericScale(left), numericScale(right));
 }
 
-function significantScale(
-  left: ReturnType<typeof headOf>,
-  right: ReturnType<typeof headOf>,
-): number {
+function significantScale(left: NumericHead, right: NumericHead): number {
   const weight = left.weight - right.weight - (left.first <= right.first ? 1 : 0);
   return SIGNIFICANT_DIGITS_MIN - weight * 4;
 }

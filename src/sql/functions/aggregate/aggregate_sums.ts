@@ -23,7 +23,9 @@ import {
   negateWhole,
   numericOf,
   numericOfSpecial,
+  numericShowing,
   rescale,
+  ShortNumericReader,
   shortDecimalOf,
   type Value,
   type Vector,
@@ -368,12 +370,18 @@ class DoubleSumState implements AggregateState {
  * value with the most of them.
  */
 class NumericState implements AggregateState {
-  /** The sums of the finite values, unscaled, and their scales. */
+  /**
+   * The sums of the finite values, unscaled, and their scales. A scale counts the digits that values
+   * need and not those that they show: 2.50 and its like add up in doubles.
+   */
   readonly #sums: Whole[] = [];
   readonly #scales: number[] = [];
+  /** The largest number of fraction digits that a finite value of the group shows. */
+  readonly #shown: number[] = [];
   /** The sums of NaN and the infinities, for groups that have them. */
   readonly #specials: number[] = [];
   readonly #counts: number[] = [];
+  readonly #reader = new ShortNumericReader();
   readonly #finish: (sum: string, count: number) => string;
 
   constructor(finish: (sum: string, count: number) => string) {
@@ -384,17 +392,29 @@ class NumericState implements AggregateState {
     const [value = null, count = 1] = values;
     if (value === null) return;
     this.#counts[group] = (this.#counts[group] ?? 0) + (count as number);
-    if (isFiniteNumeric(value as string)) this.#addFinite(group, value as string);
-    else this.#specials[group] = (this.#specials[group] ?? 0) + doubleFromNumeric(value as string);
+    const reader = this.#reader;
+    if (reader.read(value as string)) {
+      this.#addFinite(group, reader.unscaled, reader.scale);
+      this.#show(group, reader.shown);
+    } else if (isFiniteNumeric(value as string)) {
+      const { scale, unscaled } = shortDecimalOf(value as string);
+      this.#addFinite(group, unscaled, scale);
+      this.#show(group, scale);
+    } else {
+      this.#specials[group] = (this.#specials[group] ?? 0) + doubleFromNumeric(value as string);
+    }
   }
 
-  #addFinite(group: number, value: string): void {
-    const { scale: added, unscaled } = shortDecimalOf(value);
+  #addFinite(group: number, unscaled: Whole, added: number): void {
     const held = this.#scales[group] ?? 0;
     const scale = Math.max(held, added);
     const sum = rescale(this.#sums[group] ?? 0, held, scale);
     this.#sums[group] = addWhole(sum, rescale(unscaled, added, scale));
     this.#scales[group] = scale;
+  }
+
+  #show(group: number, shown: number): void {
+    this.#shown[group] = Math.max(this.#shown[group] ?? 0, shown);
   }
 
   finish(group: number): Value {
@@ -403,7 +423,7 @@ class NumericState implements AggregateState {
     const special = this.#specials[group];
     const sum =
       special === undefined
-        ? numericOf(this.#sums[group] ?? 0, this.#scales[group] ?? 0)
+        ? numericShowing(this.#sums[group] ?? 0, this.#scales[group] ?? 0, this.#shown[group] ?? 0)
         : numericOfSpecial(special);
     return this.#finish(sum, count);
   }

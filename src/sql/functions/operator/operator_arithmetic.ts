@@ -29,7 +29,7 @@ import {
   negateNumeric,
   negateWhole,
   powerNumeric,
-  quotientOf,
+  quotientAtScales,
   remainderNumeric,
   remainderWhole,
   rescale,
@@ -200,14 +200,13 @@ function decimalArithmetic(
       const type = decimalType(precision, left.scale + right.scale);
       return binaryForm([left, right], type, (l, r) => multiplyWhole(l as Whole, r as Whole));
     }
-    case "/":
+    case "/": {
+      const divide = quotientAtScales(left.scale, right.scale);
       return binaryForm([left, right], NUMERIC, (l, r) => {
         if (r === 0) throw divisionByZero();
-        return quotientOf(
-          { unscaled: BigInt(l as Whole), scale: left.scale },
-          { unscaled: BigInt(r as Whole), scale: right.scale },
-        );
+        return divide(l as Whole, r as Whole);
       });
+    }
     case "%":
       return atOneScale(left, right, {
         precision: Math.max(wholeDigits + scale, 1),
