@@ -81,6 +81,14 @@ interface AnyVector {
   readonly kind: "any";
   readonly length: number;
   readonly values: readonly Value[];
+  /** The array from which the values were taken, if many rows may have the same of its values. */
+  readonly origin?: ValueOrigin | undefined;
+}
+
+/** Where the values of a vector come from: row i has `values[codes[i]]`. */
+export interface ValueOrigin {
+  readonly values: readonly Value[];
+  readonly codes: Uint32Array;
 }
 
 export interface ConstVector {
@@ -310,7 +318,11 @@ export function take(vector: Vector, { rows, count }: Selection): Vector {
     case "any": {
       const values: Value[] = Array.from({ length: count });
       for (let i = 0; i < count; i += 1) values[i] = vector.values[rows[i] ?? 0] ?? null;
-      return { kind: "any", length: count, values };
+      const { origin } = vector;
+      if (origin === undefined) return { kind: "any", length: count, values };
+      const codes = new Uint32Array(count);
+      for (let i = 0; i < count; i += 1) codes[i] = origin.codes[rows[i] ?? 0] ?? 0;
+      return { kind: "any", length: count, values, origin: { values: origin.values, codes } };
     }
     case "utf8":
       return vector.choose?.({ rows, count }) ?? takeTexts(vector, rows, count);

@@ -14,6 +14,7 @@ import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
   areEqualTexts,
   copyText,
+  type DictionaryVector,
   hashText,
   hashTexts,
   type TextSource,
@@ -81,6 +82,8 @@ export class TextInterner {
       this.#internUtf8(vector, ids, isAdding);
     } else if (vector.kind === "dict") {
       this.#internDictionary(vector, ids, isAdding);
+    } else if (vector.kind === "any" && vector.origin !== undefined) {
+      this.#internDictionary({ ...vector.origin, nulls: undefined }, ids, isAdding);
     } else if (vector.kind === "const") {
       if (rowCount > 0) ids.fill(this.#intern(vector.value, isAdding));
     } else {
@@ -176,7 +179,7 @@ export class TextInterner {
   }
 
   #internDictionary(
-    { codes, nulls, values }: Extract<Vector, { kind: "dict" }>,
+    { codes, nulls, values }: Pick<DictionaryVector, "codes" | "nulls" | "values">,
     ids: Int32Array,
     isAdding: boolean,
   ): void {

@@ -77,7 +77,12 @@ class BuildColumn {
         const row = rows[i] ?? 0;
         chosen[i] = values[row >>> PAGE_BITS]?.[row & PAGE_MASK] ?? null;
       }
-      return { kind: "any", length: count, values: chosen };
+      const [page] = values;
+      const origin =
+        values.length === 1 && page !== undefined
+          ? { values: page, codes: rows.slice(0, count) }
+          : undefined;
+      return { kind: "any", length: count, values: chosen, origin };
     }
     const nulls = this.#takeNulls(rows, count);
     switch (this.#kind) {

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { HashSlots } from "../../../../src/sql/execute/keys/hash_slots.ts";
 import { TextInterner } from "../../../../src/sql/execute/keys/text_interner.ts";
-import { type Value, type Vector, valueAt, valuesOf } from "../../../../src/types/mod.ts";
+import { take, type Value, type Vector, valueAt, valuesOf } from "../../../../src/types/mod.ts";
 import { SeededRandom, seedOf } from "../../../support/seeded_random.ts";
 
 function utf8Of(texts: readonly (string | null)[]): Vector {
@@ -62,6 +62,25 @@ describe(`TextInterner numbers strings (seed ${seed})`, () => {
     const picked = Float64Array.from({ length: 500 }, () => random.below(all.length));
     expect(valuesOf(table.vectorOf(picked))).toEqual([...picked].map((i) => all[i] ?? null));
     expect([...table.idsOf(anyOf(["unknown", all[7] ?? ""]), 2, false)]).toEqual([-1, 7]);
+  });
+
+  test("TextInterner numbers values that were taken from an array like other strings", () => {
+    const table = new TextInterner();
+    const page = ["a", null, "b", "a"];
+    const takenAt = (...at: readonly number[]): Vector => {
+      const values = at.map((position) => page[position] ?? null);
+      return {
+        kind: "any",
+        length: at.length,
+        values,
+        origin: { values: page, codes: Uint32Array.from(at) },
+      };
+    };
+    expect([...table.idsOf(takenAt(2, 3), 2, false)]).toEqual([-1, -1]);
+    expect([...table.idsOf(takenAt(3, 1, 3, 0), 4, true)]).toEqual([0, 1, 0, 0]);
+    const rest = take(takenAt(0, 2, 1), { rows: Uint32Array.of(1, 2, 0), count: 2 });
+    expect([...table.idsOf(rest, 2, true)]).toEqual([2, 1]);
+    expect([...table.idsOf(anyOf(["b", null, "a"]), 3, false)]).toEqual([2, 1, 0]);
   });
 
   test("TextInterner.lookup does not add an unknown NULL", () => {
