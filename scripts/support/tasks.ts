@@ -75,6 +75,7 @@ export const TASKS: readonly Task[] = [
     scale: "whether memory, startup and reads grow with the rows on disk",
     soak: "memory and failures under ordinary load, for a long time",
     topics: "what topics cost writers, and how fast one consumer is, compared with Redis",
+    tpcds: "the 99 queries of TPC-DS, compared with DuckDB in processor time",
     tpch: "the 22 queries of TPC-H, compared with DuckDB and PostgreSQL",
     web_analytics: "43 queries about page views, compared with DuckDB, SQLite and PostgreSQL",
   }),

@@ -315,15 +315,8 @@ export function take(vector: Vector, { rows, count }: Selection): Vector {
   switch (vector.kind) {
     case "const":
       return { kind: "const", length: count, value: vector.value };
-    case "any": {
-      const values: Value[] = Array.from({ length: count });
-      for (let i = 0; i < count; i += 1) values[i] = vector.values[rows[i] ?? 0] ?? null;
-      const { origin } = vector;
-      if (origin === undefined) return { kind: "any", length: count, values };
-      const codes = new Uint32Array(count);
-      for (let i = 0; i < count; i += 1) codes[i] = origin.codes[rows[i] ?? 0] ?? 0;
-      return { kind: "any", length: count, values, origin: { values: origin.values, codes } };
-    }
+    case "any":
+      return takeValues(vector, rows, count);
     case "utf8":
       return vector.choose?.({ rows, count }) ?? takeTexts(vector, rows, count);
     case "bool": {
@@ -348,6 +341,15 @@ export function take(vector: Vector, { rows, count }: Selection): Vector {
       return { kind: "dict", length: count, codes, values: vector.values, nulls };
     }
   }
+}
+
+function takeValues({ origin, values }: AnyVector, rows: RowNumbers, length: number): AnyVector {
+  const taken: Value[] = Array.from({ length });
+  for (let i = 0; i < length; i += 1) taken[i] = values[rows[i] ?? 0] ?? null;
+  if (origin === undefined) return { kind: "any", length, values: taken };
+  const codes = new Uint32Array(length);
+  for (let i = 0; i < length; i += 1) codes[i] = origin.codes[rows[i] ?? 0] ?? 0;
+  return { kind: "any", length, values: taken, origin: { values: origin.values, codes } };
 }
 
 /**

@@ -13,6 +13,7 @@ import { createInterface } from "node:readline";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { startPostgres } from "../../../tests/support/postgres.ts";
 import { type ServerProcess, startReadyServer } from "../../../tests/support/server_process.ts";
+import { cpuNsOf } from "../compare/process_time.ts";
 import type { Rows } from "./answers.ts";
 
 export interface TableShape {
@@ -25,6 +26,9 @@ export interface TableShape {
   readonly numeric: ReadonlySet<number>;
 }
 
+/** The cell that stands for NULL in the files. */
+export const NULL_CELL = "NULL";
+
 /** A row of a table: numbers, or strings without vertical bars, quotes and backslashes. */
 export interface MadeRow {
   readonly table: string;
@@ -35,6 +39,8 @@ export interface Engine {
   readonly name: string;
   /** @throws If the engine refuses the query or does not finish in time. */
   answer(sql: string): Promise<Rows>;
+  /** Returns the processor time that its process has used so far; undefined if it has several. */
+  processorMs(): number | undefined;
   stop(): Promise<void>;
 }
 
@@ -54,7 +60,7 @@ const BUFFER_BYTES = 1 << 20;
 /** Writes the rows of all tables to files, since several engines read them. */
 export async function writeFiles(
   tables: readonly TableShape[],
-  rows: Iterable<MadeRow>,
+  rows: Iterable<MadeRow> | AsyncIterable<MadeRow>,
 ): Promise<Files> {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-peers-"));
   // PostgreSQL reads the files under a separate account.
@@ -67,7 +73,7 @@ export async function writeFiles(
     ]),
   );
   let rowCount = 0;
-  for (const { row, table } of rows) {
+  for await (const { row, table } of rows) {
     await writers.get(table)?.write(`${row.join("|")}\n`);
     rowCount += 1;
   }
@@ -83,7 +89,7 @@ export async function openDuckDb(files: Files): Promise<Engine> {
   for (const { columns, name } of files.tables) {
     await connection.run(`CREATE TABLE ${name} (${columns})`);
     await connection.run(
-      `COPY ${name} FROM '${files.pathOf(name)}' (DELIMITER '|', HEADER false, NULLSTR 'NULL')`,
+      `COPY ${name} FROM '${files.pathOf(name)}' (DELIMITER '|', HEADER false, NULLSTR '${NULL_CELL}')`,
     );
   }
   return {
@@ -92,6 +98,7 @@ export async function openDuckDb(files: Files): Promise<Engine> {
       const reader = await connection.runAndReadAll(sql);
       return reader.getRowsJson();
     },
+    processorMs: () => cpuNsOf(process.pid) / 1e6,
     async stop() {
       connection.closeSync();
     },
@@ -113,6 +120,7 @@ export async function openPostgres(files: Files): Promise<Engine> {
     async answer(text) {
       return (await sql.unsafe(text).values()) as Rows;
     },
+    processorMs: () => undefined,
     async stop() {
       await sql.close();
       await postgres.stop();
@@ -135,6 +143,7 @@ export async function openSqlite(files: Files): Promise<Engine> {
     async answer(sql) {
       return db.query(sql).values();
     },
+    processorMs: () => cpuNsOf(process.pid) / 1e6,
     async stop() {
       db.close();
       remove();
@@ -191,6 +200,7 @@ export async function openTidemark(
         row.map((cell, position) => (isDate[position] === true ? dateFromDays(cell) : cell)),
       );
     },
+    processorMs: () => cpuNsOf(server.pid) / 1e6,
     async stop() {
       if (isKept) {
         server.kill("SIGTERM");
@@ -216,7 +226,7 @@ async function insertAll(server: ServerProcess, files: Files, table: string): Pr
   };
   for await (const line of createInterface({ input: createReadStream(files.pathOf(table)) })) {
     const cells = line.split("|").map((cell, position) => {
-      return numeric.has(position) ? cell : `'${cell.replaceAll("'", "''")}'`;
+      return numeric.has(position) || cell === NULL_CELL ? cell : `'${cell.replaceAll("'", "''")}'`;
     });
     rows.push(`(${cells.join(",")})`);
     if (rows.length * cells.length >= INSERT_CELLS_MAX) await insert();

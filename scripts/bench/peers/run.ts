@@ -2,7 +2,7 @@
  * One run of a contest: the data is generated and loaded into one engine after the other, and all
  * engines are queried. All are stopped at the end, even after a failure.
  */
-import { type ContestQuery, runContest } from "./contest.ts";
+import { type Clock, type ContestQuery, runContest } from "./contest.ts";
 import {
   type Engine,
   type Files,
@@ -32,10 +32,11 @@ const OTHERS: readonly OtherEngine[] = [
 
 export interface PeerRun {
   readonly tables: readonly TableShape[];
-  readonly rows: Iterable<MadeRow>;
+  readonly rows: Iterable<MadeRow> | AsyncIterable<MadeRow>;
   readonly queries: readonly ContestQuery[];
   /** The number of times that each query runs. */
   readonly runs: number;
+  readonly clock?: Clock;
   readonly isLeftOut: (option: WithoutOption) => boolean;
   /** True if Tidemark's directory is kept. */
   readonly isKept: boolean;
@@ -69,7 +70,7 @@ export function chosenQueries(
 }
 
 async function runAll(
-  { isKept, isLeftOut, queries, rows, runs, tables }: PeerRun,
+  { clock = "wall", isKept, isLeftOut, queries, rows, runs, tables }: PeerRun,
   engines: Engine[],
 ): Promise<boolean> {
   const startedMs = Date.now();
@@ -88,5 +89,5 @@ async function runAll(
   }
   engines.push(await openTidemark(files, { isKept, onProgress }));
   files.remove();
-  return runContest(engines, queries, runs);
+  return runContest(engines, queries, { runs, clock });
 }

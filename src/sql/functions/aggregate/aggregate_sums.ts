@@ -371,8 +371,8 @@ class DoubleSumState implements AggregateState {
  */
 class NumericState implements AggregateState {
   /**
-   * The sums of the finite values, unscaled, and their scales. A scale counts the digits that values
-   * need and not those that they show: 2.50 and its like add up in doubles.
+   * The sums of the finite values, unscaled, and their scales. A scale counts the digits that the
+   * values need, and not those that they show, so that most sums fit in doubles.
    */
   readonly #sums: Whole[] = [];
   readonly #scales: number[] = [];

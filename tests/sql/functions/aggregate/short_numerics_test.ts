@@ -1,5 +1,5 @@
 /**
- * Tests that the ways of computing with short numbers agree with the ways for numbers of any digits.
+ * Tests that the fast ways of computing with short numbers return the results of the general ways.
  */
 import { describe, expect, test } from "bun:test";
 import { chanceFromSeed } from "../../../../scripts/support/chance.ts";
