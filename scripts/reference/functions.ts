@@ -40,6 +40,7 @@ interface Group {
  * queries.
  */
 const STATEMENT_OF: Readonly<Record<string, (example: string) => string>> = {
+  "Advisory locks": (example) => `BEGIN; SELECT (${example})::text; COMMIT`,
   Aggregates: (example) => `SELECT (${example})::text FROM ${ROWS}`,
   "Window functions": (example) => `SELECT (${example})::text FROM ${ROWS} ORDER BY n`,
   "Table functions": (example) => `SELECT * FROM ${example}`,

@@ -53,7 +53,6 @@ test("array_to_json separates elements by lines on request", async () => {
 describe("unsupported functions are refused by the name of the feature", () => {
   test.each([
     ["SELECT to_regclass('t')", "objects have no oids"],
-    ["SELECT pg_advisory_lock(1)", "requests have no session"],
     ["SELECT has_table_privilege('t', 'select')", "roles, access levels and policies"],
     ["SELECT pg_notify('a', 'b')", "there is no NOTIFY"],
     ["SELECT float8_accum('{1,2,3}'::float8[], 1)", "it is an internal part"],

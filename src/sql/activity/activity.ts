@@ -14,6 +14,7 @@ import type { ParseLimits } from "../parse/parser.ts";
 import { parseStatements } from "../parse/parser.ts";
 import { statementToSql } from "../parse/print/print.ts";
 import { isJobNode } from "../rights/statement_kinds.ts";
+import { AdvisoryLocks } from "./advisory_locks.ts";
 import { OpenTransactions, type TransactionLimits } from "./open_transactions.ts";
 import { QueryStats } from "./query_stats.ts";
 import { strangersText } from "./query_text.ts";
@@ -46,6 +47,8 @@ export interface Activity {
   readonly transactions: OpenTransactions;
   /** The rows that open transactions have locked. */
   readonly locks: RowLocks;
+  /** The advisory locks of open transactions and running requests. */
+  readonly advisory: AdvisoryLocks;
 }
 
 /** Returns an activity without any requests or transactions. */
@@ -59,6 +62,7 @@ export function newActivity(parts: {
     stats: new QueryStats(),
     transactions: new OpenTransactions(parts),
     locks: new RowLocks(parts.clock, parts.limits.transactionTimeoutMs),
+    advisory: new AdvisoryLocks(parts.clock),
   };
 }
 

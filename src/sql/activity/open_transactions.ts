@@ -41,6 +41,8 @@ export interface HeldTransaction {
   readonly isFailed: boolean;
   /** The way in which the transaction ended; undefined while it is open. */
   readonly outcome: TransactionOutcome | undefined;
+  /** The transaction itself; undefined once it has ended. */
+  readonly current: object | undefined;
   readonly snapshotSeq: Seq;
   readonly stagedRowCount: number;
   readonly stagedBytes: number;

@@ -14,6 +14,7 @@ import { nearestName } from "../../base/nearest_name.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import { BIGINT, decimalType, FILE, INT, typeName, UNKNOWN } from "../../types/mod.ts";
+import { waitsForLock } from "../functions/advisory.ts";
 import { aggregateNames, isAggregate } from "../functions/aggregate/aggregates.ts";
 import { functionExists, functionNames } from "../functions/registry.ts";
 import { isTableFunction, tableFunctionNames } from "../functions/table/table_functions.ts";
@@ -234,22 +235,32 @@ export class StatementBinding {
   }
 
   /**
-   * Refuses PG_SLEEP in a change, because other statements wait for the change, which may also have
-   * to run again.
+   * Refuses functions that wait in a change, because other statements wait for the change, which
+   * may also have to run again.
    *
    * @throws {DatabaseError} UNSUPPORTED_FEATURE
    */
-  requireNoSleep(place: string): void {
+  requireNoWait(place: string): void {
     for (const requirement of this.requirements) {
-      if (requirement.action !== "sleep") continue;
-      throw new DatabaseError(
-        "UNSUPPORTED_FEATURE",
-        `Cannot call PG_SLEEP in ${place}: only a query may sleep`,
-        {
-          position: requirement.position,
-          hint: "run SELECT PG_SLEEP(…) by itself, in the same transaction if there is one",
-        },
-      );
+      const { action } = requirement;
+      if (action === "sleep") throw onlyInQuery("PG_SLEEP", place, requirement);
+      if (action === "advisory-lock" && waitsForLock(requirement.name)) {
+        throw onlyInQuery(requirement.name.toUpperCase(), place, requirement);
+      }
+    }
+  }
+
+  /**
+   * Refuses functions that wait or lock in an expression of a definition, which many statements
+   * evaluate.
+   *
+   * @throws {DatabaseError} UNSUPPORTED_FEATURE
+   */
+  requireNoLock(place: string): void {
+    this.requireNoWait(place);
+    for (const requirement of this.requirements) {
+      if (requirement.action !== "advisory-lock") continue;
+      throw onlyInQuery(requirement.name.toUpperCase(), place, requirement);
     }
   }
 
@@ -457,4 +468,19 @@ function knownFunctions(): string[] {
     ...windowFunctionNames(),
     ...tableFunctionNames(),
   ];
+}
+
+function onlyInQuery(
+  name: string,
+  place: string,
+  { position }: { readonly position: number },
+): DatabaseError {
+  return new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot call ${name} in ${place}: only a query can call it`,
+    {
+      position,
+      hint: `run SELECT ${name}(…) by itself, in the same transaction if there is one`,
+    },
+  );
 }

@@ -64,7 +64,9 @@ export type Requirement =
   | { readonly action: "read-system"; readonly name: string; readonly view: SystemView }
   /** The right to generate an id, which every user has. */
   | { readonly action: "take-id" }
-  | { readonly action: "sleep"; readonly position: number };
+  | { readonly action: "sleep"; readonly position: number }
+  /** The right to call a function for advisory locks, which every user has. */
+  | { readonly action: "advisory-lock"; readonly name: string; readonly position: number };
 
 /** The rows of VALUES. */
 export interface BoundRows {

@@ -258,7 +258,7 @@ function computeFrom(
   }
   const cast = castTo(bound, { to, mode: "assignment", node });
   readLiterals(statement.literals);
-  statement.requireNoSleep("USING");
+  statement.requireNoLock("USING");
   if (hasSubquery(cast)) {
     throw new DatabaseError(
       "INVALID_QUERY",

@@ -172,7 +172,7 @@ class PolicyReading {
 
   /** Refuses conditions that a policy cannot have. @throws {DatabaseError} INVALID_DEFINITION */
   #check(bound: BoundExpression, statement: StatementBinding, node: Expr): void {
-    statement.requireNoSleep("a policy");
+    statement.requireNoLock("a policy");
     readLiterals(statement.literals);
     const invalid = (why: string, hint?: string): DatabaseError =>
       new DatabaseError("INVALID_DEFINITION", `Cannot define the policy: ${why}`, {

@@ -20,6 +20,7 @@ import {
   TEXT,
   type Value,
 } from "../../types/mod.ts";
+import { ADVISORY_FUNCTIONS } from "./advisory.ts";
 import { ARRAY_FUNCTIONS } from "./array.ts";
 import type { Overload, ParameterType, ScalarFunction, Signature } from "./base/function.ts";
 import { BIT_FUNCTIONS } from "./bit_strings.ts";
@@ -51,6 +52,7 @@ import { DATETIME_MAKE_FUNCTIONS } from "./time/datetime_make.ts";
 import { VECTOR_FUNCTIONS } from "./vector.ts";
 
 const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
+  ...ADVISORY_FUNCTIONS,
   ...ARRAY_FUNCTIONS,
   ...BYTES_FUNCTIONS,
   ...CONDITIONAL_FUNCTIONS,

@@ -236,7 +236,7 @@ function partedDml(
   { changes, kind, mainPlan, outputs, reads }: PartedChange,
   statement: StatementBinding,
 ): PreparedDml {
-  statement.requireNoSleep("a statement whose WITH changes rows");
+  statement.requireNoWait("a statement whose WITH changes rows");
   if (statement.files.length > 0) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
@@ -355,7 +355,7 @@ function dml(
   }: { bound: BoundChange; made: MadeChange; statement: StatementBinding },
 ): PreparedDml {
   const { kind } = bound;
-  statement.requireNoSleep(kind.toUpperCase());
+  statement.requireNoWait(kind.toUpperCase());
   return {
     kind,
     ...compiled,

@@ -27,7 +27,12 @@ import { SLICE_OVER } from "../execute/context/time_slice.ts";
 import type { StagedRows, Transaction } from "../execute/context/transaction.ts";
 import { MemoryBudget } from "../execute/materialised/memory_budget.ts";
 import { Subqueries } from "../execute/subquery/subqueries.ts";
-import type { CallDeps, SequenceCalls, SettingCalls } from "../functions/base/function.ts";
+import type {
+  AdvisoryCalls,
+  CallDeps,
+  SequenceCalls,
+  SettingCalls,
+} from "../functions/base/function.ts";
 import { referencesTo } from "../names/references.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { TemporaryFiles } from "../spill/mod.ts";
@@ -90,8 +95,16 @@ export interface ContextOptions {
   readonly sliceEndMs?: number | undefined;
   /** The sleeps of the statement; absent if the statement may not sleep. */
   readonly sleeps?: Sleeps | undefined;
+  /** Takes advisory locks for the statement; absent if it cannot call functions that do. */
+  readonly advisory?: AttemptLocks | undefined;
   /** The record of the numbers that this attempt of the statement takes from sequences. */
   readonly attempt?: AttemptNumbers | undefined;
+}
+
+/** Takes advisory locks for a statement that may have to begin again. */
+export interface AttemptLocks extends AdvisoryCalls {
+  /** Called before the statement begins again. */
+  beginAnew(): void;
 }
 
 /** A principal without an identity, for expressions of definitions that read no rows. */
@@ -130,7 +143,10 @@ export function newContext(deps: ExecutionDeps, options: ContextOptions): Statem
       return new OwnSequenceCalls({ catalog, namespace, principal, taken, isReadOnly, attempt });
     },
     settings: options.settings ?? noSettings,
-    takeBackNumbers: () => attempt?.begin(catalog),
+    beginAnew: () => {
+      attempt?.begin(catalog);
+      options.advisory?.beginAnew();
+    },
   };
   return new OwnContext(deps, options, calls, {
     references: referencesIn(deps, principal),
@@ -166,10 +182,10 @@ interface ContextCalls {
   sequences(): SequenceCalls;
   settings(): SettingCalls;
   /**
-   * Returns the numbers that an attempt has taken to their sequences, before the statement begins
-   * again.
+   * Called before the statement begins again. Returns the numbers that the attempt has taken to
+   * their sequences.
    */
-  takeBackNumbers?(): void;
+  beginAnew?(): void;
 }
 
 /**
@@ -203,6 +219,7 @@ class OwnContext implements StatementContext {
   #memory: MemoryBudget | undefined;
   #subqueries: SubqueryAnswers | undefined;
   readonly sleeps: Sleeps | undefined;
+  readonly #advisory: AdvisoryCalls;
   #effort: Effort | undefined;
   #pause: (() => Promise<void>) | undefined;
   #call: CallDeps | undefined;
@@ -241,6 +258,7 @@ class OwnContext implements StatementContext {
     this.#ledger = options.ledger;
     this.#sliceEndMs = options.sliceEndMs ?? Number.POSITIVE_INFINITY;
     this.sleeps = options.sleeps;
+    this.#advisory = options.advisory ?? NO_ADVISORY_LOCKS;
     this.#nowMicros = transaction?.nowMicros ?? options.nowMicros ?? deps.clock.nowMs() * 1000;
   }
 
@@ -329,7 +347,7 @@ class OwnContext implements StatementContext {
 
   beginAnew(sliceEndMs = Number.POSITIVE_INFINITY): void {
     this.#sliceEndMs = sliceEndMs;
-    this.#calls.takeBackNumbers?.();
+    this.#calls.beginAnew?.();
     this.#subqueries = undefined;
     this.#memory?.close();
     this.#temporary?.close();
@@ -363,6 +381,7 @@ class OwnContext implements StatementContext {
       snowflakeId: () => store.snowflakeId(),
       sequences: this.#calls.sequences(),
       settings: this.#calls.settings(),
+      advisory: this.#advisory,
       commitMs: (seq) => store.commitMs(seq),
       lastSeqUpTo: (unixMs) => store.lastSeqUpTo(unixMs),
       randomBytes: (count) => random.bytes(count),
@@ -384,6 +403,22 @@ const NO_SETTINGS: SettingCalls = {
     throw noRequest("SET_CONFIG");
   },
 };
+
+/** The calls for statements that cannot take advisory locks. Every call is refused. */
+const NO_ADVISORY_LOCKS: AdvisoryCalls = {
+  lock: refuseLock,
+  tryLock: refuseLock,
+  unlock: refuseLock,
+  unlockAll: refuseLock,
+};
+
+function refuseLock(): never {
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    "Cannot use advisory locks here: only a query or a change of rows can call their functions, and no view or live query",
+    { hint: "call the function in the select list of a query" },
+  );
+}
 
 function noSettings(): SettingCalls {
   return NO_SETTINGS;

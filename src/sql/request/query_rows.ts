@@ -31,13 +31,21 @@ export interface QueryRowsOptions extends Readable {
   readonly channel: (() => AnswerChannel) | undefined;
   /** Controls the pace of the query on the event loop. */
   readonly slices: Pick<DrainOptions, "isEnough" | "onSlice">;
+  /**
+   * Whether a definition has changed, so that the query must be bound again after a wait. Absent if
+   * it runs as it was bound. @throws {DatabaseError}
+   */
+  readonly isOutdated?: () => boolean;
 }
+
+/** Thrown after a wait of a query that must be bound again. */
+export const OUTDATED: Error = new Error("The query must be bound again");
 
 /**
  * Reads all rows on the event loop. Returns undefined if one tick was enough.
  *
  * @param mayLeave Whether the query is restarted in a reader if one tick is not enough.
- * @throws SLICE_OVER, possibly as a rejection @throws {DatabaseError}
+ * @throws SLICE_OVER and OUTDATED, possibly as rejections @throws {DatabaseError}
  */
 export function readHere(options: QueryRowsOptions, mayLeave: boolean): Promise<void> | undefined {
   return options.context.sleeps === undefined
@@ -64,6 +72,7 @@ function drainedWithSleeps(
       // The client may disconnect in the meantime.
       void slices.onSlice?.();
       await sleeps.over();
+      if (options.isOutdated?.() === true) throw OUTDATED;
       if (mayLeave && busyMs >= BUSY_MS_MAX) throw SLICE_OVER;
       collected.clear();
       ledger.rowsRead = rowsRead;

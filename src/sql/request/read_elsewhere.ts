@@ -33,7 +33,8 @@ export function readersFor(
   prepared: Prepared,
   readers: QueryReaders | undefined,
 ): QueryReaders | undefined {
-  return readers?.canRead(prepared) === true ? readers : undefined;
+  if (readers?.canRead(prepared) !== true || callsLocks(prepared)) return undefined;
+  return readers;
 }
 
 /**
@@ -48,6 +49,11 @@ export function isKnownLong(prepared: Prepared, readers: QueryReaders): boolean 
 
 export function maySleep({ requirements }: Prepared): boolean {
   return requirements.some(({ action }) => action === "sleep");
+}
+
+/** Whether a statement may take advisory locks, which only the event loop keeps. */
+export function callsLocks({ requirements }: Prepared): boolean {
+  return requirements.some(({ action }) => action === "advisory-lock");
 }
 
 /** Records that a statement took longer than a time slice. */

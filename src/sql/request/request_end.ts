@@ -19,14 +19,15 @@ interface EndedRequest {
   readonly running?: RunningRequest | undefined;
 }
 
-type ClosingDeps = Pick<SqlEnvironment, "clock" | "limits" | "log">;
+type ClosingDeps = Pick<SqlEnvironment, "activity" | "clock" | "limits" | "log">;
 
 /** Releases the resources of a request, however it ended. Returns the time at which it ended. */
 export function closeRequest(deps: ClosingDeps, ended: EndedRequest): number {
-  const { clock, limits } = deps;
+  const { activity, clock, limits } = deps;
   const atMs = clock.monotonicMs();
   const { memory, startMs, temporary } = ended.ledger;
   temporary?.close();
+  activity.advisory.release(ended.ledger);
   if (memory?.wasLarge === true) collectAfterTurn(clock);
   const { slowQueryMs } = limits;
   if (slowQueryMs !== 0 && atMs - startMs >= slowQueryMs) {

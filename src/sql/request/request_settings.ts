@@ -64,6 +64,12 @@ export class RequestSettings {
     return text === undefined || text === "0" ? undefined : Number(text);
   }
 
+  /** The maximum wait for one advisory lock, set by SET; undefined if there is no limit. */
+  get lockTimeoutMs(): number | undefined {
+    const text = this.#changed.get("lock_timeout");
+    return text === undefined || text === "0" ? undefined : Number(text);
+  }
+
   /** Returns all settings. `namespace` is that of unqualified names. */
   rows({
     namespace,

@@ -131,6 +131,7 @@ export class RequestTransaction implements HeldTransaction {
         { position: node._location.start },
       );
     }
+    transaction.fixSnapshot();
     this.#definitions ??= new TransactionDefinitions(this.#base, transaction);
     return await this.#definitions.define(run);
   }
@@ -306,10 +307,10 @@ export class RequestTransaction implements HeldTransaction {
 
   #partsFor({ _location, type }: SavepointStatement): RestoredParts {
     const transaction = this.#required(type.toUpperCase(), _location.start);
-    const { locks } = this.#deps.activity;
+    const { advisory, locks } = this.#deps.activity;
     const { cursors, settings } = this;
     const definitions = this.#definitions;
-    return { transaction, acks: this.#acks, settings, locks, cursors, definitions };
+    return { transaction, acks: this.#acks, settings, locks, advisory, cursors, definitions };
   }
 
   /**
@@ -336,6 +337,7 @@ export class RequestTransaction implements HeldTransaction {
         { position: node._location.start },
       );
     }
+    transaction.fixSnapshot();
     return this.#acks.add(request, node);
   }
 
@@ -384,6 +386,7 @@ export class RequestTransaction implements HeldTransaction {
       const { activity, store } = this.#deps;
       const committedSeq = outcome.kind === "rolled back" ? undefined : store.appliedSeq;
       activity.locks.release(transaction, committedSeq);
+      activity.advisory.release(transaction);
       transaction.release();
     }
     if (this.#isHeld) this.#outcome = outcome;
@@ -409,7 +412,9 @@ export class RequestTransaction implements HeldTransaction {
     this.#isFailed = true;
     // Without a savepoint, the transaction can never be committed.
     if (!this.#savepoints.isEmpty) return error;
-    this.#deps.activity.locks.release(transaction);
+    const { advisory, locks } = this.#deps.activity;
+    locks.release(transaction);
+    advisory.release(transaction);
     transaction.release();
     return failUploads(transaction, error);
   }

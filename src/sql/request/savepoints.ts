@@ -1,12 +1,13 @@
 /**
  * Keeps the savepoints of an open transaction, each with the state that it restores: staged rows,
- * row locks, claims of foreign keys, SET CONSTRAINTS, uploads, acknowledgements, settings, open
- * cursors and definitions.
+ * row locks, advisory locks, claims of foreign keys, SET CONSTRAINTS, uploads, acknowledgements,
+ * settings, open cursors and definitions.
  *
  * - A later savepoint hides an earlier one of the same name, as in PostgreSQL.
  * - RELEASE removes a savepoint and all later ones. ROLLBACK TO keeps the savepoint itself.
  */
 import { DatabaseError } from "../../base/errors.ts";
+import type { AdvisoryLocks } from "../activity/advisory_locks.ts";
 import type { RowLocks } from "../activity/row_locks.ts";
 import type { Transaction, TransactionMark } from "../execute/context/transaction.ts";
 import type { SavepointStatement } from "../parse/ast/ast.ts";
@@ -22,6 +23,7 @@ interface Savepoint {
   readonly name: string;
   readonly rows: TransactionMark;
   readonly acks: AcksMark;
+  readonly advisory: number;
   readonly settings: SettingsMark;
   readonly cursors: CursorsMark;
   /** The definitions at the savepoint; undefined if none were changed before it. */
@@ -34,6 +36,7 @@ export interface RestoredParts {
   readonly acks: TransactionAcks;
   readonly settings: RequestSettings;
   readonly locks: RowLocks;
+  readonly advisory: AdvisoryLocks;
   readonly cursors: Cursors;
   readonly definitions: TransactionDefinitions | undefined;
 }
@@ -58,11 +61,12 @@ export class Savepoints {
         { position: _location.start, hint: "RELEASE removes savepoints that are no longer needed" },
       );
     }
-    const { acks, cursors, definitions, settings, transaction } = parts;
+    const { acks, advisory, cursors, definitions, settings, transaction } = parts;
     this.#savepoints.push({
       name,
       rows: transaction.mark(),
       acks: acks.mark(),
+      advisory: advisory.markOf(transaction),
       settings: settings.mark(),
       cursors: cursors.mark(),
       definitions: definitions?.mark(),
@@ -88,6 +92,7 @@ export class Savepoints {
     transaction.undoTo(savepoint.rows, ({ seq }, before) =>
       locks.restore(seq, before, transaction),
     );
+    parts.advisory.returnTo(transaction, savepoint.advisory);
     parts.acks.returnTo(savepoint.acks);
     parts.settings.returnTo(savepoint.settings);
     parts.cursors.returnTo(savepoint.cursors);

@@ -121,7 +121,10 @@ const KINDS: readonly SettingKind[] = [
     read: (text) =>
       /^(?:-(?:\d|1[0-5])|[0-3])$/.test(text) ? text : { why: "it must be from -15 to 3" },
   },
-  duration("lock_timeout", "Has no effect: no statement waits for a lock"),
+  duration(
+    "lock_timeout",
+    "The maximum wait for one advisory lock in milliseconds; 0 means no limit",
+  ),
   duration(
     "idle_in_transaction_session_timeout",
     "Has no effect: limits.transaction_idle_secs ends idle transactions",

@@ -38,11 +38,12 @@ import { beginChange, beginChangeIn, type NewChange, streamIn } from "./change_r
 import { changeTogether } from "./change_together.ts";
 import { CollectedRows } from "./collected_rows.ts";
 import { finishChange } from "./long_changes.ts";
-import { type QueryRowsOptions, readHere, readIn } from "./query_rows.ts";
-import { isKnownLong, maySleep, noteLong, readersFor } from "./read_elsewhere.ts";
+import { OUTDATED, type QueryRowsOptions, readHere, readIn } from "./query_rows.ts";
+import { callsLocks, isKnownLong, maySleep, noteLong, readersFor } from "./read_elsewhere.ts";
 import type { RequestSettings } from "./request_settings.ts";
 import { changeResult, changeResultInTicks, queryResult } from "./row_results.ts";
 import { OwnSettingCalls } from "./setting_calls.ts";
+import { locksOnly, StatementLocks } from "./statement_locks.ts";
 
 export interface RunOptions {
   readonly principal: Principal;
@@ -85,7 +86,7 @@ export interface RunnerOptions {
 export interface StatementDeps
   extends ExecutionDeps,
     UploadDeps,
-    Pick<SqlEnvironment, "memoryGate" | "settings" | "writeGates"> {
+    Pick<SqlEnvironment, "activity" | "memoryGate" | "settings" | "writeGates"> {
   /** The reader threads; absent if every query runs on the event loop. */
   readonly readers: QueryReaders | undefined;
 }
@@ -103,6 +104,10 @@ export class StatementRunner {
   #isWaiting = false;
   /** Whether the statement has already been run a second time because of the storage limit. */
   #hasRunTwice = false;
+  /** The transaction of the request; not the one in which a change takes other rows along. */
+  #transaction: Transaction | undefined;
+  /** The calls of the latest attempt for advisory locks. */
+  #locks: StatementLocks | undefined;
   /** The numbers that the current attempt of the statement takes from sequences. */
   readonly #attempt = new AttemptNumbers();
 
@@ -152,6 +157,8 @@ export class StatementRunner {
   run(prepared: Prepared, options: RunOptions): StatementResult | Promise<StatementResult> {
     this.#hasRunTwice = false;
     this.#attempt.end();
+    this.#transaction = options.transaction;
+    if (!locksOnly(prepared)) this.#transaction?.fixSnapshot();
     if (this.#mustWait(prepared, options)) return this.#runLater(prepared, options);
     return this.#run(prepared, options);
   }
@@ -177,7 +184,12 @@ export class StatementRunner {
     return this.#change({ prepared, options, uploads: Uploads.none });
   }
 
-  #query(prepared: PreparedQuery, options: RunOptions): StatementResult | Promise<StatementResult> {
+  /** @param sleeps The sleeps of an earlier attempt. */
+  #query(
+    prepared: PreparedQuery,
+    options: RunOptions,
+    sleeps?: Sleeps,
+  ): StatementResult | Promise<StatementResult> {
     if (options.files !== undefined) refuseExtra(options.files, []);
     const { readRow } = prepared;
     const isPlain = options.profile === undefined && options.copyTo === undefined;
@@ -192,15 +204,20 @@ export class StatementRunner {
     }
     const { ledger } = this.#options;
     const { rowsRead } = ledger;
-    const context = this.#newQuery(prepared, options, { mayLeave });
-    const leave = (error: unknown): Promise<StatementResult> => {
+    const context = this.#newQuery(prepared, options, { mayLeave, sleeps });
+    const leave = (error: unknown): StatementResult | Promise<StatementResult> => {
+      if (error === OUTDATED) {
+        ledger.rowsRead = rowsRead;
+        return this.#query(renewedQuery(prepared, options), options, context.sleeps);
+      }
       if (error !== SLICE_OVER || readers === undefined) throw error;
       ledger.rowsRead = rowsRead;
       if (!context.readsInOrder) noteLong(prepared);
       return this.#queryInPlace(readers, prepared, { options, sleeps: context.sleeps });
     };
     try {
-      const rows = this.#rowsOf(prepared, options, context);
+      const isOutdated = (): boolean => renewedQuery(prepared, options) !== prepared;
+      const rows = { ...this.#rowsOf(prepared, options, context), isOutdated };
       const further = readHere(rows, mayLeave);
       const { collected } = rows;
       return further === undefined
@@ -255,6 +272,7 @@ export class StatementRunner {
     const { mayLeave, sleeps } = about;
     const { namespace, nowMicros, parameters, principal, profile, transaction } = options;
     profile?.clear();
+    const asleep = sleeps ?? this.#sleepsOf(prepared, transaction);
     return newContext(this.#deps, {
       principal,
       namespace,
@@ -266,7 +284,8 @@ export class StatementRunner {
       ledger: this.#options.ledger,
       settings: () => this.#settingsOf(principal),
       sliceEndMs: this.#sliceEndMs(mayLeave),
-      sleeps: sleeps ?? this.#sleepsOf(prepared, transaction),
+      sleeps: asleep,
+      advisory: this.#locksOf(prepared, options, asleep),
       attempt: this.#attempt,
     });
   }
@@ -276,7 +295,7 @@ export class StatementRunner {
   }
 
   #sleepsOf(prepared: PreparedQuery, transaction: Transaction | undefined): Sleeps | undefined {
-    if (!maySleep(prepared)) return undefined;
+    if (!maySleep(prepared) && !callsLocks(prepared)) return undefined;
     const { clock } = this.#deps;
     // A query may sleep beyond the end of its transaction, whose next statement is then refused.
     const msMax = (): number =>
@@ -284,6 +303,37 @@ export class StatementRunner {
         ? Number.POSITIVE_INFINITY
         : Math.max(0, transaction.startedAtMs + transaction.timeoutMs - clock.monotonicMs()) + 1;
     return new Sleeps({ clock, ledger: this.#options.ledger, msMax });
+  }
+
+  /**
+   * Returns the calls by which a statement takes locks. Sleeps of an earlier attempt come with the
+   * answers that it has received.
+   *
+   * @param sleeps Lets the statement wait for a lock; absent if it must not wait.
+   */
+  #locksOf(
+    prepared: Prepared,
+    { principal }: RunOptions,
+    sleeps?: Sleeps,
+  ): StatementLocks | undefined {
+    if (!callsLocks(prepared)) return undefined;
+    if (sleeps !== undefined && this.#locks?.sleeps === sleeps) {
+      this.#locks.beginAnew();
+      return this.#locks;
+    }
+    const { activity, clock, store } = this.#deps;
+    const { ledger, settings } = this.#options;
+    this.#locks = new StatementLocks({
+      locks: activity.advisory,
+      clock,
+      store,
+      ledger,
+      settings,
+      principal,
+      transaction: this.#transaction,
+      sleeps,
+    });
+    return this.#locks;
   }
 
   #rowsOf(
@@ -516,6 +566,7 @@ export class StatementRunner {
           ledger,
           settings: () => this.#settingsOf(principal),
           sliceEndMs: this.#sliceEndMs(mayLeave),
+          advisory: this.#locksOf(prepared, options),
           attempt: this.#attempt,
         });
       },

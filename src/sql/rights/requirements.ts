@@ -270,6 +270,7 @@ function askedOf(
     const { position } = requirement;
     return { statement: "maintain", action: "call PG_SLEEP", position };
   }
-  if (requirement.action === "take-id" || requirement.view.isOpen) return undefined;
+  if (requirement.action === "take-id" || requirement.action === "advisory-lock") return undefined;
+  if (requirement.view.isOpen) return undefined;
   return { statement: "inspect", action: `read ${requirement.name}` };
 }

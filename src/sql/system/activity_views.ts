@@ -1,6 +1,7 @@
 /**
- * Defines `system.queries`, `system.transactions` and `system.query_stats`, which list the running
- * statements, the open transactions that span requests, and all statements since startup.
+ * Defines `system.queries`, `system.transactions`, `system.advisory_locks` and
+ * `system.query_stats`, which list the running statements, the open transactions that span
+ * requests, the advisory locks, and all statements since startup.
  */
 import { shownMs } from "../../base/clock.ts";
 import { BIGINT, BOOLEAN, DATETIME, DOUBLE, TEXT } from "../../types/mod.ts";
@@ -18,6 +19,7 @@ export function activityViews(deps: ActivityViewDeps): [string, SystemView][] {
   return [
     ["system.queries", queriesView(deps)],
     ["system.transactions", transactionsView(deps)],
+    ["system.advisory_locks", advisoryLocksView(deps)],
     ["system.query_stats", queryStatsView(deps)],
   ];
 }
@@ -90,6 +92,43 @@ function transactionsView({ activity, clock }: ActivityViewDeps): SystemView {
           held.stagedRowCount,
           held.stagedBytes,
         ]);
+    },
+    ADMIN_ONLY,
+  );
+}
+
+function advisoryLocksView({ activity }: ActivityViewDeps): SystemView {
+  return view(
+    [
+      ["key", TEXT],
+      ["key_user_id", TEXT],
+      ["mode", TEXT],
+      ["level", TEXT],
+      ["is_granted", BOOLEAN],
+      ["user_id", TEXT],
+      ["transaction_id", TEXT],
+      ["query_id", TEXT],
+      ["since", DATETIME],
+    ],
+    () => {
+      const transactions = activity.transactions.all();
+      const requests = activity.running.all();
+      return activity.advisory.all().map((lock) => {
+        const { holder } = lock;
+        const transaction = transactions.find(({ held }) => held.current === holder);
+        const ledger = transaction === undefined ? holder : transaction.ledger;
+        return [
+          lock.key.text,
+          lock.key.userId ?? null,
+          lock.mode,
+          lock.isOfSession ? "session" : "transaction",
+          lock.isGranted,
+          lock.userId,
+          transaction?.id ?? null,
+          requests.find((each) => each.ledger === ledger)?.queryId ?? null,
+          lock.sinceMs * 1000,
+        ];
+      });
     },
     ADMIN_ONLY,
   );

@@ -52,6 +52,12 @@ const NO_SEQUENCES: SequenceCalls = {
 export const CALL: CallDeps = {
   sequences: NO_SEQUENCES,
   settings: { current: () => undefined, set: (_, value) => value ?? "" },
+  advisory: {
+    lock: () => undefined,
+    tryLock: () => true,
+    unlock: () => true,
+    unlockAll: () => undefined,
+  },
   nowMicros: NOW_MICROS,
   userId: "alice",
   sessionUserId: "root",

@@ -248,3 +248,21 @@ describe("PG_SLEEP is refused to roles that may not use it", () => {
     expect(await engine.failure("SELECT pg_sleep('x')")).toStartWith("INVALID_VALUE@1");
   });
 });
+
+test("PG_SLEEP in a query whose table is altered while it sleeps binds the query again", async () => {
+  await engine.run("CREATE TABLE altered (id INT PRIMARY KEY, v INT)");
+  await engine.run("INSERT INTO altered VALUES (1, 10)");
+  for (const [change, answer] of [
+    ["ALTER TABLE altered ALTER COLUMN v TYPE BIGINT", [[1, 10, ""]]],
+    ["ALTER TABLE altered DROP COLUMN v", undefined],
+  ] as const) {
+    const sleeping = await asleep("SELECT id, v, pg_sleep(1) FROM altered");
+    await engine.run(change);
+    clock.advance(1000);
+    const { error, results } = await sleeping.answer;
+    expect([error?.code, results[0]?.rows]).toEqual([
+      answer === undefined ? "COLUMN_NOT_FOUND" : undefined,
+      answer,
+    ]);
+  }
+});

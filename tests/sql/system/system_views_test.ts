@@ -115,6 +115,8 @@ const VIEWS: Readonly<Record<string, string>> = {
   "system.transactions":
     "transaction_id, user_id, state, is_read_only B, snapshot_seq b, started_at z, elapsed_ms d, " +
     "idle_ms d, requests b, staged_rows b, staged_bytes b",
+  "system.advisory_locks":
+    "key, key_user_id, mode, level, is_granted B, user_id, transaction_id, query_id, since z",
   "system.audit_log":
     "audit_id b, timestamp z, actor_user_id, action, target, outcome, details j, ip_address, " +
     "subject_user_id",

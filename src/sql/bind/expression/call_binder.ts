@@ -3,6 +3,7 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { casterFor, type DataType, isInteger, type Value } from "../../../types/mod.ts";
+import { isAdvisoryFunction } from "../../functions/advisory.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
 import { SNOWFLAKE_ID } from "../../functions/ids.ts";
 import {
@@ -151,7 +152,9 @@ function noteRequirements(
   { function: { name }, _location }: ExprCall,
   { statement: { requirements } }: ExpressionContext,
 ): void {
-  if (name === SLEEP) requirements.push({ action: "sleep", position: _location.start });
+  const position = _location.start;
+  if (name === SLEEP) requirements.push({ action: "sleep", position });
+  if (isAdvisoryFunction(name)) requirements.push({ action: "advisory-lock", name, position });
   const asks =
     name === SNOWFLAKE_ID || NUMBERING_FUNCTIONS.has(name) || SETTING_FUNCTIONS.has(name);
   if (asks) requirements.push({ action: "take-id" });

@@ -11,6 +11,7 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { nearestName } from "../../../base/nearest_name.ts";
 import { BIGINT, type DataType, type DomainType, typeName } from "../../../types/mod.ts";
+import { isAdvisoryFunction, waitsForLock } from "../../functions/advisory.ts";
 import { namedForm, resolveFunction } from "../../functions/registry.ts";
 import { SLEEP } from "../../functions/session.ts";
 import type { ResultColumn, TableForm } from "../../functions/table/table_function.ts";
@@ -119,7 +120,11 @@ function bindOneCall(
   if (name === "vector_search") {
     throw notAvailable(item, `table function ${name}`);
   }
-  if (name === SLEEP) throw sleepInFrom(item);
+  if (name === SLEEP || waitsForLock(name)) throw waitInFrom(item, name);
+  if (isAdvisoryFunction(name)) {
+    const { start: position } = item._location;
+    context.statement.requirements.push({ action: "advisory-lock", name, position });
+  }
   const form = namedTableForm(name) ?? namedForm(name);
   checkNames(item, form);
   const args = schema === undefined ? boundInOrder(item, form, (arg) => bind(arg, context)) : [];
@@ -137,16 +142,17 @@ function bindOneCall(
 }
 
 /**
- * Returns the error for PG_SLEEP as a function in FROM. Such a function produces its rows in one
- * tick, so it cannot wait.
+ * Returns the error for a function in FROM that waits. A function in FROM produces its rows in one
+ * tick.
  */
-function sleepInFrom(item: FromCall): DatabaseError {
+function waitInFrom(item: FromCall, name: string): DatabaseError {
+  const shown = name.toUpperCase();
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    "Cannot call PG_SLEEP in FROM: a function in FROM cannot wait",
+    `Cannot call ${shown} in FROM: a function in FROM cannot wait`,
     {
       position: item._location.start,
-      hint: "put it in a select list: FROM (SELECT PG_SLEEP(1)) s",
+      hint: `put it in a select list: FROM (SELECT ${shown}(1)) s`,
     },
   );
 }

@@ -326,7 +326,7 @@ export function bindDefault(node: Expr): BoundExpression {
   const statement = new StatementBinding([]);
   const context = { statement, scope: new Scope([]), clause: "DEFAULT", sink: undefined };
   const bound = bindExpression(node, context);
-  statement.requireNoSleep("DEFAULT");
+  statement.requireNoLock("DEFAULT");
   return bound;
 }
 

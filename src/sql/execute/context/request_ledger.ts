@@ -43,7 +43,7 @@ export interface RequestLedger {
   readonly numbers: TakenNumbers;
   /** The total time that the request has asked to sleep. */
   sleepMs: number;
-  /** Whether the current statement waits in the queue for a reader. */
+  /** Whether the current statement waits in the queue for a reader or an advisory lock. */
   isWaiting: boolean;
   /** Ends the current wait of the request early, whatever the request is waiting for. */
   wake: (() => void) | undefined;

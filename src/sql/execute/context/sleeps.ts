@@ -1,8 +1,11 @@
 /**
- * Tracks the calls of PG_SLEEP in one query.
+ * Tracks the calls of PG_SLEEP in one query, and lets the query wait for an advisory lock.
  *
  *     on the event loop ──asleep──► forgotten ──the time is over──► begun again
  *         └──it takes long otherwise──► begun again in a reader, which sleeps in its thread
+ *
+ * A query that waits for a lock is discarded and restarted in the same way, always on the event
+ * loop.
  *
  * A restarted query requests the same sleeps in the same order, so the number of completed sleeps
  * determines which one comes next.
@@ -12,8 +15,8 @@ import { DatabaseError } from "../../../base/errors.ts";
 import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 
 /**
- * Thrown when a query sleeps. This is not a failure, so every catch clause on the way must rethrow
- * it.
+ * Thrown when a query sleeps or waits for a lock. This is not a failure, so every catch clause on
+ * the way must rethrow it.
  */
 export const ASLEEP: Error = new Error("The query sleeps");
 
@@ -54,6 +57,8 @@ export class Sleeps {
   #askedCount = 0;
   /** The time at which the last sleep ends, in monotonic milliseconds. */
   #untilMs = 0;
+  /** Waits for a lock. Undefined unless the query was discarded for this wait. */
+  #turn: (() => Promise<void>) | undefined;
 
   constructor(options: SleepsOptions) {
     this.#options = options;
@@ -96,11 +101,27 @@ export class Sleeps {
   }
 
   /**
+   * Lets the query wait for something else than the end of a sleep.
+   *
+   * @param turn Resolves when it is time to restart the query.
+   * @throws ASLEEP
+   */
+  waitFor(turn: () => Promise<void>): never {
+    this.#turn = turn;
+    throw ASLEEP;
+  }
+
+  /**
    * Resolves when it is time to restart the query.
    *
-   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, and errors of the turn
    */
   async over(): Promise<void> {
+    if (this.#turn !== undefined) {
+      const turn = this.#turn;
+      this.#turn = undefined;
+      return await turn();
+    }
     const { clock, ledger } = this.#options;
     const endMs = Math.min(this.#untilMs, ledger.deadlineMs);
     while (clock.monotonicMs() < endMs && ledger.cancelledBy === undefined) {

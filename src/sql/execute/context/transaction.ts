@@ -149,7 +149,8 @@ export interface TransactionOptions {
 }
 
 export class Transaction implements StagedRows {
-  readonly snapshotSeq: Seq;
+  #snapshotSeq: Seq;
+  #isSnapshotFixed = false;
   readonly nowMicros: number;
   readonly isReadOnly: boolean;
   readonly startedAtMs: number;
@@ -181,7 +182,7 @@ export class Transaction implements StagedRows {
   #lockNotes: LockNote[] = [];
 
   constructor(options: TransactionOptions) {
-    this.snapshotSeq = options.snapshotSeq;
+    this.#snapshotSeq = options.snapshotSeq;
     this.nowMicros = options.nowMicros;
     this.isReadOnly = options.isReadOnly;
     this.startedAtMs = options.startedAtMs;
@@ -189,6 +190,21 @@ export class Transaction implements StagedRows {
     this.#bytesMax = options.bytesMax;
     this.#onGrow = options.onGrow;
     this.#growths = options.isMetered ? new Map() : undefined;
+  }
+
+  /** The newest seq that the statements of the transaction see. */
+  get snapshotSeq(): Seq {
+    return this.#snapshotSeq;
+  }
+
+  /** Called before the transaction reads or changes anything, after which its snapshot is fixed. */
+  fixSnapshot(): void {
+    this.#isSnapshotFixed = true;
+  }
+
+  /** Moves the snapshot to a newer seq, unless the transaction depends on the current one. */
+  renewSnapshot(seq: Seq): void {
+    if (!this.#isSnapshotFixed) this.#snapshotSeq = seq;
   }
 
   /** Adds uploads, which from now on are kept or removed together with the transaction. */

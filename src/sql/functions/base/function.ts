@@ -47,6 +47,37 @@ export interface SettingCalls {
   set(name: string, value: string | undefined, isLocal: boolean): string;
 }
 
+/** Whether an advisory lock has one holder, or can be shared. */
+export type AdvisoryMode = "exclusive" | "shared";
+
+/** The form in which a function asks for an advisory lock. */
+export interface AdvisoryForm {
+  readonly mode: AdvisoryMode;
+  /** Whether the lock is one of the session, which is counted and can be unlocked. */
+  readonly isOfSession: boolean;
+}
+
+/** Takes and releases advisory locks for the caller. A key is one number or a pair, as text. */
+export interface AdvisoryCalls {
+  /**
+   * Returns once the lock is taken. Until then, it throws, and the statement is evaluated again
+   * later.
+   *
+   * @throws {DatabaseError} TRANSACTION_REQUIRED, TRANSACTION_LIMIT, SERIALIZATION_FAILURE
+   */
+  lock(key: string, form: AdvisoryForm): void;
+  /**
+   * Takes a lock if it is free. Returns whether it was.
+   *
+   * @throws {DatabaseError} TRANSACTION_REQUIRED, TRANSACTION_LIMIT
+   */
+  tryLock(key: string, form: AdvisoryForm): boolean;
+  /** Unlocks a lock of the session once. Returns whether the session had it. */
+  unlock(key: string, mode: AdvisoryMode): boolean;
+  /** Unlocks all locks of the session. */
+  unlockAll(): void;
+}
+
 /** The environment of a function, fixed for the duration of a statement. */
 export interface CallDeps {
   /**
@@ -67,6 +98,7 @@ export interface CallDeps {
   snowflakeId(): number;
   readonly sequences: SequenceCalls;
   readonly settings: SettingCalls;
+  readonly advisory: AdvisoryCalls;
   /** Returns the wall-clock time at which a `_seq` was issued, in Unix milliseconds. */
   commitMs(seq: number): number;
   /** Returns the last `_seq` issued up to and including a Unix millisecond. */
