@@ -403,7 +403,8 @@ export class DraftedStore implements Store {
         mine === undefined
           ? this.#storedRow(tableId, { owner, key, upTo, columnIds })
           : mine.stored;
-      this.#transaction.stage({ table, owner }, text, { row, isDeleted: false, stored });
+      const to = { table, owner, isRewrite: true };
+      this.#transaction.stage(to, text, { row, isDeleted: false, stored });
       return text;
     });
     this.#holders.clear();

@@ -82,6 +82,16 @@ test("every kind of change counts added bytes and releases freed bytes", async (
   expect([await used(), await counted()]).toEqual([0, 0]);
 });
 
+test("a definition in a transaction rewrites rows of users who have reached the limit, and counts them", async () => {
+  await engine.run(`INSERT INTO t VALUES (1, ${text(15_000)})`);
+  engine.userId = "root";
+  await engine.run("BEGIN; ALTER TABLE t ALTER COLUMN v TYPE TEXT USING v || v; COMMIT");
+  engine.userId = "ann";
+  expect(await engine.failure("INSERT INTO t VALUES (2, 'x')")).toStartWith("LIMIT_EXCEEDED@1");
+  expect(await used()).toBe(rowBytes("x".repeat(30_000)));
+  expect(await counted()).toBe(rowBytes("x".repeat(30_000)));
+});
+
 test("values of each type count the same when written as when read", async () => {
   engine.userId = "root";
   await engine.run(

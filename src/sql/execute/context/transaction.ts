@@ -430,10 +430,12 @@ export class Transaction implements StagedRows {
   /**
    * Stages the new state of a key.
    *
+   * @param to.isRewrite Whether a definition rewrites the row, which counts against no storage
+   *   limit: the owner has added nothing.
    * @throws {DatabaseError} TRANSACTION_LIMIT if the transaction would exceed its limits.
    */
   stage(
-    { table, owner }: { table: TableEntry; owner: number },
+    { isRewrite = false, owner, table }: { isRewrite?: boolean; table: TableEntry; owner: number },
     keyText: string,
     staged: StagedRow,
   ): void {
@@ -455,7 +457,7 @@ export class Transaction implements StagedRows {
     this.#requireRoom();
     const before = rows.get(keyText);
     this.#notes?.push({ tableId, owner, keyText, before });
-    if (this.#growths !== undefined && table.kind !== "shared") {
+    if (this.#growths !== undefined && table.kind !== "shared" && !isRewrite) {
       const had = before === undefined ? staged.stored : rowLeftBy(before);
       this.grow({ owner, table }, bytesOrNone(rowLeftBy(staged)) - bytesOrNone(had));
     }
