@@ -119,8 +119,13 @@ export interface PreparedDraft {
    * `publish` succeeds.
    */
   announce(): void;
-  /** Makes the definitions durable and visible, in this tick. @throws {DatabaseError} */
-  publish(): void;
+  /**
+   * Makes the definitions durable and visible, in this tick.
+   *
+   * @param lastSeq The seq of the commit of rows that is made with them; absent if there is none.
+   * @throws {DatabaseError}
+   */
+  publish(lastSeq?: Seq): void;
   /** Undoes `announce` if no rows were written. */
   withdraw(): void;
 }

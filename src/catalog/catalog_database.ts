@@ -632,9 +632,9 @@ export class CatalogDatabase implements Catalog {
       tableById: (tableId) => definitions.tableById(tableId),
       announce: () => this.undone.add(seq),
       withdraw: () => this.undone.remove(seq),
-      publish: () => {
+      publish: (lastSeq) => {
         const { changes } = file;
-        this.#file.transaction(() => {
+        const write = (): void => {
           for (const [table, key, value] of changes) {
             // The cast is safe, because the changes were recorded from calls of these two
             // functions.
@@ -643,7 +643,8 @@ export class CatalogDatabase implements Catalog {
             else putSealed(this.#file, into, { key, value });
           }
           this.undone.storeWithout(seq);
-        });
+        };
+        this.journal.stampedWith(lastSeq, () => this.#file.transaction(write));
         this.#adopt({ counters, definitions, file, numbers }, changes);
         this.undone.forget(seq);
       },

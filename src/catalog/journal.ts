@@ -7,7 +7,8 @@
  *   is kept, so that gaps in a journal can be detected. The times at which users were last seen are
  *   not recorded, because users do not make these changes.
  * - Each entry has a stamp, which is a separate seq: commits below it precede the transaction, and
- *   commits above it follow it. Stamps are in ascending order.
+ *   commits above it follow it. Stamps are in ascending order. A transaction that is made with a
+ *   commit of rows has the seq of this commit.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -51,6 +52,8 @@ export class CatalogJournal {
   readonly #isKept: boolean;
   #endBegun: number;
   #stampBegun: number;
+  /** The seq of the commit of rows that is made with the current transaction. */
+  #commitSeq: number | undefined;
 
   constructor({
     clock,
@@ -112,6 +115,16 @@ export class CatalogJournal {
     });
   }
 
+  /** Runs a transaction that is made with a commit of rows. @param seq Undefined without rows. */
+  stampedWith(seq: number | undefined, transaction: () => void): void {
+    this.#commitSeq = seq;
+    try {
+      transaction();
+    } finally {
+      this.#commitSeq = undefined;
+    }
+  }
+
   #add(all: readonly SealedChange[]): void {
     const changes = all.filter(
       ([table, key]) => !LEFT_OUT.has(table) && !LEFT_OUT.has(`${table} ${key}`),
@@ -121,7 +134,7 @@ export class CatalogJournal {
     this.#endBegun = id;
     this.#counters.store("journal_end", id);
     if (!this.#isKept) return;
-    const stamp = Math.max(this.stamp, this.newSeq());
+    const stamp = Math.max(this.stamp, this.#commitSeq ?? this.newSeq());
     this.#counters.store("journal_stamp", stamp);
     putSealed(this.#file, "journal", { key: id, value: { id, stamp, changes } });
     this.#stampBegun = stamp;

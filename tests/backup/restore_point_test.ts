@@ -587,6 +587,41 @@ test("the statement and the command both report uploads that no archive contains
   expect(said).toContain("2 uploaded files are lost");
 });
 
+test("a transaction with definitions is there from the seq of its commit on, as a whole", async () => {
+  const place = freshPlace();
+  const database = await open(place);
+  await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (0)");
+  const backup = join(place.root, "base");
+  await backUp(database, backup);
+  const { error, results } = await ask(
+    database,
+    `BEGIN; ALTER TABLE t ADD COLUMN v INT DEFAULT 7; INSERT INTO t VALUES (1, 8);
+     CREATE SHARED TABLE u (id INT PRIMARY KEY); INSERT INTO u VALUES (1); COMMIT`,
+  );
+  expect(error).toBeUndefined();
+  const seq = Math.max(...results.map(({ lastSeq }) => lastSeq ?? 0));
+  await rows(database, "INSERT INTO t VALUES (2, 9)");
+  await database.close();
+  const restored = async (point: number): Promise<Database> => {
+    const data = copyOf(place.data);
+    const { code, said } = await restore([backup, data, "--to-seq", String(point)]);
+    expect(code, said).toBe(0);
+    return await open(place, { data, archives: false });
+  };
+  const before = await restored(seq - 1);
+  expect(await rows(before, "SELECT id FROM t")).toEqual([[0]]);
+  expect((await ask(before, "SELECT v FROM t")).error?.code).toBe("COLUMN_NOT_FOUND");
+  expect((await ask(before, "SELECT * FROM u")).error?.code).toBe("TABLE_NOT_FOUND");
+  await before.close();
+  const after = await restored(seq);
+  expect(await rows(after, "SELECT id, v FROM t ORDER BY id")).toEqual([
+    [0, 7],
+    [1, 8],
+  ]);
+  expect(await rows(after, "SELECT id FROM u")).toEqual([[1]]);
+  await after.close();
+});
+
 test("a backup that cannot reach the point is refused, and nothing changes", async () => {
   const world = await theWorld();
   const target = copyOf(world.place.data);

@@ -131,8 +131,9 @@ export class ModelStore implements Store {
   }
 
   applyWith(batch: WriteBatch, definitions: PublishedDefinitions): Commit {
-    definitions.publish();
-    return this.apply(batch);
+    const commit = this.apply(batch);
+    definitions.publish(commit.lastSeq);
+    return commit;
   }
 
   apply({ writes }: WriteBatch): Commit {

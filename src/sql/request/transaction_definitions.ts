@@ -18,6 +18,7 @@
 import { defined } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
 import type { DraftedCatalog, IndexEntry, PreparedDraft, TableEntry } from "../../catalog/mod.ts";
 import type { Commit, TableDefinition, TableWrite, WriteBatch } from "../../storage/mod.ts";
 import { WriteGates } from "../admission/write_gates.ts";
@@ -219,7 +220,7 @@ export class TransactionDefinitions {
     this.#requireUnwritten();
     const seq = store.issueSeq();
     const prepared = draft.prepare(seq, (table) => this.#published(table));
-    const publish = (): void => prepared.publish();
+    const publish = (lastSeq?: Seq): void => prepared.publish(lastSeq);
     let isAnnounced = false;
     let isLogged = false;
     const onWriting = (): void => {

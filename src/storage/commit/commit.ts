@@ -171,7 +171,7 @@ export class Committer {
     try {
       const commit = this.apply(batch);
       definitions.onWriting?.();
-      const isSettled = this.#commitLog.writeNow(() => definitions.publish());
+      const isSettled = this.#commitLog.writeNow(() => definitions.publish(commit.lastSeq));
       if (!isSettled) throw this.groups.failureOf(commit.lastSeq);
       return commit;
     } catch (error) {

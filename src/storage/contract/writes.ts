@@ -99,8 +99,13 @@ export interface PublishedDefinitions {
    * even if the commit fails.
    */
   onWriting?(): void;
-  /** Makes the definitions durable within this tick. @throws {DatabaseError} */
-  publish(): void;
+  /**
+   * Makes the definitions durable within this tick.
+   *
+   * @param lastSeq The seq of the commit, at which a restore has both rows and definitions.
+   * @throws {DatabaseError}
+   */
+  publish(lastSeq: Seq): void;
 }
 
 /** Options of a staged commit, which {@linkcode WriteBatch} describes. */
