@@ -260,16 +260,17 @@ export class TransactionDefinitions {
 
   /**
    * Gives the store definitions with which rows can be written. They still have the columns and
-   * indexes that will be dropped, because the store would discard their values.
+   * indexes that will be dropped, because the store would discard their values. A dropped unique
+   * index refuses no row.
    */
   #defineForWriting(prepared: PreparedDraft): void {
     for (const [tableId, { definition, stored }] of this.#state.tables) {
       if (definition === undefined) continue;
       const next = this.#definitionIn(prepared, tableId);
       const { indexes = [] } = next;
-      const kept = (stored?.indexes ?? []).filter(({ indexId }) =>
-        indexes.every((index) => index.indexId !== indexId),
-      );
+      const kept = (stored?.indexes ?? [])
+        .filter(({ indexId }) => indexes.every((index) => index.indexId !== indexId))
+        .map((index) => ({ ...index, isUnique: false }));
       this.#base.store.defineTable({
         ...next,
         columns: [...next.columns, ...droppedColumns({ definition: next, stored })],

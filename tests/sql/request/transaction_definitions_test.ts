@@ -439,6 +439,32 @@ test("rows that the log already has do not return at a start if the catalog refu
   expect(await rows("SELECT id FROM t ORDER BY id")).toEqual([[1], [3]]);
 });
 
+test("a unique index that the transaction drops no longer refuses its rows, unless it fails", async () => {
+  const unique = "UNIQUE NULLS NOT DISTINCT (u)";
+  await run(`CREATE TABLE t (id INT PRIMARY KEY, u INT, CONSTRAINT q ${unique}, v INT)`);
+  await run("INSERT INTO t VALUES (1, 1, 1), (2, NULL, 2)");
+  const dropped = "BEGIN; ALTER TABLE t DROP CONSTRAINT q; INSERT INTO t VALUES (3, 1, 3)";
+  // The commit fails for another reason, so the index is there as before.
+  const { catalog } = engine.database;
+  if (!(catalog instanceof CatalogDatabase)) throw new Error("the catalog is a database");
+  const publication = spyOn(catalog.undone, "storeWithout").mockImplementationOnce(() => {
+    throw new DatabaseError("STORAGE_UNAVAILABLE", "the catalog refuses the change");
+  });
+  expect((await failure(`${dropped}; COMMIT`)).code).toBe("STORAGE_UNAVAILABLE");
+  publication.mockRestore();
+  expect((await failure("INSERT INTO t VALUES (3, 1, 3)")).code).toBe("DUPLICATE_KEY");
+  await run(`${dropped}; UPDATE t SET u = 1; COMMIT`);
+  expect(await rows("SELECT u, count(*) FROM t GROUP BY u")).toEqual([[1, 3]]);
+  await run("DELETE FROM t WHERE id <> 2");
+  await run(`ALTER TABLE t ADD CONSTRAINT q ${unique}; UPDATE t SET u = NULL`);
+  await run("BEGIN; ALTER TABLE t DROP COLUMN u; INSERT INTO t VALUES (4, 4), (5, 5); COMMIT");
+  expect(await rows("SELECT id, v FROM t ORDER BY id")).toEqual([
+    [2, 2],
+    [4, 4],
+    [5, 5],
+  ]);
+});
+
 test("a unique index of the transaction finds equal NULLs if they are not distinct", async () => {
   await run("CREATE TABLE t (id INT PRIMARY KEY, u INT); INSERT INTO t VALUES (1, NULL), (2, 2)");
   const index = "CREATE UNIQUE INDEX q ON t (u) NULLS NOT DISTINCT";
