@@ -270,7 +270,7 @@ export class TransactionDefinitions {
       const { indexes = [] } = next;
       const kept = (stored?.indexes ?? [])
         .filter(({ indexId }) => indexes.every((index) => index.indexId !== indexId))
-        .map((index) => ({ ...index, isUnique: false }));
+        .map((index) => Object.assign({}, index, { isUnique: false }));
       this.#base.store.defineTable({
         ...next,
         columns: [...next.columns, ...droppedColumns({ definition: next, stored })],

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import { CatalogDatabase } from "../../../src/catalog/mod.ts";
+import { laterErrorCodeOf } from "../../support/error_codes.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
@@ -462,6 +463,24 @@ test("a unique index that the transaction drops no longer refuses its rows, unle
     [2, 2],
     [4, 4],
     [5, 5],
+  ]);
+});
+
+test("a transaction may drop a table to which its rows have referred, and keeps it after ROLLBACK TO", async () => {
+  await run("CREATE TABLE p (id INT PRIMARY KEY); INSERT INTO p VALUES (1), (2)");
+  await run("CREATE TABLE c (id INT PRIMARY KEY, p INT REFERENCES p (id))");
+  const rowsOf = "INSERT INTO c VALUES (1, 1); SAVEPOINT s; DROP TABLE p CASCADE";
+  const { sql } = engine.database;
+  const { id } = sql.openTransaction(engine.principal, { isReadOnly: false, namespace: space });
+  await engine.run(`${rowsOf}; ROLLBACK TO s`, { transaction: id });
+  await run("DELETE FROM p WHERE id = 1");
+  const ended = sql.endTransaction(engine.principal, { id, statement: "COMMIT" });
+  // The claim on the parent row is there again.
+  expect(await laterErrorCodeOf(() => ended)).toBe("SERIALIZATION_FAILURE");
+  await run(`INSERT INTO p VALUES (1); BEGIN; ${rowsOf}; INSERT INTO c VALUES (2, 9); COMMIT`);
+  expect(await rows("SELECT id, p FROM c ORDER BY id")).toEqual([
+    [1, 1],
+    [2, 9],
   ]);
 });
 

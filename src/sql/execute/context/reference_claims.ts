@@ -58,6 +58,12 @@ export class ReferenceClaims {
     this.#removed.add(place, keyText);
   }
 
+  /** Forgets the claims on a table that the transaction has dropped. */
+  dropTable(tableId: number): void {
+    this.#needed.dropTable(tableId);
+    this.#removed.dropTable(tableId);
+  }
+
   needed(): Iterable<Claim> {
     return this.#needed.all();
   }
@@ -94,6 +100,14 @@ class ClaimedKeys {
     if (keyTexts.has(keyText)) return;
     keyTexts.add(keyText);
     this.#undos()?.push(() => void keyTexts.delete(keyText));
+  }
+
+  dropTable(tableId: number): void {
+    for (const [name, claim] of this.#byPlace) {
+      if (claim.tableId !== tableId) continue;
+      this.#byPlace.delete(name);
+      this.#undos()?.push(() => void this.#byPlace.set(name, claim));
+    }
   }
 
   all(): Iterable<Claim> {

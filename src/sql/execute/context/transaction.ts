@@ -322,8 +322,9 @@ export class Transaction implements StagedRows {
     this.#requireRoom();
   }
 
-  /** Forgets the staged rows of a table that this transaction has dropped. */
+  /** Forgets the staged rows and the claims of a table that this transaction has dropped. */
   dropTable(tableId: number): void {
+    this.claims.dropTable(tableId);
     if (this.#staged.has(tableId)) {
       this.#replaceOwners(tableId, { owners: new Map(), schemaVersion: 0 });
     }
