@@ -50,12 +50,24 @@ export const PLAYED: CaseFile = {
   name: "played",
   about: "kinds of statements in which scripts written for PostgreSQL found different results",
   statements: [
+    "CREATE TABLE sizes (id INT PRIMARY KEY, nu NUMERIC, n NUMERIC(18,5))",
+    "INSERT INTO sizes VALUES (1, 1e-20, 1.5), (2, 12345678901234567890123456789012345678901, 1.5), (3, 1.50, 1.5), (4, 7, NULL)",
+    "SELECT id, nullif(nu, n)::text, nullif(nu, n) IS NULL FROM sizes ORDER BY id",
+    "SELECT id, nullif(n, nu) FROM sizes ORDER BY id",
+    "SELECT id, nullif('1.505', n)::text, nullif('1.5', n)::text, nullif('1e40', n)::text FROM sizes ORDER BY id",
+    "SELECT nullif(n, '1.505'), nullif(n, '1.5'), nullif(id, nu), nullif(nu, id) FROM sizes ORDER BY id",
+    "UPDATE sizes SET nu = nullif(nu, n)",
+    "SELECT id, nu::text FROM sizes ORDER BY id",
+    "CREATE TABLE old_form (a INT) WITHOUT OIDS",
+    "INSERT INTO old_form VALUES (1)",
     ...MOMENTS.map(
       ([text, pattern]) => `SELECT to_timestamp('${text}', '${pattern}')::timestamp::text`,
     ),
     ...NUMBER_PATTERNS.flatMap((pattern) =>
       ["inf", "-inf", "nan"].flatMap((value) =>
-        ["numeric", "float8"].map((type) => `SELECT to_char('${value}'::${type}, '${pattern}')`),
+        ["numeric", "float8", "float4"].map(
+          (type) => `SELECT to_char('${value}'::${type}, '${pattern}')`,
+        ),
       ),
     ),
     "SELECT to_char('inf'::float8, 'RN'), to_char('nan'::float8, 'FMRN')",

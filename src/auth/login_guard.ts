@@ -37,10 +37,7 @@ const WAITING_KNOWN_MAX = 16;
 /** The maximum number of senders that are remembered per user. */
 const KNOWN_SENDERS_MAX = 20;
 
-/**
- * The number of failures of a name within the window after which every login with that name is
- * delayed.
- */
+/** After this many failures of a name within the window, every login with that name is delayed. */
 const SLOW_AFTER_FAILURES = 20;
 const SLOW_WINDOW_MS = 15 * 60_000;
 const SLOW_BY_MS = 1000;

@@ -63,7 +63,7 @@ export interface ClientOptions {
    * for a temporary reason; *3*. Only reads and requests with an idempotency key are resent.
    */
   readonly maxRetries?: number;
-  /** The time limit for one request; no limit if omitted. */
+  /** The time limit for one request; none if left out. */
   readonly timeout?: Duration;
   /**
    * The form of returned values, *javascript*: Date, bytes and parsed JSON; or "wire", unconverted.

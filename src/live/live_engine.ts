@@ -402,11 +402,11 @@ export class LocalLiveEngine implements LiveEngine {
     const { subscriptionsPerUser, subscriptionsPerConnection } = this.#limits;
     const code = "SUBSCRIPTION_LIMIT_EXCEEDED";
     if (subscriptionsPerUser > 0 && this.countOfUser(userId) >= subscriptionsPerUser) {
-      const what = `this user already has ${subscriptionsPerUser} subscriptions, which is the maximum`;
+      const what = `a user may have ${subscriptionsPerUser} subscriptions`;
       throw refusal(id, code, `Cannot subscribe "${id}": ${what}`);
     }
     if (backpressure.subscriptionCount >= subscriptionsPerConnection) {
-      const what = `this connection already has ${subscriptionsPerConnection} subscriptions, which is the maximum`;
+      const what = `a connection may have ${subscriptionsPerConnection} subscriptions`;
       throw refusal(id, code, `Cannot subscribe "${id}": ${what}`);
     }
   }

@@ -11,6 +11,7 @@
  *     alike      both sides give the same rows, or both refuse;
  *     omitted    Tidemark refuses the feature as not implemented, or the statement names an object that
  *                an omitted statement should have made or changed;
+ *     listed     the difference is on purpose: docs/internals/differences.md;
  *     refused    Tidemark refuses for another reason;
  *     accepted   only PostgreSQL refuses;
  *     wrong      the rows differ.
@@ -23,6 +24,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { flag, readArguments, textOption } from "../../scripts/support/arguments.ts";
 import { type Counts, isPlayed, isQuery, Judge, noCounts, type Verdict } from "./play_sql/judge.ts";
+import { causeOf } from "./play_sql/listed_differences.ts";
 import { haveSameRows, type Played } from "./play_sql/played.ts";
 import { openPostgresPlayer } from "./play_sql/postgres_player.ts";
 import { type ScriptStatement, statementsOf } from "./play_sql/psql_script.ts";
@@ -92,6 +94,7 @@ async function playStatement(statement: ScriptStatement, file: string): Promise<
   let ours = await tidemark.play(forTidemark(statement));
   // A setting that only one side accepts would change the form of that side's later results.
   if (/^set\b/i.test(sql) && (ours.kind === "failure" || WITHOUT_EFFECT.test(sql))) {
+    judge.omitSetting(sql);
     return "omitted";
   }
   const theirs = await postgres.play(statement);
@@ -103,7 +106,9 @@ async function playStatement(statement: ScriptStatement, file: string): Promise<
   }
   const verdict = judge.judge(sql, ours, theirs);
   if (verdict === "alike") return verdict;
-  const told = ours.kind === "failure" ? `${ours.code}: ${generalised(ours.message)}` : "";
+  const cause = verdict === "listed" ? causeOf({ sql, ours, theirs }) : undefined;
+  const told =
+    cause ?? (ours.kind === "failure" ? `${ours.code}: ${generalised(ours.message)}` : "");
   const reason = `${verdict}${told === "" ? "" : ` ${told}`}`;
   reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
   if (options.show) {
@@ -161,6 +166,6 @@ function print(name: string, counts: Counts): void {
   process.stdout.write(
     `${name}: ${all}, alike ${counts.alike} (${share(counts.alike, all)} of all, ` +
       `${share(counts.alike, all - counts.omitted)} without omissions), omitted ${counts.omitted}, ` +
-      `refused ${counts.refused}, accepted ${counts.accepted}, wrong ${counts.wrong}\n`,
+      `listed ${counts.listed}, refused ${counts.refused}, accepted ${counts.accepted}, wrong ${counts.wrong}\n`,
   );
 }

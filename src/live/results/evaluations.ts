@@ -25,10 +25,7 @@ const TURNS_MIN = 64;
 /** The maximum number of concurrent evaluations, in readers and on the event loop. */
 const UNDER_WAY_MAX = 4;
 
-/**
- * The time for which evaluations run on the event loop before they pause for as long as they have
- * run.
- */
+/** After this much time, evaluations on the event loop pause for as long as they have run. */
 const WORK_MS_MAX = 5;
 
 export interface Evaluated {

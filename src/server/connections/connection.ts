@@ -190,10 +190,7 @@ export class Connection
     const retryAfterMs = this.#intakeNow().rateWaitMs(this.#parts.clock.monotonicMs());
     const { slices } = this.#parts;
     if (retryAfterMs > 0 && !isFull) {
-      this.#refuseRate(
-        retryAfterMs,
-        `Too many messages: this connection may send ${this.#perSecond} per second`,
-      );
+      this.#refuseRate(retryAfterMs, `More than ${this.#perSecond} messages per second`);
     } else if (isFull || this.#isChecking || this.#intake?.hasWaiting === true || !slices.hasTime) {
       this.#wait(frame, isFull);
     } else {
@@ -349,11 +346,7 @@ export class Connection
     if (isKept && !isFull) this.#parts.slices.enqueue(this);
     else if (!isKept && isFull)
       this.#close(CLOSE_POLICY, "messages sent without reading the responses");
-    else if (!isKept)
-      this.#refuseRate(
-        BUSY_RETRY_MS,
-        "Too many messages of this connection are waiting to be served; try again soon",
-      );
+    else if (!isKept) this.#refuseRate(BUSY_RETRY_MS, "The server is busy: too many messages wait");
   }
 
   #refuseRate(retryAfterMs: number, message: string): void {

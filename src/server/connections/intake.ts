@@ -6,7 +6,7 @@
  */
 import { TokenBucket } from "../admission/rate_limit.ts";
 
-/** The number of invalid messages within the window at which a connection is closed. */
+/** If a client sends this many invalid messages within the window, its connection is closed. */
 const INVALID_MESSAGES_MAX = 10;
 const INVALID_WINDOW_MS = 60_000;
 

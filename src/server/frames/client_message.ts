@@ -293,8 +293,7 @@ export function readPing({ value }: Decoded): string | undefined {
 }
 
 /**
- * Returns whether a text has at most `charsMax` characters. The length of a string would count
- * characters beyond the 16-bit range twice.
+ * Counts characters. The length of a string would count characters beyond the 16-bit range twice.
  */
 function hasAtMost(text: string, charsMax: number): boolean {
   if (text.length <= charsMax) return true;

@@ -7,7 +7,7 @@
  */
 import { gunzipSync } from "node:zlib";
 
-/** The minimum size of a compressed payload. Smaller payloads are sent uncompressed. */
+/** Smaller payloads are sent uncompressed. */
 export const GZIP_BYTES_MIN = 512;
 
 const GZIP_LEVEL = 1;

@@ -22,7 +22,7 @@ import { senderOf } from "../../base/sender.ts";
 import { HttpError, RETRY_SECONDS } from "./http_error.ts";
 import { LARGE_BODY_BYTES } from "./large_bodies.ts";
 
-/** The size up to which a body counts as short. */
+/** Bodies up to this size count as short. */
 export const SHORT_BODY_BYTES: number = 16 * 1024;
 
 /** The size up to which one user may use half of the total for all users. */

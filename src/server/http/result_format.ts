@@ -16,7 +16,7 @@ import {
   type StatementResult,
 } from "../../sql/mod.ts";
 
-/** The number of rows up to which a result is written in one piece. */
+/** If a response has more rows, it is written piece by piece. */
 const ROWS_IN_ONE_PIECE = 2048;
 
 /** Matches a name that JSON can contain without escapes. */

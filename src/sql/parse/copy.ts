@@ -20,7 +20,6 @@ import { changesRows } from "./ast/query_nodes.ts";
 import { requireListed } from "./bounds.ts";
 import { completedSettings, type WrittenSettings } from "./copy_settings.ts";
 import type { Cursor } from "./cursor.ts";
-import { beginsQuery } from "./select.ts";
 import { emptySelect } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
 
@@ -30,7 +29,7 @@ const ENDPOINT = "use POST /v1/api/copy, which transfers the rows in the body";
 export function parseCopy(cursor: Cursor, start: number): InsertStatement | CopyToStatement {
   cursor.expect("copy");
   if (cursor.is("binary")) cursor.refuse("COPY BINARY", "WITH (FORMAT binary)");
-  const isQuery = beginsQuery(cursor);
+  const isQuery = cursor.is("(");
   const query = isQuery ? parseCopiedQuery(cursor) : undefined;
   const table = isQuery ? undefined : cursor.qname("a table");
   const columns = table !== undefined && cursor.is("(") ? cursor.nameList("a column") : undefined;

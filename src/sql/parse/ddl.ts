@@ -137,6 +137,8 @@ export function parseCreateTable(
   cursor.expect(")");
   refuseTableClauses(cursor);
   const options = cursor.accept("with") ? parseOptions(cursor) : undefined;
+  // Old scripts for PostgreSQL end so. No table has the column oid here.
+  if (options === undefined) cursor.acceptAll("without", "oids");
   refuseTableClauses(cursor);
   return {
     type: "create table",

@@ -53,10 +53,7 @@ import {
 } from "./group_row.ts";
 import { type PollParts, TopicPoll } from "./topic_poll.ts";
 
-/**
- * The interval at which idle consumers are removed, idle groups are closed, and lags are
- * determined.
- */
+/** How often idle consumers are forgotten, idle groups are closed, and lags are determined. */
 const LOOK_MS = 10_000;
 
 /** The maximum number of idle groups that are stored or closed in one tick. */

@@ -1,7 +1,8 @@
 /** Judges the results of both sides for a statement of a played script. */
+import { causeOf } from "./listed_differences.ts";
 import { haveSameRows, type Played } from "./played.ts";
 
-export type Verdict = "alike" | "omitted" | "refused" | "accepted" | "wrong";
+export type Verdict = "alike" | "omitted" | "listed" | "refused" | "accepted" | "wrong";
 export type Counts = Record<Verdict, number>;
 
 /** Statements about PostgreSQL's own catalog, plans, accounts and maintenance. */
@@ -27,6 +28,7 @@ const DOCUMENTED_LIMITS = [
   /is not between 1 and 38|beyond the range of the type|must fit in 32 bits/,
   // docs/not-yet.md lists the types that PostgreSQL has and Tidemark lacks.
   /Cannot use type "(?:point|lseg|line|box|path|polygon|circle|oid|reg\w+|txid_snapshot|pg_\w+|xid8?|cid|tid|xml|char|\w*range|int2vector|oidvector|any\w*|record)": there is no such type/,
+  /Cannot find column "(?:tableoid|ctid|oid|[cx]m(?:in|ax))"/,
 ];
 
 const QUERY = /^\s*(?:\(\s*)*(?:select|with|values|table)\b/i;
@@ -37,15 +39,42 @@ const MADE =
 
 const NAME = String.raw`("[^"]+"|[\w.]+)`;
 
-/** Definitions that change the effect of later statements on other objects. */
+/** Definitions and blocks of code that change the effect of later statements on other objects. */
+const DEFINES = /^\s*(?:create|alter|do)\b/i;
 const SIDE_EFFECTS = [
   String.raw`\btrigger\b[\s\S]*?\bon\s+${NAME}`,
   String.raw`\brule\b[\s\S]*?\bto\s+${NAME}`,
-  String.raw`\brule\b[\s\S]*?\b(?:insert\s+into|update|delete\s+from)\s+${NAME}`,
+  String.raw`\b(?:insert\s+into|delete\s+from)\s+${NAME}`,
+  String.raw`\bupdate\s+(?:only\s+)?${NAME}\s+(?:as\s+\w+\s+)?set\b`,
   String.raw`\binherits\s*\(\s*${NAME}`,
   String.raw`\binherit\s+${NAME}`,
   String.raw`\bindex\b[\s\S]*?\bon\s+(?:only\s+)?${NAME}`,
-].map((source) => new RegExp(String.raw`^\s*(?:create|alter)\b[\s\S]*?${source}`, "i"));
+  String.raw`\b(?:attach\s+partition|partition\s+of)\s+${NAME}`,
+  String.raw`\b(?:create|into)\s+(?:materialized\s+|temp\w*\s+)?(?:table|view)\s+${NAME}`,
+  String.raw`\brename\s+to\s+${NAME}`,
+  String.raw`\bset\s+schema\s+${NAME}`,
+].map((source) => new RegExp(source, "gi"));
+
+const SETTING = /^\s*set\s+(?!constraints\b)(?:local\s+|session\s+)?([\w.]+)/i;
+/** The name of a savepoint or of a prepared statement. */
+const SAVEPOINT = /^\s*(?:savepoint|prepare)\s+(\w+)/i;
+const OPERATOR = /^\s*create\s+operator\s+([^\s\w("]+)/i;
+
+/** The subjects of statements that need a missing type without naming it. */
+const OMITTED_SUBJECTS = [
+  // Ranges and multiranges.
+  /\b(?:int4|int8|num|date|ts|tstz|text|float\w*|int\w*)_?(?:multi)?range\w*\s*\(|::\w*range\b/i,
+  // Large objects, XML, log positions and cursors as values.
+  /\blo_\w+\s*\(|\bxml\w+\s*\(|\bpg_lsn\s*\(|\brefcursor\b|\bcursor_to_xml\w*/i,
+  // Views of the catalog about foreign data and functions.
+  /\binformation_schema\.(?:foreign|user_mapping|routine|parameters|column_column)\w*/i,
+  // Variables of psql that its commands set.
+  /:'LAST_ERROR_MESSAGE'/,
+  // Code in another language.
+  /^\s*do\s+(?:language\s+\w+\s+)?\$/i,
+  // Functions about PostgreSQL's own processes, catalog and files.
+  /\b(?:pg_(?:log_backend|collation_for|timezone_names|settings_get)\w*|format_type|gin_clean_pending_list|tsvectorout|cash_words|timeofday)\b/i,
+];
 
 export function isPlayed(sql: string): boolean {
   return !NOT_PLAYED.test(sql);
@@ -57,7 +86,7 @@ export function isQuery(sql: string): boolean {
 }
 
 export function noCounts(): Counts {
-  return { alike: 0, omitted: 0, refused: 0, accepted: 0, wrong: 0 };
+  return { alike: 0, omitted: 0, listed: 0, refused: 0, accepted: 0, wrong: 0 };
 }
 
 /**
@@ -67,34 +96,99 @@ export function noCounts(): Counts {
 export class Judge {
   /** Names of objects that an omitted statement would have created or changed. */
   readonly #omitted = new Set<string>();
+  /** The operators that an omitted statement would have created. */
+  readonly #operators = new Set<string>();
+  /** The words of definitions that were omitted. */
+  readonly #definitionWords = new Set<string>();
 
   judge(sql: string, ours: Played, theirs: Played): Verdict {
     const verdict = this.#verdict(sql, ours, theirs);
     // A result that derives from such an object differs as well.
     const isSure = isQuery(sql) || (verdict === "alike" && !this.#namesOmitted(sql));
-    const made = isSure ? [] : [MADE, ...SIDE_EFFECTS];
-    for (const form of made) {
-      const name = form.exec(sql)?.[1];
-      if (name !== undefined) this.#omitted.add(bare(name));
-    }
+    if (!isSure) this.#noteOmitted(sql);
     return verdict;
   }
 
-  #verdict(sql: string, ours: Played, theirs: Played): Verdict {
-    if (ours.kind === "failure") {
-      if (theirs.kind === "failure") return "alike";
-      return isOmission(ours) || this.#namesOmitted(sql) ? "omitted" : "refused";
+  /** Remembers the setting of a SET that only PostgreSQL ran. */
+  omitSetting(sql: string): void {
+    const name = SETTING.exec(sql)?.[1];
+    if (name !== undefined) this.#omitted.add(bare(name));
+  }
+
+  #noteOmitted(sql: string): void {
+    const made = MADE.exec(sql)?.[1];
+    if (made !== undefined) this.#omitted.add(bare(made));
+    const savepoint = SAVEPOINT.exec(sql)?.[1];
+    if (savepoint !== undefined) this.#omitted.add(bare(savepoint));
+    const operator = OPERATOR.exec(sql)?.[1];
+    if (operator !== undefined) this.#operators.add(operator);
+    if (!DEFINES.test(sql)) return;
+    for (const word of wordsOf(sql)) this.#definitionWords.add(word);
+    for (const form of SIDE_EFFECTS) {
+      for (const [, name] of sql.matchAll(form)) {
+        if (name !== undefined) this.#omitted.add(bare(name));
+      }
     }
-    if (theirs.kind === "failure") return this.#namesOmitted(sql) ? "omitted" : "accepted";
+  }
+
+  #verdict(sql: string, ours: Played, theirs: Played): Verdict {
+    if (ours.kind === "failure" && theirs.kind === "failure") return "alike";
     const hasRows = QUERY.test(sql) || /\breturning\b|^copy\b|^fetch\b/i.test(sql);
-    if (!hasRows || haveSameRows(ours.rows, theirs.rows)) return "alike";
-    return this.#namesOmitted(sql) ? "omitted" : "wrong";
+    if (ours.kind === "rows" && theirs.kind === "rows") {
+      if (!hasRows || haveSameRows(ours.rows, theirs.rows)) return "alike";
+    }
+    if (this.#isOmitted(sql, ours, theirs)) return "omitted";
+    if (causeOf({ sql, ours, theirs }) !== undefined) return "listed";
+    if (ours.kind === "failure") return "refused";
+    return theirs.kind === "failure" ? "accepted" : "wrong";
+  }
+
+  /** Whether a difference is due to a feature that Tidemark does not have. */
+  #isOmitted(sql: string, ours: Played, theirs: Played): boolean {
+    if (this.#namesOmitted(sql)) return true;
+    if (ours.kind === "failure") {
+      return isOmission(ours) || OMITTED_SUBJECTS.some((subject) => subject.test(sql));
+    }
+    if (theirs.kind !== "failure") return false;
+    // The statement that caused the transaction to fail was already counted.
+    if (theirs.code === "25P02") return true;
+    // The object is used by another one, whose definition was omitted.
+    const isUsed = theirs.code === "2BP01";
+    return (
+      isUsed &&
+      wordsOf(sql)
+        .slice(2)
+        .some((word) => this.#definitionWords.has(word))
+    );
   }
 
   #namesOmitted(sql: string): boolean {
-    const words = sql.match(/"[^"]+"|[A-Za-z_][\w.]*/g) ?? [];
-    return words.some((word) => this.#omitted.has(bare(word)));
+    if (wordsOf(sql).some((word) => this.#omitted.has(word))) return true;
+    if ([...this.#operators].some((operator) => sql.includes(operator))) return true;
+    if (/^\s*(?:alter|drop)\s+index\b/i.test(sql) && this.#isIndexOfOmitted(sql)) return true;
+    return /\binformation_schema\./i.test(sql) && this.#isPatternOfOmitted(sql);
   }
+
+  /** Whether a name has the form of an index of an omitted table. */
+  #isIndexOfOmitted(sql: string): boolean {
+    const names = [...this.#omitted];
+    return wordsOf(sql).some((word) => names.some((name) => word.startsWith(`${name}_`)));
+  }
+
+  /** Whether a query of the catalog lists objects by a pattern that matches an omitted one. */
+  #isPatternOfOmitted(sql: string): boolean {
+    const patterns = [...sql.matchAll(/\blike\s+e?'([^']*)'/gi)].map(([, pattern = ""]) => {
+      const source = pattern.replaceAll(/\\+_|%|_/g, (sign) => {
+        return sign === "%" ? ".*" : sign === "_" ? "." : "_";
+      });
+      return new RegExp(`^${source}$`);
+    });
+    return patterns.some((pattern) => [...this.#omitted].some((name) => pattern.test(name)));
+  }
+}
+
+function wordsOf(sql: string): string[] {
+  return (sql.match(/"[^"]+"|[A-Za-z_]\w*/g) ?? []).map((word) => bare(word));
 }
 
 /** Returns whether a failure is due to a feature or a value range that Tidemark does not have. */

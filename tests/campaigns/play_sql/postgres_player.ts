@@ -68,7 +68,7 @@ class Session {
   async play({ sql, data }: ScriptStatement): Promise<Played | undefined> {
     const body = data === undefined ? "" : `\n${data}\\.`;
     const told = `:SQLSTATE '${CELL}' :ROW_COUNT '${CELL}' :LAST_ERROR_MESSAGE`;
-    void this.#psql.stdin.write(`${sql}\n;${body}\n\\echo '${MARK}' ${told} '${MARK}'\n`);
+    void this.#psql.stdin.write(`${sql}\n;${body}\n\\r\n\\echo '${MARK}' ${told} '${MARK}'\n`);
     await this.#psql.stdin.flush();
     const answer = await Promise.race([this.#read(), Bun.sleep(ANSWER_MS_MAX)]);
     if (answer === undefined) return undefined;

@@ -13,7 +13,7 @@ import type { Cell, Played } from "./played.ts";
 import type { ScriptStatement } from "./psql_script.ts";
 
 const KEPT_SETTINGS =
-  /^set\s+(?:session\s+)?(?:datestyle|intervalstyle|time\s+zone|timezone|extra_float_digits|search_path|bytea_output)\b/i;
+  /^set\s+(?:session\s+)?(?:datestyle|intervalstyle|time\s+zone|timezone|extra_float_digits|search_path|bytea_output|\w+\.\w+)\b/i;
 
 const PREPARE = /^prepare\s+("[^"]+"|\w+)/i;
 const EXECUTE = /\bexecute\s+("[^"]+"|\w+)/i;
@@ -130,7 +130,7 @@ class Player {
     const answer = await fetch(url, { method: "POST", headers: this.#headers(), body: data });
     const text = await answer.text();
     if (!answer.ok) return failureOf((JSON.parse(text) as { error: SqlError }).error);
-    if (/\bfrom\b/i.test(sql)) return { kind: "rows", rows: [] };
+    if (/^copy\s+[^(\s][\s\S]*?\bfrom\b/i.test(sql)) return { kind: "rows", rows: [] };
     const lines = text.replace(/\n$/, "").split("\n");
     return { kind: "rows", rows: text === "" ? [] : lines.map((line) => [line]) };
   }

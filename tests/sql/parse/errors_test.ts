@@ -156,6 +156,7 @@ test.each([
     "COPY of a change",
     "",
   ],
+  ["COPY (INSERT INTO t VALUES (1) RETURNING a) TO STDOUT", "COPY of a change", "RETURNING"],
   ["SELECT 1 INTO TEMP t FROM u", "SELECT INTO TEMP", "DROP TABLE"],
   [
     "EXPLAIN EXECUTE AS USER 'u' (DROP TABLE t)",

@@ -64,7 +64,7 @@ const OF_NUMBER: Overload = overload(["numeric", TEXT], TEXT, (values, _, types)
 
 function formatNumeric(value: string, pattern: string): string {
   if (isFiniteNumeric(value)) return formatNumber(textFromNumeric(value), pattern);
-  return formatDouble(doubleFromNumeric(value), { pattern, digitsMax: DOUBLE_DIGITS });
+  return formatDouble(doubleFromNumeric(value), { pattern, digitsMax: Number.POSITIVE_INFINITY });
 }
 
 /** The number of decimal digits that every FLOAT preserves. */

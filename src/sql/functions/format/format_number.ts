@@ -51,7 +51,8 @@ export function formatDouble(
     if (format.roman !== undefined) return formatRoman("0", format);
     const word = Number.isNaN(value) ? "NaN" : "Infinity";
     const parts = { whole: word, fraction: "", isNegative: value < 0, isWord: true };
-    return new NumberWriter(format, parts).write();
+    const fractionCount = Math.min(format.fractionCount, Math.max(digitsMax - word.length, 0));
+    return new NumberWriter({ ...format, fractionCount }, parts).write();
   }
   if (format.roman !== undefined) return formatRoman(roundedToEven(value, 0), format);
   if (format.isScientific) return formatScientific(value, format);

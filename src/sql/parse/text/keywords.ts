@@ -35,7 +35,7 @@ const UNRESERVED = [
   "immediate import include including increment index indexes inherit inherits insensitive insert integer internal interval invitation invitations isolation job json key kill",
   "language last lastval latest level listen live load local lock locked manifest match matched materialized maxvalue merge metadata minute minvalue",
   "modify month move name namespace namespaces national nchar never next nextval nfc nfd nfkc nfkd no none",
-  "normalize normalized nothing notify nowait nulls oauth of offsets operator option options ordinality others over overlay overriding owned",
+  "normalize normalized nothing notify nowait nulls oauth of offsets oids operator option options ordinality others over overlay overriding owned",
   "owner partial partition partitions password permissive policies policy position preceding precision prepare prior procedure",
   "publication purge qualify query range read reassign recursive refresh reindex relative release rename",
   "repeatable replace reset restart restore restrict restrictive revoke role rollback rollup routine row rows rule",

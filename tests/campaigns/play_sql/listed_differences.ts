@@ -1,0 +1,138 @@
+/**
+ * The differences from PostgreSQL that are on purpose, by cause. `docs/internals/differences.md`
+ * has the same list with the reasons.
+ */
+import { haveSameRows, type Played } from "./played.ts";
+
+export interface Comparison {
+  readonly sql: string;
+  readonly ours: Played;
+  readonly theirs: Played;
+}
+
+interface ListedDifference {
+  readonly cause: string;
+  readonly isMet: (comparison: Comparison) => boolean;
+}
+
+export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
+  {
+    cause: "the default namespace is named default",
+    isMet: ({ sql, ours, theirs }) =>
+      /\bcurrent_schemas?\b/i.test(sql) &&
+      haveSameRows(renamed(ours, "default"), renamed(theirs, "public")),
+  },
+  {
+    cause: "each side has its own user",
+    isMet: ({ sql, ours, theirs }) =>
+      /\b(?:session|current)_user\b/i.test(sql) && isRows(ours) && isRows(theirs),
+  },
+  {
+    cause: "CHAR(n) is not padded with blanks",
+    isMet: ({ ours, theirs }) =>
+      isRows(ours) && isRows(theirs) && haveSameRows(ours.rows, trimmed(theirs.rows)),
+  },
+  {
+    cause: "a view of the catalog shows the text as written, and hidden columns",
+    isMet: ({ sql, ours, theirs }) =>
+      /\binformation_schema\.(?:views|columns)\b/i.test(sql) && isRows(ours) && isRows(theirs),
+  },
+  {
+    cause: "an untyped literal has the type text, and the name of a type is text",
+    isMet: ({ sql, ours, theirs }) =>
+      /\bpg_typeof\b/i.test(sql) &&
+      haveSameRows(renamed(ours, "text"), renamed(theirs, "unknown", "regtype")),
+  },
+  accepted("digits may be separated by underscores", "42601", /\d_\d/),
+  accepted("COPY reads views", "42809", /^\s*copy\b/i),
+  accepted("a DEFAULT may be any expression", "42601", /\bdefault\b[^,]*\bin\s*\(/i),
+  accepted("an empty ARRAY[] is an array of text", "42P18", /\barray\s*\[\s*\]/i),
+  accepted("a new label of an ENUM can be used at once", "55P04"),
+  accepted("names of storage parameters ignore case", "22023", /\bwith\s*\(\s*"/i),
+  accepted("a temporary table is played as an ordinary table", "42P16", /\btemp/i),
+  accepted("keys are never deferred", "23505", /^\s*(?:commit|set\s+constraints)\b/i),
+  accepted("a statement follows the columns of its tables", "0A000", /^\s*execute\b/i),
+  accepted("rows are compared by common types", "42804"),
+  accepted("text() takes a row", "42883", /\btext\s*\(\s*row\b/i),
+  accepted("a rank takes a column that is not grouped", "42803", /\bwithin\s+group\b/i),
+  accepted("a pattern of like_regex is read when it is used", "2201B", /::\s*jsonpath/i),
+  refused(
+    "a temporary table is played as an ordinary table",
+    /^\s*create\s+temp/i,
+    /already exists/,
+  ),
+  refused(
+    "a request is not a session",
+    /\b(?:lastval|currval|nextval|fetch|close|move)\b/i,
+    /\brequest\b|cursor/,
+  ),
+  refused("a request is not a session", /\b(?:execute|deallocate)\b/i, /prepared/),
+  refused(
+    "COMMIT needs a transaction",
+    /^\s*(?:commit|end|rollback|abort)\b/i,
+    /no transaction is open/,
+  ),
+  refused("BEGIN ends no transaction", /^\s*(?:begin|start)\b/i, /a transaction is already open/),
+  refused("NAME refuses a text that is too long", /\bname_tbl\b/i, /character varying\(63\)/),
+  refused("timestamps end in the year 294246", /\b\d{6,}-\d\d-\d\d\b/, /294246/),
+  refused("timestamps begin on 4714-11-24 BC", /\bBC\b/, /4714-11-24 BC/),
+  refused("zones have names or offsets", /\b(?:VET|IST|FOO8BAR|PST8PDT)|'\+1:/, /time zone/),
+  refused(
+    "words such as yesterday are no elements of arrays",
+    /'yesterday'/,
+    /time of the statement/,
+  ),
+  refused(
+    "CREATE SCHEMA holds no definitions",
+    /^\s*create\s+schema[\s\S]*\bcreate\b/i,
+    /found "CREATE"/,
+  ),
+  refused("INSERT writes whole columns", /\binsert\b[^)]*\[/i, /found "\["/),
+  refused("a temporary table is played as an ordinary table", /\bpg_temp\./i, /pg_temp/),
+  refused("names are printable", /colname with tab/, /printable/),
+  refused("a table is no type", /\b(?:fullname|int8_tbl)\b/i, /there is no such type/),
+  refused("names of tables begin with a letter", /\b_\w+/, /beginning with a letter/),
+  refused("X'…' is a string of bytes", /\bx'/i, /pairs of hex digits/),
+  refused("a key has no arrays", /\bunique\b/i, /cannot have the type/),
+  refused("intervals and moments have no rarer ISO forms", /'(?:P[\d.]+e|Y\d)/, /Cannot read/),
+];
+
+/** Returns the cause of a difference that is listed, or undefined. */
+export function causeOf(comparison: Comparison): string | undefined {
+  return LISTED_DIFFERENCES.find(({ isMet }) => isMet(comparison))?.cause;
+}
+
+/** A statement that only PostgreSQL refuses. */
+function accepted(cause: string, state: string, form = /^/): ListedDifference {
+  return {
+    cause,
+    isMet: ({ sql, ours, theirs }) =>
+      isRows(ours) && theirs.kind === "failure" && theirs.code === state && form.test(sql),
+  };
+}
+
+/** A statement that only Tidemark refuses. */
+function refused(cause: string, form: RegExp, told: RegExp): ListedDifference {
+  return {
+    cause,
+    isMet: ({ sql, ours, theirs }) =>
+      ours.kind === "failure" && isRows(theirs) && form.test(sql) && told.test(ours.message),
+  };
+}
+
+type Rows = (Played & { kind: "rows" })["rows"];
+
+function isRows(played: Played): played is Played & { kind: "rows" } {
+  return played.kind === "rows";
+}
+
+/** Returns the rows with names that may differ replaced by one sign. */
+function renamed(played: Played, ...names: readonly string[]): Rows {
+  if (!isRows(played)) return [];
+  const form = new RegExp(String.raw`\b(?:${names.join("|")})\b`, "g");
+  return played.rows.map((row) => row.map((cell) => cell?.replaceAll(form, "*")));
+}
+
+function trimmed(rows: Rows): Rows {
+  return rows.map((row) => row.map((cell) => cell?.trimEnd()));
+}

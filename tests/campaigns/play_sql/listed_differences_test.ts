@@ -1,0 +1,71 @@
+/**
+ * Verifies that differences are recognised by their cause, and that the documents list each cause.
+ */
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Judge } from "./judge.ts";
+import { causeOf, LISTED_DIFFERENCES } from "./listed_differences.ts";
+import type { Played } from "./played.ts";
+
+const PAGE = join(import.meta.dir, "../../../docs/internals/differences.md");
+
+function rows(...cells: readonly string[]): Played {
+  return { kind: "rows", rows: cells.map((cell) => [cell]) };
+}
+
+function failure(code: string, message = ""): Played {
+  return { kind: "failure", code, message };
+}
+
+test("docs/internals/differences.md lists exactly the causes that the player knows", () => {
+  const listed = [...readFileSync(PAGE, "utf8").matchAll(/^\| ([^|]+) \|/gm)].map(([, c]) => c);
+  const causes = new Set(LISTED_DIFFERENCES.map(({ cause }) => cause));
+  expect(listed.slice(1)).toEqual([...causes]);
+});
+
+test("a name of a side is a listed difference, and any other value is wrong", () => {
+  const sql = "SELECT current_schema";
+  const theirs = rows("public");
+  expect(causeOf({ sql, ours: rows("default"), theirs })).toContain("default namespace");
+  expect(causeOf({ sql, ours: rows("other"), theirs })).toBeUndefined();
+  expect(new Judge().judge(sql, rows("other"), theirs)).toBe("wrong");
+});
+
+test("only blanks at the end make a value of CHAR(n) listed", () => {
+  const sql = "SELECT c FROM t";
+  const judge = new Judge();
+  expect(judge.judge(sql, rows("x"), rows("x   "))).toBe("listed");
+  expect(judge.judge(sql, rows("x"), rows(" x"))).toBe("wrong");
+});
+
+test("the tables that an omitted function would change are omitted afterwards", () => {
+  const judge = new Judge();
+  const made = "CREATE PROCEDURE p(x int) LANGUAGE SQL AS $$ INSERT INTO filled VALUES (x) $$";
+  expect(judge.judge("SELECT * FROM filled", rows(), rows("1"))).toBe("wrong");
+  expect(judge.judge(made, failure("not_implemented"), rows())).toBe("omitted");
+  expect(judge.judge("SELECT * FROM filled", rows(), rows("1"))).toBe("omitted");
+});
+
+test("a trigger for UPDATE changes its table, and no statement with the word ON", () => {
+  const judge = new Judge();
+  const made = "CREATE TRIGGER g BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION f()";
+  judge.judge(made, failure("not_implemented"), rows());
+  expect(judge.judge("SELECT * FROM t", rows("1"), rows("2"))).toBe("omitted");
+  expect(judge.judge("SELECT 1 FROM a JOIN b ON a.x = b.x", rows("1"), rows("2"))).toBe("wrong");
+});
+
+test("a list of the catalog is omitted if its pattern matches an omitted object", () => {
+  const judge = new Judge();
+  judge.judge("CREATE VIEW ro_view1 AS SELECT ctid FROM t", failure("not_implemented"), rows());
+  const list = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE ";
+  expect(judge.judge(`${list}E'r_\\\\_view%'`, rows(), rows("ro_view1"))).toBe("omitted");
+  expect(judge.judge(`${list}'other%'`, rows(), rows("other1"))).toBe("wrong");
+});
+
+test("a statement that only one side refuses is refused or accepted", () => {
+  const judge = new Judge();
+  expect(judge.judge("SELECT f(1)", failure("INVALID_SQL"), rows("1"))).toBe("refused");
+  expect(judge.judge("SELECT f(1)", rows("1"), failure("42883"))).toBe("accepted");
+  expect(judge.judge("SELECT f(1)", failure("INVALID_SQL"), failure("42883"))).toBe("alike");
+});
