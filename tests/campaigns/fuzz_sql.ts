@@ -100,11 +100,14 @@ async function runRound(seed: number): Promise<void> {
     // From this point on, the rows of the two sides differ, so these tables cannot reveal another
     // fault.
     if (sides.wasAllowed) break;
-    const isSame = found === undefined && (await areSame(tables));
-    if (isSame) continue;
-    if (found === undefined) await reportState(last, seed);
-    else await report(change, { found, isOrdered: false, way, seed, isChange: true });
-    if (!(await areSame(tables))) break;
+    const stored = await differenceIn(tables);
+    if (found !== undefined) {
+      await report(change, { found, isOrdered: false, way, seed, isChange: true });
+    } else if (stored !== undefined) {
+      totals.differences += 1;
+      print(last, `seed ${seed}: the tables differ after`, stored);
+    }
+    if (stored !== undefined) break;
   }
   await dropViews(sides, views);
   for (const { name } of tables) await sides.both(`DROP TABLE ${name}`);
@@ -115,7 +118,8 @@ function copied({ columns, name }: StoredTable): Parameters<typeof sides.changed
   return { name, columns: [{ name: "id", type: "INT" }, ...columns] };
 }
 
-async function areSame(tables: readonly StoredTable[]): Promise<boolean> {
+/** Returns how the rows of the sides differ in the first table in which they do. */
+async function differenceIn(tables: readonly StoredTable[]): Promise<Difference | undefined> {
   for (const table of tables) {
     const names = columnsOf(table).map((column) => column.name);
     const root = node(
@@ -124,10 +128,10 @@ async function areSame(tables: readonly StoredTable[]): Promise<boolean> {
       list("outputs", names),
       ` FROM ${table.name} ORDER BY id`,
     );
-    if ((await sides.difference(root, { isOrdered: true, way: "alone" })) !== undefined)
-      return false;
+    const found = await sides.difference(root, { isOrdered: true, way: "alone" });
+    if (found !== undefined) return found;
   }
-  return true;
+  return undefined;
 }
 
 interface Report {
@@ -184,11 +188,6 @@ function isRows(text: string): boolean {
 
 function conditionOf({ tidemark }: Difference): string {
   return tidemark.split(":")[0] ?? "";
-}
-
-async function reportState(sql: string, seed: number): Promise<void> {
-  totals.differences += 1;
-  process.stdout.write(`\nseed ${seed}: the tables differ after\n  ${sql}\n`);
 }
 
 function print(sql: string, where: string, { duckdb, postgres, tidemark }: Difference): void {

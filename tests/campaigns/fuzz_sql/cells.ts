@@ -20,7 +20,7 @@ export function cellFromWire(cell: unknown, type: Word): string {
     case "Bytes":
       return `\\x${Buffer.from(cell as number[]).toString("hex")}`;
     default:
-      return text;
+      return spanOf(text) ?? withoutHostLength(text);
   }
 }
 
@@ -29,7 +29,10 @@ export function cellFromWire(cell: unknown, type: Word): string {
  */
 export function cellFromPostgres(text: string | null, type: Word): string {
   if (text === null) return "NULL";
-  if (typeof type !== "string") return "Decimal" in type ? fraction(text, DECIMAL_DIGITS) : text;
+  if (typeof type !== "string") {
+    if ("Array" in type && type["Array"] === "Int") return jsonOfIntegers(text);
+    return "Decimal" in type ? fraction(text, DECIMAL_DIGITS) : text;
+  }
   switch (type) {
     case "Float":
       return singleFraction(text);
@@ -43,7 +46,7 @@ export function cellFromPostgres(text: string | null, type: Word): string {
     case "Time":
       return micros(`1970-01-01 ${text}`);
     default:
-      return text;
+      return spanOf(text) ?? withoutHostLength(text);
   }
 }
 
@@ -62,9 +65,36 @@ export function roundedCell(text: string, type: Word): string {
   return text !== "NULL" && isNumber(type) ? fraction(text, BINARY_DIGITS) : text;
 }
 
+/** Returns an array of integers, as PostgreSQL prints it, as JSON. */
+function jsonOfIntegers(text: string): string {
+  return text.replaceAll("{", "[").replaceAll("}", "]").replaceAll("NULL", "null");
+}
+
 function isNumber(type: Word): boolean {
   if (typeof type !== "string") return "Decimal" in type;
   return ["SmallInt", "Int", "BigInt", "Float", "Double"].includes(type);
+}
+
+const SPAN =
+  /^(?!$)(?:(-?\d+) years? ?)?(?:(-?\d+) mons? ?)?(?:(-?\d+) days? ?)?(?:(-?)(\d+):(\d\d):(\d\d(?:\.\d+)?))?$/;
+
+/**
+ * Returns the length of an interval in seconds; undefined for any other text. Intervals are equal
+ * if their lengths are, so a query may return either text: 1 day or 24:00:00.
+ */
+function spanOf(text: string): string | undefined {
+  const found = SPAN.exec(text);
+  if (found === null) return undefined;
+  const [years, months, days] = found.slice(1, 4).map((part) => Number(part ?? 0));
+  const [hours, minutes, seconds] = found.slice(5).map((part) => Number(part ?? 0));
+  const wholeDays = ((years ?? 0) * 12 + (months ?? 0)) * 30 + (days ?? 0);
+  const clock = ((hours ?? 0) * 60 + (minutes ?? 0)) * 60 + (seconds ?? 0);
+  return `${(wholeDays * 86_400 + (found[4] === "-" ? -clock : clock)).toFixed(6)} s`;
+}
+
+/** Only the cast of an INET to text shows the length of a network that is one host. */
+function withoutHostLength(text: string): string {
+  return text.replace(/^([\d.]+)\/32$|^([\da-f:]+)\/128$/, "$1$2");
 }
 
 /** `\x41` represents a byte, and any other character represents itself. */

@@ -100,11 +100,11 @@ export async function openSecondOpinion(): Promise<SecondOpinion> {
   const connection = await instance.connect();
   for (const setting of SETTINGS) await connection.run(setting);
   const old: string[] = [];
-  let json = jsonIn([]);
+  let missing = missingIn([]);
   return {
     async copy(tables, views) {
       for (const drop of old.splice(0).toReversed()) await connection.run(drop);
-      json = jsonIn(tables);
+      missing = missingIn(tables);
       for (const { columns, name, rows } of tables) {
         const definition = columns.map((column) => `${column.name} ${typeOf(column.type)}`);
         await connection.run(`CREATE TABLE ${name} (${definition.join(", ")})`);
@@ -117,13 +117,13 @@ export async function openSecondOpinion(): Promise<SecondOpinion> {
       // DuckDB may lack the view, so a query over it is refused like any other query that DuckDB
       // cannot run.
       for (const [name, sql] of views) {
-        if (json.test(sql)) continue;
+        if (missing.test(sql)) continue;
         const isMade = await connection.run(translated(sql)).catch(ignoreRefusal);
         if (isMade !== undefined) old.push(`DROP VIEW ${name}`);
       }
     },
     async rows(sql, types) {
-      if (json.test(sql) || types.includes("Json")) return undefined;
+      if (missing.test(sql) || types.some(isMissing)) return undefined;
       const timer = setTimeout(() => connection.interrupt(), STATEMENT_MS_MAX);
       const reader = await connection.runAndReadAll(translated(sql)).catch(ignoreRefusal);
       clearTimeout(timer);
@@ -144,14 +144,25 @@ function ignoreRefusal(error: unknown): undefined {
   throw error;
 }
 
-/**
- * Matches every name of a JSON column. DuckDB stores JSON as text, with a different order and
- * different operators.
- */
-function jsonIn(tables: readonly Copy[]): RegExp {
+/** The types that DuckDB lacks, or that have another meaning, text or order there. */
+const MISSING_TYPES = /^(?:JSONB|NUMERIC|INTERVAL|INT\[\]|INET|BIT VARYING)/;
+
+/** Calls and literals of the types that DuckDB lacks. */
+const MISSING_WORDS = String.raw`json|::interval|make_interval|inet|masklen|\bB'|varbit|\barray\b|::int\[\]|::numeric\b(?!\()`;
+
+/** Whether DuckDB lacks the type of a result. A NUMERIC without a size has the precision 0. */
+function isMissing(type: WireType): boolean {
+  if (typeof type === "string") return type === "Json";
+  const size = "Decimal" in type ? type["Decimal"] : undefined;
+  return size === undefined || JSON.stringify(size) === '{"precision":0,"scale":0}';
+}
+
+/** Matches every name of a column whose type DuckDB lacks. */
+function missingIn(tables: readonly Copy[]): RegExp {
   const columns = tables.flatMap((table) => table.columns);
-  const names = columns.filter(({ type }) => type === "JSONB").map(({ name }) => name);
-  return new RegExp(["json", ...names.map((name) => `\\b${name}\\b`)].join("|"));
+  const names = columns.filter(({ type }) => MISSING_TYPES.test(type)).map(({ name }) => name);
+  const sources = [MISSING_WORDS, ...names.map((name) => String.raw`\b${name}\b`)];
+  return new RegExp(sources.join("|"), "i");
 }
 
 function translated(sql: string): string {
@@ -159,7 +170,7 @@ function translated(sql: string): string {
 }
 
 function typeOf(type: string): string {
-  return type === "BYTEA" ? "BLOB" : type === "JSONB" ? "JSON" : type;
+  return type === "BYTEA" ? "BLOB" : MISSING_TYPES.test(type) ? "VARCHAR" : type;
 }
 
 function literalOf(cell: string | null, type: string): string {

@@ -92,6 +92,13 @@ const OPERATIONS: Readonly<Record<Exclude<Sort, "bool">, readonly string[]>> = {
     "extract(year from $date)::int",
     "octet_length($text)",
     "($jsonb ->> 'a')::numeric::int",
+    "cardinality($ints)",
+    "array_length($ints, 1)",
+    "array_position(($ints)[1:1], ($int)::int)",
+    "($ints)[1]",
+    "masklen($inet)",
+    "length($bits)",
+    "extract(day FROM $interval)::int",
     "$bool::int",
     "$decimal::int",
     "strpos($text, $text)",
@@ -152,6 +159,10 @@ const OPERATIONS: Readonly<Record<Exclude<Sort, "bool">, readonly string[]>> = {
     "md5($text)",
     "$time::text",
     "initcap($text)",
+    "$interval::text",
+    "array_to_string($ints, ',', '*')",
+    "host($inet)",
+    "$bits::text",
   ],
   date: [
     "($date + 1)",
@@ -161,6 +172,7 @@ const OPERATIONS: Readonly<Record<Exclude<Sort, "bool">, readonly string[]>> = {
     "date_trunc('month', $timestamp)::date",
   ],
   timestamp: [
+    "($timestamp + $interval)",
     "($timestamp + INTERVAL '1 day')",
     "date_trunc('hour', $timestamp)",
     "$date::timestamp",
@@ -172,6 +184,29 @@ const OPERATIONS: Readonly<Record<Exclude<Sort, "bool">, readonly string[]>> = {
   uuid: ["greatest($uuid, $uuid)"],
   bytes: ["($bytes || $bytes)", "convert_to($text, 'UTF8')"],
   jsonb: ["($jsonb -> 'b')", "($jsonb -> 1)", "($jsonb || $jsonb)", "to_jsonb($int)"],
+  interval: [
+    "($interval + $interval)",
+    "(- $interval)",
+    "($interval * 2)",
+    "($timestamp - $timestamp + '0'::interval)",
+    "justify_hours($interval)",
+    "make_interval(days => 3)",
+    "greatest($interval, $interval)",
+  ],
+  ints: [
+    "($ints || $ints)",
+    "array_remove($ints, ($int)::int)",
+    "ARRAY[($int)::int, ($int)::int]",
+    "($ints)[1:2]",
+    "array_replace($ints, 1, ($int)::int)",
+  ],
+  inet: [
+    "network($inet)::inet",
+    "set_masklen($inet, 16)",
+    "greatest($inet, $inet)",
+    "host($inet)::inet",
+  ],
+  bits: ["($bits || $bits)", "(~ $bits)", "substring($bits from 2)", "($bits << 1)"],
 };
 
 function operationOf(sort: Exclude<Sort, "bool">, depth: number, scope: Scope): Node {

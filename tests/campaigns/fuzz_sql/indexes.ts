@@ -43,6 +43,9 @@ const INDEXED: readonly Sort[] = [
   "time",
   "uuid",
   "bytes",
+  "interval",
+  "inet",
+  "bits",
 ];
 
 const COMPARISONS = ["=", "=", "=", "<", "<=", ">", ">=", "<>"];

@@ -17,7 +17,11 @@ export type Sort =
   | "time"
   | "uuid"
   | "bytes"
-  | "jsonb";
+  | "jsonb"
+  | "interval"
+  | "ints"
+  | "inet"
+  | "bits";
 
 export const SORTS: readonly Sort[] = [
   "int",
@@ -32,6 +36,10 @@ export const SORTS: readonly Sort[] = [
   "uuid",
   "bytes",
   "jsonb",
+  "interval",
+  "ints",
+  "inet",
+  "bits",
 ];
 
 export interface Column {
@@ -69,6 +77,11 @@ export const COLUMN_TYPES: readonly ColumnType[] = [
   { name: "uu", sort: "uuid", type: "UUID" },
   { name: "y", sort: "bytes", type: "BYTEA" },
   { name: "jb", sort: "jsonb", type: "JSONB" },
+  { name: "nu", sort: "decimal", type: "NUMERIC" },
+  { name: "iv", sort: "interval", type: "INTERVAL" },
+  { name: "ar", sort: "ints", type: "INT[]" },
+  { name: "ip", sort: "inet", type: "INET" },
+  { name: "bi", sort: "bits", type: "BIT VARYING(8)" },
 ];
 
 const TYPE_NAMES: Readonly<Record<Sort, string>> = {
@@ -84,6 +97,10 @@ const TYPE_NAMES: Readonly<Record<Sort, string>> = {
   uuid: "uuid",
   bytes: "bytea",
   jsonb: "jsonb",
+  interval: "interval",
+  ints: "int[]",
+  inet: "inet",
+  bits: "varbit",
 };
 
 export function typeNameOf(sort: Sort): string {
@@ -130,6 +147,16 @@ const LITERALS: Readonly<Record<Sort, readonly string[]>> = {
     `'"a"'::jsonb`,
     "'2.50'::jsonb",
   ],
+  interval: [
+    "'1 day'::interval",
+    "'24 hours'::interval",
+    "'1 month -1 day'::interval",
+    "'-00:00:00.5'::interval",
+    "'0'::interval",
+  ],
+  ints: ["ARRAY[1, 2]", "ARRAY[2, NULL, 1]", "'{}'::int[]", "ARRAY[1]"],
+  inet: ["'10.0.0.1'::inet", "'10.0.0.0/8'::inet", "'::1'::inet", "'192.168.1.5/24'::inet"],
+  bits: ["B'101'", "B''::varbit", "B'1010'", "B'0000'"],
 };
 
 /**
@@ -144,6 +171,7 @@ const EDGES: Readonly<Record<string, readonly string[]>> = {
   "DOUBLE PRECISION": ["1e300", "-0.1", "123456789.125"],
   "NUMERIC(10,2)": ["99999999.99", "-0.01"],
   "NUMERIC(18,5)": ["1234567890123.12345"],
+  NUMERIC: ["1.5", "1.50", "-1.500", "12345678901234567890123456789012345678901", "1e-20", "NULL"],
 };
 
 export function literalOf(sort: Sort, chance: Chance): string {

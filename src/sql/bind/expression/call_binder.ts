@@ -2,7 +2,7 @@
  * Binds calls: scalar functions, aggregates, and forms that look like calls.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { casterFor, type DataType, isInteger, type Value } from "../../../types/mod.ts";
+import { casterFor, type DataType, isInteger, NUMERIC, type Value } from "../../../types/mod.ts";
 import { isAdvisoryFunction } from "../../functions/advisory.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
 import { SNOWFLAKE_ID } from "../../functions/ids.ts";
@@ -241,10 +241,20 @@ function bindNullif(
   other: BoundExpression,
   node: ExprCall,
 ): BoundExpression {
-  const { form, left, right } = operandsOf({ op: "=", left: value, right: other }, node);
-  const isKept = keepsType(value.type, left.type);
-  const returned = isKept ? value : left;
-  const convert = isKept ? casterFor(value.type, left.type, "implicit") : undefined;
+  // A comparison with a DECIMAL may replace a NUMERIC or a literal by a value that only compares
+  // like it. Since the value is also the result, both are compared as NUMERIC here.
+  const isUnsized = value.type.kind === "numeric" || value.type.kind === "unknown";
+  const isReplaced = isUnsized && other.type.kind === "decimal";
+  const asCompared = (operand: BoundExpression): BoundExpression =>
+    isReplaced ? castArgument(operand, { to: NUMERIC, node }) : operand;
+  const given = asCompared(value);
+  const { form, left, right } = operandsOf(
+    { op: "=", left: given, right: asCompared(other) },
+    node,
+  );
+  const isKept = keepsType(given.type, left.type);
+  const returned = isKept ? given : left;
+  const convert = isKept ? casterFor(given.type, left.type, "implicit") : undefined;
   return {
     kind: "call",
     type: returned.type,
