@@ -222,8 +222,8 @@ function install(checksum, wanted) {
 }
 
 /**
- * The calling package manager identifies itself. Otherwise the package manager of the runtime is
- * used.
+ * Returns the install command of the package manager that called this script, if it identifies
+ * itself, and otherwise of the runtime's package manager.
  */
 function installCommand() {
   const caller = process.env["npm_execpath"];

@@ -28,7 +28,7 @@ async function setUp() {
 async function answer(agent, user, question) {
   const steps = ["reads the question", "looks things up", "writes the answer"];
   for (const [index, step] of steps.entries()) {
-    // A user id is a name of SQL, so it is quoted and not a parameter.
+    // EXECUTE AS does not accept a user id as a parameter, so the id is quoted.
     const target = user.replaceAll("'", "''");
     await agent.execute(
       `EXECUTE AS USER '${target}' (INSERT INTO agent.steps (question, step, is_last) VALUES ($1, $2, $3))`,

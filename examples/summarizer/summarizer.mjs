@@ -52,7 +52,7 @@ async function model(text) {
 /** Writes a summary and acknowledges its message, in one commit. */
 async function summarize(agent, { payload, partition, offset, user }) {
   const summary = await model(payload.text);
-  // A user id is a name of SQL, so it is quoted and not a parameter.
+  // EXECUTE AS does not accept a user id as a parameter, so the id is quoted.
   const owner = user.replaceAll("'", "''");
   try {
     await agent.execute(

@@ -294,7 +294,10 @@ function folderOf(path: string): string | undefined {
   return inside === undefined ? undefined : folder;
 }
 
-/** A `mod.ts` further down is an ordinary file. */
+/**
+ * Only the `mod.ts` of a top-level folder is an entry point. A `mod.ts` further down is an ordinary
+ * file.
+ */
 function isDoor(path: string): boolean {
   return /^src\/[^/]+\/mod\.ts$/.test(path) || Object.hasOwn(SECOND_DOORS, path);
 }

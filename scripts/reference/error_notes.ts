@@ -123,7 +123,7 @@ export const SUBSCRIPTION_NOTES: Readonly<Record<SubscriptionCode, string>> = {
   RATE_LIMIT_EXCEEDED: "Too many messages; wait for `retry_after_ms`.",
 };
 
-/** The codes of topics, for requests over HTTP and messages on sockets. */
+/** The notes on the error codes of topics, for requests over HTTP and messages on sockets. */
 export const TOPIC_NOTES: Readonly<Record<TopicCode, string>> = {
   INVALID_INPUT: "A field is missing or has the wrong form; the message names it.",
   INVALID_OFFSET:

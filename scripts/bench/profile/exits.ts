@@ -5,7 +5,8 @@
  */
 
 /**
- * A name may begin with a hash sign, and may be empty before the hash that tells functions apart.
+ * A function's name may begin with a hash sign, or be empty. The hash that follows it distinguishes
+ * functions of the same name.
  */
 const EXIT =
   /Speculation failure in ([^\n]*?#[A-Za-z0-9]{6}):[^\n]{0,200}?\b(DFG|FTL)[^\n]{0,120}?\(bc#(\d+)[^,\n]*, (\w+)\)/g;

@@ -9,7 +9,9 @@ import { columnsOf, type StoredTable } from "../fuzz_sql/changes.ts";
 import { type Table, viewOf } from "../fuzz_sql/subqueries.ts";
 import { COLUMN_TYPES, cellOf } from "../fuzz_sql/values.ts";
 
-/** Columns of every table: two join keys, a decimal, two texts, a boolean and a moment. */
+/**
+ * The columns that every table has: two join keys, a decimal, two texts, a boolean and a timestamp.
+ */
 const CORE: ReadonlySet<string> = new Set(["i", "j", "m", "t", "u", "b", "ts"]);
 
 /** A table of a round. Its name begins with the letter of its kind. */

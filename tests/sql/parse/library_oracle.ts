@@ -103,7 +103,7 @@ function splitPosition(call: JsonObject): Json {
   return { ...call, args: [only["left"] ?? null, only["right"] ?? null] };
 }
 
-// A sign before a number is part of it, even before a cast of the number: `-1::int`.
+// A sign before a number is part of the number, even if a cast follows: `-1::int`.
 function negated(node: JsonObject): Json {
   const { op, operand, type } = node;
   if (type !== "unary" || op !== "-" || !isObject(operand)) return node;

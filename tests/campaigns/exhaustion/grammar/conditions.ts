@@ -1,4 +1,4 @@
-/** The constructs of conditions: subqueries of every kind, chains, lists, patterns and rows. */
+/** Constructs of conditions: subqueries of every kind, chains, lists, patterns and rows. */
 import { type Construct, each, nested, WALL } from "./construct.ts";
 
 const where = `SELECT 1 FROM ${WALL} w WHERE id < 0 AND`;

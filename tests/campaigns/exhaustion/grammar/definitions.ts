@@ -1,4 +1,4 @@
-/** The constructs of definitions of tables and views, and of queries that read views. */
+/** Constructs of definitions of tables and views, and of queries that read views. */
 import { type Construct, each, WALL } from "./construct.ts";
 
 const made = "app.made";

@@ -1,4 +1,4 @@
-/** The constructs of live queries. */
+/** Constructs of live queries, which are sent as subscriptions. */
 import { type Construct, each, WALL } from "./construct.ts";
 
 const live = (title: string, sql: (count: number) => string): Construct => ({
