@@ -1,5 +1,5 @@
 /**
- * Passes messages for people, such as links for new passwords, to a program of the operator that
+ * Passes messages to users, such as links for new passwords, to a program of the operator that
  * sends them. Each message is one request, which is signed like the webhooks of topics. In
  * development, where there is no such program, the messages are written to the log.
  *

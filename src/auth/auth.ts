@@ -71,7 +71,7 @@ export interface AuthOptions {
   settings: AuthSettings;
   /** Receives the audit events of logins and of other actions that no SQL statement performs. */
   onAudit: OnAudit;
-  /** Receives messages for people, which a program of the operator delivers. */
+  /** Receives messages to users, which a program of the operator delivers. */
   onNotice: OnNotice;
 }
 

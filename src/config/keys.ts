@@ -410,7 +410,7 @@ const RULES = {
     ),
     email_login: flag(false, "Whether users may verify their address by mail, and log in with it"),
     notice_url: maybe(
-      "URL to which messages for people are posted, such as links to be sent by mail",
+      "URL to which messages to users are posted, such as links to be sent by mail",
       {
         form: HTTP_URL,
       },
@@ -424,7 +424,7 @@ const RULES = {
     }),
     notices_in_log: flag(
       false,
-      "Whether messages for people are logged with their tokens; for development only",
+      "Whether messages to users are logged, including their tokens; for development only",
     ),
   },
   security: {

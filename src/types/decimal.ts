@@ -26,7 +26,7 @@ const SMALL_POWERS: readonly number[] = Array.from({ length: 16 }, (_, power) =>
 const EXPONENT_MAX = 10_000;
 
 export function powerOfTen(power: number): bigint {
-  assert(power >= 0, "a power of ten is not negative");
+  assert(power >= 0, "the exponent of a power of ten is not negative");
   return POWERS[power] ?? 10n ** BigInt(power);
 }
 

@@ -80,7 +80,7 @@ class Person {
     });
   }
 
-  /** Returns whether anything that the server sent contains a text. */
+  /** Returns whether anything that the server sent contains the given text. */
   async received(text: string): Promise<boolean> {
     await Promise.all(this.#reading);
     return this.#received.some((each) => each.includes(text));

@@ -87,7 +87,11 @@ const NAMES: readonly Mistake[] = [
     "GLOB 'x*' FROM demo.kv",
     "write name LIKE 'pattern%', where % matches any string and _ matches any character",
   ],
-  ["SELECT 5 XOR 3", "XOR 3", "write != between conditions, or # between integers for their bits"],
+  [
+    "SELECT 5 XOR 3",
+    "XOR 3",
+    "write != between conditions, or # between integers for a bitwise XOR",
+  ],
   ["SELECT v FROM demo.kv LIMIT 5 10", "10", "write LIMIT count OFFSET start"],
   [
     "SELECT JSON_OBJECT('a', 1)",

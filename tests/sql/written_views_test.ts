@@ -270,7 +270,7 @@ test("a view that runs with the rights of its owner is not written, nor a view o
     const { error } = await engine.ask(`DELETE FROM app.${view}`);
     expect([error?.code, error?.message]).toEqual([
       "READ_ONLY_OBJECT",
-      "Cannot write view app.owned: it runs with the rights of its owner",
+      "Cannot write to view app.owned: it runs with the rights of its owner",
     ]);
   }
 });

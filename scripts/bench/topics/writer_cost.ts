@@ -34,7 +34,7 @@ const WAIT_MS = 60_000;
 
 interface CostOptions {
   readonly comparisons: number;
-  /** Whether a consumer of each topic reads every message within the slice of its insert. */
+  /** Whether a consumer of each topic reads every message in the time slice of its insert. */
   readonly isRead: boolean;
 }
 

@@ -232,7 +232,7 @@ export const COPY_OPERATION: Operation = {
   access: "bearer",
   parameters: [
     { ...inQuery("sql", "The COPY statement"), required: true },
-    inQuery("namespace_id", "Namespace of names without a namespace", {
+    inQuery("namespace_id", "Default namespace of unqualified names", {
       ...TEXT,
       minLength: 1,
       default: "default",
@@ -365,7 +365,7 @@ export const LIVE_OPERATION: Operation = {
   access: "bearer or cookie",
   parameters: [
     { ...inQuery("sql", "The query to follow"), required: true },
-    inQuery("namespace_id", "Namespace of names without a namespace", {
+    inQuery("namespace_id", "Default namespace of unqualified names", {
       ...TEXT,
       minLength: 1,
       default: "default",

@@ -104,7 +104,7 @@ export const PROVIDER_OPERATIONS: Readonly<
   unlink: {
     id: "unlinkAccount",
     tag: "auth",
-    summary: "Remove a link of the caller's own account, and end the sessions that began with it",
+    summary: "Unlink a provider from the caller's own account, and end the sessions of its logins",
     description: "Requires oidc.linking. The last login of an account cannot be removed.",
     access: "bearer or cookie",
     body: {
@@ -125,8 +125,9 @@ export const PROVIDER_OPERATIONS: Readonly<
     tag: "auth",
     summary: "Link the caller's own account to the login of a provider",
     description:
-      "Requires oidc.linking. Guests send no password, and keep their account and rows; an account of " +
-      "a provider sends the code of a login that it has already. An account may have ten links.",
+      "Requires oidc.linking. Guests send no password, and keep their account and rows. An account " +
+      "that was created by a provider sends the code of a new login there instead of a password. " +
+      "An account may have at most ten links.",
     access: "bearer or cookie",
     body: {
       content: jsonOf("ProviderLinkRequest"),

@@ -198,7 +198,7 @@ const SQL_REQUEST: Schema = bodyOf<SqlRequestBody>({
   }),
   namespace_id: optional({
     ...TEXT_OR_NULL,
-    description: "Namespace of names without a namespace",
+    description: "Default namespace of unqualified names",
     default: "default",
   }),
   timeout_ms: optional({
@@ -421,7 +421,7 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   TransactionRequest: bodyOf<TransactionRequestBody>({
     namespace_id: optional({
       ...TEXT_OR_NULL,
-      description: "Namespace of names without a namespace, in requests that give none",
+      description: "Default namespace of unqualified names, for requests that specify none",
       default: "default",
     }),
     isolation: optional({ type: ["string", "null"], enum: ["snapshot"], default: "snapshot" }),

@@ -363,7 +363,7 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Returns the tuples at a seq to which the given rows of a source in the core lead.
+   * Returns the tuples, as of a seq, that contain the given rows of a source in the core.
    *
    * @throws {CannotFollow} @throws {DatabaseError}
    */

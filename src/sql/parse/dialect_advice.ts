@@ -81,7 +81,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     /\bglob ▸ '…'/,
     "write name LIKE 'pattern%', where % matches any string and _ matches any character",
   ],
-  [/▸ xor\b|\bxor ▸ /, "write != between conditions, or # between integers for their bits"],
+  [/▸ xor\b|\bxor ▸ /, "write != between conditions, or # between integers for a bitwise XOR"],
   [
     /▸ glob\b/,
     "write name LIKE 'pattern%', where % matches any string and _ matches any character",

@@ -245,8 +245,12 @@ function isArgument(kind: number): boolean {
 }
 
 function refuseFunction(cursor: Cursor, { name, _location }: QNameAliased): never {
-  throw new DatabaseError("READ_ONLY_OBJECT", `Cannot write ${name}(…): it is a table function`, {
-    position: _location.start,
-    statementIndex: cursor.statementIndex,
-  });
+  throw new DatabaseError(
+    "READ_ONLY_OBJECT",
+    `Cannot write to ${name}(…): it is a table function`,
+    {
+      position: _location.start,
+      statementIndex: cursor.statementIndex,
+    },
+  );
 }

@@ -189,7 +189,7 @@ export class RequestRunner {
     const nodes = statementsOf(this.#request, options);
     requireCopyBodies(nodes, this.#request);
     this.copyFormat = nodes[0] && copyToNode(nodes[0])?.options.format;
-    // The statement that EXECUTE runs is written elsewhere in the text.
+    // EXECUTE runs a statement whose text stands in a PREPARE, perhaps of an earlier request.
     const isWritten = nodes.length === 1 && this.#transaction.prepared.size === 0;
     return nodes.map((node) => unboundUnit(node, isWritten ? this.#request.sql : undefined));
   }

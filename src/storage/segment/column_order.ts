@@ -103,8 +103,8 @@ export class ColumnOrder {
   }
 
   /**
-   * Renumbers an order of selected rows, so that it refers to the rows from which they were
-   * selected.
+   * Converts an order whose positions count only the selected rows into an order whose positions
+   * count all rows of the segment.
    */
   among(chosen: Uint16Array | undefined, { hiddenCount, upTo }: LiveRows): ColumnOrder {
     const numbers = this.#numbers;

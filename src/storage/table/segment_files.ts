@@ -105,8 +105,7 @@ export class LocalSegmentFiles implements SegmentFiles {
     damage.isLogged = true;
     if (segment.entry.quarantined) return;
     const { segmentId, tableId } = segment.entry;
-    // If a storage was replaced by foreign files, that does not mean that its own files are
-    // damaged.
+    // Foreign files in place of the storage do not mean that the segment's own file is damaged.
     if (this.#noteIfGone(segment.entry) !== undefined) return;
     const isForGood = !(damage instanceof UnreadableError);
     const did = isForGood

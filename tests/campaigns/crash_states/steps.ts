@@ -58,7 +58,7 @@ export interface CrashState {
   /** The highest issued number of the sequence. */
   readonly lastNumber: number;
   readonly nowMs: number;
-  /** The latest time that any clock has shown earlier. */
+  /** The latest time that any clock has shown so far. */
   readonly latestMs: number;
   /** 1 for a crash of the story, 2 for a crash while the store opens after it. */
   readonly generation: number;

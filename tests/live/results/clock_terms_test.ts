@@ -166,7 +166,7 @@ describe("rows change as time passes", () => {
   }
 });
 
-/** The cells of a follower's rows that the SELECT also returns, sorted. */
+/** Returns a follower's rows, sorted, with only those cells that the SELECT also returns. */
 function cellsOf(follower: ResultFollower, rows: readonly (readonly unknown[])[]): unknown[][] {
   const names = follower.ack?.schema.map(({ name }) => name) ?? [];
   const shown = names.slice(0, rows[0]?.length);

@@ -68,7 +68,7 @@ export function bindTarget(
   if (source.systemView(namespace, name.name) !== undefined) {
     throw new DatabaseError(
       "READ_ONLY_OBJECT",
-      `Cannot write ${namespace}.${name.name}: it is a system view`,
+      `Cannot write to ${namespace}.${name.name}: it is a system view`,
       { position: name._location.start },
     );
   }

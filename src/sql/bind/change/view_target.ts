@@ -222,7 +222,7 @@ function ownParts(part: object): readonly unknown[] {
 }
 
 function readOnly({ name }: ViewRelation, node: ViewPosition, reason: string): DatabaseError {
-  return new DatabaseError("READ_ONLY_OBJECT", `Cannot write view ${name}: ${reason}`, {
+  return new DatabaseError("READ_ONLY_OBJECT", `Cannot write to view ${name}: ${reason}`, {
     position: node._location.start,
     hint: "write to the tables that it reads",
   });

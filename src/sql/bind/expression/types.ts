@@ -198,7 +198,7 @@ function builtInType(definition: BasicDataTypeDef): DataType {
   }
 }
 
-/** Returns a type whose name is in one of the lists. */
+/** Returns the type that a definition names, or undefined if none of the lists has the name. */
 function listedType(definition: BasicDataTypeDef): DataType | undefined {
   const { config: [first] = [], name } = definition;
   const simple = SIMPLE.get(name) ?? SERIALS.get(name);

@@ -12,7 +12,7 @@ import type { SortOrder } from "../materialised/sort_order.ts";
  * is undetermined.
  */
 export interface SortWords {
-  /** Arrays that contain one word per row each, the most significant words first. */
+  /** Arrays of one word for each row. The array of the most significant words comes first. */
   readonly words: readonly Uint32Array[];
   /** Whether rows with equal words have equal keys. */
   readonly areExact: boolean;

@@ -67,7 +67,7 @@ function withItem(
   if (!INTEGER.test(step)) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot assign the element "${step}" of a JSON array: its position must be an integer`,
+      `Cannot assign to element "${step}" of a JSON array: its position must be an integer`,
     );
   }
   const position = Number(step);
@@ -75,7 +75,7 @@ function withItem(
   if (index < 0) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot assign the element ${step} of a JSON array: it has ${items.length} elements`,
+      `Cannot assign to element ${step} of a JSON array: the array has ${items.length} elements`,
     );
   }
   checkMadeLength(index);

@@ -90,7 +90,7 @@ function clockField(field: string, micros: number): number | undefined {
   }
 }
 
-/** Returns the number of a year or century in its era. Before Christ, they count down from -1. */
+/** Returns the number of a year or century within its era. Those of BC count down from -1. */
 function yearOfEra(count: number): number {
   return count > 0 ? count : count - 1;
 }

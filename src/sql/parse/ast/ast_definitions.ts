@@ -99,14 +99,14 @@ export interface DropNamespaceStatement extends AstNode {
 
 export interface CreateTableStatement extends AstNode {
   readonly type: "create table";
-  /** The table kind that is written before TABLE (extension). */
+  /** The table kind that is written before TABLE. */
   readonly kind?: TableKindWord | undefined;
   readonly name: QName;
   readonly ifNotExists?: true | undefined;
   readonly columns: readonly CreateColumnDef[];
   readonly likes?: readonly TableLike[] | undefined;
   readonly constraints?: readonly TableConstraint[] | undefined;
-  /** The entries of WITH (…) (extension). */
+  /** The entries of WITH (…). */
   readonly options?: readonly OptionEntry[] | undefined;
 }
 
@@ -173,7 +173,7 @@ export interface ColumnConstraintSimple extends AstNode {
 export interface ColumnConstraintDefault extends AstNode {
   readonly type: "default";
   readonly default: Expr;
-  /** The text of the DEFAULT, for the catalog (extension). */
+  /** The text of the DEFAULT, which the catalog stores. */
   readonly source: string;
   readonly constraintName?: Name | undefined;
 }
@@ -191,7 +191,7 @@ export interface ColumnConstraintGenerated extends AstNode {
 export interface ColumnConstraintStored extends AstNode {
   readonly type: "stored";
   readonly expr: Expr;
-  /** The text of the expression, for the catalog (extension). */
+  /** The text of the expression, which the catalog stores. */
   readonly source: string;
   readonly constraintName?: Name | undefined;
 }
@@ -200,7 +200,7 @@ export interface ColumnConstraintStored extends AstNode {
 export interface ConstraintCheck extends AstNode {
   readonly type: "check";
   readonly expr: Expr;
-  /** The text of the expression, for the catalog (extension). */
+  /** The text of the expression, which the catalog stores. */
   readonly source: string;
   readonly constraintName?: Name | undefined;
 }
@@ -429,7 +429,7 @@ export interface AlterColumnSetType extends AstNode {
 export interface AlterColumnSetDefault extends AstNode {
   readonly type: "set default";
   readonly default: Expr;
-  /** The text of the expression, for the catalog (extension). */
+  /** The text of the expression, which the catalog stores. */
   readonly source: string;
 }
 
@@ -441,7 +441,7 @@ export interface AlterColumnSimple extends AstNode {
 }
 
 /**
- * `MODIFY c t [NULL | NOT NULL]` (extension). `notNull` is absent if neither NULL nor NOT NULL was
+ * `MODIFY c t [NULL | NOT NULL]`. `notNull` is absent if neither NULL nor NOT NULL was
  * written.
  */
 export interface TableAlterationModifyColumn extends AstNode {
@@ -470,7 +470,7 @@ export interface TableAlterationValidate extends AstNode {
 }
 
 /**
- * SET (…), SET TBLPROPERTIES (…) and SET ACCESS LEVEL x (extension). The last form yields a single
+ * SET (…), SET TBLPROPERTIES (…) and SET ACCESS LEVEL x. The last form yields a single
  * entry named access_level.
  */
 export interface TableAlterationSetOptions extends AstNode {
@@ -478,7 +478,7 @@ export interface TableAlterationSetOptions extends AstNode {
   readonly options: readonly OptionEntry[];
 }
 
-/** RESET (…), with names in lower case (extension). */
+/** RESET (…), with names in lower case. */
 export interface TableAlterationResetOptions extends AstNode {
   readonly type: "reset options";
   readonly names: readonly Name[];
@@ -499,7 +499,7 @@ export interface CreateViewStatement extends AstNode {
   readonly columnNames?: readonly Name[] | undefined;
   readonly options?: readonly OptionEntry[] | undefined;
   readonly query: SelectStatement;
-  /** The text of the query, which the catalog stores (extension). */
+  /** The text of the query, which the catalog stores. */
   readonly source: string;
   /** WITH CHECK OPTION. */
   readonly checkOption?: "cascaded" | "local" | undefined;
@@ -516,7 +516,7 @@ export interface AlterViewStatement extends AstNode {
     | TableAlterationResetOptions;
 }
 
-/** DROP VIEW (extension). */
+/** DROP VIEW. */
 export interface DropViewStatement extends AstNode {
   readonly type: "drop view";
   readonly names: readonly QName[];
