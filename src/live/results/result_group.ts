@@ -105,6 +105,8 @@ export class ResultGroup implements Evaluated, FedGroup {
    * planned, and for a query that has to be evaluated again after each change.
    */
   #maintainer: ResultMaintainer | undefined;
+  /** The memory of the maintainer when it was last counted. */
+  #maintainerBytes = 0;
   /** Whether the group has already tried to plan the incremental maintenance. */
   #isWayKnown = false;
   /**
@@ -395,14 +397,21 @@ export class ResultGroup implements Evaluated, FedGroup {
     this.#seq = seq;
     this.#changedSeq = changedSeq;
     this.#evaluatedSeq = seq;
+    const maintainerBytes = this.#maintainer?.bytes ?? 0;
+    const isRecounted =
+      changes.length > 0 || before === undefined || maintainerBytes !== this.#maintainerBytes;
+    this.#maintainerBytes = maintainerBytes;
     // The feed notifies the members that wait for this seq.
-    if (changes.length === 0 && this.#feed !== undefined) return;
+    if (changes.length === 0 && this.#feed !== undefined) {
+      if (isRecounted) this.#countBytes();
+      return;
+    }
     const explained =
       before === undefined ? changes : withReasons(changes, this.#plan, { before, after: state });
     const { frameBytesMax, store } = this.#host;
     const messages = new StepMessages(explained, { frameBytesMax, store, seq });
     for (const member of this.#members) member.take({ before, after: state, messages });
-    if (changes.length > 0 || before === undefined) this.#countBytes();
+    if (isRecounted) this.#countBytes();
   }
 
   /**

@@ -109,6 +109,8 @@ export class Groups {
   readonly #options: CompiledGroups;
   #tallies: readonly RowTally[] = [];
   #groups = new Map<string, Group>();
+  /** The number of characters of the texts by which the groups are found. */
+  #textLength = 0;
   /** The numbers of removed groups, to be used again. */
   #free: number[] = [];
 
@@ -118,7 +120,9 @@ export class Groups {
 
   get bytes(): number {
     const { aggregates, keys } = this.#options;
-    return this.#groups.size * (GROUP_BYTES + VALUE_BYTES * (keys.length + aggregates.length));
+    const groupBytes = GROUP_BYTES + VALUE_BYTES * (keys.length + aggregates.length);
+    // The keys of a group take about as much as their text.
+    return this.#groups.size * groupBytes + 2 * this.#textLength;
   }
 
   /**
@@ -131,6 +135,7 @@ export class Groups {
     const { keys } = this.#options;
     this.#tallies = talliesOf(this.#options);
     this.#groups = new Map();
+    this.#textLength = 0;
     this.#free = [];
     for (const seed of seeds) {
       const group = this.#newGroup(seed.slice(0, keys.length));
@@ -232,7 +237,9 @@ export class Groups {
   #newGroup(keys: Row): Group {
     const number = this.#free.pop() ?? this.#groups.size;
     const group = { number, keys, count: 0, row: undefined };
-    this.#groups.set(textOfRow(keys), group);
+    const text = textOfRow(keys);
+    this.#groups.set(text, group);
+    this.#textLength += text.length;
     return group;
   }
 
@@ -265,7 +272,9 @@ export class Groups {
   /** Returns whether a group still has rows. A group without rows is removed. */
   #isAlive(group: Group): boolean {
     if (group.count > 0 || this.#options.keys.length === 0) return true;
-    if (this.#groups.delete(textOfRow(group.keys))) {
+    const text = textOfRow(group.keys);
+    if (this.#groups.delete(text)) {
+      this.#textLength -= text.length;
       for (const each of this.#tallies) each.clear(group.number);
       this.#free.push(group.number);
     }

@@ -14,7 +14,8 @@ import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { WeakValues } from "../../base/weak_values.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { ChangeBatch, ReadStore } from "../../storage/mod.ts";
-import { type Row, type Vector, valueAt } from "../../types/mod.ts";
+import { type DataType, type Row, type Vector, valueAt } from "../../types/mod.ts";
+import { keyTextOf } from "../execute/keys/key_text.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { textOfRow } from "./row_text.ts";
 
@@ -46,9 +47,10 @@ interface Gone {
   readonly key: string;
 }
 
-/** The approximate memory of a listed row, and of a value. */
+/** The approximate memory of a listed row, of a value, and of a lost value, without their texts. */
 const ROW_BYTES = 180;
 const VALUE_BYTES = 160;
+const GONE_BYTES = 80;
 
 /**
  * The number of versions above which building the index again takes less time than following them.
@@ -66,12 +68,15 @@ export class KeptIndex {
   readonly #place: KeptIndexPlace;
   /** The columns to read: the primary key, then the columns of the value. */
   readonly #readIds: readonly number[];
+  readonly #keyTypes: readonly DataType[];
   #values = new Map<string, Map<string, Listed>>();
   /**
    * The rows that are listed under a value that they have lost, in the order in which they lost it.
    */
   #gone: Gone[] = [];
   #rowCount = 0;
+  /** The number of characters of the listed values and keys. */
+  #textLength = 0;
   #firstSeq: Seq = SEQ_ZERO;
   /** The seq up to which changes are listed; undefined until the index is built. */
   #seq: Seq | undefined;
@@ -80,12 +85,20 @@ export class KeptIndex {
   constructor(store: ReadStore, place: KeptIndexPlace) {
     this.#store = store;
     this.#place = place;
-    this.#readIds = [...place.table.primaryKey, ...place.columnIds];
+    const { columns, primaryKey } = place.table;
+    this.#readIds = [...primaryKey, ...place.columnIds];
+    this.#keyTypes = primaryKey.map((id) => {
+      return defined(
+        columns.find(({ columnId }) => columnId === id),
+        "a key has columns",
+      ).type;
+    });
   }
 
   /** The approximate memory of the index, in bytes. */
   get bytes(): number {
-    return this.#rowCount * ROW_BYTES + this.#values.size * VALUE_BYTES;
+    const listed = this.#rowCount * ROW_BYTES + this.#values.size * VALUE_BYTES;
+    return listed + this.#gone.length * GONE_BYTES + this.#textLength;
   }
 
   /** The names of the columns that the index contains. */
@@ -163,6 +176,7 @@ export class KeptIndex {
     this.#values = new Map();
     this.#gone = [];
     this.#rowCount = 0;
+    this.#textLength = 0;
     this.#seq = undefined;
   }
 
@@ -211,8 +225,11 @@ export class KeptIndex {
     if (!this.#place.hasNulls && value.includes(null)) return;
     const text = textOfRow(value);
     const listed = this.#values.get(text) ?? new Map<string, Listed>();
-    this.#values.set(text, listed);
-    const keyText = textOfRow(key);
+    if (listed.size === 0) {
+      this.#values.set(text, listed);
+      this.#textLength += text.length;
+    }
+    const keyText = keyTextOf(this.#keyTypes, key);
     const known = listed.get(keyText);
     if (known !== undefined) {
       known.goneSeq = undefined;
@@ -220,12 +237,13 @@ export class KeptIndex {
     }
     listed.set(keyText, { key, goneSeq: undefined });
     this.#rowCount += 1;
+    this.#textLength += keyText.length;
   }
 
   #lose(row: Row, seq: number): void {
     const { key, value } = this.#partsOf(row);
     const text = textOfRow(value);
-    const keyText = textOfRow(key);
+    const keyText = keyTextOf(this.#keyTypes, key);
     const known = this.#values.get(text)?.get(keyText);
     if (known === undefined) return;
     known.goneSeq = seq;
@@ -246,7 +264,10 @@ export class KeptIndex {
       if (listed?.get(key)?.goneSeq !== seq) continue;
       listed.delete(key);
       this.#rowCount -= 1;
-      if (listed.size === 0) this.#values.delete(value);
+      this.#textLength -= key.length;
+      if (listed.size > 0) continue;
+      this.#values.delete(value);
+      this.#textLength -= value.length;
     }
   }
 

@@ -11,6 +11,8 @@ function textOf(value: Value): string {
   switch (typeof value) {
     case "string":
       return JSON.stringify(value);
+    case "number":
+      return textOfNumber(value);
     case "object":
       return value === null ? "null" : JSON.stringify(plainOf(value));
     default:
@@ -21,8 +23,17 @@ function textOf(value: Value): string {
 /** Returns arrays, bytes and intervals in a form whose JSON contains all of their values. */
 function plainOf(value: unknown): unknown {
   if (typeof value === "bigint") return `${value}n`;
-  if (ArrayBuffer.isView(value)) return Array.from(value as unknown as ArrayLike<number>);
+  // JSON has no negative zero, and writes NaN and infinities as null.
+  if (typeof value === "number" && (!Number.isFinite(value) || Object.is(value, -0))) {
+    return { number: textOfNumber(value) };
+  }
+  if (value instanceof Uint8Array) return Array.from(value);
+  if (value instanceof Float32Array) return Array.from(value, plainOf);
   if (Array.isArray(value)) return value.map(plainOf);
   if (typeof value !== "object" || value === null) return value;
   return Object.entries(value).map(([name, inner]) => [name, plainOf(inner)]);
+}
+
+function textOfNumber(value: number): string {
+  return Object.is(value, -0) ? "-0" : String(value);
 }

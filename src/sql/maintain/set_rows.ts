@@ -40,6 +40,8 @@ const VALUE_BYTES = 24;
 export class SetRows {
   readonly #tree: SetTree;
   #rows = new Map<string, Counted>();
+  /** The number of characters of the texts by which the rows are found. */
+  #textLength = 0;
 
   constructor(tree: SetTree) {
     this.#tree = tree;
@@ -47,12 +49,15 @@ export class SetRows {
 
   get bytes(): number {
     const [first] = this.#rows.values();
-    return this.#rows.size * (ROW_BYTES + VALUE_BYTES * (first?.row.length ?? 0));
+    const rowBytes = ROW_BYTES + VALUE_BYTES * (first?.row.length ?? 0);
+    // The values of a row take about as much as its text.
+    return this.#rows.size * rowBytes + 2 * this.#textLength;
   }
 
   /** Starts with the rows of all blocks. Returns the rows of the operation. */
   begin(given: readonly Row[]): readonly Row[] {
     this.#rows = new Map();
+    this.#textLength = 0;
     for (const row of given) this.#count(row, 1);
     return [...this.rows()];
   }
@@ -75,7 +80,10 @@ export class SetRows {
     for (const [{ counts, row }, old] of before) {
       rows.push(row);
       times.push(timesIn(this.#tree, counts) - old);
-      if (counts.every((count) => count === 0)) this.#rows.delete(textOfRow(row));
+      if (counts.some((count) => count !== 0)) continue;
+      const text = textOfRow(row);
+      this.#rows.delete(text);
+      this.#textLength -= text.length;
     }
     return netChanges(rows, times);
   }
@@ -88,8 +96,12 @@ export class SetRows {
     const row = given.slice(0, -1);
     const block = Number(given.at(-1));
     const text = textOfRow(row);
-    const counted = this.#rows.get(text) ?? { row, counts: [] };
-    this.#rows.set(text, counted);
+    const known = this.#rows.get(text);
+    const counted = known ?? { row, counts: [] };
+    if (known === undefined) {
+      this.#rows.set(text, counted);
+      this.#textLength += text.length;
+    }
     const old = timesIn(this.#tree, counted.counts);
     for (let index = counted.counts.length; index <= block; index += 1) counted.counts[index] = 0;
     counted.counts[block] = (counted.counts[block] ?? 0) + weight;

@@ -888,6 +888,117 @@ test("a join whose index does not fit into the memory for live queries is evalua
   await small.close();
 });
 
+test("memory for maintained queries includes their texts", async () => {
+  const config = `${SMALL_FILES}\n[limits]\nlive_state_bytes = 1048576`;
+  const small = await openAt(mkdtempSync(join(directory, "texts-")), { config });
+  const owner = principalFor(small, "root");
+  const ask = async (sql: string): Promise<readonly (readonly unknown[])[]> => {
+    const { error, results } = await small.sql.execute(owner, { sql, params: [] });
+    expect(error).toBeUndefined();
+    return results.at(-1)?.rows ?? [];
+  };
+  await ask(`CREATE NAMESPACE app; CREATE SHARED TABLE app.a (id INT PRIMARY KEY, t TEXT);
+    CREATE SHARED TABLE app.b (id INT PRIMARY KEY, t TEXT);
+    INSERT INTO app.b SELECT g, repeat('x', 2000) || g FROM generate_series(1, 300) AS g`);
+  for (const [id, sql] of [
+    "SELECT a.id, b.id AS b FROM app.a JOIN app.b ON b.t = a.t",
+    "SELECT t FROM app.a EXCEPT SELECT t FROM app.b",
+    "SELECT t, count(*) AS n FROM app.b GROUP BY t HAVING count(*) > 5",
+  ].entries()) {
+    const follower = new ResultFollower();
+    const spec = { id: "q", sql };
+    follower.subscription = small.live.subscribe({ principal: owner, spec, sink: follower });
+    await follower.reaches(small.store.visibleSeq);
+    await ask(`UPDATE app.b SET t = 'y' WHERE id = ${id + 1}`);
+    await follower.reaches(small.store.visibleSeq);
+    const lines = (await ask(`EXPLAIN SUBSCRIBE TO ${sql}`)).flat();
+    const steps = lines.filter((line) => String(line).includes("so far"));
+    expect([sql, ...steps]).toEqual([
+      sql,
+      "  so far: 2 evaluation(s), 0 step(s) without an evaluation",
+    ]);
+    follower.subscription.close();
+  }
+  await small.close();
+});
+
+test("rows whose floats differ only within an array or by the sign of zero differ", async () => {
+  await run(`DROP TABLE IF EXISTS shop.floats;
+    CREATE SHARED TABLE shop.floats (id INT PRIMARY KEY, g INT, d DOUBLE, list DOUBLE[]);
+    INSERT INTO shop.floats VALUES (1, 1, 0, ARRAY['NaN'::DOUBLE]), (2, 2, 1, NULL)`);
+  const queries = [
+    "SELECT list FROM shop.floats UNION ALL SELECT list FROM shop.floats",
+    "SELECT DISTINCT ON (g) g, list, id FROM shop.floats ORDER BY g, id",
+    "SELECT g, d, count(*) AS n FROM shop.floats GROUP BY g, d",
+  ];
+  const followers = queries.map((sql) => ({ sql, follower: follow(sql, "maintained") }));
+  for (const value of [
+    "list = ARRAY['Infinity'::DOUBLE]",
+    "list = ARRAY[NULL::DOUBLE]",
+    "list = ARRAY['-Infinity'::DOUBLE]",
+    "list = ARRAY[0::DOUBLE]",
+    "list = ARRAY['-0'::DOUBLE]",
+    "d = '-0'",
+    "d = 0",
+  ]) {
+    await run(`UPDATE shop.floats SET ${value} WHERE id = 1`);
+    for (const { follower, sql } of followers) {
+      const followed = (await current(follower)).rows.map(({ _key, _seq, ...row }) => {
+        return Bun.inspect(Object.values(row));
+      });
+      const selected = (await run(sql)).map((row) => Bun.inspect(row));
+      expect([value, sql, followed.toSorted()]).toEqual([value, sql, selected.toSorted()]);
+    }
+  }
+  for (const { follower } of followers) follower.subscription?.close();
+  await run("DROP TABLE shop.floats");
+});
+
+test("an index in memory finds a row once although its key changes the sign of zero", async () => {
+  await run(`DROP TABLE IF EXISTS shop.places; DELETE FROM shop.orders;
+    CREATE SHARED TABLE shop.places (id DOUBLE PRIMARY KEY, g INT);
+    INSERT INTO shop.places VALUES (0, 1); INSERT INTO shop.orders VALUES (1, 1, 1), (2, 2, 2)`);
+  const sql =
+    "SELECT count(*) AS n, sum(o.total) AS s FROM shop.orders o JOIN shop.places p ON p.g = o.total";
+  const maintained = follow(sql, "maintained");
+  const evaluated = follow(sql, "evaluated");
+  for (const [zero, total] of [
+    ["'-0'", 1],
+    ["0", 2],
+    ["'-0'", 1],
+  ] as const) {
+    await current(maintained);
+    await run(`BEGIN; DELETE FROM shop.places; INSERT INTO shop.places VALUES (${zero}, 1);
+      UPDATE shop.orders SET total = ${total} WHERE id = 2; COMMIT`);
+    expect(rowsByKey(await current(maintained))).toEqual(rowsByKey(await current(evaluated)));
+  }
+  for (const follower of [maintained, evaluated]) follower.subscription?.close();
+  await run("DROP TABLE shop.places");
+});
+
+test("memory for maintained queries is counted although no row of the result changes", async () => {
+  const config = `${SMALL_FILES}\n[limits]\nlive_state_bytes = 1048576`;
+  const small = await openAt(mkdtempSync(join(directory, "hidden-")), { config });
+  const owner = principalFor(small, "root");
+  const ask = async (sql: string): Promise<readonly (readonly unknown[])[]> => {
+    const { error, results } = await small.sql.execute(owner, { sql, params: [] });
+    expect(error).toBeUndefined();
+    return results.at(-1)?.rows ?? [];
+  };
+  await ask(`CREATE NAMESPACE app; CREATE SHARED TABLE app.b (id INT PRIMARY KEY, n INT)`);
+  const sql = "SELECT n, count(*) AS c FROM app.b GROUP BY n HAVING count(*) > 5";
+  const follower = new ResultFollower();
+  const spec = { id: "q", sql };
+  follower.subscription = small.live.subscribe({ principal: owner, spec, sink: follower });
+  for (let start = 1; start < 2000; start += 400) {
+    await ask(`INSERT INTO app.b SELECT g, g FROM generate_series(${start}, ${start + 399}) AS g`);
+    await follower.reaches(small.store.visibleSeq);
+  }
+  const [[bytes] = []] = await ask("SELECT state_bytes FROM system.live");
+  expect(Number(bytes)).toBe(0);
+  await small.close();
+});
+
 test("rows of inner joins have the seq of their last change, whenever the subscription began", async () => {
   const sql = `SELECT o.id, u.name FROM shop.orders o JOIN shop.users u ON u.id = o.user_id
     WHERE EXISTS (SELECT 1 FROM shop.items i WHERE i.order_id = o.id) ORDER BY o.id LIMIT 9`;
