@@ -4,9 +4,9 @@
  *
  *     node examples/agent/agent.mjs
  *
- * The steps lie in a USER table, so the database keeps users apart, and not the code of the agent.
- * Each step has an idempotency key: if an answer is lost and the step is sent again, it is written
- * once.
+ * The steps are in a USER table, so the database isolates the users, and the code of the agent need
+ * not do so. Each step has an idempotency key: if an answer is lost and the step is sent again, it
+ * is written once.
  */
 import { createClient, url } from "../node/client.mjs";
 

@@ -43,7 +43,7 @@ async function setUp() {
   }
 }
 
-/** Stands for a model: slow, and without a memory of what it was asked. */
+/** Simulates a model, which is slow and does not remember earlier requests. */
 async function model(text) {
   await new Promise((resolve) => setTimeout(resolve, 20));
   return `${text.split(". ")[0]}.`;

@@ -60,7 +60,8 @@ export function untidyIn(path: string, source: string): string[] {
 }
 
 /**
- * Returns true if a comment exceeds the last column although an earlier blank would let it wrap.
+ * Returns true if a comment is wider than the last column although it contains an earlier space at
+ * which it could be wrapped.
  */
 function isTooWide(line: string): boolean {
   if (line.length <= COLUMNS_MAX) return false;

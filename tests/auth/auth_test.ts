@@ -238,7 +238,7 @@ test("Auth.authenticateHeader requires the scheme Bearer, in upper or lower case
 
   for (const scheme of ["Bearer", "bearer", "BEARER"]) {
     expect(await codeOf(`${scheme} ${access_token}`), scheme).toBeUndefined();
-    // The session is already known here.
+    // At the second use of the token, its session is already known.
     expect(await codeOf(`${scheme} ${access_token}`), scheme).toBeUndefined();
     const whole = failureOf(() => auth.authenticate(`${scheme} ${access_token}`, LOCAL));
     expect(await whole, scheme).toBe("INVALID_CREDENTIALS");

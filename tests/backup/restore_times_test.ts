@@ -87,7 +87,7 @@ class JumpedDatabase {
     await until(() => this.#opened().archiveLag()?.files === 0);
   }
 
-  /** Returns the moment this many minutes after the start, in the form that a command accepts. */
+  /** Returns the time this many minutes after the start, in a form that the command accepts. */
   moment(minutes: number): string {
     return new Date(this.startMs + minutes * MINUTE_MS).toISOString();
   }

@@ -1,6 +1,6 @@
 /**
- * Fails the reader threads of the real server again and again while clients read and write, and
- * checks that each failure ends one statement and harms nothing else.
+ * Makes the reader threads of the real server fail again and again while clients read and write,
+ * and checks that each failure ends one statement and harms nothing else.
  *
  * A reader exits, throws, throws while it has no statement, is refused memory, or runs for ever: at
  * its plan, its tables, its rows, an evaluation or a question. Meanwhile three clients send

@@ -37,7 +37,7 @@ test("a subscription follows inserts and deletes, and is not told about expiry",
     old_values: [{ who: "bob", _row_seq: second?.["_seq"] }],
   });
 
-  // Once a row has vanished, everything before it has vanished as well, including the deletion.
+  // Once this row has expired, all earlier rows and the deletion have expired as well.
   await server.rows("INSERT INTO typing VALUES ('cat')");
   expect(await socket.expect("change")).toMatchObject({ rows: [{ who: "cat" }] });
   await until(async () => (await server.rows("SELECT * FROM typing")).length === 0);

@@ -89,7 +89,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await late.page.getByRole("heading", { name: "Log in" }).waitFor();
       expect(late.faults({ exceptStatus: 409 })).toEqual([]);
       await late.close();
-      // The list beside the editor is longer than the page, and scrolls independently.
+      // The list next to the editor is longer than the page, and scrolls independently.
       expect(await page.evaluate("document.documentElement.scrollHeight <= innerHeight")).toBe(
         true,
       );

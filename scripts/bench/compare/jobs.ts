@@ -1,6 +1,6 @@
 /**
- * Defines the jobs over the network: each measures all places, round by round, and computes the
- * figures.
+ * Defines the jobs over the network. Each job measures all systems, round by round, and computes
+ * the figures.
  */
 import { join } from "node:path";
 import { median } from "../../support/statistics.ts";
@@ -20,7 +20,7 @@ export interface Line {
   readonly unit: string;
   /** True if larger is better, as for a rate; false if smaller is better, as for a time. */
   readonly isRate: boolean;
-  /** The medians by place. */
+  /** The medians by the name of the measured system. */
   readonly values: Readonly<Record<string, number>>;
   readonly target?: Target | readonly Target[];
 }
@@ -151,7 +151,7 @@ export interface Measurement {
 }
 
 /**
- * Lets every place do its job before the counted rounds. A server with a just-in-time compiler
+ * Lets every system run its job before the counted rounds. A server with a just-in-time compiler
  * needs some ten thousand requests until it is fully compiled, and serves half as many per second
  * before that. PostgreSQL and SQLite were compiled ahead of time.
  */
@@ -163,7 +163,7 @@ export async function warm(
   await measure({ ...options, roundCount: WARM_ROUNDS }, jobFor, all);
 }
 
-/** Measures the places alternately, so that a slow minute of the machine affects all of them. */
+/** Measures the systems alternately, so that a slow minute of the machine affects all of them. */
 export async function measure(
   { places, roundCount }: JobOptions,
   jobFor: (place: Place) => LoadJob | Promise<LoadJob>,

@@ -1,6 +1,6 @@
 /**
- * A WebSocket that follows rows, handled in the same way for every place: rows that arrive before
- * the subscription is live are not counted.
+ * A WebSocket that follows rows, handled in the same way for every measured system: rows that
+ * arrive before the subscription is live are not counted.
  */
 import { type Place, socketUrl } from "../places/place.ts";
 

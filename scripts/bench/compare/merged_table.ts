@@ -28,7 +28,7 @@ export function mergedTable(earlier: string, latest: string): string {
   const columns = [...names, LAST];
   const rule = columns.map((_, index) => (index < 2 ? "---" : "---:"));
   const cells = merged.map((row) => columns.map((column) => row.get(column) ?? ""));
-  // A ratio column is identified by the place in the preceding column.
+  // A ratio column belongs to the system in the preceding column.
   const head = columns.map((column) => column.replace(/^ratio to .*/, "ratio"));
   return [head, rule, ...cells].map((line) => `| ${line.join(" | ")} |`).join("\n");
 }

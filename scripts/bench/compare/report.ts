@@ -6,7 +6,7 @@ import type { Line, Target } from "./jobs.ts";
 
 const OURS = "Tidemark";
 
-/** @returns A table with a column for each place that any line has. */
+/** @returns A table with a column for each measured system that any line has. */
 export function tableOf(lines: readonly Line[]): string {
   const peers = [...new Set(lines.flatMap(({ values }) => Object.keys(values)))].filter(
     (name) => name !== OURS,
@@ -24,7 +24,7 @@ export function tableOf(lines: readonly Line[]): string {
 }
 
 /**
- * Returns how many times better a place is than a peer: a value above 1 is better, for rates and
+ * Returns how many times better Tidemark is than a peer: a value above 1 is better, for rates and
  * times alike.
  */
 function ratioTo({ values, isRate }: Line, peer: string): number | undefined {

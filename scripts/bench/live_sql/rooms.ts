@@ -1,9 +1,9 @@
 /**
  * The room list of a chat: each user follows the rooms they belong to, with the newest message and
- * the number of unread messages. Every place has the same rooms, users and messages.
+ * the number of unread messages. Every measured system has the same rooms, users and messages.
  *
  * A message has reached a user once the user's list shows it, or a later message in its room. A
- * place that combines several messages into one state is therefore not at a disadvantage.
+ * system that combines several messages into one state is therefore not at a disadvantage.
  */
 import { percentile } from "../../support/statistics.ts";
 
@@ -21,7 +21,7 @@ const STRAGGLERS_MS_MAX = 10_000;
 /** The number of writes in flight while the highest rate is measured. */
 const WRITERS = 16;
 
-/** A place in which users follow their room lists. */
+/** A system in which users follow their room lists. */
 export interface RoomsPlace {
   readonly name: string;
   /** Follows the lists of all users. `onRooms` receives the rows that are new or changed. */
@@ -30,7 +30,10 @@ export interface RoomsPlace {
     onRooms: (user: number, rows: readonly RoomRow[]) => void,
   ): Promise<void>;
   write(message: RoomMessage): Promise<void>;
-  /** The processor time of the place so far, in nanoseconds, if it is a process that we start. */
+  /**
+   * The processor time of the system so far, in nanoseconds, if it is a process that the benchmark
+   * starts.
+   */
   readonly cpuNs?: () => number;
   stop(): Promise<void>;
 }
@@ -54,7 +57,7 @@ export interface RoomsFigures {
   /** The number of messages that did not reach a user. */
   readonly lost: number;
   /**
-   * The number of messages per second that reach all users while the place receives as many as it
+   * The number of messages per second that reach all users while the system receives as many as it
    * accepts.
    */
   readonly rate: number;

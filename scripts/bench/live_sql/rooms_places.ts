@@ -1,6 +1,6 @@
 /**
- * Defines the places that follow room lists: Tidemark, PostgreSQL that is queried again after each
- * NOTIFY, and PGlite with its live queries.
+ * Defines the systems in which users follow room lists: Tidemark, PostgreSQL that is queried again
+ * after each NOTIFY, and PGlite with its live queries.
  */
 import { startPostgres } from "../../../tests/support/postgres.ts";
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
@@ -15,7 +15,7 @@ const SOCKETS = 100;
 /** The number of connections. More of them made the same load slower on two cores. */
 const CONNECTIONS_MAX = 16;
 
-/** Opens Tidemark's place in the namespace "bench" of a server. */
+/** Opens Tidemark in the namespace "bench" of a server, as one of the measured systems. */
 export async function tidemarkRooms(server: ServerProcess): Promise<RoomsPlace> {
   const shared = " WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC')";
   for (const sql of ROOMS_SCHEMA) {
@@ -103,7 +103,7 @@ class Asker {
   }
 }
 
-/** The part of PGlite that this place uses. */
+/** The part of PGlite that this benchmark uses. */
 interface PgliteModule {
   readonly PGlite: {
     create(options: { extensions: { live: unknown } }): Promise<{

@@ -1,12 +1,12 @@
 /**
- * SurrealDB's embedded engine, in memory, as a place that follows room lists. Its live queries read
- * one table and neither join nor count, so each user follows the new messages of their rooms, and
- * would have to keep the list and the numbers of unread messages by themselves.
+ * SurrealDB's embedded engine, in memory, as a system in which users follow room lists. Its live
+ * queries read one table and neither join nor count, so each user follows the new messages of their
+ * rooms, and would have to keep the list and the numbers of unread messages by themselves.
  */
 import { importPeer } from "./npm_peer.ts";
 import { type RoomsPlace, roomsOf } from "./rooms.ts";
 
-/** The part of the client that the place uses. */
+/** The part of the client that this benchmark uses. */
 interface SurrealClient {
   connect(url: string): Promise<unknown>;
   use(place: { namespace: string; database: string }): Promise<unknown>;

@@ -1,13 +1,13 @@
 /**
- * Defines the places of a measurement: Tidemark and the fronts of the peers, and the requests with
- * which each does the same work.
+ * Defines the systems that a benchmark measures, Tidemark and the fronts of its peers, and the
+ * requests with which each does the same work.
  */
 import type { Item } from "./rows.ts";
 
 export interface Place {
   readonly name: string;
   readonly isTidemark: boolean;
-  /** The base URL of the place's HTTP endpoint. */
+  /** The base URL of the system's HTTP endpoint. */
   readonly url: string;
   /** The administrator's token. */
   readonly token: string;

@@ -23,7 +23,7 @@ const USERS_PER_REQUEST = 250;
 export interface Places extends AsyncDisposable {
   readonly tidemark: Place;
   readonly peers: readonly Place[];
-  /** The places that can only publish rows: Redis, if it is installed. */
+  /** The systems that can only publish rows: Redis, if it is installed. */
   readonly relays: readonly Place[];
   /** The server process of `tidemark`, for measuring and restarting it. */
   readonly server: ServerProcess;

@@ -33,7 +33,7 @@ export interface Queue {
   target(owner: number): Target;
   /** Removes all rows, including the history. */
   renew(): Promise<void>;
-  /** Waits for all background work that can be waited for. */
+  /** Waits for all background work whose end can be observed. */
   settled(): Promise<void>;
   /** Runs a query for an owner. Returns the number of rows. */
   ask(sql: string, owner: number): Promise<number>;

@@ -20,7 +20,8 @@ const COMMIT_ROWS = 100_000;
 const UNFLUSHED_ROWS_MAX = 2_000_000;
 
 /**
- * The number of times that each owner of a USER table writes, so its rows end up in as many places.
+ * The number of times that each owner of a USER table writes. The owner's rows are then spread over
+ * as many parts of the table.
  */
 const ROUNDS = 4;
 

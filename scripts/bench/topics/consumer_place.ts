@@ -1,5 +1,5 @@
 /**
- * One consumer of a group and one writer, in Tidemark and in Redis. Both places do the same work.
+ * One consumer of a group and one writer, in Tidemark and in Redis. Both systems do the same work.
  */
 
 /** Called with each message that arrived, as the text that the writer gave. */
@@ -9,7 +9,7 @@ export interface ConsumerPlace {
   readonly name: string;
   /** The process whose processor time is counted. */
   readonly pid: number;
-  /** Writes messages as fast as the place accepts them. */
+  /** Writes messages as fast as the system accepts them. */
   fill(count: number): Promise<void>;
   /** Writes one message. Resolves when it is on disk. */
   write(body: string): Promise<void>;

@@ -433,7 +433,7 @@ function split(write: TableWrite): TableWrite[] {
   return [positions, pages].flatMap((rows) => (rows.length === 0 ? [] : [{ ...write, rows }]));
 }
 
-/** A position is stored beside the pages, as partition -1. */
+/** A position is stored together with the pages, as partition -1. */
 function isPosition(row: readonly unknown[]): boolean {
   return Number(row[1]) < 0;
 }

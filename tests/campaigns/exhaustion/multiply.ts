@@ -39,8 +39,8 @@ export interface GrammarOptions {
   /** The seed for the order of the constructs. */
   readonly seed: number;
   /**
-   * The longest time that a read may wait beside one text, and the longest 99th percentile over all
-   * texts, in milliseconds.
+   * The longest time that a read may wait while one text runs, and the limit for the 99th
+   * percentile over all texts, in milliseconds.
    */
   readonly waitMsMax: number;
   readonly p99MsMax: number;

@@ -1,4 +1,7 @@
-/** Tests the walk back along a key, which a replay may spread over several ticks. */
+/**
+ * Tests the search backwards through the versions of a key, which a replay may spread over several
+ * ticks.
+ */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
 import type { Seq } from "../../../src/base/seq.ts";

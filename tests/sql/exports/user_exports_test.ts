@@ -1,6 +1,7 @@
 /**
- * Tests EXPORT USER DATA in this process: a single moment, one open export and one archive for each
- * user, expiry, KILL, DROP USER, a full disk, and what a stop leaves behind.
+ * Tests EXPORT USER DATA in this process: the archive shows a single moment, each user has one open
+ * export and one archive, and archives expire. Also tests KILL, DROP USER, a full disk, and the
+ * remains after the server stops.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
