@@ -13,6 +13,7 @@ import {
   type Batch,
   constVector,
   type DataType,
+  type DictionaryVector,
   elementsOf,
   groupKeyMakerFor,
   groupKeyOf,
@@ -138,10 +139,7 @@ function convertedBy(
     if (isNumericIdentity && isNumbers) return vector;
     const scaled = factor === undefined || !isNumbers ? undefined : scaleNumbers(vector, factor);
     if (scaled !== undefined) return scaled;
-    if (vector.kind === "dict") {
-      const values = vector.values.map((value) => (value === null ? null : convert(value)));
-      return { ...vector, values };
-    }
+    if (vector.kind === "dict") return convertedDictionary(vector, convert);
     const byValue = mapDistinct(vector, type, convert);
     if (byValue !== undefined) return byValue;
     const { effort } = context;
@@ -155,6 +153,27 @@ function convertedBy(
     }
     return vectorFromValues(type, values);
   };
+}
+
+/**
+ * Converts the values of a dictionary that rows have. The conversion of another one may fail, for
+ * example if a condition has dropped its rows.
+ */
+function convertedDictionary(
+  vector: DictionaryVector,
+  convert: (value: Value) => Value,
+): DictionaryVector {
+  const { codes, length, nulls } = vector;
+  const values: Value[] = vector.values.map(() => null);
+  const isConverted = new Uint8Array(values.length);
+  for (let row = 0; row < length; row += 1) {
+    const code = codes[row] ?? 0;
+    if (isConverted[code] === 1 || nulls?.[row] === 1) continue;
+    isConverted[code] = 1;
+    const value = vector.values[code] ?? null;
+    values[code] = value === null ? null : convert(value);
+  }
+  return { ...vector, values };
 }
 
 function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Evaluator {
