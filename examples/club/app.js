@@ -211,7 +211,7 @@ export async function leave() {
   try {
     await db.session.logout();
   } catch (error) {
-    // The page forgets the session in any case, and on the server the session expires.
+    // The page forgets the session in any case, and the session expires on the server.
     if (error?.name === "ConnectionError") say("The server could not be reached.");
     else if (error?.name !== "ServerError") throw error;
   }

@@ -138,7 +138,7 @@ function open({ db, members, space, view }) {
     return db.execute(sql, { params }).catch(sayFailure);
   }
 
-  /** Returns the place before a card of a list, or at the end of the list. */
+  /** Returns the position before a card of a list, or at the end of the list. */
   function placeAt(list, before) {
     const rows = cards.filter((card) => card.list === list && String(card.id) !== dragged);
     const index =

@@ -1,6 +1,6 @@
 /**
- * Helps with elements without a framework: creates them, keeps a list of them in sync with rows,
- * and animates them to new positions.
+ * Functions for elements without a framework: they create elements, keep a list of elements in sync
+ * with rows, and animate elements to new positions.
  */
 
 /**

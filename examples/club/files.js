@@ -6,7 +6,7 @@
 import { startApp } from "./app.js";
 import { h, keepInStep, messageOf, openDialog, say, sayFailure, setText } from "./elements.js";
 
-/** The time before their expiry at which URLs are renewed. */
+/** The lifetime of a signed URL. A URL is renewed five minutes before it expires. */
 const URL_SECONDS = 3600;
 const URL_MS = (URL_SECONDS - 300) * 1000;
 

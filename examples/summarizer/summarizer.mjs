@@ -64,7 +64,7 @@ async function summarize(agent, { payload, partition, offset, user }) {
     );
     console.log(`summarized article ${payload.id} of ${user}`);
   } catch (error) {
-    // An earlier attempt was committed, though its answer was lost.
+    // An earlier attempt was committed, but its response was lost.
     if (error.reason !== "already_acknowledged") throw error;
   }
 }

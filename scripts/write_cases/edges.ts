@@ -154,7 +154,7 @@ const READ_MOMENTS = [
   ["2018-11-02 12:34:56.12345678", "YYYY-MM-DD HH24:MI:SS.FF#"],
 ] as const;
 
-/** Pairs of a text and a pattern. */
+/** Pairs of a text and the pattern with which it is parsed. */
 const MOMENTS_IN: readonly (readonly [string, string])[] = [
   ...READ_MOMENTS.flatMap(([text, pattern]) =>
     ["1", "2", "3", "4", "5", "6"].map((digits) => [text, pattern.replace("#", digits)] as const),

@@ -759,7 +759,7 @@ test("the refusal of a point beyond a backup names the seq of the backup", async
   const database = await open(place);
   await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY)");
   await rows(database, "INSERT INTO t VALUES (1)");
-  // A direct call leaves no statement event, which would be another row after it.
+  // A direct call writes no statement event to the audit log, which would be another row.
   database.catalog.createNamespace({
     name: "later",
     owner: undefined,

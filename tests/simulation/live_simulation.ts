@@ -361,7 +361,7 @@ class Client {
 
   #takeChange(change: ChangeMessage): void {
     if (!this.#isReady && this.#kind !== "all" && this.#kind !== "latest") {
-      violation("a change while a snapshot loads");
+      violation("a change arrived while the snapshot was loading");
     }
     const count = Math.max(change.rows.length, change.old_values?.length ?? 0);
     if (count === 0) violation("a change of nothing");

@@ -154,7 +154,7 @@ export class LocalWorld implements SimulatedStore {
     this.#disk.holdsSyncs = false;
     this.#disk.releaseSyncs();
     for (let count = 0; !progress.isSettled; count += 1) {
-      if (count === TURNS_MAX) throw new Error(`${what} does not end`);
+      if (count === TURNS_MAX) throw new Error(`Cannot continue: ${what} does not end`);
       await nextTurn();
     }
     this.#disk.holdsSyncs = true;

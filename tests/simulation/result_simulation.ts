@@ -371,7 +371,7 @@ class ResultWorld {
     }
     if (follower.failure === undefined) {
       if (wanted === rowsText(plan, follower.rows) || wanted === undefined) return;
-      throw new StreamViolation(`another state in the end: ${sql} with ${JSON.stringify(params)}`);
+      throw new StreamViolation(`the final state differs: ${sql} with ${JSON.stringify(params)}`);
     }
     // A query ends if it fails on a row, as the SELECT did at that time or would now.
     const isOfRow = follower.failure.code === "CONVERSION_ERROR";

@@ -119,7 +119,8 @@ export class SocketClient {
     const timeout = setTimeout(() => this.#wake?.(), WAIT_MS_MAX);
     const deadlineMs = Date.now() + WAIT_MS_MAX;
     while (!isDone()) {
-      if (Date.now() >= deadlineMs) throw new Error("Nothing came in time");
+      if (Date.now() >= deadlineMs)
+        throw new Error("Cannot continue the test: no message arrived in time");
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });

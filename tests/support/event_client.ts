@@ -94,7 +94,10 @@ export class EventClient {
 
   async #read(): Promise<boolean> {
     const timeout = Promise.withResolvers<never>();
-    const timer = setTimeout(() => timeout.reject(new Error("Nothing came in time")), WAIT_MS_MAX);
+    const timer = setTimeout(
+      () => timeout.reject(new Error("Cannot continue the test: no message arrived in time")),
+      WAIT_MS_MAX,
+    );
     try {
       this.#chunks ??= chunksOf(this.response);
       const next = await Promise.race([this.#chunks.next(), timeout.promise]);

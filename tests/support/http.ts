@@ -298,7 +298,7 @@ export async function withServer(
   const server = await startTestServer(options);
   try {
     await use(server);
-    if (server.bugs.length > 0) throw new AggregateError(server.bugs, "The server met bugs");
+    if (server.bugs.length > 0) throw new AggregateError(server.bugs, "The server reported bugs");
   } finally {
     await server.close();
   }

@@ -72,7 +72,7 @@ export class RealProvider implements AsyncDisposable {
       const url = /https?:\/\/\S+/.exec(text)?.[0];
       if (url !== undefined) return new RealProvider(url, child);
     }
-    throw new Error("The provider ended before it listened");
+    throw new Error("Cannot start the provider: it ended before it listened");
   }
 
   get port(): number {

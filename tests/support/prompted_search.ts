@@ -72,7 +72,7 @@ class Pieces implements FoundRows {
   }
 
   next(): Batch | "waiting" | "refused" | undefined {
-    if (this.#state === "closed") throw new Error("a search that was closed is asked for rows");
+    if (this.#state === "closed") throw new Error("Cannot deliver rows: the search was closed");
     if (this.#state === "asleep") {
       this.#state = "waiting";
       this.#options.later(() => this.#arrive());

@@ -77,8 +77,8 @@ async function longPollBytes(server: ServerProcess, settleMs: number): Promise<n
   for (let round = 0; round < WARM_ROUNDS; round += 1) await Promise.all(pollAll(1));
   const before = await settled(server, { settleMs });
   const waits = Promise.allSettled(pollAll(WAIT_SECONDS));
-  // A query would report when the requests wait, but may start a thread, which has memory of its
-  // own.
+  // A query could report when the requests wait, but it might start a thread, whose memory would
+  // distort the measurement.
   await Bun.sleep(SENT_MS);
   const during = await settled(server, { settleMs });
   // A closed connection receives no more responses.

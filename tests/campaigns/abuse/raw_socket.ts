@@ -43,7 +43,10 @@ export class RawSocket {
     const { hostname, port, host } = new URL(url);
     const upgraded = Promise.withResolvers<void>();
     const timer = setTimeout(
-      () => upgraded.reject(new Error("Cannot open a socket: no answer to the upgrade")),
+      () =>
+        upgraded.reject(
+          new Error("Cannot open a socket: the server did not respond to the upgrade"),
+        ),
       OPEN_MS_MAX,
     );
     let raw: RawSocket | undefined;

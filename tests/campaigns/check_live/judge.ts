@@ -111,7 +111,7 @@ export class Judge {
 
   /** Ends the judgement once everything up to `seq` must have arrived. */
   finish(seq: number): void {
-    if (!this.#isReady) this.#find("wrong", "it never became ready");
+    if (!this.#isReady) this.#find("wrong", "the subscription never became ready");
     this.#passTo(seq + 1);
     const expected = new Map(
       this.#partition
@@ -120,11 +120,12 @@ export class Judge {
         .map((version) => [version.row.id, this.#wire(version)]),
     );
     for (const [id, row] of this.held) {
-      if (!isSame(row, expected.get(id))) this.#find("wrong", `it holds another row ${id}`);
+      if (!isSame(row, expected.get(id)))
+        this.#find("wrong", `the view has different cells in row ${id}`);
     }
     if (this.#isPartial) return;
     for (const id of expected.keys()) {
-      if (!this.held.has(id)) this.#find("wrong", `it does not hold row ${id}`);
+      if (!this.held.has(id)) this.#find("wrong", `the view lacks row ${id}`);
     }
   }
 
@@ -139,7 +140,7 @@ export class Judge {
     }
     if (this.#isPartial) return;
     for (const id of byId.keys()) {
-      if (!this.held.has(id)) this.#find("unlike", `row ${id} is not held`);
+      if (!this.held.has(id)) this.#find("unlike", `the view lacks row ${id}`);
     }
   }
 
@@ -185,13 +186,14 @@ export class Judge {
   }
 
   #beginLive(boundary: number | null): void {
-    if (boundary === null) this.#find("wrong", "a live only ack without a position");
+    if (boundary === null)
+      this.#find("wrong", "the acknowledgement of a live-only subscription has no position");
     this.#pointer = this.#partition.indexAfter(boundary ?? 0);
     this.#isReady = true;
   }
 
   #takeBatch({ rows, lastSeq, isLast }: ReaderEvent & { kind: "batch" }): void {
-    if (this.#isReady) this.#find("wrong", "a batch after the last one");
+    if (this.#isReady) this.#find("wrong", "a batch arrived after the last one");
     for (const row of rows) {
       this.snapshotRowCount += 1;
       const seq = this.#ascend(row);
@@ -215,7 +217,7 @@ export class Judge {
 
   #takeChange(change: WireChange): void {
     if (!this.#isReady && this.#mode !== "all" && this.#mode !== "latest") {
-      this.#find("wrong", "a change while a snapshot loads");
+      this.#find("wrong", "a change arrived while the snapshot was loading");
     }
     const count = Math.max(change.rows.length, change.old_values?.length ?? 0);
     for (let index = 0; index < count; index += 1) {
@@ -233,7 +235,8 @@ export class Judge {
     const version = this.#versionAt(seq);
     if (version === undefined) return;
     if (isNet) {
-      if (change.change_type !== "delete") this.#find("wrong", `${seq} is no net effect`);
+      if (change.change_type !== "delete")
+        this.#find("wrong", `the change ${seq} is not a net effect`);
       this.#loaded.set(version.row.id, { seq, isRow: false });
     } else if (this.#partition.versions[this.#pointer] === version) {
       this.#pointer += 1;
@@ -281,7 +284,8 @@ export class Judge {
     if (this.#mode === "last_rows") expected = expected.slice(-this.#lastRows);
     for (const { row, seq } of expected) {
       const loaded = this.#loaded.get(row.id);
-      if (loaded?.seq !== seq) this.#find("missed", `row ${row.id} of ${seq} in the snapshot`);
+      if (loaded?.seq !== seq)
+        this.#find("missed", `row ${row.id} with seq ${seq} is missing from the snapshot`);
       this.#loaded.delete(row.id);
     }
     for (const { seq } of this.#loaded.values()) {
@@ -306,7 +310,7 @@ export class Judge {
     }
     for (const [id, ofKey] of byKey) this.#checkKey(ofKey, this.#loaded.get(id));
     for (const [id, { seq }] of this.#loaded) {
-      if (!byKey.has(id)) this.#find("wrong", `${seq} is no change since ${this.#position}`);
+      if (!byKey.has(id)) this.#find("wrong", `${seq} has not changed since ${this.#position}`);
     }
     this.#pointer = upTo;
   }
@@ -321,7 +325,7 @@ export class Judge {
     } else if (loaded.seq !== newest.seq || loaded.isRow !== isRow) {
       this.#find("wrong", `${loaded.seq} is not the net effect of ${newest.seq}`);
     } else if (!isRow && !wasHeld && !ofKey.some((version) => this.#keeps(version))) {
-      this.#find("wrong", `${loaded.seq} deletes what never matched`);
+      this.#find("wrong", `${loaded.seq} deletes a row that never matched`);
     }
   }
 

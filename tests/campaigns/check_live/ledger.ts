@@ -63,7 +63,7 @@ export class Partition {
     this.#unsorted = this.#unsorted.filter(({ seq }) => seq > completeSeq);
     for (const { seq, isDeleted, row } of ready.toSorted((left, right) => left.seq - right.seq)) {
       const last = this.versions.at(-1)?.seq ?? 0;
-      if (seq <= last) throw new Error(`${this.name}: _seq ${seq} was given after ${last}`);
+      if (seq <= last) throw new Error(`${this.name}: _seq ${seq} was issued after ${last}`);
       const version = { seq, isDeleted, row, before: this.#newest.get(row.id) };
       this.#newest.set(row.id, version);
       this.versions.push(version);

@@ -67,7 +67,7 @@ export class World {
     try {
       await this.server.restart(signal);
     } catch (error) {
-      this.#failure = new Error("The server does not start again", { cause: error });
+      this.#failure = new Error("Cannot restart the server", { cause: error });
       this.#tell();
       throw error;
     }

@@ -155,11 +155,11 @@ export class GroupJudge {
       this.redeliveryCount += 1;
       const acknowledgedMs = this.#acknowledgedMs.get(place);
       if (acknowledgedMs !== undefined && acknowledgedMs < when.sentMs) {
-        this.#find("redelivered", `${place} came again after its acknowledgement`);
+        this.#find("redelivered", `${place} was redelivered after its acknowledgement`);
       }
       const isInTime = when.receivedMs < before.sentMs + this.#visibilityMs;
       if (isInTime && before.life === when.life && !this.#sent.has(place)) {
-        this.#find("early", `${place} came again after ${when.receivedMs - before.sentMs} ms`);
+        this.#find("early", `${place} was redelivered after ${when.receivedMs - before.sentMs} ms`);
       }
     }
     this.#delivered.set(place, when);
@@ -195,7 +195,10 @@ export class GroupJudge {
         return earlier < offset && !this.#sent.has(place) && !batch.has(place);
       });
       if (open !== undefined) {
-        this.#find("overtaken", `${partition}/${offset} of ${row} came while ${open} was open`);
+        this.#find(
+          "overtaken",
+          `${partition}/${offset} of ${row} arrived while ${open} was unacknowledged`,
+        );
       }
     }
     offsets.push(offset);

@@ -46,7 +46,8 @@ export class Ledger {
 
   /** Records that a writer is about to send changes. */
   begin(writer: number, changes: Changes): void {
-    if (this.#pending.has(writer)) throw new Error(`Cannot begin: writer ${writer} is under way`);
+    if (this.#pending.has(writer))
+      throw new Error(`Cannot begin a change: writer ${writer} has one in progress`);
     this.#pending.set(writer, changes);
   }
 

@@ -116,7 +116,7 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
   const report = await run.toTheEnd().catch((error: unknown) => {
     server.keepDirectory();
     const said = `${server.output.slice(-OUTPUT_SHOWN)}\nthe data is kept in ${server.directory}`;
-    throw new Error(`Cannot go on after ${run.killCount} kills:\n${said}`, { cause: error });
+    throw new Error(`Cannot continue after ${run.killCount} kills:\n${said}`, { cause: error });
   });
   const isClean = report.findings.length === 0;
   server.kill("SIGKILL");
@@ -177,7 +177,7 @@ class Run {
     const { chance } = options;
     const tally = this.#tally;
     const [pool] = scopes;
-    if (pool === undefined) throw new Error("Cannot run: there are no scopes");
+    if (pool === undefined) throw new Error("Cannot run the load: there are no scopes");
     this.#writers = [pool, ...scopes].map(
       (scope, index) =>
         new Writer({
@@ -343,7 +343,7 @@ class Run {
     for (const [id, text, seq] of rows) {
       if (observed.has(Number(id))) {
         this.#report.invented += 1;
-        this.#find(`${table}: key ${String(id)} is there twice`);
+        this.#find(`${table}: key ${String(id)} exists twice`);
       }
       observed.set(Number(id), { text: String(text), seq: Number(seq) });
     }

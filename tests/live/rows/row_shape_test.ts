@@ -16,7 +16,7 @@ import {
 interface FieldOf {
   readonly name: string;
   readonly type: DataType;
-  /** A column of the batch, or a value computed from its first column. */
+  /** The number of a column of the batch, or a function of the value in its first column. */
   readonly from: number | ((value: Value) => Value);
 }
 
