@@ -133,7 +133,8 @@ export class Judge {
 
   #verdict(sql: string, ours: Played, theirs: Played): Verdict {
     if (ours.kind === "failure" && theirs.kind === "failure") return "alike";
-    const hasRows = QUERY.test(sql) || /\breturning\b|^copy\b|^fetch\b/i.test(sql);
+    const stores = /^\s*select\b[\s\S]*\binto\b/i.test(sql);
+    const hasRows = (QUERY.test(sql) && !stores) || /\breturning\b|^copy\b|^fetch\b/i.test(sql);
     if (ours.kind === "rows" && theirs.kind === "rows") {
       if (!hasRows || haveSameRows(ours.rows, theirs.rows)) return "alike";
     }
