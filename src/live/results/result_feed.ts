@@ -198,13 +198,16 @@ export class ResultFeed implements Evaluated {
     const { clock, source, store } = this.#options;
     this.#isNoted = false;
     const work = this.#followUpTo(store.visibleSeq);
-    // The work must not pause, because an index in memory might meanwhile drop the rows of earlier
-    // seqs.
-    if (source.kept.length > 0) runToCompletion(work);
+    // While the work pauses, the indexes in memory keep the rows of earlier seqs.
+    const releases = source.kept.map((index) => index.hold());
     this.#work = work;
     const pause = pauser(clock);
-    while (work.next().done !== true) await pause();
-    this.#work = undefined;
+    try {
+      while (work.next().done !== true) await pause();
+    } finally {
+      this.#work = undefined;
+      for (const release of releases) release();
+    }
     return false;
   }
 

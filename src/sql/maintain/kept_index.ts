@@ -81,6 +81,8 @@ export class KeptIndex {
   /** The seq up to which changes are listed; undefined until the index is built. */
   #seq: Seq | undefined;
   #building: Promise<boolean> | undefined;
+  /** The number of steps under way that may read the rows of earlier seqs. */
+  #holdCount = 0;
 
   constructor(store: ReadStore, place: KeptIndexPlace) {
     this.#store = store;
@@ -127,6 +129,14 @@ export class KeptIndex {
     } finally {
       this.#building = undefined;
     }
+  }
+
+  /** Keeps rows that lost their value until the returned function is called. */
+  hold(): () => void {
+    this.#holdCount += 1;
+    return () => {
+      this.#holdCount -= 1;
+    };
   }
 
   /**
@@ -256,7 +266,7 @@ export class KeptIndex {
    */
   #forgetGone(): void {
     const allowed = GONE_MIN + (this.#rowCount >> 2);
-    if (this.#gone.length <= 2 * allowed) return;
+    if (this.#holdCount > 0 || this.#gone.length <= 2 * allowed) return;
     const forgotten = this.#gone.splice(0, this.#gone.length - allowed);
     for (const { key, seq, value } of forgotten) {
       this.#firstSeq = seq as Seq;

@@ -469,6 +469,11 @@ export interface ChangeRange {
 export interface IndexInMemory {
   /** The approximate memory of an index, in bytes. */
   readonly bytes: number;
+  /**
+   * Keeps the rows of earlier seqs until the returned function is called, so that a step which
+   * reads them may pause.
+   */
+  hold(): () => void;
 }
 
 /** Computes the changes of a query's tables once for all of its results. */

@@ -712,33 +712,40 @@ test("other work runs while many changes are followed, and subscribers come and 
   }
 });
 
-test("other work runs while many partitions are computed again, and subscribers come and go meanwhile", async () => {
-  const sql = `SELECT i.id, sum(i.n) OVER (PARTITION BY i.order_id ORDER BY i.id) AS n FROM shop.items i
+test.each([
+  ["an index", "SELECT 1"],
+  ["an index in memory", "DROP INDEX shop.items_order"],
+])(
+  "other work runs while many partitions found by %s are computed again, and subscribers come and go meanwhile",
+  async (_, prepare) => {
+    await run(prepare);
+    const sql = `SELECT i.id, sum(i.n) OVER (PARTITION BY i.order_id ORDER BY i.id) AS n FROM shop.items i
     JOIN shop.orders o ON o.id = i.order_id WHERE o.user_id = $1`;
-  await run(`INSERT INTO shop.orders SELECT 1000 + n, CASE WHEN n < 10 THEN 20 ELSE 21 END, n FROM generate_series(0, 199) AS g(n);
+    await run(`INSERT INTO shop.orders SELECT 1000 + n, CASE WHEN n < 10 THEN 20 ELSE 21 END, n FROM generate_series(0, 199) AS g(n);
     INSERT INTO shop.items SELECT 1000 + n, 1000 + n % 200, 1, n, 0 FROM generate_series(0, 799) AS g(n)`);
-  const [[gone] = [], [kept] = []] = await followEach(sql, [20, 21]);
-  // A row of each partition changes.
-  const change = "UPDATE shop.items SET n = n + 1 WHERE id BETWEEN 1000 AND 1199";
-  const changesBefore = kept?.changes.length ?? 0;
-  await run(change);
-  let turns = 0;
-  for (; kept?.changes.length === changesBefore; turns += 1) await nextTurn();
-  expect(turns).toBeGreaterThan(20);
-  await run(change);
-  for (let turn = 0; turn < 20; turn += 1) await nextTurn();
-  gone?.subscription?.close();
-  const late = follow(sql, undefined, { params: [21] });
-  await run("UPDATE shop.items SET n = 5 WHERE id = 1101");
-  for (const each of [kept, late]) {
-    const { rows } = await current(each ?? late);
-    const select = await run(`${sql.replace("$1", "21")} ORDER BY 1`);
-    const values: unknown[][] = rows.map(({ id, n }) => [id, n]);
-    expect(values.toSorted(([left], [right]) => Number(left) - Number(right))).toEqual(
-      select.map((row) => row.slice()),
-    );
-  }
-});
+    const [[gone] = [], [kept] = []] = await followEach(sql, [20, 21]);
+    // A row of each partition changes.
+    const change = "UPDATE shop.items SET n = n + 1 WHERE id BETWEEN 1000 AND 1199";
+    const changesBefore = kept?.changes.length ?? 0;
+    await run(change);
+    let turns = 0;
+    for (; kept?.changes.length === changesBefore; turns += 1) await nextTurn();
+    expect(turns).toBeGreaterThan(20);
+    await run(change);
+    for (let turn = 0; turn < 20; turn += 1) await nextTurn();
+    gone?.subscription?.close();
+    const late = follow(sql, undefined, { params: [21] });
+    await run("UPDATE shop.items SET n = 5 WHERE id = 1101");
+    for (const each of [kept, late]) {
+      const { rows } = await current(each ?? late);
+      const select = await run(`${sql.replace("$1", "21")} ORDER BY 1`);
+      const values: unknown[][] = rows.map(({ id, n }) => [id, n]);
+      expect(values.toSorted(([left], [right]) => Number(left) - Number(right))).toEqual(
+        select.map((row) => row.slice()),
+      );
+    }
+  },
+);
 
 test("an index finds the new minimum or maximum of a group after a deletion", async () => {
   const sql = "SELECT user_id, min(total), max(total) FROM shop.orders GROUP BY user_id";
