@@ -587,7 +587,7 @@ test("the statement and the command both report uploads that no archive contains
   expect(said).toContain("2 uploaded files are lost");
 });
 
-test("a transaction with definitions is there from the seq of its commit on, as a whole", async () => {
+test("a transaction with definitions exists completely from the seq of its commit on", async () => {
   const place = freshPlace();
   const database = await open(place);
   await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (0)");

@@ -561,7 +561,7 @@ async function logIn(server: FakeServer, client: Client, user: string): Promise<
   server.answer = before;
 }
 
-test("a logout ends every live query before the server is told, and does not count as a lost session", async () => {
+test("a logout ends every live query before the server is notified, and does not count as a lost session", async () => {
   const server = new FakeServer();
   const events: LiveEvent[] = [];
   let signedOut = 0;

@@ -171,7 +171,7 @@ test("a socket that is dropped at once never opens, and a socket that is already
   expect([made[0]?.closedWhile, told]).toEqual([1, []]);
 });
 
-test("a query that closes as the next one opens hands over its socket, whether or not it is open", async () => {
+test("a query that closes as the next one opens passes on its socket, whether or not it is open", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const events: LiveEvent[] = [];

@@ -543,7 +543,7 @@ describe("users change their email addresses", () => {
     expect((await logIn(next))[0]).toBe(200);
   });
 
-  test("a change to the address of another account has the same response, and that account's owner is told", async () => {
+  test("a change to the address of another account has the same response, and the owner of that account is notified", async () => {
     const [user, owner] = [newName(), newName()];
     const taken = `${newName()}@example.com`;
     await post("signup", { user: owner, email: taken, password: PASSWORD });

@@ -67,7 +67,7 @@ async function untilWaiting(count: number): Promise<void> {
   await until(async () => (await waitingCount())[0]?.[0] === count);
 }
 
-test("a transaction waits over HTTP for the lock of another, while others go on", async () => {
+test("a transaction waits over HTTP for the lock of another, while other requests continue", async () => {
   const [one, two] = [await opened(), await opened()];
   expect(await cell("SELECT pg_advisory_lock(42)", { id: one })).toBe("");
   expect(await cell("SELECT pg_try_advisory_xact_lock(42)", { id: two })).toBe(false);

@@ -113,7 +113,7 @@ describe("a refusal is the only event of a stream", () => {
   );
 });
 
-test("a stream that is left open does not go on from the position of another user", async () => {
+test("a stream that is left open does not continue from the position of another user", async () => {
   const other = await server.createUser("other", "dba");
   const asBrowser = async (token: string, lastId = ""): Promise<EventClient> =>
     await EventClient.open(

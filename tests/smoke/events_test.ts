@@ -406,7 +406,7 @@ describe("before it begins, a stream is refused", () => {
   });
 });
 
-test("a quiet stream is told at intervals that the server is alive", async () => {
+test("a quiet stream receives signs at intervals that the server is alive", async () => {
   const table = await newTable();
   const client = await open({ sql: `SELECT * FROM ${table}` });
   await loaded(client);

@@ -155,7 +155,7 @@ test.each(shareOf(QUERIES, { oneOf: 2 }))(
   },
 );
 
-test("rows that expire while the server is down are gone, and resumed subscribers are told", async () => {
+test("rows that expire while the server is down are gone, and subscribers that resume are notified", async () => {
   await setTtl("open", 1);
   const written = "INSERT INTO chat.open (id, room) VALUES (5, 1) RETURNING _seq";
   const [[from] = []] = await server.rows(written, { token: eva });

@@ -168,7 +168,7 @@ describe("a failure after the first rows of a response is reported", () => {
     });
   });
 
-  test("a late failure breaks off CSV", async () => {
+  test("a late failure ends a CSV response abruptly", async () => {
     const answer = await post(FAILING, { accept: "text/csv" });
     expect(answer.status).toBe(200);
     const text = answer.text().then(

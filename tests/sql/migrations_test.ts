@@ -181,7 +181,7 @@ test("Kysely migrations create, fill and alter within one transaction", async ()
   ).toEqual([["Aniston", "cat"]]);
 });
 
-test("a dump in a single transaction loads, and its sequences go on", async () => {
+test("a dump in a single transaction loads, and its sequences continue", async () => {
   await engine.run("CREATE NAMESPACE dumped");
   const [, ...results] = await engine.run(
     `BEGIN; SET statement_timeout = 0; SET client_encoding = 'UTF8'; SET standard_conforming_strings = on;

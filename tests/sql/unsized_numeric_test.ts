@@ -135,7 +135,7 @@ test("an index finds equal numbers of different scales, and returns each with it
   }
 });
 
-test("a UNIQUE number keeps its scale, and no equal one is written beside it", async () => {
+test("a UNIQUE number keeps its scale, and no equal number can be added", async () => {
   await engine.run(`CREATE TABLE x.u (id INT PRIMARY KEY, v NUMERIC UNIQUE);
     INSERT INTO x.u VALUES (1, 1.234), (2, 1.2350), (3, 1.2351)`);
   for (const where of ["in memory", "in segments"]) {

@@ -49,7 +49,7 @@ function row(cells: WireRow, key: string, seq: number): WireRow {
 
 const CHANGED_BEFORE = /has the seq 8, but changed before/;
 
-test("a row that was there before its seq is found by its key", async () => {
+test("a row that existed before its seq is found by its key", async () => {
   const rows = [row({ id: 1, t: "a" }, "1", 8)];
   const found = { keys: ["id"], columns: ["id", "t"], before: [], rows };
   expect(await judged({ ...found, rowsAt: { 7: [[1, "a"]], 9: [[1, "a"]] } })).toMatch(

@@ -198,7 +198,7 @@ test("a query whose rows will not change by time waits for a commit", async () =
   expect(clock.timerCount).toBe(timerCount);
 });
 
-test("a client that comes back takes a new snapshot", async () => {
+test("a client that resumes takes a new snapshot", async () => {
   await begin();
   const sql = "SELECT id FROM posts WHERE at > now() - INTERVAL '1 hour'";
   const { seq } = follow(sql);

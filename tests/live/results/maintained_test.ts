@@ -1116,7 +1116,7 @@ test("first rows without a seq of their own have that of the last commit in thei
   }
 });
 
-test("a client that comes back may be served by the other method", async () => {
+test("a client that resumes may be served by the other method", async () => {
   const sql = "SELECT u.name, o.total FROM shop.users u JOIN shop.orders o ON o.user_id = u.id";
   const held = await current(follow(sql, "maintained"));
   held.subscription?.close();

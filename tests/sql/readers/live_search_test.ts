@@ -205,7 +205,7 @@ test("an error of a filter in a reader is reported as on the event loop", async 
   ]);
 });
 
-test("searches that end in any way pass their turn to waiting ones", async () => {
+test("searches that end in any way make way for waiting ones", async () => {
   const expected = await run("SELECT id, n, _seq FROM f.t WHERE n = 9 ORDER BY _seq");
   const sql = "SELECT id, n FROM f.t WHERE n = 9";
   const failing = "SELECT id FROM f.t WHERE 100 / (n - 7) > 3";

@@ -287,7 +287,7 @@ describe("a wait for an advisory lock ends", () => {
     expect(await tries("xact_lock(1)", second)).toBe(true);
   });
 
-  test("KILL QUERY and KILL TRANSACTION end a wait, and the queue goes on", async () => {
+  test("KILL QUERY and KILL TRANSACTION end a wait, and the queue continues", async () => {
     const [holder, two, three] = [opened(), opened(), opened()];
     await engine.run("SELECT pg_advisory_xact_lock_shared(1)", holder);
     const killed = await waiting("SELECT pg_advisory_xact_lock(1)");
@@ -314,7 +314,7 @@ describe("a wait for an advisory lock ends", () => {
     expect(await tries("xact_lock(1)")).toBe(true);
   });
 
-  test("a circle of waiting transactions is refused, and the others go on", async () => {
+  test("a circle of waiting transactions is refused, and the others continue", async () => {
     const [one, two, three] = [opened(), opened(), opened()];
     await engine.run("SELECT pg_advisory_xact_lock(1)", one);
     await engine.run("SELECT pg_advisory_xact_lock(2)", two);

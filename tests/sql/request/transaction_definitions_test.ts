@@ -260,7 +260,7 @@ describe("a definition checks the rows that the transaction sees", () => {
   });
 });
 
-describe("others beside a transaction with definitions", () => {
+describe("other requests during a transaction with definitions", () => {
   /**
    * Opens a transaction in the namespace of the test. Returns functions that run statements in it
    * and end it.
@@ -287,7 +287,7 @@ describe("others beside a transaction with definitions", () => {
     };
   }
 
-  test("see nothing before the COMMIT, and go on writing", async () => {
+  test("see nothing before the COMMIT, and continue to write", async () => {
     await run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)");
     const tx = opened();
     await tx.run("ALTER TABLE t ADD COLUMN w INT DEFAULT 5; CREATE INDEX i ON t (v)");

@@ -166,7 +166,7 @@ test("a full disk rolls back a batch that was written early, and everything afte
   await Promise.all([store.close(), again.close()]);
 });
 
-test("any other failure of an early write is fatal, and no writer is told that it was refused", async () => {
+test("any other failure of an early write is fatal, and no writer receives a refusal", async () => {
   const disk = new SimulatedDisk();
   let fatal: unknown;
   const onFatal = (cause: unknown): void => {

@@ -298,7 +298,7 @@ describe("scans can use a secondary index", () => {
     });
   }
 
-  test("an index has a file beside each segment of current versions, and none beside history", async () => {
+  test("an index has a file for each segment of current versions, and none for history", async () => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
     const store = await openStore({ disk, manifest, definitions: [TABLE] });

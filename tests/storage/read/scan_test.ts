@@ -79,7 +79,7 @@ test("a scan with defersNumbers decodes unselected values when they are read", a
   await store.close();
 });
 
-test("a scan that is asked for one row at a time skips many hidden rows at once", async () => {
+test("a scan that returns one row at a time skips many hidden rows at once", async () => {
   const store = await mostlyDeleted({ isFlushed: true });
   const scan = scanOf(store, { mayBeEmpty: true, batchRows: 1 });
   expect(emptyBatchesOf(scan)).toBeLessThan(10);
