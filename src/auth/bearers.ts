@@ -174,7 +174,7 @@ export class Bearers {
   requireStanding(principal: Principal, caller: Caller): void {
     const { bucket, catalog } = this.#options;
     const use = this.#useOf.get(principal);
-    assert(use !== undefined, "a token identifies the caller");
+    assert(use !== undefined, "a token must identify the caller");
     if (use.accessVersion === catalog.accessVersion || use.isStanding()) return;
     throw bucket.failedToken(invalidCredentials(), caller);
   }

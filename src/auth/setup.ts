@@ -121,7 +121,7 @@ export class Setup {
       throw new DatabaseError("WEAK_PASSWORD", `Cannot use auth.root_password: ${fault}`);
     }
     const root = catalog.user(ROOT_USER_ID);
-    assert(root !== undefined, "root always exists");
+    assert(root !== undefined, "root must always exist");
     const turn = { sender: ROOT_USER_ID, isTrusted: true };
     if (await hasher.matches(password, root.passwordHash, turn)) return;
     catalog.changeUser(ROOT_USER_ID, { passwordHash: await hasher.hash(password, turn) });

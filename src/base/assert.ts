@@ -3,8 +3,8 @@
  * if Tidemark has a bug.
  *
  * A failure that a client or a disk can cause is a {@linkcode DatabaseError} or a {@linkcode
- * CorruptionError} instead (see `errors.ts`). Messages are plain strings that state the invariant,
- * so that a passing assertion creates no string.
+ * CorruptionError} instead (see `errors.ts`). Messages are plain strings, so that a passing
+ * assertion creates no string. They state the invariant: "a row must have an owner".
  */
 
 /** A violated invariant, which is a bug. `bugs.ts` decides how much work ends because of it. */

@@ -64,7 +64,7 @@ export class ByteWriter {
 
   /** Discards the contents at and after an offset. */
   cutTo(length: number): void {
-    assert(length <= this.#length, "a cut does not extend the contents");
+    assert(length <= this.#length, "a cut must not extend the contents");
     this.#growth?.noteChangedFrom(length);
     this.#length = length;
   }
@@ -81,14 +81,14 @@ export class ByteWriter {
 
   /** Returns a view of a range of the contents, which is valid until the next write. */
   range(start: number, end: number): Uint8Array {
-    assert(start <= end && end <= this.#length, "a range lies within the contents");
+    assert(start <= end && end <= this.#length, "a range must lie within the contents");
     const { buffer, byteOffset } = this.#view;
     return new Uint8Array(buffer, byteOffset + start, end - start);
   }
 
   /** Decodes the UTF-8 written from `start` (inclusive) to `end` (exclusive). */
   textAt(start: number, end: number): string {
-    assert(end <= this.#length, "a text lies within the contents");
+    assert(end <= this.#length, "the text must lie within the contents");
     return this.#buffer.toString("utf8", start, end);
   }
 
@@ -123,15 +123,15 @@ export class ByteWriter {
   }
 
   u53(value: number): void {
-    assert(Number.isSafeInteger(value), "a u53 is a safe integer");
-    assert(value >= 0, "a u53 is not negative");
+    assert(Number.isSafeInteger(value), "a u53 must be a safe integer");
+    assert(value >= 0, "a u53 must not be negative");
     const at = this.#reserve(8);
     putU53(this.#view, at, value);
   }
 
   varint(value: number): void {
-    assert(Number.isSafeInteger(value), "a varint is a safe integer");
-    assert(value >= 0, "a varint is not negative");
+    assert(Number.isSafeInteger(value), "a varint must be a safe integer");
+    assert(value >= 0, "a varint must not be negative");
     let at = this.#reserve(VARINT_BYTES_MAX);
     let rest = value;
     while (rest >= 128) {
@@ -220,15 +220,15 @@ export class ByteWriter {
 
   /** Replaces four bytes that were written earlier. */
   setU32(offset: number, value: number): void {
-    assert(this.#growth === undefined, "bytes of a shared buffer do not change");
-    assert(offset + 4 <= this.#length, "only written bytes are replaced");
+    assert(this.#growth === undefined, "bytes of a shared buffer must not change");
+    assert(offset + 4 <= this.#length, "only written bytes may be replaced");
     this.#view.setUint32(offset, value, true);
   }
 
   /** Replaces eight bytes that were written earlier and contain a u53. */
   setU53(offset: number, value: number): void {
-    assert(this.#growth === undefined, "bytes of a shared buffer do not change");
-    assert(offset + 8 <= this.#length, "only written bytes are replaced");
+    assert(this.#growth === undefined, "bytes of a shared buffer must not change");
+    assert(offset + 8 <= this.#length, "only written bytes may be replaced");
     putU53(this.#view, offset, value);
   }
 

@@ -154,4 +154,4 @@ export const VIEW_DEPTH_MAX = 32;
 export const VIEWS_MAX = 256;
 
 // A row group consists of whole batches, so that no batch of a scan crosses its boundary.
-assert(ROW_GROUP_ROWS_MAX % BATCH_ROWS_MAX === 0, "a row group holds whole batches");
+assert(ROW_GROUP_ROWS_MAX % BATCH_ROWS_MAX === 0, "a row group must hold whole batches");

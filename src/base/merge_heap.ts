@@ -28,7 +28,7 @@ export class MergeHeap<Head> {
     let at = heads.push(head) - 1;
     while (at > 0) {
       const above = (at - 1) >>> 1;
-      const other = defined(heads[above], "a heap has no gaps");
+      const other = defined(heads[above], "a heap must have no gaps");
       if (!this.#isBefore(head, other)) break;
       heads[at] = other;
       at = above;

@@ -17,7 +17,7 @@ let lastHighText = "";
 
 /** Formats a seq as JSON; it may be any integer from 0 to 2^53 - 1. */
 export function seqText(seq: number): string {
-  assert(Number.isSafeInteger(seq) && seq >= 0, "a seq is a whole number");
+  assert(Number.isSafeInteger(seq) && seq >= 0, "a seq must be a whole number");
   const high = Math.floor(seq / LOW_DIGITS);
   if (high === 0) return String(seq);
   if (high !== lastHigh) {

@@ -29,7 +29,10 @@ const BLOCK_BYTES_MAX = 65_536;
 
 /** Compresses 1 to {@linkcode BLOCK_BYTES_MAX} bytes into a frame with a single block. */
 export function zstdPack(bytes: Uint8Array): Uint8Array {
-  assert(bytes.length > 0 && bytes.length <= BLOCK_BYTES_MAX, "a block is short");
+  assert(
+    bytes.length > 0 && bytes.length <= BLOCK_BYTES_MAX,
+    "a block must not exceed its maximum length",
+  );
   return Bun.zstdCompressSync(bytes, { level: LEVEL });
 }
 

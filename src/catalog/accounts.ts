@@ -228,7 +228,7 @@ export class Accounts {
     { erasesNow = false, storeAlso }: { erasesNow?: boolean; storeAlso: () => () => void },
   ): void {
     const before = this.#activeOrThrow(userId, "drop");
-    assert(userId !== ROOT_USER_ID, "root always exists");
+    assert(userId !== ROOT_USER_ID, "root must always exist");
     const nowMs = this.#clock.nowMs();
     const owner = this.#ownerByUser.get(userId);
     const record: AccountRecord = {
@@ -381,8 +381,8 @@ export class Accounts {
   }
 
   #changeDropped(accountId: number, change: DroppedChange): void {
-    const before = defined(this.#all.get(accountId), "a dropped account stays listed");
-    assert(before.deletedAtMs !== undefined, "only a dropped account is erased");
+    const before = defined(this.#all.get(accountId), "a dropped account must stay listed");
+    assert(before.deletedAtMs !== undefined, "only a dropped account may be erased");
     // The cast is safe, because the record is stored as JSON, in which undefined fields are absent.
     const record = { ...before, ...change } as AccountRecord;
     this.#file.transaction(() => this.#put(record));
@@ -455,7 +455,7 @@ export class Accounts {
     }
     return defined(
       this.#all.get(record.accountId),
-      "an active account is in the list of all accounts",
+      "an active account must be in the list of all accounts",
     );
   }
 }

@@ -184,8 +184,8 @@ export interface Catalog {
    */
   tableAt(tableId: number, seq: Seq): TableEntry | undefined;
   /**
-   * Returns the age in milliseconds at which rows of a table were deleted at a position in commit
-   * order; undefined if they did not expire.
+   * Returns the age, in milliseconds, beyond which rows of a table had expired as of `seq`;
+   * undefined if rows did not expire then.
    */
   deletionAgeMs(tableId: number, seq: Seq): number | undefined;
   /**

@@ -347,7 +347,7 @@ export class CatalogDraft implements DraftedCatalog {
   }
 
   changeType(entry: TypeEntry): void {
-    assert(entry.domain !== undefined, "all columns of any other type share one object");
+    assert(entry.domain !== undefined, "all columns of any other type must share one object");
     this.#change((definitions) => definitions.changeType(entry));
   }
 

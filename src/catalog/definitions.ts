@@ -222,7 +222,7 @@ export class Definitions {
 
   dropNamespace(name: string): void {
     this.#namespaceOrThrow(name, "drop");
-    assert(name !== DEFAULT_NAMESPACE, "the default namespace always exists");
+    assert(name !== DEFAULT_NAMESPACE, "the default namespace must always exist");
     const tableCount = this.#byName.get(name)?.size ?? 0;
     const others = [...this.views(), ...this.topics(), ...this.sequences(), ...this.types()];
     const held = tableCount + others.filter(({ namespace }) => namespace === name).length;
@@ -292,7 +292,7 @@ export class Definitions {
   }
 
   createTable(entry: TableEntry, seq: Seq, others: Dependents): void {
-    assert(!this.#byId.has(entry.tableId), "a table id is never reused");
+    assert(!this.#byId.has(entry.tableId), "a table id must never be reused");
     this.#namespaceOrThrow(entry.namespace, `create table ${entry.name} in`);
     this.#refuseTaken(entry, "create");
     this.#refuseTakenSequences(others);
@@ -309,8 +309,8 @@ export class Definitions {
   }
 
   changeTable(entry: TableEntry, seq: Seq, others: Dependents): void {
-    const before = defined(this.#byId.get(entry.tableId), "the table to change exists");
-    assert(entry.schemaVersion >= before.schemaVersion, "schema versions never decrease");
+    const before = defined(this.#byId.get(entry.tableId), "the table to change must exist");
+    assert(entry.schemaVersion >= before.schemaVersion, "schema versions must never decrease");
     if (before.name !== entry.name || before.namespace !== entry.namespace) {
       this.#refuseTaken(entry, "rename");
     }
@@ -327,9 +327,12 @@ export class Definitions {
   }
 
   dropTable(tableId: number, seq: Seq, others: Dependents): void {
-    const entry = defined(this.#byId.get(tableId), "the table to drop exists");
-    const definitionIds = defined(this.#definitionIds.get(tableId), "a table has definitions");
-    const record = defined(this.#records.get(tableId), "a table has a definition in force");
+    const entry = defined(this.#byId.get(tableId), "the table to drop must exist");
+    const definitionIds = defined(
+      this.#definitionIds.get(tableId),
+      "a table must have definitions",
+    );
+    const record = defined(this.#records.get(tableId), "a table must have a definition in force");
     const ended = { ...record, toSeq: seq };
     const before = this.#dropped.get(pathOf(entry));
     const former = this.#formerNames.filter(({ table }) => table.tableId === tableId);
@@ -395,7 +398,7 @@ export class Definitions {
 
   changeViews(entries: readonly ViewEntry[]): void {
     for (const entry of entries) {
-      const before = defined(this.#views.byId(entry.viewId), "the view to change exists");
+      const before = defined(this.#views.byId(entry.viewId), "the view to change must exist");
       if (before.name !== entry.name) this.#refuseTaken(entry, "rename");
     }
     this.#change(() => {
@@ -435,9 +438,9 @@ export class Definitions {
   }
 
   changeTopic(entry: TopicEntry, seq: Seq): void {
-    const before = defined(this.#topics.byId(entry.topicId), "the topic to change exists");
-    assert(entry.partitions === before.partitions, "the number of partitions never changes");
-    assert(entry.clearedSeq >= before.clearedSeq, "cleared messages stay cleared");
+    const before = defined(this.#topics.byId(entry.topicId), "the topic to change must exist");
+    assert(entry.partitions === before.partitions, "the number of partitions must never change");
+    assert(entry.clearedSeq >= before.clearedSeq, "cleared messages must stay cleared");
     this.#change(() => this.#topics.put(entry), seq);
     this.#topics.remember(entry);
   }
@@ -469,7 +472,10 @@ export class Definitions {
   }
 
   changeSequence(entry: SequenceEntry, mark: SequenceMark | undefined): void {
-    assert(this.#sequences.byId(entry.sequenceId) !== undefined, "the sequence to change exists");
+    assert(
+      this.#sequences.byId(entry.sequenceId) !== undefined,
+      "the sequence to change must exist",
+    );
     const marks = mark === undefined ? [] : [mark];
     const dependents = this.#dependents({ sequences: [entry], marks });
     this.#change(dependents.store);
@@ -508,7 +514,7 @@ export class Definitions {
   }
 
   changeType(entry: TypeEntry): void {
-    const before = defined(this.#types.entries.byId(entry.typeId), "the type to change exists");
+    const before = defined(this.#types.entries.byId(entry.typeId), "the type to change must exist");
     if (before.name !== entry.name || before.namespace !== entry.namespace) {
       this.#refuseTaken(entry, "rename");
     }
@@ -529,7 +535,7 @@ export class Definitions {
       this.#byId.set(entry.tableId, entry);
       this.#byName.get(entry.namespace)?.set(entry.name, entry);
       const versions = this.#versions.get(entry.tableId) ?? [];
-      const newest = defined(versions.at(-1), "a table has a version in force");
+      const newest = defined(versions.at(-1), "a table must have a version in force");
       const earlier = versions.slice(0, -1);
       this.#versions.set(entry.tableId, [...earlier, { ...newest, table: entry }]);
     }
@@ -670,7 +676,7 @@ export class Definitions {
   }
 
   #endDefinition(tableId: number, seq: Seq): void {
-    const record = defined(this.#records.get(tableId), "a table has a definition in force");
+    const record = defined(this.#records.get(tableId), "a table must have a definition in force");
     this.#put({ ...record, toSeq: seq });
   }
 

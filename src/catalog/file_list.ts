@@ -27,7 +27,7 @@ export class FileList {
   constructor(file: SqliteFile) {
     this.#file = file;
     const [row] = file.rows<{ count: number }>("SELECT count(*) AS count FROM files");
-    assert(row !== undefined, "a count returns one row");
+    assert(row !== undefined, "a count must return one row");
     this.#count = row.count;
   }
 

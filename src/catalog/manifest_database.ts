@@ -134,11 +134,14 @@ export class ManifestDatabase {
     const { addSegments = [], changeSegments = [], removeSegmentIds = [] } = change;
     const { tables = [], removeTableIds = [], firstLogFile = 0 } = change;
     for (const { segmentId } of addSegments) {
-      assert(!this.#segments.has(segmentId), "a segment is added only once");
-      assert(segmentId < this.#counters.get("next_segment_id"), "a segment id was reserved");
+      assert(!this.#segments.has(segmentId), "a segment may be added only once");
+      assert(
+        segmentId < this.#counters.get("next_segment_id"),
+        "a segment id must have been reserved",
+      );
     }
     for (const { segmentId } of changeSegments) {
-      assert(this.#segments.has(segmentId), "the segment to change is live");
+      assert(this.#segments.has(segmentId), "the segment to change must be live");
     }
     const highest = highestOf(change);
     const removed = { segmentIds: removeSegmentIds, tableIds: removeTableIds };
@@ -194,7 +197,7 @@ export class ManifestDatabase {
   /** Returns the highest seq that any segment, table state or definition has or has had. */
   highestSeq(): Seq {
     const seq = seqFromNumber(this.#counters.get("highest_seq"));
-    assert(seq !== undefined, "the highest seq is in range");
+    assert(seq !== undefined, "the highest seq must be in range");
     return seq;
   }
 }

@@ -78,7 +78,7 @@ export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<En
   }
 
   change(entry: Entry): void {
-    defined(this.#byName.get(entry.name), "the entry to change exists");
+    defined(this.#byName.get(entry.name), "the entry to change must exist");
     this.#file.transaction(() => this.#put(entry));
     this.#remember(entry);
   }

@@ -147,7 +147,7 @@ export class SqliteFile implements SealedFile {
 
   /** Runs a statement that changes rows. This is allowed only inside {@linkcode transaction}. */
   run(sql: string, ...parameters: SqliteValue[]): void {
-    assert(this.#isInTransaction, "the catalog changes in transactions only");
+    assert(this.#isInTransaction, "the catalog may change only in transactions");
     // `Database.query` caches prepared statements by their text.
     this.#database.query(sql).run(...parameters);
   }
@@ -171,7 +171,7 @@ export class SqliteFile implements SealedFile {
   }
 
   #attempt<T>(work: () => T): T {
-    assert(!this.#isInTransaction, "catalog transactions do not nest");
+    assert(!this.#isInTransaction, "catalog transactions must not nest");
     if (this.#failure !== undefined) throw this.#failure;
     let isCommitting = false;
     try {
@@ -221,9 +221,9 @@ export class SqliteFile implements SealedFile {
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
   hold(): () => void {
-    assert(!this.#isInTransaction, "only durable bytes are copied");
+    assert(!this.#isInTransaction, "only durable bytes may be copied");
     const [result] = this.rows<{ busy: number }>("PRAGMA wal_checkpoint(TRUNCATE)");
-    assert(result?.busy === 0, "no other process reads the catalog");
+    assert(result?.busy === 0, "no other process may read the catalog");
     this.#holdCount += 1;
     this.rows("PRAGMA wal_autocheckpoint = 0");
     let isHeld = true;
@@ -243,7 +243,7 @@ export class SqliteFile implements SealedFile {
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
   openHeld(): SealedSource & { close(): void } {
-    assert(this.#holdCount > 0, "a file is held before it is read unchanged");
+    assert(this.#holdCount > 0, "a file must be held before it is read unchanged");
     const { path } = this;
     try {
       const database = openImmutable(path);
@@ -357,7 +357,7 @@ function migrate(database: Database, { path, log }: { path: string; log: Log }):
   database.run("PRAGMA synchronous = FULL");
   for (let version = found; version < FORMAT_VERSION; version += 1) {
     const step = MIGRATIONS[version];
-    assert(step !== undefined, "every older version has a migration");
+    assert(step !== undefined, "every older version must have a migration");
     database.transaction(() => {
       database.run(step);
       database.run(`PRAGMA application_id = ${APPLICATION_ID}`);

@@ -45,12 +45,12 @@ export class StorageEntries {
   }
 
   change(entry: StorageEntry): void {
-    defined(this.#byId.get(entry.storageId), "the storage to change exists");
+    defined(this.#byId.get(entry.storageId), "the storage to change must exist");
     this.#put([entry]);
   }
 
   drop(storageId: string): void {
-    defined(this.#byId.get(storageId), "the storage to drop exists");
+    defined(this.#byId.get(storageId), "the storage to drop must exist");
     this.#file.transaction(() => removeSealed(this.#file, "storages", storageId));
     this.#byId.delete(storageId);
   }

@@ -74,7 +74,7 @@ export class TableReplay implements RowTaker {
   takeRow(from: ByteReader, seq: number, prev: number): void {
     const table = this.#table;
     const memtable = table.active;
-    const write = defined(this.#write, "a row belongs to a write");
+    const write = defined(this.#write, "a row must belong to a write");
     this.#partition ??= this.#enter(write);
     const partition = this.#partition;
     // The replaced version may no longer exist, because a merge drops versions that can no longer

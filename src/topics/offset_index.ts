@@ -58,7 +58,7 @@ export function storedPosition(store: PageStore, topicId: number): StoredPositio
   });
   if (row === undefined) return undefined;
   const [floorSeq, countedSeq, body] = row;
-  assert(body instanceof Uint8Array, "a position has a body");
+  assert(body instanceof Uint8Array, "a position must have a body");
   const reader = new ByteReader(body, { path: TABLE_NAME });
   const nextOffsets: number[] = [];
   while (reader.remaining > 0) nextOffsets.push(reader.varint());
@@ -177,7 +177,7 @@ export class OffsetIndex {
   }
 
   set countedSeq(seq: number) {
-    assert(seq >= this.#countedSeq, "the counted seq never moves back");
+    assert(seq >= this.#countedSeq, "the counted seq must never move back");
     this.#countedSeq = seq;
   }
 
@@ -220,7 +220,7 @@ export class OffsetIndex {
 
   push(partition: number, message: { seq: number; sourceId: number; owner: number }): void {
     const { seq, sourceId, owner } = message;
-    const into = defined(this.#partitions[partition], "the partition of a message exists");
+    const into = defined(this.#partitions[partition], "the partition of a message must exist");
     let page = into.pages.at(-1);
     if (page === undefined || page.count === PAGE_MESSAGES) {
       // Memory for a full page is reserved after the first page, because such a partition is likely
@@ -291,9 +291,9 @@ export class OffsetIndex {
       columnIds: [BODY],
     });
     const body = row?.[0];
-    assert(body instanceof Uint8Array, "a page without cached contents is stored");
+    assert(body instanceof Uint8Array, "a page without cached contents must be stored");
     page.contents = contentsOf(body, TABLE_NAME);
-    assert(page.contents.count === page.count, "a stored page has all of its messages");
+    assert(page.contents.count === page.count, "a stored page must have all of its messages");
     if (page.count === PAGE_MESSAGES) this.#noteLoaded(page);
     return page.contents;
   }
@@ -313,7 +313,7 @@ export class OffsetIndex {
 
   /** Discards all messages up to a seq, which must have been counted. */
   raiseFloor(seq: number): void {
-    assert(seq <= this.#countedSeq, "only counted messages are given up");
+    assert(seq <= this.#countedSeq, "only counted messages may be given up");
     if (seq <= this.#floorSeq) return;
     this.#floorSeq = seq;
     for (const [index, partition] of this.#partitions.entries()) {

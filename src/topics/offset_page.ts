@@ -35,7 +35,7 @@ export class PageContents {
 
   /** Appends a message. */
   push(seq: number, sourceId: number, owner: number): void {
-    assert(seq > this.lastSeq, "messages of a partition ascend by seq");
+    assert(seq > this.lastSeq, "messages of a partition must ascend by seq");
     if (this.count === this.seqs.length) this.#grow();
     this.seqs[this.count] = seq;
     this.owners[this.count] = owner;
@@ -93,7 +93,7 @@ export interface OffsetPage {
 }
 
 export function bodyOf({ count, owners, seqs, sourceIds }: PageContents): Uint8Array {
-  assert(count > 0, "a page has a message");
+  assert(count > 0, "a page must have a message");
   const writer = new ByteWriter();
   writer.varint(count);
   let before = 0;

@@ -130,7 +130,7 @@ export class LocalTopicLog implements TopicLog {
 
   /** Continues with a changed entry for the same topic. */
   redefine(entry: TopicEntry): void {
-    assert(entry.topicId === this.entry.topicId, "a topic keeps its id");
+    assert(entry.topicId === this.entry.topicId, "a topic must keep its id");
     this.entry = entry;
     this.#reader = new MessageReader(entry, this.#deps, this.#reader.lostCount);
     this.isBehind = true;
@@ -273,7 +273,7 @@ export class LocalTopicLog implements TopicLog {
     partition: number,
     { bytesMax = READ_BYTES_MAX, from, limit }: ReadOptions,
   ): Promise<ReadMessages> {
-    assert(limit > 0, "a read allows at least one message");
+    assert(limit > 0, "a read must allow at least one message");
     const pause = pauser(this.#deps.clock);
     const messages: TopicMessage[] = [];
     let bytes = 0;

@@ -268,7 +268,7 @@ function castEmbedding({ from, to, mode, nowMicros }: Wanted): FoundCast {
   if (from.kind === "array" && to.kind === "embedding") {
     if (!isNumeric(from.element)) return undefined;
     const cast = findCast({ from: from.element, to: { kind: "float" }, mode, nowMicros });
-    assert(cast !== undefined, "every number casts to real");
+    assert(cast !== undefined, "every number must cast to real");
     return (value) => embeddingFromArray(value as readonly Value[], to.dimensions, cast);
   }
   if (from.kind === "embedding" && to.kind === "array" && mode === "explicit") {

@@ -35,7 +35,7 @@ export function takeLater(vector: Vector, selection: Selection): Vector {
 
 function textsTaken(vector: Utf8Vector, selection: Selection): Utf8Vector {
   const taken = take(vector, selection);
-  assert(taken.kind === "utf8", "texts are taken as texts");
+  assert(taken.kind === "utf8", "text must be taken from a vector of text");
   return taken;
 }
 

@@ -88,7 +88,7 @@ class PathParser {
 
   parse(): JsonPath {
     if (this.#tokens.length === 1) {
-      throw new DatabaseError("INVALID_VALUE", "Cannot read an empty text as jsonpath");
+      throw new DatabaseError("INVALID_VALUE", "Cannot read an empty string as jsonpath");
     }
     const isStrict = this.#acceptWord("strict");
     if (!isStrict) this.#acceptWord("lax");

@@ -62,7 +62,7 @@ export function writeValue(into: ByteWriter, value: Value): void {
       writeObject(into, value);
       return;
     default:
-      unreachable(value, "every value has a known type");
+      unreachable(value, "every value must have a known type");
   }
 }
 

@@ -271,7 +271,7 @@ export function vectorFromValues(type: DataType, values: readonly Value[]): Vect
     } else {
       // An integer beyond 2^53 in the vector needs a slower representation, which other vectors do
       // not use.
-      assert(typeof value === "bigint", "a numeric column holds numbers");
+      assert(typeof value === "bigint", "a numeric column must hold numbers");
       return { kind: "any", length, values };
     }
   }

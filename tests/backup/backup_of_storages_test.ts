@@ -96,7 +96,7 @@ describe("backup and restore of tables that are in storages", () => {
     await other.restart();
     expect(await other.failure(ROWS)).toBe("STORAGE_UNAVAILABLE@1");
     expect((await other.ask(ROWS)).error?.message).toMatch(
-      /came with a restore, .* not an empty directory/,
+      /a restore defined it, .* not an empty directory/,
     );
     expect(await other.rows("SELECT id FROM here")).toEqual([[1]]);
     await engine.restart();

@@ -112,12 +112,12 @@ test("Catalog.changeTopic refuses a different number of partitions and messages 
   catalog.createTopic(topicEntry({ clearedSeq: 5 }), seqOf(10));
   expect(() =>
     catalog.changeTopic(topicEntry({ partitions: 5, clearedSeq: 5 }), seqOf(11)),
-  ).toThrow("the number of partitions never changes");
+  ).toThrow("the number of partitions must never change");
   expect(() => catalog.changeTopic(topicEntry({ clearedSeq: 4 }), seqOf(11))).toThrow(
-    "cleared messages stay cleared",
+    "cleared messages must stay cleared",
   );
   expect(() => catalog.changeTopic(topicEntry({ topicId: 77 }), seqOf(11))).toThrow(
-    "the topic to change exists",
+    "the topic to change must exist",
   );
   catalog.close();
 });

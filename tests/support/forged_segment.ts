@@ -33,7 +33,10 @@ export function forgedSegment(
   const disk = new SimulatedDisk();
   disk.open("/1.seg", { create: true }).write(file, 0);
   const reader = SegmentReader.open(disk, "/1.seg", file.length);
-  const { byteCount, offset } = defined(reader.chunkEntry(columnId, 0), "the file has the column");
+  const { byteCount, offset } = defined(
+    reader.chunkEntry(columnId, 0),
+    "the file must have the column",
+  );
   const { segmentId } = reader;
   reader.close();
   const bytes = file.slice();

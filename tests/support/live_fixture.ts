@@ -89,7 +89,7 @@ export function messagesTable(tableId: number = MESSAGES): TableDefinition {
     columns: [ID, ROOM, N, BODY].map((columnId) => ({
       columnId,
       name: defined(COLUMN_NAMES.get(columnId), "a column has a name"),
-      type: defined(COLUMN_TYPES.get(columnId), "a column has a type"),
+      type: defined(COLUMN_TYPES.get(columnId), "a column must have a type"),
       missing: null,
     })),
     keyColumnIds: [ID],
@@ -283,7 +283,7 @@ function withRoom(known: Known, room: string): Known {
 function stored(columnId: number): Computed {
   return {
     name: defined(COLUMN_NAMES.get(columnId), "a column has a name"),
-    type: defined(COLUMN_TYPES.get(columnId), "a column has a type"),
+    type: defined(COLUMN_TYPES.get(columnId), "a column must have a type"),
     value: (cells) => cells(columnId),
   };
 }

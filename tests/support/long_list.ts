@@ -20,7 +20,7 @@ export function literalsOf(chars: number): string {
 /** Parses a statement with long literal lists, and counts the accesses to their nodes. */
 export function listWithLiterals(sql: string): CountedStatement {
   const [statement] = parseStatements(sql);
-  if (statement === undefined) throw new Error("a text has a statement");
+  if (statement === undefined) throw new Error("the text must contain a statement");
   const asked = { count: 0 };
   let listCount = 0;
   for (const part of partsOf(statement)) {

@@ -27,7 +27,7 @@ export function queryIn(sql: string): SelectStatement {
 
 /** Returns a statement that must be a query. */
 export function asQuery(statement: Statement): SelectStatement {
-  if (!isSelectNode(statement)) throw new Error("the statement is a query");
+  if (!isSelectNode(statement)) throw new Error("the statement must be a query");
   return statement;
 }
 

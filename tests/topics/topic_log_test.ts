@@ -363,7 +363,7 @@ test("several simultaneous holds store the same offsets once, and counting waits
   const log = logOf("t");
   await log.count();
   const { catalog, topicLogs } = engine.database;
-  const { tableId } = defined(catalog.table("app", "jobs"), "the table exists");
+  const { tableId } = defined(catalog.table("app", "jobs"), "the table must exist");
   const holds = await Promise.all([1, 2, 3, 4].map(() => topicLogs.holdOffsets(tableId)));
   await engine.run("INSERT INTO app.jobs VALUES (2, 'a', 1)");
   let isCounted = false;

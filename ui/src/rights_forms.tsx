@@ -99,7 +99,7 @@ export function PolicyForm(): ReactNode {
   );
 }
 
-/** Changes a policy that exists. The form shows what the policy says now. */
+/** Changes an existing policy. The form first shows its current definition. */
 export function PolicyChangeForm(): ReactNode {
   const rows = useRows(RIGHTS_QUERIES.policies).rows ?? [];
   const policies = new Map(rows.map((row) => [policyIdOf(row), changeOf(row)]));

@@ -9,7 +9,7 @@ export interface ConsumerPlace {
   readonly name: string;
   /** The process whose processor time is counted. */
   readonly pid: number;
-  /** Writes messages as fast as the system accepts them. */
+  /** Writes messages as fast as the measured system accepts them. */
   fill(count: number): Promise<void>;
   /** Writes one message. Resolves when it is on disk. */
   write(body: string): Promise<void>;

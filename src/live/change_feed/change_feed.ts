@@ -145,8 +145,8 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
 
   /** Finds or creates the group of a plan. */
   groupFor(plan: LivePlan, { sql, params, namespace_id }: QuerySpec): SubscriptionGroup<Member> {
-    assert(plan.tableId === this.tableId, "a group reads the table of its feed");
-    assert(plan.owner === this.owner, "a group reads the rows of its feed's owner");
+    assert(plan.tableId === this.tableId, "a group must read the table of its feed");
+    assert(plan.owner === this.owner, "a group must read the rows of its feed's owner");
     let group = this.#byFingerprint.get(plan.fingerprint);
     if (group === undefined) {
       const namespace = namespace_id === undefined ? {} : { namespace_id };
@@ -163,7 +163,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
 
   /** Takes over a group that was slow in another feed of the partition, with all its members. */
   adopt({ group, position, waiting }: SlowGroup<Member>): void {
-    assert(this.isEmpty, "a slow group has a feed of its own");
+    assert(this.isEmpty, "a slow group must have a feed of its own");
     this.#isSlow = true;
     this.#position = position;
     this.#isMarked = true;
@@ -247,7 +247,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   }
 
   followed(group: SubscriptionGroup<Member>): void {
-    assert(!this.#isReading, "groups join only between batches");
+    assert(!this.#isReading, "groups may join only between batches");
     if (group.followerCount === 1) this.#followed.add(group);
     this.#followerCount += 1;
   }
@@ -290,7 +290,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
    * budget was used up first.
    */
   advance(budget: TickBudget): boolean {
-    assert(this.#suspended === undefined, "a feed is reviewed before it is read");
+    assert(this.#suspended === undefined, "a feed must be reviewed before it is read");
     const upTo = this.#store.visibleSeq;
     if (this.#isMarked && this.#position < upTo) {
       try {

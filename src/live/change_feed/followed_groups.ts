@@ -102,7 +102,7 @@ export class FeedColumns {
   remove(columnIds: readonly number[]): void {
     for (const columnId of columnIds) {
       const uses = this.#uses.get(columnId) ?? 0;
-      assert(uses > 0, "only a column in use is released");
+      assert(uses > 0, "only a column in use may be released");
       if (uses > 1) this.#uses.set(columnId, uses - 1);
       else this.#uses.delete(columnId);
     }

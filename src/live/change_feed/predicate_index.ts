@@ -94,9 +94,9 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
     const groups = byValue?.get(value);
     assert(
       byColumn !== undefined && byValue !== undefined,
-      "the index has the column of the group",
+      "the index must have the column of the group",
     );
-    assert(groups !== undefined, "the index has the value of the group");
+    assert(groups !== undefined, "the index must have the value of the group");
     groups.delete(group);
     if (groups.size === 0) byValue.delete(value);
     if (byValue.size === 0) byColumn.delete(columnId);
@@ -141,7 +141,7 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
       const index = columnIds.indexOf(columnId);
       const newValues = batch.columns[index];
       const oldValues = batch.oldColumns[index];
-      assert(newValues !== undefined && oldValues !== undefined, "an indexed column is read");
+      assert(newValues !== undefined && oldValues !== undefined, "an indexed column must be read");
       for (let row = 0; row < batch.rowCount; row += 1) {
         const versions = versionsAt(batch, row);
         const after = (versions & NEW) === 0 ? null : valueAt(newValues, row);

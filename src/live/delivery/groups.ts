@@ -184,7 +184,7 @@ export class SubscriptionGroup<Member extends GroupMember> {
 
   #removeOther(member: Member): void {
     const isThere = this.#others?.delete(member);
-    assert(isThere === true, "a member that leaves or begins to follow does not follow yet");
+    assert(isThere === true, "a member that leaves or begins to follow must not follow yet");
     if (this.#others?.size === 0) this.#others = undefined;
   }
 
@@ -206,7 +206,7 @@ export class SubscriptionGroup<Member extends GroupMember> {
 
   #removeFollower(member: Member): void {
     if (this.#followers === undefined) {
-      assert(this.#only === member, "a member that stops following is a follower");
+      assert(this.#only === member, "a member that stops following must be a follower");
       this.#only = undefined;
     } else {
       removeFrom(this.#followers, member);
@@ -244,10 +244,10 @@ function removeFrom<Member extends GroupMember>(
   const sameId = followers.get(member.id);
   if (sameId instanceof Set) {
     const isThere = sameId.delete(member);
-    assert(isThere, "a member that stops following is a follower");
+    assert(isThere, "a member that stops following must be a follower");
     if (sameId.size === 0) followers.delete(member.id);
   } else {
-    assert(sameId === member, "a member that stops following is a follower");
+    assert(sameId === member, "a member that stops following must be a follower");
     followers.delete(member.id);
   }
 }

@@ -75,7 +75,7 @@ export function pendingChangeFrom(
   { countMax, frameBytesMax, store }: PendingChangeOptions & { countMax: number },
 ): PendingChange {
   const first = changes[start];
-  assert(first !== undefined, "a message has a change");
+  assert(first !== undefined, "a message must have a change");
   const { type, commitSeq, reason } = first;
   const isLikeFirst = (other: LiveChange | undefined): boolean =>
     other?.type === type && other.commitSeq === commitSeq && other.reason === reason;
@@ -88,7 +88,7 @@ export function pendingChangeFrom(
   let lastSeq = first.seq;
   for (let index = start; index < end; index += 1) {
     const change = changes[index];
-    assert(change !== undefined, "a run of changes has no gap");
+    assert(change !== undefined, "a run of changes must have no gap");
     if (change.row !== undefined) rows.push(change.row);
     if (change.old !== undefined) oldValues.push(change.old);
     lastSeq = change.seq;

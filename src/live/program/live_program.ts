@@ -136,7 +136,7 @@ export class LiveProgram {
       if (columnId === SEQ_COLUMN_ID) return SEQ_SOURCE;
       if (columnId === DELETED_COLUMN_ID) return DELETED_SOURCE;
       const index = columnIds.indexOf(columnId);
-      assert(index >= 0, "a batch holds the columns that the plan reads");
+      assert(index >= 0, "a batch must hold the columns that the plan reads");
       return index;
     });
   }
@@ -259,9 +259,9 @@ export class LiveProgram {
     const seq = (batch.seqs[row] ?? 0) as Seq;
     const commitSeq = batch.commitSeqs[row] ?? 0;
     const prev = batch.prevs[row] ?? 0;
-    assert(commitSeq >= seq, "a commit ends at or after its versions");
+    assert(commitSeq >= seq, "a commit must end at or after its versions");
     if (newRow === undefined) {
-      assert(oldRow !== undefined, "a change has a row before or after");
+      assert(oldRow !== undefined, "a change must have a row before or after");
       oldRow[this.shape.seqName] = seq;
       oldRow["_deleted"] = true;
       // In a table without a primary key, the seq of its insert identifies a row.
@@ -389,7 +389,7 @@ function at({ rows }: Selection, index: number): number {
 
 function columnAt(columns: readonly Vector[], index: number): Vector {
   const column = columns[index];
-  assert(column !== undefined, "a batch holds the columns asked for");
+  assert(column !== undefined, "a batch must hold the columns asked for");
   return column;
 }
 
@@ -412,7 +412,7 @@ function inverted(flags: Uint8Array, length: number): Uint8Array {
 /** Sets the flag of each row for which a filter is true. `chosen` maps values to rows. */
 function markTrue(verdict: Vector, flags: Uint8Array, chosen: Selection | undefined): void {
   const count = chosen === undefined ? flags.length : chosen.count;
-  assert(verdict.length === count, "a filter yields one value for each row");
+  assert(verdict.length === count, "a filter must yield one value for each row");
   if (verdict.kind === "bool") {
     const { values, nulls } = verdict;
     for (let i = 0; i < count; i += 1) {

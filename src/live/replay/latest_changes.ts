@@ -133,7 +133,7 @@ export class LatestChanges {
       budget.spend(STEP_UNITS);
       const step = stepBack(prev, options);
       if (step.row !== undefined) return step.row;
-      assert(step.prev < prev, "a predecessor is older");
+      assert(step.prev < prev, "a predecessor must be older");
       prev = step.prev;
     }
     return undefined;
@@ -162,10 +162,10 @@ function stepBack(
       // A missing version has expired, as have all earlier ones. Clients are not notified when a
       // row expires, so no delete is due.
       const { tableId: id } = program.plan;
-      assert(prev <= store.expiredSeq(id), "a predecessor above the position is in history");
+      assert(prev <= store.expiredSeq(id), "a predecessor above the position must be in history");
       return { row: undefined, prev: 0 };
     }
-    assert(step.seqs[0] === prev, "a version is found under its seq");
+    assert(step.seqs[0] === prev, "a version must be found under its seq");
     const oldSide = program.oldSide(step, program.ownSources);
     const portion = program.portion({ rowCount: 1, budget }, () => {
       const isMatch = program.matches(oldSide, step.hasOld);
@@ -217,12 +217,12 @@ function newestFlags(batch: ChangeBatch, options: LatestOptions): Uint8Array {
     let row = 0;
     for (let found = scan.next(); found !== undefined; found = scan.next()) {
       const seqs = found.columns[0];
-      assert(seqs !== undefined, "a scan yields the requested columns");
+      assert(seqs !== undefined, "a scan must yield the requested columns");
       for (let index = 0; index < found.rowCount; index += 1) {
         const seq = valueAt(seqs, index);
-        assert(typeof seq === "number", "a seq is a number");
+        assert(typeof seq === "number", "a seq must be a number");
         while (row < batch.rowCount && (batch.seqs[row] ?? 0) < seq) row += 1;
-        assert(batch.seqs[row] === seq, "the newest version is among the changes");
+        assert(batch.seqs[row] === seq, "the newest version must be among the changes");
         flags[row] = 1;
       }
     }

@@ -129,7 +129,7 @@ export function changedState(
   }
   for (const [key, row] of changed) {
     if (row !== undefined) continue;
-    const old = defined(before.rows.get(key), "a removed row is in the state");
+    const old = defined(before.rows.get(key), "a row to be removed must be in the state");
     bytes -= bytesOf(old);
     changes.push(shape.deletion(old, seq));
   }

@@ -326,7 +326,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
         return false;
       }
       const delivered = this.#delivered;
-      assert(delivered !== undefined, "a ready subscription has a state");
+      assert(delivered !== undefined, "a ready subscription must have a state");
       // Once the review is complete, the group is evaluated again and calls `take`.
       if (this.group.isSuspended) return false;
       if (this.group.state?.rows === delivered.rows) {

@@ -169,7 +169,7 @@ class ManyRows implements StateRows {
       later = later.rows.#later;
     }
     const base = later === undefined ? undefined : later.rows.#rows;
-    assert(base !== undefined, "a version without rows has a later one with rows");
+    assert(base !== undefined, "a version without rows must have a later one with rows");
     const rows = new Map(base);
     for (const { old } of steps.toReversed()) change(rows, old);
     this.#rows = rows;

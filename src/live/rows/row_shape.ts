@@ -81,7 +81,7 @@ function enumNumberOf(type: EnumType): number {
 /** Returns the shape of a plan's rows. Equal shapes are always the same object. */
 export function rowShapeOf(plan: LivePlan): WireRowShape {
   const { fields, fieldTypes, projections, seqFieldIndex } = plan;
-  assert(fields.length === projections.length, "every field has a projection");
+  assert(fields.length === projections.length, "every field must have a projection");
   const parts = fields.map(({ name }, index) => {
     return [name, fieldTypes[index], projections[index]?.column ?? -1] as const;
   });
@@ -91,7 +91,7 @@ export function rowShapeOf(plan: LivePlan): WireRowShape {
   let shape = shapes.get(key);
   if (shape === undefined) {
     const made = parts.map(([name, type, column]): ShapeField => {
-      const known = defined(type, "every field has a type");
+      const known = defined(type, "every field must have a type");
       // JSON represents integers beyond 2^53 as text, MessagePack as int64.
       const toCell = exactCellMakerFor(known);
       return { name, isPlain: PLAIN_KINDS.has(known.kind), toCell, column };
@@ -119,7 +119,7 @@ export class WireRowShape {
   constructor(fields: readonly ShapeField[], seqFieldIndex: number) {
     this.#fields = fields;
     this.isStored = fields.every(({ column }) => column >= 0);
-    this.seqName = defined(fields[seqFieldIndex], "_seq is a field").name;
+    this.seqName = defined(fields[seqFieldIndex], "_seq must be a field").name;
   }
 
   get fields(): readonly ShapeField[] {
@@ -131,7 +131,7 @@ export class WireRowShape {
   }
 
   nameOf(index: number): string {
-    return defined(this.#fields[index], "every index has a field").name;
+    return defined(this.#fields[index], "every index must have a field").name;
   }
 
   /**
@@ -148,7 +148,7 @@ export class WireRowShape {
     const { rowCount } = batch;
     const columns = this.#fields.map((field, index) => {
       const values = valuesOf(field, { batch, index, projections });
-      assert(values.length === rowCount, "a projection yields one value for each row");
+      assert(values.length === rowCount, "a projection must yield one value for each row");
       return values;
     });
     return { rowCount, columns };
@@ -160,7 +160,7 @@ export class WireRowShape {
     for (let index = 0; index < columns.length; index += 1) {
       const field = this.#fields[index];
       const values = columns[index];
-      assert(field !== undefined && values !== undefined, "every field has a column");
+      assert(field !== undefined && values !== undefined, "every field must have a column");
       fillField(rows, field, values);
     }
     return rows;
@@ -171,7 +171,7 @@ export class WireRowShape {
     const row: MutableRow = {};
     for (let index = 0; index < this.#fields.length; index += 1) {
       const field = this.#fields[index];
-      assert(field !== undefined, "every field has a column");
+      assert(field !== undefined, "every field must have a column");
       const values = valuesOf(field, { batch, index, projections });
       setCell(row, field.name, cellOf(field, valueAt(values, 0)));
     }
@@ -194,11 +194,11 @@ function valuesOf(
 ): Vector {
   if (column < 0) {
     const projection = projections[index];
-    assert(projection !== undefined, "every field has a projection");
+    assert(projection !== undefined, "every field must have a projection");
     return projection.evaluate(batch);
   }
   const values = batch.columns[column];
-  assert(values !== undefined, "a batch holds the columns that the plan reads");
+  assert(values !== undefined, "a batch must hold the columns that the plan reads");
   return values;
 }
 

@@ -61,7 +61,7 @@ export class Loading {
 
   /** Counts a sent batch. @returns The control fields of its message. */
   count({ endsRequest, isLast, lastSeq, messages }: BatchStep): BatchControl {
-    assert(messages === undefined || this.#batchCount === 0, "only a first batch is shared");
+    assert(messages === undefined || this.#batchCount === 0, "only a first batch may be shared");
     const control: BatchControl = {
       batch_num: this.#batchCount,
       has_more: !isLast,

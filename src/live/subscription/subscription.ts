@@ -156,7 +156,7 @@ export class Subscription implements LiveSubscription, GroupMember {
 
   /** Sends the ack and, unless the subscription is live only, the first batch. */
   start(reader: LoadReader | undefined): void {
-    assert(this.#state === "loading", "a subscription starts only once");
+    assert(this.#state === "loading", "a subscription may start only once");
     const control: BatchControl = {
       batch_num: 0,
       has_more: reader !== undefined,
@@ -167,7 +167,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     const ack = ackMessage({ subscriptionId: this.id, control, schema, claimsKey });
     this.backpressure.send(shared(ack));
     if (reader === undefined) {
-      assert(this.#cursor !== undefined, "a live-only subscription begins at the boundary");
+      assert(this.#cursor !== undefined, "a live-only subscription must begin at the boundary");
       this.#state = "behind";
     } else {
       const end = (message: ErrorMessage): void => this.end(message);
@@ -216,7 +216,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   take(message: SharedMessage, reach: Reach): void {
-    assert(this.#state === "following", "only a follower takes messages of a feed");
+    assert(this.#state === "following", "only a follower may take messages of a feed");
     if (this.backpressure.isFull) {
       this.#fallBehind(reach.before);
       return;
@@ -265,7 +265,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   /** Serves the open requests. Returns whether the budget was used up first. */
   #load(budget: TickBudget): boolean {
     const loading = this.#loading;
-    assert(loading !== undefined, "a loading subscription has a reader");
+    assert(loading !== undefined, "a loading subscription must have a reader");
     while (this.#state === "loading" && loading.isRequested) {
       if (this.backpressure.isFull) {
         loading.release();
@@ -288,7 +288,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   #sendBatch(loading: Loading, step: BatchStep): void {
     const { rows, lastSeq, isLast, messages } = step;
     const control = loading.count(step);
-    assert(lastSeq !== undefined, "each batch of single rows ends at a position");
+    assert(lastSeq !== undefined, "each batch of single rows must end at a position");
     this.#cursor = lastSeq;
     if (isLast) {
       this.#state = "behind";
@@ -302,7 +302,7 @@ export class Subscription implements LiveSubscription, GroupMember {
    * Sends the changes above the cursor, then follows. Returns whether the budget was used up first.
    */
   #catchUp(budget: TickBudget): boolean {
-    assert(this.#cursor !== undefined, "a ready subscription has a position");
+    assert(this.#cursor !== undefined, "a ready subscription must have a position");
     if (this.backpressure.isFull) {
       this.backpressure.addWaiting(this);
       return false;
@@ -327,7 +327,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     const { program } = this.group;
     const { tableId, owner } = program.plan;
     const after = this.#cursor;
-    assert(after !== undefined, "a ready subscription has a position");
+    assert(after !== undefined, "a ready subscription must have a position");
     const earliestSeq = store.earliestSeq(tableId, owner);
     if (after < earliestSeq) throw resumeExpired(earliestSeq);
     const { readSize, storedColumnIds: columnIds } = program;

@@ -208,7 +208,7 @@ export class Connection
   serveWaiting(): boolean {
     if (!this.#canServeWaiting) return false;
     const frame = this.#intake?.next();
-    assert(frame !== undefined, "a frame waits");
+    assert(frame !== undefined, "a frame must wait");
     this.serveNow(frame);
     return this.#canServeWaiting;
   }
@@ -452,7 +452,7 @@ export class Connection
 
   #authenticateNow(bearer: string): void {
     const pending = this.#pending;
-    assert(pending !== undefined, "a connection authenticates only once");
+    assert(pending !== undefined, "a connection may authenticate only once");
     this.#pending = undefined;
     const answer = pending.authenticate(bearer);
     if (typeof answer === "string") {
@@ -505,7 +505,7 @@ export class Connection
 
   #sendIdentity(): void {
     const principal = this.#principal;
-    assert(principal !== undefined, "an authenticated connection has a principal");
+    assert(principal !== undefined, "an authenticated connection must have a principal");
     const { serialization, isGzipOn } = this.#format;
     const protocol = { serialization, compression: isGzipOn ? "gzip" : "none" };
     const { userId: user, role } = principal;
@@ -514,7 +514,7 @@ export class Connection
 
   #subscribe(decoded: Decoded): void {
     const principal = this.#principal;
-    assert(principal !== undefined, "an authenticated connection has a principal");
+    assert(principal !== undefined, "an authenticated connection must have a principal");
     const { live } = this.#parts;
     const spec = this.#readSpec(decoded);
     // The old subscription ends first, even if the new one is refused, so that it makes room for

@@ -111,7 +111,7 @@ export class Connections implements ConnectionAccess {
   remove(connection: OpenConnection): void {
     if (!this.#open.delete(connection)) return;
     const known = this.#byAddress.get(connection.address);
-    assert(known !== undefined && known.count > 0, "an open connection is counted");
+    assert(known !== undefined && known.count > 0, "an open connection must be counted");
     known.count -= 1;
     if (known.count === 0) this.#byAddress.delete(connection.address);
     const sender = senderOf(connection.address);

@@ -71,7 +71,7 @@ function namesOf(fields: readonly ShapeField[]): readonly JsonPiece[] {
 }
 
 function cellPutter(column: Vector, field: ShapeField | undefined): PutCell {
-  assert(field !== undefined, "every column of a page has a field");
+  assert(field !== undefined, "every column of a page must have a field");
   const put = field.isPlain ? plainPutter(column) : undefined;
   if (put === undefined) return (row) => writer.json(jsonOf(cellOf(field, valueAt(column, row))));
   if (column.kind === "any" || column.kind === "const" || column.nulls === undefined) return put;
@@ -121,7 +121,7 @@ function piecesOf(dictionary: readonly Value[]): (JsonPiece | undefined)[] {
   return pieces;
 }
 
-/** Writes an integer beyond 2^53 as decimal text, like every other message. */
+/** Writes an integer beyond 2^53 as decimal text, as all other messages do. */
 function jsonOf(cell: WireCell): string {
   if (typeof cell === "bigint") return `"${cell}"`;
   return Array.isArray(cell) ? `[${cell.map(jsonOf).join(",")}]` : JSON.stringify(cell);

@@ -149,7 +149,7 @@ class Admission implements BodyAdmission {
   }
 
   take(bytes: number, start: () => void): void {
-    assert(this.heldBytes === 0, "a request has one body");
+    assert(this.heldBytes === 0, "a request must have one body");
     if (!this.hasLeft) this.#admissions.wait({ admission: this, bytes, start });
   }
 

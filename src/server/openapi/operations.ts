@@ -372,7 +372,10 @@ export const LIVE_OPERATION: Operation = {
     }),
     inQuery("params", "Values of $1, $2, … as the text of a JSON array"),
     inQuery("batch_size", "The number of rows in a batch", { type: "integer", minimum: 1 }),
-    inQuery("last_rows", "Only this number of newest rows", { type: "integer", minimum: 0 }),
+    inQuery("last_rows", "Return only this many of the newest rows", {
+      type: "integer",
+      minimum: 0,
+    }),
     inQuery("from_seq_id", "Resume after this _seq", POSITION),
     inQuery("claims", "For a resume with from_seq_id: claims of the subscription_ack", TEXT),
     inQuery("replay", "The missed changes to send: all, or the latest of each row", {

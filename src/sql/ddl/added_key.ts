@@ -64,7 +64,7 @@ export function withPrimaryKey(
     catalog: deps.catalog,
     state,
   });
-  const index = defined(all.at(-1), "the index has been added");
+  const index = defined(all.at(-1), "the index must have been added");
   const nullable = table.columns.filter(
     ({ columnId, notNull }) => index.columnIds.includes(columnId) && !notNull,
   );

@@ -201,7 +201,7 @@ export class RowInspection {
     const { context, next } = this.#options;
     const { domain, name } = column;
     if (domain === undefined) return undefined;
-    const given = defined(context, "checks have a context");
+    const given = defined(context, "checks must have a context");
     const conditions = domain.checks.map(({ sql }) =>
       // In the condition of a domain, the value is column 0.
       compileExpression(bindDomainCheck(sql, domain, bindExpression), new Map([[0, 0]])),
@@ -243,7 +243,7 @@ export class RowInspection {
         bindCondition(parseStored(check.sql, this.#columns), checkContext),
         layout,
       );
-      const given = defined(context, "checks have a context");
+      const given = defined(context, "checks must have a context");
       return (batch) => {
         const held = this.#unquoted(position, () => valuesOf(evaluate(batch, given)));
         if (!held.includes(false)) return;

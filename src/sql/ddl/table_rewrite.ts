@@ -66,7 +66,10 @@ export async function rewriteTable<Planned extends RewritingAlteration, Altered>
       }
     });
     if (end.error !== undefined) throw end.error;
-    return defined("altered" in end ? end.altered : undefined, "a completed rewrite has a result");
+    return defined(
+      "altered" in end ? end.altered : undefined,
+      "a completed rewrite must have a result",
+    );
   } finally {
     open();
   }
@@ -91,7 +94,7 @@ async function attempt<Planned extends RewritingAlteration, Altered>(
   const rewriteOf = ({ next, rewrites, table }: Planned): RowRewrite => {
     const options = { principal, namespace, slots: [], atSeq: store.visibleSeq };
     const context = newContext(deps, options);
-    const after = defined(next, "a rewrite changes the table");
+    const after = defined(next, "a rewrite must change the table");
     return new RowRewrite({ table, next: after, rewrites, context, clock, store });
   };
   const first = plan(undefined);
@@ -100,7 +103,7 @@ async function attempt<Planned extends RewritingAlteration, Altered>(
   if (catalog.tableById(tableId) !== before) return undefined;
   // The ids are reserved, so that they are never used again, even if the server stops before the
   // table is redefined.
-  const nextColumnId = defined(first.next, "a rewrite changes the table").nextColumnId;
+  const nextColumnId = defined(first.next, "a rewrite must change the table").nextColumnId;
   const reserved = { ...before, nextColumnId };
   redefineTable(deps, { before, after: reserved });
   const entry = catalog.tableById(tableId);
@@ -116,7 +119,7 @@ async function attempt<Planned extends RewritingAlteration, Altered>(
       after = upTo;
       if (!isWritten && rewrite.isDone({ after, upTo: store.appliedSeq })) break;
     }
-    const next = defined(planned.next, "a rewrite changes the table");
+    const next = defined(planned.next, "a rewrite must change the table");
     return redefine({ ...planned, marks: [...planned.marks, ...rewrite.marks] }, next);
   } finally {
     const now = catalog.tableById(tableId);

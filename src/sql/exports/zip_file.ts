@@ -132,7 +132,7 @@ export class ZipFile {
 
   /** Starts an entry. @param name The path of the entry within the archive. */
   begin(name: string, { isCompressed }: { isCompressed: boolean }): void {
-    assert(this.#entry === undefined, "an entry begins after the previous one has ended");
+    assert(this.#entry === undefined, "an entry must begin after the end of the previous one");
     this.#entry = {
       name: new TextEncoder().encode(name),
       method: isCompressed ? DEFLATED : STORED,
@@ -171,7 +171,10 @@ export class ZipFile {
 
   /** Completes the archive durably, and closes it. Returns its size. @throws {DiskError} */
   async finish(): Promise<number> {
-    assert(this.#entry === undefined, "an archive is completed after its last entry has ended");
+    assert(
+      this.#entry === undefined,
+      "an archive must be completed after its last entry has ended",
+    );
     const directoryOffset = this.#offset;
     const piece = new Uint8Array(PIECE_BYTES);
     for (let at = 0; at < this.#listBytes; ) {
@@ -198,7 +201,7 @@ export class ZipFile {
   }
 
   #opened(): OpenEntry {
-    assert(this.#entry !== undefined, "content belongs to an entry");
+    assert(this.#entry !== undefined, "content must belong to an entry");
     return this.#entry;
   }
 

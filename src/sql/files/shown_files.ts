@@ -14,7 +14,7 @@ import type { SqlEngine, StatementResult } from "../ports/engine.ts";
 
 type ViewCatalog = Pick<Catalog, "viewById" | "views">;
 
-/** Returns the views with the rights of their owner that read the column of a file. */
+/** Returns the views with their owner's rights that read the FILE column of the given file. */
 export function viewsWithFile(entry: FileEntry, catalog: ViewCatalog): readonly ViewEntry[] {
   return catalog
     .views()
@@ -46,7 +46,7 @@ export async function isShownBy(
   const ask = async (text: string, params: readonly string[]): Promise<StatementResult> => {
     const { error, results } = await sql.execute(principal, { sql: text, params });
     if (error !== undefined) throw error;
-    return defined(results[0], "a query has a result");
+    return defined(results[0], "a query must have a result");
   };
   const { schema = [] } = await ask(`SELECT * ${from} LIMIT 0`, []);
   const tests = schema

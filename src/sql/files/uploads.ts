@@ -71,7 +71,7 @@ export class Uploads {
     try {
       for (const name of names) {
         const part = parts.get(name);
-        assert(part !== undefined, "every placeholder has a part");
+        assert(part !== undefined, "every placeholder must have a part");
         const blob = await blobs.stage(part.bytes);
         const id = String(store.snowflakeId());
         const folder = Math.floor(fileCount / limits.filesPerFolderMax) + 1;
@@ -104,7 +104,7 @@ export class Uploads {
    * @throws {DatabaseError} INVALID_INPUT if several cells refer to one upload.
    */
   place(target: UploadTarget, rows: readonly Row[]): void {
-    assert(!this.#isListed, "files are assigned to rows before they are listed");
+    assert(!this.#isListed, "files must be assigned to rows before they are listed");
     const { owner, table } = target;
     this.#placed = this.#cellsOf(target, rows).map(({ columnId, key, upload }) => ({
       upload,

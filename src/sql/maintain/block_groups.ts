@@ -95,7 +95,7 @@ export class BlockGroups implements KeptRows {
   }
 
   #groupsOf(block: number): Groups {
-    return defined(this.#groups.get(block), "the block has groups");
+    return defined(this.#groups.get(block), "the block must have groups");
   }
 }
 

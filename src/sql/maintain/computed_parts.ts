@@ -71,5 +71,5 @@ function lateralStep(
 }
 
 function positionsOf(columns: readonly BoundColumn[], { layout }: TuplePlaces): readonly number[] {
-  return columns.map(({ id }) => defined(layout.get(id), "a computed column has a place"));
+  return columns.map(({ id }) => defined(layout.get(id), "a computed column must have a place"));
 }

@@ -213,7 +213,7 @@ export class Groups {
   }
 
   #remove({ keys, values, weight }: Contribution): Group {
-    const group = defined(this.#groups.get(textOfRow(keys)), "a removed row has a group");
+    const group = defined(this.#groups.get(textOfRow(keys)), "a removed row must have a group");
     group.count += weight;
     for (const [index, tally] of this.#tallies.entries()) {
       for (let count = weight; count < 0; count += 1) {
@@ -263,7 +263,7 @@ export class Groups {
     const outputs = outputsOf(chosen(tuples, kept));
     for (const [at, index] of kept.entries()) {
       const row = outputs.map((column) => column[at] ?? null);
-      defined(living[index], "each tuple belongs to a group").row = row;
+      defined(living[index], "each tuple must belong to a group").row = row;
       added.push(row);
     }
     return { removed, added };

@@ -195,20 +195,20 @@ export class ChangesOfJoin implements IndexedChanges {
   describe(): string[] {
     const { shape } = this.#options;
     const nameOf = (source: number): string => {
-      const { table } = defined(shape.sources[source], "a route leads to a source");
+      const { table } = defined(shape.sources[source], "a route must lead to a source");
       return table.name;
     };
     return shape.sources.map((_, source) => {
       const own = this.#partOf[source];
       const steps = [
-        ...defined(this.#routes[source], "each source has a route").steps,
+        ...defined(this.#routes[source], "each source must have a route").steps,
         ...this.#parts.flatMap((part, index) => ("run" in part || index === own ? [] : part.steps)),
       ];
       const found = steps.map(({ step }) => {
         return `${nameOf(step.source)} by ${this.nameOfAccess(step)}`;
       });
       const way = found.length === 0 ? "by itself" : `finds ${found.join(", ")}`;
-      return `a change of ${nameOf(source)}: ${way}`;
+      return `a change to ${nameOf(source)}: ${way}`;
     });
   }
 
@@ -277,7 +277,7 @@ export class ChangesOfJoin implements IndexedChanges {
           known = { tuples: [], weights: [], places: [], step, after, upTo };
           partitions.set(text, known);
         }
-        const tuple = defined(kept[index], "each tuple has a partition");
+        const tuple = defined(kept[index], "each tuple must have a partition");
         known.tuples.push(tuple);
         known.weights.push(weight);
         known.places.push(all.length);
@@ -410,7 +410,7 @@ export class ChangesOfJoin implements IndexedChanges {
     const { owners, shape, space, store } = this.#options;
     const known = new Map<string, TableChanges>();
     return shape.sources.map(({ isTested: ignoresSeq = false, table: { tableId } }, source) => {
-      const { columnIds } = defined(space.sources[source], "each source has places");
+      const { columnIds } = defined(space.sources[source], "each source must have places");
       const owner = owners[source] ?? 0;
       const key = JSON.stringify([tableId, owner, columnIds, ignoresSeq]);
       const range = { tableId, owner, after, upTo, versionsMax: VERSIONS_MAX };
@@ -437,8 +437,8 @@ export class ChangesOfJoin implements IndexedChanges {
     { isWanted, seqOf }: Pick<ChangeRange, "isWanted"> & StepReading,
   ): readonly Row[] {
     const { places, sources } = this.#options.space;
-    const { start } = defined(sources[source], "each source has places");
-    const route = defined(this.#routes[source], "each source has a route");
+    const { start } = defined(sources[source], "each source must have places");
+    const route = defined(this.#routes[source], "each source must have a route");
     const { first, partitionAfter, steps } = route;
     const tuples = rows.map((row) => {
       const tuple: Value[] = Array.from({ length: places.width }, () => null);
@@ -459,7 +459,7 @@ export class ChangesOfJoin implements IndexedChanges {
     wanted: readonly Row[],
     { seqOf }: Pick<StepReading, "seqOf">,
   ): readonly Row[] {
-    const route = defined(this.#routes[source], "each source has a route");
+    const route = defined(this.#routes[source], "each source must have a route");
     return this.#along(route.steps.slice(route.partitionAfter), wanted, seqOf).tuples;
   }
 
@@ -533,14 +533,14 @@ export class ChangesOfJoin implements IndexedChanges {
 
   #extended({ parents, tuples }: Extended, compiled: CompiledStep, upTo: Seq): Extended {
     const { filter, keys: keysOf, source, step } = compiled;
-    const { start } = defined(this.#options.space.sources[source], "each source has places");
+    const { start } = defined(this.#options.space.sources[source], "each source must have places");
     const keys = keysOf(tuples);
     const all: { readonly tuples: Row[]; readonly parents: number[] } = { tuples: [], parents: [] };
     let made: Row[] = [];
     let madeParents: number[] = [];
     const keepTested = (): void => {
       for (const at of filter(made)) {
-        all.tuples.push(defined(made[at], "a filter returns indexes of its tuples"));
+        all.tuples.push(defined(made[at], "a filter must return indexes of its tuples"));
         all.parents.push(madeParents[at] ?? 0);
       }
       made = [];
@@ -575,7 +575,7 @@ export class ChangesOfJoin implements IndexedChanges {
     let partitionAfter = 0;
     const reached = [source];
     while (routes.conditionsOn(reached, terms).length < terms.length) {
-      reached.push(defined(steps[partitionAfter], "a route reaches the whole core").source);
+      reached.push(defined(steps[partitionAfter], "a route must reach the whole core").source);
       partitionAfter += 1;
     }
     return { first: space.places.filter(first), steps, partitionAfter };

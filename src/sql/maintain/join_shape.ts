@@ -281,7 +281,7 @@ class ShapeReader {
     const outer = outerReferences.map(plain);
     const ids = subquery.outerIds;
     const references = ids.map((id, index): OuterReference => {
-      return { id, value: defined(outer[index], "a reference has a value") };
+      return { id, value: defined(outer[index], "a reference must have a value") };
     });
     // Reading the query once for all rows takes longer than running it for the rows of a change.
     const value: BoundExpression = {
@@ -522,7 +522,10 @@ function existenceIn(condition: BoundExpression): SubqueryTest | undefined {
   const { from } = query;
   if (!isPlainSelect(query) || from === undefined) return undefined;
   const outer = new Map(
-    outerIds.map((id, index) => [id, defined(outerReferences[index], "a reference has a value")]),
+    outerIds.map((id, index) => [
+      id,
+      defined(outerReferences[index], "a reference must have a value"),
+    ]),
   );
   if (form.kind === "exists") {
     return { kind: isNegated ? "anti" : "semi", query, from, equalities: [], outer };

@@ -92,7 +92,7 @@ export class KeptIndex {
     this.#keyTypes = primaryKey.map((id) => {
       return defined(
         columns.find(({ columnId }) => columnId === id),
-        "a key has columns",
+        "a key must have columns",
       ).type;
     });
   }
@@ -195,7 +195,7 @@ export class KeptIndex {
    * {DatabaseError}
    */
   #catchesUp(upTo: Seq): boolean {
-    const after = defined(this.#seq, "a built index has a seq");
+    const after = defined(this.#seq, "a built index must have a seq");
     if (upTo <= after) return true;
     const { owner, table } = this.#place;
     const scan = this.#store.changes(table.tableId, {

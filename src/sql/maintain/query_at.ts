@@ -92,7 +92,9 @@ export class QueryAt {
         const columns = batch.columns.slice(0, this.#width);
         for (let row = 0; row < batch.rowCount; row += 1) {
           rows.push(
-            columns.map((column) => valueAt(defined(column, "a query yields its columns"), row)),
+            columns.map((column) =>
+              valueAt(defined(column, "a query must yield its columns"), row),
+            ),
           );
         }
       }

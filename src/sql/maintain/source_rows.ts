@@ -66,7 +66,7 @@ export class SourceRows {
     const known = this.#kept.get(key);
     if (known !== undefined) return known;
     const { indexes, owners, places } = this.#options;
-    const { table } = defined(places[source], "each source has places").source;
+    const { table } = defined(places[source], "each source must have places").source;
     const index = indexes.indexOf({ table, owner: owners[source] ?? 0, columnIds, hasNulls });
     this.#kept.set(key, index);
     return index;
@@ -94,7 +94,7 @@ export class SourceRows {
    */
   find(source: number, { access, key, upTo }: SourceKey): readonly Row[] {
     const { owners, places, store } = this.#options;
-    const place = defined(places[source], "each source has places");
+    const place = defined(places[source], "each source must have places");
     const { tableId } = place.source.table;
     const { columnIds } = place;
     const owner = owners[source] ?? 0;
@@ -135,7 +135,7 @@ export class SourceRows {
     const known = this.#allRows.get(text);
     if (known !== undefined) return known;
     const { owners, places, store } = this.#options;
-    const { columnIds, source: place } = defined(places[source], "each source has places");
+    const { columnIds, source: place } = defined(places[source], "each source must have places");
     const { tableId } = place.table;
     const owner = owners[source] ?? 0;
     if (store.liveRowCount(tableId, owner) > SCANNED_ROWS_MAX) throw new CannotFollow();

@@ -35,7 +35,7 @@ export class TupleBlock {
     const all = [...shape.sources.flatMap(({ columns }) => columns), ...shape.computed];
     this.#columns = all.filter(({ id }) => layout.has(id));
     this.#positions = this.#columns.map(({ id }) => {
-      return defined(layout.get(id), "a column has a place");
+      return defined(layout.get(id), "a column must have a place");
     });
     this.#seqPositions = space.sources.map(({ seqPosition }) => seqPosition);
     this.#program = new QueryAt(overTuples(select, { shape, columns: this.#columns }));

@@ -105,7 +105,7 @@ export class TuplePlaces {
   #batch(tuples: readonly Row[], positions: ReadonlySet<number>): Batch {
     const columns: Vector[] = Array.from({ length: this.width }, () => UNREAD);
     for (const position of positions) {
-      const type = defined(this.#types[position], "a place has a type");
+      const type = defined(this.#types[position], "a place must have a type");
       const values = tuples.map((tuple) => tuple[position] ?? null);
       columns[position] = vectorFromValues(type, values);
     }
@@ -169,7 +169,7 @@ export function tupleSpaceOf(
     const seqs: number[] = [];
     for (const { id, origin, type } of source.columns) {
       if (!used.has(id)) continue;
-      const { columnId } = defined(origin, "a column of a table has an origin");
+      const { columnId } = defined(origin, "a column of a table must have an origin");
       if (columnId === SEQ_COLUMN_ID) {
         seqs.push(id);
         continue;
@@ -193,5 +193,5 @@ export function tupleSpaceOf(
 /** Returns the elements at the given indexes, which are those that a filter returned. */
 export function chosen<Each>(all: readonly Each[], indexes: readonly number[]): readonly Each[] {
   if (indexes.length === all.length) return all;
-  return indexes.map((index) => defined(all[index], "a filter returns indexes of its tuples"));
+  return indexes.map((index) => defined(all[index], "a filter must return indexes of its tuples"));
 }

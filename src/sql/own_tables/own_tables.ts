@@ -22,7 +22,7 @@ export const OWN_TABLES: readonly { readonly tableId: number; readonly name: str
 
 assert(
   new Set(OWN_TABLES.map(({ tableId }) => tableId)).size === OWN_TABLES.length,
-  "internal tables have distinct ids",
+  "internal tables must have distinct ids",
 );
 
 /** Returns the definitions with which the store must be opened. */

@@ -322,7 +322,7 @@ export class Cursor {
     const list = this.tokens.literalLists[this.literalListCount];
     this.token += 2;
     this.literalListCount += 1;
-    return defined(list, "every list token refers to a list");
+    return defined(list, "every list token must refer to a list");
   }
 
   /** Whether the next word begins INSERT, UPDATE, DELETE or MERGE. */
@@ -360,7 +360,7 @@ export class Cursor {
   /** Returns the range from a token to the last one that was read. */
   since(token: number): Location {
     return {
-      start: defined(this.tokens.starts[token], "a node begins at a token"),
+      start: defined(this.tokens.starts[token], "a node must begin at a token"),
       end: this.end,
     };
   }

@@ -166,7 +166,7 @@ function leavesOf(
 ): readonly number[] {
   const leaves: number[] = [];
   for (const id of columnIds) {
-    const leaf = defined(leafById.get(id), "a join condition reads only what the join joins");
+    const leaf = defined(leafById.get(id), "a join condition must read only what the join joins");
     if (!leaves.includes(leaf)) leaves.push(leaf);
   }
   return leaves;
@@ -371,11 +371,11 @@ function inferredEdges(linked: readonly Linked[], leaves: readonly Leaf[]): Infe
 }
 
 function idsAt(ids: readonly ColumnIds[], leaf: number): ColumnIds {
-  return defined(ids[leaf], "every leaf has a set of columns");
+  return defined(ids[leaf], "every leaf must have a set of columns");
 }
 
 function leafAt(leaves: readonly Leaf[], index: number): Leaf {
-  return defined(leaves[index], "a tree refers only to existing leaves");
+  return defined(leaves[index], "a tree must refer only to existing leaves");
 }
 
 function shareOfPair(conditions: readonly BoundExpression[], left: Leaf, right: Leaf): number {

@@ -104,7 +104,7 @@ export function planBeside(
   const { right } = from;
   assert(
     right.kind === "relation" && right.relation.kind === "values",
-    "the right side is a list of rows",
+    "the right side must be a list of rows",
   );
   const { columns: own, rows } = right.relation;
   const columns = [...left.columns, ...own];

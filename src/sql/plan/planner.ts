@@ -324,7 +324,7 @@ function planDerived(
   // rows are equal.
   const isWhole = query.distinct === "all";
   const isNeeded = query.outputs.map(({ expression }, position) => {
-    const id = defined(relation.columns[position], "each output is a column").id;
+    const id = defined(relation.columns[position], "each output must be a column").id;
     return isWhole || state.readers.isRead(id) || isVolatile(expression);
   });
   const outputs = query.outputs.filter((_, position) => isNeeded[position] === true);

@@ -40,7 +40,7 @@ export function stillRead(
 
 /** Returns the conditions in ON of a join in the current block. */
 export function conditionsOn(from: BoundFrom, { on }: PlanningState): readonly Condition[] {
-  return defined(on.get(from), "the conditions of each join of the block are known");
+  return defined(on.get(from), "the conditions of each join of the block must be known");
 }
 
 /** Whether a condition is a membership test: whether a value occurs among the rows of a query. */

@@ -172,7 +172,7 @@ export function memberJoined(
     right,
     leftKeys: operands,
     rightKeys: operands.map((_, i) =>
-      columnValue(defined(right.columns[i], "a query has a column for each output")),
+      columnValue(defined(right.columns[i], "a query must have a column for each output")),
     ),
     residual: undefined,
     holdsLeft: rowsOfPlan(left) < rowsOfPlan(right),

@@ -123,7 +123,7 @@ export class MaintainedPlans {
     };
     const { query, seedNode } = maintainedQuery(node, { ...options, bind, hasKey, hasRowSeq });
     const seed = prepare(seedNode, this.#binding(principal));
-    assert(seed.kind === "query", "a seed is a query");
+    assert(seed.kind === "query", "a seed must be a query");
     const cells = new CellRows(seed.cells.types, () => (value) => value);
     const plan = { query, seed: { node: seedNode, prepared: { ...seed, cells } } };
     this.#values = query.values;

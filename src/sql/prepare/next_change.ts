@@ -59,7 +59,7 @@ export function nextChangeOf(
   principal: Principal,
 ): NextChange {
   const column = table.columns.find((each) => each.columnId === columnId);
-  assert(column !== undefined, "a stored column has a name");
+  assert(column !== undefined, "a stored column must have a name");
   const value = casts.reduce<string>(
     (text, to) => `CAST(${text} AS ${typeName(to)})`,
     nameText(column.name),
@@ -68,11 +68,11 @@ export function nextChangeOf(
     `SELECT (${value})::text FROM ${nameText(table.namespace)}.${nameText(table.name)} ` +
     `WHERE ${value} ${isPassed ? ">=" : ">"} $1 ORDER BY ${value} LIMIT 1`;
   const [node] = parseRequest(sql, parseLimitsOf(deps.limits)).statements;
-  assert(node !== undefined && isSelectNode(node), "the statement is a query");
+  assert(node !== undefined && isSelectNode(node), "the statement must be a query");
   const statement = new StatementBinding([type]);
   const dmlDeps = dmlDepsOf(deps, { namespace: table.namespace, principal, statement });
   const prepared = prepare(node, { deps: dmlDeps, statement });
-  assert(prepared.kind === "query", "the statement is a query");
+  assert(prepared.kind === "query", "the statement must be a query");
   return {
     node,
     types: [type],

@@ -298,7 +298,10 @@ class OwnContext implements StatementContext {
 
   pastSeq(past: PastRead): Seq {
     if (this.#history === undefined) {
-      return defined(this.#givenPastSeqs[past.index], "a reader is given the seqs of past reads");
+      return defined(
+        this.#givenPastSeqs[past.index],
+        "a reader must be given the seqs of past reads",
+      );
     }
     this.#pastSeqs ??= new PastSeqs(this.#history, this);
     return this.#pastSeqs.seqOf(past);

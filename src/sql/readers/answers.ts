@@ -62,7 +62,7 @@ export class JobAnswers {
       return answeredCall(question.call, sequences);
     }
     if (question.kind === "setting") {
-      const settings = defined(this.#options.settings, "a live query reads no settings");
+      const settings = defined(this.#options.settings, "a live query must read no settings");
       const { name, set } = question;
       return set === undefined
         ? settings.current(name)
@@ -95,7 +95,7 @@ export class JobAnswers {
     const { name, positions } = question;
     const view = defined(
       systemViews.get(name),
-      "a statement reads only the views that it required",
+      "a statement must read only the views that it required",
     );
     return new RowReading(columnsOf(view.rows({ ...caller, positions }), positions), rowBytes);
   }

@@ -255,7 +255,7 @@ export class QueryReader {
       return;
     }
     if (part === undefined || division === undefined) {
-      const reads = defined(build, "a reader is given only statements that read rows");
+      const reads = defined(build, "a reader must be given only statements that read rows");
       this.#ending(ledger, () => drained(reads, columnCount), measured);
       return;
     }
@@ -316,7 +316,10 @@ export class QueryReader {
     const evaluation = evaluations.find(({ name }) => name === wanted);
     closingIfFailed(ledger, () => {
       context.effort.beginRows();
-      const rows = defined(evaluation, "both threads have the same plan").evaluate(given, context);
+      const rows = defined(evaluation, "both threads must have the same plan").evaluate(
+        given,
+        context,
+      );
       ledger.look();
       sender.send(rows, rows.columns.length, ledger);
     });
@@ -326,7 +329,7 @@ export class QueryReader {
   #answerParts(job: PartsJob): void {
     const { context, drained, ledger, measured, reads } = job;
     const partAt = (index = -1): PartRead =>
-      defined(reads[index], "both threads have the same plan");
+      defined(reads[index], "both threads must have the same plan");
     this.#wait((message) => {
       switch (message.kind) {
         case "returned":
@@ -334,7 +337,7 @@ export class QueryReader {
           break;
         case "read": {
           const { build, columnCount } = partAt(message.part);
-          const reading = defined(build, "rows are requested only of a part that reads");
+          const reading = defined(build, "rows may be requested only from a part that reads");
           closingIfFailed(ledger, () => drained(reading, columnCount));
           break;
         }
@@ -376,7 +379,7 @@ export class QueryReader {
   }
 
   get #currentQuestions(): Questions {
-    return defined(this.#questions, "a plan runs only within a job");
+    return defined(this.#questions, "a plan may run only within a job");
   }
 
   #newQuestions({ stagedTableIds, words }: QueryJob, ledger: JobLedger): Questions {
@@ -480,10 +483,10 @@ function keepReturned(
   batches: readonly Batch[],
   { memory, parts }: ExecutionContext,
 ): void {
-  const { recursion, types } = defined(returned, "a change in WITH returns rows");
+  const { recursion, types } = defined(returned, "a change in WITH must return rows");
   const rows = new MaterialisedRows(types, memory);
   for (const { columns, rowCount } of batches) rows.append(columns, rowCount);
-  defined(parts, "a statement of several parts has their state").rows.set(recursion, rows);
+  defined(parts, "a statement of several parts must have their state").rows.set(recursion, rows);
 }
 
 /** Sends all rows, and closes their source. */

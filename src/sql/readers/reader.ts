@@ -231,7 +231,7 @@ export class ReaderThread {
 
   /** @throws {DatabaseError} @throws {CorruptionError} */
   run(query: ReaderQuery, plan: number, part?: JobPart): ReaderRead {
-    assert(this.#job === undefined, "a reader runs one statement at a time");
+    assert(this.#job === undefined, "a reader must run one statement at a time");
     if (this.#port === undefined) throw new Error("A reader thread failed before its statement");
     const { catalog, clock, sharing } = this.#parts;
     const { ledger, namespace, nowMicros, prepared, principal, profile } = query;
@@ -333,7 +333,10 @@ export class ReaderThread {
       stagedOf: (tableId) => {
         // The table may have been dropped from the catalog since.
         const table = tables.find((each) => each.tableId === tableId);
-        const owner = ownerOf(principal, defined(table, "a job reads tables that it was given"));
+        const owner = ownerOf(
+          principal,
+          defined(table, "a job must read tables that it was given"),
+        );
         return staged?.stagedOf(tableId, owner) ?? [];
       },
     });
@@ -350,7 +353,7 @@ export class ReaderThread {
       if (this.#port !== undefined) this.#watch.onReady();
       return;
     }
-    const job = defined(this.#job, "a reader reports on its own statement only");
+    const job = defined(this.#job, "a reader may report only on its own statement");
     if (message.kind === "rows" || message.kind === "text") {
       job.takeRows(message);
       return;

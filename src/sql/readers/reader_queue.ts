@@ -62,7 +62,7 @@ export class ReaderQueue<Entry extends Queued> {
   remove(entry: Entry): void {
     const { userId } = entry;
     const wasThere = this.#users.get(userId)?.waiting.delete(entry) === true;
-    assert(wasThere, "a statement leaves the queue only once");
+    assert(wasThere, "a statement may leave the queue only once");
     this.#length -= 1;
     this.#forgetIdle(userId);
   }
@@ -72,7 +72,7 @@ export class ReaderQueue<Entry extends Queued> {
   }
 
   noteGivenBack(userId: string): void {
-    const user = defined(this.#users.get(userId), "a job with a reader is listed");
+    const user = defined(this.#users.get(userId), "a job with a reader must be listed");
     user.readersAtWork -= 1;
     user.since = this.#tick();
     this.#forgetIdle(userId);

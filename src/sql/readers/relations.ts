@@ -141,7 +141,7 @@ function depsOver(
     source: {
       namespace,
       table: ({ name, schema = namespace }) =>
-        defined(names.table(schema, name), "the event loop has already bound the statement"),
+        defined(names.table(schema, name), "the event loop must have already bound the statement"),
       systemView: names.systemView,
       view: ({ name, schema = namespace }) => {
         const entry = names.view(schema, name);

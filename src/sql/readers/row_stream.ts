@@ -96,7 +96,7 @@ export class RowStream implements Elsewhere {
 
   async #evaluate(name: EvaluationName, given: Batch, part: number | undefined): Promise<Batch> {
     await this.#ask({ kind: "evaluate", part, name, given: portable(given) });
-    const rows = defined(await this.next(), "an evaluation answers with rows");
+    const rows = defined(await this.next(), "an evaluation must answer with rows");
     this.#isParted = true;
     return rows;
   }

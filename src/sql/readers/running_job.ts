@@ -166,7 +166,7 @@ export class RunningJob implements ReaderRead {
     if (profile === undefined || prepared.plan === undefined) return;
     const nodes = measuredNodes(prepared.plan);
     for (const { at, ...measured } of measures) {
-      profile.add(defined(nodes[at], "both threads have the same plan"), measured);
+      profile.add(defined(nodes[at], "both threads must have the same plan"), measured);
     }
   }
 
@@ -315,7 +315,7 @@ export class RunningJob implements ReaderRead {
 
   #settle(): void {
     this.#isOver = true;
-    const ended = defined(this.#ended, "the result of the reader is known");
+    const ended = defined(this.#ended, "the result of the reader must be known");
     if (ended instanceof Error) this.#settled.reject(ended);
     else this.#settled.resolve(ended);
   }

@@ -137,5 +137,5 @@ export class AskedSequenceCalls implements SequenceCalls {
 }
 
 function lastIn({ taken, values }: AskedNumbers): Whole {
-  return defined(values[taken - 1], "the event loop has taken a number") as Whole;
+  return defined(values[taken - 1], "the event loop must have taken a number") as Whole;
 }

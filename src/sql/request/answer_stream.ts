@@ -61,7 +61,11 @@ export function channelOf(
   { format = "json", reader }: SqlRequest,
   world: Pick<ChannelOptions, "clock" | "ledger" | "memoryGate">,
 ): AnswerChannel {
-  return new AnswerChannel({ ...world, format, reader: defined(reader, "somebody reads") });
+  return new AnswerChannel({
+    ...world,
+    format,
+    reader: defined(reader, "at least one thread must be reading"),
+  });
 }
 
 export class AnswerChannel implements AnswerStream {

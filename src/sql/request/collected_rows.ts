@@ -95,7 +95,7 @@ export class CollectedRows {
    * @throws {DatabaseError} RESULT_TOO_LARGE
    */
   addText(text: RowText): void {
-    assert(this.isStreamed, "rows are added as text only to a streamed result");
+    assert(this.isStreamed, "rows may be added as text only to a streamed result");
     this.#rowCount += text.rowCount;
     checkResultRows(this.#rowCount, this.#options.rowsMax);
     this.#texts.push(text);

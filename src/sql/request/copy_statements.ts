@@ -75,7 +75,7 @@ export function copyFeedOf(
 }
 
 function bodyOf(copy: SqlRequest["copy"]): CopyBody {
-  assert(copy !== undefined, "a COPY without data in its text has a body");
+  assert(copy !== undefined, "a COPY without data in its text must have a body");
   return copy.body;
 }
 

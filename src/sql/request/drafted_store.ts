@@ -149,7 +149,7 @@ export class DraftedStore implements Store {
     });
     const entry = catalog.tableById(tableId);
     this.#transaction.redefine(tableId, {
-      schemaVersion: defined(entry, "a defined table is in the catalog").schemaVersion,
+      schemaVersion: defined(entry, "a defined table must be in the catalog").schemaVersion,
       convert: (row) => convertedRow(row, { ...columns, sources }),
       keyTextOf: (row) => keyTextIn(definition, row),
     });
@@ -177,7 +177,7 @@ export class DraftedStore implements Store {
 
   #definitionOf(tableId: number): TableDefinition {
     const found = this.#drafted(tableId)?.definition ?? this.#options.storedOf(tableId);
-    return defined(found, "the table exists");
+    return defined(found, "the table must exist");
   }
 
   #inspect(tableId: number): void {
@@ -285,7 +285,7 @@ export class DraftedStore implements Store {
     const { columns, indexes = [] } = this.#definitionOf(tableId);
     const index = defined(
       indexes.find((each) => each.indexId === indexId),
-      "the table has the index",
+      "the table must have the index",
     );
     const parts = indexColumnsOf(columns, index);
     const placeOf = (id: number): number => columns.findIndex(({ columnId }) => columnId === id);
@@ -346,7 +346,7 @@ export class DraftedStore implements Store {
     const { indexes = [], name } = this.#definitionOf(tableId);
     const index = defined(
       indexes.find((each) => each.indexId === indexId),
-      "the table has the index",
+      "the table must have the index",
     );
     const { keyOf, types } = this.#keyOf(tableId, indexId);
     for (const owner of this.owners(tableId)) {
@@ -392,7 +392,7 @@ export class DraftedStore implements Store {
   #stage({ operation, owner, rows, tableId }: TableWrite): readonly number[] {
     assert(operation === "update", "a definition only rewrites rows");
     const definition = this.#definitionOf(tableId);
-    const table = defined(this.#options.catalog.tableById(tableId), "the table exists");
+    const table = defined(this.#options.catalog.tableById(tableId), "the table must exist");
     const columnIds = definition.columns.map(({ columnId }) => columnId);
     const upTo = this.#transaction.snapshotSeq;
     const texts = rows.map((row) => {

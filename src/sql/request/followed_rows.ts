@@ -115,7 +115,7 @@ export class FollowedResult implements ResultPlan, WholeQuery {
 
   evaluate(at?: Seq): ResultEvaluation {
     const isVisible = at === undefined || at <= this.#deps.store.visibleSeq;
-    assert(isVisible, "an earlier seq is visible");
+    assert(isVisible, "an earlier seq must be visible");
     const { cancel, result } = evaluate(this.#deps, this, { at, statement: this.text });
     return { result: result.then(cellsOf), cancel };
   }
@@ -281,7 +281,7 @@ async function rowsOf(
   });
   // A merge may have discarded history between two time slices of the evaluation.
   if (at !== undefined) earlierSeq(store, tables, at);
-  assert(seq !== undefined && rows !== undefined, "a query reads rows at a seq");
+  assert(seq !== undefined && rows !== undefined, "a query must read rows at a seq");
   const untilMs = await nextChangeMs(deps, query, { runner, seq, nowMs });
   return { seq, changedSeq: lastChange(store, tables, seq), rows, untilMs };
 }

@@ -88,7 +88,7 @@ export class IdempotentRequests {
     { isStillAllowed, run }: KeyedRequest,
   ): Promise<SqlResponse> {
     const owner = this.#deps.catalog.ownerNumber(principal.actorId, { create: true });
-    assert(owner !== undefined, "the catalog returns a number for every caller");
+    assert(owner !== undefined, "the catalog must return a number for every caller");
     const name = `${owner} ${key}`;
     for (;;) {
       const running = this.#running.get(name);
@@ -121,11 +121,11 @@ export class IdempotentRequests {
     const [, keptDigest, answer, createdAtMs, seq] = row;
     if (this.#isExpired(createdAtMs)) return undefined;
     if (keptDigest !== digest) throw conflict(key);
-    assert(typeof answer === "string", "a record has an answer");
+    assert(typeof answer === "string", "a record must have an answer");
     const { results, commitIndex } = JSON.parse(answer) as KeptAnswer;
     if (commitIndex === undefined) return results;
     const commit = results[commitIndex];
-    assert(commit !== undefined, "a kept answer has the entry of its commit");
+    assert(commit !== undefined, "a kept answer must have the entry of its commit");
     return results.with(commitIndex, { ...commit, lastSeq: Number(seq) });
   }
 

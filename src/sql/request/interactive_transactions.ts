@@ -54,7 +54,7 @@ export class InteractiveTransactions {
   /** Returns a transaction that a request may continue. @throws {DatabaseError} */
   find(principal: Principal, id: string): ContinuedTransaction {
     const { held, namespace } = this.#transactions.find(principal, id);
-    assert(held instanceof RequestTransaction, "transactions are opened here");
+    assert(held instanceof RequestTransaction, "transactions must be opened here");
     return { held, namespace };
   }
 

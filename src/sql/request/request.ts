@@ -118,7 +118,7 @@ export class RequestRunner {
         ledger,
         settings,
         isStreamed: channel !== undefined,
-        channelFor: () => defined(channel, "rows are streamed only into a channel"),
+        channelFor: () => defined(channel, "rows may be streamed only into a channel"),
       },
       lockingRunner: { ledger, settings, isStreamed: false, channelFor: refuseChannel },
     });
@@ -214,7 +214,7 @@ export class RequestRunner {
    */
   async #runAll(units: readonly BoundUnit[], parameters: readonly Value[]): Promise<void> {
     for (let index = 0; index < units.length; index += 1) {
-      const unit = defined(units[index], "the index is in the list");
+      const unit = defined(units[index], "the index must be in the list");
       this.#statementIndex = index;
       await this.#pause();
       const { node } = unit;

@@ -205,7 +205,7 @@ export class RequestBinding {
 
   /** Binds and authorises a query that the server derived from the text. */
   prepareNow(node: SelectStatement): Prepared {
-    return defined(this.renewed(unboundUnit(node)), "a query reads rows");
+    return defined(this.renewed(unboundUnit(node)), "a query must read rows");
   }
 
   /**

@@ -602,14 +602,14 @@ export class StatementRunner {
 /** Returns the statement to run after a wait. @throws {DatabaseError} */
 function renewedQuery(given: PreparedQuery, options: RunOptions): PreparedQuery {
   const prepared = options.renewed?.() ?? given;
-  assert(prepared.kind === "query", "binding a text again yields the same kind of statement");
+  assert(prepared.kind === "query", "binding a text again must yield the same kind of statement");
   return prepared;
 }
 
 /** Returns the change to run after a wait. @throws {DatabaseError} */
 function renewedChange(change: RunningChange): RunningChange {
   const prepared = change.options.renewed?.() ?? change.prepared;
-  assert(prepared.kind !== "query", "binding a text again yields the same kind of statement");
+  assert(prepared.kind !== "query", "binding a text again must yield the same kind of statement");
   return { ...change, prepared };
 }
 

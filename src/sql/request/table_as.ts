@@ -80,7 +80,7 @@ export async function createTableAs(
 function definitionOf(node: CreateTableAsStatement, prepared: Prepared): CreateTableStatement {
   const { _location, columnNames = [] } = node;
   if (prepared.kind !== "query") throw new Error("CREATE TABLE … AS reads a query");
-  const fields = defined(prepared.fields, "a query has fields");
+  const fields = defined(prepared.fields, "a query must have fields");
   if (columnNames.length > fields.length) {
     throw new DatabaseError(
       "INVALID_QUERY",

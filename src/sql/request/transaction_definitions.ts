@@ -254,7 +254,7 @@ export class TransactionDefinitions {
   }
 
   #definitionIn(prepared: PreparedDraft, tableId: number): TableDefinition {
-    const entry = defined(prepared.tableById(tableId), "a defined table is in the catalog");
+    const entry = defined(prepared.tableById(tableId), "a defined table must be in the catalog");
     return this.#base.definitionOf(entry);
   }
 

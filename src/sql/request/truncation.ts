@@ -25,7 +25,7 @@ import { type DefiningStatement, isDefining } from "../rights/statement_kinds.ts
 export function deletesOf({ tables }: TruncateStatement): readonly DeleteStatement[] {
   return tables.map((table) => {
     const [parsed] = parseStatements(`DELETE FROM ${qnameText(table)} WHERE TRUE`);
-    const node = relocated(defined(parsed, "a text has a statement"), table._location);
+    const node = relocated(defined(parsed, "the text must contain a statement"), table._location);
     if (node.type !== "delete") throw new Error("the text is a DELETE");
     return node;
   });
@@ -70,7 +70,7 @@ function childrenFirst(tables: readonly TableEntry[]): readonly TableEntry[] {
     const isFree = (table: TableEntry): boolean =>
       [...rest].every((other) => other === table || !refersTo(other, table));
     // If tables refer to each other in a cycle, the checks of their foreign keys decide.
-    const next = [...rest].find(isFree) ?? defined([...rest][0], "the rest is not empty");
+    const next = [...rest].find(isFree) ?? defined([...rest][0], "the rest must not be empty");
     ordered.push(next);
     rest.delete(next);
   }

@@ -118,7 +118,7 @@ export class UnitRunner {
     const principal = this.#binding.principalOf(unit.node);
     const { namespace } = this.#binding;
     if (isDefining(node)) return this.#define(node, namespace);
-    assert(isAdministering(node), "the remaining statements are administrative");
+    assert(isAdministering(node), "the remaining statements must be administrative");
     const { params, server } = this.#request;
     const { version } = this.#deps;
     const requestSettings = this.#settings.rows({ namespace, version });
@@ -246,7 +246,7 @@ export class UnitRunner {
     parameters: readonly Value[],
   ): Promise<StatementResult> {
     const unit = unboundUnit(node);
-    const prepared = defined(this.#binding.renewed(unit), "the change writes rows");
+    const prepared = defined(this.#binding.renewed(unit), "the change must write rows");
     this.#transaction.requireUsable();
     readLiterals(prepared.literals);
     return await this.#scope.runner.run(prepared, {
@@ -401,7 +401,7 @@ export class UnitRunner {
     unit: BoundUnit,
     parameters: readonly Value[],
   ): Promise<StatementResult> {
-    const prepared = defined(unit.prepared, "the explained statement has been prepared");
+    const prepared = defined(unit.prepared, "the explained statement must have been prepared");
     const principal = this.#binding.principalOf(node);
     const { clock } = this.#deps;
     const startMs = clock.monotonicMs();

@@ -146,7 +146,7 @@ function writeColumn(into: ByteWriter, column: Vector, place: BlockPlace): void 
     case "any":
       return writeAny(into, column, place);
     default:
-      unreachable(column, "every vector has a known kind");
+      unreachable(column, "every vector must have a known kind");
   }
 }
 
@@ -249,7 +249,7 @@ function writeTagged(into: ByteWriter, value: Value): void {
     case "object":
       return writeObject(into, value);
     default:
-      unreachable(value, "every value has a known type");
+      unreachable(value, "every value must have a known type");
   }
 }
 

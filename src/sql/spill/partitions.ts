@@ -50,7 +50,7 @@ export class Partitions {
     file: SpillFile,
     { keyTypes, level }: { keyTypes: readonly DataType[]; level: number },
   ) {
-    assert(level <= LEVEL_MAX, "rows are divided a bounded number of times");
+    assert(level <= LEVEL_MAX, "rows must be divided a bounded number of times");
     this.#file = file;
     this.#keyTypes = keyTypes;
     this.#level = level;
@@ -94,7 +94,7 @@ export class Partitions {
     this.#place(partition);
     return new PartitionReader(
       this.#file,
-      defined(this.#extents[partition], "the partition exists"),
+      defined(this.#extents[partition], "the partition must exist"),
     );
   }
 
@@ -103,7 +103,7 @@ export class Partitions {
   }
 
   #gather(partition: number, batch: Batch): void {
-    const gathered = defined(this.#gathered[partition], "a row has a partition");
+    const gathered = defined(this.#gathered[partition], "a row must have a partition");
     const block = this.#block;
     block.reset();
     this.#file.encode(block, batch);
@@ -170,7 +170,7 @@ function hashesOf(
 ): Int32Array {
   const hashes = new Int32Array(rowCount);
   for (const [i, key] of keys.entries()) {
-    const type = defined(types[i], "every key has a type");
+    const type = defined(types[i], "every key must have a type");
     addHashes(key, type, hashes);
   }
   return hashes;

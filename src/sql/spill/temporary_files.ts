@@ -247,8 +247,11 @@ export class SpillFile {
   }
 
   #check({ columns }: Batch): void {
-    assert(!this.#isClosed, "a temporary file is open while it is written");
-    assert(columns.length === this.#options.columnCount, "a block has the columns of its file");
+    assert(!this.#isClosed, "a temporary file must be open while it is written");
+    assert(
+      columns.length === this.#options.columnCount,
+      "a block must have the columns of its file",
+    );
   }
 
   /** Returns the location of the bytes that have just been written, which begin at `start`. */
@@ -263,7 +266,7 @@ export class SpillFile {
   }
 
   #decoded<T>(extent: Extent, decode: (bytes: Uint8Array, form: BlockForm) => T): T {
-    assert(!this.#isClosed, "a temporary file is open while it is read");
+    assert(!this.#isClosed, "a temporary file must be open while it is read");
     if (extent.offset + extent.byteCount > this.#flushedBytes) this.#flush();
     const bytes = new Uint8Array(extent.byteCount);
     const readCount = onDisk(() => this.#file.read(bytes, extent.offset));

@@ -143,7 +143,7 @@ class MergeHead {
     this.#merge = merge;
     this.#reader = reader;
     this.#source = source;
-    this.#newRows = defined(merge.newRows[source], "the rows of every source are recorded");
+    this.#newRows = defined(merge.newRows[source], "the rows of every source must be recorded");
     this.#toNextOwner();
   }
 
@@ -232,7 +232,7 @@ class MergeHead {
       return;
     }
     const { owner, start, end } = this.#reader.ownerAt(this.#ownerIndex);
-    assert(start === this.#row, "owners follow each other in their segment");
+    assert(start === this.#row, "owners must follow each other in their segment");
     this.owner = owner;
     this.#ownerEnd = end;
   }

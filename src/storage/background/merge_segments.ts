@@ -202,7 +202,7 @@ async function publish(
   // commit.
   await pending.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
-  assert(table.progress.flushedSeq === flushedSeq, "no flush publishes while a merge does");
+  assert(table.progress.flushedSeq === flushedSeq, "no flush may publish while a merge publishes");
   const progress = {
     ...table.progress,
     lowWatermark: table.progress.lowWatermark.raisedBy(lowWatermarks),

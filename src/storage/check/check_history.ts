@@ -228,13 +228,13 @@ class CheckedPlace {
         yield {
           owner: owned.owner,
           seq,
-          prev: defined(prevs[index], "every row has a prev"),
+          prev: defined(prevs[index], "every row must have a prev"),
           obsoleteSince: this.#obsoleteSince(row),
           isDeleted: deleted[index] === 1,
         };
       }
     }
-    assert(ownerIndex + 1 === reader.ownerCount, "every row has an owner");
+    assert(ownerIndex + 1 === reader.ownerCount, "every row must have an owner");
   }
 
   close(): void {

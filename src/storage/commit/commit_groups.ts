@@ -117,7 +117,7 @@ export class CommitGroups implements CommitLogEvents {
 
   /** Returns the reason why a commit that ends at a seq was rolled back. */
   failureOf(seq: Seq): DatabaseError {
-    return defined(this.#failure(seq), "the commit was rolled back").error;
+    return defined(this.#failure(seq), "the commit must have been rolled back").error;
   }
 
   #failure(seq: Seq): Failure | undefined {
@@ -145,7 +145,7 @@ export class CommitGroups implements CommitLogEvents {
       const group = this.#groups[0];
       if (group === undefined || group.number > groupNumber) return;
       this.#groups.shift();
-      assert(group.lastSeq > this.#visibleSeq, "the visible seq ascends");
+      assert(group.lastSeq > this.#visibleSeq, "the visible seq must ascend");
       this.#visibleSeq = group.lastSeq;
       for (const { table, liveDelta } of group.touches.values()) {
         if (table.liveRows !== undefined) table.liveRows += liveDelta;
@@ -195,7 +195,7 @@ export class CommitGroups implements CommitLogEvents {
   #groupOf(number: number): CommitGroup {
     const last = this.#groups.at(-1);
     if (last?.number === number) return last;
-    assert(last === undefined || last.number < number, "groups ascend");
+    assert(last === undefined || last.number < number, "groups must ascend");
     const group: CommitGroup = {
       number,
       lastSeq: SEQ_ZERO,

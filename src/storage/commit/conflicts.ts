@@ -92,12 +92,12 @@ export function requireReplaceable(
   row: Row,
 ): void {
   if (newest === undefined) {
-    assert(check.snapshotSeq !== undefined, "an updated or deleted key has a version");
+    assert(check.snapshotSeq !== undefined, "an updated or deleted key must have a version");
     // The row was deleted after the snapshot, and its tombstone has moved to history.
     throw changedByAnother(check, row);
   }
   requireUnchanged(check, newest, row);
-  assert(!newest.isDeleted, "an updated or deleted key has a live row");
+  assert(!newest.isDeleted, "an updated or deleted key must have a live row");
 }
 
 function requireUnchanged(check: ConflictCheck, newest: VersionCursor, row: Row): void {

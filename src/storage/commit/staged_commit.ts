@@ -272,8 +272,8 @@ export class LocalStagedCommit implements StagedCommit {
 
   commit(): Commit {
     try {
-      assert(this.settle(), "a staged commit has settled in this tick");
-      assert(this.#rowCount > 0, "a commit has a row");
+      assert(this.settle(), "a staged commit must have settled in this tick");
+      assert(this.#rowCount > 0, "a commit must have a row");
       this.prepared.end();
       for (const staged of this.#staged.values()) {
         if (staged.table.keyPositions.length === 0) staged.requireUnreplaced();
@@ -398,6 +398,6 @@ function isWritable(check: ConflictCheck, newest: VersionCursor | undefined): bo
 
 /** Returns the error for a key that is written twice in a statement or transaction. */
 function twice({ table, write }: ConflictCheck, row: Row): DatabaseError {
-  assert(write.operation === "insert", "a key is updated or deleted only once");
+  assert(write.operation === "insert", "a key may be updated or deleted only once");
   return duplicateKey(table, row);
 }

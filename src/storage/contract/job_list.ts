@@ -133,14 +133,14 @@ export class Job {
 
   /** Records progress. @param progress The completed share, from 0 to 1. */
   advance(progress: number, message?: string): void {
-    assert(!this.isEnded, "a job that has ended does not advance");
+    assert(!this.isEnded, "a job that has ended must not advance");
     this.progress = Math.min(1, Math.max(progress, this.progress ?? 0));
     this.message = message ?? this.message;
     this.updatedAtMs = this.#clock.nowMs();
   }
 
   end({ error, message, status }: JobEnd): void {
-    assert(!this.isEnded, "a job ends only once");
+    assert(!this.isEnded, "a job may end only once");
     this.status = status;
     this.message = message ?? this.message;
     this.error = error;
@@ -211,7 +211,7 @@ export class JobList {
 
   /** Removes an ended job from the list before it is one of the oldest. */
   forget(job: Job): void {
-    assert(this.#ended.delete(job), "only an ended job is forgotten");
+    assert(this.#ended.delete(job), "only an ended job may be forgotten");
     this.#jobs.delete(job.jobId);
   }
 

@@ -48,7 +48,7 @@ export function holdsTerms(columns: readonly Pick<IndexColumn, "expression">[]):
 
 /** Returns the expressions that compute the terms of an inverted index. */
 export function termExpressionsOf(columns: readonly IndexColumn[]): readonly KeyExpression[] {
-  return columns.map(({ expression }) => defined(expression, "terms are computed"));
+  return columns.map(({ expression }) => defined(expression, "terms must be computed"));
 }
 
 /**

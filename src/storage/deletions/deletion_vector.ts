@@ -78,7 +78,7 @@ export class DeletionVector {
   #highestSeq = 0;
 
   constructor({ segmentId, rowCount }: DeletionVectorOptions) {
-    assert(rowCount < 2 ** 31, "rows are counted in 31 bits");
+    assert(rowCount < 2 ** 31, "rows must be counted in 31 bits");
     this.segmentId = segmentId;
     this.rowCount = rowCount;
     this.#pages = Array.from({ length: Math.ceil(rowCount / PAGE_ROWS) });
@@ -208,11 +208,11 @@ export class DeletionVector {
 
   /** Records that a version replaces a row that was the newest version of its key. */
   replace(row: number, seq: number): void {
-    assert(row >= 0 && row < this.rowCount, "a row is within its segment");
-    assert(seq > 0, "a replacement has a seq");
+    assert(row >= 0 && row < this.rowCount, "a row must be within its segment");
+    assert(seq > 0, "a replacement must have a seq");
     const pageIndex = row >>> PAGE_BITS;
     const inPage = row & PAGE_MASK;
-    assert(this.replacedBy(row) === 0, "a row is replaced only once");
+    assert(this.replacedBy(row) === 0, "a row may be replaced only once");
     this.#pages[pageIndex] = putInPage(this.#pages[pageIndex], inPage, seq);
     this.#noteChange(pageIndex);
     this.#count += 1;
@@ -222,7 +222,7 @@ export class DeletionVector {
   /** Records many replacements whose seqs are already known. Takes ownership of their pages. */
   replaceAll(prepared: PreparedReplacements): void {
     for (const [index, page] of prepared.pages) {
-      assert(index < this.#pages.length, "a row is within its segment");
+      assert(index < this.#pages.length, "a row must be within its segment");
       const known = this.#pages[index];
       this.#pages[index] = known === undefined ? page : mergePage(known, page);
       this.#count += countOf(page);
@@ -236,7 +236,7 @@ export class DeletionVector {
     const pageIndex = row >>> PAGE_BITS;
     const inPage = row & PAGE_MASK;
     const page = this.#pages[pageIndex];
-    assert(page !== undefined && this.replacedBy(row) !== 0, "only a replaced row is restored");
+    assert(page !== undefined && this.replacedBy(row) !== 0, "only a replaced row may be restored");
     this.#count -= 1;
     takeFromPage(page, inPage);
     if (countOf(page) === 0) this.#pages[pageIndex] = undefined;
@@ -356,7 +356,7 @@ export class DeletionVector {
       });
       yield;
     }
-    assert(at === count, "an encoded vector does not change");
+    assert(at === count, "an encoded vector must not change");
     const hash = xxHash3(bytes.subarray(0, hashAt), placeSeed(this.segmentId, 0, 0));
     const view = new DataView(bytes.buffer);
     view.setUint32(hashAt, hash.low, true);
@@ -380,14 +380,14 @@ export class DeletionVector {
     let count = 0;
     let lastRow = -1;
     this.visitAll((row) => {
-      assert(row > lastRow, "rows ascend");
+      assert(row > lastRow, "rows must ascend");
       lastRow = row;
       count += 1;
     });
-    assert(count === this.#count, "the count is the number of entries");
+    assert(count === this.#count, "the count must be the number of entries");
     for (const page of this.#pages) {
       const isSparse = page !== undefined && "rows" in page;
-      if (isSparse) assert(countOf(page) > 0, "a sparse page has a replacement");
+      if (isSparse) assert(countOf(page) > 0, "a sparse page must have a replacement");
     }
   }
 

@@ -32,7 +32,7 @@ export class PreparedReplacements {
 
   /** The lowest and the highest seq of a replacement. Valid only after `begin`. */
   get seqs(): { least: number; most: number } {
-    assert(this.#isBegun, "the commit has begun and has seqs");
+    assert(this.#isBegun, "the commit must have begun and have seqs");
     return { least: this.#least, most: this.#most };
   }
 
@@ -45,7 +45,8 @@ export class PreparedReplacements {
     const number = row >>> PAGE_BITS;
     const inPage = row & PAGE_MASK;
     const page = this.#pages.get(number);
-    if (page !== undefined) assert(seqInPage(page, inPage) === 0, "a row is replaced only once");
+    if (page !== undefined)
+      assert(seqInPage(page, inPage) === 0, "a row may be replaced only once");
     const noted = putInPage(page, inPage, seqOffset + 1);
     if (noted !== page) this.#pages.set(number, noted);
     this.#least = Math.min(this.#least, seqOffset + 1);
@@ -54,7 +55,7 @@ export class PreparedReplacements {
 
   /** Converts offsets to seqs, once the commit's seqs are known. */
   begin(firstSeq: Seq): void {
-    assert(!this.#isBegun, "a commit begins only once");
+    assert(!this.#isBegun, "a commit may begin only once");
     this.#isBegun = true;
     for (const page of this.#pages.values()) moveSeqs(page, firstSeq - 1);
     this.#least += firstSeq - 1;

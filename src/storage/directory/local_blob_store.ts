@@ -101,8 +101,11 @@ export class LocalBlobStore implements BlobStore {
     }
     for (const { blob, path } of placed) {
       const target = this.#pathOf(path);
-      assert(!disk.exists(target), "no stored name is used twice");
-      defined(this.#moves.get(blob), "a blob is published by the store that staged it")(target);
+      assert(!disk.exists(target), "no stored name may be used twice");
+      defined(
+        this.#moves.get(blob),
+        "a blob must be published by the store that staged it",
+      )(target);
     }
     // Parent directories are synced first, so that a directory is durably reachable once it is
     // synced itself.
@@ -196,7 +199,10 @@ export class LocalBlobStore implements BlobStore {
       },
     };
     this.#moves.set(blob, (target) => {
-      assert(current === stagedPath, "a blob is published once and not after it was discarded");
+      assert(
+        current === stagedPath,
+        "a blob must be published once and not after it was discarded",
+      );
       disk.rename(stagedPath, target);
       current = target;
     });
@@ -237,16 +243,16 @@ export class LocalBlobStore implements BlobStore {
 }
 
 function requireTableId(tableId: number): void {
-  assert(Number.isSafeInteger(tableId) && tableId > 0, "a table id is a number above 0");
+  assert(Number.isSafeInteger(tableId) && tableId > 0, "a table id must be a number above 0");
 }
 
 function requireOwner(owner: number): void {
-  assert(Number.isSafeInteger(owner) && owner >= 0, "an owner is a number");
+  assert(Number.isSafeInteger(owner) && owner >= 0, "an owner must be a number");
 }
 
 function plainPath(path: BlobPath): string {
-  assert(SUB.test(path.sub), "a sub-folder is named f and its number");
-  assert(STORED_NAME.test(path.storedName), "a stored name is a plain name");
+  assert(SUB.test(path.sub), "the name of a subfolder must be f and its number");
+  assert(STORED_NAME.test(path.storedName), "a stored name must be a plain name");
   requireTableId(path.tableId);
   requireOwner(path.owner);
   return blobPath(path);

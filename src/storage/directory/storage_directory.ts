@@ -34,7 +34,7 @@ export function storageFault(
   { key, root, storageId }: ListedStorage,
 ): string | undefined {
   if (key === "") {
-    return `it came with a restore, and ${root} was not an empty directory below storage.allowed_roots when the server started`;
+    return `a restore defined it, and ${root} was not an empty directory below storage.allowed_roots when the server started`;
   }
   const path = storagePathsOf(root).mark;
   try {
@@ -129,7 +129,7 @@ export function* claimSteps(
 
 /** Writes the mark; this last step turns the directory into a storage. */
 export function* markSteps(disk: Disk, { key, root, storageId }: ListedStorage): SyncSteps<void> {
-  assert(key !== "", "a mark has a key");
+  assert(key !== "", "a mark must have a key");
   // Existing directories are included, because an earlier attempt may have failed before their
   // names became durable.
   yield dirname(root);

@@ -87,7 +87,7 @@ export class WalFiles {
   }
 
   get current(): DiskFile {
-    return defined(this.#current, "the log has a current file");
+    return defined(this.#current, "the log must have a current file");
   }
 
   /**
@@ -118,11 +118,14 @@ export class WalFiles {
    * @throws {DiskError} The previous file is then still the current one.
    */
   roll(header: WalHeader): void {
-    assert(header.fileNumber === this.#currentNumber + 1, "log files are numbered without gaps");
-    assert(!this.#isNamed, "a file is entered before the next is named");
+    assert(
+      header.fileNumber === this.#currentNumber + 1,
+      "log files must be numbered without gaps",
+    );
+    assert(!this.#isNamed, "a file must be entered before the next is named");
     const { disk, paths } = this.#options;
     if (this.#spares.length === 0) this.#spares.push(this.#makeNow());
-    const spare = defined(this.#spares.at(-1), "there is a spare file");
+    const spare = defined(this.#spares.at(-1), "there must be a spare file");
     const file = disk.open(spare, {});
     try {
       file.write(encodeWalHeader(header), 0);
@@ -145,7 +148,7 @@ export class WalFiles {
    *   be repeated.
    */
   enter(): void {
-    assert(this.#isNamed, "a file is named before it is entered");
+    assert(this.#isNamed, "a file must be named before it is entered");
     const { disk, fileBytes, paths } = this.#options;
     disk.syncDirectory(paths.wal);
     this.#current = this.#opened(this.#currentNumber);

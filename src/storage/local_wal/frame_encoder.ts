@@ -117,7 +117,7 @@ export class FrameEncoder {
     // The slack leaves room for the row that crosses the limit, and for the head of its write.
     const slack = WAL_HEADER_BYTES + FRAME_HEADER_BYTES + Math.min(65536, fileBytes / 8);
     this.#partBytes = Math.min(PART_BYTES_MAX, fileBytes - slack - rowBytesMax);
-    assert(this.#partBytes >= 1024, "a log file holds the largest row and a little more");
+    assert(this.#partBytes >= 1024, "a log file must hold the largest row and a little more");
     this.#position = { ...position };
     this.#lastSeq = lastSeq;
     this.#mark = {
@@ -136,7 +136,7 @@ export class FrameEncoder {
   }
 
   begin(catalogSeq: number): void {
-    assert(this.#frameStart === -1, "one commit is written at a time");
+    assert(this.#frameStart === -1, "one commit must be written at a time");
     const mark = this.#mark;
     mark.fileNumber = this.#position.fileNumber;
     mark.offset = this.#position.offset;
@@ -159,15 +159,15 @@ export class FrameEncoder {
   }
 
   addRow(row: Row, seq: number, prev: number): void {
-    assert(row.length === this.#columns.length, "a row has a value for each column");
+    assert(row.length === this.#columns.length, "a row must have a value for each column");
     const { rowBytesMax } = this.#options;
     writeRow(this.#buffer, row, { seq: this.#seqToWrite(seq), prev, rowBytesMax });
     this.#endRow(seq);
   }
 
   addBatch({ columns, rowCount }: Batch, seqs: Float64Array, prevs: Float64Array): void {
-    assert(columns.length === this.#columns.length, "a batch has a vector for each column");
-    assert(seqs.length === rowCount, "every row has a seq");
+    assert(columns.length === this.#columns.length, "a batch must have a vector for each column");
+    assert(seqs.length === rowCount, "every row must have a seq");
     const { rowBytesMax } = this.#options;
     if (rowCount > 0 && this.#addColumns({ columns, rowCount }, seqs, prevs)) return;
     for (let row = 0; row < rowCount; row += 1) {
@@ -227,8 +227,8 @@ export class FrameEncoder {
     prepared: PreparedFrames,
     { catalogSeq, firstSeq }: { catalogSeq: number; firstSeq: number },
   ): number {
-    assert(this.#frameStart === -1, "one commit is written at a time");
-    assert(prepared.partCount > 0, "a commit has a row");
+    assert(this.#frameStart === -1, "one commit must be written at a time");
+    assert(prepared.partCount > 0, "a commit must have a row");
     const position = this.#position;
     for (let part = 0; part < prepared.partCount; part += 1) {
       const length = prepared.sealedLength(part);
@@ -250,7 +250,7 @@ export class FrameEncoder {
   }
 
   abort(): void {
-    assert(this.#frameStart !== -1, "a commit is being written");
+    assert(this.#frameStart !== -1, "a commit must be under way");
     const mark = this.#mark;
     this.#buffer.cutTo(mark.bufferLength);
     this.#position.fileNumber = mark.fileNumber;
@@ -271,11 +271,11 @@ export class FrameEncoder {
   }
 
   end(): number {
-    assert(this.#frameStart !== -1, "a commit is being written");
+    assert(this.#frameStart !== -1, "a commit must be under way");
     this.#endWrite();
     this.#seal(this.#partCount === 0 ? "commit" : "partEnd");
     this.#frameStart = -1;
-    return defined(this.#open, "a sealed frame is in a group").number;
+    return defined(this.#open, "a sealed frame must be in a group").number;
   }
 
   /**
@@ -283,13 +283,13 @@ export class FrameEncoder {
    * after that.
    */
   takeGroup(): TakenGroup {
-    assert(this.#frameStart === -1, "a group is taken only between commits");
-    const group = defined(this.#groups.shift(), "there is a group to write");
+    assert(this.#frameStart === -1, "a group may be taken only between commits");
+    const group = defined(this.#groups.shift(), "there must be a group to write");
     if (group === this.#open) this.#open = undefined;
     const bytes = group.own ?? this.#buffer.range(group.start, group.end);
     if (this.#groups.length === 0) {
       const { length } = this.#writtenBuffer;
-      assert(length === 0, "frames are added to a buffer that is not being written");
+      assert(length === 0, "frames must be added to a buffer that is not being written");
       [this.#buffer, this.#writtenBuffer] = [this.#writtenBuffer, this.#buffer];
     }
     return { ...group, bytes };
@@ -337,7 +337,7 @@ export class FrameEncoder {
     this.#seal(this.#partCount === 0 ? "partBegin" : "part");
     this.#partCount += 1;
     this.#beginFrame();
-    this.beginWrite(defined(this.#write, "a row belongs to a write"), this.#columns);
+    this.beginWrite(defined(this.#write, "a row must belong to a write"), this.#columns);
   }
 
   /** Fills in the frame's header, and puts the frame into the open group or a new group. */
@@ -370,7 +370,7 @@ export class FrameEncoder {
     const position = this.#position;
     const isCurrent = position.fileNumber === this.currentFile.number;
     const fileBytes = isCurrent ? this.currentFile.bytes : this.#options.fileBytes;
-    assert(length <= this.#options.fileBytes - WAL_HEADER_BYTES, "a frame fits a log file");
+    assert(length <= this.#options.fileBytes - WAL_HEADER_BYTES, "a frame must fit a log file");
     if (position.offset + length <= fileBytes) return;
     position.fileNumber += 1;
     position.offset = WAL_HEADER_BYTES;

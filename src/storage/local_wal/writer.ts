@@ -150,8 +150,8 @@ export class LocalWal implements CommitLog {
   }
 
   begin(catalogSeq: number): void {
-    assert(!this.#isFatal, "a failed log accepts no more writes");
-    assert(!this.#isClosed, "a closed log accepts no more writes");
+    assert(!this.#isFatal, "a failed log must accept no more writes");
+    assert(!this.#isClosed, "a closed log must accept no more writes");
     this.#encoder.begin(catalogSeq);
   }
 
@@ -189,8 +189,8 @@ export class LocalWal implements CommitLog {
   }
 
   append(prepared: PreparedFrames, head: { catalogSeq: number; firstSeq: number }): number {
-    assert(!this.#isFatal, "a failed log accepts no more writes");
-    assert(!this.#isClosed, "a closed log accepts no more writes");
+    assert(!this.#isFatal, "a failed log must accept no more writes");
+    assert(!this.#isClosed, "a closed log must accept no more writes");
     const groupNumber = this.#encoder.append(prepared, head);
     this.#schedule();
     return groupNumber;
@@ -214,7 +214,7 @@ export class LocalWal implements CommitLog {
   }
 
   writeNow(decide?: () => void): boolean {
-    assert(this.#isPaused && !this.#isDiskBusy, "no other group is on its way");
+    assert(this.#isPaused && !this.#isDiskBusy, "no other group may be on its way to the disk");
     const groups: TakenGroup[] = [];
     while (!this.#isFatal && this.#encoder.nextGroup !== undefined) {
       const group = this.#encoder.takeGroup();

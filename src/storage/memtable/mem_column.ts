@@ -79,7 +79,7 @@ export class MemColumn {
       column.#text = ByteWriter.over(vector.bytes);
       column.#offsets = vector.offsets;
     } else {
-      assert(vector.kind === "any", "a column of a memtable is held in an array of its own");
+      assert(vector.kind === "any", "a column of a memtable must be held in an array of its own");
       column.#values = [...vector.values];
     }
     column.#kind = vector.kind === "utf8" ? "text" : vector.kind;
@@ -89,7 +89,7 @@ export class MemColumn {
 
   /** Appends values to a column that is a plain array. */
   appendPlain(values: readonly Value[]): void {
-    assert(this.#kind === "any", "the column is a plain array");
+    assert(this.#kind === "any", "the column must be a plain array");
     for (const value of values) this.#values.push(value);
     this.#length += values.length;
   }
@@ -127,17 +127,17 @@ export class MemColumn {
 
   /** Appends the UTF-8 text that comes next in a reader to a text column. */
   appendTextOf(from: ByteReader): void {
-    assert(this.#kind === "text", "a text column holds text");
+    assert(this.#kind === "text", "a text column must hold text");
     this.#reserve(this.#length + 1);
     from.blockInto(this.#text);
-    assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text fits 32 bits");
+    assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text must fit 32 bits");
     this.#length += 1;
     this.#offsets[this.#length] = this.#text.length;
   }
 
   /** Appends the first `count` values of a vector. */
   appendVector(vector: Vector, count: number): void {
-    assert(count <= vector.length, "the vector has all the values");
+    assert(count <= vector.length, "the vector must have all the values");
     this.#reserve(this.#length + count);
     if (!this.#appendText(vector, count) && !this.#appendNumbers(vector, count)) {
       for (let row = 0; row < count; row += 1) {
@@ -154,7 +154,7 @@ export class MemColumn {
     const first = offsets[0] ?? 0;
     const shift = this.#text.length - first;
     this.#text.raw(bytes.subarray(first, offsets[count]));
-    assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text fits 32 bits");
+    assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text must fit 32 bits");
     const own = this.#offsets;
     const base = this.#length;
     for (let row = 1; row <= count; row += 1) own[base + row] = (offsets[row] ?? 0) + shift;
@@ -191,7 +191,7 @@ export class MemColumn {
   }
 
   truncate(length: number): void {
-    assert(length <= this.#length, "a truncation shortens the column");
+    assert(length <= this.#length, "a truncation must shorten the column");
     this.#nulls?.fill(0, length, this.#length);
     if (this.#kind === "any") this.#values.length = length;
     if (this.#kind === "text") this.#text.cutTo(this.#offsets[length] ?? 0);
@@ -199,7 +199,7 @@ export class MemColumn {
   }
 
   valueAt(row: number): Value {
-    assert(row < this.#length, "the row exists");
+    assert(row < this.#length, "the row must exist");
     if (this.#kind === "any") return this.#values[row] ?? null;
     if (this.#nulls !== undefined && this.#nulls[row] === 1) return null;
     switch (this.#kind) {
@@ -248,9 +248,9 @@ export class MemColumn {
       this.#nulls[row] = 1;
       if (this.#kind === "text") this.#offsets[row + 1] = this.#text.length;
     } else if (this.#kind === "text") {
-      assert(typeof value === "string", "a text column holds text");
+      assert(typeof value === "string", "a text column must hold text");
       this.#text.rawText(value);
-      assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text fits 32 bits");
+      assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text must fit 32 bits");
       this.#offsets[row + 1] = this.#text.length;
     } else if (typeof value === "number") {
       if (this.#kind === "f64") this.#floats[row] = value;
@@ -258,7 +258,7 @@ export class MemColumn {
     } else if (typeof value === "boolean") {
       this.#bools[row] = value ? 1 : 0;
     } else {
-      assert(typeof value === "bigint", "a numeric column holds numbers");
+      assert(typeof value === "bigint", "a numeric column must hold numbers");
       this.#widen(row);
       this.#values[row] = value;
     }
@@ -266,7 +266,7 @@ export class MemColumn {
 
   /** Converts the column to a plain array. Only the first `count` rows have values so far. */
   #widen(count: number): void {
-    assert(this.#kind === "f64", "only whole numbers grow beyond 2^53");
+    assert(this.#kind === "f64", "only whole numbers may grow beyond 2^53");
     const floats = this.#floats;
     const nulls = this.#nulls;
     const values: Value[] = [];

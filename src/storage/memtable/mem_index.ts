@@ -191,7 +191,7 @@ export class MemIndex {
   }
 
   #columnOf({ columnId }: StoredColumn): MemColumn {
-    return defined(this.#memtable.column(columnId), "an indexed column is there");
+    return defined(this.#memtable.column(columnId), "an indexed column must be there");
   }
 
   /** Returns the values of an expression for at least all rows up to a given row. */
@@ -212,7 +212,7 @@ export class MemIndex {
   /** Returns the prefixes of some rows' keys, omitting the first bytes of strings. */
   prefixesOf(rows: Uint32Array, commonBytes = 0): Float64Array {
     const prefixes = new Float64Array(rows.length);
-    const first = defined(this.order.columns[0], "an index has a column");
+    const first = defined(this.order.columns[0], "an index must have a column");
     if (isStored(first)) {
       fillPrefixes(prefixes, this.#columnOf(first).vector(), { rows, commonBytes });
       return prefixes;

@@ -56,7 +56,7 @@ export class MemPartition {
    */
   setNewRows(keys: Float64Array | Int32Array, first: number): void {
     if (keys.length === 0) return;
-    assert((keys[0] ?? 0) > this.highestKey, "new keys are above all others");
+    assert((keys[0] ?? 0) > this.highestKey, "new keys must be above all others");
     this.#keys.append(keys, first);
     this.highestKey = keys.at(-1) ?? this.highestKey;
   }

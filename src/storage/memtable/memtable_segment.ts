@@ -56,7 +56,7 @@ export function* segmentOrder({
     place += counts[number] as number;
   }
   yield;
-  assert(place === rowCount, "every row has a place");
+  assert(place === rowCount, "every row must have a place");
   const order = new Uint32Array(rowCount);
   for (let row = 0; row < rowCount; row += 1) {
     const number = numberOf[row] as number;

@@ -179,7 +179,7 @@ class AllChangeScan implements OwnedChangeScan {
     for (let index = 0; index < rowCount; index += 1) {
       const segment = this.#segments[places[from + index] ?? 0];
       const row = rows[from + index] ?? 0;
-      assert(segment !== undefined, "every version of a window lies in a segment");
+      assert(segment !== undefined, "every version of a window must lie in a segment");
       this.#cursor.standInSegment(segment, row);
       owners[index] = ownerOf(segment, row);
       commitSeqs[index] = segment.guard(() => segment.reader.commitSeqAt(row));
@@ -332,7 +332,7 @@ class SegmentWindows {
    * Continues the pass. Returns the window once it is complete and contains at least one version.
    */
   step(): Window | undefined {
-    assert(!this.isAtEnd, "a finished pass is not continued");
+    assert(!this.isAtEnd, "a finished pass must not continue");
     for (let count = 0; count < GROUPS_PER_STEP; count += 1) {
       const segment = this.#segments[this.#segmentIndex];
       if (segment === undefined) return this.#finished();
@@ -378,7 +378,7 @@ class SegmentWindows {
       this.#rows[kept] = this.#rows[index] ?? 0;
       kept += 1;
     }
-    assert(kept < this.#count, "a cut removes at least one version");
+    assert(kept < this.#count, "a cut must remove at least one version");
     this.#count = kept;
   }
 

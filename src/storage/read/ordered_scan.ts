@@ -86,7 +86,7 @@ class StoreOrderedScan implements OrderedScan {
     pieces: readonly OrderedPiece[],
   ) {
     const { columnId, columnIds, isDescending } = options;
-    const { type } = defined(table.column(columnId), "the column belongs to the table");
+    const { type } = defined(table.column(columnId), "the column must belong to the table");
     const ascending = comparatorFor(type);
     this.#ascending = ascending;
     this.#table = table;
@@ -126,7 +126,7 @@ class StoreOrderedScan implements OrderedScan {
     if (rows.length === 0 && !isMore) return undefined;
     const columns = this.#options.columnIds.map((columnId) => {
       const values = rows.map((row, i) => {
-        defined(pieces[i], "each row belongs to a piece").stand(this.#cursor, row);
+        defined(pieces[i], "each row must belong to a piece").stand(this.#cursor, row);
         return this.#table.valueAt(this.#cursor, columnId);
       });
       return vectorFromValues(columnTypeOf(this.#table, columnId), values);
@@ -216,7 +216,7 @@ class StoreOrderedScan implements OrderedScan {
 
   /** Moves to the next row of the first piece, and restores the heap. */
   #advance(head: OrderedHead): void {
-    const order = defined(head.order, "a piece that is read is in order");
+    const order = defined(head.order, "a piece that is read must be in order");
     if (head.place === head.last) {
       this.#heads.removeFirst();
       return;

@@ -31,8 +31,8 @@ export class StoreScan implements Scan {
 
   constructor(table: StoredTable, options: ScanOptions) {
     const { batchRows = BATCH_ROWS_MAX } = options;
-    assert(batchRows >= 1, "a batch has a row");
-    assert(batchRows <= ROW_GROUP_ROWS_MAX, "a batch fits a row group");
+    assert(batchRows >= 1, "a batch must have a row");
+    assert(batchRows <= ROW_GROUP_ROWS_MAX, "a batch must fit a row group");
     this.#batchRows = batchRows;
     this.#watch = new DefinitionWatch(table, options.columnIds);
     const filter: RowFilter = {
@@ -172,7 +172,7 @@ function sourceOf(table: StoredTable, segment: OpenSegment, filter: RowFilter): 
 }
 
 function columnAt({ columns }: ScanBatch, index: number): Vector {
-  return defined(columns[index], "a scan yields the requested columns");
+  return defined(columns[index], "a scan must yield the requested columns");
 }
 
 function seqsOf(vector: Vector): Float64Array {

@@ -374,7 +374,7 @@ export class GroupColumns {
     const stored = this.#segment.reader.columnRows(columnId, this.#group, span);
     const column = this.#table.column(columnId);
     const storedType = this.#segment.columnType(columnId);
-    assert(stored !== undefined && storedType !== undefined, "the file has the column");
+    assert(stored !== undefined && storedType !== undefined, "the file must have the column");
     return column === undefined ? stored : convertVector(stored, storedType, column.type);
   }
 
@@ -397,16 +397,16 @@ export class GroupColumns {
     const segment = this.#segment;
     const group = this.#group;
     const storedType = segment.columnType(columnId);
-    assert(storedType !== undefined, "the file has the column");
+    assert(storedType !== undefined, "the file must have the column");
     const make = (): Vector => {
       const span = { start, end, buffer: this.#bufferOf(columnId) };
       const rows = segment.guard(() => segment.reader.columnRows(columnId, group, span));
-      assert(rows !== undefined, "the file has the column");
+      assert(rows !== undefined, "the file must have the column");
       return rows;
     };
     const makeTexts = (): Utf8Vector => {
       const texts = make();
-      assert(texts.kind === "utf8", "packed text is UTF-8");
+      assert(texts.kind === "utf8", "packed text must be UTF-8");
       return texts;
     };
     const choose = (selection: Selection): Utf8Vector | undefined =>

@@ -264,14 +264,14 @@ export class ReplicaStore implements ReadStore {
       }
     },
     segmentPath: (entry) => this.#pathOf(entry),
-    remove: () => assert(false, "a reader removes no file"),
+    remove: () => assert(false, "a reader must not remove files"),
     onDamage: (segment: OpenSegment, _damage: CorruptionError) => {
       segment.quarantine({ isForGood: true });
     },
   };
 
   #pathOf({ segmentId }: SegmentEntry): string {
-    return defined(this.#paths.get(segmentId), "a segment was shared with its path");
+    return defined(this.#paths.get(segmentId), "a segment must have been shared with its path");
   }
 
   #table(tableId: number): OpenTable {
@@ -297,7 +297,7 @@ class KeyedMemtable extends Memtable {
     const partition = this.partitions.get(owner);
     if (partition === undefined) return;
     const keyColumns = keyPositions.map((position) =>
-      defined(this.columns[position], "a key column is a column of the memtable"),
+      defined(this.columns[position], "a key column must be a column of the memtable"),
     );
     const places = keyPositions.map((_, index) => index);
     for (let index = this.#indexed.get(owner) ?? 0; index < partition.count; index += 1) {

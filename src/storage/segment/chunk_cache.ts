@@ -63,7 +63,7 @@ export class ChunkCache {
   get(reader: number, chunkIndex: number): Vector | undefined {
     const item = this.#used(keyOf(reader, chunkIndex));
     assert(!(item instanceof Uint8Array), "a reader of chunks caches vectors");
-    assert(!(item instanceof ColumnOrder), "vectors and orders never share a cache key");
+    assert(!(item instanceof ColumnOrder), "vectors and orders must never share a cache key");
     return item;
   }
 
@@ -80,7 +80,10 @@ export class ChunkCache {
 
   order(reader: number, chunkIndex: number): ColumnOrder | undefined {
     const item = this.#used(keyOf(reader, chunkIndex));
-    assert(item === undefined || item instanceof ColumnOrder, "a reader of orders caches orders");
+    assert(
+      item === undefined || item instanceof ColumnOrder,
+      "a reader of orders must cache orders",
+    );
     return item;
   }
 

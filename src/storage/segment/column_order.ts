@@ -47,7 +47,7 @@ const WORD_BYTES = 5;
  */
 export const TEXT_BYTES_MAX = 512;
 
-assert(ROW_GROUP_ROWS_MAX <= ROW_MASK + 1, "a row of a group fits its bits");
+assert(ROW_GROUP_ROWS_MAX <= ROW_MASK + 1, "a row of a group must fit its bits");
 
 /** Selects the rows of a part that a read still needs after many rows were replaced. */
 export interface LiveRows {
@@ -121,7 +121,7 @@ export class ColumnOrder {
   }
 
   rowAt(place: number): number {
-    assert(place >= 0 && place < this.rowCount, "a place is within its order");
+    assert(place >= 0 && place < this.rowCount, "a place must be within its order");
     return this.#rows === undefined ? place : (this.#rows[place] ?? 0);
   }
 
@@ -183,7 +183,7 @@ export function areTextsShort(vector: Vector): boolean {
  */
 export function orderOf(vector: Vector): ColumnOrder | undefined {
   const { length } = vector;
-  assert(length <= ROW_MASK + 1, "a row fits its bits");
+  assert(length <= ROW_MASK + 1, "a row must fit its bits");
   switch (vector.kind) {
     case "f64":
       if (!areFinite(vector.values)) return undefined;

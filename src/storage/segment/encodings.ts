@@ -122,4 +122,4 @@ export function bitAt(bits: Uint8Array, row: number): number {
   return ((bits[row >> 3] ?? 0) >> (row & 7)) & 1;
 }
 
-assert(DICTIONARY_VALUES_MAX <= 65536, "a code fits two bytes");
+assert(DICTIONARY_VALUES_MAX <= 65536, "a code must fit two bytes");

@@ -179,7 +179,7 @@ export function layoutOf(type: DataType): Layout {
     case "row":
       return "values";
     default:
-      assert(isStringKind(type.kind), "only strings are encoded as text");
+      assert(isStringKind(type.kind), "only strings may be encoded as text");
       return "text";
   }
 }
@@ -220,7 +220,7 @@ export class PlaceHash {
 
   /** Adds the next piece, which has HASH_BYTES_MAX bytes or is the last one. */
   add(piece: Uint8Array): void {
-    assert(piece.length <= HASH_BYTES_MAX, "a piece has at most HASH_BYTES_MAX bytes");
+    assert(piece.length <= HASH_BYTES_MAX, "a piece must have at most HASH_BYTES_MAX bytes");
     this.#hash = xxHash3(piece, (this.#hash.low ^ this.#hash.high) >>> 0);
   }
 
@@ -393,10 +393,10 @@ export function padded(byteCount: number): number {
 }
 
 // Typed arrays over a mapped file require this alignment.
-assert(HEADER_BYTES % 8 === 0, "chunks begin 8-aligned");
-assert(DIRECTORY_FIXED_BYTES % 8 === 0, "the column table begins 8-aligned");
-assert(CHUNK_ENTRY_BYTES % 8 === 0, "chunk entries are 8-aligned");
-assert(PAGE_BYTES <= HASH_BYTES_MAX, "a page is hashed as a single piece");
+assert(HEADER_BYTES % 8 === 0, "chunks must begin 8-aligned");
+assert(DIRECTORY_FIXED_BYTES % 8 === 0, "the column table must begin 8-aligned");
+assert(CHUNK_ENTRY_BYTES % 8 === 0, "chunk entries must be 8-aligned");
+assert(PAGE_BYTES <= HASH_BYTES_MAX, "a page must be hashed as a single piece");
 
 /** The bounds of the values in a chunk of numbers. If all values are NULL, `min` is above `max`. */
 export interface Zone {

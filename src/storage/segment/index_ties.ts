@@ -156,7 +156,7 @@ function sortWithValues(
   values: Value[],
   compare: (left: Value, right: Value) => number,
 ): void {
-  assert(rows.length === values.length, "each row has a value");
+  assert(rows.length === values.length, "each row must have a value");
   const order = Uint32Array.from(rows.keys()).toSorted(
     (left, right) => compare(values[left] ?? null, values[right] ?? null) || left - right,
   );

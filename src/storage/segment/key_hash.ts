@@ -26,7 +26,7 @@ export function* hashKeys(
   const hashes = new Int32Array(owners.length);
   mixNumbers(hashes, owners, 0);
   for (const vector of keyVectors) {
-    assert(vector.length === hashes.length, "a key column has the rows of its group");
+    assert(vector.length === hashes.length, "a key column must have the rows of its group");
     for (let start = 0; start < hashes.length; start += STEP_ROWS) {
       mixVector(hashes.subarray(start, start + STEP_ROWS), vector, start);
       yield;
@@ -71,7 +71,7 @@ function mixValue(hash: number, value: Value): number {
     case "bigint":
       return mixWide(hash, value);
     default:
-      assert(value instanceof Uint8Array, "a key is a scalar and not NULL");
+      assert(value instanceof Uint8Array, "a key must be a scalar and not NULL");
       return mix(mix(hash, Bun.hash.xxHash32(value)), value.length);
   }
 }

@@ -131,7 +131,7 @@ export class PackedChunk {
    * @throws {CorruptionError} If a block is damaged; this also applies to all methods below.
    */
   value(row: number): Value {
-    assert(row >= 0 && row < this.#shape.rowCount, "a row is within its chunk");
+    assert(row >= 0 && row < this.#shape.rowCount, "a row must be within its chunk");
     const { chunk, first } = this.#window({ start: row, end: row + 1 }, { withTexts: false });
     if (chunk.entry.encoding !== DICTIONARY) return decodeValue(chunk, row - first);
     return chunk.isNull(row - first) ? null : this.#dictionaryText(chunk.array[row - first] ?? 0);
@@ -145,7 +145,7 @@ export class PackedChunk {
 
   /** Decodes rows into a vector, which never aliases the file. */
   rows({ start, end }: Rows, buffer?: ColumnBuffer): Vector {
-    assert(start >= 0 && end <= this.#shape.rowCount, "rows are within their chunk");
+    assert(start >= 0 && end <= this.#shape.rowCount, "rows must be within their chunk");
     const { chunk, first } = this.#window({ start, end }, { buffer });
     return decodeRows(chunk, { start: start - first, end: end - first }, buffer);
   }
@@ -156,9 +156,9 @@ export class PackedChunk {
    */
   texts(start: number, { count, rows }: Selection): Utf8Vector | undefined {
     const { entry, rowCount } = this.#shape;
-    assert(entry.encoding === TEXT, "the chunk contains text");
+    assert(entry.encoding === TEXT, "the chunk must contain text");
     const last = rows[count - 1] ?? 0;
-    assert(start + last < rowCount, "rows are within their chunk");
+    assert(start + last < rowCount, "rows must be within their chunk");
     if (count * ROWS_PER_CHOSEN_MIN > last - (rows[0] ?? 0)) return undefined;
     const at = this.#partsAt;
     const textAt = at + padded((rowCount + 1) * 4);
@@ -321,7 +321,7 @@ export class PackedChunk {
 
   #copy({ from, byteCount }: EncodedPart, into: Uint8Array, at: number): void {
     const end = from + byteCount;
-    assert(end <= this.byteCount, "rows are within their chunk");
+    assert(end <= this.byteCount, "rows must be within their chunk");
     for (let next = from; next < end; ) {
       const index = Math.floor(next / BLOCK_BYTES);
       const inBlock = next - index * BLOCK_BYTES;
@@ -333,7 +333,7 @@ export class PackedChunk {
 
   /** Reads a number, such as a block offset, at an offset that is a multiple of 4. */
   #u32(at: number): number {
-    assert(at + 4 <= this.byteCount, "offsets are within their chunk");
+    assert(at + 4 <= this.byteCount, "offsets must be within their chunk");
     const block = this.#block(Math.floor(at / BLOCK_BYTES));
     const { buffer, byteOffset } = block;
     return new DataView(buffer, byteOffset + (at % BLOCK_BYTES), 4).getUint32(0, true);

@@ -144,7 +144,7 @@ export class SegmentReader {
 
   /** Returns the first row of a group. */
   groupStart(groupIndex: number): number {
-    assert(groupIndex <= this.groupCount, "a group is within its segment");
+    assert(groupIndex <= this.groupCount, "a group must be within its segment");
     return this.#directory.groupStarts[groupIndex] as number;
   }
 
@@ -154,7 +154,7 @@ export class SegmentReader {
 
   /** Returns the index of the group that contains a row. */
   groupOf(row: number): number {
-    assert(row >= 0 && row < this.rowCount, "a row is within its segment");
+    assert(row >= 0 && row < this.rowCount, "a row must be within its segment");
     const starts = this.#directory.groupStarts;
     // The estimate is exact while groups are full, and too low after a group that reached its size
     // limit first.
@@ -295,7 +295,7 @@ export class SegmentReader {
   /** Returns, for each row of a group, 1 if it is a tombstone and 0 otherwise. */
   deleted(groupIndex: number): Uint8Array {
     const vector = this.#system(DELETED_COLUMN_ID, groupIndex);
-    assert(vector.kind === "bool", "tombstone flags are booleans");
+    assert(vector.kind === "bool", "tombstone flags must be booleans");
     return vector.values;
   }
 
@@ -437,7 +437,7 @@ export class SegmentReader {
 
   /** Unmaps the file. Existing views have length 0 afterwards. */
   close(): void {
-    assert(this.#isOpen, "a segment is closed only once");
+    assert(this.#isOpen, "a segment may be closed only once");
     this.#isOpen = false;
     this.#cache.removeReader(this.#cacheKey, this.#chunks.length);
     for (const chunk of this.#packed.values()) chunk.release();
@@ -445,18 +445,21 @@ export class SegmentReader {
   }
 
   #chunkIndex(columnId: number, groupIndex: number): number | undefined {
-    assert(groupIndex >= 0 && groupIndex < this.groupCount, "a group is within its segment");
+    assert(groupIndex >= 0 && groupIndex < this.groupCount, "a group must be within its segment");
     const { columnIds, columnIndexes } = this.#directory;
     const columnIndex = columnIndexes.get(columnId);
     return columnIndex === undefined ? undefined : groupIndex * columnIds.length + columnIndex;
   }
 
   #systemChunkIndex(columnId: number, groupIndex: number): number {
-    return defined(this.#chunkIndex(columnId, groupIndex), "every segment has the system columns");
+    return defined(
+      this.#chunkIndex(columnId, groupIndex),
+      "every segment must have the system columns",
+    );
   }
 
   #entry(chunkIndex: number): ChunkEntry {
-    assert(this.#isOpen, "a closed segment is not read");
+    assert(this.#isOpen, "a closed segment must not be read");
     return readChunkEntry(this.#directory.chunkEntries, chunkIndex * CHUNK_ENTRY_BYTES);
   }
 
@@ -465,7 +468,7 @@ export class SegmentReader {
    * a single lookup.
    */
   #known(chunkIndex: number): Chunk | undefined {
-    assert(this.#isOpen, "a closed segment is not read");
+    assert(this.#isOpen, "a closed segment must not be read");
     return this.#chunks[chunkIndex];
   }
 
@@ -552,7 +555,7 @@ export class SegmentReader {
 }
 
 function numbersOf(vector: Vector): Float64Array {
-  assert(vector.kind === "f64", "system columns are numbers");
+  assert(vector.kind === "f64", "system columns must be numbers");
   return vector.values;
 }
 
@@ -579,7 +582,7 @@ function rowsOfOwner(directory: Directory, owner: number): RowSpan | undefined {
  */
 function ownerAt(directory: Directory, index: number): RowSpan & { readonly owner: number } {
   const { ownerCount, owners, sections } = directory;
-  assert(index >= 0 && index < ownerCount, "an owner is within its segment");
+  assert(index >= 0 && index < ownerCount, "an owner must be within its segment");
   sections.owners.touch(index * 8);
   return { owner: owners[index] as number, ...rowsAt(directory, index) };
 }
@@ -589,6 +592,6 @@ function rowsAt({ ownerStarts, sections }: Directory, index: number): RowSpan {
   sections.ownerStarts.touch(index * 4 + 4);
   const start = ownerStarts[index] as number;
   const end = ownerStarts[index + 1] as number;
-  assert(start < end, "an owner in the directory has a row");
+  assert(start < end, "an owner in the directory must have a row");
   return { start, end };
 }

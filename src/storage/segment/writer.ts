@@ -160,9 +160,9 @@ export class SegmentWriter {
 
   constructor(outline: SegmentOutline) {
     const ids = outline.columns.map(({ columnId }) => columnId);
-    assert(new Set(ids).size === ids.length, "column ids differ");
-    for (const id of ids) assert(id > 0, "column ids are above 0");
-    for (const id of outline.keyColumnIds) assert(ids.includes(id), "key columns are columns");
+    assert(new Set(ids).size === ids.length, "column ids must differ");
+    for (const id of ids) assert(id > 0, "column ids must be above 0");
+    for (const id of outline.keyColumnIds) assert(ids.includes(id), "key columns must be columns");
     this.#outline = outline;
     this.#columnIds = [
       ...(outline.isHistory === true ? HISTORY_COLUMN_IDS : SYSTEM_COLUMN_IDS),
@@ -188,11 +188,14 @@ export class SegmentWriter {
    */
   *group(rows: SegmentRows): Generator<Uint8Array, void> {
     const count = rows.seqs.length;
-    assert(count > 0, "a row group has a row");
-    assert(count <= ROW_GROUP_ROWS_MAX, "a row group fits its bound");
-    assert(rows.vectors.length === this.#outline.columns.length, "every column has a vector");
+    assert(count > 0, "a row group must have a row");
+    assert(count <= ROW_GROUP_ROWS_MAX, "a row group must fit its bound");
+    assert(rows.vectors.length === this.#outline.columns.length, "every column must have a vector");
     const { isHistory = false } = this.#outline;
-    assert(isHistory === (rows.replacingSeqs !== undefined), "rows of history were replaced");
+    assert(
+      isHistory === (rows.replacingSeqs !== undefined),
+      "rows of history must have been replaced",
+    );
     if (this.#offset === 0)
       yield this.#emit(this.#header(this.#formatFor({ isHistory, isPacked: false })));
     this.#addOrder(rows);
@@ -209,7 +212,10 @@ export class SegmentWriter {
     }
     for (const [index, { type }] of this.#outline.columns.entries()) {
       const vector = rows.vectors[index];
-      assert(vector !== undefined && vector.length === count, "vectors have the rows of the group");
+      assert(
+        vector !== undefined && vector.length === count,
+        "vectors must have the rows of the group",
+      );
       yield* this.#chunk({ ...place, layout: layoutOf(type) }, encodeChunk(type, vector));
     }
     yield* this.#hashKeys(rows);
@@ -218,7 +224,7 @@ export class SegmentWriter {
 
   /** Writes the sections, the directory and the trailer, which complete the file. */
   *finish(): Generator<Uint8Array, SegmentEnd> {
-    assert(this.#rowCount > 0, "a segment has a row");
+    assert(this.#rowCount > 0, "a segment must have a row");
     yield* this.#section("owners", this.#owners.view());
     this.#ownerStarts.u32(this.#rowCount);
     yield* this.#section("ownerStarts", this.#ownerStarts.view());
@@ -274,13 +280,13 @@ export class SegmentWriter {
       const owner = owners[row] as number;
       const seq = seqs[row] as number;
       if (owner !== this.#lastOwner) {
-        assert(owner > this.#lastOwner, "rows ascend by owner");
+        assert(owner > this.#lastOwner, "rows must ascend by owner");
         this.#owners.f64(owner);
         this.#ownerStarts.u32(this.#rowCount + row);
         this.#lastOwner = owner;
         this.#lastSeq = -1;
       }
-      assert(seq > this.#lastSeq, "rows of an owner ascend by seq");
+      assert(seq > this.#lastSeq, "rows of an owner must ascend by seq");
       this.#lastSeq = seq;
       if (seq < this.#minSeq) this.#minSeq = seq;
       if (seq > this.#maxSeq) this.#maxSeq = seq;
@@ -292,14 +298,14 @@ export class SegmentWriter {
       const seq = seqs[row] as number;
       const replacing = replacingSeqs[row] as number;
       const isReplaced = replacing > seq || (replacing === seq && deleted[row] === 1);
-      assert(isReplaced, "a row of history was replaced, or is a tombstone");
+      assert(isReplaced, "a row of history must have been replaced or be a tombstone");
       if (replacing < this.#lowestReplacing) this.#lowestReplacing = replacing;
       if (replacing > this.#highestReplacing) this.#highestReplacing = replacing;
     }
   }
 
   #emit(bytes: Uint8Array): Uint8Array {
-    assert(bytes.length % 8 === 0, "parts of the file are 8-aligned");
+    assert(bytes.length % 8 === 0, "parts of the file must be 8-aligned");
     this.#offset += bytes.length;
     return bytes;
   }
@@ -311,7 +317,7 @@ export class SegmentWriter {
   ): Generator<Uint8Array, void> {
     const columnCount = this.#columnIds.length;
     const columnId = this.#columnIds[this.#entries.length - groupIndex * columnCount];
-    assert(columnId !== undefined, "a group has one chunk for each column");
+    assert(columnId !== undefined, "a group must have one chunk for each column");
     const { compression = "none", segmentId } = this.#outline;
     const packed = yield* inEmptySteps(packedBytes({ chunk, layout, rowCount }, compression));
     const isPacked = packed !== undefined;
@@ -327,7 +333,7 @@ export class SegmentWriter {
     if (this.#outline.keyColumnIds.length === 0) return;
     const keyVectors = this.#outline.keyColumnIds.map((keyColumnId) => {
       const index = this.#outline.columns.findIndex(({ columnId }) => columnId === keyColumnId);
-      return defined(vectors[index], "key columns have vectors");
+      return defined(vectors[index], "key columns must have vectors");
     });
     this.#keyHashes.push(yield* inEmptySteps(hashKeys(owners, keyVectors)));
   }
@@ -375,7 +381,7 @@ export class SegmentWriter {
     }
     assert(
       writer.length === DIRECTORY_FIXED_BYTES,
-      "the fixed part has DIRECTORY_FIXED_BYTES bytes",
+      "the fixed part must have DIRECTORY_FIXED_BYTES bytes",
     );
     writer.raw(columnTable);
     for (const start of this.#groupStarts) writer.u32(start);
@@ -450,20 +456,20 @@ function commitGaps({ seqs, commitSeqs }: SegmentRows): Float64Array {
   const gaps = new Float64Array(seqs.length);
   for (let row = 0; row < gaps.length; row += 1) {
     gaps[row] = (commitSeqs[row] as number) - (seqs[row] as number);
-    assert((gaps[row] as number) >= 0, "a commit ends at or after each of its rows");
+    assert((gaps[row] as number) >= 0, "a commit must end at or after each of its rows");
   }
   return gaps;
 }
 
 // The system chunks are written in the order of their ids.
-assert(SYSTEM_COLUMN_IDS[0] === SEQ_COLUMN_ID, "the first system column is the seq");
+assert(SYSTEM_COLUMN_IDS[0] === SEQ_COLUMN_ID, "the first system column must be the seq");
 assert(
   SYSTEM_COLUMN_IDS[1] === DELETED_COLUMN_ID,
-  "the second system column is the tombstone flag",
+  "the second system column must be the tombstone flag",
 );
-assert(SYSTEM_COLUMN_IDS[2] === PREV_COLUMN_ID, "the third system column is the prev");
-assert(SYSTEM_COLUMN_IDS[3] === COMMIT_COLUMN_ID, "the fourth system column is the commit");
+assert(SYSTEM_COLUMN_IDS[2] === PREV_COLUMN_ID, "the third system column must be the prev");
+assert(SYSTEM_COLUMN_IDS[3] === COMMIT_COLUMN_ID, "the fourth system column must be the commit");
 assert(
   HISTORY_COLUMN_IDS[4] === REPLACING_COLUMN_ID,
-  "the fifth system column is the replacing seq",
+  "the fifth system column must be the replacing seq",
 );

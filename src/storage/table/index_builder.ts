@@ -40,7 +40,7 @@ export function* buildIndex(
   const prefixes = new Float64Array(rowCount);
   const rows = new Uint32Array(rowCount);
   for (let row = 0; row < rowCount; row += 1) rows[row] = row;
-  const first = defined(columns[0], "an index has a column");
+  const first = defined(columns[0], "an index must have a column");
   const commonBytes = yield* commonBytesOf(reader, first);
   for (let group = 0; group < reader.groupCount; group += 1) {
     const start = reader.groupStart(group);

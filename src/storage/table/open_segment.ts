@@ -105,7 +105,7 @@ export class OpenSegment {
    * Adopts the replacements that were collected in the memtable from which the segment was written.
    */
   adoptDeletions(deletions: DeletionVector): void {
-    assert(this.#deletions === undefined, "replacements are adopted before any is added");
+    assert(this.#deletions === undefined, "replacements must be adopted before any is added");
     this.#deletions = deletions;
   }
 
@@ -119,7 +119,7 @@ export class OpenSegment {
   }
 
   unpin(): void {
-    assert(this.#pinCount > 0, "a pin is given back only once");
+    assert(this.#pinCount > 0, "a pin may be given back only once");
     this.#pinCount -= 1;
     if (this.#isDropped && this.#pinCount === 0) this.#remove();
   }
@@ -170,7 +170,7 @@ export class OpenSegment {
   }
 
   get deletions(): DeletionVector {
-    assert(!this.isHistory, "rows of history include the seqs that replaced them");
+    assert(!this.isHistory, "rows of history must include the seqs that replaced them");
     this.#deletions ??= this.#readDeletions();
     return this.#deletions;
   }
@@ -437,7 +437,7 @@ export class OpenSegment {
   replace(row: number, seq: number): void {
     if (this.isHistory) {
       const isKnown = this.isDeletedAt(row) || this.replacedByAt(row) === seq;
-      assert(isKnown, "a version in history was replaced before it moved there");
+      assert(isKnown, "a version in history must have been replaced before it moved there");
       return;
     }
     this.deletions.replace(row, seq);
@@ -524,7 +524,10 @@ export class OpenSegment {
   revert(row: number): void {
     if (this.isHistory) {
       // The key of a tombstone in history was inserted again, which history does not record.
-      assert(this.isDeletedAt(row), "the replacement of a version in history is never rolled back");
+      assert(
+        this.isDeletedAt(row),
+        "the replacement of a version in history must never be rolled back",
+      );
       return;
     }
     this.deletions.revert(row);

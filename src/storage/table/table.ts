@@ -135,7 +135,7 @@ export class StoredTable {
   }
 
   set definition(definition: TableDefinition) {
-    assert(definition.tableId === this.tableId, "a table keeps its id");
+    assert(definition.tableId === this.tableId, "a table must keep its id");
     this.#definition = definition;
     this.#keyPositions = keyPositionsOf(definition);
     this.active.redefine(definition.columns, convertMemColumn);
@@ -279,7 +279,7 @@ export class StoredTable {
    * takes its place.
    */
   freeze(): Memtable {
-    assert(this.frozen === undefined, "one memtable is flushed at a time");
+    assert(this.frozen === undefined, "one memtable must be flushed at a time");
     this.frozen = this.#waiting.shift();
     if (this.frozen !== undefined) return this.frozen;
     this.frozen = this.active;
@@ -294,7 +294,7 @@ export class StoredTable {
    */
   adopt(memtable: Memtable): void {
     const isAbove = memtable.rowCount === 0 || (memtable.seqs[0] ?? 0) > this.active.lastSeq;
-    assert(isAbove, "memtables ascend by seq");
+    assert(isAbove, "memtables must ascend by seq");
     if (this.active.rowCount > 0) {
       this.active.releaseGrowth();
       this.#waiting.push(this.active);
@@ -483,7 +483,10 @@ export class StoredTable {
     const { columns } = this.#definition;
     if (!this.#keyPositions.some((at) => columns[at]?.type.kind === "numeric")) return key;
     return key.map((value, at) => {
-      const column = defined(columns[this.#keyPositions[at] ?? -1], "a key column is a column");
+      const column = defined(
+        columns[this.#keyPositions[at] ?? -1],
+        "a key column must be a column",
+      );
       return keyFormOf(column.type, value);
     });
   }
@@ -628,7 +631,7 @@ function earlierFile(first: number | undefined, memtable: Memtable): number | un
 function keyPositionsOf(definition: TableDefinition): readonly number[] {
   return definition.keyColumnIds.map((columnId) => {
     const position = definition.columns.findIndex((column) => column.columnId === columnId);
-    assert(position !== -1, "a key column is a column");
+    assert(position !== -1, "a key column must be a column");
     return position;
   });
 }

@@ -37,7 +37,7 @@ export function indexColumnsOf(
 ): IndexColumn[] {
   const columnOf = (id: number): StoredColumn => {
     const column = columns.find(({ columnId }) => columnId === id);
-    return defined(column, "an index reads columns of its table");
+    return defined(column, "an index must read columns of its table");
   };
   return columnIds.map((id): IndexColumn => {
     const computed = expressions.find(({ columnId }) => columnId === id);

@@ -114,7 +114,7 @@ export class ConsumerGroup {
     this.log = log;
     this.#deps = deps;
     const stored = storedGroup(deps.store, place);
-    assert(stored !== undefined, "a group has a position");
+    assert(stored !== undefined, "a group must have a position");
     this.#window = new GroupWindow(stored.state);
     this.updatedAtMs = stored.updatedAtMs;
     this.usedMs = deps.clock.monotonicMs();

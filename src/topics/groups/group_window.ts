@@ -211,7 +211,7 @@ export class GroupWindow {
     offset: number,
     { consumer, deadlineMs }: { consumer: number; deadlineMs: number },
   ): number {
-    assert(this.isWaiting(offset), "only a waiting message is claimed");
+    assert(this.isWaiting(offset), "only a waiting message may be claimed");
     const slot = this.#slot(offset);
     const deliveries = Math.min(DELIVERIES_MAX, (this.#deliveries[slot] ?? 0) + 1);
     this.#deliveries[slot] = deliveries;

@@ -611,7 +611,7 @@ test("a change is not processed for subscribers that it does not concern", async
 test("subscribers share the changes that a test of one row for each of them divides", async () => {
   const lines = await run(`EXPLAIN SUBSCRIBE TO ${IN_STOCK}`, [{ number: "1" }]);
   // A plan for one subscriber would find the row of that subscriber by its whole key.
-  expect(lines.flat()).toContain("    a change of items: finds stock by index stock_pkey");
+  expect(lines.flat()).toContain("    a change to items: finds stock by index stock_pkey");
 });
 
 test("a change of a column that EXISTS does not read is not followed", async () => {
@@ -891,7 +891,7 @@ test("a join whose index does not fit into the memory for live queries is evalua
   expect(pairs).toEqual(["1 1", "2 2", "2 7"]);
   const lines = (await ask(`EXPLAIN SUBSCRIBE TO ${sql}`)).flat();
   expect(lines).toContain("  so far: 2 evaluation(s), 0 step(s) without an evaluation");
-  expect(lines).toContain("    a change of a: finds b by an index in memory on (n)");
+  expect(lines).toContain("    a change to a: finds b by an index in memory on (n)");
   await small.close();
 });
 

@@ -160,7 +160,7 @@ describe("LATERAL joins with rows of expressions become projections", () => {
 });
 
 describe("LATERAL joins with aggregates become grouped joins", () => {
-  // A subquery in the condition prevents the planner from grouping the query.
+  // A subquery in the condition prevents the planner from rewriting LATERAL as a grouped join.
   const hidden = (sql: string): string => sql.replaceAll("= d.g", "+ 0 * (SELECT 1) = d.g");
 
   test.each([

@@ -16,7 +16,7 @@ const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 /** Options with which seven rows of a test fill a file. */
 const OPTIONS = { walSegmentBytes: 16384, rowBytesMax: 4096 };
 
-/** Delays the sync of log files that are created ahead until a test lets it finish. */
+/** Delays the sync of log files that are created ahead of time until a test lets it finish. */
 class GatedDisk extends ForwardingDisk {
   readonly gate = Promise.withResolvers<void>();
   aheadCount = 0;

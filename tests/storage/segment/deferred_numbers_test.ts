@@ -87,7 +87,7 @@ test.each(CASES)("columnRows defers $encoding of $type.kind, NULLs: $hasNulls", 
     return hasNulls && row % 5 === 2 ? null : valueAt(row);
   });
   const reader = readerOf(type, values);
-  const entry = defined(reader.chunkEntry(COLUMN_ID, 0), "the file has the column");
+  const entry = defined(reader.chunkEntry(COLUMN_ID, 0), "the file must have the column");
   if (!hasNulls) expect(ENCODING_NAMES[entry.encoding]).toBe(encoding);
   const [start, end] = [30, 170];
   const wanted = values.slice(start, end);
@@ -121,7 +121,7 @@ test("columnRows decodes only the selected rows, as long as the others are not r
     const memory = [buffer.int32s(ROW_COUNT), buffer.float64s(ROW_COUNT)] as const;
     for (const numbers of memory) numbers.fill(UNTOUCHED);
     const span = { start: 0, end: ROW_COUNT, buffer, isDeferred: true };
-    const vector = defined(reader.columnRows(COLUMN_ID, 0, span), "the file has the column");
+    const vector = defined(reader.columnRows(COLUMN_ID, 0, span), "the file must have the column");
     take(vector, { rows: Uint32Array.of(4, 150), count: 2 });
     for (const numbers of memory) expect(numbers.every((one) => one === UNTOUCHED)).toBe(true);
     valuesOf(vector);

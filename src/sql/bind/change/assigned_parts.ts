@@ -82,7 +82,7 @@ function assignedSlice(
     evaluate: (values) => {
       const [array = null, value = null] = values;
       const valueOf = (place: number | undefined) =>
-        place === undefined ? undefined : defined(values[place], "a bound has an argument");
+        place === undefined ? undefined : defined(values[place], "a bound must have an argument");
       const bounds = places.map(
         ({ from, to }): SliceBounds => ({
           from: from === "one" ? 1 : valueOf(from),

@@ -267,13 +267,13 @@ export function bindSets(
     const positions = set.columns.map((column) => settablePosition({ named, table }, column));
     const values = bindRowQuery(set.select, { width: positions.length, context });
     return positions.map((position, i) => {
-      const value = defined(values[i], "a row query has a value for each column");
+      const value = defined(values[i], "a row query must have a value for each column");
       const target = { table, position, node: set.select, statement };
       return { position, value: assignedBySet(value, target) };
     });
   });
   const ofParts = [...parts].map(([position, value]): BoundSet => {
-    const column = defined(table.columns[position], "an assigned column exists").name;
+    const column = defined(table.columns[position], "an assigned column must exist").name;
     return { position, value: castInColumn(value, { column, source: "set" }) };
   });
   const all = [...whole, ...ofParts];
@@ -301,7 +301,7 @@ function assignedColumns(sets: readonly SetStatement[]): Name[] {
 /** Returns a column of the row that is changed. The target is the first relation in scope. */
 function targetColumn({ scope }: ExpressionContext, { name }: Name): BoundExpression {
   const column = scope.relations[0]?.columns.find((each) => each.name === name);
-  return columnValue(defined(column, "the target has the columns of its table"));
+  return columnValue(defined(column, "the target must have the columns of its table"));
 }
 
 function isKey(table: TableEntry, { name }: Name): boolean {

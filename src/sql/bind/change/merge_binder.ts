@@ -218,7 +218,7 @@ function bindChoice(merge: MergeStatement, target: Target, deps: DmlDeps): Chose
   const columns = [...renewed.values(), choice];
   const query = plainSelect({ from, outputs });
   const again = (column: BoundColumn): BoundColumn =>
-    defined(renewed.get(column), "each column of FROM is passed on");
+    defined(renewed.get(column), "each column of FROM must be passed on");
   const rows = selectFrom({ kind: "query", query, alias: "", columns }, []);
   return {
     rows,
@@ -258,7 +258,9 @@ function renewedScope(
 function matchOf({ columns, table }: Target): BoundExpression {
   const [keyId] = table.primaryKey;
   const key = columns.find(({ origin }) => origin?.columnId === keyId);
-  const operand = columnValue(defined(key, "a table that is not STREAM has a primary key"));
+  const operand = columnValue(
+    defined(key, "a table other than a STREAM table must have a primary key"),
+  );
   return { kind: "is", type: BOOLEAN, test: "null", negated: true, operand };
 }
 
@@ -333,7 +335,7 @@ function bindInserted(
     );
   }
   return positions.map((position, i): BoundSet => {
-    const cell = defined(values[i], "there are as many values as columns");
+    const cell = defined(values[i], "there must be as many values as columns");
     return { position, value: insertedCell(cell, { context, overriding, position, table }) };
   });
 }

@@ -73,7 +73,10 @@ export function checkedByDomain(
 
 function withValue(expression: BoundExpression, value: BoundExpression): BoundExpression {
   if (expression.kind === "column") {
-    assert(expression.column.name === VALUE_NAME, "a condition of a domain reads the value alone");
+    assert(
+      expression.column.name === VALUE_NAME,
+      "a condition of a domain must read the value alone",
+    );
     return value;
   }
   return mapChildren(expression, (child) => withValue(child, value));

@@ -71,7 +71,7 @@ export function bindIn(
   }
   const { expressions } = castToCompare([operand, ...items], [left, ...right.expressions], "IN");
   const [tested, ...castItems] = expressions;
-  const castOperand = defined(tested, "IN has an operand");
+  const castOperand = defined(tested, "IN must have an operand");
   return {
     kind: "in",
     type: BOOLEAN,

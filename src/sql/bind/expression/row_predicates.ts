@@ -51,7 +51,7 @@ export function bindRowComparison(
   if (left.type === "list" && isSelectNode(right)) {
     return bindRowAgainstQuery({ row: left, query: right, expression }, context, bind);
   }
-  assert(left.type === "list" && right.type === "list", "both sides are written as rows");
+  assert(left.type === "list" && right.type === "list", "both sides must be written as rows");
   if (op.endsWith("DISTINCT FROM")) return rowDistinct(op, pairsOf(left, right), context, bind);
   if (op === "=" || op === "!=") {
     const equal = rowEquals(left, right, context, bind);
@@ -149,7 +149,7 @@ function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundEx
     result = { kind: "or", type: BOOLEAN, operands: [before, both] };
   }
   requireFields(pairs, node);
-  return defined(result, "the rows have at least one pair of fields");
+  return defined(result, "the rows must have at least one pair of fields");
 }
 
 /** Binds `(a, b) = (SELECT …)`, a comparison with a query of at most one row. */
@@ -165,7 +165,7 @@ function bindRowAgainstQuery(
   const pairs = left.map(
     (value, i): RowPair => ({
       left: value,
-      right: defined(right[i], "both rows have the same number of fields"),
+      right: defined(right[i], "both rows must have the same number of fields"),
       node: query,
     }),
   );

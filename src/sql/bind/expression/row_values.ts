@@ -152,11 +152,11 @@ function namedRow(
 
 /** Returns a column of the relation that is NULL only where an outer join found no row. */
 function presenceColumn(relation: ScopeRelation, statement: StatementBinding): BoundColumn {
-  const node = defined(relation.node, "every relation of an outer join has a FROM item");
+  const node = defined(relation.node, "every relation of an outer join must have a FROM item");
   if (node.relation.kind === "table") {
     const { primaryKey } = node.relation.table;
     const key = relation.columns.find(({ origin }) => origin?.columnId === primaryKey[0]);
-    return defined(key ?? relation.systemColumns[0], "a table has a key or a _seq");
+    return defined(key ?? relation.systemColumns[0], "a table must have a key or a _seq");
   }
   const known = statement.presences.get(node);
   if (known !== undefined) return known;

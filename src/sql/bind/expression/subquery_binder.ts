@@ -140,7 +140,10 @@ export function bindQuantifiedQuery(
     );
   }
   const tests = operands.map((left, i) => {
-    const { expression } = defined(inner.query.outputs[i], "a query has a column for each output");
+    const { expression } = defined(
+      inner.query.outputs[i],
+      "a query must have a column for each output",
+    );
     const column = context.statement.newColumn({ name: "", type: expression.type });
     const right: BoundExpression = columnValue(column);
     const test = binaryOf({ op: operator, left, right }, node);
@@ -177,8 +180,8 @@ function sidesOf(test: BoundExpression): {
   if (test.kind === "compare") return test;
   const [left, right] = test.kind === "call" ? test.args : [];
   return {
-    left: defined(left, "a comparison has a left side"),
-    right: defined(right, "a comparison has a right side"),
+    left: defined(left, "a comparison must have a left side"),
+    right: defined(right, "a comparison must have a right side"),
     evaluate: test.kind === "call" ? test.evaluate : () => null,
   };
 }
@@ -252,5 +255,5 @@ function requireWidth({ node, query }: InnerQuery, width: number): void {
 }
 
 function typeOfColumn({ outputs }: BoundSelect): DataType {
-  return defined(outputs[0], "the width was checked").expression.type;
+  return defined(outputs[0], "the width must have been checked").expression.type;
 }

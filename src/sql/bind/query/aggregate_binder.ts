@@ -243,7 +243,7 @@ function countedRows(
   if (row === undefined) return undefined;
   const args = [presenceOf(row), ...row.fields.map(({ value }) => value)];
   const form = resolveAggregate(name, [BOOLEAN]);
-  return { form: defined(form, "count accepts values of any type"), args, given: undefined };
+  return { form: defined(form, "count must accept values of any type"), args, given: undefined };
 }
 
 /** Binds an argument. For count, a row is reduced to a value that shows whether the row exists. */

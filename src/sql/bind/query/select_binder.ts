@@ -75,7 +75,8 @@ export function bindInSteps(
 }
 
 function* bindWith(query: WithStatement, deps: SelectDeps): Generator<void, BoundSelect> {
-  if (isChangeNode(query.in)) throw notAvailable(query.in, "a change inside a query");
+  if (isChangeNode(query.in))
+    throw notAvailable(query.in, "INSERT, UPDATE or DELETE inside a query");
   const inner = depsWith(query, deps);
   return yield* bindInSteps(query.in, inner);
 }

@@ -80,7 +80,7 @@ function withCommonTypes(
 ): SetColumnPair[] {
   const word = query.type.toUpperCase();
   return left.outputs.map(({ expression, name }, i): SetColumnPair => {
-    const other = defined(right.outputs[i], "the widths were compared").expression;
+    const other = defined(right.outputs[i], "the widths must have been compared").expression;
     const nodes: SelectStatement[] = [query.right, query.right];
     const [l, r] = castToCommonType([expression, other], nodes, word).expressions;
     return { name, left: l ?? expression, right: r ?? other };

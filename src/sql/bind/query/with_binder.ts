@@ -88,7 +88,7 @@ function refuseChange({ alias, statement }: WithBinding): never {
 
 /** Returns the query of an entry that is not a change. */
 function queryOf({ statement }: WithBinding): SelectStatement {
-  assert(!isChangeNode(statement), "a change is bound as a part of the statement");
+  assert(!isChangeNode(statement), "a change must be bound as a part of the statement");
   return statement;
 }
 
@@ -253,7 +253,7 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, deps: SelectDep
   if (!side.isRecursive) return setOperationOf(query, [left, side.next], deps);
   const { next, recursion, types } = side;
   const columns = names.map((column, i) =>
-    statement.newColumn({ name: column, type: defined(types[i], "every column has a type") }),
+    statement.newColumn({ name: column, type: defined(types[i], "every column must have a type") }),
   );
   const outputsOf = (given: BoundSelect): BoundSelect["outputs"] =>
     recursiveOutputs(given, types, { name, columnNames: names, node: query.right });
@@ -293,7 +293,7 @@ function boundUntilWide(
       name,
       columns: names.map((column, i) => ({
         name: column,
-        type: defined(types[i], "every column has a type"),
+        type: defined(types[i], "every column must have a type"),
       })),
       recursion,
       outer: deps.outer,
@@ -515,7 +515,7 @@ function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding
   const order = openCounts.flatMap((count, place) => (count === 0 ? [place] : []));
   for (const place of order) {
     for (const reader of readers[place] ?? []) {
-      const openCount = defined(openCounts[reader], "a reader is an entry of WITH") - 1;
+      const openCount = defined(openCounts[reader], "a reader must be an entry of WITH") - 1;
       openCounts[reader] = openCount;
       if (openCount === 0) order.push(reader);
     }
@@ -528,7 +528,7 @@ function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding
       { position: inCircle.alias._location.start, hint: "use a single entry that reads itself" },
     );
   }
-  return order.map((place) => defined(entries[place], "a place belongs to an entry"));
+  return order.map((place) => defined(entries[place], "a place must belong to an entry"));
 }
 
 /** Adds the names in FROM that may refer to entries: unqualified names that no inner WITH hides. */

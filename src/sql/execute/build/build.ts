@@ -161,7 +161,7 @@ function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): 
   const ask = compileScalar(node.condition);
   const layout = layoutOf(node.input.columns);
   const kept = node.columns.map(({ id }) =>
-    defined(layout.get(id), "a filter yields only columns of its input"),
+    defined(layout.get(id), "a filter must yield only columns of its input"),
   );
   const isWhole = kept.length === node.input.columns.length && kept.every((at, i) => at === i);
   const input = buildPlan(node.input, use);
@@ -236,7 +236,9 @@ function buildWorking({ recursion }: Extract<PlanNode, { kind: "working" }>): Op
 }
 
 function buildGathered({ division }: ExecutionContext): Operator {
-  return new BatchSource(defined(division, "rows are gathered only in a divided query").gathered);
+  return new BatchSource(
+    defined(division, "rows may be gathered only in a divided query").gathered,
+  );
 }
 
 function buildRecursion(node: Extract<PlanNode, { kind: "recursive" }>): OperatorFactory {
@@ -290,10 +292,13 @@ function buildWindow(node: WindowNode, { bounds }: Use): OperatorFactory {
   const ids = new Set(node.calls.map(({ column }) => column.id));
   const keptColumns = node.columns.filter(({ id }) => !ids.has(id));
   const kept = keptColumns.map(({ id }) =>
-    defined(layout.get(id), "a window yields columns of its input"),
+    defined(layout.get(id), "a window must yield columns of its input"),
   );
   const keptTypes = keptColumns.map(({ type }) => type);
-  const { orderBy, partitionBy } = defined(node.calls[0], "a window has at least one call").window;
+  const { orderBy, partitionBy } = defined(
+    node.calls[0],
+    "a window must have at least one call",
+  ).window;
   const partitionKeys = partitionBy.map((expression): BoundSort => {
     return { expression, isDescending: false, nullsFirst: false };
   });

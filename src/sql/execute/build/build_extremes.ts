@@ -58,7 +58,7 @@ function extremesOf(node: AggregateNode): readonly OpenExtreme[] | undefined {
     const open: (context: ExecutionContext, rowsWanted: number) => OrderedRows | undefined =
       byIndex === undefined
         ? buildOrderedScan(scan, {
-            columnId: defined(columnId, "at least one extreme is known"),
+            columnId: defined(columnId, "at least one extreme must be known"),
             isDescending,
           })
         : buildIndexOrder(scan, byIndex, { skipsNull: true });

@@ -36,7 +36,7 @@ export function buildPassing(node: Extract<PlanNode, { kind: "filter" | "project
   if (node.kind === "filter") {
     const condition = compileCondition(node.condition, layout);
     const kept = node.columns.map(({ id }) =>
-      defined(layout.get(id), "a filter yields only columns of its input"),
+      defined(layout.get(id), "a filter must yield only columns of its input"),
     );
     const isMade = mayMakeMuch(node.condition);
     return (from, context) =>
@@ -70,7 +70,7 @@ export function buildOverScan(node: PlanNode): OverScan {
   }
   assert(
     node.kind === "filter" || node.kind === "project",
-    "only filters and projections pass rows of a scan on",
+    "only filters and projections may pass on the rows of a scan",
   );
   const { isFiltered, pass: below, scan } = buildOverScan(node.input);
   const pass = buildPassing(node);

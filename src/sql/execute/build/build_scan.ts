@@ -348,7 +348,7 @@ function scanOptions(
   { isConsumed = false, isFiltered = false }: ScanUse,
 ): (context: ExecutionContext) => TableScanOptions {
   const columnIds = columns.map(({ origin }) => {
-    return defined(origin, "a scanned column is a stored one").columnId;
+    return defined(origin, "a scanned column must be a stored one").columnId;
   });
   const batchRows = isBulk ? BULK_BATCH_ROWS : BATCH_ROWS_MAX;
   return (context) => ({
@@ -362,7 +362,7 @@ function scanOptions(
     reusesMemory: isConsumed,
     defersNumbers: isFiltered,
     share: isDivided
-      ? defined(context.division, "a divided scan was given a share").share
+      ? defined(context.division, "a divided scan must have been given a share").share
       : undefined,
   });
 }
@@ -426,14 +426,14 @@ function openOrdered(
 
 /** Returns the values that the first key column has in the given keys. */
 function spansOfKeys({ primaryKey }: TableEntry, keys: readonly Row[]): KeySpans {
-  const columnId = defined(primaryKey[0], "a table read by keys has a primary key");
+  const columnId = defined(primaryKey[0], "a table read by keys must have a primary key");
   return { columnId, spans: keys.map(([value]) => ({ min: value, max: value })) };
 }
 
 function typeOfColumn({ columns }: TableEntry, columnId: number): DataType {
   if (columnId === SEQ_COLUMN_ID) return BIGINT;
   const column = columns.find((each) => each.columnId === columnId);
-  return defined(column, "the column belongs to the table").type;
+  return defined(column, "the column must belong to the table").type;
 }
 
 /**
@@ -459,7 +459,11 @@ function spanOf({ primaryKey }: TableEntry, keys: readonly Row[]): ColumnRange {
     min = Math.min(min, numberFrom(value, "min"));
     max = Math.max(max, numberFrom(value, "max"));
   }
-  return { columnId: defined(primaryKey[0], "a table read by keys has a primary key"), min, max };
+  return {
+    columnId: defined(primaryKey[0], "a table read by keys must have a primary key"),
+    min,
+    max,
+  };
 }
 
 /**

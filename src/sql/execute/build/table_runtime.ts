@@ -77,7 +77,7 @@ export class TableRuntime {
     this.types = table.columns.map(({ type }) => type);
     this.keyPositions = table.primaryKey.map((columnId) => {
       const position = table.columns.findIndex((column) => column.columnId === columnId);
-      assert(position !== -1, "a key column is a column of the table");
+      assert(position !== -1, "a key column must be a column of the table");
       return position;
     });
     this.keyTypes = this.keyPositions.map((position) => typeAt(this.types, position));
@@ -306,7 +306,7 @@ export function runtimeOf(table: TableEntry): TableRuntime {
 
 function typeAt(types: readonly DataType[], position: number): DataType {
   const type = types[position];
-  assert(type !== undefined, "a column has a type");
+  assert(type !== undefined, "a column must have a type");
   return type;
 }
 
@@ -372,7 +372,7 @@ function compileKeys({ columns, indexes = [], name }: TableEntry): Check[] {
 function compileDomains({ columns }: TableEntry): Check[] {
   return columns.flatMap(({ domain, name: column }, position) =>
     (domain?.checks ?? []).map(({ name, sql }): Check => {
-      assert(domain !== undefined, "a condition belongs to a domain");
+      assert(domain !== undefined, "a condition must belong to a domain");
       const condition = bindDomainCheck(sql, domain, bindExpression);
       // The tested value is column 0 of the condition.
       const evaluate = compileExpression(condition, new Map([[0, position]]));

@@ -221,7 +221,7 @@ export class ChangeWriter {
     this.#rowCount += rowCount;
     const owner = ownerOf(this.#context.principal, table);
     const write = { tableId: table.tableId, owner, operation, rows: NO_ROWS, ...columns };
-    defined(this.#staged, "columns go to a staged commit").add(write);
+    defined(this.#staged, "columns must go to a staged commit").add(write);
   }
 
   /**
@@ -299,7 +299,7 @@ export class ChangeWriter {
 
   async #commit(): Promise<Applied> {
     const context = this.#context;
-    const staged = defined(this.#staged, "rows are staged before they are committed");
+    const staged = defined(this.#staged, "rows must be staged before they are committed");
     // This check is needed even if nothing is written, because the rows that were read may have
     // been rolled back.
     while (!staged.settle()) await context.pause();
@@ -373,7 +373,7 @@ export class ChangeWriter {
   ): Generator<Batch> {
     let index = 0;
     for (const rows of this.#partsReturned(returning, seqs)) {
-      const known = defined(first[index], "each pass divides the rows in the same way");
+      const known = defined(first[index], "each pass must divide the rows in the same way");
       yield returning.renew(known, rows, this.#context);
       index += 1;
     }

@@ -241,7 +241,7 @@ function compileSource(
     case "copy":
       return copied({ runtime, targets, options: source.options });
     case "query":
-      return queried(defined(build, "the query has been built"), { targets, rowOf });
+      return queried(defined(build, "the query must have been built"), { targets, rowOf });
   }
 }
 
@@ -283,7 +283,7 @@ function listed({
 /** Returns the rows of a COPY, whose data arrive as bytes with the request. */
 function copied(target: CopyTarget): InsertedRows {
   const open: InsertedRows["open"] = ({ context, onColumns, onRows, takesColumns }) => {
-    const input = defined(context.copyInput, "a running COPY has a source of data");
+    const input = defined(context.copyInput, "a running COPY must have a source of data");
     const sink = { onColumns: (batch: Batch) => onColumns(batch), onRows, takesColumns };
     return new CopyRows(target, { context, input, sink });
   };

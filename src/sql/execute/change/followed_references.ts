@@ -350,7 +350,7 @@ class Followed {
     this.#context.noteRead(found.length);
     assert(
       found.every(({ row }) => row.length === child.columns.length),
-      "rows are whole",
+      "rows must be whole",
     );
     return found;
   }

@@ -33,7 +33,7 @@ export interface PartProgram {
 /** @param main The main query or change, which follows WITH. */
 export function compileParts(parts: readonly PartProgram[], main: DmlProgram): DmlProgram {
   return (context, elsewhere) => {
-    const state = defined(context.parts, "a statement of several parts has their state");
+    const state = defined(context.parts, "a statement of several parts must have their state");
     type Outcome = DmlOutcome | Promise<DmlOutcome>;
     const runFrom = (index: number, before: Iterable<Batch>): Outcome => {
       const part = parts[index];

@@ -91,7 +91,7 @@ export function holdChanges(
   changes: readonly RowChange[],
   context: ExecutionContext,
 ): Applied {
-  const parts = defined(context.parts, "changes are held for the parts of a statement");
+  const parts = defined(context.parts, "changes must be held for the parts of a statement");
   parts.hold({
     rowCount: changes.length,
     staging: heldStaging(runtime, changes, context),
@@ -220,7 +220,7 @@ export function seqsOf(
   return changes.map((change) => {
     if (changesNothing(change)) return change.beforeSeq ?? null;
     const seq = written?.[next];
-    assert(seq !== undefined, "the commit returned a seq for each row");
+    assert(seq !== undefined, "the commit must return a seq for each row");
     next += 1;
     return seq;
   });
@@ -315,7 +315,7 @@ function stage(runtime: TableRuntime, change: RowChange, context: ExecutionConte
   if (changesNothing(change)) return change.beforeSeq ?? null;
   const { before, operation, row } = change;
   const { transaction } = context;
-  assert(transaction !== undefined, "rows are staged inside a transaction");
+  assert(transaction !== undefined, "rows must be staged inside a transaction");
   const { table } = runtime;
   const owner = ownerOf(context.principal, table);
   const key = runtime.keyOf(row);

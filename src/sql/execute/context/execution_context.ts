@@ -233,5 +233,5 @@ export interface UploadSink {
 
 /** Returns the store to which a statement writes its changes. */
 export function writeStoreOf({ writes }: ExecutionContext): WriteStore {
-  return defined(writes, "a change needs a store");
+  return defined(writes, "a change must have a store");
 }

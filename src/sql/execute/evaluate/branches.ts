@@ -63,7 +63,7 @@ export function compileLogic(
         result = combineTruth(kind, result, scatter(values, open, batch.rowCount, settling));
       }
     }
-    return defined(result, "a conjunction has an operand");
+    return defined(result, "a conjunction must have an operand");
   };
 }
 

@@ -67,8 +67,9 @@ export function compileExpression(expression: BoundExpression, layout: BatchLayo
       return (batch, context) => constVector(context.slots[slot] ?? null, batch.rowCount);
     }
     case "column": {
-      const position = defined(layout.get(expression.column.id), "the layout has the column");
-      return (batch) => defined(batch.columns[position], "a batch has every column of its layout");
+      const position = defined(layout.get(expression.column.id), "the layout must have the column");
+      return (batch) =>
+        defined(batch.columns[position], "a batch must have every column of its layout");
     }
     case "cast":
       return compileCast(expression, layout);
@@ -238,7 +239,7 @@ function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Eva
 
   function callAt(vectors: readonly Vector[], row: number, context: ExecutionContext): Value {
     for (let i = 0; i < vectors.length; i += 1) {
-      const value = valueAt(defined(vectors[i], "every argument has a vector"), row);
+      const value = valueAt(defined(vectors[i], "every argument must have a vector"), row);
       if (value === null && !seesNull) return null;
       values[i] = value;
       context.effort.noteRead(value);
@@ -389,7 +390,7 @@ function compileIn(expression: ExpressionOf<"in">, layout: BatchLayout): Evaluat
 
 /** Returns the rows of a batch for which a condition is true. */
 export function selectRows(condition: Vector, rowCount: number): Selection {
-  assert(condition.length === rowCount, "a condition has a truth value for each row");
+  assert(condition.length === rowCount, "a condition must have a truth value for each row");
   return rowsWhereTrue(condition, rowCount);
 }
 

@@ -226,7 +226,7 @@ export class JoinTable {
       placeRows(keyIds, rows, { next: starts, firstRow: row });
       row += keyIds.length;
     }
-    assert(row === this.#rowCount, "every row of the build side was placed");
+    assert(row === this.#rowCount, "every row of the build side must have been placed");
     // Each start has meanwhile been advanced to the start of the next key id.
     starts.copyWithin(1, 0, keyCount);
     starts[0] = 0;

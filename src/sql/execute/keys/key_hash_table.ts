@@ -66,7 +66,9 @@ export class KeyHashTable {
     for (let i = 0, at = start * width + position; i < codes.length; i += 1, at += width) {
       codes[i] = keys[at] ?? 0;
     }
-    return defined(this.#codes[position], "a key has a vector for each column").vectorOf(codes);
+    return defined(this.#codes[position], "a key must have a vector for each column").vectorOf(
+      codes,
+    );
   }
 
   /** The memory that the keys of the table take, in bytes. */
@@ -93,7 +95,7 @@ export class KeyHashTable {
       return this.#texts.idsOf(only, rowCount, isAdding);
     }
     const codes = vectors.map((vector, i) =>
-      defined(this.#codes[i], "a key has a vector for each column").codesOf(
+      defined(this.#codes[i], "a key must have a vector for each column").codesOf(
         vector,
         rowCount,
         isAdding,

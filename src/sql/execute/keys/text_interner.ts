@@ -206,7 +206,7 @@ export class TextInterner {
 
   #intern(text: Value, isAdding: boolean): number {
     if (text === null) return this.#internNull(isAdding);
-    assert(typeof text === "string", "a text column holds strings");
+    assert(typeof text === "string", "a text column must hold strings");
     const bytesMax = 3 * text.length;
     if (bytesMax > this.#scratch.bytes.length) {
       this.#scratch = textSourceOf(Buffer.alloc(2 * bytesMax));
@@ -272,6 +272,6 @@ export class TextInterner {
   }
 
   #pageOf(id: number): InternedPage {
-    return defined(this.#pages[Math.floor(id / PAGE_TEXTS)], "every text lies on a page");
+    return defined(this.#pages[Math.floor(id / PAGE_TEXTS)], "every string must lie on a page");
   }
 }

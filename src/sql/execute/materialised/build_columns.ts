@@ -184,7 +184,7 @@ class BuildColumn {
 
 function pushTo(pages: Value[][], row: number, value: Value): void {
   if ((row & PAGE_MASK) === 0) pages.push([]);
-  defined(pages[row >>> PAGE_BITS], "every row lies on a page").push(value);
+  defined(pages[row >>> PAGE_BITS], "every row must lie on a page").push(value);
 }
 
 // There is one function for each kind of array, because a loop that processes several kinds runs 4
@@ -258,7 +258,7 @@ export class BuildColumns {
   }
 
   takeColumn(position: number, rows: RowNumbers, count: number): Vector {
-    return defined(this.#columns[position], "a materialised row has every column").take(
+    return defined(this.#columns[position], "a materialised row must have every column").take(
       rows,
       count,
     );

@@ -33,7 +33,7 @@ import {
 
 const PAGE_BITS = 12;
 const PAGE_MASK = BATCH_ROWS_MAX - 1;
-assert(BATCH_ROWS_MAX === 2 ** PAGE_BITS, "a page has room for a batch");
+assert(BATCH_ROWS_MAX === 2 ** PAGE_BITS, "a page must have room for a batch");
 
 type ColumnForm = NumberForm | "text" | "any";
 type ColumnPage = NumberPage | TextPage | ValuePage;
@@ -116,14 +116,14 @@ export class PagedColumn {
   }
 
   #pageOf(row: number): ColumnPage {
-    return defined(this.#pages[row >>> PAGE_BITS], "every row lies on a page");
+    return defined(this.#pages[row >>> PAGE_BITS], "every row must lie on a page");
   }
 
   /** Returns the page to which a part is to be appended. Its representation can store the part. */
   #pageFor(part: VectorPart, held: number): ColumnPage {
     const index = this.#rowCount >>> PAGE_BITS;
     if (index === this.#pages.length) this.#pages.push(this.#newPage());
-    const page = defined(this.#pages[index], "a page has been opened");
+    const page = defined(this.#pages[index], "a page must have been opened");
     if (page.holds(part)) return page;
     const values = new ValuePage();
     if (held > 0) values.append({ vector: page.vector(), start: 0, count: held });
@@ -156,7 +156,7 @@ export class PagedColumn {
     for (let i = start; i < end; i += 1) {
       const row = order[i] ?? 0;
       const page = this.#pages[row >>> PAGE_BITS];
-      assert(page instanceof NumberPage, "numbers are kept in pages of numbers");
+      assert(page instanceof NumberPage, "numbers must be kept in pages of numbers");
       taken.copyFrom(page, row & PAGE_MASK);
     }
     return taken.vector();
@@ -168,7 +168,7 @@ export class PagedColumn {
     for (let i = start; i < end; i += 1) {
       const row = order[i] ?? 0;
       const page = this.#pages[row >>> PAGE_BITS];
-      assert(page instanceof TextPage, "texts are kept in pages of texts");
+      assert(page instanceof TextPage, "strings must be kept in pages of strings");
       pages.push(page);
       const range = page.rangeOf(row & PAGE_MASK);
       byteCount += range.end - range.start;
@@ -176,7 +176,7 @@ export class PagedColumn {
     const taken = new TextPage(byteCount, end - start);
     for (let i = start; i < end; i += 1) {
       taken.copyFrom(
-        defined(pages[i - start], "every row lies on a page"),
+        defined(pages[i - start], "every row must lie on a page"),
         (order[i] ?? 0) & PAGE_MASK,
       );
     }

@@ -217,7 +217,10 @@ export class FrameAggregate implements WindowColumn {
       if (filter !== undefined && rows.valueAt(filter, row) !== true) continue;
       for (const [index, column] of args.entries()) values[index] = rows.valueAt(column, row);
       if (action === "remove") {
-        assert(state.remove !== undefined, "rows are subtracted only where the result stays exact");
+        assert(
+          state.remove !== undefined,
+          "rows may be subtracted only where the result stays exact",
+        );
         state.remove(0, ...values);
         continue;
       }
@@ -269,8 +272,8 @@ class ExtremeQueue {
   constructor({ args, argumentTypes, filter, form, rows, context }: FrameAggregateOptions) {
     this.#context = context;
     this.#rows = rows;
-    this.#column = defined(args[0], "MIN and MAX have an argument");
-    this.#type = defined(argumentTypes[0], "an argument has a type");
+    this.#column = defined(args[0], "MIN and MAX must have an argument");
+    this.#type = defined(argumentTypes[0], "an argument must have a type");
     this.#filter = filter;
     this.#sign = form.name === "min" ? 1 : -1;
   }

@@ -168,7 +168,7 @@ interface BoundOptions extends FrameFinderOptions {
 /** The number of rows between two time checks. */
 const ROWS_PER_LOOK = 4096;
 
-/** Finds the start or the end of frames of consecutive rows. */
+/** Finds the start or the end of each row's frame. The rows are visited in order. */
 class BoundFinder {
   readonly #side: "start" | "end";
   readonly #options: BoundOptions;
@@ -226,7 +226,10 @@ class BoundFinder {
     const { rows, context, sort } = this.#options;
     const key = this.#options.key;
     const current = rows.valueAt(key, row);
-    const order = { ...defined(sort, "RANGE with an offset has an ORDER BY"), type: reach.type };
+    const order = {
+      ...defined(sort, "RANGE with an offset must have an ORDER BY"),
+      type: reach.type,
+    };
     const target = current === null ? null : reach.step(current, this.#offset);
     const { end } = this.#partition;
     while (this.#position < end) {
@@ -246,7 +249,7 @@ function checkedOffset(
 ): Value {
   if (offset === undefined) return null;
   const value = offset(context);
-  assert(type === "preceding" || type === "following", "an offset has a direction");
+  assert(type === "preceding" || type === "following", "an offset must have a direction");
   const isFit =
     value !== null && (reach === undefined ? Number(value) >= 0 : !reach.isNegative(value));
   if (isFit) return value;

@@ -47,7 +47,7 @@ export function partsOf(form: AggregateForm): AggregateParts | undefined {
 
 /** Returns the aggregate that counts the values of an average. */
 function countOf({ argumentTypes }: AggregateForm): AggregateForm {
-  return defined(resolveAggregate("count", argumentTypes), "values of every type are counted");
+  return defined(resolveAggregate("count", argumentTypes), "values of every type must be counted");
 }
 
 /**

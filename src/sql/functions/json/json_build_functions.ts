@@ -120,7 +120,7 @@ function rowToJson(
   types: readonly DataType[],
 ): string {
   const type = firstType(types);
-  assert(type.kind === "row", "the overload takes rows");
+  assert(type.kind === "row", "the overload must take rows");
   return jsonOfFields(type.fields, row as RowValue, isSpread === true ? ",\n " : ",");
 }
 
@@ -131,7 +131,7 @@ function arrayToJson(
 ): string {
   if (isSpread !== true || array === null) return toJson([array], types);
   const type = firstType(types);
-  assert(type.kind === "array", "the overload takes arrays");
+  assert(type.kind === "array", "the overload must take arrays");
   const inner: readonly Value[] = array as readonly Value[];
   const isDeep = inner.some((each) => Array.isArray(each));
   const elements = inner.map((each) => toJson([each], [isDeep ? type : type.element]));

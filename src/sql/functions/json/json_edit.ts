@@ -177,6 +177,6 @@ function pathOf(path: Value): string[] {
 
 /** Returns the strings in an array, except NULLs. */
 export function textsOf(value: Value): string[] {
-  assert(Array.isArray(value), "an argument of type text[] has an array as its value");
+  assert(Array.isArray(value), "an argument of type text[] must have an array as its value");
   return (value as readonly Value[]).filter((item) => typeof item === "string");
 }

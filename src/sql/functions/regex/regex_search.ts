@@ -337,7 +337,7 @@ export class RegexSearch {
           break;
         case ASSERT: {
           const assertion = this.#assertions[first];
-          assert(assertion !== undefined, "an assertion index lies within the program");
+          assert(assertion !== undefined, "an assertion index must lie within the program");
           if (!assertionHolds(assertion, this.#before, this.#after)) break;
           stack[depth] = place + 1;
           depth += 1;

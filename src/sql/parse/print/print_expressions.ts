@@ -189,7 +189,7 @@ function formText(expr: SpecialForm, query: QueryPrinter): string {
     case "trim":
       return `TRIM(${expr.side.toUpperCase()}${clause(" ", expr.characters)} FROM ${text(expr.value)})`;
     default:
-      return unreachable(expr, "a form of an expression is known");
+      return unreachable(expr, "the form of an expression must be known");
   }
 }
 

@@ -79,7 +79,9 @@ const WORDS = new WordTable([...CLASS_OF.keys()]);
  */
 export function keywordAt(text: string, start: number, end: number, hash: number): string {
   const index = WORDS.indexAt(text, start, end, hash);
-  return index === -1 ? "" : defined(WORDS.words[index], "an index in the table belongs to a word");
+  return index === -1
+    ? ""
+    : defined(WORDS.words[index], "an index in the table must belong to a word");
 }
 
 /** Returns the words of one class, in alphabetical order. */

@@ -85,7 +85,10 @@ export class Utf8Text {
   constructor(text: string, utf8?: Uint8Array) {
     this.text = text;
     if (utf8 === undefined) return;
-    assert(utf8.length >= text.length, "UTF-8 has at least one byte for each unit of its text");
+    assert(
+      utf8.length >= text.length,
+      "UTF-8 must have at least one byte for each unit of its text",
+    );
     this.#bytes = Buffer.from(utf8.buffer, utf8.byteOffset, utf8.byteLength);
   }
 
@@ -105,7 +108,7 @@ export class Utf8Text {
    * Converts an offset in the text to an offset in bytes. Offsets must be given in ascending order.
    */
   byteAt(unit: number): number {
-    assert(unit >= this.#unit, "offsets are converted in ascending order");
+    assert(unit >= this.#unit, "offsets must be converted in ascending order");
     this.#byte += this.#isAscii
       ? unit - this.#unit
       : Buffer.byteLength(this.text.slice(this.#unit, unit));
@@ -118,7 +121,7 @@ export class Utf8Text {
    * previous one.
    */
   unitAt(byte: number): number {
-    assert(byte >= this.#byte, "offsets are converted in ascending order");
+    assert(byte >= this.#byte, "offsets must be converted in ascending order");
     this.#unit += this.#isAscii
       ? byte - this.#byte
       : unitCount(this.bytes ?? Buffer.alloc(0), this.#byte, byte);
@@ -197,7 +200,7 @@ function scanColumn(
  * request are released after the response, and every cell would then appear to be empty.
  */
 export function assertHeld({ bytes }: LiteralList): void {
-  assert(bytes.length > 0, "a list is read before the bytes of its text are released");
+  assert(bytes.length > 0, "a list must be read before the bytes of its text are released");
 }
 
 /**

@@ -86,7 +86,7 @@ test("a view is read without creating nodes for a megabyte of literals", () => {
     `SELECT id FROM (SELECT 1 AS id) t WHERE id IN (${MEGABYTE})`,
   );
   const query = queryIn("SELECT id FROM v");
-  if (query === undefined) throw new Error("a text has a statement");
+  if (query === undefined) throw new Error("the text must contain a statement");
   expect(failureOf(query, sourceWith(asQuery(statement)))).toBeUndefined();
   expect(asked.count).toBe(0);
 });

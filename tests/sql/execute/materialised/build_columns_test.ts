@@ -62,5 +62,5 @@ test.each<[string, (cells: Value[], row: number) => Value[]]>([
 });
 
 function column0(): never {
-  throw new Error("a materialised row has every column");
+  throw new Error("a materialised row must have every column");
 }

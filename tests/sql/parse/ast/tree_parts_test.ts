@@ -13,7 +13,7 @@ const ELSEWHERE = { start: 7, end: 9 };
 
 function parsed(sql: string): object {
   const [statement] = parseStatements(sql);
-  if (statement === undefined) throw new Error("a text has a statement");
+  if (statement === undefined) throw new Error("the text must contain a statement");
   return statement;
 }
 
