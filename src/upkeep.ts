@@ -35,7 +35,15 @@ const SEEN_MS = 60_000;
 export interface UpkeepParts
   extends Pick<
     SqlEnvironment,
-    "blobs" | "catalog" | "clock" | "definitionOf" | "exports" | "jobs" | "log" | "topics"
+    | "blobs"
+    | "catalog"
+    | "clock"
+    | "definitionOf"
+    | "exports"
+    | "jobs"
+    | "log"
+    | "topics"
+    | "writeGates"
   > {
   readonly auth: Auth;
   readonly bugs: Pick<Bugs, "contain">;
@@ -46,8 +54,9 @@ export interface UpkeepParts
 type Reports = Pick<UpkeepParts, "bugs" | "log">;
 
 /**
- * Begins immediately with the tasks that a shutdown interrupted. Returns a function that stops
- * them.
+ * Begins immediately with the tasks that a shutdown interrupted. Before this function returns, it
+ * closes the write gates of tables whose committed unique indexes are not built yet. Returns a
+ * function that stops the tasks.
  */
 export function startUpkeep(parts: UpkeepParts): CancelTimer {
   const { auth, clock, store } = parts;

@@ -134,6 +134,11 @@ export interface IndexEntry {
   readonly where?: IndexCondition;
   readonly state: IndexEntryState;
   /**
+   * Whether a transaction committed the index before the index was built; absent once it is ready.
+   * Nobody can write the table until the build of such a unique index has ended.
+   */
+  readonly isCommitted?: true;
+  /**
    * The seq of the definition that began to refuse duplicates; absent if the index was created
    * together with the table.
    */

@@ -51,6 +51,13 @@ export class WriteGates {
   async close(tableIds: readonly number[], ledger: RequestLedger): Promise<() => void> {
     // Several statements may have waited for the gates, and another one may have closed them first.
     while (this.areClosed(tableIds)) await this.opened(tableIds, ledger);
+    return this.closeOpen(tableIds);
+  }
+
+  /**
+   * Closes several gates, which must be open. Returns a function that opens the gates again.
+   */
+  closeOpen(tableIds: readonly number[]): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     for (const tableId of tableIds) this.#closed.set(tableId, promise);
     return () => {

@@ -7,6 +7,9 @@
  * Other statements can write in the meantime. The statement returns once the index is ready or
  * dropped. If the server stops, the index keeps its state, and the build continues after the next
  * startup.
+ *
+ * A unique index that a transaction has committed must not be dropped because of a duplicate.
+ * Nobody can write its table before it is ready, not even after a restart.
  */
 import { mayRead, type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
@@ -287,19 +290,66 @@ function tableOfKey(
     .find((table) => table.namespace === namespace && keyNameOf(table) === name);
 }
 
-/** Continues index builds that a shutdown interrupted. */
-export function resumeIndexBuilds(deps: IndexDeps): void {
-  for (const table of deps.catalog.tables()) {
-    const made = table.indexes?.filter(({ state }) => state !== "ready") ?? [];
-    if (made.length === 0) continue;
-    finishIndexes(deps, table.tableId, { made }).catch((error: unknown) => {
-      // Safe to ignore: either the index was dropped, and the job shows the reason, or the build
-      // continues after the next startup.
-      if (!isExpected(error)) throw error;
-      if (deps.jobs.isClosing) return;
-      deps.log.error("cannot build an index", { table: nameOf(table), error: error.message });
-    });
+/**
+ * Continues index builds that a shutdown interrupted. Until the unique indexes that transactions
+ * have committed are built, the write gates of their tables are closed. This function closes them
+ * before it returns, so the server must call it before it accepts requests.
+ */
+export function resumeIndexBuilds(deps: IndexDeps & Pick<SqlEnvironment, "writeGates">): void {
+  const tables = deps.catalog.tables();
+  const gated = tables.filter(({ indexes = [] }) =>
+    indexes.some((index) => index.isUnique && isCommittedIndex(index)),
+  );
+  const gatedIds = withReferring(
+    gated.map(({ tableId }) => tableId),
+    tables,
+  );
+  const open = deps.writeGates.closeOpen(gatedIds);
+  const builds = tables.map(async (table) => {
+    const unfinished = table.indexes?.filter(({ state }) => state !== "ready") ?? [];
+    if (unfinished.length === 0) return;
+    await resumeBuilds(deps, { table, made: unfinished.filter(isCommittedIndex) });
+    // The gates do not wait for these builds, and their failure leaves committed indexes alone.
+    const others = unfinished.filter((index) => !isCommittedIndex(index));
+    void resumeBuilds(deps, { table, made: others });
+  });
+  const openLater = async (): Promise<void> => {
+    await Promise.all(builds);
+    if (!deps.jobs.isClosing) open();
+  };
+  void openLater();
+}
+
+async function resumeBuilds(
+  deps: IndexDeps,
+  { made, table }: { made: readonly IndexEntry[]; table: TableEntry },
+): Promise<void> {
+  try {
+    await finishIndexes(deps, table.tableId, { made });
+  } catch (error) {
+    // Safe to ignore: either the index was dropped, and the job shows the reason, or the build
+    // continues after the next startup.
+    if (!isExpected(error)) throw error;
+    if (deps.jobs.isClosing) return;
+    deps.log.error("cannot build an index", { table: nameOf(table), error: error.message });
   }
+}
+
+/** Whether a transaction has committed an index that is not ready. */
+export function isCommittedIndex({ isCommitted }: IndexEntry): boolean {
+  return isCommitted === true;
+}
+
+/** Returns the given tables and those with a foreign key to one of them. */
+export function withReferring(
+  tableIds: readonly number[],
+  tables: readonly TableEntry[],
+): readonly number[] {
+  if (tableIds.length === 0) return [];
+  const referring = tables.filter(({ foreignKeys = [] }) =>
+    foreignKeys.some(({ tableId }) => tableIds.includes(tableId)),
+  );
+  return [...new Set([...tableIds, ...referring.map(({ tableId }) => tableId)])];
 }
 
 /** New indexes of a table, and the request that defines them. */
@@ -398,7 +448,8 @@ async function build(deps: IndexDeps, built: Built): Promise<JobEnd> {
   }
   const checked = indexOf(deps, built);
   if (checked === undefined) return stopped();
-  setIndex(deps, tableId, { ...checked, state: "ready" });
+  const { isCommitted: _, ...rest } = checked;
+  setIndex(deps, tableId, { ...rest, state: "ready" });
   return { status: "completed", message: `index ${index.name} is ready` };
 }
 

@@ -25,7 +25,7 @@ import { WriteGates } from "../admission/write_gates.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import type { DefinitionDeps } from "../ddl/definitions.ts";
 import { HeldOffsets } from "../ddl/held_offsets.ts";
-import { finishIndexes } from "../ddl/index_definitions.ts";
+import { finishIndexes, isCommittedIndex, withReferring } from "../ddl/index_definitions.ts";
 import { holdsRows } from "../ddl/row_inspection.ts";
 import type { DroppedFileDeps } from "../ddl/table_statement.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
@@ -193,7 +193,7 @@ export class TransactionDefinitions {
    *   these cases, nothing has changed.
    */
   async commit(ledger: RequestLedger, make: MakeCommit): Promise<Commit | undefined> {
-    const { store, writeGates } = this.#base;
+    const { jobs, store, writeGates } = this.#base;
     const held = new HeldOffsets(this.#base);
     const gated = this.#gatedIds();
     const open = gated.length === 0 ? undefined : await writeGates.close(gated, ledger);
@@ -204,7 +204,9 @@ export class TransactionDefinitions {
       return commit;
     } finally {
       held.release();
-      open?.();
+      // If the server stops, the build continues after the next startup. No statement may write in
+      // between.
+      if (!jobs.isClosing) open?.();
     }
   }
 
@@ -348,7 +350,7 @@ export class TransactionDefinitions {
     const indexes = table.indexes.map((index): IndexEntry => {
       if (known.has(index.indexId)) return index;
       const { enforcedSeq: _, ...rest } = index;
-      return { ...rest, state: "building" };
+      return { ...rest, state: "building", isCommitted: true };
     });
     return { ...table, indexes };
   }
@@ -356,11 +358,7 @@ export class TransactionDefinitions {
   /** Returns the tables that nobody can write until unique indexes are built after the commit. */
   #gatedIds(): readonly number[] {
     const built = [...this.#state.tables.keys()].filter((id) => this.#isBuiltLater(id));
-    if (built.length === 0) return [];
-    const referring = this.#state.draft
-      .tables()
-      .filter(({ foreignKeys = [] }) => foreignKeys.some(({ tableId }) => built.includes(tableId)));
-    return [...new Set([...built, ...referring.map(({ tableId }) => tableId)])];
+    return withReferring(built, this.#state.draft.tables());
   }
 
   /** Whether a table gets a unique index that is built after the commit. */
@@ -387,7 +385,7 @@ export class TransactionDefinitions {
     const { catalog, log } = this.#base;
     for (const tableId of this.#storedIds()) {
       const table = catalog.tableById(tableId);
-      const made = table?.indexes?.filter(({ state }) => state === "building") ?? [];
+      const made = table?.indexes?.filter(isCommittedIndex) ?? [];
       if (table === undefined || made.length === 0) continue;
       try {
         await finishIndexes(this.#base, tableId, { made });

@@ -114,6 +114,39 @@ test("a build that is interrupted by a stop is continued at the next start", asy
   );
 });
 
+test("after a restart, writers wait for the unique index that a transaction has committed", async () => {
+  await using engine = await filled();
+  await engine.run("CREATE TABLE app.child (id INT PRIMARY KEY, w TEXT)");
+  // A server would end its requests first. This request outlives its database.
+  const asked = engine
+    .ask(
+      `BEGIN; ALTER TABLE app.t ADD CONSTRAINT t_w UNIQUE (w);
+       ALTER TABLE app.child ADD FOREIGN KEY (w) REFERENCES app.t (w); COMMIT`,
+    )
+    .catch(() => undefined);
+  await until(async () => (await indexNames(engine)).join() === "t_w building");
+  await engine.restart();
+  expect(await indexNames(engine)).toEqual(["t_w building"]);
+  const child = engine.ask("INSERT INTO app.child VALUES (1, 'w5')");
+  const written = await engine.ask("INSERT INTO app.t VALUES (50000, 0, 'w5')");
+  expect(written.error?.code).toBe("DUPLICATE_KEY");
+  expect((await child).error).toBeUndefined();
+  expect(await indexNames(engine)).toEqual(["t_w ready"]);
+  await asked;
+});
+
+test("after a restart, writers do not wait for the build of CREATE UNIQUE INDEX", async () => {
+  await using engine = await filled();
+  const asked = engine.ask("CREATE UNIQUE INDEX ON app.t (w)").catch(() => undefined);
+  await running(engine);
+  await engine.restart();
+  expect(await indexNames(engine)).toEqual(["t_w_idx building"]);
+  const written = await engine.ask("INSERT INTO app.t VALUES (50000, 0, 'w5')");
+  expect(written.error).toBeUndefined();
+  await until(async () => (await indexNames(engine)).length === 0);
+  await asked;
+});
+
 test("a killed build leaves no index", async () => {
   await using engine = await filled();
   const asked = engine.ask("CREATE UNIQUE INDEX ON app.t (w)");
