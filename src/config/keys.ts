@@ -335,7 +335,7 @@ const RULES = {
     total_query_memory_bytes: whole(
       GIB,
       [16 * MIB],
-      "Memory of all statements together; above it, long queries wait",
+      "Memory limit for all statements together; while it is exceeded, long queries wait",
       { share: 1 / 6 },
     ),
     query_memory_bytes: whole(256 * MIB, [MIB], "Maximum memory of one statement", {

@@ -770,7 +770,7 @@ test.each([
       expect(error?.hint).toContain("drop the table");
       expect(readdirSync(root)).toEqual([]);
     }
-    const met = /^error (?:damaged segment|segment cannot be read)[,;] quarantined/;
+    const met = /^error a segment (?:is damaged and was|cannot be read and is) quarantined/;
     expect(lines.filter((line) => met.test(line))).toHaveLength(1);
     await database.close();
 

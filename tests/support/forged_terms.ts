@@ -3,7 +3,10 @@ import { bunDisk } from "../../src/base/bun_disk.ts";
 import { openTermFile, TermFileWriter } from "../../src/storage/segment/term_file.ts";
 import { TermPart, TermPartBuilder } from "../../src/storage/segment/term_part.ts";
 
-/** Returns the part of an index in which the 500 rows of a segment have other terms. */
+/**
+ * Returns the terms of an index of a segment with 500 rows. Each row has the terms that `termsOf`
+ * returns, whatever the row contains.
+ */
 export function termPartOf(termsOf: (row: number) => readonly string[]): Uint8Array {
   const builder = new TermPartBuilder(0);
   for (let row = 0; row < 500; row += 1) builder.add(termsOf(row));

@@ -43,7 +43,7 @@ export interface AdvisoryRequest {
   readonly userId: string;
 }
 
-/** The place of a holder that waits for a lock. */
+/** The position of a session or transaction in the queue for a lock. */
 export interface AdvisoryTurn {
   /** Resolves once the holder has the lock. */
   readonly granted: Promise<void>;

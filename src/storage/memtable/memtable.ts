@@ -351,7 +351,7 @@ export class Memtable {
     partition.orders.clear();
     assert(
       partition.rows[partition.count] === row,
-      "the newest row must be the newest one of its owner",
+      "the newest row of the memtable must be the last row of its owner",
     );
     if (partition.count === 0) this.partitions.delete(partition.owner);
     if (this.deleted[row] === 1 || this.replacedBy[row] !== 0) this.hiddenCount -= 1;

@@ -92,8 +92,8 @@ async function askedOnce(world: World, sql: string, token: string): Promise<Cell
   try {
     return await world.server.rows(sql, { token });
   } catch (error) {
-    // A server that ends after its response interrupts no request, so the statement was interrupted
-    // if the server is still in the same run.
+    // The server may be exiting, so its exit gets time to be noticed. If the same process still
+    // runs, the error is not due to an exit.
     await Bun.sleep(1);
     if (life !== undefined && world.life === life) throw error;
     return undefined;

@@ -37,6 +37,7 @@ const LIBRARY_ONE_OF = 4;
  */
 const OWN: readonly RegExp[] = [
   /\b(?:CREATE|DROP) NAMESPACE\b/,
+  /\bCREATE TOPIC\b/,
   /^USE \w+;/,
   /\b(?:CREATE|DROP) (?:USER|SHARED|STREAM) TABLE\b/,
   /\bCREATE USER \w+ WITH PASSWORD '.*' ROLE\b/,

@@ -81,7 +81,8 @@ const EXISTENCES: readonly (readonly [condition: string, form: string, count: nu
     1995,
   ],
   ["EXISTS (SELECT 1 FROM makers WHERE m = nullif(parts.p, 5) AND name <> kind)", "semi", 1999],
-  // A condition on only the inner rows, or on a key, may raise an error.
+  // Joins are reordered although these conditions could raise an error, because they refer only to
+  // the inner rows or to a key.
   [
     "EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.day > '2024-01-07' AND l.m < parts.p)",
     "semi",

@@ -121,8 +121,8 @@ function numberAt(vector: Vector, row: number): number | bigint {
 }
 
 /**
- * Returns the length of the common prefix of all strings. For URLs, it may be longer than the
- * words.
+ * Returns the length of the prefix that all strings share. URLs may share a prefix that is longer
+ * than a sort word, so their sort words begin after it.
  */
 function sharedLengthOf(
   rows: MaterialisedRows,
