@@ -6,9 +6,11 @@
  * Such a result may be shown, because SQL allows each of these results. But it must not be added
  * to kept state, from which it could not be removed again.
  */
+
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.ts";
 import { expressionsIn, relationsIn } from "../bind/query/query_walk.ts";
+import { showsFirstForm } from "./tallies.ts";
 
 /** Aggregates that do not depend on the order of the rows, whatever the type. */
 const FREE_OF_ORDER: ReadonlySet<string> = new Set([
@@ -21,6 +23,7 @@ const FREE_OF_ORDER: ReadonlySet<string> = new Set([
 ]);
 
 function isExactAggregate({ form }: Pick<BoundAggregate, "form">): boolean {
+  if (showsFirstForm({ form })) return false;
   if (FREE_OF_ORDER.has(form.name)) return true;
   if (form.name !== "sum" && form.name !== "avg") return false;
   // Sums of NUMERIC have all digits, and sums from which a value can be subtracted are exact, too.

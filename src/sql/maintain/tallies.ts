@@ -38,6 +38,16 @@ export interface RowTally {
   clear(group: number): void;
 }
 
+/**
+ * Whether an aggregate returns the first of several equal values, such as 1.0 or 1.00, so that its
+ * result depends on the order of the rows.
+ */
+export function showsFirstForm({ form }: Pick<BoundAggregate, "form">): boolean {
+  const [type] = form.argumentTypes;
+  const isExtreme = form.name === "min" || form.name === "max";
+  return isExtreme && (type?.kind === "numeric" || type?.kind === "interval");
+}
+
 /** @throws {NotMaintained} */
 export function tallyFor(aggregate: BoundAggregate): RowTally {
   const { extra, form, isDistinct, orderBy } = aggregate;
@@ -45,6 +55,11 @@ export function tallyFor(aggregate: BoundAggregate): RowTally {
   const isSimple = extra.length === 0 && orderBy.length === 0;
   const isRepeated = isDistinct && form.ignoresRepeats !== true;
   if (!isSimple || isRepeated) throw new NotMaintained(`it has ${name} with DISTINCT or an order`);
+  if (showsFirstForm(aggregate)) {
+    throw new NotMaintained(
+      `it has ${name} of a type whose equal values may be shown in two forms`,
+    );
+  }
   switch (name) {
     case "count":
       return new CountTally();

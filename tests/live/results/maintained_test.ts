@@ -961,6 +961,32 @@ test("rows whose floats differ only within an array or by the sign of zero diffe
   await run("DROP TABLE shop.floats");
 });
 
+test("min and max of NUMERIC show the digits of the SELECT", async () => {
+  await run(`DROP TABLE IF EXISTS shop.digits;
+    CREATE SHARED TABLE shop.digits (id INT PRIMARY KEY, g INT, v NUMERIC);
+    INSERT INTO shop.digits VALUES (1, 1, 1.0), (2, 1, 1.00), (3, 2, 1.000)`);
+  const sql = "SELECT g, min(v) AS least, max(v) AS most FROM shop.digits GROUP BY g ORDER BY g";
+  const follower = await current(follow(sql, "maintained"));
+  for (const change of [
+    "UPDATE shop.digits SET v = 1.0000 WHERE id = 1",
+    "UPDATE shop.digits SET g = 1 WHERE id = 3",
+    "DELETE FROM shop.digits WHERE id = 2",
+    "INSERT INTO shop.digits VALUES (4, 2, 1), (5, 2, 1.0)",
+  ]) {
+    await run(change);
+    const followed = rowsByKey(await current(follower)).map(({ g, least, most }) => [
+      g,
+      least,
+      most,
+    ]);
+    const selected = (await run(sql)).map((row) => row.slice());
+    const rows: unknown[] = followed;
+    expect({ change, rows }).toEqual({ change, rows: selected });
+  }
+  follower.subscription?.close();
+  await run("DROP TABLE shop.digits");
+});
+
 test("an index in memory finds a row once although its key changes the sign of zero", async () => {
   await run(`DROP TABLE IF EXISTS shop.places; DELETE FROM shop.orders;
     CREATE SHARED TABLE shop.places (id DOUBLE PRIMARY KEY, g INT);
