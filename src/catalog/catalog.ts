@@ -117,6 +117,8 @@ export interface PreparedDraft {
   /**
    * Records durably that recovery must ignore rows with the seq of these definitions unless
    * `publish` succeeds.
+   *
+   * @throws {DatabaseError} LIMIT_EXCEEDED if too many publications have failed.
    */
   announce(): void;
   /**

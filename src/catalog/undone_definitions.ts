@@ -8,6 +8,7 @@
  * ignores the rows. The last step is one transaction, so that either the rows and the definitions
  * take effect, or neither of them does.
  */
+import { DatabaseError } from "../base/errors.ts";
 import { oneSealed, putSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
@@ -15,7 +16,8 @@ const SETTING = "undone_definitions";
 
 /**
  * The maximum number of listed seqs. At most one seq is added each time the process is killed or a
- * publication is refused, and the log no longer contains the rows of any but the newest seqs.
+ * publication is refused. No seq is forgotten, because an archive of the log may contain its rows
+ * for any length of time.
  */
 const LISTED_MAX = 1000;
 
@@ -39,9 +41,16 @@ export class UndoneDefinitions {
     return this.#seqs;
   }
 
-  /** Lists a seq durably. */
+  /** Lists a seq durably. @throws {DatabaseError} LIMIT_EXCEEDED */
   add(seq: number): void {
-    const seqs = new Set([...this.#seqs, seq].slice(-LISTED_MAX));
+    if (this.#seqs.size >= LISTED_MAX) {
+      throw new DatabaseError(
+        "LIMIT_EXCEEDED",
+        `Cannot commit definitions together with rows: ${LISTED_MAX} such commits have failed after their rows were in the log, and the catalog lists no more of them`,
+        { hint: "commit the definitions and the rows in two transactions" },
+      );
+    }
+    const seqs = new Set([...this.#seqs, seq]);
     this.#file.transaction(() => this.#store(seqs));
     this.#seqs = seqs;
   }

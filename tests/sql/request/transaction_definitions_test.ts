@@ -440,6 +440,29 @@ test("rows that the log already has do not return at a start if the catalog refu
   expect(await rows("SELECT id FROM t ORDER BY id")).toEqual([[1], [3]]);
 });
 
+test("a commit of definitions and rows is refused if the catalog would have to forget an earlier failed one", async () => {
+  await run("CREATE TABLE t (id INT PRIMARY KEY)");
+  const { catalog, store } = engine.database;
+  if (!(catalog instanceof CatalogDatabase)) throw new Error("the catalog is a database");
+  const { undone } = catalog;
+  const listed = Array.from({ length: 1000 - undone.seqs.size }, () => store.issueSeq());
+  for (const seq of listed) undone.add(seq);
+  try {
+    const both = "BEGIN; CREATE TABLE u (id INT PRIMARY KEY); INSERT INTO t VALUES (1); COMMIT";
+    const refused = await failure(both);
+    expect(refused.code).toBe("LIMIT_EXCEEDED");
+    expect(refused.message).toContain(
+      "Cannot commit definitions together with rows: 1000 such commits have failed",
+    );
+    expect(undone.seqs.size).toBe(1000);
+    expect(await rows("SELECT id FROM t")).toEqual([]);
+    await run("BEGIN; CREATE TABLE u (id INT PRIMARY KEY); COMMIT; INSERT INTO t VALUES (1)");
+    expect(await rows("SELECT id FROM t")).toEqual([[1]]);
+  } finally {
+    for (const seq of listed) undone.remove(seq);
+  }
+});
+
 test("a unique index that the transaction drops no longer refuses its rows, unless it fails", async () => {
   const unique = "UNIQUE NULLS NOT DISTINCT (u)";
   await run(`CREATE TABLE t (id INT PRIMARY KEY, u INT, CONSTRAINT q ${unique}, v INT)`);
