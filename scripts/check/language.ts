@@ -37,7 +37,10 @@ const PARTITIVE = /^Of (?:the|these|those|all|both|its|their|our|two|three)\b/;
 const SUBORDINATE =
   /^(?:Where|As(?! (?:many|much|few|long|soon|far)\b)|With|Without|So that|So as|For wh(?:o|om|at|ich)|Because|Than|Like|Unlike|Except)\b/;
 
-/** A main clause: a comma, and at least two words that do not begin another subordinate part. */
+/**
+ * The start of a main clause: a comma or colon and two words, the first of which joins or begins no
+ * further subordinate clause.
+ */
 const MAIN_CLAUSE = /[,:] (?!(?:and|or|nor|which|who|whose|where|as|so|but not|not) )\S+ \S+/;
 
 /** Phrases that leave open which person or thing they refer to, anywhere in a sentence. */

@@ -47,7 +47,7 @@ export function passwordFault(
   given: string,
   { userId, policy }: { userId: string; policy: PasswordPolicy },
 ): string | undefined {
-  if (!given.isWellFormed()) return "it must be well-formed text";
+  if (!given.isWellFormed()) return "it must be valid Unicode text";
   const password = preparedPassword(given);
   if (Buffer.byteLength(password) > PASSWORD_BYTES_MAX) {
     return `it must have at most ${PASSWORD_BYTES_MAX} bytes`;

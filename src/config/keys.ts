@@ -22,7 +22,7 @@ const FILLED: TextForm = { pattern: /\S/, expected: "a non-empty string" };
 const HOST: TextForm = {
   pattern: /^[^\s/]+$/,
   isFitting: (host) => !host.includes(":") || isIPv6(host.replace(/^\[(.*)\]$/, "$1")),
-  expected: "an address or a name without scheme and port, like 127.0.0.1, ::1 or localhost",
+  expected: "an address or a name without a scheme or port, such as 127.0.0.1, ::1 or localhost",
 };
 const ORIGIN: TextForm = {
   pattern: /^https?:\/\/(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i,
@@ -310,7 +310,7 @@ const RULES = {
       ["compact", "pretty", "json"],
       "Format of log events: compact is one line of text, pretty one line for each field, json one JSON object",
     ),
-    targets: levels("Log levels of single components", LATER),
+    targets: levels("Log levels of individual components", LATER),
     slow_query_threshold_ms: whole(
       1000,
       [0],

@@ -311,7 +311,7 @@ export class OffsetIndex {
     }
   }
 
-  /** Discards all messages up to a seq, which must have been counted. */
+  /** Discards all messages up to a seq. The index must have counted these messages. */
   raiseFloor(seq: number): void {
     assert(seq <= this.#countedSeq, "only counted messages may be given up");
     if (seq <= this.#floorSeq) return;

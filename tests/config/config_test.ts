@@ -372,7 +372,7 @@ test("parseConfig reports file, line and column, and the probable intention", ()
     [
       "[server]\nhost = 1",
       "config.toml:2:1: server.host is a whole number, but must be an address or a name " +
-        "without scheme and port, like 127.0.0.1, ::1 or localhost",
+        "without a scheme or port, such as 127.0.0.1, ::1 or localhost",
     ],
     [
       "[server]\nui_enabled = 1",
@@ -380,8 +380,8 @@ test("parseConfig reports file, line and column, and the probable intention", ()
     ],
     [
       "[server.host]\na = 1",
-      "config.toml:1:9: server.host is a table, but must be an address or a name without " +
-        "scheme and port, like 127.0.0.1, ::1 or localhost",
+      "config.toml:1:9: server.host is a table, but must be an address or a name without a " +
+        "scheme or port, such as 127.0.0.1, ::1 or localhost",
     ],
     [
       "[security]\nallowed_hosts = 'a'",
@@ -780,7 +780,8 @@ test("parseConfig requires a good secret for non-local addresses, and warns abou
 });
 
 test("parseConfig refuses a host that contains a scheme or a port before it asks for a secret", () => {
-  const expected = "an address or a name without scheme and port, like 127.0.0.1, ::1 or localhost";
+  const expected =
+    "an address or a name without a scheme or port, such as 127.0.0.1, ::1 or localhost";
   for (const host of [
     "",
     " ",

@@ -160,7 +160,10 @@ testUnless(chromiumMissing)(
 
 const LOGIN = 'auth: { user: "ada", password: "correct horse 9" }';
 
-/** With a token, no login is needed first, so the socket is requested while React mounts. */
+/**
+ * The forms of each hook. The form with a token needs no login first, so its socket is requested
+ * while React mounts.
+ */
 const HOOKS: [string, (hook: string) => string][] = [
   ["compiles, and follows", (hook) => hook],
   ["with a token follows", (hook) => hook.replace(LOGIN, `auth: { token: "${server.token}" }`)],

@@ -283,8 +283,8 @@ export const strings = {
     },
     statsLabel: "Delivery",
     latencyHelp: "From the commit, by the server's clock, to the screen, by this computer's clock",
-    missedHelp: "Changes whose previous version was not the one shown, by _seq",
-    doubledHelp: "Changes that arrived a second time and were dropped, by _seq",
+    missedHelp: "Changes whose previous version, according to _seq, was not the one shown",
+    doubledHelp: "Changes that, according to _seq, arrived a second time and were dropped",
     none: "–",
   },
 };

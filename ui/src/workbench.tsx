@@ -79,7 +79,7 @@ export function Workbench({ userId }: { readonly userId: string }): ReactNode {
     const mayBeRead = state === "failed" && entries.length > 0;
     if (mayBeRead || entries.some(isDefinition)) reload();
   });
-  /** A live view may start by itself because it changes nothing, unless it is the example. */
+  /** A live view may start by itself, because it changes nothing. Only the example waits. */
   const show = (isFollowed: boolean, text: string): void => {
     setLive(isFollowed);
     if (isFollowed && !isExample(text)) start(true);

@@ -90,8 +90,8 @@ export class Outbox {
   }
 
   /**
-   * The number of bytes that were passed to the socket since it opened. For queued text, characters
-   * are counted.
+   * The number of bytes that have been passed to the socket since it opened. Text that is still
+   * queued counts by its characters.
    */
   get bytesOut(): number {
     return this.#bytesOut;

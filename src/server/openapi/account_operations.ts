@@ -38,7 +38,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
   signup: {
     id: "signUp",
     tag: "auth",
-    summary: "Create an account of role user, or give a guest a login",
+    summary: "Create an account with the role user, or give a guest a login",
     description:
       "Requires auth.signup. With the token of a guest, the guest keeps the account and its rows. The " +
       "response does not reveal whether the name was free: the login does.",

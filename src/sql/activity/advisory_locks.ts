@@ -139,7 +139,7 @@ export class AdvisoryLocks {
       withdraw();
       throw new DatabaseError(
         "SERIALIZATION_FAILURE",
-        `Cannot take advisory lock ${key.text}: another transaction that has it waits for this one, so they would wait for each other`,
+        `Cannot take advisory lock ${key.text}: another transaction holds it and waits for this one, so the two would wait for each other`,
         { hint: "run the transaction again, and let all transactions take locks in one order" },
       );
     }

@@ -485,7 +485,10 @@ export class ChangesOfJoin implements IndexedChanges {
     return [...found.values()];
   }
 
-  /** Adds the rows of parts `from` to `to` (exclusive), or drops tuples as the parts require. */
+  /**
+   * Extends tuples by the matching rows of the parts `from` to `to` (exclusive), and drops the
+   * tuples that a part rules out.
+   */
   #completed(
     tuples: readonly Row[],
     {

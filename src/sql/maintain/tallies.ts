@@ -54,7 +54,7 @@ export function tallyFor(aggregate: BoundAggregate): RowTally {
   const { name } = form;
   const isSimple = extra.length === 0 && orderBy.length === 0;
   const isRepeated = isDistinct && form.ignoresRepeats !== true;
-  if (!isSimple || isRepeated) throw new NotMaintained(`it has ${name} with DISTINCT or an order`);
+  if (!isSimple || isRepeated) throw new NotMaintained(`it has ${name} with DISTINCT or ORDER BY`);
   if (showsFirstForm(aggregate)) {
     throw new NotMaintained(
       `it has ${name} of a type whose equal values may be shown in two forms`,

@@ -20,7 +20,7 @@ import type { JoinShape } from "./join_shape.ts";
 import { QueryAt } from "./query_at.ts";
 import type { TupleSpace } from "./tuple_space.ts";
 
-/** The tuples are read in the way of the working table of a recursion. */
+/** The tuples are read like the working table of a recursive query. */
 const TUPLES: BoundRecursion = { name: "tuples" };
 
 export class TupleBlock {

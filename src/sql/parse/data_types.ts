@@ -103,10 +103,10 @@ function zoneWords(cursor: Cursor): string {
 
 function parseConfig(cursor: Cursor): number[] {
   cursor.expect("(");
-  const config = [cursor.integer("a size of the type")];
+  const config = [cursor.integer("a size for the type")];
   while (cursor.accept(",")) {
     const sign = cursor.accept("-") ? -1 : 1;
-    config.push(sign * cursor.integer("a size of the type"));
+    config.push(sign * cursor.integer("a size for the type"));
   }
   cursor.expect(")");
   return config;

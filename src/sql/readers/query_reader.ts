@@ -82,8 +82,8 @@ export interface QueryReaderParts {
   readonly settings: ReaderSettings;
   readonly post: (message: FromReader, moved: readonly ArrayBuffer[]) => void;
   /**
-   * Waits until the event loop has received more rows than `takenKib`, or for a limited time.
-   * Returns false if the event loop cannot take rows in the meantime.
+   * Waits until the event loop has received more than `takenKib` KiB of rows, or for a limited
+   * time. Returns false if the event loop cannot receive rows while this function waits.
    */
   readonly wait: (words: JobWords, takenKib: number) => boolean;
   /** Waits until the job is cancelled, or for `ms`. Returns false if waiting is impossible. */

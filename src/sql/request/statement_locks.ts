@@ -255,7 +255,10 @@ function noSession(text: string): DatabaseError {
   );
 }
 
-/** The error for a function that waits, called by an expression of a definition within a change. */
+/**
+ * Returns the error for a lock function that may wait, but is called while rows are being changed,
+ * by a default or another expression of a definition.
+ */
 function mustNotWait({ key: { text } }: AdvisoryRequest): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",

@@ -70,7 +70,8 @@ function childrenFirst(tables: readonly TableEntry[]): readonly TableEntry[] {
     const isFree = (table: TableEntry): boolean =>
       [...rest].every((other) => other === table || !refersTo(other, table));
     // If tables refer to each other in a cycle, the checks of their foreign keys decide.
-    const next = [...rest].find(isFree) ?? defined([...rest][0], "the rest must not be empty");
+    const next =
+      [...rest].find(isFree) ?? defined([...rest][0], "at least one table must be left to order");
     ordered.push(next);
     rest.delete(next);
   }

@@ -209,7 +209,7 @@ export class CommitGroups implements CommitLogEvents {
 
   #noteFailure(error: DatabaseError): void {
     const after = this.#groups.at(-1)?.lastSeq ?? this.#visibleSeq;
-    // After a fatal failure, no further commit becomes durable.
+    // After a fatal failure, no further commit becomes durable, so all later commits have failed.
     const upTo = this.#fatal === undefined ? this.#appliedSeq : Infinity;
     const last = this.#failures.at(-1);
     if (last?.after === after) this.#failures.pop();

@@ -148,7 +148,7 @@ export class WalFiles {
    *   be repeated.
    */
   enter(): void {
-    assert(this.#isNamed, "a file must be named before it is entered");
+    assert(this.#isNamed, "a log file must have its name before the writer starts to use it");
     const { disk, fileBytes, paths } = this.#options;
     disk.syncDirectory(paths.wal);
     this.#current = this.#opened(this.#currentNumber);

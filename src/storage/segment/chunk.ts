@@ -50,7 +50,7 @@ export interface ChunkRows {
   readonly end: number;
 }
 
-/** A verified chunk, with the views of the map through which its values are read. */
+/** A verified chunk, with the views of the memory-mapped file through which its values are read. */
 export class Chunk {
   readonly entry: ChunkEntry;
   readonly layout: Layout;

@@ -134,7 +134,7 @@ export class LocalSegmentFiles implements SegmentFiles {
     const { manifest, log } = this.#options;
     const { segmentId, tableId } = segment.entry;
     log.error(
-      "a segment still cannot be read at the flush of its table and was quarantined permanently",
+      "a segment was still unreadable when its table was flushed, and was quarantined permanently",
       {
         segment: segmentId,
         table: tableId,

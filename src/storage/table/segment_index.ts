@@ -32,8 +32,8 @@ function prefixOfEncoded(text: string, common: string): number {
   return prefixOfBytes(bytes, common.length, bytes.length);
 }
 
-// A search looks for one string in several segments, whose strings usually begin with the same
-// bytes.
+// The string that was looked for last and the prefix that it was compared with. A search looks for
+// one string in several segments, whose strings usually begin with the same bytes.
 let lastText: string | undefined;
 let lastCommon = "";
 let lastPrefix = 0;

@@ -49,7 +49,7 @@ async function as<T>(user: string, work: () => Promise<T>): Promise<T> {
   return result;
 }
 
-/** Writes rows of every table to segments, including replaced ones, and to memory. */
+/** Gives every table rows in segments, some of which are replaced later, and rows in memory. */
 async function fill(user: string): Promise<void> {
   await engine.run(`CREATE USER ${user} WITH INTERNAL EMAIL '${user}@x.org'`);
   await as(user, () =>

@@ -56,7 +56,7 @@ function together(
   });
 }
 
-/** Recovers a store after the process was killed, with the manifest of that moment. */
+/** Recovers a store as if the process had just been killed, with the manifest as it was then. */
 function recovered(
   disk: SimulatedDisk,
   manifest: MemoryManifest,

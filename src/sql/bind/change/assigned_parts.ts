@@ -107,7 +107,7 @@ function assignedMember(
     if (type === "slice" || step === undefined) {
       throw new DatabaseError(
         "TYPE_MISMATCH",
-        "Cannot assign a slice of JSONB: only arrays have slices",
+        "Cannot assign to a slice of a JSONB value: only SQL arrays can be sliced",
         {
           position: _location.start,
         },

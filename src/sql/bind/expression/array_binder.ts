@@ -177,7 +177,7 @@ function bindMembers(
     if (node.type === "arraySlice") {
       throw new DatabaseError(
         "TYPE_MISMATCH",
-        "Cannot take a slice of JSON: only arrays have slices",
+        "Cannot take a slice of a JSON value: only SQL arrays can be sliced",
         {
           position: node._location.start,
         },

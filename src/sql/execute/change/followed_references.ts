@@ -110,7 +110,8 @@ interface HeldKeys {
 }
 
 /**
- * Groups the keys that rows have lost: first the keys of deleted rows, then those of changed rows.
+ * Returns the keys that rows no longer have: first the keys of deleted rows, then the old keys of
+ * changed rows.
  */
 function heldBy(
   { owner, rows, table }: ChangedRows,
