@@ -144,6 +144,6 @@ export function externalTokenExpired(): AuthError {
 export function serviceTokenExpired(): AuthError {
   return new AuthError(
     "TOKEN_EXPIRED",
-    "The service token has expired: an administrator creates another one with CREATE TOKEN",
+    "The service token has expired: an administrator can create another one with CREATE TOKEN",
   );
 }

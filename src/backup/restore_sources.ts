@@ -232,7 +232,7 @@ function whyNoFile(
 }
 
 /**
- * Returns the catalog changes between the backup and the point of the restore.
+ * Returns the catalog changes between the backup and the seq to restore.
  *
  * @throws {DatabaseError} INVALID_OPTION if some of them were not kept.
  */

@@ -107,7 +107,7 @@ const RULES = {
     workers: whole(
       0,
       [0, 256],
-      "Threads that run long queries; 0 means one for each core and 192 MiB of memory, up to 16. " +
+      "Threads that run long queries; 0 means one per core, but at most one per 192 MiB of memory, and at most 16. " +
         "While all threads are busy, a statement that runs for more than 5 ms has to wait",
     ),
     shutdown_timeout_secs: whole(10, [0, 600], "How long a shutdown waits for running statements"),

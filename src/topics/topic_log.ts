@@ -188,7 +188,7 @@ export class LocalTopicLog implements TopicLog {
     }
   }
 
-  /** Stores counted messages at intervals. Fails if too many messages could not be stored. */
+  /** Stores counted messages once there are enough of them. Fails if too many cannot be stored. */
   async #storeIfMany({ unstoredCount }: OffsetIndex): Promise<void> {
     const { partitions } = this.entry;
     const dueCount = Math.max(UNSTORED_MAX, UNSTORED_PER_PARTITION_MAX * partitions);

@@ -149,8 +149,8 @@ export function splitTimestamp(value: Whole): SplitTimestamp {
 }
 
 /**
- * Combines a day and a number of microseconds, which may be negative and has a magnitude below
- * 2^53, to a timestamp.
+ * Combines a day and a number of microseconds into a timestamp. The number may be negative, and its
+ * magnitude must be below 2^53.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */

@@ -355,7 +355,7 @@ class DateTimeReader {
     return this.#takeDigits(time) && this.#setZone(zoneFromText(zone));
   }
 
-  /** Reads a date of numbers and the name of a month, in any order. */
+  /** Reads a date that consists of numbers and the name of a month, in any order. */
   #takeDate(text: string): boolean {
     const fields = text.match(/\d+|[a-z]+/gi) ?? [];
     const month = fields.findIndex((field) => monthOf(field.toLowerCase()) !== undefined);

@@ -37,7 +37,7 @@ test("zstdUnpack detects truncated input, and input that is not a frame of the g
   expect(zstdUnpack(new Uint8Array(40), 300)).toBeUndefined();
   // The first of the two frames has the expected length.
   expect(zstdUnpack(Buffer.concat([packed, packed]), 300)).toBeUndefined();
-  // The first header claims a length of 2^31 in another form, and the second has no length.
+  // The first header claims a length of 2^31 in four bytes, and the second has no length.
   for (const head of [
     [0xa0, 0, 0, 0, 0x80],
     [0x00, 0x38],

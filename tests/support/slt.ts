@@ -83,7 +83,7 @@ export interface SltOptions {
   engine?: string;
   /** Runs every n-th query, beginning with the first. All statements run. */
   queryOneOf?: number;
-  /** Whether the tables of the file have keys, so that its statements need not be translated. */
+  /** Whether the tables of the file have keys. If they do, its statements run untranslated. */
   hasKeys?: boolean;
 }
 

@@ -77,7 +77,7 @@ function contentOf(
   { at, headerAt, name, plainBytes, storedBytes }: Sizes & { at: number; name: string },
 ): Uint8Array {
   expectNumber("the signature of a header", view.getUint32(headerAt, true), 0x04034b50);
-  // These fields (flags, method, time, date and checksum) are in both places.
+  // Flags, method, time, date and checksum are in both the local header and the directory.
   for (let each = 0; each < 12; each += 2) {
     const inHeader = view.getUint16(headerAt + 6 + each, true);
     expectNumber("a field of a header", inHeader, view.getUint16(at + 8 + each, true));

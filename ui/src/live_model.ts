@@ -197,7 +197,7 @@ export class LiveModel {
     this.#isPartial = false;
   }
 
-  /** Returns undefined if the rows lack a column of the order. */
+  /** Returns undefined if the rows lack a column by which they are sorted. */
   #comparer(): CompareRows | undefined {
     if (this.#order === undefined) return undefined;
     const terms = this.#order.flatMap((term) => {

@@ -1,6 +1,7 @@
 /**
- * Measures the cost of changes under materialised queries: the processor time of the server for
- * each change, compared with the same changes under other followers or to other tables.
+ * Measures the cost of changes to tables that materialised queries read: the processor time of the
+ * server for each change, compared with the same changes when other queries follow them, or with
+ * changes to other tables.
  */
 
 import type { ServerProcess } from "../../../tests/support/server_process.ts";

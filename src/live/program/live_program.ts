@@ -66,7 +66,7 @@ const READ_ROWS_MIN = 16;
 /** Describes how the versions in a change batch are evaluated. */
 interface ChangeOptions {
   readonly sources: Sources;
-  /** The filter that a version must meet; undefined keeps all versions. */
+  /** The filter that a version must pass; undefined keeps all versions. */
   readonly filter: CompiledExpression | undefined;
 }
 

@@ -305,7 +305,9 @@ function errorMessage(
     type: "topic_error",
     id,
     code,
-    message: isKnown ? error.message : "Cannot continue: see the server's log",
+    message: isKnown
+      ? error.message
+      : "Cannot continue to consume the topic: an internal error occurred; see the server's log",
     ended,
     ...(isKnown && error.hint !== undefined ? { hint: error.hint } : {}),
     ...(requestId === undefined ? {} : { request_id: requestId }),

@@ -139,7 +139,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
   email: {
     id: "changeEmail",
     tag: "auth",
-    summary: "Send a link that changes the caller's own address to the new address",
+    summary: "Send an email to the new address, with a link that makes it the caller's address",
     description:
       "Requires auth.email_login. The account keeps its address until the link is followed. The " +
       "response does not reveal whether the address belongs to another account.",

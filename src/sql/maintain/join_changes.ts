@@ -49,7 +49,10 @@ const TUPLES_MAX = 20_000;
  */
 const ROWS_PER_PART = 16;
 
-/** The number of tuples above which conditions are tested, so that few of them are kept at once. */
+/**
+ * The number of tuples above which conditions are tested at once, so that tuples that fail them are
+ * not kept.
+ */
 const TESTED_TUPLES = 1000;
 
 interface CompiledStep {

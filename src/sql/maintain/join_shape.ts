@@ -508,8 +508,8 @@ interface SubqueryTest {
 }
 
 /**
- * Returns the existence test of a condition; undefined if the condition is not a test, or a test of
- * the rows of a query with grouping, order or limit.
+ * Returns the existence test of a condition; undefined if the condition is no such test, or if the
+ * tested query has grouping, ORDER BY or LIMIT.
  *
  * @throws {NotMaintained}
  */

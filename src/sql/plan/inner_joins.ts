@@ -101,8 +101,8 @@ export function planInnerJoins(
   }
   const ids = parts.map((_, index) => idsOfLeaf(index, leafById));
   const { between, own } = sharedOut(all, ids, leafById);
-  // For each join, the effort for inferred conditions grows with the number of joins, so large sets
-  // of relations do without them.
+  // The cost of inferring conditions for each join grows with the number of joins, so none are
+  // inferred for large sets of relations.
   const equal = parts.length > EQUAL_LEAVES_MAX ? [] : equalColumns(all, leafById);
   for (const { expression, leaf } of followingOf(equal, all)) {
     own[leaf]?.push(conditionOf(expression));

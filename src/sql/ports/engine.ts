@@ -481,8 +481,8 @@ export interface JoinChangeSource {
   /** The indexes in memory that the live query uses. */
   readonly kept: readonly IndexInMemory[];
   /**
-   * Computes the changes by partition, in short steps. Returns undefined if following them would
-   * take longer than evaluations, or is impossible.
+   * Computes the changes by partition, in short steps. Returns undefined if following them is
+   * impossible, or would take longer than evaluating the queries again.
    */
   between(range: ChangeRange): Generator<undefined, PartitionedChanges | undefined>;
   /**

@@ -45,7 +45,7 @@ export interface NextChange {
    * there is one. Its parameter is the clock.
    */
   readonly prepared: PreparedQuery;
-  /** Returns the clock at the time of a context. */
+  /** Returns the current time in a context, as the query reads it. */
   readonly clock: (context: ExecutionContext) => Value;
   /** Returns whether the clock has advanced so far that its comparison with a value has changed. */
   readonly isOver: (clock: Value, value: Value) => boolean;

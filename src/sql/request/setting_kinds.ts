@@ -96,7 +96,11 @@ const KINDS: readonly SettingKind[] = [
   only("session_replication_role", ["origin"], "There are no triggers to disable"),
   flag("check_function_bodies", "Has no effect: there are no functions to define", "on"),
   flag("row_security", "Has no effect: USER tables always show each user their own rows", "on"),
-  flag("escape_string_warning", "Has no effect: E'…' marks escapes", "on"),
+  flag(
+    "escape_string_warning",
+    "Has no effect: backslashes are escapes only in E'…' strings",
+    "on",
+  ),
   word("xmloption", ["content", "document"], "Has no effect: there is no XML"),
   word(
     "client_min_messages",

@@ -263,7 +263,7 @@ async function flush(world: World): Promise<void> {
   try {
     await world.server.rows("STORAGE FLUSH TABLE live.items; STORAGE FLUSH TABLE live.board");
   } catch (error) {
-    // A restart interrupted the statement, which is the purpose of restarts.
+    // A restart may interrupt the statement. Any other error is a fault.
     if (life !== undefined && world.life === life) throw error;
   }
 }

@@ -202,7 +202,7 @@ function bindCopy(
 function notCopied(view: string, { _location }: AstNode): DatabaseError {
   return new DatabaseError(
     "READ_ONLY_OBJECT",
-    `Cannot copy into view ${view}: COPY writes only tables`,
+    `Cannot copy into view ${view}: COPY writes only to tables`,
     {
       position: _location.start,
       hint: "copy into the table of the view",

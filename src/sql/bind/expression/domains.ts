@@ -73,10 +73,7 @@ export function checkedByDomain(
 
 function withValue(expression: BoundExpression, value: BoundExpression): BoundExpression {
   if (expression.kind === "column") {
-    assert(
-      expression.column.name === VALUE_NAME,
-      "a condition of a domain must read the value alone",
-    );
+    assert(expression.column.name === VALUE_NAME, "a condition of a domain must read only VALUE");
     return value;
   }
   return mapChildren(expression, (child) => withValue(child, value));

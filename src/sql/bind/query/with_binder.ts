@@ -528,7 +528,9 @@ function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding
       { position: inCircle.alias._location.start, hint: "use a single entry that reads itself" },
     );
   }
-  return order.map((place) => defined(entries[place], "a place must belong to an entry"));
+  return order.map((place) =>
+    defined(entries[place], "a position must belong to an entry of WITH"),
+  );
 }
 
 /** Adds the names in FROM that may refer to entries: unqualified names that no inner WITH hides. */

@@ -160,7 +160,7 @@ export function rowsWhere(
 export function columnReader(position: number): (batch: Batch) => Vector {
   return ({ columns }) => {
     const column = columns[position];
-    if (column === undefined) throw new RangeError("a spilled row has every column");
+    if (column === undefined) throw new RangeError("a spilled row must have every column");
     return column;
   };
 }

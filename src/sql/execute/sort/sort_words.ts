@@ -116,7 +116,7 @@ function numberAt(vector: Vector, row: number): number | bigint {
       return typeof value === "bigint" ? value : Number(value);
     }
     default:
-      throw new RangeError("a numeric column has numeric vectors");
+      throw new RangeError("a numeric column must have numeric vectors");
   }
 }
 

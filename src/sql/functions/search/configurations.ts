@@ -37,7 +37,7 @@ export function configurationOf(name: string): SearchConfiguration {
   throw new DatabaseError(
     "OBJECT_NOT_FOUND",
     `Cannot search with the configuration ${excerpt(name)}: it does not exist`,
-    { hint: "the configurations are simple and english" },
+    { hint: "the available configurations are 'simple' and 'english'" },
   );
 }
 
