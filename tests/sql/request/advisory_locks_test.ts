@@ -324,7 +324,7 @@ describe("a wait for an advisory lock ends", () => {
     const { error } = await engine.ask("SELECT pg_advisory_xact_lock(1)", three);
     expect([error?.code, error?.message]).toEqual([
       "SERIALIZATION_FAILURE",
-      expect.stringContaining("so they would wait for each other"),
+      expect.stringContaining("so the two would wait for each other"),
     ]);
     expect(await codeOf(waitsForThree)).toBe(VOID);
     await engine.run("COMMIT", two);
