@@ -50,8 +50,8 @@ export interface ClientOptions {
    */
   readonly auth?: Credentials;
   /**
-   * Where the refresh token is kept: in *memory*; in `storage`, so that a session survives a reload
-   * of the page; or in a `cookie`, for pages that the server itself delivers.
+   * The place of the refresh token: *memory*; `storage`, so that a session survives a reload
+   * of the page; or a `cookie`, for pages that the server itself delivers.
    */
   readonly session?: SessionPlace;
   /** Called when the session has ended without a logout. */

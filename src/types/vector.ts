@@ -85,7 +85,7 @@ interface AnyVector {
   readonly origin?: ValueOrigin | undefined;
 }
 
-/** Where the values of a vector come from: row i has `values[codes[i]]`. */
+/** The origin of the values of a vector: row i has `values[codes[i]]`. */
 export interface ValueOrigin {
   readonly values: readonly Value[];
   readonly codes: Uint32Array;

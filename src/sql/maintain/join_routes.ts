@@ -7,8 +7,8 @@
  *     from i:  o by key (i.order_id),  p by key (i.product_id)
  *     from o:  i by index (o.id),      p by key (i.product_id)
  *
- * Where no key or index serves a join, a route may use an index in memory (`kept_index.ts`). Where
- * no condition is an equality, it reads all rows of a source, if these are few.
+ * If no key or index serves a join, a route may use an index in memory (`kept_index.ts`). If no
+ * condition is an equality, the route reads all rows of a source, provided that they are few.
  *
  * Invariant: a route never scans a large table, so its cost depends on the number of matching rows,
  * not on the size of a table.

@@ -1,6 +1,6 @@
 /**
- * Plans the blocks of a set operation. Of most blocks nothing is kept: their rows are computed from
- * the changed tuples, or again for the groups that a change touches. The groups of a block that no
+ * Plans the blocks of a set operation. Most blocks keep nothing: their rows are computed from the
+ * changed tuples, or again for the groups that a change touches. The groups of a block that no
  * column finds are kept for each result (`block_groups.ts`).
  */
 import { defined } from "../../base/assert.ts";

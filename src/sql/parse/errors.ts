@@ -77,7 +77,7 @@ export interface SyntaxStop {
 }
 
 /**
- * What the parser expects: a construct such as "a table", or the only possible word, which may be
+ * The expected text: a construct such as "a table", or the only possible word, which may be
  * "".
  */
 export type Expected = { readonly thing: string } | { readonly word: string };

@@ -1,8 +1,8 @@
 /**
  * Parses `(name = value, …)`, user ids, and other small forms that several statements share.
  *
- * Where the grammar expects a single word, a string is accepted as well, because some other systems
- * write the word in quotes.
+ * A string is accepted in place of a single word, because some other systems write the word in
+ * quotes.
  */
 import type { ExprLiteral, Name, OptionEntry, OptionIdentifier, UserName } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";

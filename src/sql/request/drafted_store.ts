@@ -9,7 +9,7 @@
  *     stored rows                    staged rows, in the order in which they were first staged
  *     … ──────────────► snapshot ──► snapshot + 1, snapshot + 2, … ──► the newest seq
  *
- * What a definition writes, such as the new values of a column, is staged, too.
+ * The rows that a definition writes, such as the new values of a column, are staged, too.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";

@@ -90,7 +90,10 @@ function clockField(field: string, micros: number): number | undefined {
   }
 }
 
-/** Returns the number of a year or century within its era. Those of BC count down from -1. */
+/**
+ * Returns the number of a year or century within its era. Years and centuries BC count down from
+ * -1.
+ */
 function yearOfEra(count: number): number {
   return count > 0 ? count : count - 1;
 }
