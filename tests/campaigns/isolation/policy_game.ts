@@ -307,6 +307,7 @@ export class PolicyGame {
       const mine = this.#view.postsFor(caller, {
         isKnown: this.knowsPosts(caller),
         visible: seen,
+        visibleToRoleUser: await this.#visibleToRoleUser(caller),
         written: new Set(
           this.#posts.flatMap(({ author, id }) => (author === caller.name ? id : [])),
         ),
@@ -330,12 +331,30 @@ export class PolicyGame {
     const condition = commands
       .map((command) => (isExempt ? "true" : this.#ruleFor(caller, command)))
       .join(" AND ");
-    const rows = await this.#rows(`SELECT id FROM posts WHERE ${condition}`);
+    return this.#idsOf(`SELECT id FROM posts WHERE ${condition}`);
+  }
+
+  /**
+   * Returns the numbers of the posts that a view shows to a caller if its owner has role `user`;
+   * undefined if the owner may not read posts.
+   */
+  async #visibleToRoleUser(caller: Caller): Promise<ReadonlySet<string> | undefined> {
+    if (this.#policiesFor("user", "SELECT").length === 0) return undefined;
+    const rule = this.#ruleFor(caller, "SELECT", "user");
+    return this.#idsOf(`SELECT id FROM posts WHERE ${rule}`);
+  }
+
+  async #idsOf(sql: string): Promise<ReadonlySet<string>> {
+    const rows = await this.#rows(sql);
     return new Set(rows.map(([id]) => String(id)));
   }
 
-  #ruleFor({ name, role }: Caller, command: Command): string {
-    const rules = this.#policiesFor(role, command).map(({ rule }) =>
+  /**
+   * Returns the condition that the policies for a role set, with the name and the role of the
+   * caller.
+   */
+  #ruleFor({ name, role }: Caller, command: Command, policyRole = role): string {
+    const rules = this.#policiesFor(policyRole, command).map(({ rule }) =>
       rule.replaceAll("CURRENT_USER()", `'${name}'`).replaceAll("CURRENT_ROLE()", `'${role}'`),
     );
     return rules.length === 0 ? "false" : `(${rules.map((rule) => `(${rule})`).join(" OR ")})`;

@@ -21,6 +21,11 @@ const OWNER = "vera";
 export interface ShownPosts {
   /** Whether the caller may read the posts themselves. */
   readonly isKnown: boolean;
+  /**
+   * The numbers of the posts that the policies for role `user` show when they are tested with the
+   * name and the role of the caller; undefined if there is no such policy.
+   */
+  readonly visibleToRoleUser: ReadonlySet<string> | undefined;
   /** The numbers of the posts that the caller wrote. */
   readonly written: ReadonlySet<string>;
   /** The numbers of the posts that policies show to the caller. */
@@ -64,10 +69,11 @@ export class ShownView {
    * Returns the numbers of the posts that the view shows; undefined if the caller may not read it.
    */
   postsFor({ role }: Caller, posts: ShownPosts): ReadonlySet<string> | undefined {
-    const { isKnown, visible, written } = posts;
+    const { isKnown, visible, visibleToRoleUser, written } = posts;
     if (this.#isOfReader) return isKnown ? written.intersection(visible) : undefined;
-    const isInForce = this.#owner !== OWNER || this.#hasRole;
-    return isInForce && ROLES[this.#level].includes(role) ? written : undefined;
+    if (!ROLES[this.#level].includes(role)) return undefined;
+    if (this.#owner !== OWNER || this.#hasRole) return written;
+    return visibleToRoleUser && written.intersection(visibleToRoleUser);
   }
 
   /** Changes the owner of the view, its level, whose rights it has, or the role of its owner. */
