@@ -19,7 +19,10 @@ export const CLIENT_PACK_PATH: string = join(SOURCE_FOLDER, "../ui/dist/client.p
 /** Matches the name of the embedded script, which contains a hash. */
 const EMBEDDED_PACK = /^client(?:-[a-z0-9]+)?\.pack$/;
 
-/** @throws {Error} With the bundler's messages, if the sources cannot be bundled. */
+/**
+ * Bundles the client into one JavaScript module.
+ * @throws {Error} With the bundler's messages, if the sources cannot be bundled.
+ */
 export async function bundleClient(): Promise<string> {
   const built = await Bun.build({
     entrypoints: [join(SOURCE_FOLDER, "client/mod.ts")],

@@ -97,7 +97,10 @@ function configAt(path: string): ParsedConfig {
   return parseConfig(readText(path), path, surroundings);
 }
 
-/** @param cannot The action that a refused configuration prevents, as "Cannot …". */
+/**
+ * Reads the configuration file and the environment.
+ * @param cannot The action that a refused configuration prevents, as "Cannot …".
+ */
 function readConfig(path: string, cannot: string): ParsedConfig {
   try {
     return configAt(path);

@@ -87,7 +87,10 @@ export function memoryParts(
   }));
 }
 
-/** @param unknownBytes The resident memory that no part accounts for. */
+/**
+ * Returns the rows of `system.memory` for memory outside the database's own parts.
+ * @param unknownBytes The resident memory that no part accounts for.
+ */
 function otherRows(
   { process, statementBytes, store }: MemoryUse,
   unknownBytes: number,

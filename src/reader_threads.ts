@@ -7,7 +7,10 @@ import { startThread } from "./threads/mod.ts";
 
 const ENTRY = threadModule("reader_thread", import.meta.url);
 
-/** @param settings Returns a reader's settings by its number. */
+/**
+ * Returns the function that opens a reader thread.
+ * @param settings Returns a reader's settings by its number.
+ */
 export function readerThreads(settings: (number: number) => ReaderSettings): OpenReader {
   return (number, { onFailure, onMessage }) => {
     const { port1: answers, port2: inThread } = new MessageChannel();

@@ -42,7 +42,10 @@ export class RereadSettings {
   #config: Config;
   #tls: TlsTexts | undefined;
 
-  /** @param config The configuration with which the server was started. */
+  /**
+   * Prepares to read the configuration again while the server runs.
+   * @param config The configuration with which the server was started.
+   */
   constructor(config: Config, options: RereadOptions) {
     this.#options = options;
     this.#config = config;

@@ -35,7 +35,10 @@ const PAGE_FAILED = `<!doctype html>
 </html>
 `;
 
-/** @returns Undefined if the page exists in none of these forms. */
+/**
+ * Loads the built admin page, from the executable or from a directory.
+ * @returns Undefined if the page exists in none of these forms.
+ */
 export function loadUi(log: Log): UiAssets | undefined {
   const embedded = Bun.embeddedFiles.find((file) => EMBEDDED_PACK.test(nameOf(file)));
   if (embedded !== undefined) return new LazyUi(log, () => readPack(embedded));

@@ -34,7 +34,10 @@ const ICON =
   "width='16' height='16' rx='4' fill='%230b6e84'/%3E%3Cpath d='M2 6.5c2-2.5 4-2.5 6 0s4 2.5 6 0M2 " +
   "10.5c2-2.5 4-2.5 6 0s4 2.5 6 0' fill='none' stroke='white' stroke-width='1.6'/%3E%3C/svg%3E";
 
-/** @throws {Error} With the bundler's messages, if the sources cannot be built. */
+/**
+ * Builds the admin page.
+ * @throws {Error} With the bundler's messages, if the sources cannot be built.
+ */
 export async function bundleUi(entry: string): Promise<UiPack> {
   const built = await Bun.build({
     entrypoints: [entry],

@@ -186,7 +186,7 @@ function attempt(reports: Reports, task: string, work: () => void): void {
   }
 }
 
-/** @throws {StateInDoubtError} */
+/** Records the failure of a recurring task. @throws {StateInDoubtError} */
 function noteFailed({ bugs, log }: Reports, task: string, error: unknown): void {
   if (isExpected(error))
     log.error(`cannot ${task}; the server will try again`, { error: error.message });

@@ -219,6 +219,7 @@ export class AccountLinks {
   }
 
   /**
+   * Sends the user a link by way of the operator's program.
    * @param link.email The new address that will replace the user's address; absent if the user's
    *   own address is to be verified.
    */
@@ -243,7 +244,7 @@ export class AccountLinks {
       expiresAt,
       notBefore: undefined,
       tokenId: id,
-      // A token for a new address contains the address that it replaces.
+      // The token of a link for a new address also names the address that the new one replaces.
       parentId: email === user.email ? undefined : (user.email ?? NO_ADDRESS),
       sessionId: id,
       tokenVersion,

@@ -194,12 +194,17 @@ export class Auth {
     return this.#setup.code;
   }
 
-  /** @param body The JSON value of the body; undefined if it was not JSON. @throws {AuthError} */
+  /**
+   * Creates the first administrator, as the setup endpoint requests.
+   * @param body The JSON value of the body; undefined if it was not JSON.
+   * @throws {AuthError}
+   */
   setup(body: unknown, caller: Caller): Promise<SetupBody> {
     return this.#setup.setUp(body, caller);
   }
 
   /**
+   * Checks the credentials in a request body, and starts a session.
    * @param body The JSON value of the body; undefined if it was not JSON.
    * @param token A token of an earlier login on this device, expired or not.
    * @throws {AuthError}
@@ -233,7 +238,7 @@ export class Auth {
     return this.#signUps.dropIdleGuests();
   }
 
-  /** @throws {AuthError} unauthorized, rate_limited */
+  /** Exchanges a refresh token for new tokens. @throws {AuthError} unauthorized, rate_limited */
   async refresh(token: string | undefined, caller: Caller): Promise<LoginBody> {
     this.#bucket.takeAttempt(caller);
     if (token === undefined) throw unauthorized();
@@ -251,7 +256,10 @@ export class Auth {
     if (!this.#bearers.logoutExternal(token, options)) this.#sessions.logout(token, options);
   }
 
-  /** @throws {AuthError} unauthorized */
+  /**
+   * Returns the user to whom a token belongs, with the user's role.
+   * @throws {AuthError} unauthorized
+   */
   me(token: string | undefined, caller: Caller): MeBody {
     return this.#bearers.me(token, caller);
   }
@@ -389,6 +397,7 @@ export class Auth {
   }
 
   /**
+   * Creates a user, if the caller may do so.
    * @throws {DatabaseError} PERMISSION_DENIED, INVALID_NAME, ALREADY_EXISTS, WEAK_PASSWORD,
    * INVALID_VALUE
    */
@@ -421,6 +430,7 @@ export class Auth {
   }
 
   /**
+   * Changes a user, if the caller may do so.
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE,
    * INVALID_OPERATION, MANAGED_BY_CONFIG, SERIALIZATION_FAILURE
    */
@@ -428,7 +438,10 @@ export class Auth {
     return this.#users.alter(principal, request);
   }
 
-  /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION */
+  /**
+   * Drops a user, and ends the user's sessions.
+   * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION
+   */
   dropUser(principal: Principal, userId: string, options?: { erasesNow?: boolean }): void {
     this.#users.drop(principal, userId, options);
   }

@@ -97,7 +97,10 @@ export class Bearers {
     this.#options = options;
   }
 
-  /** @throws {AuthError} unauthorized */
+  /**
+   * Returns the user to whom a token belongs, with the user's role.
+   * @throws {AuthError} unauthorized
+   */
   me(token: string | undefined, caller: Caller): MeBody {
     const user = token === undefined ? undefined : this.#userOfToken(token, caller);
     if (user === undefined) throw unauthorized();
@@ -225,7 +228,10 @@ export class Bearers {
     };
   }
 
-  /** @throws {AuthError} */
+  /**
+   * Returns the principal for the verified claims of a token of this server.
+   * @throws {AuthError}
+   */
   #authenticated(claims: TokenClaims, caller: Caller): Principal {
     const { bucket, clock, tokens } = this.#options;
     if (claims.tokenType !== "access") throw bucket.failedToken(invalidCredentials(), caller);
@@ -257,7 +263,7 @@ export class Bearers {
     });
   }
 
-  /** @throws {AuthError} */
+  /** Returns the principal for the secret of a service token. @throws {AuthError} */
   #byServiceToken(secret: string, caller: Caller): Principal {
     const { bucket, catalog, lastSeen, serviceTokens } = this.#options;
     const token = serviceTokens.find(secret);
@@ -291,7 +297,7 @@ export class Bearers {
     return this.#options.externalTokens.find(token);
   }
 
-  /** @throws {AuthError} */
+  /** Returns the principal for a verified token of another issuer. @throws {AuthError} */
   #byExternalToken(token: ExternalToken, caller: Caller): Principal {
     const { bucket, clock, secret } = this.#options;
     const { identity, sessionId, times } = token;

@@ -39,7 +39,7 @@ export type FileUrlSession =
     }
   | { readonly kind: "token"; readonly name: string };
 
-/** The components of `access`. The signature has not been verified yet. */
+/** The components of the URL parameter `access`. Its signature has not been verified yet. */
 export interface FileAccessText {
   readonly session: FileUrlSession;
   readonly sessionText: string;
@@ -48,7 +48,10 @@ export interface FileAccessText {
   readonly signature: string;
 }
 
-/** @param secondsMax The longest time for which a URL may be valid. */
+/**
+ * Creates the key with which a session signs URLs of files.
+ * @param secondsMax The longest time for which a URL may be valid.
+ */
 export function fileUrlKey(
   secret: Uint8Array,
   session: FileUrlSession,

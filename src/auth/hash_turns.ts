@@ -12,7 +12,7 @@
  */
 import { AuthError } from "./auth_error.ts";
 
-/** The sender on whose behalf a hash is computed. */
+/** The sender for whom a password hash is computed, and whether the sender is trusted. */
 export interface HashTurn {
   /** Identifies the sender of a login attempt. */
   readonly sender: string;

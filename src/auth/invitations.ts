@@ -102,7 +102,7 @@ export class Invitations {
     });
   }
 
-  /** @throws {DatabaseError} */
+  /** Drops an invitation. @throws {DatabaseError} */
   drop(principal: Principal, name: string): void {
     const { catalog, log } = this.#options;
     this.checkDrop(principal, name);

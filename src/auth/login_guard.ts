@@ -85,7 +85,7 @@ export class LoginGuard {
    * kept than are needed to lock the name or the device.
    */
   readonly #times = new Map<string, number[]>();
-  /** The senders from which a user has logged in. */
+  /** For each user, the senders from which that user has logged in. */
   readonly #known = new Map<string, Map<string, true>>();
   readonly #lines = new Map<string, AttemptLine>();
 
@@ -171,7 +171,7 @@ export class LoginGuard {
     else next();
   }
 
-  /** Records a failure. Returns whether this failure has locked the pair. */
+  /** Records a failed login. Returns whether it has locked the pair of user name and address. */
   failed(attempt: Attempt): boolean {
     const { from, name } = attempt;
     const nowMs = this.#clock.monotonicMs();
@@ -209,7 +209,10 @@ export class LoginGuard {
     return found;
   }
 
-  /** @param address The address from which the user has logged in. */
+  /**
+   * Records a successful login, and forgets earlier failures.
+   * @param address The address from which the user has logged in.
+   */
   succeeded({ from, name }: Attempt, address: string): void {
     this.#pairs.delete(pairKey(name, from));
     const senders = this.#known.get(name) ?? new Map<string, true>();
@@ -237,7 +240,7 @@ export class AuthBucket {
   readonly #perSecond: number;
   readonly #buckets = new Map<string, { tokens: number; atMs: number }>();
 
-  /** @param perSecond 0 means no limit. */
+  /** Creates a limit on login attempts per second. @param perSecond 0 means no limit. */
   constructor({ clock, perSecond }: { clock: Clock; perSecond: number }) {
     this.#clock = clock;
     this.#perSecond = perSecond;

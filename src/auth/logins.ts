@@ -43,12 +43,13 @@ export class Logins {
     this.#options = options;
   }
 
-  /** Login names with recent failures, whether or not the users exist. */
+  /** The login names with recent failures, including names of users who do not exist. */
   troubles(): ReadonlyMap<string, LoginTrouble> {
     return this.#options.guard.troubles();
   }
 
   /**
+   * Checks the credentials in a request body, and starts a session.
    * @param body The JSON value of the body; undefined if it was not JSON.
    * @param token A token of an earlier login on this device, expired or not.
    * @throws {AuthError}

@@ -106,7 +106,10 @@ export class OwnAccount {
     return { message: "The account has been deleted; its rows will be erased after 30 days" };
   }
 
-  /** @throws {AuthError} forbidden, invalid_request, invalid_code */
+  /**
+   * Requires that a user without a password has just logged in through a provider.
+   * @throws {AuthError} forbidden, invalid_request, invalid_code
+   */
   #requireNewLogin(principal: Principal, body: unknown): void {
     const { clock, providerLogins } = this.#options;
     const { sessionId } = principal;

@@ -89,7 +89,10 @@ export class PasswordHasher {
     this.#runningMax = runningMax;
   }
 
-  /** @throws {AuthError} rate_limited if too many wait already. */
+  /**
+   * Hashes a password, once no more hashes than allowed are being computed.
+   * @throws {AuthError} rate_limited if too many wait already.
+   */
   hash(given: string, turn: HashTurn): Promise<string> {
     const password = preparedPassword(given);
     assert(

@@ -148,6 +148,7 @@ function classFault(
 }
 
 /**
+ * Requires that the caller may run statements of a class.
  * @throws {DatabaseError} PERMISSION_DENIED, with a message that begins with "Cannot" and `action`,
  * such as "explain a query".
  */
@@ -342,7 +343,10 @@ export function mayAlter(
   return ownsNamespace(principal, namespace) || isAtLeast(principal.role, writerOf(table));
 }
 
-/** @throws {DatabaseError} PERMISSION_DENIED, SHARED_IMPERSONATION */
+/**
+ * Requires that the caller may write to a table.
+ * @throws {DatabaseError} PERMISSION_DENIED, SHARED_IMPERSONATION
+ */
 export function requireWrite(principal: Principal, table: TableEntry, right: TableRight): void {
   if (mayWrite(principal, table, right.namespace)) return;
   const { namespace, ...details } = right;
@@ -365,7 +369,7 @@ export function requireWrite(principal: Principal, table: TableEntry, right: Tab
   throw denied(`write to table ${name}`, `${levelOf(table)}, and ${writer}`, details);
 }
 
-/** @throws {DatabaseError} PERMISSION_DENIED */
+/** Requires that the caller may alter an object. @throws {DatabaseError} PERMISSION_DENIED */
 export function requireAlter(
   principal: Principal,
   table: TableEntry,
@@ -382,7 +386,7 @@ export function requireAlter(
   );
 }
 
-/** @throws {DatabaseError} PERMISSION_DENIED */
+/** Requires that the caller may drop an object. @throws {DatabaseError} PERMISSION_DENIED */
 export function requireDrop(
   principal: Principal,
   table: TableEntry,
@@ -416,7 +420,10 @@ export function requireReach(
   }
 }
 
-/** @throws {DatabaseError} PERMISSION_DENIED */
+/**
+ * Requires that the caller may create tables in a namespace.
+ * @throws {DatabaseError} PERMISSION_DENIED
+ */
 export function requireCreateTable(
   principal: Principal,
   tableName: string,

@@ -79,7 +79,7 @@ export interface LoginReturn {
   readonly callbackUrl: string;
 }
 
-/** The redirect and the cookies that the browser gets after the callback. */
+/** The redirect and the cookies with which the server answers a step of a login. */
 export interface LoginStep {
   readonly location: string;
   /** The value of the login cookie, if a login has started. */

@@ -114,7 +114,10 @@ export class ProviderLogouts {
   }
 }
 
-/** @throws {AuthError} AUTHENTICATION_ERROR, if the keys of the provider cannot be fetched. */
+/**
+ * Verifies a logout token, and returns its claims.
+ * @throws {AuthError} AUTHENTICATION_ERROR, if the keys of the provider cannot be fetched.
+ */
 async function payloadOf(
   { keys }: LoginProvider,
   token: string,

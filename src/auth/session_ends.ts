@@ -10,7 +10,7 @@ export interface UserRevocation {
   readonly sessionId: string | undefined;
 }
 
-/** Sessions that a provider has ended, whoever their users are. */
+/** Sessions that a provider has ended, without naming their users. */
 export interface ProviderRevocation {
   readonly userId?: undefined;
   readonly isEnded: (sessionId: string) => boolean;
@@ -36,13 +36,13 @@ export class SessionEnds {
   readonly #listeners = new Set<OnRevoked>();
   readonly #dropListeners = new Set<OnDropped>();
 
-  /** Adds a listener. Returns a function that removes it. */
+  /** Adds a listener for revoked sessions. Returns a function that removes the listener. */
   onRevoked(listener: OnRevoked): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Adds a listener. Returns a function that removes it. */
+  /** Adds a listener for dropped users. Returns a function that removes the listener. */
   onDropped(listener: OnDropped): () => void {
     this.#dropListeners.add(listener);
     return () => this.#dropListeners.delete(listener);

@@ -264,7 +264,10 @@ export class Sessions {
     sessionEnds.endSession(userId, sessionId);
   }
 
-  /** @param parentId The refresh token for which the new tokens are issued. */
+  /**
+   * Issues tokens for a session, and returns them as a response.
+   * @param parentId The refresh token for which the new tokens are issued.
+   */
   #answer(
     user: UserEntry,
     {

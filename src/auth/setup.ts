@@ -198,7 +198,10 @@ export class Setup {
     throw new AuthError("already_configured", "The server is already configured");
   }
 
-  /** @throws {AuthError} invalid_setup_code */
+  /**
+   * Requires the setup code in a request body, if setup needs one.
+   * @throws {AuthError} invalid_setup_code
+   */
   #requireCode(body: unknown): void {
     const code = this.#code;
     if (code === undefined) return;

@@ -29,7 +29,10 @@ export class SignUpRate {
   #all: Allowance;
   readonly #bySender = new Map<string, Allowance>();
 
-  /** @param options.perHour 0 means no limit. */
+  /**
+   * Creates a limit on the accounts that are created per hour.
+   * @param options.perHour 0 means no limit.
+   */
   constructor({ clock, perHour }: { clock: Clock; perHour: number }) {
     this.#clock = clock;
     this.#perHour = perHour;

@@ -234,7 +234,10 @@ export class SignUps {
     return true;
   }
 
-  /** @throws {AuthError} invalid_request, invalid_user, weak_password */
+  /**
+   * Reads and checks the fields of a sign-up.
+   * @throws {AuthError} invalid_request, invalid_user, weak_password
+   */
   #read(body: unknown, guest: Principal | undefined): SignUpRequest {
     const { policy, settings } = this.#options;
     const fields = bodyFields(body);
@@ -253,7 +256,7 @@ export class SignUps {
     return { name, password, email, invitation };
   }
 
-  /** @throws {AuthError} invalid_invitation */
+  /** Requires that an invitation code is valid. @throws {AuthError} invalid_invitation */
   #requireInvitation(code: string | undefined): void {
     const { invitations, settings } = this.#options;
     if (settings.signUp !== "invitation" && code === undefined) return;
@@ -273,7 +276,7 @@ export class SignUps {
  */
 const EMAIL = /^[^\s\p{C}@]+@[^\s\p{C}@]+\.[^\s\p{C}@]+$/u;
 
-/** @throws {AuthError} invalid_request */
+/** Requires that a string has the form of an email address. @throws {AuthError} invalid_request */
 export function requireAddress(email: string): void {
   if (EMAIL.test(email)) return;
   throw new AuthError("invalid_request", '"email" must be an address like ann@example.com');

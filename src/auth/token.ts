@@ -50,7 +50,7 @@ export interface TokenClaims {
 /** Claims of a provider by name. A claim that is not a string is JSON text. */
 export type ExternalClaims = Readonly<Record<string, string>>;
 
-/** The position of the current time relative to a token's lifetime. */
+/** Whether the current time is within the lifetime of a token, after it, or before it. */
 export type TokenAge = "valid" | "expired" | "early";
 
 /** The allowed difference between the clocks of two machines, in seconds. */

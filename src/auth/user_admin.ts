@@ -116,6 +116,7 @@ export class UserAdmin {
   }
 
   /**
+   * Creates a user.
    * @throws {DatabaseError} PERMISSION_DENIED, INVALID_NAME, ALREADY_EXISTS, WEAK_PASSWORD,
    * INVALID_VALUE
    */
@@ -159,6 +160,7 @@ export class UserAdmin {
   }
 
   /**
+   * Changes a user.
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE,
    * INVALID_OPERATION, MANAGED_BY_CONFIG, SERIALIZATION_FAILURE
    */
@@ -218,7 +220,7 @@ export class UserAdmin {
     }
   }
 
-  /** @throws {DatabaseError} The errors of `checkDrop`. */
+  /** Drops a user. @throws {DatabaseError} The errors of `checkDrop`. */
   drop(principal: Principal, userId: string, options?: { erasesNow?: boolean }): void {
     const { catalog, log, sessionEnds } = this.#options;
     this.checkDrop(principal, userId);
@@ -227,7 +229,10 @@ export class UserAdmin {
     log.info("user dropped", { user: userId, by: principal.actorId });
   }
 
-  /** @throws {DatabaseError} PERMISSION_DENIED */
+  /**
+   * Requires that the caller may create a user with the requested role.
+   * @throws {DatabaseError} PERMISSION_DENIED
+   */
   #authoriseCreate(principal: Principal, { role = "user", userId }: CreateUserRequest): void {
     if (this.#hasRoleStill(principal) && mayCreateUser(principal, { userId, role })) return;
     throw denied(`create user ${userId} with role ${role}`);
@@ -359,7 +364,10 @@ const CHANGES = ["password", "role", "email", "metadata", "link"] as const;
  */
 const METADATA_BYTES_MAX = 16 * 1024;
 
-/** @throws {DatabaseError} INVALID_VALUE */
+/**
+ * Requires that a string has the form of an email address.
+ * @throws {DatabaseError} INVALID_VALUE
+ */
 function checkEmail(email: string | undefined): void {
   if (email === undefined || email.length <= EMAIL_LENGTH_MAX) return;
   throw new DatabaseError(
@@ -368,7 +376,7 @@ function checkEmail(email: string | undefined): void {
   );
 }
 
-/** @throws {DatabaseError} INVALID_VALUE */
+/** Requires that the metadata of a user is a JSON object. @throws {DatabaseError} INVALID_VALUE */
 function checkMetadata(metadata: string | undefined): void {
   if (metadata === undefined) return;
   const isShort = Buffer.byteLength(metadata) <= METADATA_BYTES_MAX;

@@ -196,7 +196,7 @@ export class Archiver {
     }
   }
 
-  /** Reads the state of the archive. */
+  /** Reads the state of the archive from its directory. */
   #connect(): void {
     if (this.#isConnected) return;
     const { archivePath, catalog, disk, log } = this.#options;
@@ -254,7 +254,10 @@ export class Archiver {
     this.#options.log.debug("archived a log file", { file: number, bytes: copied.bytes });
   }
 
-  /** @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory is missing or a different one. */
+  /**
+   * Requires that the archive directory exists and belongs to this database.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory is missing or a different one.
+   */
   #requireRoot(): void {
     const { archivePath, disk } = this.#options;
     if (disk.exists(this.root) || !disk.exists(archivePath)) return;
@@ -319,7 +322,7 @@ export class Archiver {
     );
   }
 
-  /** Warns about log files that were removed while there was no archive. */
+  /** Warns about log files that were removed before they could be archived. */
   #warnOfGap(number: number): void {
     const done = this.#done ?? 0;
     if (done === 0 || number === done + 1) return;

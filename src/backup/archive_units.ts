@@ -69,6 +69,7 @@ export function writeUnit(disk: Disk, root: string, unit: ArchiveUnit): void {
 }
 
 /**
+ * Reads and verifies the list that describes an archived log file.
  * @throws {CorruptionError} If it is damaged or is the list of another file.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if a newer version wrote it.
  */

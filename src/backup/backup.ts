@@ -69,7 +69,7 @@ interface CopySource {
    * storages.
    */
   readonly path: string;
-  /** The location of the file, if it differs from `path`. */
+  /** The location of the source file, if it differs from `path`. */
   readonly from?: string;
   readonly bytes: number;
   /**
@@ -89,6 +89,7 @@ export interface BackupResult {
 }
 
 /**
+ * Copies the database to a directory while the server runs.
  * @param target A path that does not exist, or an empty directory. Its parent must exist.
  * @throws {DatabaseError} INVALID_OPTION if the target is in use, DISK_FULL if there is no space,
  *   CANCELLED if the job was cancelled, DATA_DAMAGED if data to be copied is damaged.
@@ -110,7 +111,11 @@ export async function backUp(
   }
 }
 
-/** @throws {DatabaseError} INVALID_OPTION @throws {DiskError} */
+/**
+ * Creates the target directory, or requires that it is empty.
+ * @throws {DatabaseError} INVALID_OPTION
+ * @throws {DiskError}
+ */
 function prepareTarget(disk: Disk, target: string): void {
   const parent = target.slice(0, Math.max(1, target.lastIndexOf("/")));
   if (!disk.exists(parent)) {
@@ -329,7 +334,10 @@ class Backup {
     }
   }
 
-  /** @throws {DatabaseError} STORAGE_UNAVAILABLE if the storage of a segment is not available. */
+  /**
+   * Requires that the storage of a segment is available.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the storage of a segment is not available.
+   */
   #requireStorage(entry: SegmentEntry): void {
     const { home } = entry;
     const what = home && this.#source.store.storages.faultOf(home.storageId);

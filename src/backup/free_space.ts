@@ -13,7 +13,11 @@ export interface FreeSpaceRequest {
   readonly minFreeBytes: number;
 }
 
-/** @param path The target of the copy. @throws {DatabaseError} DISK_FULL */
+/**
+ * Requires that a copy leaves enough disk space free.
+ * @param path The target of the copy.
+ * @throws {DatabaseError} DISK_FULL
+ */
 export function requireFreeSpace(
   disk: Disk,
   path: string,

@@ -55,7 +55,7 @@ export interface RestoreParts {
 /** Observes the progress of copying a backup. */
 export interface StageListener {
   onCopied(copiedBytes: number, totalBytes: number): void;
-  /** Called before each step of a restore except the copying of files. */
+  /** Called before each step of a restore, except for the copying of files. */
   onStep(what: string): void;
   /**
    * Reports uploaded files to which rows refer, but which neither the backup nor the directory
@@ -123,7 +123,10 @@ export function stagedStep(disk: Disk, paths: DataPaths): StagedStep | undefined
   return disk.exists(`${root}/${CHECKED_MARK}`) ? "checked" : "copied";
 }
 
-/** @throws {DatabaseError} INVALID_OPERATION if a restore is already prepared. */
+/**
+ * Refuses a restore if another one is already prepared.
+ * @throws {DatabaseError} INVALID_OPERATION if a restore is already prepared.
+ */
 export function refuseStaged(disk: Disk, paths: DataPaths, source: string): void {
   const step = stagedStep(disk, paths);
   if (step === undefined) return;

@@ -356,7 +356,7 @@ class PointRun {
     return list;
   }
 
-  /** Opens the catalog of the copy while `work` runs. */
+  /** Opens the catalog of the copied database, and closes it when `work` ends. */
   async #withCatalog<T>(work: (catalog: CatalogDatabase) => T | Promise<T>): Promise<T> {
     const path = catalogPathOf(this.#pending.root);
     const catalog = CatalogDatabase.open({ path, clock: this.#parts.clock, log: silentLog });

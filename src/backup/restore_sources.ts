@@ -268,7 +268,10 @@ export function journalOf(
   return wanted;
 }
 
-/** @throws {DatabaseError} INVALID_OPTION if the rows of a backup are newer than the point. */
+/**
+ * Refuses to restore a backup to a point that is earlier than the backup.
+ * @throws {DatabaseError} INVALID_OPTION if the rows of a backup are newer than the point.
+ */
 export function refuseBefore(
   { seq: rowsSeq }: { readonly seq: Seq },
   request: Pick<PointRequest, "eras" | "seq" | "source">,

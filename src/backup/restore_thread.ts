@@ -12,6 +12,7 @@ import type { PointWork } from "./restore_point.ts";
 import type { PointAnswer, PointMessage } from "./restore_worker.ts";
 
 /**
+ * Runs the last part of a restore in a separate thread.
  * @throws Any error that the work in the thread throws.
  * @param entry The module that the thread runs: `restore_worker.ts`, or a replacement.
  */

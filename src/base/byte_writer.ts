@@ -32,7 +32,7 @@ export class ByteWriter {
   /** The growth of a shared buffer that is still pending; undefined if there is none. */
   readonly #growth: Growth<Buffer> | undefined;
 
-  /** @param isShared Whether other threads may get views of the output. */
+  /** Creates an empty writer. @param isShared Whether other threads may get views of the output. */
   constructor(capacity = 256, { isShared = false }: { isShared?: boolean } = {}) {
     this.#growth = isShared ? new Growth(sharedBuffer, nextCapacity) : undefined;
     const initial = Math.max(capacity, 16);

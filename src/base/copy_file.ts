@@ -32,7 +32,12 @@ export interface Copied {
   readonly crc: number;
 }
 
-/** @param to A file that does not exist yet. @throws {DiskError} @throws Errors of `onCopied`. */
+/**
+ * Copies a file in pieces, so that other work can run in between.
+ * @param to A file that does not exist yet.
+ * @throws {DiskError}
+ * @throws Errors of `onCopied`.
+ */
 export async function copyFile(from: string, to: string, options: CopyOptions): Promise<Copied> {
   const copy = new FileCopy(from, to, options);
   try {
@@ -54,7 +59,11 @@ export class FileCopy {
   #offset = 0;
   #crc = 0;
 
-  /** @param to A file that does not exist yet. @throws {DiskError} */
+  /**
+   * Opens the source, and creates the target.
+   * @param to A file that does not exist yet.
+   * @throws {DiskError}
+   */
   constructor(from: string, to: string, options: CopyOptions) {
     this.#from = from;
     this.#options = options;

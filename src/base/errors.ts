@@ -67,8 +67,8 @@ export class DatabaseError extends Error {
 }
 
 /**
- * Returns the same failure with some parts replaced. The original error becomes its cause unless
- * another cause is given.
+ * Returns a copy of an error with some of its details replaced. The original error becomes its
+ * cause unless another cause is given.
  */
 export function withDetails(error: DatabaseError, changes: ErrorChanges): DatabaseError {
   const { code = error.code, message = error.message, ...details } = changes;

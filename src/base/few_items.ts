@@ -6,7 +6,7 @@
 
 export class FewItems<Item extends object> {
   #only: Item | undefined;
-  /** The set of all items; undefined until a second item is added. */
+  /** The set of all items; undefined while there is at most one item. */
   #all: Set<Item> | undefined;
 
   get size(): number {

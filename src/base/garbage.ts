@@ -72,7 +72,10 @@ export class IdleCollection {
   #workedAtMs = 0;
   #isTimed = false;
 
-  /** @param collect Collects the garbage. Tests replace it. */
+  /**
+   * Creates a collector for one thread, which waits until the thread is idle.
+   * @param collect Collects the garbage. Tests replace it.
+   */
   constructor(clock: Clock, collect: () => void = collectAll) {
     this.#clock = clock;
     this.#collect = collect;

@@ -37,10 +37,13 @@ export class Growth<T extends NumberArray> {
   #from: T | undefined;
   #into: T | undefined;
   #copied = 0;
-  /** The number of values at which the next piece is moved. */
+  /** The number of values at which the next piece is moved to the larger array. */
   #lookAt = 0;
 
-  /** @param nextCapacity Returns the next capacity; by default, it is twice the current one. */
+  /**
+   * Creates a growth strategy for one kind of array.
+   * @param nextCapacity Returns the next capacity; by default, it is twice the current one.
+   */
   constructor(make: (capacity: number) => T, nextCapacity: (capacity: number) => number = doubled) {
     this.#make = make;
     this.#nextCapacity = nextCapacity;

@@ -38,7 +38,7 @@ export interface LogFilesOptions {
   readonly path: string;
   readonly fileBytesMax: number;
   readonly filesMax: number;
-  /** Returns the line that is written in place of the lost lines. */
+  /** Returns the log line that reports how many lines were lost. */
   readonly lineOf: (loss: LogLoss) => string;
   /** Called when writing begins to fail. It is not called again until writing has succeeded. */
   readonly onFailing: (error: unknown) => void;

@@ -26,7 +26,7 @@ export interface MemoryPressureOptions {
   readonly usedBytes: () => number;
   /** Releases memory whose contents can be computed again, and collects garbage. */
   readonly giveBack: () => void;
-  /** Called when memory is so scarce that work has to wait. */
+  /** Called when so little memory is left that new work has to wait. */
   readonly onTight: (usedBytes: number) => void;
   /** Whether {@linkcode MemoryPressure.noteAllocated} has an effect before `start`. */
   readonly isWatched?: boolean;
@@ -36,10 +36,7 @@ const SHORT_SHARE = 0.7;
 const TIGHT_SHARE = 0.85;
 const RELAXED_SHARE = 0.8;
 
-/**
- * The interval between checks. It is shorter once a lot of memory is used, because memory use may
- * grow quickly.
- */
+/** Whether so little memory is left that no further work should begin. */
 const LOOK_MS = 500;
 const QUICK_LOOK_MS = 50;
 const QUICK_SHARE = 0.5;

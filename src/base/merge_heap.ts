@@ -14,7 +14,10 @@ export class MergeHeap<Head> {
   readonly #isBefore: (left: Head, right: Head) => boolean;
   readonly #heads: Head[] = [];
 
-  /** @param isBefore Whether the next item of `left` comes before that of `right`. */
+  /**
+   * Creates an empty heap.
+   * @param isBefore Whether the next item of `left` comes before that of `right`.
+   */
   constructor(isBefore: (left: Head, right: Head) => boolean) {
     this.#isBefore = isBefore;
   }

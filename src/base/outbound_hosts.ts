@@ -60,7 +60,10 @@ export class OutboundHosts {
   readonly #ends: string[] = [];
   readonly #ranges: IpRanges;
 
-  /** @param listed Strings that {@linkcode isOutboundHost} accepts. */
+  /**
+   * Creates the set of hosts to which the server may send requests.
+   * @param listed Strings that {@linkcode isOutboundHost} accepts.
+   */
   constructor(listed: readonly string[]) {
     const ranges: IpRange[] = [];
     for (const text of listed) {

@@ -42,7 +42,10 @@ export class ProcessMemoryGauge {
   readonly #disk: Pick<Disk, "readFile">;
   readonly #samples: number[] = [];
 
-  /** @param disk Reads Linux's /proc; other systems report less. */
+  /**
+   * Creates a reader of this process's memory use.
+   * @param disk Reads Linux's /proc; other systems report less.
+   */
   constructor(disk: Pick<Disk, "readFile">) {
     this.#disk = disk;
   }

@@ -19,7 +19,7 @@ export class RecentLog implements Log {
   readonly #clock: Clock;
   #lines: LogLine[] = [];
 
-  /** @param log Also receives every line. */
+  /** Creates a log that keeps its newest lines in memory. @param log Also receives every line. */
   constructor(log: Log, clock: Clock) {
     this.#log = log;
     this.#clock = clock;

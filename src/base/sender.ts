@@ -4,6 +4,7 @@
  */
 
 /**
+ * Returns the sender to which limits per client count an address.
  * @param address Dotted IPv4, or eight IPv6 groups without "::". Any other text counts as a sender
  *   of its own.
  */

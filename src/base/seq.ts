@@ -289,6 +289,7 @@ export class SeqGenerator {
 }
 
 /**
+ * Requires that ids can represent a time.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE If no id can represent a millisecond, counted from
  *   the epoch of ids.
  */

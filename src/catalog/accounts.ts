@@ -117,7 +117,10 @@ export class Accounts {
   readonly #retiredSeqs = new Map<string, number>();
   #sorted: readonly UserEntry[] | undefined;
 
-  /** @param parts.newSeq Returns the next position in commit order. */
+  /**
+   * Reads the accounts from the catalog file.
+   * @param parts.newSeq Returns the next position in commit order.
+   */
   constructor(parts: {
     file: SqliteFile;
     counters: Counters;
@@ -220,6 +223,7 @@ export class Accounts {
   }
 
   /**
+   * Drops an account.
    * @param options.storeAlso Runs in the same transaction. The function that it returns is called
    * once the transaction is durable.
    */

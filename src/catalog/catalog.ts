@@ -87,17 +87,18 @@ export interface Dependents {
   /** Sequences, each of which is created or replaces the sequence with the same sequenceId. */
   readonly sequences?: readonly SequenceEntry[];
   readonly droppedSequences?: readonly SequenceEntry[];
-  /** The numbers from which restored sequences continue. */
+  /** The numbers from which the sequences continue, if the definitions restore sequences. */
   readonly marks?: readonly SequenceMark[];
 }
 
-/** A private copy of the catalog, for a transaction that changes definitions. */
+/** A private copy of the catalog, which one transaction changes. */
 export interface DraftedCatalog extends Catalog {
-  /** Whether the draft differs from the catalog. */
+  /** Whether the copy differs from the catalog. */
   readonly hasChanges: boolean;
   /** Returns a copy of this draft. Changes to the copy do not affect this draft. */
   copy(): DraftedCatalog;
   /**
+   * Requires that no other transaction has changed a definition since the copy was made.
    * @throws {DatabaseError} SERIALIZATION_FAILURE if another transaction has changed a definition.
    */
   requireCurrent(): void;
@@ -110,7 +111,9 @@ export interface DraftedCatalog extends Catalog {
   prepare(seq: Seq, adjusted: (table: TableEntry) => TableEntry): PreparedDraft;
 }
 
-/** Replayed definitions that are ready to be made durable. */
+/**
+ * The definitions of a transaction, applied to the current catalog and ready to be made durable.
+ */
 export interface PreparedDraft {
   /** Returns a table as it will be after the commit. */
   tableById(tableId: number): TableEntry | undefined;
@@ -128,7 +131,7 @@ export interface PreparedDraft {
    * @throws {DatabaseError}
    */
   publish(lastSeq?: Seq): void;
-  /** Undoes `announce` if no rows were written. */
+  /** Undoes `announce`, because no rows were written after all. */
   withdraw(): void;
 }
 
@@ -148,7 +151,7 @@ export interface Catalog {
 
   namespace(name: string): NamespaceEntry | undefined;
   namespaces(): readonly NamespaceEntry[];
-  /** @throws {DatabaseError} ALREADY_EXISTS */
+  /** Creates a namespace. @throws {DatabaseError} ALREADY_EXISTS */
   createNamespace(entry: NamespaceEntry): void;
   /**
    * Drops a namespace, which must contain no tables, views, topics or sequences.
@@ -251,7 +254,10 @@ export interface Catalog {
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE at its end; DISK_FULL, STORAGE_UNAVAILABLE
    */
   nextNumber(sequence: SequenceEntry): Whole;
-  /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL, STORAGE_UNAVAILABLE */
+  /**
+   * Sets the number of a sequence.
+   * @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL, STORAGE_UNAVAILABLE
+   */
   setNumber(sequence: SequenceEntry, value: Whole, isCalled: boolean): void;
   /**
    * Sets a sequence back from `now` to `before`, so that the numbers between them are issued again.
@@ -290,7 +296,7 @@ export interface Catalog {
   storage(storageId: string): StorageEntry | undefined;
   /** Returns all storages except `local`, ordered by id. */
   storages(): readonly StorageEntry[];
-  /** @throws {DatabaseError} ALREADY_EXISTS */
+  /** Creates a storage. @throws {DatabaseError} ALREADY_EXISTS */
   createStorage(entry: StorageEntry): void;
   /** Replaces the storage with the same id. */
   changeStorage(entry: StorageEntry): void;
@@ -330,9 +336,15 @@ export interface Catalog {
    * none.
    */
   userLike(name: string): UserEntry | undefined;
-  /** @throws {DatabaseError} ALREADY_EXISTS, also for a name that looks like that of a user. */
+  /**
+   * Creates a user.
+   * @throws {DatabaseError} ALREADY_EXISTS, also for a name that looks like that of a user.
+   */
   createUser(user: NewUser): UserEntry;
-  /** @throws {DatabaseError} USER_NOT_FOUND, ALREADY_EXISTS for a login name. */
+  /**
+   * Changes the given properties of a user.
+   * @throws {DatabaseError} USER_NOT_FOUND, ALREADY_EXISTS for a login name.
+   */
   changeUser(userId: string, change: UserChange): UserEntry;
   /**
    * Records when users were last seen, in Unix milliseconds. Users dropped in the meantime are

@@ -112,7 +112,7 @@ export class CatalogDatabase implements Catalog {
   readonly #settings = new Map<string, string>();
   readonly #counters: Counters;
   readonly #clock: Clock;
-  /** Records definitions that never took effect. */
+  /** Records the seqs of definitions that never took effect. */
   readonly undone: UndoneDefinitions;
   #draftVersions = 0;
 
@@ -155,7 +155,7 @@ export class CatalogDatabase implements Catalog {
     this.#disownDropped();
   }
 
-  /** See {@linkcode SqliteFile.onFull}. */
+  /** Sets the function that is called when the disk is full. See {@linkcode SqliteFile.onFull}. */
   set onFull(onFull: () => boolean) {
     this.#file.onFull = onFull;
   }
@@ -187,7 +187,7 @@ export class CatalogDatabase implements Catalog {
     }
   }
 
-  /** See {@linkcode replayJournal}. */
+  /** Replays a journal over a copy of the catalog. See {@linkcode replayJournal}. */
   static replay(
     path: string,
     entries: readonly JournalEntry[],

@@ -61,13 +61,13 @@ interface At {
   others(others: Dependents): Dependents;
 }
 
-/** The functions of the catalog from which a draft was made. */
+/** The functions of the catalog that a private copy of the catalog needs. */
 export interface DraftSource {
   /** The catalog, which provides everything except definitions. */
   readonly catalog: Catalog;
-  /** Returns a copy of definitions whose changes are not recorded. */
+  /** Returns a copy of the definitions. Changes of the copy are not recorded. */
   copyOf(definitions: Definitions, numbers: DraftNumbers): Definitions;
-  /** Returns a number that no other draft has as its version. */
+  /** Returns a catalog version that no other copy has. */
   newVersion(): number;
   /** Replays changes over the definitions of the catalog. */
   prepare(seq: Seq, replay: (definitions: Definitions) => void): PreparedDraft;
@@ -77,7 +77,7 @@ interface DraftState {
   readonly definitions: Definitions;
   readonly numbers: DraftNumbers;
   readonly changes: readonly DraftedChange[];
-  /** A placeholder for the seq of the commit. */
+  /** The number that stands for the seq of the commit until the commit has one. */
   readonly unplaced: Seq;
   /** The version of the catalog when the first draft of the transaction was made. */
   readonly madeAt: number;

@@ -13,7 +13,7 @@ import { sqliteWalDamage } from "./sqlite_wal.ts";
 
 export interface CatalogCheckOptions {
   readonly disk: Disk;
-  /** The SQLite file. */
+  /** The path of the SQLite file. */
   readonly path: string;
   /**
    * An empty directory for the copy, outside the data directory. The caller removes it afterwards.
@@ -41,6 +41,7 @@ export interface CatalogCheck {
 const SUFFIXES = ["", "-wal", "-journal"];
 
 /**
+ * Checks a catalog file without changing it.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if the catalog has a newer format.
  * @throws {DiskError} If it cannot be read or copied.
  */

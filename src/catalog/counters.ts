@@ -25,7 +25,10 @@ export class Counters {
   readonly #file: SealedFile;
   readonly #values: Map<CounterName, number> = new Map();
 
-  /** @param from Counters whose values are copied; absent if they are read from the file. */
+  /**
+   * Reads or copies the counters.
+   * @param from Counters whose values are copied; absent if they are read from the file.
+   */
   constructor(file: SealedFile, from?: Counters) {
     this.#file = file;
     if (from !== undefined) {

@@ -25,7 +25,10 @@ export class DefinedTypes {
   readonly #domains: Map<number, DomainType> = new Map();
   readonly #rows: Map<number, DataType & { kind: "row" }> = new Map();
 
-  /** @param from Types that are copied; absent if they are read from the file. */
+  /**
+   * Reads or copies the defined types.
+   * @param from Types that are copied; absent if they are read from the file.
+   */
   constructor(file: SealedFile, from?: DefinedTypes) {
     this.entries = new NamedEntries(file, {
       table: "types",
@@ -67,7 +70,7 @@ export class DefinedTypes {
       return;
     }
     if (fields !== undefined) {
-      // All columns share this object, in which only the name can change.
+      // All columns of the type share this object, of which only the name can change.
       const named = Object.assign(this.#rows.get(typeId)?.named ?? { typeId }, { namespace, name });
       this.#rows.set(typeId, { kind: "row", fields: this.#currentFields(fields), named });
       return;

@@ -44,7 +44,7 @@ export interface DefinitionParts {
   readonly numbers: IssuedNumbers;
 }
 
-/** The operations on the numbers of sequences that definitions and statements need. */
+/** The operations on sequences that definitions and statements need. */
 export type IssuedNumbers = Pick<
   SequenceNumbers,
   "forget" | "giveBack" | "mark" | "marks" | "next" | "remember" | "set" | "takeBack"

@@ -9,21 +9,24 @@ import type { Whole } from "../types/mod.ts";
 import type { IssuedNumbers } from "./definitions.ts";
 import { type CountedSequence, type SequenceMark, SequenceNumbers } from "./sequence_numbers.ts";
 
-/** The numbers of sequences outside the transaction. */
+/** Access to the numbers of sequences outside the transaction. */
 export interface OutsideNumbers {
   readonly clock: Clock;
   readonly numbers: IssuedNumbers;
-  /** Returns a sequence with the options that it has outside the transaction. */
+  /** Returns a sequence with its options outside the transaction. */
   readonly sequenceById: (sequenceId: number) => CountedSequence | undefined;
 }
 
 export class DraftNumbers implements IssuedNumbers {
   readonly #outside: OutsideNumbers;
   readonly #inside: SequenceNumbers;
-  /** The sequences that count in memory. */
+  /** The sequences whose numbers the transaction counts in memory. */
   readonly #own: Map<number, CountedSequence>;
 
-  /** @param from The numbers of an earlier state of the transaction, which are copied. */
+  /**
+   * Creates the sequence numbers of a transaction that changes definitions.
+   * @param from The numbers of an earlier state of the transaction, which are copied.
+   */
   constructor(outside: OutsideNumbers, from?: DraftNumbers) {
     this.#outside = outside;
     this.#own = new Map(from?.marked());
@@ -39,7 +42,7 @@ export class DraftNumbers implements IssuedNumbers {
     return new DraftNumbers(this.#outside, this);
   }
 
-  /** Makes a sequence count in memory from now on. */
+  /** Counts the numbers of a sequence in memory from now on. */
   adopt(sequence: CountedSequence): void {
     this.#own.set(sequence.sequenceId, sequence);
   }
@@ -48,7 +51,7 @@ export class DraftNumbers implements IssuedNumbers {
     return this.#own;
   }
 
-  /** Returns the marks of the sequences that count in memory. */
+  /** Returns the current numbers of the sequences that are counted in memory. */
   ownMarks(): SequenceMark[] {
     return [...this.#own.values()].map((sequence) => this.#inside.mark(sequence));
   }
@@ -102,7 +105,7 @@ export class DraftNumbers implements IssuedNumbers {
   }
 }
 
-/** Collects changes to numbers, which take effect once the definitions are durable. */
+/** Collects changes of sequence numbers, which take effect once the definitions are durable. */
 export class LaterNumbers implements IssuedNumbers {
   readonly #numbers: IssuedNumbers;
   readonly #later: (() => void)[] = [];
@@ -111,7 +114,7 @@ export class LaterNumbers implements IssuedNumbers {
     this.#numbers = numbers;
   }
 
-  /** Makes the collected changes. */
+  /** Makes the collected changes of sequence numbers. */
   settle(): void {
     for (const change of this.#later.splice(0)) change();
   }

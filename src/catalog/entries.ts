@@ -41,7 +41,7 @@ export interface ColumnEntry {
   readonly name: string;
   /** The type of the values. If the column has a domain, this is the domain's base type. */
   readonly type: DataType;
-  /** The domain whose conditions every value satisfies; absent if the column has none. */
+  /** The id of the user who owns the namespace. */
   readonly domain?: DomainType;
   readonly notNull: boolean;
   /** The DEFAULT as SQL text; absent if the column has none. */
@@ -225,7 +225,7 @@ export interface PolicyTable {
   readonly name: string;
   /** All columns that the table had when the policy was created, in order. */
   readonly columns: readonly { readonly columnId: number; readonly name: string }[];
-  /** The ids of the columns that the conditions of a policy read. */
+  /** The ids of the columns that the conditions of the policy read in this table. */
   readonly used: readonly number[];
 }
 
@@ -353,7 +353,7 @@ export interface ViewTable {
   readonly renamedFrom?: string;
   /** All columns that the table had when the view was created, in order. */
   readonly columns: readonly { readonly columnId: number; readonly name: string }[];
-  /** The ids of the columns that the view needs. */
+  /** The ids of the columns of this table that the view needs. */
   readonly used: readonly number[];
 }
 
@@ -631,5 +631,5 @@ export interface FileEntry {
   readonly createdAtMs: number;
 }
 
-/** Selects a part of the file list. */
+/** Selects a part of the list of uploaded files. */
 export type FilesOf = { readonly tableId: number } | { readonly owner: number };

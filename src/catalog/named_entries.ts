@@ -23,6 +23,7 @@ export class NamedEntries<Entry extends NamedEntry> {
   #sorted: readonly Entry[] | undefined;
 
   /**
+   * Reads or copies the entries of one kind.
    * @param options.table The table of SQLite, whose key is the id of an entry.
    * @param options.from Entries that are copied; absent if they are read from the file.
    */

@@ -24,7 +24,7 @@ export interface SecretEntries<Entry extends NamedSecret> {
   byHash(secretHash: string): Entry | undefined;
   /** Returns all entries, ordered by name. */
   all(): readonly Entry[];
-  /** @throws {DatabaseError} ALREADY_EXISTS */
+  /** Stores a new entry. @throws {DatabaseError} ALREADY_EXISTS */
   create(entry: Entry): void;
   /** Replaces the entry with the same name. */
   change(entry: Entry): void;
@@ -44,7 +44,10 @@ export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<En
   readonly #byName = new Map<string, Entry>();
   readonly #byHash = new Map<string, Entry>();
 
-  /** @param options.what The kind of the entries, for messages. */
+  /**
+   * Reads the entries of one kind from the catalog file.
+   * @param options.what The kind of the entries, for messages.
+   */
   constructor(file: SqliteFile, { table, what }: { table: SealedTable; what: string }) {
     this.#file = file;
     this.#table = table;

@@ -49,7 +49,10 @@ export function isSystemNamespace(name: string): boolean {
   return isReservedNamespace(name) && name.toLowerCase() !== DEFAULT_NAMESPACE;
 }
 
-/** @throws {DatabaseError} INVALID_NAME; for a namespace, also RESERVED_NAME. */
+/**
+ * Requires that a name is valid for an object of this kind.
+ * @throws {DatabaseError} INVALID_NAME; for a namespace, also RESERVED_NAME.
+ */
 export function checkObjectName(kind: ObjectKind, name: string, details: ErrorDetails = {}): void {
   if (!OBJECT_NAME.test(name)) {
     throw new DatabaseError(
@@ -125,14 +128,14 @@ export function newUserIdFault(userId: string): string | undefined {
   return undefined;
 }
 
-/** @throws {DatabaseError} INVALID_NAME */
+/** Requires that a name is valid for a new user. @throws {DatabaseError} INVALID_NAME */
 export function checkNewUserId(userId: string): void {
   const fault = newUserIdFault(userId);
   if (fault === undefined) return;
   throw new DatabaseError("INVALID_NAME", `Cannot use ${quoted(userId)} as a user id: ${fault}`);
 }
 
-/** @throws {DatabaseError} INVALID_NAME */
+/** Requires that a string can be the id of a user. @throws {DatabaseError} INVALID_NAME */
 export function checkUserId(userId: string, details: ErrorDetails = {}): void {
   if (isUserId(userId)) return;
   throw new DatabaseError(

@@ -13,7 +13,7 @@ export interface OptionSetting {
   readonly position?: number;
 }
 
-/** @throws {DatabaseError} INVALID_OPTION */
+/** Refuses settings that contain the same option twice. @throws {DatabaseError} INVALID_OPTION */
 export function refuseTwice(settings: readonly OptionSetting[]): void {
   const seen = new Set<string>();
   for (const setting of settings) {

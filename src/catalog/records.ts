@@ -79,9 +79,9 @@ export function allSealed<T>(file: SealedSource, table: SealedTable): T[] {
   return rows.map((row) => unsealed(table, row, file.path) as T);
 }
 
-/** Selects the rows of a portion. */
+/** Selects the rows of one portion of a sealed table. */
 export interface RecordRange {
-  /** The id after which the portion starts (exclusive). */
+  /** The id after which the portion begins (exclusive). */
   readonly after: string | number;
   /** An indexed column that the database extracts from the body, and the value to match. */
   readonly match?: readonly [column: string, value: number] | undefined;

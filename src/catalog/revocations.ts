@@ -32,7 +32,7 @@ export class Revocations {
   readonly #clock: Clock;
   /** The entries, ordered by the time of the last check, oldest first. */
   readonly #entries = new Map<string, RevocationRecord>();
-  /** The ids of entries that had expired when the file was opened. */
+  /** The ids of entries that had already expired when the file was opened. */
   readonly #over = new Set<string>();
 
   constructor(file: SqliteFile, clock: Clock) {

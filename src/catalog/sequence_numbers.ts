@@ -31,7 +31,7 @@ const UNKNOWN_NUMBERS = 1_000_000n;
 /** The mark of a sequence, which records the number that the sequence has reached. */
 export interface SequenceMark {
   readonly sequenceId: number;
-  /** A decimal string, because JSON numbers cannot represent 64 bits. */
+  /** The number as a decimal string, because JSON numbers cannot represent 64 bits. */
   readonly value: string;
   /**
    * Whether `value` itself may already have been issued. If not, it is the next number to issue.
@@ -39,9 +39,9 @@ export interface SequenceMark {
   readonly isCalled: boolean;
 }
 
-/** Stores the marks of sequences durably. */
+/** Stores the numbers of sequences durably. */
 export interface SequenceMarks {
-  /** Makes marks durable before it returns. @throws {DatabaseError} DISK_FULL … */
+  /** Makes the numbers durable before it returns. @throws {DatabaseError} DISK_FULL … */
   store(marks: readonly SequenceMark[]): void;
 }
 
@@ -117,7 +117,7 @@ export class SequenceNumbers {
     return (block && usedIn(sequence, block)) ?? this.#markOf(sequence);
   }
 
-  /** Sets the mark of a sequence. @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL … */
+  /** Sets the number of a sequence. @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL … */
   set(sequence: CountedSequence, value: Whole, isCalled: boolean): void {
     requireWithin(sequence, BigInt(value));
     const { sequenceId } = sequence;
@@ -155,12 +155,12 @@ export class SequenceNumbers {
     if (marks.length > 0) this.#store(marks);
   }
 
-  /** The marks of sequences that are durable. */
+  /** The durable numbers of sequences. */
   marks(): readonly SequenceMark[] {
     return [...this.#known.values()];
   }
 
-  /** Adopts a mark that is already durable. */
+  /** Adopts the number of a sequence that is already durable. */
   remember(mark: SequenceMark): void {
     this.#known.set(mark.sequenceId, mark);
     this.#blocks.delete(mark.sequenceId);
@@ -255,7 +255,10 @@ function takenAt(
   return isWithin && count >= 0 && count <= taken ? count : undefined;
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/**
+ * Returns the number after the current one, or the first number if none was issued.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
 function firstAfter(sequence: CountedSequence, { isCalled, value }: SequenceMark): bigint {
   const { cycles, increment, maximum, minimum } = sequence;
   const step = BigInt(increment);

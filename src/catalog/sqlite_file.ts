@@ -68,7 +68,7 @@ export interface SealedFile extends SealedSource {
 
 /** Receives the changes that transactions make. */
 export interface TransactionListener {
-  /** Called as the last step within a transaction that has changed rows. */
+  /** Called as the last step of a transaction that has changed rows. */
   committing(changes: readonly SealedChange[]): void;
   committed(): void;
 }

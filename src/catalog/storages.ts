@@ -33,7 +33,7 @@ export class StorageEntries {
     );
   }
 
-  /** @throws {DatabaseError} ALREADY_EXISTS */
+  /** Stores a new storage. @throws {DatabaseError} ALREADY_EXISTS */
   create(entry: StorageEntry): void {
     if (this.#byId.has(entry.storageId)) {
       throw new DatabaseError(
@@ -68,7 +68,7 @@ export class StorageEntries {
     this.#put(others);
   }
 
-  /** Writes entries in one transaction. */
+  /** Writes entries of storages in one transaction. */
   #put(entries: readonly StorageEntry[]): void {
     if (entries.length === 0) return;
     this.#file.transaction(() => {

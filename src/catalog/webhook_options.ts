@@ -81,7 +81,10 @@ function givenOptions(settings: readonly OptionSetting[]): Partial<WebhookOption
   return options;
 }
 
-/** @throws {DatabaseError} INVALID_OPTION, with a message that does not repeat the secret. */
+/**
+ * Requires that a webhook's secret has a valid form.
+ * @throws {DatabaseError} INVALID_OPTION, with a message that does not repeat the secret.
+ */
 export function checkSecret(secret: string, details: ErrorDetails): void {
   if (secret.length >= SECRET_LENGTH_MIN && secret.length <= SECRET_LENGTH_MAX) return;
   throw new DatabaseError(

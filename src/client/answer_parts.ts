@@ -29,7 +29,10 @@ export interface PartsOptions {
   readonly answer: RequestAnswer;
 }
 
-/** @throws {ServerError | ConnectionError} */
+/**
+ * Yields the parts of a streamed response as they arrive.
+ * @throws {ServerError | ConnectionError}
+ */
 export async function* partsOfBody(
   body: BodyStream,
   { answer, session, signal, values }: PartsOptions,
@@ -59,12 +62,12 @@ export async function* partsOfBody(
       }
     }
   } finally {
-    // Cancelling ends the request, and the server then stops its statements.
+    // Cancelling ends the request, and the server then stops the statements.
     reader.cancel().catch(() => undefined);
   }
 }
 
-/** @throws {ServerError} If any statement failed. */
+/** Returns the last part of a response. @throws {ServerError} If any statement failed. */
 function endOf(fields: Readonly<Record<string, unknown>>): ExecutionPart {
   if (fields["status"] !== "success") throw errorFromBody(fields, 200);
   return { kind: "end", tookMs: Number(fields["took"]) };

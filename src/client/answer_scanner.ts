@@ -49,7 +49,10 @@ export class AnswerScanner {
   #schema: readonly SchemaField[] = [];
   #parts: ScannedPart[] = [];
 
-  /** @throws {SyntaxError} If the text is not a response to statements. */
+  /**
+   * Scans another piece of a response. Returns the parts that the piece completes.
+   * @throws {SyntaxError} If the text is not a response to statements.
+   */
   push(text: string): ScannedPart[] {
     if (this.#isOver) return [];
     this.#text += text;

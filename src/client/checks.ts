@@ -61,7 +61,7 @@ export function oneOf(...words: readonly string[]): ValueRule {
   };
 }
 
-/** @throws {TypeError} */
+/** Requires that a value satisfies a rule. @throws {TypeError} */
 export function requireRule(name: string, value: unknown, { holds, should }: ValueRule): void {
   if (holds(value)) return;
   throw new TypeError(`Cannot use ${name}: it is ${kindOf(value)}, but must be ${should}`);

@@ -157,7 +157,10 @@ export interface Client extends Statements, Copies {
   close(): void;
 }
 
-/** @throws {TypeError} If an option has an unknown name or an unusable value. */
+/**
+ * Creates a client of one server.
+ * @throws {TypeError} If an option has an unknown name or an unusable value.
+ */
 export function createClient(options: ClientOptions): Client {
   requireOptions(CREATE, options, CLIENT_RULES);
   if (options.auth !== undefined) requireCredentials(options.auth);

@@ -99,7 +99,7 @@ export class LiveConnection {
     });
   }
 
-  /** @throws {TypeError} If an argument cannot be used. */
+  /** Starts a live query. @throws {TypeError} If an argument cannot be used. */
   open(sql: string, options: LiveOptions): LiveQuery {
     requireLiveOptions(options);
     const { environment, session, storage, values } = this.#options;
@@ -120,7 +120,10 @@ export class LiveConnection {
     return subscription;
   }
 
-  /** @throws {TypeError} If an argument cannot be used. */
+  /**
+   * Consumes a topic until the consumer stops.
+   * @throws {TypeError} If an argument cannot be used.
+   */
   consume(topic: string, options: ConsumeOptions, handler: MessageHandler): Promise<void> {
     requireConsume(options, handler);
     const { environment } = this.#options;
@@ -511,7 +514,10 @@ function toldMsOf(error: unknown): number {
   return error instanceof ServerError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
 }
 
-/** @returns Undefined if the text is not a message of the protocol. */
+/**
+ * Parses a message of the server.
+ * @returns Undefined if the text is not a message of the protocol.
+ */
 function messageFrom(text: string): ServerMessage | undefined {
   let message: unknown;
   try {

@@ -108,7 +108,7 @@ interface Place {
   readonly offset: number;
 }
 
-/** @throws {TypeError} */
+/** Requires that the arguments of `consume` are valid. @throws {TypeError} */
 export function requireConsume(options: ConsumeOptions, handler: MessageHandler): void {
   requireOptions(CONSUME, options, CONSUME_RULES);
   requireRule("the group", options.group, FILLED_TEXT);

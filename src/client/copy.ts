@@ -81,7 +81,7 @@ function pathOf(sql: string, { namespace }: CopyCallOptions): string {
   return `/v1/api/copy?${query.toString()}`;
 }
 
-/** @throws {TypeError} */
+/** Requires data that a request can send. @throws {TypeError} */
 function requireData(data: unknown): void {
   const isObject = typeof data === "object" && data !== null;
   const isBody = isObject && (ArrayBuffer.isView(data) || "stream" in data || "getReader" in data);

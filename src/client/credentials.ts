@@ -21,7 +21,10 @@ const CALL: Call = {
   example: 'auth: { token }, auth: { user, password } or auth: async () => "a token"',
 };
 
-/** @throws {TypeError} If the value does not have one of the three forms. */
+/**
+ * Requires that a value has the form of credentials.
+ * @throws {TypeError} If the value does not have one of the three forms.
+ */
 export function requireCredentials(given: unknown): asserts given is Credentials {
   if (typeof given === "function") return;
   if (!OBJECT.holds(given)) {
@@ -38,7 +41,10 @@ export function requireCredentials(given: unknown): asserts given is Credentials
   );
 }
 
-/** @throws {ServerError} If the function returns no token. Errors of the function pass through. */
+/**
+ * Calls the application's function for a token, and checks the result.
+ * @throws {ServerError} If the function returns no token. Errors of the function pass through.
+ */
 export async function tokenFrom(give: TokenFunction): Promise<string> {
   const token: unknown = await give();
   if (typeof token === "string" && token !== "") return token;

@@ -60,7 +60,10 @@ export interface SocketHandlers {
 
 export interface ClientEnvironment {
   fetch(url: string, request: HttpRequest): Promise<HttpResponse>;
-  /** @throws {Error} If this runtime has no WebSocket; the message says which versions have one. */
+  /**
+   * Requires that the runtime has WebSockets.
+   * @throws {Error} If this runtime has no WebSocket; the message says which versions have one.
+   */
   requireSockets?(): void;
   connect(url: string, handlers: SocketHandlers): Socket;
   /** Runs `callback` once, after a delay. Returns a function that cancels the timer. */

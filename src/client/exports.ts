@@ -20,7 +20,10 @@ interface ExportRow extends RowObject {
   readonly download_url: string | null;
 }
 
-/** @param url The address of the server, without a trailing slash. */
+/**
+ * Exports the data of the user, and returns the archive.
+ * @param url The address of the server, without a trailing slash.
+ */
 export async function exportData(
   url: string,
   { query }: Pick<Statements, "query">,

@@ -44,7 +44,10 @@ const RULES: FieldRules = {
   download: FLAG,
 };
 
-/** @param url The address of the server, without a trailing slash. */
+/**
+ * Creates the file methods of a client.
+ * @param url The address of the server, without a trailing slash.
+ */
 export function filesBy(url: string, { query }: Pick<Statements, "query">): Files {
   return {
     async url(file, given = {}) {

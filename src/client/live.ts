@@ -115,7 +115,10 @@ export class FollowedQuery implements LiveQuery {
   #wasAccepted = false;
   #refusals = 0;
 
-  /** @throws {TypeError} If the parameters, the order or the storage cannot be used. */
+  /**
+   * Creates a live query, which is not sent yet.
+   * @throws {TypeError} If the parameters, the order or the storage cannot be used.
+   */
   constructor(id: string, sql: string, { options, settings }: SubscriptionParts) {
     this.id = id;
     this.#sql = sql;
@@ -204,7 +207,7 @@ export class FollowedQuery implements LiveQuery {
     this.#become("loading");
   }
 
-  /** @returns Whether to request more batches. */
+  /** Handles a batch of the initial rows. @returns Whether to request more batches. */
   batch(message: InitialDataBatch): boolean {
     const { batch_control: control, rows } = message;
     if (this.#held !== undefined) {
@@ -277,6 +280,7 @@ export class FollowedQuery implements LiveQuery {
   }
 
   /**
+   * Ends the live query with an error.
    * @param isAskedFor Whether the application logged out, which ends every query without an error.
    */
   failed(error: ServerError, { isAskedFor = false }: { isAskedFor?: boolean } = {}): void {
@@ -349,7 +353,7 @@ export class FollowedQuery implements LiveQuery {
     })(undefined);
   }
 
-  /** @returns The rows as the application sees them. */
+  /** Applies arrived rows. @returns The rows as the application sees them. */
   #put(rows: readonly WireRow[]): readonly CellObject[] {
     const read = this.#readAll(rows);
     if (this.#options.keepRows === false) return read;

@@ -91,7 +91,7 @@ const RULES: FieldRules = {
   onError: HANDLER,
 };
 
-/** @throws {TypeError} */
+/** Requires that the options of a live query are valid. @throws {TypeError} */
 export function requireLiveOptions(given: LiveOptions): void {
   requireOptions(CALL, given ?? {}, RULES);
   const { keepRows, onEvent, onRows } = given ?? {};
@@ -107,7 +107,10 @@ export function requireLiveOptions(given: LiveOptions): void {
   }
 }
 
-/** @throws {TypeError} If the text does not name columns. */
+/**
+ * Returns the order of the rows that the options request.
+ * @throws {TypeError} If the text does not name columns.
+ */
 export function orderOf<Row extends object>({ orderBy }: LiveOptions<Row>): Order<Row> {
   return typeof orderBy === "string" ? orderFrom(orderBy) : orderBy;
 }

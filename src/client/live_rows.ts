@@ -10,7 +10,7 @@ import { type CompareRows, comparerOf, keyOrder, type OrderTerm } from "./row_or
 export type Order<Row> = readonly OrderTerm[] | ((left: Row, right: Row) => number) | undefined;
 
 interface RowsStart {
-  /** Whether the rows so far are discarded. */
+  /** Whether the rows received so far are discarded. */
   readonly isAnew: boolean;
   /**
    * The order that the query defines, which applies unless the application specifies another order.

@@ -60,7 +60,10 @@ export function sentParameters(sql: string, params: readonly Parameter[]): SentP
   });
 }
 
-/** @param depth The number of lists and objects around the value. */
+/**
+ * Converts a parameter to the form in which it is sent.
+ * @param depth The number of lists and objects around the value.
+ */
 function sentParameter(value: unknown, name: string, depth = 0): SentParameter {
   if (value === null || typeof value === "boolean" || typeof value === "string") return value;
   if (typeof value === "bigint") {

@@ -25,6 +25,7 @@ export const STORAGE: ValueRule = {
 };
 
 /**
+ * Returns the storage for positions.
  * @param option The option that needs the storage, for the message.
  * @throws {TypeError} If no storage is given and the runtime has none.
  */

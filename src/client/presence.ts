@@ -116,7 +116,7 @@ export class Rooms {
     this.#parts = parts;
   }
 
-  /** @throws {TypeError} */
+  /** Enters a room. @throws {TypeError} */
   enter(room: string, options: PresenceOptions): Presence {
     requireRule("the room", room, FILLED_TEXT);
     requireOptions(CALL, options, RULES);

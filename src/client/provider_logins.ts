@@ -245,7 +245,10 @@ function storage(): PositionStorage | undefined {
   return STORAGE.holds(sessionStorage) ? (sessionStorage as PositionStorage) : undefined;
 }
 
-/** @throws {TypeError} If the runtime has no page. */
+/**
+ * Returns the URL of the page in which the client runs.
+ * @throws {TypeError} If the runtime has no page.
+ */
 function pageAddress({ doing, example }: Call): string {
   const { location } = globalThis as { location?: { readonly href?: unknown } };
   if (typeof location?.href === "string") return location.href;
@@ -254,7 +257,10 @@ function pageAddress({ doing, example }: Call): string {
   );
 }
 
-/** @throws {TypeError} If the page was delivered neither over https nor from localhost. */
+/**
+ * Returns the PKCE challenge of a verifier.
+ * @throws {TypeError} If the page was delivered neither over https nor from localhost.
+ */
 async function challengeOf(verifier: string): Promise<string> {
   const { subtle } = crypto as { subtle?: typeof crypto.subtle };
   if (subtle === undefined) {

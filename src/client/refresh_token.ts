@@ -14,6 +14,7 @@ export type SessionPlace = "cookie" | "memory" | "storage";
 
 export interface RefreshTokenPlace {
   /**
+   * Reads the stored refresh token.
    * @returns Undefined if there is no token. For a cookie, the result is always undefined, because
    *   only the browser reads it.
    */
@@ -27,7 +28,10 @@ interface PlaceOptions {
   readonly storage: PositionStorage | undefined;
 }
 
-/** @throws {TypeError} If the token has to be kept in a storage, and the runtime has none. */
+/**
+ * Returns the place where the refresh token is kept.
+ * @throws {TypeError} If the token has to be kept in a storage, and the runtime has none.
+ */
 export function refreshTokenPlace(
   kind: SessionPlace,
   { storage: given, url }: PlaceOptions,

@@ -88,7 +88,7 @@ export function isRead(sql: string): boolean {
   return !/^with\b/i.test(text) || !/\b(?:insert|update|delete|merge)\b/i.test(text);
 }
 
-/** @throws {TypeError} */
+/** Converts a duration to milliseconds. @throws {TypeError} */
 export function msFromDuration(duration: string): number {
   const [, digits, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(duration) ?? [];
   const ms = Number(digits) * (MS_PER_UNIT[unit] ?? Number.NaN);

@@ -63,7 +63,10 @@ export class Requests {
     this.#options = options;
   }
 
-  /** @throws {ServerError | ConnectionError} */
+  /**
+   * Sends a request, and reads its response unless the caller does so.
+   * @throws {ServerError | ConnectionError}
+   */
   async call(
     method: string,
     path: string,
@@ -147,7 +150,11 @@ function sentBody(body: CallOptions["body"]): {
   return { type: "application/json", body: JSON.stringify(body) };
 }
 
-/** @returns Undefined if the body is not JSON. @throws If the body ends early. */
+/**
+ * Reads the JSON body of a response.
+ * @returns Undefined if the body is not JSON.
+ * @throws If the body ends early.
+ */
 async function bodyOf(response: HttpResponse): Promise<unknown> {
   try {
     return await response.json();

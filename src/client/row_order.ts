@@ -15,7 +15,10 @@ export type CompareRows = (left: WireRow, right: WireRow) => number;
 
 const TERM = /^(?:"((?:[^"]|"")+)"|([^\s",]+))(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?$/i;
 
-/** @throws {TypeError} If the text is not a list of columns. */
+/**
+ * Parses a list of columns, each with an optional direction.
+ * @throws {TypeError} If the text is not a list of columns.
+ */
 export function orderFrom(text: string): OrderTerm[] {
   return text.split(/,(?=(?:[^"]*"[^"]*")*[^"]*$)/).map((part) => {
     const [, quoted, bare, direction = "asc", nulls] = TERM.exec(part.trim()) ?? [];
@@ -52,7 +55,10 @@ export function columnOf(
   );
 }
 
-/** @param terms Terms whose columns the schema has. */
+/**
+ * Returns a function that compares two rows by the given terms.
+ * @param terms Terms whose columns the schema has.
+ */
 export function comparerOf(
   terms: readonly OrderTerm[],
   schema: readonly SchemaField[],

@@ -97,7 +97,7 @@ export class Session {
   /** The number of times that a session has ended or has been replaced. */
   #epoch = 0;
 
-  /** @internal */
+  /** Creates a session without a user. @internal */
   constructor(options: SessionOptions) {
     const { credentials, environment, timeoutMs, url } = options;
     this.#options = options;
@@ -325,7 +325,10 @@ export class Session {
     return this.#requests.broken(cause);
   }
 
-  /** @param options.isReplacing Whether the request itself replaces the session. */
+  /**
+   * Sends a request with the current access token, and renews the token if necessary.
+   * @param options.isReplacing Whether the request itself replaces the session.
+   */
   async #send(
     path: string,
     options: CallOptions & { method?: "GET" },
@@ -362,6 +365,7 @@ export class Session {
   }
 
   /**
+   * Renews the access token.
    * @returns Undefined if only a token was obtained, because a token alone does not contain the
    *   user's rights.
    */
@@ -430,7 +434,10 @@ export class Session {
     return this.#accept(login);
   }
 
-  /** @throws {ServerError} If the response is neither a login nor a refusal. */
+  /**
+   * Reads the login from a response.
+   * @throws {ServerError} If the response is neither a login nor a refusal.
+   */
   #loginFrom(answer: RequestAnswer): LoginBody {
     const { access_token: token, user } = answer.fields;
     const isLogin = typeof token === "string" && isObject(user) && typeof user["id"] === "string";
@@ -488,7 +495,7 @@ export class Session {
   }
 }
 
-/** @throws {TypeError} */
+/** Requires that a user name and a password are strings. @throws {TypeError} */
 function requireLogin(user: unknown, password: unknown): void {
   if (typeof user === "string" && typeof password === "string") return;
   throw new TypeError(

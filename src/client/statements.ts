@@ -202,13 +202,16 @@ function withCellsRead(error: unknown, values: Values): unknown {
   return withResults(error, readEntries(error.results, values));
 }
 
-/** @throws {TypeError} */
+/** Requires that the SQL text is a string. @throws {TypeError} */
 export function requireText(sql: unknown): void {
   if (typeof sql === "string") return;
   throw new TypeError(`Cannot send the statement: it is ${kindOf(sql)}, but must be a string`);
 }
 
-/** @returns Undefined if the response does not come from Tidemark. */
+/**
+ * Reads the results from a response.
+ * @returns Undefined if the response does not come from Tidemark.
+ */
 function executionFrom(answer: RequestAnswer): Execution | undefined {
   const { results, status, took } = answer.fields;
   // A failure after the first rows arrives with status 200.

@@ -79,7 +79,10 @@ const RULES: FieldRules = {
 
 const PATH = "/v1/api/transactions";
 
-/** @throws {ServerError | ConnectionError} It also throws any error that `work` throws. */
+/**
+ * Runs a function within a transaction, and commits the transaction when the function ends.
+ * @throws {ServerError | ConnectionError} It also throws any error that `work` throws.
+ */
 export async function runTransaction<Result>(
   work: (tx: TransactionClient) => Promise<Result>,
   options: TransactionSettings,

@@ -67,7 +67,10 @@ function numberFromCell(cell: unknown): unknown {
 /** Converts the cells of a row object. */
 export type RowReader = (row: WireRow) => CellObject;
 
-/** @returns Undefined if no cell needs conversion. */
+/**
+ * Returns the function that converts the cells of a result's rows.
+ * @returns Undefined if no cell needs conversion.
+ */
 export function rowReaderFor(
   schema: readonly SchemaField[],
   values: Values,

@@ -193,7 +193,10 @@ function repairAsPlanned(
   return EXIT_DONE;
 }
 
-/** @throws {DatabaseError} If there is no data directory. */
+/**
+ * Requires that a directory is a data directory, and returns its paths.
+ * @throws {DatabaseError} If there is no data directory.
+ */
 function requireDirectory(disk: Disk, root: string): DataPaths {
   const paths = disk.exists(backupListPath(root)) ? copyPathsOf(root) : dataPathsOf(root);
   const names = new Set(listed(disk, root).map(({ name }) => name));

@@ -21,9 +21,9 @@ const RENEW_MS = 30_000;
 export interface FreshValueOptions<Value> {
   readonly clock: Clock;
   readonly freshMs: number;
-  /** Fetches the value. */
+  /** Fetches a new value. */
   readonly load: () => Promise<Value>;
-  /** Receives each failure once, although many callers may share it. */
+  /** Receives each failed fetch once, even if many callers wait for the value. */
   readonly onFailure: (error: unknown) => void;
 }
 

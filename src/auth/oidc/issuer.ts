@@ -110,7 +110,10 @@ export class Issuer {
     });
   }
 
-  /** @throws {ProviderError} */
+  /**
+   * Returns the discovery document of the issuer, and fetches it if it is not fresh.
+   * @throws {ProviderError}
+   */
   discovery(): Promise<Discovery> {
     return this.#discovery.get();
   }
@@ -171,7 +174,7 @@ function hasUsableHeader(token: string, types: ReadonlySet<string>): boolean {
   return typeof kid === "string" && typeof typ === "string" && types.has(typ.toLowerCase());
 }
 
-/** @throws {ProviderError} */
+/** Reads the fields that the server uses from a discovery document. @throws {ProviderError} */
 function discoveryFrom(document: ProviderObject, issuer: string): Discovery {
   if (document["issuer"] !== issuer) {
     throw new ProviderError(`the discovery document of ${issuer} names another issuer`);
@@ -200,7 +203,7 @@ function discoveryFrom(document: ProviderObject, issuer: string): Discovery {
   };
 }
 
-/** @throws {ProviderError} */
+/** Reads the public keys from an issuer's key document. @throws {ProviderError} */
 function keysFrom(document: ProviderObject): IssuerKeys {
   const { keys } = document;
   if (!Array.isArray(keys)) throw new ProviderError("the key set of the provider has no keys");

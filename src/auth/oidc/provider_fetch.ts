@@ -85,7 +85,7 @@ async function boundedText(response: Response): Promise<string> {
   let length = 0;
   for await (const chunk of response.body ?? []) {
     length += chunk.length;
-    // Throwing leaves the loop, which cancels the rest of the body.
+    // Throwing ends the loop over the body, which cancels the rest of the download.
     if (length > BYTES_MAX) {
       throw new ProviderError(`responded with more than ${BYTES_MAX / 1024} KiB`);
     }
@@ -100,7 +100,7 @@ function objectFromJson(text: string): ProviderObject | undefined {
   try {
     value = JSON.parse(text);
   } catch {
-    // The caller reports that the text is not JSON.
+    // The text is not JSON, and the caller reports that.
     return undefined;
   }
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
