@@ -66,7 +66,10 @@ const ROOT: Route = {
   handle: (exchange) => empty(exchange, 302, { Location: `${exchange.basePath}/ui` }),
 };
 
-/** @throws {DatabaseError} INVALID_OPTION if an address list cannot be read. */
+/**
+ * Creates the routes of the server.
+ * @throws {DatabaseError} INVALID_OPTION if an address list cannot be read.
+ */
 export function endpointsOf(options: ServerOptions, parts: ServerParts): Endpoints {
   const endpoints: Endpoints = {
     routes: [

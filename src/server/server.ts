@@ -385,7 +385,7 @@ class HttpServer implements RunningServer {
     }
   }
 
-  /** @throws The refusal of the request, as a route throws it. */
+  /** Runs the route of a request. @throws The refusal of the request, as a route throws it. */
   #answer(exchange: Exchange, found: Found | undefined): Response | Promise<Response> {
     const { method } = exchange.request;
     this.#protect(exchange);

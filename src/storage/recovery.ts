@@ -121,7 +121,7 @@ function stateOf(definitions: readonly TableDefinition[], listed: ManifestState)
   };
 }
 
-/** Removes tables without a definition from the manifest. */
+/** Removes tables from the manifest that have no definition any more. */
 function letGo(
   manifest: Manifest,
   { listed, kept, log }: { listed: ManifestState; kept: ManifestState; log: Log },

@@ -75,7 +75,7 @@ export class Storages {
   filesGone: () => Promise<void> = () => Promise.resolve();
   readonly #options: StoragesOptions;
   readonly #open = new Map<string, OpenStorage>();
-  /** Storages that are being created. */
+  /** The storages that are being created, by id. */
   readonly #begun = new Map<string, Pick<ListedStorage, "root">>();
   /** The roots of dropped storages in which readers may have kept files of dropped tables alive. */
   readonly #droppedRoots = new Set<string>();

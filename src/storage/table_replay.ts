@@ -54,6 +54,7 @@ export class TableReplay implements RowTaker {
   readonly #keyValues: Value[] = [];
 
   /**
+   * Prepares to add the logged rows of one table.
    * @param memtableBytesMax The size above which another memtable begins. Tests use a smaller
    *   value.
    */

@@ -5,7 +5,10 @@
 import { hasDescriptorsForThreads } from "../base/bun_disk.ts";
 
 export interface MessageThread<ToThread> {
-  /** @param moved Objects that are transferred to the thread and can no longer be used here. */
+  /**
+   * Sends a message to the thread.
+   * @param moved Objects that are transferred to the thread and can no longer be used here.
+   */
   post(message: ToThread, moved?: readonly Bun.Transferable[]): void;
   /** Ends the thread immediately, even in the middle of its work. */
   close(): void;
@@ -45,7 +48,7 @@ export function startThread<ToThread, FromThread>(
   };
   const fail = (reason: string): void => {
     if (!isOpen) return;
-    // The thread may still be running after an error.
+    // The thread may still be running after it has reported an error.
     close();
     onFailure(reason);
   };

@@ -140,7 +140,10 @@ export interface TopicStreamRequest {
 
 /** Receives the messages of a stream. */
 export interface TopicStreamSink {
-  /** @returns Whether there is room for more messages. If not, `drained` must be called later. */
+  /**
+   * Receives messages in order.
+   * @returns Whether there is room for more messages. If not, `drained` must be called later.
+   */
   messages(messages: readonly TopicMessage[]): boolean;
   /** Called once if the stream ends by itself. The error is CANCELLED after KILL. */
   ended(error: DatabaseError): void;
@@ -162,7 +165,10 @@ export interface TopicStream {
    * TopicAccess.prepareAck}.
    */
   ack(request: Pick<TopicAckRequest, "offsets" | "partition" | "upTo">): Promise<PreparedTopicAck>;
-  /** @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE */
+  /**
+   * Returns messages to the group, so that they are delivered again.
+   * @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE
+   */
   nack(request: Pick<TopicNack, "delayMs" | "offsets" | "partition">): Promise<void>;
   /** Ends the stream. Messages that are not acknowledged go to other consumers. */
   close(): void;
@@ -187,14 +193,21 @@ export interface WebhookFigures extends Readonly<Record<WebhookState["status"], 
 
 /** Access to topics for their consumers. */
 export interface TopicConsumers extends TopicAccess {
-  /** @param name "namespace.topic". @throws {DatabaseError} OBJECT_NOT_FOUND */
+  /**
+   * Returns the id of a topic.
+   * @param name "namespace.topic".
+   * @throws {DatabaseError} OBJECT_NOT_FOUND
+   */
   topicIdOf(name: string): number;
   /**
    * Resolves when the acknowledgement is durable. Throws the errors of {@linkcode
    * TopicAccess.prepareAck}.
    */
   ack(request: TopicAckRequest): Promise<PreparedTopicAck>;
-  /** @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE */
+  /**
+   * Returns messages to the group, so that they are delivered again.
+   * @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE
+   */
   nack(request: TopicNack): Promise<void>;
   /**
    * Opens a stream. Delivery begins when the caller calls `start`. @throws {DatabaseError}

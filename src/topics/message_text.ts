@@ -10,7 +10,7 @@ import type { TableEntry, TopicPayload } from "../catalog/mod.ts";
 import { cellMakerFor, type Value } from "../types/mod.ts";
 
 interface Column {
-  /** The name as a JSON string, followed by a colon. */
+  /** The name of the column as a JSON string, followed by a colon. */
   readonly start: string;
   readonly toCell: (value: Value) => unknown;
 }

@@ -281,7 +281,11 @@ export class OffsetIndex {
     return page === undefined || page.firstOffset > offset ? undefined : page;
   }
 
-  /** @throws {DatabaseError} DATA_DAMAGED, STORAGE_UNAVAILABLE @throws {CorruptionError} */
+  /**
+   * Returns the contents of a page, and reads them from the table if necessary.
+   * @throws {DatabaseError} DATA_DAMAGED, STORAGE_UNAVAILABLE
+   * @throws {CorruptionError}
+   */
   contentsOf(partition: number, page: OffsetPage): PageContents {
     if (page.contents !== undefined) return page.contents;
     const row = this.#store.lookup(TABLE_ID, {

@@ -26,14 +26,17 @@ export class PageContents {
   owners: Float64Array;
   sourceIds: Uint32Array;
 
-  /** @param capacity The number of messages for which memory is reserved. */
+  /**
+   * Creates an empty list of messages.
+   * @param capacity The number of messages for which memory is reserved.
+   */
   constructor(capacity: number = CAPACITY_MIN) {
     this.seqs = new Float64Array(capacity);
     this.owners = new Float64Array(capacity);
     this.sourceIds = new Uint32Array(capacity);
   }
 
-  /** Appends a message. */
+  /** Appends a message, with the seq, source and owner of its change. */
   push(seq: number, sourceId: number, owner: number): void {
     assert(seq > this.lastSeq, "messages of a partition must ascend by seq");
     if (this.count === this.seqs.length) this.#grow();
@@ -115,7 +118,7 @@ export function bodyOf({ count, owners, seqs, sourceIds }: PageContents): Uint8A
   return writer.copy();
 }
 
-/** @throws {CorruptionError} If the bytes are not a body. */
+/** Decodes the stored body of a page. @throws {CorruptionError} If the bytes are not a body. */
 export function contentsOf(body: Uint8Array, path: string): PageContents {
   const reader = new ByteReader(body, { path });
   const count = reader.varint();

@@ -71,7 +71,10 @@ export class TableSources {
   readonly #comparedPlaces: readonly number[];
   readonly #message: CountedMessage = { seq: 0, owner: 0, sourceId: 0, partition: 0 };
 
-  /** @returns undefined if the table was dropped. */
+  /**
+   * Compiles the conditions of a topic's sources on one table.
+   * @returns undefined if the table was dropped.
+   */
   static of(topic: TopicEntry, tableId: number, deps: SourceDeps): TableSources | undefined {
     const table = deps.catalog.tableById(tableId);
     return table === undefined ? undefined : new TableSources(topic, table, deps);

@@ -390,7 +390,7 @@ export class LocalTopicLog implements TopicLog {
     return this.#storing.run(() => this.#store(options));
   }
 
-  /** @throws {DatabaseError} */
+  /** Makes counted messages durable. @throws {DatabaseError} */
   async #store(options: { readonly usesReserve: boolean }): Promise<void> {
     const { index } = this;
     if (index.unstoredCount === 0 && index.storedCountedSeq === index.countedSeq) return;
@@ -434,7 +434,10 @@ export class LocalTopicLog implements TopicLog {
     return count * this.#reader.sizeOf(contents, count - 1);
   }
 
-  /** @throws {DatabaseError} OBJECT_NOT_FOUND, SHUTTING_DOWN */
+  /**
+   * Requires that the topic can still be read.
+   * @throws {DatabaseError} OBJECT_NOT_FOUND, SHUTTING_DOWN
+   */
   #requireOpen(): void {
     if (this.#closedBy === undefined) return;
     const what = `Cannot read topic ${this.entry.namespace}.${this.entry.name}`;

@@ -62,7 +62,7 @@ export function bitsOfWhole(value: Whole, length: number): string {
   return BigInt.asUintN(length, BigInt(value)).toString(2).padStart(length, "0");
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Returns the integer that the bits represent. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function wholeOfBits(bits: string, width: 32 | 64): bigint {
   if (bits.length > width) {
     throw new DatabaseError(

@@ -100,7 +100,10 @@ function finiteOrSpecial(value: string, fit: (value: number) => number): number 
   return isFiniteNumeric(value) ? fit(number) : number;
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE for NaN and the infinities. */
+/**
+ * Requires that a number is finite.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE for NaN and the infinities.
+ */
 function finite(value: Value, to: DataType): string {
   const numeric = value as string;
   if (isFiniteNumeric(numeric)) return numeric;

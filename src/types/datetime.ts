@@ -107,7 +107,10 @@ export function dayOfWeek(days: number): number {
   return (((days + 4) % 7) + 7) % 7;
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE for a day that is not finite or not in range. */
+/**
+ * Requires that a date is within the supported range.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE for a day that is not finite or not in range.
+ */
 export function checkDate(days: number): number {
   if (days >= DATE_MIN && days <= DATE_MAX) return days;
   throw new DatabaseError(
@@ -116,7 +119,10 @@ export function checkDate(days: number): number {
   );
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE if the day does not exist. */
+/**
+ * Returns the date of a year, month and day.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the day does not exist.
+ */
 export function dateFromCivil(year: number, month: number, day: number): number {
   const exists = month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month);
   const days = exists ? daysFromCivil(year, month, day) : Number.NaN;
@@ -168,7 +174,10 @@ export function joinTimestamp(days: number, micros: number): Whole {
   return wholeFromBigint(BigInt(day) * BigInt(MICROS_PER_DAY) + BigInt(rest));
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE for a value that is not finite or not in range. */
+/**
+ * Requires that a timestamp is within the supported range.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE for a value that is not finite or not in range.
+ */
 export function checkTimestamp(value: Whole): Whole {
   const { days, micros } = splitTimestamp(value);
   return joinTimestamp(days, micros);

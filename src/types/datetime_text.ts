@@ -57,7 +57,7 @@ const TIME_ONLY = new RegExp(String.raw`^T?${CLOCK}${ZONE}$`, "i");
 
 const JULIAN_OF_1970 = 2_440_588;
 
-/** @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+/** Parses a date. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
 export function dateFromText(text: string, now: Now): number {
   const moment = momentFromWord(text, now);
   return moment === undefined ? readDateTime(text, "a date", now).days : dateOfTimestamp(moment);

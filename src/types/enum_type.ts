@@ -73,7 +73,7 @@ function quoted(name: string): string {
 /** The maximum number of labels in an error message. */
 const SHOWN_MAX = 10;
 
-/** @throws {DatabaseError} INVALID_VALUE */
+/** Returns the position of the label with this text. @throws {DatabaseError} INVALID_VALUE */
 export function enumFromText(type: EnumType, text: string): number {
   const position = lookupOf(type).positions.get(text);
   if (position !== undefined) return position;

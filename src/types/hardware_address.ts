@@ -20,7 +20,7 @@ const MAC_FORMS: readonly RegExp[] = [
 /** Matches a MACADDR8. The same separator may appear between any two bytes. */
 const MAC8_FORM = /^[0-9a-f]{2}(?:([:.-]?)[0-9a-f]{2})(?:[:.-]?[0-9a-f]{2})*$/i;
 
-/** @throws {DatabaseError} INVALID_VALUE */
+/** Parses a MAC address, and returns its canonical text. @throws {DatabaseError} INVALID_VALUE */
 export function hardwareFromText(kind: HardwareKind, text: string): string {
   const trimmed = text.trim();
   const bytes = kind === "macaddr" ? macBytes(trimmed) : mac8Bytes(trimmed);

@@ -59,7 +59,10 @@ export function inetOfValue(value: string): InetAddress {
   };
 }
 
-/** @throws {DatabaseError} INVALID_VALUE */
+/**
+ * Parses a network address, and returns its canonical text.
+ * @throws {DatabaseError} INVALID_VALUE
+ */
 export function inetFromText(kind: InetKind, text: string): string {
   const trimmed = text.trim();
   const [written = "", length, ...more] = trimmed.split("/");

@@ -24,7 +24,10 @@ export function fitsInteger(kind: IntegerKind, value: Whole): boolean {
   return typeof value === "number" || (value >= BIGINT_MIN && value <= BIGINT_MAX);
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/**
+ * Requires that an integer is within the range of its type.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
 export function fitInteger(kind: IntegerKind, value: Whole): Whole {
   if (fitsInteger(kind, value)) return value;
   throw outOfRange(kind, value.toString());

@@ -19,7 +19,10 @@ export const DAYS_PER_MONTH = 30;
 const INT_MIN = -2_147_483_648;
 const INT_MAX = 2_147_483_647;
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE if a part is beyond its range. */
+/**
+ * Creates an interval.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if a part is beyond its range.
+ */
 export function makeInterval(months: number, days: number, micros: number): Interval {
   const fitsInts = fitsInt(months) && fitsInt(days);
   if (fitsInts && Number.isSafeInteger(micros))

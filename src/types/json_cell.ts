@@ -218,7 +218,7 @@ export interface TypedValue {
   readonly value: Value;
 }
 
-/** @throws {DatabaseError} INVALID_PARAMETER */
+/** Reads a parameter of a request. @throws {DatabaseError} INVALID_PARAMETER */
 export function valueFromParameter(parameter: WireParameter): TypedValue {
   if (parameter === null) return { type: UNKNOWN, value: null };
   if (typeof parameter === "boolean") return { type: BOOLEAN, value: parameter };

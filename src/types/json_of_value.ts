@@ -44,7 +44,7 @@ export function jsonTextOf(type: DataType, value: Value): string {
   }
 }
 
-/** @param separator The text between two fields. */
+/** Returns the fields of a row as a JSON object. @param separator The text between two fields. */
 export function jsonOfFields(
   fields: readonly RowField[],
   { cells }: RowValue,

@@ -24,7 +24,10 @@ import {
 import { valueFromText } from "./text_form.ts";
 import type { Value } from "./value.ts";
 
-/** @throws {DatabaseError} INVALID_VALUE, and the errors of reading an item. */
+/**
+ * Reads a parameter that was sent as JSON text.
+ * @throws {DatabaseError} INVALID_VALUE, and the errors of reading an item.
+ */
 export function valueFromJsonParameter(type: DataType, text: string, nowMicros?: number): Value {
   const root = jsonRoot(text);
   const isList = jsonKindAt(text, root.start) === "array";

@@ -34,7 +34,10 @@ export interface JsonMember {
   readonly value: JsonSlice;
 }
 
-/** @throws {DatabaseError} INVALID_VALUE if the text is not one JSON value. */
+/**
+ * Requires that a text is one JSON value.
+ * @throws {DatabaseError} INVALID_VALUE if the text is not one JSON value.
+ */
 export function checkJson(text: string): void {
   const end = skipSpace(text, checkValue(text, skipSpace(text, 0), 0));
   if (end < text.length) throw malformed(text, end);

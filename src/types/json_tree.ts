@@ -61,7 +61,10 @@ export function canonicalJson(text: string): string {
   return textFromJson(nodeAt(text, jsonRoot(text), { left: PARTS_OF_TEXT_MAX }));
 }
 
-/** @param parts The number of parts that the value may still contain. */
+/**
+ * Parses a part of a JSON text into nodes.
+ * @param parts The number of parts that the value may still contain.
+ */
 function nodeAt(text: string, slice: JsonSlice, parts: { left: number }): JsonNode {
   parts.left -= 1;
   if (parts.left < 0) throw tooManyParts();

@@ -160,7 +160,10 @@ class PathLexer {
     return ESCAPED.get(character) ?? own;
   }
 
-  /** @param written The escape as written, for the error message. */
+  /**
+   * Returns the character that an escape represents.
+   * @param written The escape as written, for the error message.
+   */
   #character(written: string, code: number): string {
     if (code === 0 || code > 0x10ffff) {
       throw malformedPath(this.#text, `\\${written} is not a character that a string can contain`);

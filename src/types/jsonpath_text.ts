@@ -2,7 +2,10 @@
 import { parseJsonPath } from "./jsonpath_parser.ts";
 import type { PathPart, PathSubscript } from "./jsonpath_syntax.ts";
 
-/** @throws {DatabaseError} INVALID_SQL, INVALID_VALUE, UNSUPPORTED_FEATURE, VALUE_OUT_OF_RANGE */
+/**
+ * Returns the canonical text of a JSON path.
+ * @throws {DatabaseError} INVALID_SQL, INVALID_VALUE, UNSUPPORTED_FEATURE, VALUE_OUT_OF_RANGE
+ */
 export function canonicalPath(text: string): string {
   const { isStrict, root } = parseJsonPath(text);
   return `${isStrict ? "strict " : ""}${written(root, { hasBrackets: true })}`;

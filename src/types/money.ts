@@ -37,7 +37,10 @@ export function moneyFromText(text: string): Whole {
   return checkedMoney(isNegative ? -rounded : rounded, text);
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/**
+ * Requires that an amount is within the range of MONEY.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
 export function checkedMoney(cents: bigint, text?: string): Whole {
   if (cents >= CENTS_MIN && cents <= CENTS_MAX) return wholeFromBigint(cents);
   throw new DatabaseError(

@@ -103,13 +103,13 @@ export function absoluteNumeric(value: string): string {
   return numericSign(value) < 0 ? negateNumeric(value) : value;
 }
 
-/** @throws {DatabaseError} DIVISION_BY_ZERO */
+/** Refuses a division by zero. @throws {DatabaseError} DIVISION_BY_ZERO */
 function refuseZero(left: string, right: string): void {
   if (left === NUMERIC_NAN || numericSign(right) !== 0) return;
   throw new DatabaseError("DIVISION_BY_ZERO", "Cannot divide by zero");
 }
 
-/** @throws {DatabaseError} DIVISION_BY_ZERO */
+/** Divides two numbers. @throws {DatabaseError} DIVISION_BY_ZERO */
 export function divideNumerics(left: string, right: string): string {
   refuseZero(left, right);
   if (isEitherSpecial(left, right)) return specialQuotient(left, right);

@@ -54,7 +54,7 @@ function undefinedFor(what: string): DatabaseError {
   return new DatabaseError("VALUE_OUT_OF_RANGE", what);
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Computes the square root of a number. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function squareRootNumeric(value: string): string {
   if (numericSign(value) < 0) {
     throw undefinedFor("Cannot take the square root of a negative number");
@@ -85,7 +85,7 @@ function wholeRoot(square: bigint): bigint {
   }
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Computes the exponential of a number. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function exponentialNumeric(value: string): string {
   if (!isFiniteNumeric(value)) return numericSign(value) < 0 ? numericOf(0n, 0) : value;
   const weight = Math.trunc(Math.max(-2000, Math.min(2000, doubleFromNumeric(value) * LOG10_E)));
@@ -121,7 +121,7 @@ function scaledTo({ scale, unscaled }: BigDecimal, digits: number): bigint {
     : roundedBig(unscaled, powerOfTen(scale - digits));
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Requires that a number has a logarithm. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 function requireLogarithm(value: string): void {
   const sign = numericSign(value);
   if (sign > 0 || Number.isNaN(sign)) return;
@@ -129,7 +129,7 @@ function requireLogarithm(value: string): void {
   throw undefinedFor(`Cannot take the logarithm of ${what}`);
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Computes the natural logarithm of a number. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function naturalLogarithm(value: string): string {
   requireLogarithm(value);
   if (!isFiniteNumeric(value)) return value;

@@ -95,7 +95,10 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
 
 type NamedRowType = DataType & { kind: "row" };
 
-/** @throws {DatabaseError} INVALID_VALUE, and the errors of reading a field. */
+/**
+ * Parses the text of a row.
+ * @throws {DatabaseError} INVALID_VALUE, and the errors of reading a field.
+ */
 function rowFromText({ fields, named }: NamedRowType, text: string, nowMicros?: number): RowValue {
   if (named === undefined) {
     throw new DatabaseError(
@@ -272,7 +275,10 @@ function booleanFromText(text: string): boolean {
 const NO_SPECIALS = "a NUMERIC of up to 38 digits has no NaN and no infinity";
 const SPECIALS_HINT = "use NUMERIC without a size, which can represent NaN and infinities";
 
-/** @throws {DatabaseError} UNSUPPORTED_FEATURE, INVALID_VALUE */
+/**
+ * Refuses a text that is not a number of this type.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE, INVALID_VALUE
+ */
 function refuseDecimal(type: DataType, text: string): never {
   if (!/^\s*(?:nan|[+-]?inf(?:inity)?)\s*$/i.test(text)) return refuse(type, text);
   throw new DatabaseError(
@@ -289,7 +295,10 @@ function refuse(type: DataType, text: string): never {
   );
 }
 
-/** @throws {DatabaseError} INVALID_VALUE if the text cannot be stored as UTF-8 without NUL. */
+/**
+ * Requires that a string can be stored.
+ * @throws {DatabaseError} INVALID_VALUE if the text cannot be stored as UTF-8 without NUL.
+ */
 function checkedText(text: string): string {
   if (!text.includes("\u0000") && text.isWellFormed()) return text;
   throw new DatabaseError(
@@ -298,7 +307,10 @@ function checkedText(text: string): string {
   );
 }
 
-/** @throws {DatabaseError} VALUE_TOO_LONG */
+/**
+ * Requires that a string is not longer than its type allows.
+ * @throws {DatabaseError} VALUE_TOO_LONG
+ */
 export function limitedText(lengthMax: number | undefined, text: string): string {
   checkedText(text);
   if (lengthMax === undefined || text.length <= lengthMax) return text;
@@ -359,7 +371,10 @@ export function embeddingFromText(dimensions: number, text: string): Float32Arra
   return Float32Array.from(items, (item) => finiteFloat(doubleFromText(item, "real")) + 0);
 }
 
-/** @throws {DatabaseError} DIMENSION_MISMATCH */
+/**
+ * Requires that an embedding has the expected number of dimensions.
+ * @throws {DatabaseError} DIMENSION_MISMATCH
+ */
 export function checkDimensions(expected: number, found: number): void {
   if (expected === found) return;
   throw new DatabaseError(

@@ -254,6 +254,7 @@ export function textFromTsQuery(query: TsQuery | undefined): string {
 const PRIORITIES = { or: 1, and: 2, phrase: 3, not: 4 } as const;
 
 /**
+ * Returns the text of a query, with brackets where necessary.
  * @param isRightOfPhrase Whether a phrase needs brackets here, because phrases associate to the
  * left.
  */

@@ -71,7 +71,10 @@ export function readValue(from: ByteReader): Value {
   return readTagged(from, from.u8());
 }
 
-/** @throws {CorruptionError} If no value of this tag follows. */
+/**
+ * Reads a value whose type tag has already been read.
+ * @throws {CorruptionError} If no value of this tag follows.
+ */
 export function readTagged(from: ByteReader, tag: number, depth = 0): Value {
   switch (tag) {
     case TAG_NULL:

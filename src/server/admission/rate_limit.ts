@@ -43,7 +43,10 @@ export class RateLimiter {
   readonly #buckets = new Map<string, TokenBucket>();
   #sweepAtCount = BUCKETS_SWEEP_COUNT;
 
-  /** @param perSecond Tokens per second; 0 means no limit. */
+  /**
+   * Creates a limit on requests per second.
+   * @param perSecond Tokens per second; 0 means no limit.
+   */
   constructor({ clock, perSecond }: { clock: Clock; perSecond: number }) {
     this.#clock = clock;
     this.#perSecond = perSecond;

@@ -531,9 +531,9 @@ export class Connection
   }
 
   /**
+   * Reads a subscription request from a message.
    * @throws {SubscriptionError} If the message is invalid. The error has the subscription's id if
-   *   the
-   *   message has one.
+   * the message has one.
    */
   #readSpec(decoded: Decoded): SubscriptionSpec {
     const id = readSubscriptionId(decoded);

@@ -56,6 +56,7 @@ export class Connections implements ConnectionAccess {
   #isStopping = false;
 
   /**
+   * Creates an empty list of open connections.
    * @param onBug Called for a bug in a visited connection; the remaining connections are still
    * visited.
    */

@@ -118,7 +118,7 @@ export class EventStream implements LiveSink, OpenConnection {
     return this.#isEnding;
   }
 
-  /** Sets the subscription that sends to this stream. */
+  /** Sets the subscription whose messages the stream sends. */
   carry(subscription: LiveSubscription): void {
     // The subscription may already have ended.
     if (this.#isEnding) subscription.close();
@@ -243,7 +243,7 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#closed();
   }
 
-  /** Requests the next batch in a separate tick, which no caller awaits. */
+  /** Requests the next batch in a separate tick, without a caller that waits for it. */
   #askLater(): void {
     try {
       this.#askForBatch();

@@ -38,6 +38,7 @@ export class MessageTimeSlices {
   #isScheduled = false;
 
   /**
+   * Creates the scheduler of client messages.
    * @param onBug Called after a bug in serving a waiting message. The other connections continue.
    */
   constructor(clock: Clock, onBug: OnBug) {
@@ -53,7 +54,7 @@ export class MessageTimeSlices {
     return this.#clock.monotonicMs() - this.#windowStartMs >= WINDOW_MS;
   }
 
-  /** Serves a message. The caller must have checked `hasTime`. */
+  /** Serves a message immediately. The caller must first have found that `hasTime` is true. */
   serve(connection: MessageServer, frame: ClientFrame): void {
     const startMs = this.#clock.monotonicMs();
     if (startMs - this.#windowStartMs >= WINDOW_MS) {

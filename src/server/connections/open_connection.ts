@@ -8,7 +8,7 @@ import type { ConnectionRow } from "../../sql/mod.ts";
 export interface OpenConnection {
   readonly address: string;
   readonly transport: ConnectionRow["transport"];
-  /** The number of bytes that wait for the network. */
+  /** The number of bytes that have not been sent to the network yet. */
   readonly queuedBytes: number;
   /** The user of the connection; undefined before authentication. */
   readonly principal: Principal | undefined;

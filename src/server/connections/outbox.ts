@@ -131,13 +131,13 @@ export class Outbox {
     this.#writeHeld();
   }
 
-  /** Sends a frame now, after the held frames. */
+  /** Sends a frame now, after the frames that the outbox has held back. */
   send(frame: SocketFrame): void {
     this.flush();
     this.#write(frame);
   }
 
-  /** Passes all held frames to the socket. */
+  /** Passes all frames that the outbox has held back to the socket. */
   flush(): void {
     // A corked write may leave a backlog. The runtime also corks the socket while it handles a
     // message.
@@ -162,7 +162,7 @@ export class Outbox {
     });
   }
 
-  /** Forgets the held frames, because the client has disconnected. */
+  /** Discards the frames that the outbox has held back, because the client has disconnected. */
   clear(): void {
     this.#held = undefined;
     this.#heldBytes = 0;

@@ -12,7 +12,7 @@
 const QUEUE_BYTES_MIN = 65_536;
 
 export interface SendBudgetOptions {
-  /** `websocket.send_queue_bytes`. */
+  /** The configuration key `websocket.send_queue_bytes`. */
   readonly queueBytesMax: number;
   /** The limit for the send queues of all connections together. */
   readonly bytesMax: number;

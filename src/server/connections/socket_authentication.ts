@@ -72,7 +72,7 @@ export class PendingAuthentication {
     return formatFrom(fields, { before, mayGzip });
   }
 
-  /** @returns The user, or the error code. */
+  /** Authenticates the connection with a token. @returns The user, or the error code. */
   authenticate(bearer: string): Principal | string {
     this.close();
     return principalOrCode(this.#parts.auth, bearer, this.#request.caller);
@@ -92,7 +92,10 @@ export function bearerFrom({ method, token }: AuthenticateFields): string {
   return method === "jwt" && token.length <= TOKEN_BYTES_MAX ? `Bearer ${token}` : "Bearer";
 }
 
-/** @param code The code of an {@linkcode AuthError}, or OTHER_USER. */
+/**
+ * Returns the message and the close code for a failed authentication.
+ * @param code The code of an {@linkcode AuthError}, or OTHER_USER.
+ */
 export function authFailure(code: string): AuthFailure {
   const word = AUTH_ERROR_CODES.has(code) ? code : "INVALID_CREDENTIALS";
   return { type: "auth_error", message: MESSAGES[code] ?? "Authentication failed", code: word };

@@ -61,7 +61,10 @@ export class SocketFlusher {
     this.#isScheduled = false;
   };
 
-  /** @param onBug Called after a bug in one socket; the other sockets are still written to. */
+  /**
+   * Creates the scheduler of socket writes.
+   * @param onBug Called after a bug in one socket; the other sockets are still written to.
+   */
   constructor(clock: Clock, onBug: OnBug) {
     this.#clock = clock;
     this.#onBug = onBug;

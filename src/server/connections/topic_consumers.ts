@@ -213,7 +213,10 @@ export class TopicConsumersOfSocket {
     await stream.nack(request);
   }
 
-  /** @throws {DatabaseError} OBJECT_NOT_FOUND */
+  /**
+   * Returns the message stream of a consumer, once it is open.
+   * @throws {DatabaseError} OBJECT_NOT_FOUND
+   */
   async #openOf(id: string): Promise<TopicStream> {
     const consumer = this.#find(id);
     // If a consumer cannot be opened, it has already received its error.
@@ -318,7 +321,7 @@ function requestIdOf({ request_id: id }: TopicFields): string | undefined {
   return typeof id === "string" && id.length <= REQUEST_ID_CHARS_MAX ? id : undefined;
 }
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/** Reads the optional request id of a message. @throws {DatabaseError} INVALID_INPUT */
 function requestIdFrom(fields: TopicFields): string | undefined {
   const id = fields["request_id"] ?? undefined;
   if (id === undefined || requestIdOf(fields) !== undefined) return requestIdOf(fields);

@@ -62,7 +62,10 @@ export function upgradeRequired({ headers }: Request): HttpError {
   return new HttpError(426, "upgrade_required", `${what}; ${proxy}`);
 }
 
-/** @throws {HttpError} TOO_MANY_CONNECTIONS, for all connections or for this address. */
+/**
+ * Refuses a connection if too many are open.
+ * @throws {HttpError} TOO_MANY_CONNECTIONS, for all connections or for this address.
+ */
 export function refuseTooMany(
   exchange: Exchange,
   { config, connections }: Omit<UpgradeRules, "cors">,

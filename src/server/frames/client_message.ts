@@ -127,7 +127,7 @@ export function refusal(
   return new SubscriptionError(errorMessage(code, subscriptionId, message));
 }
 
-/** @throws {SubscriptionError} INVALID_MESSAGE */
+/** Returns the type of a message. @throws {SubscriptionError} INVALID_MESSAGE */
 export function messageTypeOf({ value }: Decoded): MessageType {
   const fields = objectOf(value);
   if (fields === undefined) {
@@ -164,7 +164,7 @@ function shortened(text: string): string {
   return text.length <= SHOWN_CHARS_MAX ? text : `${text.slice(0, SHOWN_CHARS_MAX)}…`;
 }
 
-/** @throws {SubscriptionError} INVALID_MESSAGE */
+/** Reads an `authenticate` message. @throws {SubscriptionError} INVALID_MESSAGE */
 export function readAuthenticate({ value }: Decoded): AuthenticateFields {
   const fields = objectOf(value) ?? {};
   const token = fields["token"];
@@ -251,7 +251,10 @@ export function readSpec(decoded: Decoded, id: string, limits: ParameterLimits):
   };
 }
 
-/** @throws {SubscriptionError} INVALID_MESSAGE */
+/**
+ * Reads a `next_batch` message. Returns the id of its subscription.
+ * @throws {SubscriptionError} INVALID_MESSAGE
+ */
 export function readNextBatch({ value }: Decoded): string | undefined {
   const fields = objectOf(value) ?? {};
   const id = fields["subscription_id"] ?? undefined;
@@ -261,7 +264,10 @@ export function readNextBatch({ value }: Decoded): string | undefined {
   return id;
 }
 
-/** @throws {SubscriptionError} INVALID_MESSAGE */
+/**
+ * Reads an `unsubscribe` message. Returns the id of its subscription.
+ * @throws {SubscriptionError} INVALID_MESSAGE
+ */
 export function readUnsubscribe({ value }: Decoded): string {
   const id = objectOf(value)?.["subscription_id"];
   if (typeof id !== "string") throw missing("unsubscribe", "subscription_id", id);
@@ -282,7 +288,7 @@ export function readConsumerId({ value }: Decoded, type: MessageType): string {
   );
 }
 
-/** @throws {SubscriptionError} INVALID_MESSAGE */
+/** Reads a `ping` message. @throws {SubscriptionError} INVALID_MESSAGE */
 export function readPing({ value }: Decoded): string | undefined {
   const id = objectOf(value)?.["id"] ?? undefined;
   if (id === undefined) return undefined;

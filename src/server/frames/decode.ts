@@ -13,7 +13,10 @@ import type { Serialization } from "./encode.ts";
 import { gunzip, isGzip } from "./gzip.ts";
 import { valueFromMsgpack } from "./msgpack.ts";
 
-/** @throws {SubscriptionError} MESSAGE_TOO_LARGE, UNSUPPORTED_DATA, INVALID_MESSAGE */
+/**
+ * Decodes a frame from the client.
+ * @throws {SubscriptionError} MESSAGE_TOO_LARGE, UNSUPPORTED_DATA, INVALID_MESSAGE
+ */
 export function decodeFrame(
   frame: string | Uint8Array,
   { serialization, bytesMax }: { serialization: Serialization; bytesMax: number },

@@ -42,7 +42,7 @@ const PARTITION_MAX = 0xffff;
 /** The maximum delay before a message is delivered again: a day. */
 const DELAY_MS_MAX = 86_400_000;
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/** Reads the fields of a request for messages. @throws {DatabaseError} INVALID_INPUT */
 export function readConsume(fields: TopicFields): ConsumeFields {
   return {
     topicName: topicNameFrom(fields),
@@ -55,7 +55,7 @@ export function readConsume(fields: TopicFields): ConsumeFields {
   };
 }
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/** Reads the fields of an acknowledgement. @throws {DatabaseError} INVALID_INPUT */
 export function readAck(fields: TopicFields): AckFields {
   return {
     topicName: topicNameFrom(fields),
@@ -73,7 +73,7 @@ export interface NackFields {
   readonly delayMs: number;
 }
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/** Reads the fields of a negative acknowledgement. @throws {DatabaseError} INVALID_INPUT */
 export function readNack(fields: TopicFields): NackFields {
   const offsets = offsetsFrom(fields);
   if (offsets === undefined) {
@@ -83,7 +83,10 @@ export function readNack(fields: TopicFields): NackFields {
   return { partition: partitionFrom(fields) ?? 0, offsets, delayMs };
 }
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/**
+ * Reads the acknowledged offsets, in either of their two forms.
+ * @throws {DatabaseError} INVALID_INPUT
+ */
 export function acknowledgedFrom(fields: TopicFields): Pick<AckFields, "offsets" | "upTo"> {
   const upTo = wholeNumber(fields, "upto_offset", { min: 0 });
   const offsets = offsetsFrom(fields);
@@ -96,6 +99,7 @@ export function acknowledgedFrom(fields: TopicFields): Pick<AckFields, "offsets"
 }
 
 /**
+ * Reads the list of offsets.
  * @returns The offsets, ascending and without repetitions; undefined if absent.
  * @throws {DatabaseError}
  */
@@ -113,14 +117,14 @@ function isOffset(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/** Reads the name of the topic. @throws {DatabaseError} INVALID_INPUT */
 export function topicNameFrom(fields: TopicFields): string {
   const name = fields["topic_id"];
   if (typeof name === "string" && /^[^.]{1,64}\.[^.]{1,64}$/.test(name)) return name;
   throw wrong("topic_id", 'the name of a topic with its namespace, such as "chat.feed"', name);
 }
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/** Reads the name of the group. @throws {DatabaseError} INVALID_INPUT */
 export function groupFrom(fields: TopicFields): string {
   const group = fields["group_id"];
   const isName = typeof group === "string" && group !== "" && group.isWellFormed();
@@ -128,19 +132,23 @@ export function groupFrom(fields: TopicFields): string {
   throw wrong("group_id", `a string of 1 to ${GROUP_BYTES_MAX} bytes`, group);
 }
 
-/** @returns undefined if absent. @throws {DatabaseError} INVALID_INPUT */
+/**
+ * Reads the number of the partition.
+ * @returns undefined if absent.
+ * @throws {DatabaseError} INVALID_INPUT
+ */
 export function partitionFrom(fields: TopicFields): number | undefined {
   return wholeNumber(fields, "partition_id", { min: 0, max: PARTITION_MAX });
 }
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/** Reads a boolean field, which is false if absent. @throws {DatabaseError} INVALID_INPUT */
 export function flagFrom(fields: TopicFields, name: string): boolean {
   const flag = fields[name] ?? false;
   if (typeof flag === "boolean") return flag;
   throw wrong(name, "true or false", flag);
 }
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/** Reads the position at which a new group starts. @throws {DatabaseError} INVALID_INPUT */
 export function startFrom(start: unknown): TopicStart {
   if (start === undefined || start === null) return { kind: "latest" };
   if (typeof start === "string") {
@@ -156,7 +164,11 @@ export function startFrom(start: unknown): TopicStart {
   throw wrong("start", '"Latest", "Earliest", {"Offset": n} or {"Timestamp": milliseconds}', start);
 }
 
-/** @returns undefined if absent. @throws {DatabaseError} INVALID_INPUT */
+/**
+ * Reads an optional integer from `min` to `max`.
+ * @returns undefined if absent.
+ * @throws {DatabaseError} INVALID_INPUT
+ */
 export function wholeNumber(
   fields: TopicFields,
   name: string,

@@ -170,7 +170,10 @@ class LedgerEntry implements BodyEntry {
   #bytes = 0;
   #hasLeft = false;
 
-  /** @param addToSums Adds bytes to every total that includes the body. */
+  /**
+   * Creates the entry of a request body that has just begun.
+   * @param addToSums Adds bytes to every total that includes the body.
+   */
   constructor(addToSums: (bytes: number) => void) {
     this.#addToSums = addToSums;
   }

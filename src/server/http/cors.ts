@@ -39,7 +39,10 @@ export class Cors {
   readonly #publicOrigin: string | undefined;
   readonly #log: Pick<SeldomLog, "warn">;
 
-  /** @param log Receives a line for each refused page. */
+  /**
+   * Reads the rules for cross-origin requests from the configuration.
+   * @param log Receives a line for each refused page.
+   */
   constructor(config: Pick<ServerConfig, "security" | "server">, log: Pick<SeldomLog, "warn">) {
     const { allowed_origins, allow_credentials, max_age } = config.security.cors;
     this.#log = log;

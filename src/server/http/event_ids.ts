@@ -14,7 +14,7 @@
 /** The user and the claims for which the events of a stream were selected. */
 export interface EventReader {
   readonly userId: string;
-  /** Undefined if the query reads no claims. */
+  /** The token claims that the query reads; undefined if it reads none. */
   readonly claims: string | undefined;
 }
 

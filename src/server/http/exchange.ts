@@ -10,7 +10,7 @@ import type { Peer } from "../../base/received_bytes.ts";
 import { basePathFrom, pathBelow } from "../admission/base_path.ts";
 import { isHostAllowed, isSecureRequest, type Origin, originOf } from "../admission/origin.ts";
 
-/** Stands for the address of a connection that is already closed. */
+/** The address that is shown for a connection that is already closed. */
 const PEER_UNKNOWN = "unknown";
 
 const HOST_FORM = /^[A-Za-z0-9._~%:[\]-]*$/;
@@ -72,7 +72,10 @@ export class Exchange implements Caller {
   #origin: Origin | undefined;
   #requestId: string | undefined;
 
-  /** @param startedMs The request's time of arrival, on the monotonic clock. */
+  /**
+   * Creates the exchange of a request.
+   * @param startedMs The request's time of arrival, on the monotonic clock.
+   */
   constructor(request: Request, startedMs: number, options: ExchangeOptions) {
     this.request = request;
     this.startedMs = startedMs;

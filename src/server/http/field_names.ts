@@ -15,7 +15,10 @@ export type FieldNames = Readonly<Record<string, readonly string[]>>;
 /** The maximum length to which a message shortens an unknown name, in UTF-16 code units. */
 const NAME_SHOWN_MAX = 64;
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/**
+ * Refuses fields whose names are nearly those of known fields.
+ * @throws {DatabaseError} INVALID_INPUT
+ */
 export function refuseNearMisses(
   fields: Readonly<Record<string, unknown>>,
   names: FieldNames,

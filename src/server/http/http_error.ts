@@ -59,7 +59,10 @@ export interface ErrorExtra {
 /** How long a client should wait before it retries if the cause is temporary. */
 export const RETRY_SECONDS = 5;
 
-/** @param all The maximum number of connections, over all addresses. */
+/**
+ * Returns the error for a connection beyond the limit.
+ * @param all The maximum number of connections, over all addresses.
+ */
 export function tooManyConnections(all: number): HttpError {
   const message = `Too many connections: the server accepts at most ${all}`;
   return new HttpError(503, "TOO_MANY_CONNECTIONS", message, {

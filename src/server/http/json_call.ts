@@ -44,7 +44,7 @@ export interface JsonCall {
   readonly principal: Principal;
 }
 
-/** @throws The refusal of the request. */
+/** Authenticates a request, and reads its JSON body. @throws The refusal of the request. */
 export async function readJsonCall(
   exchange: Exchange,
   { auth, bodies, config }: JsonCallParts,

@@ -81,7 +81,7 @@ export class LargeBodies {
     });
   }
 
-  /** DEL */
+  /** The total size of the large bodies that have been admitted to memory. */
   get heldBytes(): number {
     return this.#heldBytes;
   }

@@ -31,7 +31,7 @@ export class ListedOrigins {
     this.#patterns = listed.filter(isPattern).flatMap((origin) => partsOf(origin) ?? []);
   }
 
-  /** @param origin The value of the header `Origin`. */
+  /** Returns whether the list admits an origin. @param origin The value of the header `Origin`. */
   has(origin: string): boolean {
     if (this.hasAll || this.#exact.has(origin)) return true;
     if (this.#patterns.length === 0) return false;

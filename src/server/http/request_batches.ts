@@ -25,7 +25,7 @@ interface WaitingRequest {
   readonly send: (response: Promise<Response>) => void;
 }
 
-/** @param arrivedMs The request's time of arrival, on the monotonic clock. */
+/** Serves one request. @param arrivedMs The request's time of arrival, on the monotonic clock. */
 export type Serve = (request: Request, arrivedMs: number) => Promise<Response>;
 
 export class RequestBatches {

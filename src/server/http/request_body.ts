@@ -28,6 +28,7 @@ const CLOSE_BRACE = 0x7d;
 const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)$/;
 
 /**
+ * Requires that a content type is JSON.
  * @param accepted The endpoint's content types, for the message.
  * @throws {HttpError} 415 unless the type is missing, empty or a JSON media type.
  */
@@ -70,7 +71,7 @@ export function declaredBytes({ headers }: Request): number | undefined {
   return declared === null ? undefined : Number(declared);
 }
 
-/** @throws {HttpError} 413 BODY_TOO_LARGE */
+/** Refuses a body that is too large. @throws {HttpError} 413 BODY_TOO_LARGE */
 export function refuseLarger(sizeBytes: number | undefined, maxBytes: number): void {
   if (sizeBytes !== undefined && sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
 }

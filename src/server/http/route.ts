@@ -7,7 +7,10 @@ import type { Exchange } from "./exchange.ts";
 import type { ErrorShape } from "./http_error.ts";
 import type { Operation } from "./operation.ts";
 
-/** @throws The refusal of the request. The promise may also reject with the refusal. */
+/**
+ * Serves the requests to one endpoint.
+ * @throws The refusal of the request. The promise may also reject with the refusal.
+ */
 export type RouteFunction = (exchange: Exchange) => Response | Promise<Response>;
 
 export type Method = "GET" | "POST";

@@ -34,7 +34,7 @@ const NOT_PLAIN = /["\\\u0000-\u001f]/g;
 const END = /^[ \t\r\n]*\}[ \t\r\n]*$/;
 const MORE = /^[ \t\r\n]*,/;
 
-/** @param text The text that `body` decodes to. */
+/** Parses the JSON body of an SQL request. @param text The text that `body` decodes to. */
 export function parseSqlBody(text: string, body: Uint8Array): SqlBody {
   // If the text has as many UTF-16 code units as the body has bytes, it is ASCII, and offsets are
   // the same in both.

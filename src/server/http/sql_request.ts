@@ -57,7 +57,10 @@ export interface SqlRequestOptions {
   readonly format?: ResultFormat;
 }
 
-/** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
+/**
+ * Reads an SQL request from a JSON body.
+ * @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL
+ */
 export function sqlRequestFromJson(
   body: Uint8Array,
   { config: { limits }, format, sender }: SqlRequestOptions,
@@ -91,6 +94,7 @@ export function sqlRequestFromJson(
 }
 
 /**
+ * Reads an SQL request from a multipart form, whose parts may contain files.
  * @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL, FILE_TOO_LARGE,
  *   TOO_MANY_FILES, INVALID_MIME_TYPE
  */
@@ -192,7 +196,7 @@ function requireSql(sql: unknown, bytesMax: number): asserts sql is string {
   if (!sql.isWellFormed()) throw wrongField("sql", "a string without unpaired surrogates");
 }
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/** Reads the optional namespace of a request. @throws {DatabaseError} INVALID_INPUT */
 export function namespaceOf(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
@@ -201,7 +205,7 @@ export function namespaceOf(value: unknown): string | undefined {
   return value;
 }
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/** Reads the optional time limit of a request. @throws {DatabaseError} INVALID_INPUT */
 export function timeoutOf(value: unknown, maximumMs: number): number | undefined {
   if (value === undefined || value === null) return undefined;
   const isInRange =
@@ -210,7 +214,7 @@ export function timeoutOf(value: unknown, maximumMs: number): number | undefined
   return value;
 }
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/** Reads the optional idempotency key of a request. @throws {DatabaseError} INVALID_INPUT */
 export function keyOf(key: unknown): string | undefined {
   if (key === undefined || key === null) return undefined;
   if (typeof key === "string" && /^[\x20-\x7e]{1,128}$/.test(key)) return key;

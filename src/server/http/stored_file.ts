@@ -18,7 +18,10 @@ export interface StoredFile {
   readonly disposition: string;
 }
 
-/** @throws {HttpError} RANGE_NOT_SATISFIABLE */
+/**
+ * Creates the response that delivers a file, or the requested range of it.
+ * @throws {HttpError} RANGE_NOT_SATISFIABLE
+ */
 export function storedFileResponse(exchange: Exchange, file: StoredFile): Response {
   const { bytes, size } = file;
   const request = exchange.request.headers;

@@ -30,7 +30,7 @@ import {
   ndjsonTail,
 } from "./result_format.ts";
 
-/** Thrown to break off a body deliberately. */
+/** The error that breaks off a streamed body, so that the client notices the failure. */
 export class BrokenAnswer extends Error {}
 
 export interface StreamedAnswer {

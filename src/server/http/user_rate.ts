@@ -13,7 +13,10 @@ export class UserRate {
     this.#perSecond = perSecond;
   }
 
-  /** @throws {HttpError} 429 RATE_LIMIT_EXCEEDED */
+  /**
+   * Counts a request of a user, and refuses it above the limit.
+   * @throws {HttpError} 429 RATE_LIMIT_EXCEEDED
+   */
   take({ actorId }: Principal): void {
     const waitMs = this.#limiter.take(actorId);
     if (waitMs === 0) return;

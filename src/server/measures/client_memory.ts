@@ -35,7 +35,10 @@ export class ClientMemory {
     });
   }
 
-  /** @param messageBytes The total size of unfinished and waiting messages. */
+  /**
+   * Returns the memory that the server uses for its clients.
+   * @param messageBytes The total size of unfinished and waiting messages.
+   */
   use(messageBytes: number): ServerMemoryUse {
     const {
       bodyBytes,

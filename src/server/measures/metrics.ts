@@ -318,7 +318,10 @@ function headLines(name: string, type: string, help: string): readonly string[] 
   return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`];
 }
 
-/** @param counts One count per bound, and one for values above the last bound. */
+/**
+ * Appends the lines of a histogram.
+ * @param counts One count per bound, and one for values above the last bound.
+ */
 function histogramLines(lines: string[], { bounds, counts, name, sumSeconds }: Histogram): void {
   let cumulative = 0;
   for (const [index, bound] of bounds.entries()) {

@@ -26,9 +26,9 @@ import { json } from "../http/responses.ts";
 export interface AuthRouteOptions {
   readonly auth: Auth;
   readonly bodies: BodyLedger;
-  /** `limits.max_body_bytes`. */
+  /** The configuration key `limits.max_body_bytes`. */
   readonly bodyBytesMax: number;
-  /** `auth.cookie_secure`. */
+  /** The configuration key `auth.cookie_secure`. */
   readonly areCookiesSecure: boolean;
   /** Returns whether the page that sent a request may use its cookies. */
   readonly mayUseCookies: (request: Request) => boolean;
@@ -120,7 +120,10 @@ export async function formOf(
   throw new HttpError(400, "invalid_request", "Cannot read the body: it is not UTF-8");
 }
 
-/** @throws {HttpError} invalid_request, if there is a fault. */
+/**
+ * Refuses a request whose fields are invalid.
+ * @throws {HttpError} invalid_request, if there is a fault.
+ */
 function refuseFault(fault: string | undefined): void {
   if (fault !== undefined) throw new HttpError(400, "invalid_request", `Cannot read ${fault}`);
 }

@@ -12,7 +12,7 @@ export interface BearerOrCookieOptions {
   readonly mayUseCookies: (request: Request) => boolean;
 }
 
-/** @throws {AuthError} */
+/** Returns the caller whom a bearer token or a browser cookie identifies. @throws {AuthError} */
 export function bearerOrCookiePrincipal(
   exchange: Exchange,
   { auth, mayUseCookies }: BearerOrCookieOptions,

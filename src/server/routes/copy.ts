@@ -35,7 +35,7 @@ export interface CopyRouteOptions {
   readonly clock: Clock;
   readonly bodies: BodyLedger;
   readonly userRate: UserRate;
-  /** See `SqlRouteOptions`. */
+  /** Begins a streamed response. See {@linkcode SqlRouteOptions}. */
   readonly beginStream: () => () => void;
   readonly onBug: OnBug;
 }
@@ -180,7 +180,7 @@ function headersOf({ copyFormat = "text" }: SqlResponse): Headers {
   return apiHeaders(TYPES[copyFormat] ?? TYPES["binary"] ?? "");
 }
 
-/** Provides the body of a request to a COPY statement. */
+/** Provides the body of a request as the data of a COPY statement. */
 class RequestBytes implements CopyBody {
   /**
    * The error with which the caller was refused at the end of the body; undefined if there was
@@ -191,7 +191,10 @@ class RequestBytes implements CopyBody {
   readonly #onEnd: () => void;
   #isOver = false;
 
-  /** @param onEnd Called at the end of the body; an error that it throws refuses the data. */
+  /**
+   * Prepares to read the body of a request.
+   * @param onEnd Called at the end of the body; an error that it throws refuses the data.
+   */
   constructor({ body }: Request, onEnd: () => void) {
     this.#pieces = body?.[Symbol.asyncIterator]();
     this.#onEnd = onEnd;

@@ -78,7 +78,7 @@ function notThere(error: unknown): never {
   throw new HttpError(404, error.code, error.message);
 }
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/** Parses the path of a file URL. @throws {DatabaseError} INVALID_INPUT */
 function filePathFrom(path: string): Omit<FilePath, "userId"> {
   const segments = decodedSegments(path, "a file");
   const [namespace = "", table = "", sub = "", storedName = ""] = segments;

@@ -136,7 +136,7 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
   }
 }
 
-/** @throws {SubscriptionError} */
+/** Reads a subscription request from the query parameters. @throws {SubscriptionError} */
 function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpec {
   const query = new URLSearchParams(exchange.query);
   const miss = nearMissOf(Object.fromEntries(query), QUERY_FIELDS);
@@ -170,7 +170,10 @@ function lastEventId({ request }: Exchange): EventId {
   return eventIdFrom(request.headers.get("last-event-id") ?? "");
 }
 
-/** @throws {SubscriptionError} RESUME_EXPIRED, if another user has received the last event. */
+/**
+ * Refuses a resume by a user who did not receive the last event.
+ * @throws {SubscriptionError} RESUME_EXPIRED, if another user has received the last event.
+ */
 function requireSameReader(exchange: Exchange, { userId }: Principal): void {
   const { user } = lastEventId(exchange);
   if (user === undefined || user === eventUser(userId)) return;

@@ -170,7 +170,7 @@ function callbackUrl({ publicUrl }: Exchange, name: string): string {
   return `${publicUrl}${PATH}${name}/callback`;
 }
 
-/** @throws {HttpError} invalid_request, forbidden */
+/** Reads the page to which a login has to return. @throws {HttpError} invalid_request, forbidden */
 function pageWish(
   { basePath, query, request }: Exchange,
   { mayReceiveLogin }: ProviderRouteOptions,

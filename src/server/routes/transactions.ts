@@ -137,7 +137,7 @@ function bodyOf({
   };
 }
 
-/** @throws {DatabaseError} */
+/** Refuses isolation levels other than a snapshot. @throws {DatabaseError} */
 function requireSnapshot(isolation: unknown): void {
   if (isolation === undefined || isolation === null || isolation === "snapshot") return;
   if (isolation === "serializable") {
@@ -154,7 +154,7 @@ function requireSnapshot(isolation: unknown): void {
   );
 }
 
-/** @throws {DatabaseError} INVALID_INPUT */
+/** Reads an optional boolean field. @throws {DatabaseError} INVALID_INPUT */
 function flagOf(name: string, value: unknown): boolean {
   if (value === undefined || value === null) return false;
   if (typeof value === "boolean") return value;

@@ -391,7 +391,7 @@ export class Flusher {
     });
   }
 
-  /** Flushes all rows of the table, memtable by memtable. */
+  /** Flushes all rows of the table, one memtable after another. */
   async #flushAll(table: StoredTable, job: Job): Promise<FlushResult> {
     const upTo = table.active.lastSeq;
     let result = NOTHING;

@@ -110,7 +110,7 @@ function isShareOver(segment: OpenSegment, upTo: number, countMin: number): bool
   );
 }
 
-/** Returns the number of tombstones that were never replaced. */
+/** Returns the number of tombstones whose keys were never inserted again. */
 function endedCount(segment: OpenSegment): number {
   if (segment.tombstoneCount === 0) return 0;
   const { deletions } = segment;

@@ -147,7 +147,10 @@ export class Merger {
     await Promise.allSettled(this.#merging.values());
   }
 
-  /** @param beginNext Called after a completed merge. Returns whether it began another one. */
+  /**
+   * Merges segments in the background.
+   * @param beginNext Called after a completed merge. Returns whether it began another one.
+   */
   #mergeInBackground(
     table: StoredTable,
     segments: readonly OpenSegment[],
@@ -216,7 +219,7 @@ export class Merger {
     };
     job?.start();
     await mergeRuns(runs);
-    // This includes the versions that the merges above have moved to history.
+    // The history segments include those that the preceding merges have just written.
     const past = historyToCompact(table, retentionFloorSeq, mergeBounds);
     allRows = rowsOfTable + rowsOf(past.flat());
     await mergeRuns(past);

@@ -82,7 +82,7 @@ function endOfDueRun(
   let largest = 0;
   for (let end = start; end < Math.min(segments.length, start + runMax); end += 1) {
     const entry = segments[end]?.entry;
-    // No segment is ever added between two segments that are never merged.
+    // No segment is ever added between two segments that no merge includes.
     if (entry === undefined || staysAsItIs(entry, bounds)) {
       return staysAsItIs(segments[start - 1]?.entry, bounds) ? end : start;
     }

@@ -24,7 +24,7 @@ import { type History, NOT_CURRENT } from "../table/history.ts";
 const GAP_ROWS_MAX = 16;
 
 export interface MergeSource {
-  /** Neighbours of current versions, oldest first, or history segments in any order. */
+  /** Adjacent segments of current versions, oldest first, or history segments in any order. */
   readonly readers: readonly SegmentReader[];
   readonly columns: readonly StoredColumn[];
   /**
@@ -275,7 +275,7 @@ class Gathering {
   /** For each row of the portion, its position in its stretch. */
   readonly #rowOf = new Uint32Array(ROW_GROUP_ROWS_MAX);
   #stretches: { source: number; group: number; start: number; end: number }[] = [];
-  /** The last stretch that was read from each source. */
+  /** The number of the last stretch of rows that was read from each source. */
   #lastStretches: (number | undefined)[] = [];
   #rowCount = 0;
   #bytes = 0;

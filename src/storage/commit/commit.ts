@@ -130,14 +130,17 @@ export class Committer {
     return withSeqs({ firstSeq, lastSeq }, seqs);
   }
 
-  /** Returns the result of a commit without rows. */
+  /** Returns the result of a commit that changed no rows. */
   #abortEmpty(): Commit {
     this.#commitLog.abort();
     const { appliedSeq } = this.groups;
     return { firstSeq: appliedSeq, lastSeq: appliedSeq };
   }
 
-  /** @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE */
+  /**
+   * Requires that no written key already belongs to another row.
+   * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE
+   */
   #requireUnique(touches: readonly Touch[], snapshotSeq: Seq | undefined): void {
     for (const { memtable, rowCount, table } of touches) {
       if (table.enforcedIndexes.length === 0) continue;
@@ -251,7 +254,7 @@ export class Committer {
     return withSeqs({ firstSeq, lastSeq }, seqs);
   }
 
-  /** Makes the rows of a staged commit part of their table. */
+  /** Adds the rows of a staged commit to their table. */
   #adopt(staged: StagedTable, firstSeq: Seq): Touch {
     const { liveDelta, memtable: own, table } = staged;
     staged.begin(firstSeq);
@@ -354,7 +357,7 @@ export class Committer {
     touch.memtable.appendBatch(rows, rows.rowCount);
   }
 
-  /** Records the state of the table's active memtable before this commit. */
+  /** Records the state of the table's active memtable before the commit adds rows. */
   #touch(touches: Touch[], tableId: number): Touch {
     for (const touch of touches) if (touch.table.tableId === tableId) return touch;
     const table = this.#table(tableId);
@@ -373,7 +376,7 @@ export class Committer {
     );
   }
 
-  /** Adds the rows of a commit to its commit group. */
+  /** Adds the rows of a commit to the group with which it becomes durable. */
   #enlist(group: CommitGroup, touch: Touch, lastSeq: Seq): void {
     const { memtable, rowCount, liveDelta } = touch;
     memtable.setCommitSeq(rowCount, lastSeq);

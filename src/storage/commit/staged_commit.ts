@@ -68,7 +68,7 @@ export class LocalStagedCommit implements StagedCommit {
   #rowCount = 0;
   /** The row count at which discarded arrays take about as much memory as the arrays in use. */
   #collectedAt = OUTGROWN_ROWS_MIN;
-  /** The search for conflicts that `settle` has started. */
+  /** The search for conflicts, once `settle` has started it. */
   #search: Generator<void, void> | undefined;
 
   constructor(
@@ -138,7 +138,7 @@ export class LocalStagedCommit implements StagedCommit {
     memtable.appendValues(rows, rows.length);
   }
 
-  /** Adds rows in columnar form without creating row objects. */
+  /** Adds a batch of rows in columns, without creating an object for each row. */
   #addBatch(staged: StagedTable, write: TableWrite, batch: Batch): void {
     const { memtable, table } = staged;
     const { rowCount } = batch;

@@ -32,7 +32,7 @@ const ADDED_ROWS_MAX: number = ROW_GROUP_ROWS_MAX / 2;
 /** The maximum total size of copied rows, since long rows take longer to copy. */
 const ADDED_BYTES_MAX: number = 16 * 1024 * 1024;
 
-/** The memtable or segment that contains the version of a row. */
+/** The memtable or segment that contains a row version. */
 type StagedPlace = Memtable | OpenSegment;
 
 /**
@@ -65,7 +65,7 @@ export class StagedTable {
   /** The versions of other commits up to this seq have been examined. */
   checkedSeq: number;
   readonly #places: ReplacedPlace[] = [];
-  /** The unique keys that belonged to other rows when they were examined. */
+  /** The unique keys that other rows had when these keys were last examined. */
   #heldKeys: HeldKey[] = [];
   /**
    * For each row, one more than the index in `#places` of the place that contains the replaced
@@ -87,7 +87,10 @@ export class StagedTable {
     this.follower = new VersionFollower(table);
   }
 
-  /** Records which version a row replaces. Called for rows in ascending order. */
+  /**
+   * Records the place of the version that a staged row replaces. Must be called in ascending order
+   * of rows.
+   */
   notePlace(row: number, place: StagedPlace, placeRow: number): void {
     this.#placeNumbers = this.#placeGrowth.arrayFor(this.#placeNumbers, row, row + 1);
     const isSame = this.#places[this.#lastPlace]?.place === place;
@@ -179,7 +182,7 @@ export class StagedTable {
       this.#placeGrowth.noteChanged(row, 0);
       if (found === undefined) continue;
       if (!found.isSettled) this.notePlace(row, found.place, found.row);
-      // A tombstone in history stays unchanged when its key is inserted again.
+      // The key of a deleted row is inserted again. The tombstone stays in history unchanged.
       else if (!found.isDeleted) throw changedMeanwhile(this.definition.name);
     }
   }

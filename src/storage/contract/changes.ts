@@ -7,7 +7,7 @@ import type { Value, Vector } from "../../types/mod.ts";
 
 export interface ChangesOptions {
   readonly owner: number;
-  /** The exclusive lower bound: the last seq that the caller has seen. */
+  /** The exclusive lower bound: the highest seq that the caller has already read. */
   readonly after: Seq;
   /** The last seq to read (inclusive), which is at most `visibleSeq`. */
   readonly upTo: Seq;

@@ -39,7 +39,7 @@ export interface PreparedCommit {
    * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED. The commit is unusable afterwards.
    */
   addRow(row: Row, index: number, prev: number): void;
-  /** Adds rows in columnar form. @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED */
+  /** Adds rows that are given as columns. @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED */
   addBatch(batch: Batch, firstIndex: number, prevs: Float64Array): void;
   /** Ends the commit. No rows may follow it. */
   end(): void;
@@ -67,8 +67,7 @@ export interface CommitLog {
   /** Adds a row. @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; `abort` must follow. */
   addRow(row: Row, seq: number, prev: number): void;
   /**
-   * Adds rows in columnar form.
-   *
+   * Adds rows that are given as columns.
    * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; `abort` must follow.
    */
   addBatch(batch: Batch, seqs: Float64Array, prevs: Float64Array): void;

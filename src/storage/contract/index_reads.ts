@@ -69,7 +69,7 @@ export interface StoredIndex {
 export interface IndexBound {
   /** Values of the first columns. The bound covers all keys that begin with these values. */
   readonly values: Row;
-  /** Whether the keys that begin with these values belong to the range. */
+  /** Whether keys that begin with these values belong to the range. */
   readonly isInclusive: boolean;
 }
 

@@ -92,7 +92,7 @@ export class Job {
   startedAtMs: number | undefined;
   finishedAtMs: number | undefined;
   updatedAtMs: number;
-  /** Whether the job was cancelled. The work checks this flag between steps. */
+  /** Whether the job was cancelled. The job's work checks this flag between its steps. */
   isCancelled = false;
   readonly #clock: Clock;
   readonly #onBug: OnBug;

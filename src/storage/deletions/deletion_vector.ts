@@ -84,11 +84,7 @@ export class DeletionVector {
     this.#pages = Array.from({ length: Math.ceil(rowCount / PAGE_ROWS) });
   }
 
-  /**
-   * Decodes bytes that `encode` produced.
-   *
-   * @throws {CorruptionError} If the bytes are damaged.
-   */
+  /** Decodes the bytes of a deletion vector. @throws {CorruptionError} If the bytes are damaged. */
   static decode(bytes: Uint8Array, path: string): DeletionVector {
     const reader = new ByteReader(bytes, { path });
     const magic = reader.raw(MAGIC.length);
@@ -282,7 +278,7 @@ export class DeletionVector {
     return count;
   }
 
-  /** Visits every replaced row in ascending order. */
+  /** Calls a function for every replaced row, in ascending order. */
   visitAll(visit: (row: number, seq: number) => void): void {
     this.#visit(0, this.rowCount, (row, seq) => {
       visit(row, seq);
@@ -391,7 +387,7 @@ export class DeletionVector {
     }
   }
 
-  /** Visits replaced rows in ascending order until a visit returns true. */
+  /** Calls a function for replaced rows in ascending order, until it returns true. */
   #visit(start: number, end: number, visit: (row: number, seq: number) => boolean): void {
     this.#visitPages(start, end, (page, first, { from, to }) =>
       visitPage(page, { first, from, to }, visit),

@@ -70,8 +70,7 @@ export class PreparedReplacements {
   }
 
   /**
-   * Visits replacements until `isWanted` returns true. Returns whether `isWanted` has returned
-   * true.
+   * Calls a function for replacements until it returns true. Returns whether it has returned true.
    */
   some(isWanted: (row: number, seq: number) => boolean): boolean {
     for (const [number, page] of this.#pages) {

@@ -78,7 +78,7 @@ export function putInPage(before: Page | undefined, inPage: number, seq: number)
   return page;
 }
 
-/** Removes a row that is in the page. */
+/** Removes the entry of a replaced row from a page. */
 export function takeFromPage(page: Page, inPage: number): void {
   if ("seqByRow" in page) {
     page.seqByRow[inPage] = 0;
@@ -137,7 +137,7 @@ export function visitPage(
   return false;
 }
 
-/** Rows `from` to `to` of a page. */
+/** The rows `from` (inclusive) to `to` (exclusive) of a page. */
 export interface PageRange {
   readonly from: number;
   readonly to: number;

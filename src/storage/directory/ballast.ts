@@ -68,7 +68,7 @@ export class Ballast {
       if (this.#isTaking(attempt)) this.#state = "held";
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: an abandoned attempt leaves no file.
+      // Safe: an attempt that was stopped leaves no file.
       if (!this.#isTaking(attempt)) return;
       log.warn("cannot reserve disk space for when the disk is full", {
         path,

@@ -11,15 +11,12 @@ import { CorruptionError } from "../../base/errors.ts";
 import { readable } from "./readable.ts";
 import { runNow, type SyncSteps } from "./sync_steps.ts";
 
-/**
- * Durably puts a file in place, replacing any existing file with the same name.
- * @throws {DiskError}
- */
+/** Writes a file durably under its final name, replacing any existing file. @throws {DiskError} */
 export function writeSealedText(disk: Disk, path: string, body: string): void {
   runNow(disk, sealedTextSteps(disk, path, body));
 }
 
-/** Puts a file in place like {@linkcode writeSealedText}, but in steps. */
+/** Writes a file like {@linkcode writeSealedText}, but in steps. */
 export function* sealedTextSteps(disk: Disk, path: string, body: string): SyncSteps<void> {
   const bytes = Buffer.from(body);
   const pendingPath = `${path}.new`;
@@ -35,7 +32,11 @@ export function* sealedTextSteps(disk: Disk, path: string, body: string): SyncSt
   yield path.slice(0, path.lastIndexOf("/"));
 }
 
-/** Reads and verifies the line of JSON. @throws {CorruptionError} @throws {DiskError} */
+/**
+ * Reads a file of one line of JSON, and verifies its checksum.
+ * @throws {CorruptionError}
+ * @throws {DiskError}
+ */
 export function readSealedText(disk: Disk, path: string): string {
   const text = Buffer.from(readable(path, () => disk.readFile(path))).toString("utf8");
   const [body = "", sum = "", rest, ...more] = text.split("\n");

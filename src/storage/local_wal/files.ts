@@ -63,7 +63,10 @@ export class WalFiles {
   #retryAtMs = 0;
   #isClosed = false;
 
-  /** @param kept The files that recovery found, in order. The last one is still being written. */
+  /**
+   * Continues the log with the files that recovery found.
+   * @param kept The files that recovery found, in order. The last one is still being written.
+   */
   constructor(options: WalFilesOptions, kept: readonly ListedLogFile[]) {
     this.#options = options;
     this.#kept = [...kept];

@@ -79,7 +79,7 @@ export function writeColumns(
   return true;
 }
 
-/** For each row, the offset at which its next value is written. */
+/** For each row of a batch, the offset at which its next value is written. */
 interface Places {
   readonly bytes: Buffer;
   readonly view: DataView;

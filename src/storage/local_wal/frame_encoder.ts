@@ -55,13 +55,13 @@ export interface FrameGroup {
   lastSeq: number;
 }
 
-/** A group of commits that is being written to the log. */
+/** A group of commits that the writer has taken and is writing to the log. */
 export interface TakenGroup extends FrameGroup {
   /** The bytes of the group. They stay unchanged until {@linkcode FrameEncoder.groupWritten}. */
   readonly bytes: Uint8Array;
 }
 
-/** The position to which `abort` sets the log back. */
+/** The position to which `abort` returns the log. */
 interface Mark extends Position {
   bufferLength: number;
   groupCount: number;

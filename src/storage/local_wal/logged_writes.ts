@@ -15,7 +15,7 @@ import {
 /** The columns for which the rows of a write contain values, in order. */
 export interface LoggedColumns {
   readonly columnIds: readonly number[];
-  /** The result of `formOf` for each logged column. */
+  /** The form in which each logged column is stored, as `formOf` returns it. */
   readonly forms: readonly number[];
 }
 
@@ -44,7 +44,7 @@ export interface LoggedWrite extends LoggedColumns {
 export interface RowTaker {
   /** Rows up to this seq are skipped. Skipping a row costs much less than decoding it. */
   readonly skipsUpTo: number;
-  /** Reads a value for each column from the current position in `from`. */
+  /** Reads one value for each column of a row, from the current position of `from`. */
   takeRow(from: ByteReader, seq: number, prev: number): void;
 }
 

@@ -41,7 +41,7 @@ interface FramePart {
   /** The index of the first row in the part. */
   readonly first: number;
   last: number;
-  /** Rows whose seq is written, each with the offset of its seq. */
+  /** The rows whose seqs are written, because they do not follow directly, with their offsets. */
   readonly jumps: { readonly index: number; readonly at: number }[];
 }
 
@@ -192,7 +192,7 @@ export class PreparedFrames implements PreparedCommit {
     return part;
   }
 
-  /** Fills in the row count of the write in this part. */
+  /** Fills in the row count of the write that ends in this part. */
   #endWrite(): void {
     if (this.#rowCountOffset !== 0) {
       this.#part?.bytes.setU32(this.#rowCountOffset, this.#rowCount);

@@ -92,7 +92,7 @@ function primaryKeysIn(choice: RowChoice): readonly Row[] {
   return choice.kind === "primary" ? choice.keys : [];
 }
 
-/** The rows of one owner in a segment or a memtable. */
+/** A segment or a memtable in which the scan reads rows of one owner. */
 interface ChosenPlace {
   /** Returns an upper bound on the number of rows that a choice selects. */
   countOf(choice: RowChoice): number;

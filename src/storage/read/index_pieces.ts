@@ -14,18 +14,18 @@ import type { VersionCursor } from "../table/version_cursor.ts";
 
 /** A list of rows sorted by key, at positions 0, 1, 2 … */
 export interface IndexPiece {
-  /** All positions that belong to the owner. */
+  /** The range of positions that belong to the owner. */
   readonly span: RowSpan;
   /** Returns the first position at or above `from` whose key is at or above some values. */
   placeOf(values: Row, options: { isAfter: boolean; from: number }): number;
-  /** Compares the key at a position with values for its first columns. */
+  /** Compares the key at a position of the index with values for its first columns. */
   compareAt(place: number, values: Row): number;
   prefixAt(place: number): number;
   keyAt(place: number): Row;
-  /** Returns the row at a position. */
+  /** Returns the row whose key is at a position of the index. */
   rowAt(place: number): number;
   isCurrent(place: number): boolean;
-  /** Moves a cursor to the row at a position. */
+  /** Moves a cursor to the row whose key is at a position of the index. */
   stand(cursor: VersionCursor, place: number): void;
 }
 
@@ -63,7 +63,7 @@ export interface OwnerRead {
   readonly bounds: SeqBounds;
 }
 
-/** Returns no piece if the segment contains no row within the bounds. */
+/** Returns the matching range of a segment's index, or no piece if no key is within the bounds. */
 export function piecesInSegment(
   segment: OpenSegment,
   index: TableIndex,
@@ -97,7 +97,7 @@ export function piecesInMemtable(
 }
 
 export interface SeqBounds {
-  /** Rows up to this seq are skipped. */
+  /** Rows with a seq up to this one have expired and are skipped. */
   readonly expiredSeq: number;
   readonly upTo: number;
 }

@@ -105,7 +105,7 @@ class KnownRows implements OrderedScan {
   }
 
   close(): void {
-    // There is nothing to release, because no file is pinned.
+    // There is nothing to release, because this scan pins no file.
   }
 }
 
@@ -137,7 +137,10 @@ export function* findDuplicate(
   }
 }
 
-/** @throws {DatabaseError} SERIALIZATION_FAILURE if the index was dropped during a scan. */
+/**
+ * Requires that an index still exists.
+ * @throws {DatabaseError} SERIALIZATION_FAILURE if the index was dropped during a scan.
+ */
 export function requireIndex({ definition, indexes }: StoredTable, indexId: number): void {
   if (indexes.some(({ stored }) => stored.indexId === indexId)) return;
   throw new DatabaseError(

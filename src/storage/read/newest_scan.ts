@@ -97,7 +97,7 @@ export class NewestScan implements OrderedScan {
     for (const segment of this.#pinned) segment.unpin();
   }
 
-  /** Moves the cursor to each live row in turn. */
+  /** Visits the live rows, and moves the cursor to each of them. */
   *#walk(bounds: GroupBounds): Generator<void, void> {
     for (const memtable of this.#memtables.toReversed()) {
       for (const row of memtableRows(memtable, bounds)) {

@@ -24,7 +24,7 @@ export interface OldVersionsOptions {
   readonly find?: typeof found;
 }
 
-/** Finds a version. @throws {DatabaseError} DATA_DAMAGED */
+/** Finds the version of a row with a given seq. @throws {DatabaseError} DATA_DAMAGED */
 function found(table: StoredTable, owner: number, seq: number): VersionCursor | undefined {
   return table.findSeq(owner, seq);
 }

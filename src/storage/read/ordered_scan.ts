@@ -234,7 +234,7 @@ class StoreOrderedScan implements OrderedScan {
   }
 
   #isBefore(left: OrderedHead, right: OrderedHead): boolean {
-    // A piece whose first value is unknown is read first.
+    // If the first value of a piece is unknown, that piece is read first.
     if (left.value === undefined) return true;
     if (right.value === undefined) return false;
     return this.#compare(left.value, right.value) < 0;

@@ -1,7 +1,7 @@
 /** Defines a source of rows for a scan: a segment or a memtable. */
 import type { ColumnRange, KeySpans, ScanBatch, ScanShare } from "../contract/scans.ts";
 
-/** The rows to read: the scan options with all defaults filled in. */
+/** Selects the rows to read. The defaults of the scan options are filled in. */
 export interface RowFilter {
   readonly owner: number;
   readonly upTo: number;

@@ -63,7 +63,7 @@ export class SegmentScan implements RowSource {
   /** The maximum number of rows in a batch of the current group. */
   #batchRowsMax = Infinity;
   #columns: GroupColumns | undefined;
-  /** The selected rows of the current group, if only those are read. */
+  /** The selected rows of the current group; undefined if all of its rows are read. */
   #chosen: Uint32Array | undefined;
   #chosenAt = 0;
   readonly #cursor = new VersionCursor();

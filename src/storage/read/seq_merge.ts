@@ -99,7 +99,10 @@ export class SeqMerge<Rows extends { readonly rowCount: number }> {
   readonly #unread: SeqSource<Rows>[];
   #heads: SeqHead<Rows>[] = [];
 
-  /** @param seqsOf Returns an array that contains only the seqs of the rows in a batch. */
+  /**
+   * Creates a merge of sources into one sequence of rows in ascending order of seq.
+   * @param seqsOf Returns an array that contains only the seqs of the rows in a batch.
+   */
   constructor(sources: readonly SeqSource<Rows>[], seqsOf: (rows: Rows) => Float64Array) {
     this.#seqsOf = seqsOf;
     this.#unread = sources.toSorted((left, right) => right.minSeq - left.minSeq);

@@ -80,6 +80,7 @@ export class ReplicaStore implements ReadStore {
   #times = new SeqTimes({ eras: [] });
 
   /**
+   * Creates the store of a reader thread, which opens no table yet.
    * @param options.cacheBytes The maximum size of the cache of unpacked segment parts.
    * @param options.nextId Requests an id from the store that issues ids.
    */
@@ -115,7 +116,7 @@ export class ReplicaStore implements ReadStore {
     );
   }
 
-  /** Closes files and releases memory that no longer belong to any table. */
+  /** Closes files and releases memory that belong to no table any more. */
   drop({ memtableIds, segmentIds }: DroppedShares): void {
     this.#tables = new Map();
     for (const id of memtableIds) this.#memtables.delete(id);

@@ -38,13 +38,13 @@ type StoredArray =
   | Float32Array
   | Float64Array;
 
-/** Values of any length, stored one after another. */
+/** Values of varying lengths, stored one after another. */
 export interface Blocks {
   readonly offsets: Uint32Array;
   readonly bytes: Buffer;
 }
 
-/** Rows `start` (inclusive) to `end` (exclusive) of a chunk. */
+/** The rows `start` (inclusive) to `end` (exclusive) of a chunk. */
 export interface ChunkRows {
   readonly start: number;
   readonly end: number;
@@ -60,7 +60,10 @@ export class Chunk {
   #blocks: Blocks | undefined;
   #runs: Runs | undefined;
 
-  /** @param file The whole map. The entry's offset is relative to its start. */
+  /**
+   * Creates a chunk over the bytes of a mapped file.
+   * @param file The whole map. The entry's offset is relative to its start.
+   */
   constructor({ entry, layout, rowCount }: ChunkShape, file: Uint8Array) {
     this.entry = entry;
     this.layout = layout;

@@ -67,7 +67,10 @@ export class ChunkCache {
     return item;
   }
 
-  /** @param aliasedBytes Memory that the vector keeps alive in addition to its own. */
+  /**
+   * Caches a decoded chunk.
+   * @param aliasedBytes Memory that the vector keeps alive in addition to its own.
+   */
   put(reader: number, chunkIndex: number, item: Vector, aliasedBytes = 0): void {
     this.#put(keyOf(reader, chunkIndex), { item, byteCount: heapBytesOf(item) + aliasedBytes });
   }

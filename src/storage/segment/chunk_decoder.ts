@@ -133,7 +133,7 @@ export function decodeNumbers(chunk: Chunk): Float64Array {
   const numbers = float64sOf(chunk, range, NEW_ARRAYS);
   if (!chunk.entry.hasNulls) return numbers;
   const nulls = chunk.nulls(range) ?? new Uint8Array(0);
-  // The numbers are copied, since they may alias the file.
+  // The numbers must be copied, because the array may alias the bytes of the file.
   return numbers.map((value, row) => (nulls[row] === 1 ? 0 : value));
 }
 
@@ -158,7 +158,10 @@ export function decodeLengths(chunk: Chunk): Uint32Array {
   return lengths;
 }
 
-/** @param offsets The offsets of consecutive blocks, followed by the end of the last one. */
+/**
+ * Returns the lengths of consecutive blocks.
+ * @param offsets The offsets of consecutive blocks, followed by the end of the last one.
+ */
 export function lengthsOf(offsets: Uint32Array): Uint32Array {
   const lengths = new Uint32Array(offsets.length - 1);
   for (let row = 0; row < lengths.length; row += 1) {

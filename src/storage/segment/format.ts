@@ -151,7 +151,7 @@ export const SECTION_NAMES = [
   "owners",
   /** One u32 per entry: the first row of each owner, followed by the row count. */
   "ownerStarts",
-  /** One u32 per entry, ascending: hashes of (owner, key). */
+  /** One u32 per entry, ascending: the hashes of (owner, key). */
   "keyHashes",
   /**
    * One u32 per entry: the row to which each hash belongs. Among equal hashes, rows are in
@@ -189,7 +189,7 @@ export interface ChunkHeader {
   readonly encoding: number;
   readonly hasNulls: boolean;
   readonly nullCount: number;
-  /** A number whose meaning depends on the encoding. */
+  /** A number whose meaning depends on the encoding of the chunk. */
   readonly auxiliary: number;
   readonly min: number;
   readonly max: number;

@@ -88,7 +88,10 @@ export class TieSorter {
   readonly #order: IndexOrder;
   readonly #valueAt: (at: number, row: number) => Value;
 
-  /** @param valueAt Returns the value of a row in a column, counted within the key. */
+  /**
+   * Creates a comparison of rows whose key prefixes are equal.
+   * @param valueAt Returns the value of a row in a column, counted within the key.
+   */
   constructor(order: IndexOrder, valueAt: (at: number, row: number) => Value) {
     this.#order = order;
     this.#valueAt = valueAt;

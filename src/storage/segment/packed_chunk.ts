@@ -103,6 +103,7 @@ export class PackedChunk {
   readonly #blocksAt: number;
 
   /**
+   * Opens a packed chunk, and checks the table of its blocks.
    * @throws {CorruptionError} If the blocks do not fit their chunk although its checksum is
    *   correct.
    */

@@ -30,7 +30,10 @@ export class SegmentFile {
   readonly #file: DiskFile;
   readonly #map: MappedFile;
 
-  /** @param expectedBytes The size that the file must have; absent if its header states it. */
+  /**
+   * Maps a segment file.
+   * @param expectedBytes The size that the file must have; absent if its header states it.
+   */
   constructor(disk: Disk, path: string, expectedBytes?: number) {
     this.path = path;
     this.#file = disk.open(path, { readOnly: true });

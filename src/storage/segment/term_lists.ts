@@ -44,7 +44,7 @@ export function rowsByTerms(lists: TermLists, query: TermQuery, range: RowSpan):
       least,
     );
   }
-  // The rarest part comes first, so that the search can end early.
+  // The rarest part is searched first, so that the search can end early.
   const ordered = parts
     .map((part) => ({ part, count: countByTerms(lists, part, range) }))
     .toSorted((left, right) => left.count - right.count);

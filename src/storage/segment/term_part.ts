@@ -52,7 +52,7 @@ export class TermPart implements TermLists {
   readonly #rows: Uint16Array;
   readonly #texts: Buffer;
 
-  /** @param bytes A whole part, 8-aligned. */
+  /** Reads one part of an inverted index. @param bytes A whole part, 8-aligned. */
   constructor(bytes: Uint8Array) {
     const { buffer, byteOffset } = bytes;
     const [termCount = 0, rowCount = 0, textBytes = 0, firstRow = 0] = new Uint32Array(

@@ -131,7 +131,7 @@ export class History {
     return isPast || obsoleteSince <= settledSeq ? "past" : "current";
   }
 
-  /** Records the destination of a version. Called once for each version. */
+  /** Records where the merge writes a version. Must be called once for each version. */
   note(
     { owner, seq }: Version,
     { fate, obsoleteSince }: { fate: Fate; obsoleteSince: number },
@@ -153,7 +153,7 @@ interface Version {
   readonly row: number;
   readonly seq: number;
   readonly isDeleted: boolean;
-  /** Whether the version is already in a history segment. */
+  /** Whether the version comes from a history segment. */
   readonly isPast: boolean;
 }
 

@@ -129,7 +129,7 @@ export class OpenSegment {
     return this.#isDropped;
   }
 
-  /** Drops the segment. Called when no manifest lists the segment any longer. */
+  /** Removes the segment's files, because no manifest lists them any longer. */
   drop(): void {
     this.#isDropped = true;
     if (this.#pinCount === 0) this.#remove();
@@ -180,21 +180,30 @@ export class OpenSegment {
     this.#deletions ??= this.#readDeletions();
   }
 
-  /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
+  /**
+   * The reader of the segment's file, which is opened on first use.
+   * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
+   */
   get reader(): SegmentReader {
     this.requireReadable();
     this.#reader ??= this.#openReader();
     return this.#reader;
   }
 
-  /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
+  /**
+   * The live rows of the segment, by page.
+   * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
+   */
   get livePages(): LivePages {
     this.requireReadable();
     this.#livePages ??= new LivePages(this);
     return this.#livePages;
   }
 
-  /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
+  /**
+   * The sort orders of the segment's columns.
+   * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
+   */
   get orders(): ColumnOrders {
     this.#orders ??= new ColumnOrders(this.reader);
     return this.#orders;
@@ -244,7 +253,10 @@ export class OpenSegment {
     this.#terms.delete(indexId);
   }
 
-  /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
+  /**
+   * Requires that the segment is not quarantined.
+   * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
+   */
   requireReadable(): void {
     if (this.entry.quarantined) throw this.#refusal();
   }

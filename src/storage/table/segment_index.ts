@@ -25,7 +25,7 @@ function prefixWithin(text: string, common: string): number {
 function prefixOfEncoded(text: string, common: string): number {
   const bytes = Buffer.from(text);
   for (let at = 0; at < common.length; at += 1) {
-    // A string that ends here is below all strings that continue.
+    // A string that ends here sorts before every string that continues.
     const order = (bytes[at] ?? -1) - common.charCodeAt(at);
     if (order !== 0) return order < 0 ? -1 : Number.MAX_SAFE_INTEGER;
   }
@@ -45,7 +45,10 @@ export class SegmentIndex {
   /** The bytes with which all strings in the first column begin, as Latin-1. Set on first use. */
   #common: string | undefined;
 
-  /** @param valueAt Returns the value of a row in a column, counted within the key. */
+  /**
+   * Opens an index of a segment.
+   * @param valueAt Returns the value of a row in a column, counted within the key.
+   */
   constructor(
     entries: IndexEntries,
     order: IndexOrder,

@@ -256,7 +256,7 @@ export class StoredTable {
    */
   expiredSeq(ids: Pick<SeqGenerator, "agedSeq">): number {
     const { expiredSeq = 0, ttlMs } = this.#definition;
-    // A version from the previous millisecond has reached its time to live.
+    // Versions at or below `agedSeq(ttlMs)` have reached their time to live.
     return ttlMs === undefined ? 0 : Math.max(expiredSeq, ids.agedSeq(ttlMs));
   }
 

@@ -141,7 +141,7 @@ function holderIn(
       cursor.standInSegment(segment, row);
       return "live";
     }
-    // A row that was replaced by its own commit was never live.
+    // A row that the same commit has replaced was never live.
     const wasLive = replacedBy > segment.guard(() => segment.reader.commitSeqAt(row));
     if (wasLive && segment.seqAt(row) > enforcedSeq) return "obsolete";
   }
@@ -154,12 +154,12 @@ interface KeyedRead {
   /** One value for each column of the index; none may be NULL. */
   readonly key: Row;
   readonly upTo: number;
-  /** Rows up to this seq have expired. */
+  /** Rows with a seq up to this one have expired. */
   readonly expiredSeq: number;
   readonly versionsMax: number;
 }
 
-/** Implements `IndexReads.lookupIndex`. Rows up to `expiredSeq` have expired. */
+/** Implements `IndexReads.lookupIndex`. Rows with a seq up to `expiredSeq` have expired. */
 export function lookupIndex(
   table: StoredTable,
   options: IndexLookupOptions,

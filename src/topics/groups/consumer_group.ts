@@ -448,7 +448,10 @@ export class ConsumerGroup {
     if (mayFreeMessages) this.note();
   }
 
-  /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, LIMIT_EXCEEDED */
+  /**
+   * Requires that messages up to an offset were delivered.
+   * @throws {DatabaseError} VALUE_OUT_OF_RANGE, LIMIT_EXCEEDED
+   */
   #requireDelivered(offset: number, isSingle: boolean): void {
     const { committed, end } = this.#window;
     const { group, partition } = this.place;
@@ -498,7 +501,7 @@ export class ConsumerGroup {
   #guard(): void {
     const { store } = this.#deps;
     const release = this.hold();
-    // The writer of the commit also receives the failure.
+    // The writer of the commit receives the failure, too.
     store
       .durable(store.appliedSeq)
       .catch(() => this.#reload())

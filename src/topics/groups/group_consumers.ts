@@ -53,7 +53,7 @@ export class GroupConsumer {
     for (const group of this.groups) group.releaseAllOf(this.number);
   }
 
-  /** @throws {DatabaseError} CANCELLED */
+  /** Refuses a consumer that was killed. @throws {DatabaseError} CANCELLED */
   requireAlive(): void {
     if (this.isKilled) {
       throw new DatabaseError("CANCELLED", `Cannot read messages: ${this.consumerId} was killed`);
@@ -80,7 +80,7 @@ export class GroupConsumers {
     return this.#byNumber.values();
   }
 
-  /** Adds a stream. */
+  /** Adds a consumer that reads through a stream. */
   add(userId: string, groups: readonly ConsumerGroup[]): GroupConsumer {
     this.#lastNumber += 1;
     const number = this.#lastNumber;

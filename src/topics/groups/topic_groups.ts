@@ -199,7 +199,7 @@ export class TopicGroups implements TopicConsumers {
     return ends[partition] ?? 0;
   }
 
-  /** @throws {DatabaseError} OBJECT_NOT_FOUND */
+  /** Returns the messages of a topic. @throws {DatabaseError} OBJECT_NOT_FOUND */
   #logOf(topicId: number): TopicLog {
     const log = this.#options.logs.log(topicId);
     if (log !== undefined) return log;
