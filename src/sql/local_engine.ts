@@ -36,7 +36,7 @@ import type { RequestDeps } from "./request/request_deps.ts";
 import { closeRequest } from "./request/request_end.ts";
 import { systemViewsOf } from "./system/system_views.ts";
 
-/** A request that takes the general path. */
+/** A request that the fast path cannot serve. */
 type LongRequest = Pick<RequestOptions, "deps" | "held" | "principal" | "request" | "running">;
 
 export class LocalSqlEngine implements SqlEngine {
@@ -49,7 +49,10 @@ export class LocalSqlEngine implements SqlEngine {
   readonly #texts: FollowedTexts;
   readonly #interactive: InteractiveTransactions;
 
-  /** @param readers Threads that run long queries; if absent, they run on the event loop. */
+  /**
+   * Creates an engine.
+   * @param readers Threads that run long queries; if absent, they run on the event loop.
+   */
   constructor(environment: SqlEnvironment, readers?: QueryReaders) {
     const plans = new PlanCache(environment.catalog, environment.limits.planBytes);
     this.#deps = { ...environment, systemViews: systemViewsOf(environment), readers, plans };

@@ -30,7 +30,7 @@ export type AdvisoryHolder = Transaction | RequestLedger;
 export interface AdvisoryKey {
   /** The only user who can lock the key; undefined for the keys that administrators share. */
   readonly userId: string | undefined;
-  /** The numbers as text, such as "5" or "(5, 6)". */
+  /** The numbers that identify the lock, as text, such as "5" or "(5, 6)". */
   readonly text: string;
 }
 
@@ -47,7 +47,7 @@ export interface AdvisoryRequest {
 export interface AdvisoryTurn {
   /** Resolves once the holder has the lock. */
   readonly granted: Promise<void>;
-  /** Leaves the queue. */
+  /** Removes the holder from the queue of the lock. */
   withdraw(): void;
 }
 
@@ -66,7 +66,7 @@ export interface ListedAdvisoryLock {
 interface Grant {
   readonly userId: string;
   readonly sinceMs: number;
-  /** How often the session of the holder has locked it. */
+  /** The number of times that the holder has locked the lock for its session. */
   sessionCount: number;
   isOfTransaction: boolean;
 }
@@ -299,7 +299,7 @@ export class AdvisoryLocks {
   }
 }
 
-/** A holder that asks for a lock in a mode. */
+/** A holder that requests a lock in a mode. */
 interface Asking {
   readonly holder: AdvisoryHolder;
   readonly mode: AdvisoryMode;
@@ -310,7 +310,7 @@ function isFree(lock: Lock, asking: Asking, before: readonly Waiter[]): boolean 
   return blockersOf(lock, asking, before).next().done === true;
 }
 
-/** Returns the holders before which a holder cannot have a lock. */
+/** Returns the holders for which a holder has to wait before it can have a lock. */
 function* blockersOf(
   { grants }: Lock,
   { holder, mode }: Asking,

@@ -125,7 +125,7 @@ export type BoundExpression =
        * `sql/execute/kernels/like_bytes.ts`.
        */
       readonly like?: { readonly isNegated: boolean } | undefined;
-      /** For ROW(…): its values before literals took their default types. */
+      /** For ROW(…): the values as they were before their untyped literals got default types. */
       readonly row?: RowAsWritten;
     }
   | {

@@ -16,7 +16,7 @@ import type { StepContexts } from "./query_at.ts";
 
 interface BlockAheadOptions {
   readonly newContexts: () => StepContexts;
-  /** The partition that concerns the subscriber. */
+  /** The partition whose changes affect the subscriber. */
   readonly partition: string;
 }
 
@@ -39,12 +39,12 @@ export class BlockAhead {
       this.#last = { joined, rows: yield* this.#steps(joined) };
     } catch (error) {
       if (!(error instanceof CannotFollow || error instanceof DatabaseError)) throw error;
-      // The result is evaluated again, as after any refusal.
+      // A refusal here has the same effect as any other: the result is evaluated again.
       this.#last = { joined, rows: undefined };
     }
   }
 
-  /** @throws {CannotFollow} @throws {DatabaseError} */
+  /** Computes how the rows of the block change. @throws {CannotFollow} @throws {DatabaseError} */
   readonly rowsOf = (joined: JoinChanges): RowChanges => {
     const last = this.#last;
     this.#last = undefined;

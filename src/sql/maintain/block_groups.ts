@@ -71,7 +71,11 @@ export class BlockGroups implements KeptRows {
     return this.#rows.rows();
   }
 
-  /** @throws {CannotFollow} @throws {DatabaseError} */
+  /**
+   * Applies changes of the joined rows to the groups.
+   * @throws {CannotFollow}
+   * @throws {DatabaseError}
+   */
   apply({ after, tuples, upTo, weights }: JoinChanges): RowChanges {
     const found: OwnTuples = { tuples: [], weights: [] };
     const grouped = new Map<number, OwnTuples>();

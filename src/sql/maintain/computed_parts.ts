@@ -16,7 +16,11 @@ import { QueryAt } from "./query_at.ts";
 import { textOfRow } from "./row_text.ts";
 import { chosen, type TuplePlaces } from "./tuple_space.ts";
 
-/** Returns the rows with the columns of a part. @throws {CannotFollow} @throws {DatabaseError} */
+/**
+ * Extends tuples with the columns that a part of the query computes.
+ * @throws {CannotFollow}
+ * @throws {DatabaseError}
+ */
 export type RowStep = (tuples: readonly Row[], context: ExecutionContext) => readonly Row[];
 
 /** The maximum number of rows that a part may create from the changed rows. */

@@ -36,7 +36,10 @@ export interface GroupStages {
   readonly seed: SelectFromStatement;
 }
 
-/** @throws {NotMaintained} If the rows cannot be computed from changes alone. */
+/**
+ * Requires that the query has only clauses that can be maintained.
+ * @throws {NotMaintained} If the rows cannot be computed from changes alone.
+ */
 export function requireKnownClauses({
   distinct,
   expansions,

@@ -121,7 +121,7 @@ export class Groups {
   get bytes(): number {
     const { aggregates, keys } = this.#options;
     const groupBytes = GROUP_BYTES + VALUE_BYTES * (keys.length + aggregates.length);
-    // The keys of a group take about as much as their text.
+    // The keys of a group take about as much memory as their text.
     return this.#groups.size * groupBytes + 2 * this.#textLength;
   }
 

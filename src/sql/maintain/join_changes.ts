@@ -63,7 +63,7 @@ interface CompiledStep {
 }
 
 interface CompiledRoute {
-  /** Tests the rows with which the route begins. */
+  /** Tests the rows of the source at which the route begins. */
   readonly first: TupleFilter;
   readonly steps: readonly CompiledStep[];
   /** The number of steps after which the partition of a tuple is known. */
@@ -106,7 +106,7 @@ interface OpenChanges extends JoinChanges {
 
 /** Collects the changes that a step finds. */
 interface FoundChanges {
-  /** @throws {CannotFollow} If there are too many. */
+  /** Adds tuples that the step has found. @throws {CannotFollow} If there are too many. */
   readonly add: (tuples: readonly Row[], weight: number) => void;
   /** The partitions whose changes take longer to follow than an evaluation. */
   readonly lost: Set<string>;
@@ -121,7 +121,7 @@ interface ReadChanges extends Pick<ChangeRange, "after" | "upTo"> {
 interface SourceChange {
   readonly source: number;
   readonly change: TableChanges;
-  /** The changes of all tables that the query reads. */
+  /** The changes of each table that the query reads. */
   readonly changes: readonly TableChanges[];
   readonly range: ChangeRange;
   readonly contexts: StepContexts;
@@ -132,14 +132,14 @@ export interface JoinChangesOptions {
   readonly routes: JoinRoutes;
   readonly space: TupleSpace;
   readonly store: ReadStore;
-  /** The owner whose rows each source contains. */
+  /** For each source, the owner whose rows it contains. */
   readonly owners: readonly number[];
   /** The indexes in memory, which all live queries share. */
   readonly indexes: KeptIndexes;
   readonly newContexts: () => StepContexts;
 }
 
-/** A way to find rows of a source. */
+/** A source, and the way in which its rows are found. */
 interface AccessPlace {
   readonly source: number;
   readonly access: SourceKey["access"];
@@ -161,10 +161,10 @@ export class ChangesOfJoin implements IndexedChanges {
   readonly #partitionOf: TupleValues;
   /** Whether some route reads all rows of a table. */
   #scans = false;
-  /** The changes that were read last, until a step has followed them. */
+  /** The changes that were read last. They are kept until a step has followed them. */
   #read: ReadChanges | undefined;
 
-  /** @throws {NotMaintained} */
+  /** Plans how changes of each table reach the joined rows. @throws {NotMaintained} */
   constructor(options: JoinChangesOptions) {
     this.#options = options;
     const { indexes, owners, routes, shape, space, store } = options;
@@ -261,7 +261,11 @@ export class ChangesOfJoin implements IndexedChanges {
     }
   }
 
-  /** @throws {CannotFollow} @throws {DatabaseError} */
+  /**
+   * Reads the changes of the tables, and extends them along the routes.
+   * @throws {CannotFollow}
+   * @throws {DatabaseError}
+   */
   *#between(range: ChangeRange, contexts: StepContexts): Generator<undefined, PartitionedChanges> {
     const { after, upTo } = range;
     this.#rows.beginStep();

@@ -91,7 +91,10 @@ export class JoinRoutes {
   readonly #mayScan: (source: Source) => boolean;
   readonly #sourceOf = new Map<number, number>();
 
-  /** @param options.ways The ways to find rows, of which earlier ones are preferred. */
+  /**
+   * Creates the routes through the sources of a join.
+   * @param options.ways The ways to find rows, of which earlier ones are preferred.
+   */
   constructor({ sources }: Pick<JoinShape, "sources">, { mayScan, ways }: JoinRoutesOptions) {
     this.#sources = sources;
     this.#ways = ways;
@@ -112,7 +115,10 @@ export class JoinRoutes {
     );
   }
 
-  /** @throws {NotMaintained} If a source can only be read by a scan. */
+  /**
+   * Returns a route from known sources to wanted sources.
+   * @throws {NotMaintained} If a source can only be read by a scan.
+   */
   route({
     conditions,
     isStored = false,

@@ -128,7 +128,7 @@ interface SourceGroup {
 }
 
 interface OpenPart extends SourceGroup {
-  /** Completes the part, once the indexes of its sources are known. */
+  /** Completes the part once the positions of its sources are known. */
   readonly made: (place: PartSources) => JoinPart;
 }
 
@@ -464,7 +464,10 @@ class ShapeReader {
     };
   }
 
-  /** @throws {NotMaintained} If a condition reads a result that may be one of several. */
+  /**
+   * Returns whether some query within the parts may have one of several results.
+   * @throws {NotMaintained} If a condition reads a result that may be one of several.
+   */
   #isInexact(parts: readonly JoinPart[], last: readonly BoundExpression[]): boolean {
     const inexact = parts.filter((part) => "query" in part && !isExactQuery(part.query));
     const ids = new Set(
@@ -548,7 +551,7 @@ function equalitiesOf({
     if (right === undefined || compare === undefined || !sameType(left.type, right.type)) {
       throw new NotMaintained("it has IN with values of several types");
     }
-    // For NOT IN, the function of the binder tests the opposite.
+    // For NOT IN, the comparison function of the binder tests whether the values differ.
     const isOpposite = form.kind === "all";
     const evaluate: RowFunction = isOpposite
       ? (values, call) => negated(compare(values, call))

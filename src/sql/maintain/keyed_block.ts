@@ -47,7 +47,7 @@ export interface KeyedBlockOptions {
   readonly joins: Pick<PlannedJoins, "changes" | "routes" | "shape" | "space">;
 }
 
-/** The places where the groups of a step are read. */
+/** The objects with which a step reads the groups of a block. */
 export interface BlockReading {
   readonly contexts: StepContexts;
   /** Whether tuples of a partition are part of the result. */
@@ -68,7 +68,7 @@ export class KeyedBlock {
   /** The number of tuples that the current step has read. */
   #tuplesRead = 0;
 
-  /** @throws {NotMaintained} */
+  /** Plans how the groups of a block are read. @throws {NotMaintained} */
   constructor({ joins, select }: KeyedBlockOptions) {
     if (expressionsOfBlock(select).some(hasSubquery)) {
       throw new NotMaintained("an expression has a subquery");
@@ -142,7 +142,7 @@ export class KeyedBlock {
     const tuples = this.#joins.tuplesOf(this.#access, { isWanted, key: listed, upTo });
     this.#tuplesRead += tuples.length;
     if (this.#tuplesRead > TUPLES_MAX) throw new CannotFollow();
-    // The index may list rows that had the key at another seq.
+    // The index may list rows that had the key only at another seq.
     const columns = this.#keysOf(tuples);
     const text = textOfRow(key);
     return tuples.filter((_, index) => {

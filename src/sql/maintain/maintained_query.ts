@@ -89,7 +89,7 @@ export class MaintainedQuery {
   /** The access by which the rows of a group are found, to compute a minimum again. */
   readonly #groupAccess: GroupAccess | undefined;
 
-  /** @throws {NotMaintained} */
+  /** Plans the maintenance of a query. @throws {NotMaintained} */
   constructor(options: MaintainedQueryOptions) {
     const { bind, context, core } = options;
     const model = modelOf(core, bind);
@@ -135,6 +135,7 @@ export class MaintainedQuery {
   }
 
   /**
+   * Creates the state in which a subscriber follows the query.
    * @param partition The partition whose changes the subscriber follows.
    * @param newContexts Creates contexts with the values of the subscriber.
    */
@@ -163,7 +164,7 @@ function modelOf(core: SelectFromStatement, bind: MaintainedQueryOptions["bind"]
   return { core, select, outputCount: select.outputs.length - calls.length, calls };
 }
 
-/** @throws {NotMaintained} */
+/** Returns the stages through which changed rows pass. @throws {NotMaintained} */
 function stagesOf(model: Model, options: StageParts): Stages {
   try {
     requireKnownClauses(model.select);
@@ -174,7 +175,10 @@ function stagesOf(model: Model, options: StageParts): Stages {
   }
 }
 
-/** @param reason The reason why the rows cannot be computed from changes alone. */
+/**
+ * Returns the stages of one block.
+ * @param reason The reason why the rows cannot be computed from changes alone.
+ */
 function blockStages(
   { core, outputCount, select: given }: Model,
   { joins }: StageParts,

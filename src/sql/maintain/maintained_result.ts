@@ -23,7 +23,11 @@ export interface KeptRows {
   readonly bytes: number;
   begin(seeds: readonly Row[]): readonly Row[];
   rows(): Iterable<Row>;
-  /** @throws {CannotFollow} @throws {DatabaseError} */
+  /**
+   * Applies changes of the joined rows. Returns the changes of the result.
+   * @throws {CannotFollow}
+   * @throws {DatabaseError}
+   */
   apply(changes: JoinChanges, read: ReadGroup | undefined): RowChanges;
 }
 

@@ -2,7 +2,10 @@
 
 /** Thrown while a query is planned, if the query has to be evaluated again after each change. */
 export class NotMaintained extends Error {
-  /** @param reason Completes "it is evaluated again, because …". */
+  /**
+   * Creates the refusal to maintain a query.
+   * @param reason Completes "it is evaluated again, because …".
+   */
   constructor(reason: string) {
     super(reason);
     this.name = "NotMaintained";

@@ -30,7 +30,7 @@ export interface JoinPlanOptions {
   readonly context: ExecutionContext;
   /** Creates the contexts of one step. */
   readonly newContexts: () => StepContexts;
-  /** Returns whether a call depends on the caller. */
+  /** Returns whether the result of a function depends on the user who calls it. */
   readonly isOfCaller: (name: string) => boolean;
 }
 
@@ -50,6 +50,7 @@ export class PlannedJoins {
   readonly #ownership: Ownership;
 
   /**
+   * Plans the joins of a query.
    * @param mayDivide Whether conditions on the values of a subscriber may divide the changes.
    * @throws {NotMaintained}
    */
@@ -174,7 +175,7 @@ function routedShape(select: BoundSelect, { isOwn, mayScan }: RoutedShapeOptions
       if (routes.isComplete(shape)) return { shape, routes };
     }
   }
-  // Compiling these routes reports which rows no route finds.
+  // If these routes are not complete either, compiling them reports which rows they cannot find.
   const shape = joinShapeOf(select);
   return { shape, routes: new JoinRoutes(shape, { ways: ["stored", "kept", "scan"], mayScan }) };
 }

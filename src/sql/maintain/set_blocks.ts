@@ -184,7 +184,7 @@ interface CalledBlock {
   readonly at: number;
 }
 
-/** @throws {NotMaintained} */
+/** Plans a block whose groups are kept. @throws {NotMaintained} */
 function withGroups(
   { at, calls, core, select, width }: CalledBlock,
   options: JoinPlanOptions,

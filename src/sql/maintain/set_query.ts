@@ -47,7 +47,7 @@ export class SetQuery {
   readonly #width: number;
   readonly #window: RowWindowOptions | undefined;
 
-  /** @throws {NotMaintained} */
+  /** Plans the maintenance of a set operation. @throws {NotMaintained} */
   constructor(options: SetQueryOptions) {
     const { bind, context, node, select, terms } = options;
     this.#window = windowOf(select, { context, terms });

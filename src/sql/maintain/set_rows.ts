@@ -50,7 +50,7 @@ export class SetRows {
   get bytes(): number {
     const [first] = this.#rows.values();
     const rowBytes = ROW_BYTES + VALUE_BYTES * (first?.row.length ?? 0);
-    // The values of a row take about as much as its text.
+    // The values of a row take about as much memory as its text.
     return this.#rows.size * rowBytes + 2 * this.#textLength;
   }
 

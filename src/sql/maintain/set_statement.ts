@@ -37,7 +37,7 @@ export function unionOf(
   return { type: "union all", _location: node._location, left, right };
 }
 
-/** Returns a block with its index after its columns. */
+/** Returns a block that also yields its index, after its other columns. */
 export function withTag(core: SelectFromStatement, block: number): SelectFromStatement {
   return withItemsBehind(core, [tagOf(core, block)]);
 }
@@ -79,7 +79,7 @@ export function blocksIn(select: BoundSelect): readonly BoundSelect[] {
   return [...blocksIn(set.left), ...blocksIn(set.right)];
 }
 
-/** @throws {NotMaintained} */
+/** Returns the tree of blocks and set operations of a query. @throws {NotMaintained} */
 export function treeOf(select: BoundSelect, blocks: { next: number }): SetTree {
   const set = setIn(select);
   if (set === undefined) {

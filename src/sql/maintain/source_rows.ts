@@ -155,7 +155,7 @@ export class SourceRows {
     return rows;
   }
 
-  /** @throws {CannotFollow} */
+  /** Counts rows that a step reads, up to its limit. @throws {CannotFollow} */
   #countRows(count: number): void {
     this.#rowsRead += count;
     if (this.#rowsRead > ROWS_MAX) throw new CannotFollow();

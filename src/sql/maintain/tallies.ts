@@ -32,7 +32,7 @@ export interface RowTally {
   remove(group: number, value: Value): void;
   /** Whether the result of a group can be found only by reading the group's rows. */
   isUnknown(group: number): boolean;
-  /** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+  /** Returns the result of the aggregate for a group. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
   result(group: number): Value;
   /** Resets the state of a group that no longer exists. */
   clear(group: number): void;
@@ -48,7 +48,7 @@ export function showsFirstForm({ form }: Pick<BoundAggregate, "form">): boolean 
   return isExtreme && (type?.kind === "numeric" || type?.kind === "interval");
 }
 
-/** @throws {NotMaintained} */
+/** Returns the state that maintains an aggregate. @throws {NotMaintained} */
 export function tallyFor(aggregate: BoundAggregate): RowTally {
   const { extra, form, isDistinct, orderBy } = aggregate;
   const { name } = form;
@@ -200,7 +200,10 @@ class ExtremeTally implements RowTally {
   readonly #isBetter: (value: Value, other: Value) => boolean;
   readonly #isWorse: (value: Value, other: Value) => boolean;
 
-  /** @param sign 1 if the least value is kept, -1 for the greatest. */
+  /**
+   * Creates the state that maintains min() or max().
+   * @param sign 1 if the least value is kept, -1 for the greatest.
+   */
   constructor(type: DataType, sign: 1 | -1) {
     const compare = comparatorFor(type);
     this.#isBetter = (value, other) => sign * compare(value, other) <= 0;

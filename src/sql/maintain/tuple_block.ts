@@ -29,7 +29,10 @@ export class TupleBlock {
   readonly #positions: readonly number[];
   readonly #seqPositions: readonly number[];
 
-  /** @param select A block without LIMIT, whose FROM and WHERE have the given shape. */
+  /**
+   * Compiles a block over the tuples of its joins.
+   * @param select A block without LIMIT, whose FROM and WHERE have the given shape.
+   */
   constructor(select: BoundSelect, { shape, space }: { shape: JoinShape; space: TupleSpace }) {
     const { layout } = space.places;
     const all = [...shape.sources.flatMap(({ columns }) => columns), ...shape.computed];
@@ -41,7 +44,7 @@ export class TupleBlock {
     this.#program = new QueryAt(overTuples(select, { shape, columns: this.#columns }));
   }
 
-  /** @throws {CannotFollow} @throws {DatabaseError} */
+  /** Runs the block over tuples. @throws {CannotFollow} @throws {DatabaseError} */
   rows(tuples: readonly Row[], context: ExecutionContext): readonly Row[] {
     // A SELECT reads rows in the order of their seqs, on which the rounding of a sum depends.
     const sorted = tuples.toSorted((left, right) => this.#compareSeqs(left, right));

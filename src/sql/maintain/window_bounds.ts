@@ -56,7 +56,7 @@ function countOf(expression: BoundExpression | undefined, context: ExecutionCont
   return count;
 }
 
-/** @throws {NotMaintained} */
+/** Refuses expressions that contain a subquery. @throws {NotMaintained} */
 export function requireNoSubquery(expressions: readonly BoundExpression[]): void {
   if (expressions.some(hasSubquery)) throw new NotMaintained("an expression has a subquery");
 }

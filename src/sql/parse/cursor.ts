@@ -42,7 +42,7 @@ export interface ParseLimits {
   readonly nestingMax: number;
 }
 
-/** The parts of the grammar that other parts call. */
+/** The parse functions that other files of the parser call. */
 export interface Grammar {
   expression(cursor: Cursor): Expr;
   /** Parses an operand of operators that bind tighter than BETWEEN, IN and LIKE. */

@@ -109,7 +109,7 @@ export interface StatementResult {
   readonly message?: string;
   readonly asUser: string;
   readonly lastSeq?: number | null;
-  /** The output of a COPY TO, in consecutive pieces. */
+  /** The text or binary data that a COPY TO has written, in consecutive pieces. */
   readonly copied?: readonly Uint8Array<ArrayBuffer>[];
   /** Messages about effects of the statement that its author may not have intended. */
   readonly notices?: readonly string[];
@@ -198,9 +198,15 @@ export interface TransactionEnd extends Pick<SqlRequest, "idempotency" | "origin
 }
 
 export interface SqlEngine {
-  /** @throws {DatabaseError} LIMIT_EXCEEDED, SHUTTING_DOWN */
+  /**
+   * Opens a transaction that spans requests.
+   * @throws {DatabaseError} LIMIT_EXCEEDED, SHUTTING_DOWN
+   */
   openTransaction(principal: Principal, request: TransactionRequest): TransactionInfo;
-  /** @throws {DatabaseError} TRANSACTION_NOT_FOUND */
+  /**
+   * Returns the state of a transaction that spans requests.
+   * @throws {DatabaseError} TRANSACTION_NOT_FOUND
+   */
   transaction(principal: Principal, id: string): TransactionInfo;
   /**
    * Ends a transaction. If the transaction has already ended in the same way, the call succeeds
@@ -215,6 +221,7 @@ export interface SqlEngine {
    */
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse>;
   /**
+   * Plans a live query.
    * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED …
    */
   planLive(principal: Principal, request: LiveRequest): LivePlan;
@@ -438,7 +445,7 @@ export interface StepTuples {
 /** Combinations of rows that are added to or removed from the joins in a query. */
 export interface JoinChanges {
   readonly tuples: readonly Row[];
-  /** 1 or -1 for each tuple. */
+  /** For each tuple, 1 if the changes add it, or -1 if they remove it. */
   readonly weights: readonly number[];
   /** The tuples of all partitions, from which values are computed once for all of them. */
   readonly step?: StepTuples;
@@ -510,7 +517,7 @@ export interface ResultMaintainer {
   prepare(admits: (index: IndexInMemory, bytes: number) => boolean): Promise<boolean>;
   /** Evaluates the query at the newest visible seq, from which changes can then be followed. */
   begin(): ResultEvaluation;
-  /** Follows changes. Returns undefined if the result has to be evaluated again. */
+  /** Applies changes to the result. Returns undefined if the result has to be evaluated again. */
   apply(changes: JoinChanges): ResultChanges | undefined;
   /** Computes in steps what the next `apply` of the same changes needs, if that takes time. */
   computeAhead(changes: JoinChanges): Generator<undefined, void> | undefined;

@@ -20,7 +20,10 @@ export interface TypedParameters {
   readonly values: Value[];
 }
 
-/** @throws {DatabaseError} INVALID_PARAMETER */
+/**
+ * Returns the values and types of the parameters of a request.
+ * @throws {DatabaseError} INVALID_PARAMETER
+ */
 export function typedParameters(
   params: readonly SqlParameter[],
   { parameterBytesMax, parametersMax }: SqlLimits,

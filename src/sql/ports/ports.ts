@@ -365,6 +365,7 @@ export interface WebhookState {
 /** The operations of webhooks that SQL uses. */
 export interface WebhookAccess {
   /**
+   * Requires that requests may be sent to a URL.
    * @throws {DatabaseError} INVALID_OPTION if the URL is not valid for a webhook, PERMISSION_DENIED
    * if the configuration does not permit its host
    */

@@ -51,7 +51,7 @@ export class JobAnswers {
     this.#options = options;
   }
 
-  /** @throws {DatabaseError} If the statement must end. */
+  /** Answers a question of the reader. @throws {DatabaseError} If the statement must end. */
   answer(question: Question): ReaderAnswer {
     const { clock, store } = this.#options;
     if (question.kind === "ids") {

@@ -56,8 +56,10 @@ export class DividedQuery {
   }
 
   /**
+   * Runs the parts of the query in all readers.
    * @returns "refused" if the query should be run in one reader instead.
-   * @throws {DatabaseError} @throws {CorruptionError}
+   * @throws {DatabaseError}
+   * @throws {CorruptionError}
    */
   async run(): Promise<ReadOutcome> {
     const { ledger } = this.#query;

@@ -30,7 +30,7 @@ export function inProcessReader(
       takeAnswer: () => answers.shift(),
       // The event loop runs in this thread, so it cannot take rows while the reader waits.
       wait: () => false,
-      // No time passes during a job in this thread.
+      // No time passes during a job in this thread, so that a sleep ends at once.
       sleep: () => false,
       // The event loop records the same bytes when it receives them.
       noteSent: () => undefined,

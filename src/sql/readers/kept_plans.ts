@@ -27,7 +27,10 @@ export class KeptPlans<Plan> {
     return this.#plans.get(number)?.plan;
   }
 
-  /** @param node The statement from which the plan was compiled. */
+  /**
+   * Keeps a compiled plan for later runs of the same statement.
+   * @param node The statement from which the plan was compiled.
+   */
   add(number: number, plan: Plan, { _location: { end, start } }: QueryStatement): void {
     const bytes = planBytesOf(end - start);
     this.delete(number);

@@ -97,7 +97,7 @@ export class LiveSearches {
     return made;
   }
 
-  /** @throws {DatabaseError} @throws {CorruptionError} */
+  /** Begins a search in a reader. @throws {DatabaseError} @throws {CorruptionError} */
   async #open(
     search: ReaderSearch,
     { query, range, statement }: SearchedQuery,

@@ -371,7 +371,10 @@ export class QueryReader {
     return this.#workedMs + this.#parts.clock.monotonicMs() - this.#sinceMs;
   }
 
-  /** @throws OTHER_PLAN if this reader has compiled a different plan. */
+  /**
+   * Returns the profile for the measurements of EXPLAIN ANALYZE.
+   * @throws OTHER_PLAN if this reader has compiled a different plan.
+   */
   #profileOf({ measuredShape: shape }: QueryJob, { plan }: Prepared): Profile | undefined {
     if (shape === undefined) return undefined;
     if (plan === undefined || measuredShape(plan) !== shape) throw OTHER_PLAN;
@@ -391,7 +394,10 @@ export class QueryReader {
     });
   }
 
-  /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */
+  /**
+   * Asks the event loop a question, and waits for the answer.
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
+   */
   #answerTo(question: Question, words: JobWords, ledger: JobLedger): ReaderAnswer {
     this.#questionCount += 1;
     const number = this.#questionCount;
@@ -410,7 +416,10 @@ export class QueryReader {
     this.#post({ kind: "failed", failure, place: cell?.place });
   }
 
-  /** @throws OTHER_PLAN if this reader has compiled a different plan. */
+  /**
+   * Returns the compiled plan of one part of a divided query.
+   * @throws OTHER_PLAN if this reader has compiled a different plan.
+   */
   #dividedOf(prepared: Prepared, part: JobPart): CompiledDivision {
     const { plan } = prepared;
     const known = this.#divided.get(prepared);

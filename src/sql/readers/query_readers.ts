@@ -44,7 +44,7 @@ export interface ReadingPlace {
    * @throws {DatabaseError} @throws {CorruptionError} If a table cannot be read.
    */
   begin(query: ReaderQuery): StartedRead | undefined;
-  /** Returns the place to the pool if it was not used. */
+  /** Frees the reader for other statements if it was not used. */
   giveBack(): void;
 }
 

@@ -229,7 +229,7 @@ export class ReaderThread {
     this.#port?.post({ kind: "give back" });
   }
 
-  /** @throws {DatabaseError} @throws {CorruptionError} */
+  /** Begins a statement in the reader. @throws {DatabaseError} @throws {CorruptionError} */
   run(query: ReaderQuery, plan: number, part?: JobPart): ReaderRead {
     assert(this.#job === undefined, "a reader must run one statement at a time");
     if (this.#port === undefined) throw new Error("A reader thread failed before its statement");

@@ -62,7 +62,7 @@ export interface ChosenReader {
   readonly reader: ReaderThread | undefined;
   /** The time for which the statement has waited for a reader. */
   readonly waitedMs: number;
-  /** Called when the statement has begun, or will not begin after all. */
+  /** Called when the statement has begun in the reader, or will not begin there after all. */
   readonly giveBack: () => void;
 }
 

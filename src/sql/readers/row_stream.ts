@@ -48,7 +48,11 @@ export class RowStream implements Elsewhere {
     return stream;
   }
 
-  /** @throws READ_HERE @throws {DatabaseError} */
+  /**
+   * Returns the next rows; undefined after the last row.
+   * @throws READ_HERE
+   * @throws {DatabaseError}
+   */
   async next(): Promise<Batch | undefined> {
     while (this.#batch === undefined && this.#end === undefined && !this.#isParted) {
       await this.#arrived.next;
@@ -63,7 +67,11 @@ export class RowStream implements Elsewhere {
     throw this.#end.error;
   }
 
-  /** @throws READ_HERE @throws {DatabaseError} */
+  /**
+   * Evaluates expressions in the reader over the given rows.
+   * @throws READ_HERE
+   * @throws {DatabaseError}
+   */
   evaluate(name: EvaluationName, given: Batch): Promise<Batch> {
     return this.#evaluate(name, given, undefined);
   }

@@ -81,7 +81,11 @@ export class AskedSequenceCalls implements SequenceCalls {
   readonly #ask: (call: SequenceCall) => readonly Value[];
   readonly #blocks = new Map<string, AskedNumbers>();
 
-  /** @param ask Sends a question and waits for the answer. @throws {DatabaseError} */
+  /**
+   * Creates the access of a reader to sequences.
+   * @param ask Sends a question and waits for the answer.
+   * @throws {DatabaseError}
+   */
   constructor(ask: (call: SequenceCall) => readonly Value[]) {
     this.#ask = ask;
   }

@@ -54,7 +54,10 @@ export interface TogetherOptions {
   readonly begin: (transaction: Transaction, at: TogetherPlace) => BegunChange;
 }
 
-/** @throws {DatabaseError} */
+/**
+ * Runs a change, and the changes that its foreign keys cause, in one transaction.
+ * @throws {DatabaseError}
+ */
 export async function changeTogether(options: TogetherOptions): Promise<DmlOutcome> {
   const { ledger, onLong, tableIds } = options;
   const { store, writeGates } = options.deps;

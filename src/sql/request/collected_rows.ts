@@ -27,7 +27,7 @@ export interface CollectedRowsOptions {
 export class CollectedRows {
   readonly #options: CollectedRowsOptions;
   #rows: unknown[][] = [];
-  /** Rows that follow `#rows`, as text. */
+  /** The rows after those of `#rows`, as text. */
   #texts: RowText[] = [];
   /** The bytes of `#rows`, as counted against the memory of the statement. */
   #bytes = 0;

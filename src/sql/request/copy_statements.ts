@@ -16,7 +16,10 @@ import type { CopyBody, SqlRequest, StatementResult } from "../ports/engine.ts";
 /** The time after which a client that sends nothing is considered to have disconnected. */
 const SILENT_MS_MAX = 60_000;
 
-/** @throws {DatabaseError} INVALID_INPUT if a COPY has no body, or a body has no COPY. */
+/**
+ * Requires that a COPY and the data in the body of the request belong together.
+ * @throws {DatabaseError} INVALID_INPUT if a COPY has no body, or a body has no COPY.
+ */
 export function requireCopyBodies(
   nodes: readonly Statement[],
   { check, copy }: Pick<SqlRequest, "check" | "copy">,

@@ -39,12 +39,18 @@ export class Cursors {
   readonly #bytesMax: number;
   readonly #byName = new Map<string, OpenCursor>();
 
-  /** @param bytesMax The maximum size of the rows of all cursors. */
+  /**
+   * Creates the cursors of a transaction, of which none is open yet.
+   * @param bytesMax The maximum size of the rows of all cursors.
+   */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
 
-  /** @throws {DatabaseError} ALREADY_EXISTS, TRANSACTION_LIMIT */
+  /**
+   * Requires that no open cursor has the name, and that another cursor may be opened.
+   * @throws {DatabaseError} ALREADY_EXISTS, TRANSACTION_LIMIT
+   */
   requireFree({ name, _location }: Name): void {
     const position = _location.start;
     if (this.#byName.has(name)) {
@@ -63,6 +69,7 @@ export class Cursors {
   }
 
   /**
+   * Opens a cursor over the rows of its query.
    * @param answer The result of the cursor's query, with all its rows.
    * @throws {DatabaseError} TRANSACTION_LIMIT
    */
@@ -116,7 +123,7 @@ export class Cursors {
     return { ...answer, rows: found, rowCount: found.length };
   }
 
-  /** @throws {DatabaseError} OBJECT_NOT_FOUND */
+  /** Closes a cursor, or all cursors. @throws {DatabaseError} OBJECT_NOT_FOUND */
   close(name: Name | undefined): void {
     if (name === undefined) this.#byName.clear();
     else this.#byName.delete(this.#named(name).name);

@@ -42,9 +42,9 @@ export interface ReadColumns {
 
 /** A definition as the transaction sees it, and as the store has it. */
 export interface DraftedTable {
-  /** Undefined if the transaction has dropped the table. */
+  /** The definition in the transaction; undefined if the transaction has dropped the table. */
   readonly definition: TableDefinition | undefined;
-  /** Undefined if the transaction has created the table. */
+  /** The stored definition; undefined if the transaction has created the table. */
   readonly stored: TableDefinition | undefined;
 }
 

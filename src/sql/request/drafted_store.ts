@@ -51,7 +51,7 @@ import {
   readColumns,
 } from "./drafted_columns.ts";
 
-/** More rows than a transaction can stage. */
+/** A number that exceeds the number of rows that a transaction can stage. */
 const STAGED_ROWS_MAX = 1_000_000_000;
 
 const ROWS_PER_BATCH = 2048;
@@ -91,7 +91,7 @@ export class DraftedStore implements Store {
     this.#transaction = options.transaction;
   }
 
-  /** Whether staged rows count as rows. */
+  /** Whether a definition uses the store, and therefore sees staged rows as stored ones. */
   get #isForDefinitions(): boolean {
     return this.#options.onInspected !== undefined;
   }
@@ -341,7 +341,10 @@ export class DraftedStore implements Store {
     return true;
   }
 
-  /** @throws {DatabaseError} DUPLICATE_KEY */
+  /**
+   * Checks the rows against a unique index that the transaction has defined.
+   * @throws {DatabaseError} DUPLICATE_KEY
+   */
   async checkIndex(tableId: number, indexId: number): Promise<boolean> {
     const { indexes = [], name } = this.#definitionOf(tableId);
     const index = defined(
@@ -476,7 +479,10 @@ export class DraftedStore implements Store {
     return this.#store.lastCommitUpTo(tableId, owner, upTo);
   }
 
-  /** @throws {DatabaseError} UNSUPPORTED_FEATURE */
+  /**
+   * Refuses to read earlier states of a table that the transaction has changed.
+   * @throws {DatabaseError} UNSUPPORTED_FEATURE
+   */
   #refusePast(tableId: number): void {
     const drafted = this.#drafted(tableId);
     if (drafted === undefined) return;

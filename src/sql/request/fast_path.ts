@@ -243,7 +243,10 @@ export class FastPath {
     return { results: [result] };
   }
 
-  /** @throws The errors of {@linkcode failedResponse}. */
+  /**
+   * Returns the response to a failed statement.
+   * @throws The errors of {@linkcode failedResponse}.
+   */
   #failed(statement: FastStatement, error: unknown): SqlResponse {
     this.#noteEnd(statement, 0);
     statement.stat.errors += 1;

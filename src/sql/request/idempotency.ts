@@ -114,7 +114,10 @@ export class IdempotentRequests {
     }
   }
 
-  /** @throws {DatabaseError} IDEMPOTENCY_CONFLICT */
+  /**
+   * Returns the stored response to an earlier request with the key, if there is one.
+   * @throws {DatabaseError} IDEMPOTENCY_CONFLICT
+   */
   #keptAnswer(owner: number, key: string, digest: string): readonly StatementResult[] | undefined {
     const row = this.#recordOf(owner, key);
     if (row === undefined) return undefined;
@@ -181,7 +184,7 @@ export class IdempotentRequests {
     return [{ tableId: ANSWERS_TABLE.tableId, owner, operation, rows: [row] }];
   }
 
-  /** @throws {DatabaseError} LIMIT_EXCEEDED */
+  /** Counts the bytes of a stored response. @throws {DatabaseError} LIMIT_EXCEEDED */
   #count(owner: number, bytes: number): void {
     const { idempotencyBytesMax: bytesMax, idempotencyTtlMs } = this.#deps.limits;
     if (bytesMax === 0) return;

@@ -26,7 +26,7 @@ export class InteractiveTransactions {
     this.#deps = deps;
   }
 
-  /** @throws {DatabaseError} LIMIT_EXCEEDED, SHUTTING_DOWN */
+  /** Opens a transaction. @throws {DatabaseError} LIMIT_EXCEEDED, SHUTTING_DOWN */
   open(principal: Principal, request: TransactionRequest): TransactionInfo {
     const { activity, clock, limits } = this.#deps;
     const { isReadOnly, namespace } = request;
@@ -46,7 +46,7 @@ export class InteractiveTransactions {
     return this.#infoOf(entry);
   }
 
-  /** @throws {DatabaseError} TRANSACTION_NOT_FOUND */
+  /** Returns the state of a transaction. @throws {DatabaseError} TRANSACTION_NOT_FOUND */
   info(principal: Principal, id: string): TransactionInfo {
     return this.ended(principal, id) ?? this.#infoOf(this.#transactions.find(principal, id));
   }

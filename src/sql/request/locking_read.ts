@@ -46,7 +46,10 @@ export interface LockingReadOptions {
   readonly run: (query: SelectFromStatement) => Promise<StatementResult>;
 }
 
-/** @throws {DatabaseError} SERIALIZATION_FAILURE, LOCK_NOT_AVAILABLE, INVALID_OPERATION … */
+/**
+ * Runs SELECT … FOR UPDATE: reads rows, and locks them.
+ * @throws {DatabaseError} SERIALIZATION_FAILURE, LOCK_NOT_AVAILABLE, INVALID_OPERATION …
+ */
 export async function readAndLock(
   node: SelectForStatement,
   options: LockingReadOptions,

@@ -29,7 +29,7 @@ export interface FinishOptions {
   readonly isRepeatable: boolean;
 }
 
-/** @throws {DatabaseError} */
+/** Completes a change that takes longer than a time slice. @throws {DatabaseError} */
 export async function finishChange(
   first: Promise<DmlOutcome>,
   options: FinishOptions,

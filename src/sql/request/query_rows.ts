@@ -27,7 +27,9 @@ export interface QueryRowsOptions extends Readable {
   readonly context: StatementContext;
   readonly collected: CollectedRows;
   readonly clock: Clock;
-  /** Returns the channel for many rows; absent if rows are only collected. */
+  /**
+   * Returns the channel through which many rows are streamed; absent if rows are only collected.
+   */
   readonly channel: (() => AnswerChannel) | undefined;
   /** Controls the pace of the query on the event loop. */
   readonly slices: Pick<DrainOptions, "isEnough" | "onSlice">;

@@ -104,7 +104,10 @@ export class RequestBinding {
     return values;
   }
 
-  /** @throws {DatabaseError} INVALID_PARAMETER if no statement uses a parameter. */
+  /**
+   * Requires that some statement uses each parameter.
+   * @throws {DatabaseError} INVALID_PARAMETER if no statement uses a parameter.
+   */
   requireNoGap(parameterCount: number): void {
     // A definition reports parameters itself, because it accepts none.
     if (this.#takesParameters) requireNoGap(this.#usedParameters, parameterCount);
@@ -171,7 +174,10 @@ export class RequestBinding {
     administration.check(node, call);
   }
 
-  /** @throws {DatabaseError} NAMESPACE_NOT_FOUND */
+  /**
+   * Changes the namespace in which unqualified names are looked up.
+   * @throws {DatabaseError} NAMESPACE_NOT_FOUND
+   */
   useNamespace(node: Extract<Statement, { type: "use namespace" }>): void {
     const { name } = node.name;
     if (!isSystemViews(name)) findNamespace(this.#options.scope.deps.catalog, name, node.name);

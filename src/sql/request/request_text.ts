@@ -22,7 +22,10 @@ export interface RequestTextOptions {
   readonly parameterCount: number;
 }
 
-/** @throws {DatabaseError} If the text does not parse, or its statements cannot be combined. */
+/**
+ * Parses the text of a request.
+ * @throws {DatabaseError} If the text does not parse, or its statements cannot be combined.
+ */
 export function statementsOf(
   { files, sql, sqlUtf8 }: SqlRequest,
   { isHeld, isRepeatable, limits, parameterCount, prepared }: RequestTextOptions,
@@ -92,7 +95,10 @@ const SAVEPOINTS: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
   "rollback to",
 ]);
 
-/** @throws {DatabaseError} INVALID_INPUT if the statements cannot be one transaction. */
+/**
+ * Requires that statements with an idempotency key form one transaction.
+ * @throws {DatabaseError} INVALID_INPUT if the statements cannot be one transaction.
+ */
 function requireRepeatable(statements: readonly Statement[], isTransaction: boolean): void {
   const last = statements.length - 1;
   for (const [statementIndex, node] of statements.entries()) {

@@ -212,6 +212,7 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
+   * Opens a transaction.
    * @param entryIndex The index of the BEGIN in the response.
    * @throws {DatabaseError} INVALID_TRANSACTION_STATE
    */
@@ -247,7 +248,7 @@ export class RequestTransaction implements HeldTransaction {
     });
   }
 
-  /** @throws {DatabaseError} */
+  /** Creates a savepoint. @throws {DatabaseError} */
   savepoint(node: SavepointStatement): void {
     const parts = this.#partsFor(node);
     switch (node.type) {
@@ -288,7 +289,10 @@ export class RequestTransaction implements HeldTransaction {
     transaction.setConstraints(chosen, isDeferred);
   }
 
-  /** @throws {DatabaseError} TRANSACTION_REQUIRED, INVALID_OPERATION, TRANSACTION_FAILED */
+  /**
+   * Requires an open transaction to which SET TRANSACTION can apply.
+   * @throws {DatabaseError} TRANSACTION_REQUIRED, INVALID_OPERATION, TRANSACTION_FAILED
+   */
   requireOpen({ writeable, _location }: SetTransactionStatement): void {
     const transaction = this.#required("SET TRANSACTION", _location.start);
     this.#requireUsable(transaction);
@@ -633,7 +637,10 @@ function failUploads({ uploads }: Transaction, error: unknown): unknown {
   return reported;
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION */
+/**
+ * Requires that a constraint exists and is deferrable.
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION
+ */
 function requireDeferrable({ name, _location }: Name, catalog: Catalog): void {
   const keys = catalog
     .tables()

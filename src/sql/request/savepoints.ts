@@ -52,7 +52,7 @@ export class Savepoints {
     return this.#savepoints.some((each) => each.name === name);
   }
 
-  /** @throws {DatabaseError} TRANSACTION_LIMIT */
+  /** Creates a savepoint. @throws {DatabaseError} TRANSACTION_LIMIT */
   add({ name: { name }, _location }: SavepointStatement, parts: RestoredParts): void {
     if (this.#savepoints.length >= SAVEPOINTS_MAX) {
       throw new DatabaseError(
@@ -73,7 +73,10 @@ export class Savepoints {
     });
   }
 
-  /** @throws {DatabaseError} OBJECT_NOT_FOUND */
+  /**
+   * Releases a savepoint, and the savepoints created after it.
+   * @throws {DatabaseError} OBJECT_NOT_FOUND
+   */
   release(node: SavepointStatement, { transaction }: RestoredParts): void {
     this.#savepoints = this.#savepoints.slice(0, this.#indexOf(node));
     if (this.isEmpty) transaction.forgetMarks();

@@ -166,7 +166,11 @@ export class StatementLocks implements AttemptLocks {
     transaction?.renewSnapshot(store.visibleSeq);
   }
 
-  /** @throws ASLEEP @throws {DatabaseError} UNSUPPORTED_FEATURE, SERIALIZATION_FAILURE */
+  /**
+   * Suspends the statement until an advisory lock is granted.
+   * @throws ASLEEP
+   * @throws {DatabaseError} UNSUPPORTED_FEATURE, SERIALIZATION_FAILURE
+   */
   #waitFor(request: AdvisoryRequest, call: string): never {
     const { ledger, locks, sleeps } = this.#options;
     if (sleeps === undefined) throw mustNotWait(request);
@@ -185,6 +189,7 @@ export class StatementLocks implements AttemptLocks {
   }
 
   /**
+   * Waits until an advisory lock is granted.
    * @throws {DatabaseError} LOCK_NOT_AVAILABLE, LIMIT_EXCEEDED, TRANSACTION_LIMIT,
    *   STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
    */

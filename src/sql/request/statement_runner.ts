@@ -153,7 +153,7 @@ export class StatementRunner {
     return place;
   }
 
-  /** @throws {DatabaseError} */
+  /** Runs a prepared statement. @throws {DatabaseError} */
   run(prepared: Prepared, options: RunOptions): StatementResult | Promise<StatementResult> {
     this.#hasRunTwice = false;
     this.#attempt.end();
@@ -184,7 +184,7 @@ export class StatementRunner {
     return this.#change({ prepared, options, uploads: Uploads.none });
   }
 
-  /** @param sleeps The sleeps of an earlier attempt. */
+  /** Runs a query. @param sleeps The sleeps of an earlier attempt. */
   #query(
     prepared: PreparedQuery,
     options: RunOptions,
@@ -263,7 +263,10 @@ export class StatementRunner {
     return await this.#query(prepared, options);
   }
 
-  /** @param about.sleeps The sleeps of an earlier attempt. */
+  /**
+   * Creates the context for a run of a query.
+   * @param about.sleeps The sleeps of an earlier attempt.
+   */
   #newQuery(
     prepared: PreparedQuery,
     options: RunOptions,

@@ -50,7 +50,7 @@ export interface TableAsSteps {
   readonly insert: (node: InsertStatement) => Promise<StatementResult>;
 }
 
-/** @throws {DatabaseError} */
+/** Runs CREATE TABLE AS. @throws {DatabaseError} */
 export async function createTableAs(
   node: CreateTableAsStatement,
   { catalog, define, insert, namespace, prepare }: TableAsSteps,

@@ -88,7 +88,7 @@ export class TransactionAcks {
   }
 }
 
-/** @throws {DatabaseError} INVALID_OPERATION */
+/** Combines two acknowledgements of the same group. @throws {DatabaseError} INVALID_OPERATION */
 function merged(
   before: TopicAckRequest | undefined,
   request: TopicAckRequest,
@@ -109,7 +109,7 @@ function merged(
   );
 }
 
-/** @throws {DatabaseError} ALREADY_ACKNOWLEDGED */
+/** Refuses to acknowledge messages a second time. @throws {DatabaseError} ALREADY_ACKNOWLEDGED */
 function requireNew(
   { acknowledgedCount }: PreparedTopicAck,
   { group, offsets, partition }: TopicAckRequest,

@@ -95,7 +95,10 @@ export class TransactionDefinitions {
     this.#deps = this.#depsWith(this.#storeFor(undefined));
   }
 
-  /** @throws {DatabaseError} SERIALIZATION_FAILURE if anybody else has changed a definition. */
+  /**
+   * Requires that no other transaction has changed a definition meanwhile.
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if anybody else has changed a definition.
+   */
   requireCurrent(): void {
     this.#state.draft.requireCurrent();
   }

@@ -228,7 +228,10 @@ export class UnitRunner {
     });
   }
 
-  /** @throws {DatabaseError} INVALID_TRANSACTION_STATE */
+  /**
+   * Refuses a statement that may not run within a transaction.
+   * @throws {DatabaseError} INVALID_TRANSACTION_STATE
+   */
   #requireNoTransaction(node: Statement): void {
     if (this.#transaction.current === undefined) return;
     const { _location, type } = node;

@@ -23,6 +23,7 @@ export class CellRows {
   readonly #makers: readonly (CellMaker | undefined)[];
 
   /**
+   * Creates a converter for rows of the given types.
    * @param makerFor Returns a function that creates the cells of a type; by default, cells for HTTP
    * responses.
    */

@@ -45,7 +45,10 @@ export class Partitions {
   readonly #extents: Extent[][] = Array.from({ length: PARTITION_COUNT }, () => []);
   readonly #rowCounts = new Float64Array(PARTITION_COUNT);
 
-  /** @param level The number of times that the rows have already been partitioned. */
+  /**
+   * Creates empty partitions.
+   * @param level The number of times that the rows have already been partitioned.
+   */
   constructor(
     file: SpillFile,
     { keyTypes, level }: { keyTypes: readonly DataType[]; level: number },

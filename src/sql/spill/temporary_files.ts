@@ -118,7 +118,7 @@ export class TemporaryFiles {
     return this.#bytes;
   }
 
-  /** @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE */
+  /** Creates a temporary file. @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE */
   create(options: FileOptions): SpillFile {
     const path = this.#space.nextPath();
     const { disk } = this.#space.options;
@@ -225,6 +225,7 @@ export class SpillFile {
   }
 
   /**
+   * Reads a block, and verifies it.
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if the bytes differ from those that were written.
    */
   read(block: BlockRef): Batch {

@@ -152,7 +152,7 @@ export class Administration {
     }
   }
 
-  /** @throws {DatabaseError} */
+  /** Runs a statement. @throws {DatabaseError} */
   async run(node: AdministeringStatement, call: AdministrationCall): Promise<StatementResult> {
     this.authorize(node, call.principal);
     if (isShow(node)) return this.#show(node, call);

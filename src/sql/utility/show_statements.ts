@@ -234,7 +234,10 @@ function settingsOf(
   return rowsResult(SETTING_COLUMNS, rows, asUser);
 }
 
-/** @throws {DatabaseError} PERMISSION_DENIED for a view that only other roles may read. */
+/**
+ * Returns a view that the caller may read.
+ * @throws {DatabaseError} PERMISSION_DENIED for a view that only other roles may read.
+ */
 function shownView(
   deps: NameDeps,
   name: QName,

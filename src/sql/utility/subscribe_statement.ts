@@ -35,7 +35,10 @@ const OPTION_FORMS: ReadonlyMap<string, RegExp> = new Map([
   ["from_seq_id", /^\d+$/],
 ]);
 
-/** @throws {DatabaseError} INVALID_OPTION, and the refusals of a subscription. */
+/**
+ * Returns the address and the message with which a client can subscribe to the query.
+ * @throws {DatabaseError} INVALID_OPTION, and the refusals of a subscription.
+ */
 export function subscribe(
   deps: LivePlanDeps,
   node: SubscribeStatement,

@@ -69,7 +69,7 @@ export function checkTokenStatement(node: SecretDefinition, call: TokenCall): vo
   }
 }
 
-/** @throws {DatabaseError} */
+/** Runs a statement that creates or drops a token or an invitation. @throws {DatabaseError} */
 export function runTokenStatement(node: SecretDefinition, call: TokenCall): StatementResult {
   checkTokenStatement(node, call);
   const { deps, principal } = call;
@@ -132,7 +132,10 @@ function invitationRequest(
   };
 }
 
-/** @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+/**
+ * Returns the time at which a token expires.
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
+ */
 function expiryOf(
   expires: Expiry | undefined,
   { clock }: Pick<TokenDeps, "clock">,
@@ -147,7 +150,7 @@ function expiryOf(
   return { expiresAtMs: Math.floor(Number(micros) / 1000) };
 }
 
-/** @throws {DatabaseError} INVALID_OPTION, NAMESPACE_NOT_FOUND */
+/** Returns the scopes of a token. @throws {DatabaseError} INVALID_OPTION, NAMESPACE_NOT_FOUND */
 function scopesOf(
   scopes: readonly TokenScopeNode[],
   { catalog }: Pick<TokenDeps, "catalog">,

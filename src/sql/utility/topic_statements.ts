@@ -106,7 +106,10 @@ function jobRow({ jobId, kind, message, status }: Job, namespace: string, name: 
   return [jobId, kind, status, namespace, name, message ?? null];
 }
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS */
+/**
+ * Checks whether a topic may be dropped or cleared.
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS
+ */
 export function checkRemoval(
   { catalog }: Pick<TopicStatementDeps, "catalog">,
   node: ClearTopicStatement | DropTopicStatement,

@@ -72,7 +72,7 @@ export function checkUserStatement(
   }
 }
 
-/** @throws {DatabaseError} */
+/** Runs a statement that creates, changes or drops a user. @throws {DatabaseError} */
 export async function runUserStatement(
   node: UserStatement,
   call: UserStatementCall,

@@ -78,7 +78,7 @@ export type InsertSource =
 export interface BoundInsert {
   readonly kind: "insert";
   readonly table: TableEntry;
-  /** The table positions that the source fills, in source order. */
+  /** The positions in the table of the columns that the source fills, in source order. */
   readonly targets: readonly number[];
   readonly source: InsertSource;
   readonly conflict: BoundConflict | undefined;
@@ -253,7 +253,7 @@ function conflictOf(
   return { on: { type: "on expr", exprs, _location }, do: { sets }, _location };
 }
 
-/** The columns that a source fills, by table position, in source order. */
+/** The positions in the table of the columns that a source fills, in source order. */
 interface Filled {
   readonly table: TableEntry;
   readonly targets: readonly number[];

@@ -29,11 +29,7 @@ import { runtimeOf } from "./table_runtime.ts";
 
 type BuildPlan = (node: PlanNode) => OperatorFactory;
 
-/**
- * @param buildPlan Compiles the plans of both sides.
- *
- * @param buildPlan Compiles the sides.
- */
+/** Compiles a join. @param buildPlan Compiles the plans of the two sides. */
 export function buildJoin(node: JoinNode, buildPlan: BuildPlan): OperatorFactory {
   if (node.join === "inner" && node.residual !== undefined && mayMakeMuch(node.residual)) {
     return buildFilteredJoin(node, node.residual, buildPlan);

@@ -23,11 +23,7 @@ import {
   type ScanUse,
 } from "./build_scan.ts";
 
-/**
- * @param buildPlan Compiles the plan of the input.
- *
- * @param buildPlan Compiles the input.
- */
+/** Compiles an operator that orders rows. @param buildPlan Compiles the plan of the input. */
 export function buildOrder(
   node: Extract<PlanNode, { kind: "sort" | "limit" }>,
   buildPlan: (node: PlanNode, use?: ScanUse) => OperatorFactory,

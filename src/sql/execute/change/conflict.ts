@@ -127,7 +127,10 @@ export function compileConflict(
   return { evaluation, program };
 }
 
-/** @param updated The rows that replace stored rows, at the positions of the proposed rows. */
+/**
+ * Returns the changes that ON CONFLICT DO UPDATE makes.
+ * @param updated The rows that replace stored rows, at the positions of the proposed rows.
+ */
 function changesOf(met: readonly Proposed[], updated: readonly (Row | undefined)[]): RowChange[] {
   return met.flatMap(({ before, beforeSeq, row }, place): RowChange[] => {
     if (before === undefined) return [{ operation: "insert", row, before }];

@@ -23,7 +23,11 @@ export interface Evaluation {
 export interface Elsewhere {
   /** Returns the next rows, or undefined after the last row. @throws {DatabaseError} */
   next(): Promise<Batch | undefined>;
-  /** Call this only after `next` has returned the end of the rows. @throws {DatabaseError} */
+  /**
+   * Evaluates expressions over the given rows. Call this only after `next` has returned the end of
+   * the rows.
+   * @throws {DatabaseError}
+   */
   evaluate(name: EvaluationName, given: Batch): Promise<Batch>;
   /**
    * Continues with one part of a statement that has data-modifying WITH parts.

@@ -74,7 +74,7 @@ interface ChangedRow {
   readonly row: Row | undefined;
 }
 
-/** Rows of one owner that have changed. */
+/** The rows of one owner that the statement has changed in a table. */
 interface ChangedRows {
   readonly table: TableEntry;
   readonly owner: number;
@@ -218,7 +218,10 @@ class Followed {
     }
   }
 
-  /** @throws {DatabaseError} FOREIGN_KEY_VIOLATION if a row refers to a removed key. */
+  /**
+   * Requires that no row refers to a removed key any more.
+   * @throws {DatabaseError} FOREIGN_KEY_VIOLATION if a row refers to a removed key.
+   */
   requireNone(held: HeldKeys): void {
     const { keys, owner, parent, reference, referenced } = held;
     const { child, key } = reference;
@@ -227,8 +230,8 @@ class Followed {
       const values = place.keyOf(row);
       const text = Array.isArray(values) ? keyTextOf(referenced.types, values) : "";
       const gone = keys.get(text);
-      // The key may have been inserted again in the meantime.
       if (gone === undefined) continue;
+      // The statement may have given the key to another row.
       if (isHeld(parent, { referenced, key: gone.key, owner }, this.#context)) continue;
       throw isReferenced(held, gone.key, this.#context);
     }
@@ -386,7 +389,7 @@ class Followed {
   }
 }
 
-/** The rows of a table that change together, by owner. */
+/** The rows of a table that change in the same step, by owner. */
 class ChangesByOwner {
   readonly #table: TableEntry;
   readonly #byOwner = new Map<number, ChangedRow[]>();
@@ -406,7 +409,7 @@ class ChangesByOwner {
   }
 }
 
-/** Returns a string that identifies a foreign key in one row. */
+/** Returns a string that identifies a reference: a foreign key and the row that has it. */
 function nameOfReference(
   table: TableEntry,
   { name }: ForeignKeyEntry,
@@ -444,7 +447,7 @@ export function checkDeferred(
     for (const reference of references.to(table.tableId)) {
       for (const held of heldBy({ table, owner, rows }, reference)) {
         if (held.keys.size === 0) continue;
-        // Keys that were removed before the foreign key was created were not subject to it.
+        // Keys that were removed before the foreign key was created were not checked against it.
         if (reference.key.sinceSeq > context.snapshotSeq) throw broken("a foreign key was added");
         if (actionOf(held) !== "no action" || !isDeferredIn(reference.key, transaction)) continue;
         if (!isChosen(reference.key)) continue;

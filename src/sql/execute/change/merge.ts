@@ -22,7 +22,7 @@ import { compileReturning } from "./returning.ts";
 import type { RowChange } from "./row_changes.ts";
 import { compileGuard } from "./row_guard.ts";
 
-/** @param build Builds the query that finds its rows. */
+/** Compiles MERGE. @param build Builds the query that finds the rows to change. */
 export function compileMerge(merge: MergePlan, build: OperatorFactory): CompiledChange {
   const runtime = runtimeOf(merge.table);
   const returning = compileReturning(merge.returning, runtime);
@@ -125,7 +125,7 @@ function written(
   return into;
 }
 
-/** Completes the rows that are written, and checks their constraints. */
+/** Completes the rows that MERGE writes, and checks their constraints. */
 function checked(
   changes: readonly RowChange[],
   runtime: TableRuntime,
@@ -144,7 +144,7 @@ function checked(
   });
 }
 
-/** @throws {DatabaseError} CARDINALITY_VIOLATION */
+/** Refuses to change the same row twice. @throws {DatabaseError} CARDINALITY_VIOLATION */
 function requireFirst(before: Row, changed: TouchedKeys, runtime: TableRuntime): void {
   if (changed.add(keyTextOf(runtime.keyTypes, runtime.keyOf(before)))) return;
   throw new DatabaseError(

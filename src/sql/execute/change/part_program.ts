@@ -30,7 +30,10 @@ export interface PartProgram {
   readonly program: DmlProgram;
 }
 
-/** @param main The main query or change, which follows WITH. */
+/**
+ * Compiles a statement whose WITH contains changes.
+ * @param main The main query or change, which follows WITH.
+ */
 export function compileParts(parts: readonly PartProgram[], main: DmlProgram): DmlProgram {
   return (context, elsewhere) => {
     const state = defined(context.parts, "a statement of several parts must have their state");

@@ -33,7 +33,7 @@ export interface ReadRows {
 
 export function rowsOf(build: OperatorFactory, { elsewhere, context }: EvaluationPlace): ReadRows {
   if (elsewhere === undefined) return made(build, context);
-  // The thread that reads the rows also closes them.
+  // The reader thread that reads the rows also closes their source.
   return { next: () => elsewhere.next(), close: () => undefined };
 }
 

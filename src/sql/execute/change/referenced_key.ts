@@ -23,7 +23,10 @@ export interface ReferencedKey {
   readonly index: UniqueIndex | undefined;
 }
 
-/** @throws {DatabaseError} SERIALIZATION_FAILURE if the index was dropped. */
+/**
+ * Returns the key to which a foreign key refers.
+ * @throws {DatabaseError} SERIALIZATION_FAILURE if the index was dropped.
+ */
 export function referencedKeyOf(
   { referencedIds }: ForeignKeyEntry,
   table: TableEntry,

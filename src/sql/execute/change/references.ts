@@ -101,7 +101,10 @@ export function refersAnew(
   });
 }
 
-/** @throws {DatabaseError} FOREIGN_KEY_VIOLATION */
+/**
+ * Requires that the rows to which written rows refer exist.
+ * @throws {DatabaseError} FOREIGN_KEY_VIOLATION
+ */
 export function requireParentsOf(
   key: ForeignKeyEntry,
   rows: readonly Row[],
@@ -180,7 +183,7 @@ export function requireUnbroken(
   }
 }
 
-/** The state and the store against which claims are checked. */
+/** The references of the transaction, and the store in which they are checked. */
 type ClaimCheck = Pick<ExecutionContext, "references" | "snapshotSeq"> & {
   readonly store: Pick<ReadStore, "lookup" | "scan">;
 };

@@ -102,14 +102,14 @@ export interface ExecutionContext {
   readonly division?: QueryShare | undefined;
   /** The measurements for EXPLAIN ANALYZE; absent for other statements. */
   readonly profile?: Profile | undefined;
-  /** The results of the statement's subqueries so far. */
+  /** The subqueries of the statement, with the results computed so far. */
   readonly subqueries: SubqueryAnswers;
   readonly effort: Effort;
   /** The state of a statement whose WITH changes rows; absent for any other statement. */
   readonly parts?: StatementParts | undefined;
 }
 
-/** The information about other tables that foreign keys need. */
+/** Finds foreign keys, and the owners of rows, in other tables of the catalog. */
 export interface References {
   /** The seq of the newest state, to which a commit in this tick applies. */
   readonly appliedSeq: Seq;
@@ -150,7 +150,10 @@ export function checkResultRows(rowCount: number, rowsMax: number): void {
 
 /** Computes the results of the subqueries of one execution, and keeps them. */
 export interface SubqueryAnswers {
-  /** @throws {DatabaseError} The errors of the query. */
+  /**
+   * Returns the result of a subquery for each question.
+   * @throws {DatabaseError} The errors of the query.
+   */
   valuesOf(subquery: BoundSubquery, questions: RowsOfQuestions): Value[];
   /**
    * Returns the rows of a WITH entry. The caller must give them back when it no longer reads them.
@@ -164,7 +167,7 @@ export interface SubqueryAnswers {
 }
 
 export interface StepAnswers extends SubqueryAnswers {
-  /** Whether there are results that are valid for this step only. */
+  /** Whether any result has been kept that is valid only for this step. */
   readonly isUsed: boolean;
   /** Releases the resources of the step. */
   end(): void;

@@ -30,7 +30,7 @@ export interface Operator {
 /** Creates the operators for one execution of a compiled plan, which many executions share. */
 export type OperatorFactory = (context: ExecutionContext) => Operator;
 
-/** The operators that already hold resources while the tree is being created. */
+/** The operators of the tree under construction that already hold resources. */
 let beingMade: Operator[] | undefined;
 
 /**
@@ -50,7 +50,7 @@ export function made(factory: OperatorFactory, context: ExecutionContext): Opera
   }
 }
 
-/** Registers an operator that holds resources even before its first batch. */
+/** Registers an operator that holds resources even before its first batch is requested. */
 export function holdsFromStart(operator: Operator): void {
   beingMade?.push(operator);
 }
@@ -66,7 +66,7 @@ export interface DrainOptions {
   readonly isEnough?: (() => boolean) | undefined;
   /** Whether SLICE_OVER is thrown if the first time slice ends before the operator has ended. */
   readonly mayLeave?: boolean | undefined;
-  /** Called between two ticks. The drain of the operator awaits the result. */
+  /** Called between two time slices. The drain of the operator awaits the result. */
   readonly onSlice?: (() => Promise<void> | undefined) | undefined;
 }
 

@@ -38,7 +38,10 @@ export class RowPace {
   readonly #rowsMost: number;
   #rowsMax = 1;
 
-  /** @param rowsMost The maximum size of a group, used if rows cost nothing. */
+  /**
+   * Creates a pace for rows whose cost is not known yet.
+   * @param rowsMost The maximum size of a group, used if rows cost nothing.
+   */
   constructor(rowsMost: number = BATCH_ROWS_MAX) {
     this.#rowsMost = rowsMost;
   }

@@ -78,6 +78,7 @@ class ClaimedKeys {
   readonly #byPlace = new Map<string, ClaimPlace & { readonly keyTexts: Set<string> }>();
 
   /**
+   * Creates an empty set of claims.
    * @param undos Returns the list that receives the functions that undo an addition, if there is
    * one.
    */

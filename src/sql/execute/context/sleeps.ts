@@ -80,7 +80,11 @@ export class Sleeps {
     this.#askedCount = 0;
   }
 
-  /** @throws ASLEEP if the sleep is not over. @throws {DatabaseError} LIMIT_EXCEEDED, … */
+  /**
+   * Lets the query sleep, unless this sleep was completed before the query was restarted.
+   * @throws ASLEEP if the sleep is not over.
+   * @throws {DatabaseError} LIMIT_EXCEEDED, …
+   */
   sleep(ms: number): void {
     this.#askedCount += 1;
     if (this.#askedCount <= this.#overCount) return;

@@ -45,7 +45,10 @@ export class SpillSite {
   readonly memory: MemoryBudget;
   readonly #isAllowed: boolean;
 
-  /** @param isPossible False if the operator needs all of its rows in memory. */
+  /**
+   * Creates the place where an operator decides whether to spill.
+   * @param isPossible False if the operator needs all of its rows in memory.
+   */
   constructor(options: SpillOptions, { isPossible = true }: { isPossible?: boolean } = {}) {
     const { level = 0, context } = options;
     this.#options = options;
@@ -78,7 +81,10 @@ export class SpillSite {
     return new Partitions(this.file(columnCount), { keyTypes, level: this.level });
   }
 
-  /** @param types The types of the rows. The columns from `keyStart` on contain the sort keys. */
+  /**
+   * Returns an empty set of sorted runs on disk.
+   * @param types The types of the rows. The columns from `keyStart` on contain the sort keys.
+   */
   sortedRuns(
     types: readonly DataType[],
     keys: readonly CompareValues[],
@@ -109,6 +115,7 @@ export class PartitionWork implements Operator {
   #current: Operator | undefined;
 
   /**
+   * Creates an operator that processes partitions one after another.
    * @param make Creates the operator that processes a partition; undefined if there is nothing to
    * do.
    */

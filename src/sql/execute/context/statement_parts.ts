@@ -10,7 +10,7 @@ import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
 /** The changes that one part of a statement makes. */
 export interface HeldChanges {
   readonly rowCount: number;
-  /** Stages the changes, in bounded pieces of work. */
+  /** Stages the changes in steps of bounded length. */
   readonly staging: Generator<void, void>;
   /** Checks foreign keys and carries out their actions, once all parts have been staged. */
   follow(): void;

@@ -54,7 +54,10 @@ class LoopTable<Operator extends string, Loop> {
   readonly #loops = new Map<Operator, (Loop | undefined)[]>();
   readonly #generate: (operator: Operator, left: string, right: string) => Loop;
 
-  /** @param generate Generates a loop over two operands, each given as the text of an element. */
+  /**
+   * Creates an empty table of generated loops.
+   * @param generate Generates a loop over two operands, each given as the text of an element.
+   */
   constructor(generate: (operator: Operator, left: string, right: string) => Loop) {
     this.#generate = generate;
   }

@@ -61,7 +61,7 @@ function combineUnknown(
   const values = new Uint8Array(length);
   const nulls = new Uint8Array(length);
   for (let i = 0; i < length; i += 1) {
-    // In a vector of truth values, the code 2 represents unknown.
+    // Truth values are numbers in this loop: 0 is false, 1 is true, and 2 is unknown.
     const l = left.nulls?.[i] === 1 ? 2 : (left.values[i] ?? 0);
     const r = right.nulls?.[i] === 1 ? 2 : (right.values[i] ?? 0);
     if (l === settling || r === settling) values[i] = settling;

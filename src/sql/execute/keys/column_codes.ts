@@ -70,7 +70,10 @@ export class ColumnCodes {
     return { kind: "f64", length, values: codes, nulls: undefined };
   }
 
-  /** @param isAdding If false, an unknown value gets the code NaN, which no key has. */
+  /**
+   * Returns the code of each value of a key column.
+   * @param isAdding If false, an unknown value gets the code NaN, which no key has.
+   */
   codesOf(vector: Vector, rowCount: number, isAdding: boolean): Float64Array {
     if (this.texts !== undefined) {
       return codesOfNumbers(this.texts.idsOf(vector, rowCount, isAdding));

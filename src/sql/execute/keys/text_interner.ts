@@ -75,7 +75,7 @@ export class TextInterner {
     return this.#byteCount + ENTRY_BYTES * this.#count;
   }
 
-  /** @param isAdding If false, an unknown string gets the id -1. */
+  /** Returns the id of each string. @param isAdding If false, an unknown string gets the id -1. */
   idsOf(vector: Vector, rowCount: number, isAdding: boolean): Int32Array {
     const ids = new Int32Array(rowCount);
     if (vector.kind === "utf8") {
@@ -160,7 +160,7 @@ export class TextInterner {
 
   /** Discards those ids whose strings differ from the strings of their rows. */
   #confirm(source: TextSource, offsets: Uint32Array, ids: Int32Array): void {
-    // This loop is separate, so that the cache misses overlap.
+    // The lengths are compared in a separate loop, so that the cache misses of the rows overlap.
     for (let row = 0; row < ids.length; row += 1) {
       const id = ids[row] ?? NONE;
       if (id === NONE) continue;

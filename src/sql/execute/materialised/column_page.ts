@@ -142,7 +142,7 @@ export class TextPage {
   #nulls: Uint8Array | undefined;
   #length = 0;
 
-  /** @param byteCount The expected number of bytes. */
+  /** Creates an empty page of strings. @param byteCount The expected number of bytes. */
   constructor(byteCount: number, rowCount = 0) {
     this.source = textSourceOf(Buffer.allocUnsafeSlow(byteCount));
     this.#offsets = new Uint32Array(rowCount + 1);

@@ -32,7 +32,7 @@ export class MaterialisedRows {
     return this.#bytes;
   }
 
-  /** @throws {DatabaseError} MEMORY_EXCEEDED */
+  /** Appends rows that are given as columns. @throws {DatabaseError} MEMORY_EXCEEDED */
   append(columns: readonly Vector[], rowCount: number): void {
     let bytes = 0;
     for (let position = 0; position < this.#columns.length; position += 1) {
@@ -84,7 +84,7 @@ export class MaterialisedRows {
     return this.#columnAt(position).rangeFrom(start);
   }
 
-  /** Returns all rows listed in `order`. */
+  /** Returns the listed rows, in the order of the list. */
   allOf(order: RowNumbers): Batch {
     return this.#rowsOf(order, 0, order.length);
   }

@@ -91,7 +91,7 @@ export class PagedColumn {
     return this.#pageOf(row).isNullAt(row & PAGE_MASK);
   }
 
-  /** Returns rows up to the end of a page, without a copy. */
+  /** Returns the rows from `start` to the end of the page, without copying them. */
   rangeFrom(start: number): Vector {
     const page = this.#pageOf(start).vector();
     const from = start & PAGE_MASK;

@@ -83,7 +83,7 @@ export class Aggregate implements Operator {
   readonly #site: SpillSite;
   readonly #groups: Grouping;
   readonly #accumulators: readonly Accumulator[];
-  /** The memory budget of states that grow with each row. */
+  /** The memory budget of aggregate states that grow with each row. */
   readonly #growing: MemoryBudget;
   /** The number of rows that the states contain. */
   #keptCount = 0;

@@ -225,7 +225,7 @@ export class KeyLookup implements Operator {
     context.noteRead(rows.length);
     const columns = columnIds.map((columnId, position): Vector => {
       const values = rows.map((row) => row[position] ?? null);
-      // For a single value, a typed array would not be worthwhile.
+      // For a single value, a typed array costs more than it saves.
       if (values.length === 1) return { kind: "any", length: 1, values };
       return vectorFromValues(typeOf(table, columnId), values);
     });

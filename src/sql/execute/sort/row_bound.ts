@@ -37,7 +37,10 @@ function isNanAmong(bound: Value, vector: Vector): boolean {
 export class RowBound {
   readonly #keys: readonly KeyBound[];
 
-  /** @param values The keys of the last of the n materialised rows. */
+  /**
+   * Creates the bound that further rows have to beat.
+   * @param values The keys of the last of the n materialised rows.
+   */
   constructor(keys: readonly Ordering[], values: readonly Value[]) {
     this.#keys = keys.map((key, i) => {
       const value = values[i] ?? null;

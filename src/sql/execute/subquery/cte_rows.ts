@@ -48,7 +48,10 @@ export class CteRows implements SharedRows {
   #spilled: SpilledRows | undefined;
   #isOver = false;
 
-  /** @param onUnused Called when the last consumer stops before all rows are computed. */
+  /**
+   * Creates the rows of a WITH entry, which several consumers read.
+   * @param onUnused Called when the last consumer stops before all rows are computed.
+   */
   constructor(
     cte: BoundCte,
     { onUnused, context }: { context: ExecutionContext; onUnused: () => void },
@@ -119,7 +122,7 @@ export class CteRows implements SharedRows {
   }
 }
 
-/** @param start The number of the first row. */
+/** Appends rows to the file on disk. @param start The number of the first row. */
 function append({ blocks, file, starts }: SpilledRows, start: number, batch: Batch): void {
   let row = start;
   for (const piece of piecesOf(batch, { bytes: batchBytes(batch), bytesMax: BLOCK_BYTES })) {

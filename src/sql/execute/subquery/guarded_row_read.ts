@@ -60,7 +60,10 @@ export function buildGuardedRowRead(root: PlanNode): RowRead | undefined {
 /** Returns the row with a key; undefined if there is none, or a condition does not hold. */
 type GuardedRowRead = (context: ExecutionContext) => Row | undefined;
 
-/** @param outputs The columns of the row that is returned. */
+/**
+ * Compiles the read of a single row, which the conditions above the scan test.
+ * @param outputs The columns of the row that is returned.
+ */
 function rowReadOf(input: PlanNode, outputs: readonly BoundColumn[]): GuardedRowRead | undefined {
   const found = scanBelow(input);
   if (found === undefined) return undefined;

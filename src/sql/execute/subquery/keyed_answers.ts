@@ -68,7 +68,10 @@ export class KeyedAnswers {
     if (!entry.answer.isDecided) entry.answer.add(row, this.#held);
   }
 
-  /** @param outerValues The values of the outer references for each outer row. */
+  /**
+   * Returns the result of a subquery for each outer row.
+   * @param outerValues The values of the outer references for each outer row.
+   */
   answersFor(outerReferences: Batch, context: ExecutionContext): SubqueryAnswer[] {
     const { rowCount } = outerReferences;
     const keys = this.#program.keys.map((key) => key(outerReferences, context));

@@ -167,7 +167,10 @@ class SubqueryState {
     return new InnerContext(this.#context, { outer, memory });
   }
 
-  /** @param context The context whose memory budget is charged for the result. */
+  /**
+   * Runs a subquery, and returns its result.
+   * @param context The context whose memory budget is charged for the result.
+   */
   #read(
     context: InnerContext,
     { build, columnCount }: { build: OperatorFactory; columnCount: number },

@@ -55,7 +55,7 @@ export class SubqueryAnswer {
     return this.#rowCount >= rowsWanted(this.#form);
   }
 
-  /** @throws {DatabaseError} MEMORY_EXCEEDED */
+  /** Adds a row to the result of a subquery. @throws {DatabaseError} MEMORY_EXCEEDED */
   add(row: Row, memory: MemoryBudget): void {
     this.#rowCount += 1;
     if (this.#form.kind === "exists") return;
@@ -69,7 +69,10 @@ export class SubqueryAnswer {
     return this.#rows.map(([value = null]) => value);
   }
 
-  /** @throws {DatabaseError} CARDINALITY_VIOLATION, and the errors of a comparison. */
+  /**
+   * Returns the value of the subquery expression for given operands.
+   * @throws {DatabaseError} CARDINALITY_VIOLATION, and the errors of a comparison.
+   */
   valueFor(operands: readonly Value[], { position }: BoundSubquery, call: CallDeps): Value {
     const form = this.#form;
     switch (form.kind) {

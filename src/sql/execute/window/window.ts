@@ -324,7 +324,7 @@ export class WindowOperator implements Operator {
 
 interface MergedPartitionsOptions {
   readonly types: readonly DataType[];
-  /** The keys. Their values are in the columns from `keyStart` on. */
+  /** The window's keys, whose values are in the columns from `keyStart` on. */
   readonly keys: readonly SortKey[];
   readonly keyStart: number;
   readonly context: ExecutionContext;

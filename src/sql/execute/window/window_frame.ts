@@ -242,7 +242,10 @@ class BoundFinder {
   }
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/**
+ * Requires that the offset of a frame is neither NULL nor negative.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
 function checkedOffset(
   { offset, reach, type }: CompiledFrameBound,
   context: ExecutionContext,

@@ -133,7 +133,7 @@ export class WindowValue implements WindowColumn {
   }
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Requires that an argument is positive. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 function requirePositive(name: string, value: number): number {
   if (value > 0) return value;
   throw new DatabaseError(

@@ -294,12 +294,12 @@ class Lexer implements LexedTokens {
   // Reads E'…', X'…' or B'…', whose opening quote is at the offset `quote`.
   #prefixedString(quote: number): boolean {
     switch (this.text.charCodeAt(this.#position) | 32) {
-      case 101: // e
+      case 101: // The letter e
         this.#escapedString(quote + 1);
         return true;
-      case 98: // b
+      case 98: // The letter b
       case 120: {
-        // x
+        // The letter x
         const end = this.text.indexOf("'", quote + 1);
         if (end === -1 || end >= this.#limit) this.#unclosed("a string of bytes or bits");
         this.#push(Token.bytes, "", end + 1);
