@@ -68,7 +68,8 @@ function compile(target: string): string {
       // working directory.
       "--no-compile-autoload-dotenv",
       "--no-compile-autoload-bunfig",
-      // The constants of src/version.ts: there is no package.json next to an executable.
+      // Defines the constants of src/version.ts, because there is no package.json next to an
+      // executable.
       `--define=process.env.TIDEMARK_BUILD_DATE=${JSON.stringify(buildDate)}`,
       `--target=bun-${target}`,
       `--outfile=${path}`,

@@ -16,7 +16,7 @@ import { type Covered, coverageFrom, spansOf, sumOf } from "./support/coverage.t
  */
 const TESTS = "tests/storage,tests/copies,tests/maintenance";
 
-/** The maximum time of a test. Instrumented code is slower. */
+/** The maximum duration of a test, which is longer than usual because instrumented code is slow. */
 const TEST_MS_MAX = 120_000;
 
 const options = readOptions({

@@ -43,7 +43,7 @@ const STAMP = join(MODULES, ".tidemark-installed");
 const LOCK = join(MODULES, ".tidemark-installing");
 const REMOVAL = `${LOCK}.removal`;
 
-/** The files that determine the contents of node_modules. */
+/** The files on which the contents of node_modules depend. */
 const DEMANDS = ["package.json", "package-lock.json", "ui/package.json"];
 
 /** The program that runs without the development packages. */

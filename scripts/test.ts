@@ -61,7 +61,7 @@ const WORKERS = navigator.hardwareConcurrency + 1;
 /** The slowest files start first, so that no single slow file prolongs the run. */
 const TIMINGS = "--timings=tests/timings.json";
 
-/** A file system in memory. */
+/** The folder of a file system in memory. */
 const MEMORY_FOLDER = "/dev/shm";
 
 /**
@@ -77,7 +77,7 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** The maximum number of files that run once more after a test in them failed. */
 const RETRIED_FILES_MAX = 3;
 
-/** Reads the lines of a run. */
+/** Reads the output of a run line by line. */
 interface LineReader {
   read(line: string): void;
 }
@@ -98,7 +98,11 @@ async function pass(
   }
 }
 
-/** @returns The path of the executable. @throws If the server does not compile. */
+/**
+ * Compiles the server, so that every test can start it quickly.
+ * @returns The path of the executable.
+ * @throws If the server does not compile.
+ */
 function compileServer(directory: string): string {
   const command = [process.execPath, "scripts/build.ts", "--out", directory];
   const built = Bun.spawnSync(command, { stdout: "ignore", stderr: "inherit" });
@@ -173,7 +177,10 @@ function openFolder(parent: string): string {
   return folder;
 }
 
-/** @returns The folder for temporary files in memory, if the system has one with enough space. */
+/**
+ * Finds a folder in memory, because temporary files are faster there.
+ * @returns The folder for temporary files in memory, if the system has one with enough space.
+ */
 function memoryFolder(): string | undefined {
   try {
     accessSync(MEMORY_FOLDER, constants.W_OK);
@@ -196,7 +203,7 @@ function reportOfParts(): string {
   );
 }
 
-/** The settings for the workers. */
+/** Environment variables that make the tests' processes start faster. */
 const QUICK_START: Readonly<Record<string, string>> = {
   BUN_JSC_useFTLJIT: "0",
   MIMALLOC_PURGE_DELAY: "1000",

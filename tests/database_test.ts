@@ -129,7 +129,7 @@ interface Failing<T> {
   readonly part: T;
   /** Whether the failing call has been made. */
   hasFailed(): boolean;
-  /** Lets every later call succeed. */
+  /** Lets all later calls succeed. */
   end(): void;
 }
 

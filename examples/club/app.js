@@ -96,7 +96,7 @@ function header(me, name) {
   );
 }
 
-/** The next page shows the same space. */
+/** When the user follows a link, the next page shows the same space. */
 function keepSpace({ currentTarget: link }) {
   link.hash = location.hash;
 }

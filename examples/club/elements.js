@@ -39,7 +39,7 @@ export function keepInStep(parent, rows, { key = (row) => String(row.id), make, 
     if (element === next) next = next.nextElementSibling;
     else move(parent, element, next);
   }
-  // An element that has moved to another list stays there.
+  // An element that has been moved to another list must not be removed from there.
   for (const element of before.values()) if (element.parentElement === parent) element.remove();
   keptByParent.set(parent, now);
 }

@@ -28,7 +28,7 @@ const PARTS = [
   "style.css",
 ];
 
-/** The address of the server in the pages as they are written. */
+/** The server address that the pages contain in the repository. */
 const WRITTEN = "127.0.0.1:2900";
 
 async function prepare() {
@@ -42,7 +42,7 @@ function read(name) {
   return readFileSync(fileURLToPath(new URL(name, import.meta.url)));
 }
 
-/** Returns a page for the server in use. */
+/** Returns a page in which the address is that of the running server. */
 function pageOf(name) {
   const page = read(name).toString();
   const socket = url.replace(/^http/, "ws");

@@ -52,7 +52,7 @@ const JOBS = [
   "scan",
 ];
 
-/** These jobs start the servers that they measure. */
+/** The jobs that start the servers which they measure themselves. */
 const ALONE: ReadonlySet<string> = new Set([
   "idle",
   "text",
@@ -166,7 +166,10 @@ async function idleLine(): Promise<Line> {
   };
 }
 
-/** @param mark The text in the comments before and after the table. */
+/**
+ * Writes a table of results into the page.
+ * @param mark The text in the comments before and after the table.
+ */
 async function writePage(mark: string, measured: string): Promise<void> {
   const text = await Bun.file(PAGE).text();
   const date = new Date().toISOString().slice(0, 10);

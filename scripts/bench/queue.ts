@@ -160,7 +160,7 @@ function tableOf(found: readonly Checkpoint[]): string {
   return [head, rule, ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
-/** Returns the exit code once everything is printed. */
+/** Prints the results, and returns the exit code. */
 function verdict(): number {
   for (const fault of faults) process.stdout.write(`  ${fault}\n`);
   if (injected !== undefined) {

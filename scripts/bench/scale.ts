@@ -28,7 +28,7 @@ const {
 const SMALL_ROWS = 1_000_000;
 const SMALL_OWNERS: number = SMALL_ROWS / rowsPerOwner;
 
-/** The number of users of the server who read their own rows. */
+/** The number of users who each read only their own rows. */
 const READERS = 10;
 
 /** The number of different keys that are read. */

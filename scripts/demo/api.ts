@@ -7,7 +7,7 @@ export interface Answer {
   readonly rows: readonly (readonly unknown[])[];
   readonly names: readonly string[];
   readonly lastSeq: number | undefined;
-  /** The time as the server reports it. */
+  /** The duration of the request, as the server reports it. */
   readonly tookMs: number;
 }
 

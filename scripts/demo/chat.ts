@@ -96,7 +96,7 @@ class Talk {
   /** Lets one of the two participants act. */
   async step(): Promise<void> {
     const [ann, ben] = this.#both;
-    // A participant without a connection cannot write either.
+    // While a participant has no connection, the other participant writes.
     const [from, to] = this.isCut || this.#chance.below(2) === 0 ? [ann, ben] : [ben, ann];
     const key = this.#nextKey;
     const kind = this.#chance.below(10);

@@ -122,7 +122,10 @@ function entryFrom(line: string): Entry {
   return { names: names.split(", "), example, meaning };
 }
 
-/** @throws {Error} If a function has no line, or a line has no function. */
+/**
+ * Checks that the list of descriptions matches the functions.
+ * @throws {Error} If a function has no line, or a line has no function.
+ */
 function checkNames(groups: readonly Group[]): void {
   const described = groups.flatMap(({ entries }) => entries.flatMap(({ names }) => names));
   const known = [

@@ -20,7 +20,7 @@ interface Section {
   readonly title: string;
   readonly types: readonly string[];
   readonly meaning: string;
-  /** The syntax as written, with its rules. */
+  /** The syntax of the statement as written, including its rules. */
   readonly syntax: string;
   /** The alternatives for the whole statement. */
   readonly forms: readonly string[];
@@ -99,7 +99,10 @@ function sectionFrom(text: string, rules: Map<string, string>): Section {
   };
 }
 
-/** @throws {Error} If the parser refuses a sentence, or a kind of statement is not described. */
+/**
+ * Checks that the parser accepts sentences of each described statement.
+ * @throws {Error} If the parser refuses a sentence, or a kind of statement is not described.
+ */
 function checkSyntax(sections: readonly Section[], rules: Rules): void {
   const described = new Set<string>();
   for (const { forms, title, types } of sections) {

@@ -19,7 +19,7 @@ const PATH_BYTES_MAX = 100;
 /** The first year that a `.zip` date can represent. */
 const ZIP_FIRST_YEAR = 1980;
 
-/** @param seconds The time of every file, in seconds since 1970. */
+/** Creates a `.tar.gz` archive. @param seconds The time of every file, in seconds since 1970. */
 export function tarGz(files: readonly ArchivedFile[], seconds: number): Uint8Array {
   const parts: Uint8Array[] = [];
   for (const file of files) {
@@ -67,7 +67,7 @@ function requireShortPath(path: string): void {
   }
 }
 
-/** @param seconds The time of every file, in seconds since 1970. */
+/** Creates a `.zip` archive. @param seconds The time of every file, in seconds since 1970. */
 export function zip(files: readonly ArchivedFile[], seconds: number): Uint8Array {
   const parts: Uint8Array[] = [];
   const entries: Uint8Array[] = [];
@@ -102,7 +102,7 @@ function zipFields(
   const day = (year << 9) | ((date.getUTCMonth() + 1) << 5) | date.getUTCDate();
   const time =
     (date.getUTCHours() << 11) | (date.getUTCMinutes() << 5) | (date.getUTCSeconds() >> 1);
-  // Version 2.0, UTF-8 names, deflate.
+  // These fields mean: ZIP version 2.0, file names in UTF-8, compressed by deflate.
   const kind = [u16(20), u16(0x0800), u16(8), u16(time), u16(day)];
   const sizes = [u32(crc32(file.bytes)), u32(packedBytes), u32(file.bytes.length)];
   return Buffer.concat([...kind, ...sizes, u16(nameBytes), u16(0)]);

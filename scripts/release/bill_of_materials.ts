@@ -6,7 +6,7 @@ import type { Package } from "./packages.ts";
 
 export interface Release {
   readonly version: string;
-  /** Seconds since 1970. */
+  /** The time of the release, in seconds since 1970. */
   readonly seconds: number;
   /** The packages that Tidemark itself imports. */
   readonly direct: readonly string[];

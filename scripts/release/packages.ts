@@ -16,7 +16,7 @@ export interface Package {
   readonly folder: string;
   /** SHA-512 of the package's archive in the registry, in hexadecimal. */
   readonly sha512: string;
-  /** The names of other packages of the release. */
+  /** The names of those packages of the release on which this package depends. */
   readonly dependencies: readonly string[];
 }
 

@@ -18,14 +18,14 @@ import { relative } from "node:path";
 import { nearestOf } from "./nearest.ts";
 import { ROOT, TASKS } from "./tasks.ts";
 
-/** One option of a script. */
+/** Defines one option of a script. */
 export interface Option<Value> {
   /**
    * The notation for the value in the help, such as "<count>"; empty for a flag, which has none.
    */
   readonly form: string;
   readonly about: string;
-  /** The value of an absent option. */
+  /** The value that the option has if it is absent. */
   readonly absent: Value;
   /** The help's wording for the absent value; empty if there is nothing to say. */
   readonly absentShown: string;
@@ -39,7 +39,7 @@ export type OptionValues<Forms extends OptionForms> = {
   readonly [Name in keyof Forms]: Forms[Name] extends Option<infer Value> ? Value : never;
 };
 
-/** The positional words of a script. */
+/** Defines the positional words of a script. */
 export interface Words {
   /** The notation for the words in the help, such as "<file> …". */
   readonly form: string;
@@ -52,12 +52,12 @@ export interface Words {
   readonly arePassedOn?: boolean;
 }
 
-/** An option without a value. */
+/** Returns an option without a value. */
 export function flag(about: string): Option<boolean> {
   return { form: "", about, absent: false, absentShown: "", read: () => true };
 }
 
-/** An option whose value is a whole number. */
+/** Returns an option whose value is a whole number. */
 export function countOption(about: string, absent: number): Option<number> {
   return {
     form: "<count>",
@@ -89,17 +89,17 @@ export function seedOption(about = "repeats the run that printed this seed"): Op
   };
 }
 
-/** An option whose value is any string. */
+/** Returns an option whose value is any string. */
 export function textOption(form: string, about: string, absent: string): Option<string> {
   return { form, about, absent, absentShown: absent, read: (given) => given };
 }
 
-/** Like {@linkcode textOption}, without a value if the option is absent. */
+/** Returns an option like {@linkcode textOption}, but without a value if it is absent. */
 export function optionalText(form: string, about: string): Option<string | undefined> {
   return { form, about, absent: undefined, absentShown: "", read: (given) => given };
 }
 
-/** An option whose value is one of the given words. */
+/** Returns an option whose value is one of the given words. */
 export function oneOf<const Word extends string>(
   words: readonly Word[],
   about: string,
@@ -108,7 +108,7 @@ export function oneOf<const Word extends string>(
   return { ...optionalOneOf(words, about), absent, absentShown: absent };
 }
 
-/** Like {@linkcode oneOf}, without a value if the option is absent. */
+/** Returns an option like {@linkcode oneOf}, but without a value if it is absent. */
 export function optionalOneOf<const Word extends string>(
   words: readonly Word[],
   about: string,

@@ -35,7 +35,10 @@ const NAMED = /^(?:import|export) (type )?\{([^}]*)\} from "([^"]+)";/gm;
 const BEGINNING =
   /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|function|const) (\w+)/;
 
-/** @param read Returns the declarations of a module by its path without extension. */
+/**
+ * Combines the declarations of modules into one file.
+ * @param read Returns the declarations of a module by its path without extension.
+ */
 export function bundleDeclarations(entry: string, read: (path: string) => string): string {
   const modules = new Map<string, Module>();
   const moduleAt = (path: string): Module => {
@@ -134,7 +137,7 @@ function declarationsIn(text: string): Map<string, string> {
       ];
       comment = [];
     } else if (/^(?:\/\*\*| \*)/.test(line)) {
-      // Comments of declarations and in unions also begin at the left edge.
+      // Comments of declarations, and comments within unions, also begin at the left edge.
       if (line.startsWith("/**")) comment = [];
       comment.push(line);
     } else if (/^(?:import|export) /.test(line)) {

@@ -17,7 +17,7 @@ export function printLines(lines: Iterable<string>): number {
   }
 }
 
-/** `… | head` closes the pipe. */
+/** Whether the reader of a pipe has closed it, as `head` does after some lines. */
 function isReaderGone(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "EPIPE";
 }

@@ -19,7 +19,10 @@ export class FailedTests {
   #file: string | undefined;
   #isSummary = false;
 
-  /** @param line One line of the runner's output, coloured or not. */
+  /**
+   * Reads the output of the test runner line by line.
+   * @param line One line of the runner's output, coloured or not.
+   */
   read(line: string): void {
     const text = withoutColours(line);
     this.#file = fileIn(text) ?? this.#file;

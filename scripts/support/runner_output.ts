@@ -1,6 +1,6 @@
 /** The lines that `bun test` writes, coloured or not. */
 
-/** The runner colours its output on a terminal. */
+/** Matches the colours that the test runner writes to a terminal. */
 // oxlint-disable-next-line no-control-regex
 const COLOURS = /\x1b\[[0-9;]*m/g;
 
@@ -13,7 +13,7 @@ export function fileIn(text: string): string | undefined {
   return /^(\S+_test\.tsx?):$/.exec(text)?.[1];
 }
 
-/** Whether the lines below repeat tests of one kind, without their files. */
+/** Whether the lines after this one repeat the tests of one kind, without their files. */
 export function beginsSummary(text: string, kind: "failed" | "skipped"): boolean {
   return new RegExp(`^\\d+ tests? ${kind}:$`).test(text);
 }

@@ -27,7 +27,10 @@ export class SkippedTests {
   #isSummary = false;
   readonly #reasons = new Map<string, Skipped>();
 
-  /** @param line One line of the runner's output, coloured or not. */
+  /**
+   * Reads the output of the test runner line by line.
+   * @param line One line of the runner's output, coloured or not.
+   */
   read(line: string): void {
     const text = withoutColours(line);
     if (beginsSummary(text, "skipped")) this.#isSummary = true;

@@ -12,7 +12,7 @@ export type Answer =
     }
   | { readonly kind: "failure"; readonly state: string; readonly message: string };
 
-/** Cases that run one after the other on one database. */
+/** A file of cases that run one after another on one database. */
 export interface CaseFile {
   /** The name of the written file, without its extension. */
   readonly name: string;

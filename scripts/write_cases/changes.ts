@@ -6,7 +6,7 @@ const TABLE =
   "CREATE TABLE t (id INT PRIMARY KEY, a INT, b TEXT DEFAULT 'dflt', c NUMERIC(6,2) CHECK (c >= 0), d INT NOT NULL DEFAULT 7)";
 const WHOLE = "SELECT id, a, b, c, d FROM t ORDER BY id";
 
-/** Reads the whole table after each change. */
+/** Returns the statements, each followed by a query that reads the whole table. */
 function changes(...statements: readonly string[]): string[] {
   return statements.flatMap((sql) => [sql, WHOLE]);
 }

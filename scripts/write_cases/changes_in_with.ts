@@ -7,7 +7,7 @@ const READ = [
   "SELECT id, t_id FROM child ORDER BY id",
 ];
 
-/** Reads all tables after each statement. */
+/** Returns the statements, each followed by queries that read all tables. */
 function changes(...statements: readonly string[]): string[] {
   return statements.flatMap((sql) => [sql].concat(READ));
 }

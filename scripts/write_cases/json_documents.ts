@@ -2,7 +2,7 @@
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 
-/** Documents in any order. Each document is compared with every other. */
+/** JSON documents, each of which is compared with every other one. */
 const DOCUMENTS = [
   "[]",
   "{}",

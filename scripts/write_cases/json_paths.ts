@@ -5,7 +5,7 @@ import { selects } from "./product.ts";
 const SHOP =
   '{"name": "Harbour", "open": true, "boss": null, "tables": [{"id": 1, "seats": 4, "tags": ["bay", "window"]}, {"id": 2, "seats": 2.50, "tags": []}, {"id": 3, "seats": "six"}], "prices": [3, 12.5, -1, "7", null]}';
 
-/** Paths as written. Some of them are invalid. */
+/** The texts of JSON paths. Some of them are invalid. */
 const TEXTS = [
   "$",
   "strict $.a",
@@ -50,7 +50,7 @@ const TEXTS = [
   '"open',
 ] as const;
 
-/** Paths through the shop, in both modes. */
+/** JSON paths that select parts of the shop document, in both modes. */
 const STEPS = [
   "$.name",
   "$.nothing",

@@ -3,7 +3,7 @@ import type { CaseFile } from "./answer.ts";
 
 const WHOLE = "SELECT id, a, b, d FROM t ORDER BY id";
 
-/** Reads the target after each statement. */
+/** Returns the statements, each followed by a query that reads the target. */
 function merges(...statements: readonly string[]): string[] {
   return statements.flatMap((sql) => [sql, WHOLE]);
 }

@@ -56,7 +56,7 @@ function settingsOf(change: Partial<AuthSettings> = {}): AuthSettings {
   };
 }
 
-/** Returns a server before setup. */
+/** Returns a server on which no setup has been performed. */
 export function newServer(change: Partial<AuthSettings> = {}): AuthFixture {
   const clock = new ManualClock();
   const path = freshPath();

@@ -160,7 +160,7 @@ test("Auth.login closes a name after 100 failures in an hour, except to a known 
   const { refresh_token } = await auth.login(RIGHT, known);
   for (let index = 0; index < 100; index += 1) {
     const guess = failureOf(() => auth.login(WRONG, callerOf(index)));
-    // From the 20th attempt, each one is delayed by a second.
+    // From the 20th attempt on, the server delays each attempt by a second.
     if (index >= 20) while (clock.timerCount === 0) await clock.yield();
     clock.advance(1000);
     expect(await guess).toBe("unauthorized");
@@ -173,7 +173,7 @@ test("Auth.login closes a name after 100 failures in an hour, except to a known 
   );
   expect((await auth.login(RIGHT, known)).user.id).toBe("ada");
   expect((await auth.login(RIGHT, stranger, refresh_token)).user.id).toBe("ada");
-  // A device is recognized by its sessions, and this session has ended.
+  // A device is recognised by its session, so the logout makes it unknown.
   auth.logout(refresh_token, known);
   const other = callerOf(3000);
   expect(await failureOf(() => auth.login(RIGHT, other, refresh_token))).toBe("rate_limited");
@@ -238,7 +238,7 @@ test("Auth.authenticateHeader requires the scheme Bearer, in upper or lower case
 
   for (const scheme of ["Bearer", "bearer", "BEARER"]) {
     expect(await codeOf(`${scheme} ${access_token}`), scheme).toBeUndefined();
-    // At the second use of the token, its session is already known.
+    // At the second use of the token, the session of the token is already known.
     expect(await codeOf(`${scheme} ${access_token}`), scheme).toBeUndefined();
     const whole = failureOf(() => auth.authenticate(`${scheme} ${access_token}`, LOCAL));
     expect(await whole, scheme).toBe("INVALID_CREDENTIALS");

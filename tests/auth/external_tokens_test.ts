@@ -37,7 +37,7 @@ async function trusting(change: Partial<OidcSettings> = {}): Promise<Fixture> {
     ...change,
   };
   const { auth, clock } = configuredServer({}, { oidc });
-  // Tokens are issued by the clock of the machine.
+  // Tokens are issued by the clock of the machine, so the manual clock must show the same time.
   clock.setWall(Date.now());
   return { auth, clock, issuer };
 }
@@ -51,7 +51,7 @@ async function outcome(auth: Auth, token: string): Promise<string> {
   return failure ?? "ok";
 }
 
-/** Lets time pass, and keeps tokens valid. */
+/** Advances the clock, and sets its wall time to the time at which tokens are issued. */
 function later(clock: ManualClock, ms: number): void {
   clock.advance(ms);
   clock.setWall(Date.now());
@@ -135,7 +135,7 @@ test.each<[string, () => Response]>([
   issuer.answer = (path) => (path === "/jwks" ? answer() : undefined);
   const token = await issuer.token();
   expect(await outcome(auth, token)).toBe("AUTHENTICATION_ERROR");
-  // No other fetch begins for ten seconds.
+  // After a failed fetch, no other fetch begins for ten seconds.
   const { length } = issuer.requested;
   expect(await outcome(auth, token)).toBe("AUTHENTICATION_ERROR");
   expect(issuer.requested.length).toBe(length);

@@ -56,7 +56,7 @@ const CALLERS: Readonly<Record<string, Principal>> = {
   O: principal("o", "user"),
 };
 
-/** A dba who executes as the namespace owner. */
+/** A principal of role dba that acts for the owner of the namespace with EXECUTE AS. */
 const INSIDE = principal("o", "user", { actorId: "d", actorRole: "dba", isImpersonated: true });
 
 function who(isAllowed: (caller: Principal) => boolean): string {

@@ -116,7 +116,7 @@ test("Auth.createUser refuses the provider and subject of another account until 
     message: "Cannot create user pim: user pip is already linked to this provider and subject",
   });
   await create("pam", '{"provider":"g","subject":"t"}');
-  // Accounts whose subject is unknown differ by their ids.
+  // Links without a subject differ by the ids of their accounts.
   await create("paul", '{"provider":"g"}');
   await create("pete", '{"provider":"g"}');
   auth.dropUser(as("d"), "pip");

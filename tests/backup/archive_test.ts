@@ -126,7 +126,7 @@ test("log files wait while the archive is full, and are copied once it has space
   expect(database.archiveLag()?.files).toBeGreaterThan(2);
   expect(logsIn(join(place.data, "wal"))[0]).toBe("0000000001.wal");
   isFull = false;
-  // The next full file wakes the archiver.
+  // The archiver starts again when the next log file is full.
   await fill(database, 1);
   await until(() => database.archiveLag()?.files === 0);
   expect(database.archiveLag()).toEqual({ files: 0, bytes: 0, lostFiles: 0, failure: undefined });
@@ -381,7 +381,7 @@ test("the log after a repair is archived separately, and leads from a backup to 
   const roots = `storage.allowed_roots = ${JSON.stringify([directory])}`;
   mkdirSync(place.archive);
   const before = await open(place, { config: "storage.flush_interval_secs = 86399" });
-  // The maximum size of the log before it is flushed.
+  // The rows are not flushed, so that the log reaches its maximum size.
   await fill(before, 3, { isFlushed: false });
   await until(() => before.archiveLag()?.files === 0);
   await before.close();

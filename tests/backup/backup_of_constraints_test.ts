@@ -30,7 +30,7 @@ test("a restored database keeps its unique index, sequence and foreign key", asy
   // Some rows are in segments with index files, and some only in the log.
   for (const table of ["teams", "members"]) await server.rows(`STORAGE FLUSH TABLE ${table}`);
   await server.rows("UPDATE teams SET code = 'moved' WHERE code = 'team 7'");
-  // Numbers may have gaps.
+  // After a restore, the numbers of a sequence may have gaps.
   const moved = await server.rows("SELECT id FROM teams WHERE code = 'moved'");
   await server.rows("INSERT INTO teams (code) VALUES ('late')");
   await server.rows(`BACKUP DATABASE TO '${join(root, "saved")}'`);

@@ -127,7 +127,7 @@ test("a backup made under load contains every commit up to its seq, and no later
   const backups: Backup[] = [];
   const roundCount = amountOf({ usual: 2, thorough: 4 });
   for (let round = 0; round < roundCount; round += 1) {
-    // Even on a slow machine, a flush happens among these rows.
+    // So many rows are written that a flush happens even on a slow machine.
     const rowCount = ledger.size + 800 / roundCount;
     await Promise.all([Bun.sleep(250), until(() => ledger.size >= rowCount)]);
     backups.push(await backUp(server, join(root, `b${round}`)));
@@ -307,7 +307,7 @@ test("a prepared restore that is damaged before the restart is refused, and can 
   const staged = join(dataPath, "restore");
   const files = Object.keys(treeOf(staged)).filter((name) => statSync(join(staged, name)).isFile());
   expect(files.length).toBeGreaterThan(6);
-  // The user who ordered the backup does not matter.
+  // ORDER only names the user who requested the restore, so damage to it is ignored.
   for (const file of files.filter((name) => name !== "ORDER")) {
     const path = copyOf(dataPath);
     const damaged = join(path, "restore", file);
@@ -582,7 +582,7 @@ async function databaseOn(
   return await openAt(dataPath, { disk, config, ...(log === undefined ? {} : { log }) });
 }
 
-/** Returns a log that keeps its lines as text. */
+/** Returns a log that collects its lines as text. */
 function keptLog(): { log: Log; lines: string[] } {
   const lines: string[] = [];
   const keep =
@@ -922,13 +922,13 @@ test("restore leaves a prepared restore unchanged, and says how to cancel it", a
     said: `Cannot restore from ${backup}: another restore is waiting for the next startup; ${hint}`,
   });
   expect(await restore(backup, target)).toEqual(refusal(`to cancel it, remove ${waiting}`));
-  // At this point, the previous content exists in two places.
+  // At this point of a restore, the previous content exists in two places.
   writeFileSync(join(waiting, "MOVING"), "");
   expect(await restore(backup, target)).toEqual(
     refusal("it has begun and cannot be cancelled: start the server, which finishes it"),
   );
   expect(existsSync(join(target, "restore.new"))).toBe(false);
-  // The backup was finished, but a crash has removed this file.
+  // The backup was complete, but this file is removed as if by a crash.
   rmSync(join(waiting, "backup.json"));
   expect((await restore(backup, target)).code).toBe(0);
   expect(existsSync(waiting)).toBe(false);
@@ -953,7 +953,7 @@ test("verify reports a prepared restore and whether its copy is intact, and repa
   const { code, text } = maintain("verify", [target]);
   expect([code, text]).toEqual([1, expect.stringContaining(`damage  ${waiting}/${segment}`)]);
   expect(text).toContain(`it cannot be continued: remove ${waiting} and restore again`);
-  // From this point, startup changes the copy.
+  // Once this mark exists, startup may change the copy, so its files are not verified.
   writeFileSync(join(waiting, "CHECKED"), "");
   expect(maintain("verify", [target]).code).toBe(0);
 });

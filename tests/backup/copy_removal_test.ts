@@ -13,7 +13,7 @@ import { TestEngine } from "../support/sql_engine.ts";
 
 afterAll(removeDirectories);
 
-/** The real disk, which also records removals and reports new files. */
+/** Forwards to the real disk, records removals, and reports new files. */
 class NotingDisk extends ForwardingDisk {
   onMade: (path: string) => void = () => {};
   /** Files that were removed synchronously, on the event loop. */

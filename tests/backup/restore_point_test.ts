@@ -53,7 +53,7 @@ const SEED = 20261;
 
 interface Place {
   readonly data: string;
-  /** The directory of backups. */
+  /** The directory that contains the backups. */
   readonly root: string;
   readonly archive: string;
 }
@@ -276,7 +276,7 @@ async function busyWorld(): Promise<World> {
   return { place, ledger, definitions, incarnation, backup, backupSeq, endSeq };
 }
 
-/** Returns how a restored database differs from the state at a seq. */
+/** Returns the differences between a restored database and the expected state at a seq. */
 async function differences(database: Database, world: World, seq: number): Promise<string[]> {
   const found: string[] = [];
   const compare = (what: string, is: unknown, should: unknown): void => {
@@ -349,7 +349,7 @@ test("a backup made under load is restored to many seqs from archive and log, al
     // At a point while a definition is being made, the object may or may not exist.
     if (!isBeside(seq)) points.push(seq);
   }
-  // Test points next to definitions, and at both ends.
+  // The points to restore are next to definitions and at both ends.
   points.push(...world.definitions.map(({ before }) => before).slice(0, DEFINITION_POINTS));
   points.push(world.backupSeq, world.endSeq);
   expect(points).toHaveLength(RANDOM_POINTS + DEFINITION_POINTS + 2);
@@ -425,7 +425,7 @@ test("RESTORE … TO accepts a seq and a time on a running server, and no client
     "CREATE SHARED TABLE later (id INT PRIMARY KEY); INSERT INTO later VALUES (1)",
   );
   const wanted = database.store.visibleSeq;
-  // Restore moments have a resolution of one millisecond.
+  // Points in time have a resolution of one millisecond, so the next one must differ.
   await Bun.sleep(5);
   await rows(database, "DELETE FROM t; DROP TABLE later; INSERT INTO t VALUES (2, 'b')");
   const lost = database.store.visibleSeq;
@@ -514,7 +514,7 @@ test("users erased between the backup and the point are erased again", async () 
 test("a restore to a point leaves no files if it is killed or its thread dies", async () => {
   const place = freshPlace();
   let database = await open(place, {
-    // The restore is killed when its own work begins.
+    // The process is killed when the restore begins its own work.
     bringInThread: (work) =>
       bringInThread(systemClock, {
         ...work,
@@ -528,7 +528,7 @@ test("a restore to a point leaves no files if it is killed or its thread dies", 
   const text = `RESTORE DATABASE FROM '${base}' TO SEQ ${database.store.visibleSeq}`;
   await ask(database, text);
   const ended = "SELECT status, message FROM system.jobs WHERE job_type = 'restore'";
-  // A restore that takes long is answered before its end.
+  // A long restore is reported as a job before it ends.
   await until(async () => !JSON.stringify(await rows(database, ended)).includes('"running"'));
   expect(await rows(database, ended)).toEqual([
     ["cancelled", expect.stringContaining("the job was killed")],
@@ -700,7 +700,7 @@ test("a backup that cannot reach the point is refused, and nothing changes", asy
     ],
   ];
   for (const [why, archive, seq, code, text] of cases) {
-    // Without the log files themselves, only the archive can be used.
+    // After the log files are removed, a restore can use only the archive.
     const copy = join(freshDirectory(), "data");
     const isOwn = why === "beyond all" || why === "before the backup";
     const args = ["--archive", archive, "--to-seq", String(seq)];
@@ -833,7 +833,7 @@ function openPending(): string[] {
     try {
       return [readlinkSync(`/proc/self/fd/${name}`)];
     } catch {
-      // This descriptor belongs to the listing itself and is already closed.
+      // The listing itself had opened this descriptor, and has closed it again.
       return [];
     }
   });

@@ -21,7 +21,7 @@ test("collectSoon collects once the heap has grown, and again after the runtime'
     collectSoon();
     return collect.mock.calls.length - before;
   };
-  // Earlier tests in this process left the count at this value.
+  // Earlier tests in this process have increased the counter to this value.
   asked(10 * MIB);
   expect([17, 18, 20, 25, 26].map((mib) => asked(mib * MIB))).toEqual([0, 1, 0, 0, 1]);
   expect([12, 19, 20].map((mib) => asked(mib * MIB))).toEqual([0, 0, 1]);

@@ -90,7 +90,7 @@ describe("an array equals a plain list after random changes and rollbacks", () =
         array[at] = value;
         growth.noteChanged(at, value);
       } else if (below(12) === 0) {
-        // The range is near the end.
+        // The changed range is near the end of the list.
         const from = Math.max(at, list.length - 5000);
         for (let row = from; row < list.length; row += 1) {
           list[row] = row;

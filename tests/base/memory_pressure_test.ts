@@ -10,9 +10,9 @@ import { ManualClock } from "../support/manual_clock.ts";
 class Usage {
   readonly clock: ManualClock = new ManualClock();
   used = 0;
-  /** The memory in use after some was released; unchanged if undefined. */
+  /** The memory that remains in use after a release; if undefined, a release frees nothing. */
   least: number | undefined;
-  /** The memory in use each time work began to wait. */
+  /** The memory that was in use each time new work had to wait. */
   readonly tightAt: number[] = [];
   readonly pressure: MemoryPressure = new MemoryPressure({
     clock: this.clock,
@@ -47,7 +47,7 @@ test("memory is not released again before a pause, which doubles while little is
     usage.clock.advance(500);
   }
   expect(givenBackAtMs).toEqual([0, 1000, 3000, 7000, 15_000, 31_000]);
-  // Once the use is below the limit, the next release happens soon again.
+  // After memory use has fallen below the limit, the next release is not delayed.
   usage.clock.advance(20_000);
   usage.countWith(50);
   usage.least = 60;

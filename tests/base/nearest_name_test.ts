@@ -14,7 +14,7 @@ test.each([
   ["x", undefined],
   ["di", "id"],
   ["", undefined],
-  // A short name has too few letters to be recognized.
+  // A short name has too few letters for a correction.
   ["ordre", undefined],
   ["iq", "id"],
 ])("nearestName suggests for %p the name %p", (given, expected) => {

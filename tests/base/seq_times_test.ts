@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 const START_MS = SEQ_EPOCH_MS + 1000 * HOUR_MS;
 const TTL_MS = 60_000;
 
-/** A generator that saves its eras as a catalog does. */
+/** A generator of ids whose eras are saved in the way a catalog saves them. */
 class World {
   readonly clock = new ManualClock(START_MS);
   readonly setBack: string[] = [];
@@ -112,7 +112,7 @@ test("an era is saved before its first id is issued, and an era without ids keep
   world.clock.setWall(START_MS);
   world.seqs.nowMs();
   expect(world.saved).toEqual([]);
-  // Only a reader has observed this time; no commit has it.
+  // Only a reader has observed this clock time; no id contains it.
   world.clock.setWall(START_MS + 3 * HOUR_MS);
   world.seqs.nowMs();
   world.clock.setWall(START_MS + 5000);

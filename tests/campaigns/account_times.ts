@@ -15,7 +15,7 @@ import { PASSWORD, type ServerProcess, startReadyServer } from "../support/serve
 
 const T_MAX = 4.5;
 
-/** The delay that `--inject` adds to each sample of one side. */
+/** The delay in milliseconds that `--inject` adds to the samples of one of the compared groups. */
 const INJECTED_MS = 20;
 
 const { inject, samples, seed } = readOptions({
@@ -60,7 +60,7 @@ await using server = await startReadyServer({
     auth: {
       signup: "open",
       password_reset: true,
-      // No process listens at this address.
+      // No program listens at this address, so that notices are lost.
       notice_url: "http://127.0.0.1:9/notices",
     },
   },

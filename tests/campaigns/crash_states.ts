@@ -25,7 +25,7 @@ import { TOPIC_FAULTS, type TopicFault, topicStates } from "./crash_states/topic
 
 const LINE_MS = 10_000;
 
-/** One disk in this many tests topics. */
+/** One out of this many simulated disks tests topics. */
 const TOPIC_SHARE = 10;
 
 const {

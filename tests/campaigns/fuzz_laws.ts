@@ -80,7 +80,7 @@ async function runRound(seed: number): Promise<void> {
       await alter(preparer, tables, chance);
       views = await makeViews(preparer, tables, chance);
     }
-    // Neither the effect of this change nor its refusal matters.
+    // Neither the effect nor the error of this change matters.
     if (chance.below(4) === 0) await own.ask(textOf(changeOf(tables, chance)));
     const law = lawOf(tables, views, chance);
     const found = await violationOf(law.sameness(law.root));

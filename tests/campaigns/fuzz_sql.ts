@@ -157,7 +157,7 @@ async function report(
   } else {
     totals.differences += 1;
   }
-  // A change cannot be repeated on the same rows.
+  // A change cannot be repeated, because its rows have changed.
   const isFaulty = async (candidate: Node): Promise<boolean> => {
     if (isOrdered && orderIn(candidate) !== orderIn(root)) return false;
     const now = await sides.difference(candidate, { isOrdered, way });

@@ -30,7 +30,7 @@ import {
 
 afterAll(removeCatalogs);
 
-/** Returns the only view. */
+/** Returns the only view of the catalog. */
 function viewOf(catalog: CatalogDatabase): ViewEntry {
   const [view] = catalog.views();
   if (view === undefined) throw new Error("there is no view");

@@ -169,7 +169,7 @@ test("a failed request does not reveal the password in the address", async () =>
 test("query, execute and live report that parameters must be a list", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
-  // Code in JavaScript may pass such an argument.
+  // Code in JavaScript may pass an argument that the types forbid.
   const loose = client as unknown as Loose;
   const message =
     "Cannot send the parameters: they must be a list, as in query(sql, [1]) or execute(sql, { " +
@@ -391,7 +391,10 @@ test("live continues unaffected when a handler throws", async () => {
   }
 });
 
-/** @returns The errors that were each thrown in a separate tick. */
+/**
+ * Plays a batch, a lost connection and a change, and lets handlers throw.
+ * @returns The errors that were each thrown in a separate tick.
+ */
 function playBatchLossAndChange(server: FakeServer, id: string): unknown[] {
   const thrown: unknown[] = [];
   const fire = (): void => {

@@ -72,7 +72,7 @@ test("live throws in a runtime without WebSockets, and names the runtimes that s
   expect(() => client.live("SELECT * FROM a.t", { onEvent: () => undefined })).toThrow(
     /^Cannot follow the query: this runtime has no WebSocket; use Node 22 or later/,
   );
-  // A runtime may gain a WebSocket later.
+  // A runtime may load a WebSocket implementation after the client was created.
   Object.assign(globalThis, { WebSocket: SilentSocket });
   client.live("SELECT * FROM a.t", { onEvent: () => undefined }).close();
 });

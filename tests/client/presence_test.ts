@@ -37,7 +37,7 @@ async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }
 
-/** The first word and the parameters of each statement that was sent. */
+/** Returns the first word and the parameters of each statement that was sent. */
 function statements({ requests }: FakeServer): unknown[][] {
   return requests
     .filter(({ path }) => path.endsWith("/sql"))

@@ -21,7 +21,7 @@ interface Picture {
   readonly naturalWidth: number;
 }
 
-/** A picture of one pixel. */
+/** A PNG image of one pixel. */
 const PNG = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
   "base64",
@@ -120,7 +120,7 @@ class Person {
   }
 
   async close(): Promise<void> {
-    // A heartbeat may be in progress while the membership ends.
+    // A heartbeat may be in progress while the membership ends, which causes this fault.
     expect(this.faults.filter((text) => !text.includes("a status of 403"))).toEqual([]);
     await this.page.context().close();
   }
@@ -136,7 +136,7 @@ async function join(name: string, path: string): Promise<Person> {
   await page.getByLabel("Password").fill(PASSWORD);
   await page.getByRole("button", { name: "Create account" }).click();
   await page.getByRole("heading", { name: "No space yet" }).waitFor();
-  // The page has asked whether it can continue a session.
+  // At its start, the page asks whether it can continue a session, which is refused.
   person.faults.length = 0;
   return person;
 }
@@ -394,7 +394,7 @@ describeUnless(chromiumMissing)("the club", () => {
       const gina = await join("gianina", "board.html");
       await gina.makeSpace("Tight");
       const token = await tokenOf(gina);
-      // No double exists between the positions of the first two cards.
+      // There is no double between these positions, so the cards have to be renumbered.
       await server.rows(
         "INSERT INTO club.cards (space, place, title) VALUES ($1, 1, 'a'), ($1, 1.0000000000000002, 'b'), ($1, 2, 'c')",
         { token, params: [await idOf("Tight")] },
@@ -517,7 +517,7 @@ describeUnless(chromiumMissing)("the club", () => {
       await dialog.getByRole("button", { name: "Add" }).click();
       await jana.page.getByText("“janneke” is already a member.").waitFor();
       await dialog.getByRole("button", { name: "Close" }).click();
-      // Another tab shares the session, and notices its end.
+      // Another tab of the browser shares the session, and must notice its end.
       const tab = await jana.page.context().newPage();
       await tab.goto(`${address}/board.html`);
       await tab.getByRole("heading", { name: "Alone", level: 2 }).waitFor();

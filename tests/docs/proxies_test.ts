@@ -201,7 +201,7 @@ testUnless(programMissing("caddy", "caddy"))(
   async () => {
     const port = await freePort();
     const text = snippet("caddyfile", { writtenPort: "8083", port, to: below });
-    // The header takes precedence over the configuration.
+    // The header of the proxy takes precedence over the configured base path.
     const elsewhere = text.replaceAll("/db", "/other");
     await expectPasses(
       below,

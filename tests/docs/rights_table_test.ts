@@ -72,7 +72,11 @@ function fresh(): string {
   return `x${count}`;
 }
 
-/** @returns Whether the caller has the right. @throws If the statement fails for another reason. */
+/**
+ * Runs a statement as a caller.
+ * @returns Whether the caller has the right.
+ * @throws If the statement fails for another reason.
+ */
 async function isPermitted(caller: string, sql: string): Promise<boolean> {
   const { body } = await server.sql(sql, { token: tokens.get(caller) ?? "" });
   // Rights are checked before the object is looked up.

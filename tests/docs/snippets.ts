@@ -123,7 +123,7 @@ export class Runner {
     for (const [written, name] of WRITTEN_PATHS) {
       changed = changed.replaceAll(written, join(this.#folder, name));
     }
-    // The port may already be in use.
+    // The port in the document may already be in use.
     return changed.replace("http.server 8000", "http.server 0");
   }
 
@@ -180,7 +180,7 @@ export class Runner {
       stderr: "pipe",
       timeout: COMMAND_MS_MAX,
       killSignal: "SIGKILL",
-      // Processes that the shell started end with it.
+      // In a separate process group, the processes that the shell has started end together with it.
       detached: true,
     });
     const errors = new Response(child.stderr).text();

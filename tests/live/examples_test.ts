@@ -64,7 +64,7 @@ function changesIn({ change_type, rows, old_values }: ChangeMessage): string[] {
   return of.map((row) => `${change_type} ${Number(row["id"])}`);
 }
 
-/** @param options If null, the subscription loads no rows. */
+/** Subscribes to a query. @param options If null, the subscription loads no rows. */
 function subscribe(id: string, sql: string, options?: SubscribeOptions | null): void {
   if (options !== null) loading.add(id);
   const subscription = { id, sql, ...(options === undefined ? {} : { options }) };

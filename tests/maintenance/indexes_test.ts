@@ -130,7 +130,7 @@ describe("checks of the file of an inverted index find damage", () => {
       "has a stale entry",
       (file) =>
         forgeTerms(file, (part) => {
-          // The first row of the first term.
+          // The number of the first row that the first term lists.
           const [termCount = 0] = new Uint32Array(part.buffer, 0, 1);
           part[24 + 8 * termCount] = (part[24 + 8 * termCount] ?? 0) ^ 1;
           return part;

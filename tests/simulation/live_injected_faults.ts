@@ -38,7 +38,7 @@ export const INJECTED_FAULTS = [
   "result_altered",
   /** The maximum number of worlds in a search, because no fault is visible in every world. */
   "result_early",
-  /** Deleted rows stay. */
+  /** Deleted rows remain in the result. */
   "result_undead",
 ] as const;
 

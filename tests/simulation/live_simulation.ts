@@ -48,11 +48,11 @@ import type { SeededRandom } from "../support/seeded_random.ts";
 /** The operations that the world requires of the store below the engine. */
 export interface SimulatedStore {
   readonly store: Store;
-  /** Makes everything applied visible. */
+  /** Makes all applied commits visible. */
   sync(): Promise<void>;
   /** Performs an operation that must not change any result: a flush or a merge. */
   disturb(random: SeededRandom): Promise<void>;
-  /** Discards an owner's history up to a seq or beyond. */
+  /** Discards an owner's history up to a seq, or up to a later one. */
   discard(owner: number, upTo: Seq): Promise<void>;
 }
 

@@ -389,7 +389,10 @@ class ResultWorld {
   }
 }
 
-/** @throws {StreamViolation} If a message reports a row as expired before its time. */
+/**
+ * Checks the expired rows in a message.
+ * @throws {StreamViolation} If a message reports a row as expired before its time.
+ */
 function requireOldEnough(message: object): void {
   const { old_values: olds = [], reason, ts = 0 } = message as Partial<ChangeMessage>;
   if (reason === undefined) return;

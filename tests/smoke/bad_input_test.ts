@@ -352,7 +352,7 @@ describe("malformed WebSocket frames are refused", () => {
     const socket = await connected();
     socket.sendRaw(frame);
     expect(await socket.expect("error")).toMatchObject({ code });
-    // The connection continues.
+    // The connection must still work.
     socket.send({ type: "ping", id: "p" });
     expect(await socket.expect("pong")).toMatchObject({ id: "p" });
     socket.close();

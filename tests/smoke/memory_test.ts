@@ -137,7 +137,7 @@ test.each(TOO_LARGE)(
     );
     const { body } = await server.sql(sql);
     expect(body.error).toMatchObject({ code: "SQL_EXECUTION_ERROR", ...expected });
-    // The statement leaves nothing behind, and the server continues.
+    // The statement must leave nothing behind, and the server must continue.
     expect(await server.rows("SELECT count(*) FROM app.held")).toEqual([[0]]);
   },
 );

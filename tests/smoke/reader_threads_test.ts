@@ -526,10 +526,10 @@ testThoroughly(
       holder = await listed(own);
       return (holder?.memoryBytes ?? 0) > 16 * mib;
     });
-    // The tenant has a separate reader and separate memory.
+    // The tenant has its own reader and its own memory limit.
     const { body } = await own.sql(SUMS, { fields: { timeout_ms: 500 } });
     expect(body.error?.code).toBe("QUERY_TIMEOUT");
-    // Short statements do not wait.
+    // Short statements need no reader, so they do not wait.
     expect(await own.rows("SELECT id FROM r.t WHERE id = 7")).toEqual([[7]]);
     const waiting = own.sql(SUMS, { fields: { timeout_ms: 600_000 } });
     await until(async () => {

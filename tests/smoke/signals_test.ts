@@ -101,7 +101,7 @@ describe.skipIf(!hasOpenssl)("SIGHUP reloads the TLS certificate", () => {
     server.kill("SIGHUP");
     await printed(server, "certificate=unchanged");
 
-    // At this point, half of a request has been sent.
+    // Half of a request has been sent when the certificate changes.
     makeCertificate("second", { cert, key: join(directory, "next.pem") });
     server.kill("SIGHUP");
     await printed(server, "certificate=kept");

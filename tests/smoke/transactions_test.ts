@@ -381,7 +381,7 @@ test("a subscriber sees nothing of the definitions and rows of a transaction bef
   await tx.sql("ALTER TABLE t ADD COLUMN w INT DEFAULT 1; CREATE TABLE u (id INT PRIMARY KEY)");
   await tx.sql("INSERT INTO t VALUES (3, 30, 3); INSERT INTO u VALUES (1)");
   expect(await tx.sql("SELECT count(*) FROM t, u")).toEqual([[3]]);
-  // A later commit of another client arrives first.
+  // The commit of another client arrives before this one.
   await server.rows("INSERT INTO app.t VALUES (4, 40)");
   const first = await socket.expect("change");
   expect(first.rows).toMatchObject([{ id: 4, v: 40 }]);

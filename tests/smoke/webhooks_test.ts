@@ -26,7 +26,7 @@ interface Received {
 /** A receiver that stores all requests. */
 class Receiver implements Disposable {
   readonly requests: Received[] = [];
-  /** Answers a request. */
+  /** Returns the response to a request. */
   answer: (request: Received) => Response | Promise<Response> = () => new Response();
   readonly #server = Bun.serve({
     port: 0,

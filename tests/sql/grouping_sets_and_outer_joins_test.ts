@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => engine[Symbol.asyncDispose]());
 
 const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] = [
-  // Full and right joins.
+  // The following queries have full and right joins.
   [
     "SELECT t.id, s.id FROM t FULL JOIN s ON t.h = s.h ORDER BY 1, 2",
     [
@@ -151,7 +151,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [5, "z"],
     ],
   ],
-  // Grouping sets.
+  // The following queries have grouping sets.
   [
     "SELECT g, h, count(*), GROUPING(g, h) FROM t GROUP BY ROLLUP (g, h) ORDER BY 4, 1, 2",
     [
@@ -302,7 +302,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [5, 2],
     ],
   ],
-  // Ordered-set aggregates, and the order of other aggregates.
+  // The following queries have ordered-set aggregates, or aggregates with an order.
   [
     "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY x), percentile_disc(0.5) WITHIN GROUP (ORDER BY x DESC), mode() WITHIN GROUP (ORDER BY x) FROM t",
     [[15, 20, 20]],

@@ -50,7 +50,7 @@ test("Django migrates a schema, its data, and the schema again", async () => {
      INSERT INTO "shop_order" ("quantity", "product_id") VALUES (2, 1), (1, 2)`,
     { namespace: "django" },
   );
-  // AddField with a default, RunPython, AlterField and RemoveField in one migration.
+  // One migration contains AddField with a default, RunPython, AlterField and RemoveField.
   await migrate("django", [
     'ALTER TABLE "shop_product" ADD COLUMN "slug" varchar(100) DEFAULT \'\' NOT NULL',
     'ALTER TABLE "shop_product" ALTER COLUMN "slug" DROP DEFAULT',

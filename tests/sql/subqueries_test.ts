@@ -218,7 +218,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
   ["SELECT id FROM t WHERE id IN (SELECT x FROM s UNION SELECT t.x + 1) ORDER BY 1", [[1]]],
   ["SELECT count(*) FROM (SELECT FROM t UNION ALL SELECT FROM s) q", [[8]]],
   ["SELECT EXISTS (SELECT), (SELECT count(*) FROM (SELECT UNION ALL SELECT) q)", [[true, 2]]],
-  // LATERAL.
+  // The following queries use LATERAL.
   [
     "SELECT t.id, q.n FROM t, LATERAL (SELECT count(*) AS n FROM s WHERE s.x = t.x) q WHERE q.n > 0 ORDER BY 1",
     [
@@ -247,7 +247,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM s, LATERAL (SELECT t.x + s.x AS v) q WHERE q.v = 9)",
     [[2]],
   ],
-  // WITH.
+  // The following queries use WITH.
   [
     "WITH a AS (SELECT x FROM t), b(n) AS (SELECT count(*) FROM a) SELECT n, (SELECT count(*) FROM a WHERE x = 1) FROM b",
     [[4, 2]],

@@ -110,7 +110,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
   ],
   ["SELECT x.value FROM json_array_elements('[1]') AS x", [["1"]]],
   ["SELECT * FROM upper('x')", [["X"]]],
-  // Table functions in a select list.
+  // The following queries call table functions in the select list.
   [
     "SELECT id, generate_series(1, id), generate_series(1, 2) AS g FROM t WHERE id < 3 ORDER BY 1, 3",
     [

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => engine[Symbol.asyncDispose]());
 
 const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] = [
-  // Row numbers and ranks. Peer rows share a rank.
+  // The following calls number and rank rows. Peer rows share a rank.
   [
     "SELECT id, row_number() OVER w, rank() OVER (w), dense_rank() OVER w FROM t WINDOW w AS (ORDER BY x DESC NULLS LAST) ORDER BY x DESC NULLS LAST, 2",
     [
@@ -63,7 +63,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [5, 2],
     ],
   ],
-  // Values from other rows.
+  // The following calls return values of other rows.
   [
     "SELECT id, lag(x) OVER w, lead(x, 2) OVER w, lag(x, 1, 0) OVER w, lead(x, -1) OVER w, lag(x, 0) OVER w, lag(x, NULL) OVER w FROM t WINDOW w AS (PARTITION BY g ORDER BY id) ORDER BY id",
     [
@@ -127,7 +127,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [6, 6, 1],
     ],
   ],
-  // ROWS frames.
+  // The following calls have ROWS frames.
   [
     "SELECT id, sum(id) OVER (ORDER BY id ROWS 2 PRECEDING), sum(id) OVER (ORDER BY id ROWS BETWEEN 3 PRECEDING AND 2 PRECEDING), sum(id) OVER (ORDER BY id ROWS BETWEEN 2 FOLLOWING AND 3 FOLLOWING) FROM t ORDER BY id",
     [
@@ -232,7 +232,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [[counts]],
     ]),
   ),
-  // GROUPS frames, and the rows that EXCLUDE omits.
+  // The following calls have GROUPS frames, or frames from which EXCLUDE omits rows.
   [
     "SELECT id, sum(id) OVER (ORDER BY x GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW), sum(id) OVER (ORDER BY x GROUPS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) FROM t ORDER BY id",
     [
@@ -264,7 +264,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [2, 5, 3],
     ],
   ],
-  // FILTER, and aggregates below windows.
+  // The following calls have FILTER, or are evaluated over aggregates.
   [
     "SELECT id, count(*) FILTER (WHERE x > 6) OVER (ORDER BY id), sum(x) FILTER (WHERE g = 'a') OVER () FROM t ORDER BY id",
     [
@@ -291,7 +291,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       ["a", 2],
     ],
   ],
-  // Named windows can be extended.
+  // The following queries extend named windows.
   [
     "SELECT id, sum(id) OVER (p ORDER BY id), sum(id) OVER (o ROWS 1 PRECEDING), count(*) OVER p FROM t WINDOW p AS (PARTITION BY g), o AS (p ORDER BY id DESC) ORDER BY id",
     [
@@ -303,7 +303,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [6, 6, 6, 1],
     ],
   ],
-  // Clauses in which window calls are allowed.
+  // The following queries have window calls in all clauses that allow them.
   [
     "SELECT DISTINCT count(*) OVER (PARTITION BY g) FROM t ORDER BY count(*) OVER (PARTITION BY g)",
     [[1], [2], [3]],
@@ -381,7 +381,7 @@ test.each(ANSWERS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ rows, 
 });
 
 const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
-  // Clauses in which window calls are refused.
+  // The following queries have window calls in clauses that refuse them.
   ["SELECT id FROM t WHERE rank() OVER (ORDER BY id) = 1", "INVALID_QUERY@1:23"],
   ["SELECT id FROM t GROUP BY rank() OVER (ORDER BY id)", "INVALID_QUERY@1:26"],
   ["SELECT rank() OVER (ORDER BY id) AS r FROM t GROUP BY r", "INVALID_QUERY@1:54"],
@@ -393,7 +393,7 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT 1 LIMIT rank() OVER ()", "INVALID_QUERY@1:15"],
   ["UPDATE t SET x = rank() OVER ()", "INVALID_QUERY@1:17"],
   ["VALUES (rank() OVER ())", "INVALID_QUERY@1:8"],
-  // Refused combinations.
+  // The following combinations are refused.
   ["SELECT rank() FROM t", "INVALID_QUERY@1:7"],
   ["SELECT upper(g) OVER () FROM t", "INVALID_QUERY@1:7"],
   ["SELECT nothing(g) OVER () FROM t", "FUNCTION_NOT_FOUND@1:7"],
@@ -409,7 +409,7 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT lag(x, 1, g) OVER () FROM t", "TYPE_MISMATCH@1:11"],
   ["SELECT x, sum(id) OVER () FROM t GROUP BY g", "INVALID_QUERY@1:7"],
   ["SELECT g, rank() OVER (ORDER BY x) FROM t GROUP BY g", "INVALID_QUERY@1:32"],
-  // Contradictory and incomplete windows.
+  // The following windows are contradictory or incomplete.
   ["SELECT rank() OVER w FROM t", "INVALID_QUERY@1:19"],
   ["SELECT rank() OVER w FROM t WINDOW w AS (), w AS ()", "INVALID_QUERY@1:44"],
   ["SELECT rank() OVER w FROM t WINDOW w AS (v), v AS ()", "INVALID_QUERY@1:41"],
@@ -417,7 +417,7 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT rank() OVER (w ORDER BY g) FROM t WINDOW w AS (ORDER BY x)", "INVALID_QUERY@1:19"],
   ["SELECT rank() OVER (w) FROM t WINDOW w AS (ROWS 1 PRECEDING)", "INVALID_QUERY@1:19"],
   ["SELECT 1 FROM t WINDOW w AS (ORDER BY nothing)", "COLUMN_NOT_FOUND@1:38"],
-  // Invalid frames.
+  // The following frames are invalid.
   ["SELECT sum(x) OVER (ROWS BETWEEN CURRENT ROW AND 1 PRECEDING) FROM t", "INVALID_QUERY@1:20"],
   ["SELECT sum(x) OVER (ROWS BETWEEN 1 FOLLOWING AND CURRENT ROW) FROM t", "INVALID_QUERY@1:20"],
   ["SELECT sum(x) OVER (ROWS 1 FOLLOWING) FROM t", "INVALID_QUERY@1:20"],

@@ -403,7 +403,7 @@ test("a few rows keep at most one full log file, even after a restart", async ()
   };
   const store = await openStore({ ...parts, options });
   let id = 0;
-  /** Fills approximately this many log files with rows of the first table. */
+  /** Fills about this many log files with rows of the first table. */
   const fill = async (fileCount: number): Promise<void> => {
     for (const end = id + fileCount * 262; id < end; id += 1) {
       await commit(store, 1, "insert", [[id, "x".repeat(4000)]]);

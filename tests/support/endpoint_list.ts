@@ -8,7 +8,7 @@ import { Metrics } from "../../src/server/measures/metrics.ts";
 import type { TestServer } from "./http.ts";
 import { noBugs } from "./no_bugs.ts";
 
-/** Lists the endpoints, each as "<method> <path>". */
+/** Returns the endpoints of a server, each as "<method> <path>". */
 export function endpointsServed(server: TestServer): readonly string[] {
   const gauges = {
     sockets: () => 0,

@@ -21,6 +21,7 @@ const ORDER = Buffer.from(
 );
 
 /**
+ * Creates tokens that an attacker could forge without the issuer's help.
  * @param issuer An issuer with a key for ES256, whose tokens the server accepts for audience "db".
  * @param thief An issuer that the server does not trust.
  */

@@ -189,9 +189,9 @@ export interface TestServer {
 export interface TestServerOptions {
   config?: ConfigChange;
   script?: SqlScript;
-  /** Replaces parts of the server. */
+  /** Parts of the server to replace. */
   parts?: Partial<ServerOptions>;
-  /** The files; absent for none. */
+  /** Creates the access to files; absent for no files. */
   files?: (world: { catalog: CatalogDatabase; store: ModelStore }) => FileAccess;
 }
 

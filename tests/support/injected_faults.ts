@@ -142,7 +142,7 @@ export type FaultStage = keyof typeof STAGES;
 
 const ROOT = join(import.meta.dir, "../../src");
 
-/** The module that the calls lead to. */
+/** The module to which the inserted calls lead. */
 const FAULT_POINT = join(import.meta.dir, "fault_point.ts");
 
 const STAGES_BY_PATH = Map.groupBy(Object.entries(STAGES), ([, [file]]) => join(ROOT, file));
@@ -186,7 +186,7 @@ export function staleFaults(): readonly string[] {
       sourceWithFaults(path);
       return [];
     } catch (error) {
-      // The caller reports it.
+      // The caller reports the error.
       return [String(error)];
     }
   });

@@ -150,10 +150,10 @@ export class OpenDirectory {
 
 export interface MaintenanceRun {
   readonly code: number;
-  /** The lines of the result. */
+  /** The lines of the command's result. */
   readonly lines: readonly string[];
   readonly text: string;
-  /** The lines that describe the work. */
+  /** The lines in which the command describes its work. */
   readonly told: string;
 }
 

@@ -410,7 +410,7 @@ export class ModelStore implements Store {
   }
 
   flushedStats(): FlushedStats {
-    // The model flushes nothing, and no test depends on flushes.
+    // The model flushes nothing, and no test requires flushes.
     return {
       segments: 0,
       versions: 0,

@@ -79,7 +79,7 @@ export class RealProvider implements AsyncDisposable {
     return Number(new URL(this.url).port);
   }
 
-  /** Sets the account for the next logins, or denies them. */
+  /** Sets the account that the next logins choose, or makes the provider deny them. */
   async next(choice: { account: string } | { deny: true }, cert?: string): Promise<void> {
     const tls = cert === undefined ? {} : { tls: { ca: cert } };
     await fetch(`${this.url}/control`, { method: "PUT", body: JSON.stringify(choice), ...tls });

@@ -23,7 +23,10 @@ export function postgresPrograms(): string | undefined {
   return newest === undefined ? undefined : join(root, newest, "bin");
 }
 
-/** @throws If PostgreSQL is not installed, or does not start. */
+/**
+ * Starts a PostgreSQL server with an empty database.
+ * @throws If PostgreSQL is not installed, or does not start.
+ */
 export async function startPostgres(): Promise<Postgres> {
   const programs = postgresPrograms();
   if (programs === undefined) throw new Error("Cannot start PostgreSQL: it is not installed");
@@ -86,7 +89,7 @@ function accountFor(uid: number): Account | undefined {
   );
   const account = { uid: user, gid: group };
   const ids = [`--reuid=${user}`, `--regid=${group}`];
-  // The death signal ends PostgreSQL when its parent is killed.
+  // With this option, the kernel ends PostgreSQL when its parent is killed.
   return { ...account, prefix: ["setpriv", ...ids, "--clear-groups", "--pdeathsig=QUIT"] };
 }
 

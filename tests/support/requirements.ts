@@ -31,7 +31,7 @@ export const chromiumMissing: Missing =
 export const linuxMissing: Missing =
   process.platform === "linux" ? undefined : "this system is not Linux";
 
-/** @returns Undefined if the program is on the path. */
+/** Checks whether a program is installed. @returns Undefined if the program is on the path. */
 export function programMissing(name: string, debianPackage: string): Missing {
   if (Bun.which(name) !== null) return undefined;
   return `${name} is not installed (Debian: apt-get install ${debianPackage})`;

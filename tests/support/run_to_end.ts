@@ -10,6 +10,7 @@ export interface Run {
 }
 
 /**
+ * Runs a program of the project to completion.
  * @param args The runtime's flags, the program's path below the root, and the program's arguments.
  * @param env The whole environment; this process's own if absent.
  */
@@ -20,7 +21,7 @@ export function runToEnd(
   return runCommandToEnd([process.execPath, ...args], env);
 }
 
-/** @param env The whole environment. */
+/** Runs a command to completion. @param env The whole environment. */
 export async function runCommandToEnd(
   command: readonly string[],
   env: Record<string, string | undefined>,

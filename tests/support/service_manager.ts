@@ -23,6 +23,7 @@ while True:
 `;
 
 /**
+ * Listens for messages as a service manager does.
  * @param name A path, or the name of an abstract socket with `@`. The socket is bound on return.
  */
 export async function listenAsManager(name: string): Promise<Manager> {

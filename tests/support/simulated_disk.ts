@@ -43,7 +43,7 @@ export type DiskOperation =
   | "remove"
   | "syncDirectory";
 
-/** The failure of one operation. */
+/** The error with which one operation fails. */
 export interface Fault {
   readonly code: "EIO" | "ENOSPC" | "EMFILE" | "EACCES";
   /** For a write, the number of bytes that still reach the file; 0 by default. */

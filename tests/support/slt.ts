@@ -47,7 +47,7 @@ export interface SltUser {
   readonly password: string;
 }
 
-/** The parts of a request. The runner supplies absent parts. */
+/** The parts of a request. The runner fills in absent parts. */
 export interface SltRequest {
   readonly sql: string;
   readonly user?: SltUser;
@@ -125,7 +125,7 @@ interface ResultCheck {
   readonly check: Check;
 }
 
-/** The parts of a request besides its SQL. */
+/** The parts of a request other than its SQL text. */
 interface Parts {
   user?: SltUser;
   params?: readonly unknown[];

@@ -37,7 +37,7 @@ export interface EngineOptions {
 }
 
 export type RequestParts = Partial<Omit<SqlRequest, "sql" | "params">> & {
-  /** Plain values. Numbers are sent with the digits that JavaScript prints. */
+  /** The parameters as plain values. Numbers are sent with the digits that JavaScript prints. */
   readonly params?: readonly (null | boolean | string | number)[];
 };
 

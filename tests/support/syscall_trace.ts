@@ -12,9 +12,9 @@
 
 export interface SystemCall {
   readonly name: string;
-  /** The first argument; for an open call, its result. */
+  /** The first argument of a system call or, for an open call, its result. */
   readonly descriptor: number;
-  /** The path of the descriptor. */
+  /** The path that the descriptor refers to. */
   readonly path: string;
   /** The rest of the arguments, as printed. */
   readonly text: string;

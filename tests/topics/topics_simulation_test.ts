@@ -149,7 +149,7 @@ class TopicsSimulation {
         const old = live.get(key);
         if ((operation === "insert") !== (old === undefined)) continue;
         if (rows.some(([taken]) => taken === key)) continue;
-        // There are only a few values, so that some updates change nothing.
+        // The table has few different values, so that some updates change nothing.
         rows.push(operation === "delete" && old !== undefined ? old : [key, this.random.below(9)]);
         olds.push(old);
       }
@@ -230,7 +230,7 @@ class TopicsSimulation {
 
   async check({ store, topics }: OpenTopics, topicId: number): Promise<void> {
     await store.durable(store.appliedSeq);
-    // Nothing is discarded while it is read.
+    // The check for expired messages must have ended before messages are read.
     await topics.looked();
     const log = defined(topics.log(topicId), "the topic exists");
     await log.count();

@@ -79,7 +79,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Returns the guide's first example in a language. */
+/** Returns the first example of the guide in a language. */
 function example(language: string): string {
   const found = new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\`$`, "m").exec(GUIDE);
   const text = found?.[1] ?? "";
@@ -89,7 +89,7 @@ function example(language: string): string {
 
 interface Opened {
   readonly page: Page;
-  /** The warnings and errors on the console. */
+  /** The warnings and errors on the browser's console. */
   readonly faults: string[];
   readonly sockets: string[];
   /** The pings with which the client checks its connection. */

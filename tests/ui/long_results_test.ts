@@ -8,7 +8,7 @@ import { chromiumMissing, describeUnless, testThoroughly } from "../support/requ
 import { type ServerProcess, startServer } from "../support/server_process.ts";
 import { launchBrowser, openWorkbench, runSql, TEST_MS_MAX, until } from "./browser.ts";
 
-/** A query with more rows than anyone would read. */
+/** A query with more rows than anybody would read. */
 const ENDLESS = "SELECT n, repeat('x', 1000) FROM generate_series(1, 3000000) AS g (n)";
 
 /** The part of the DOM types that this test uses. The server's types do not include the DOM. */

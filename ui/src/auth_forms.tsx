@@ -55,7 +55,7 @@ function Field({
         name={name}
         type={type}
         autoComplete={autoComplete}
-        // The first field of the only form receives the focus.
+        // If there is only one form, its first field receives the focus.
         autoFocus={hasFocus === true}
         required
         spellCheck={false}

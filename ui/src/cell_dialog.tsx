@@ -18,7 +18,7 @@ export function CellDialog({ onClose, text, title }: CellDialogProps): ReactNode
       <h2 id={id} dir="auto">
         {title}
       </h2>
-      {/* Focused, so that arrow keys scroll it. */}
+      {/* The element has the focus, so that arrow keys scroll it. */}
       <pre tabIndex={0} dir="auto" role="document" aria-labelledby={id}>
         {text}
       </pre>

@@ -3,7 +3,7 @@
  * method of copying from a selected text field.
  */
 
-/** @returns Whether the browser copied it. */
+/** Copies a text to the clipboard. @returns Whether the browser copied it. */
 export async function copyText(text: string): Promise<boolean> {
   if (window.isSecureContext) {
     try {

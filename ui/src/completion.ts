@@ -11,13 +11,13 @@ import { FUNCTIONS, KEYWORDS, quoted, TYPES } from "./sql_dialect.ts";
 interface Offer {
   readonly option: Completion;
   readonly names: readonly string[];
-  /** Options with a smaller rank come first. */
+  /** The rank of the option. Options with a smaller rank come first. */
   readonly rank: number;
 }
 
 const OPTIONS_MAX = 100;
 
-/** Ranks of the expected kind, of other possible kinds, and of keywords. */
+/** The ranks of options: of the expected kind, of other possible kinds, and keywords. */
 const FIRST = 0;
 const SECOND = 1;
 const LAST = 2;
@@ -37,7 +37,10 @@ export function completionOf(listed: readonly ListedTable[]): CompletionSource {
     completionAt(state.doc.toString(), pos, { listed, isAsked: explicit });
 }
 
-/** @param isAsked Whether the user requested completion instead of just typing. */
+/**
+ * Returns the options at the cursor.
+ * @param isAsked Whether the user requested completion instead of just typing.
+ */
 export function completionAt(
   text: string,
   cursor: number,
@@ -184,7 +187,10 @@ function columnOffers({ tables }: Place, listed: readonly ListedTable[], rank: n
   ];
 }
 
-/** @param table The qualifier for a name that several tables have. */
+/**
+ * Returns the option for a column.
+ * @param table The qualifier for a name that several tables have.
+ */
 function columnOffer(
   { name, type }: ListedTable["columns"][number],
   rank: number,

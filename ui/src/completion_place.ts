@@ -57,7 +57,10 @@ function statementAround(tokens: readonly Token[], cursor: number): Token[] {
   return tokens.slice(start, end === -1 ? undefined : end);
 }
 
-/** @returns Undefined within a string, a number or a comment, where nothing is completed. */
+/**
+ * Determines what can be completed at the cursor.
+ * @returns Undefined within a string, a number or a comment, where nothing is completed.
+ */
 export function placeAt(text: string, cursor: number): Place | undefined {
   const tokens = statementAround(tokensOf(text), cursor);
   const isInside = ({ from, kind, to }: Token): boolean =>

@@ -19,8 +19,9 @@ export interface Failure {
 }
 
 /**
+ * Converts an error to the failure that the page shows.
  * @throws Any error that does not come from the server or the connection, because it is a bug in
- * the page.
+ *   the page.
  */
 export function failureFrom(
   error: unknown,

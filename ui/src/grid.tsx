@@ -198,7 +198,7 @@ function scrollToColumn(scroller: HTMLElement | null, column: number): void {
   scroller.scrollLeft = Math.min(left, Math.max(leftMin, scroller.scrollLeft));
 }
 
-/** @returns The message for the user. */
+/** Copies a cell to the clipboard. @returns The message for the user. */
 async function copyCell({ row, rowCount, schema }: GridProps, at: Position): Promise<string> {
   const field = schema[at.column];
   if (field === undefined || rowCount === 0) return "";

@@ -150,7 +150,7 @@ export class LiveModel {
     this.#waitingCommits = [];
     if (!isMeasured) return false;
     for (const committedMs of commits) {
-      // Clocks that differ slightly must not produce a negative delay.
+      // Without the bound, clocks that differ slightly would give a negative delay.
       this.#latencies[this.#latencyCount % LATENCIES_MAX] = Math.max(0, unixMs - committedMs);
       this.#latencyCount += 1;
     }
@@ -239,7 +239,7 @@ export class LiveModel {
     }
     if (isReplay || this.#isReplaying) return this.#countReplayed(moved.length);
     this.#changes += moved.length;
-    // A message of a thousand rows is one delivery.
+    // A message is one delivery, even if it contains a thousand rows.
     if (change.ts !== undefined) this.#waitingCommits.push(change.ts);
   }
 

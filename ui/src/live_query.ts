@@ -26,7 +26,7 @@ export interface FollowedQuery {
   /** How many of the newest rows to start with and to keep. */
   readonly lastRows: number;
   readonly order: LiveOrder | undefined;
-  /** The number of sorted rows to show. */
+  /** The maximum number of sorted rows to show. */
   readonly shownRows: number;
 }
 

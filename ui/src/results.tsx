@@ -31,7 +31,7 @@ export interface ResultsProps {
   readonly isStopped: boolean;
 }
 
-/** Each run needs a fresh instance, so callers must set a key. */
+/** Callers must set a different key for each run, so that each run has a new instance. */
 export function Results({ entries, failure, isStopped, reading, tookMs }: ResultsProps): ReactNode {
   const count = entries.length + (failure === undefined ? 0 : 1);
   // Users usually want to see the last rows, but they must see a failure.

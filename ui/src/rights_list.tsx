@@ -27,7 +27,7 @@ export interface RightsListProps {
   /** Returns the text that identifies a row. */
   readonly keyOf: (row: CellObject) => string;
   readonly columns: readonly Column[];
-  /** Shown below the table: the form that adds a row. */
+  /** The form that adds a row, shown below the table. */
   readonly children?: ReactNode;
 }
 

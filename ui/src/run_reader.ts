@@ -42,7 +42,7 @@ export class RunReader {
   #isOver = false;
   #reading: Promise<void> = Promise.resolve();
 
-  /** @param statements The number of statements. */
+  /** Creates a reader of a run's response. @param statements The number of statements. */
   constructor(parts: AsyncIterable<ExecutionPart>, statements: number) {
     this.#parts = parts[Symbol.asyncIterator]();
     this.#statements = statements;

@@ -10,7 +10,7 @@ const THEME_KEY = "tidemark.theme";
 const TEXT_KEY = "tidemark.text";
 const SESSION_KEY = "tidemark.session";
 
-/** Returns undefined as well if the browser forbids storage. */
+/** Reads a setting. Returns undefined if there is none, or if the browser forbids storage. */
 function read(key: string): string | undefined {
   try {
     return localStorage.getItem(key) ?? undefined;

@@ -7,7 +7,10 @@ import { ConnectionError, ServerError } from "../../src/client/mod.ts";
 import { db } from "./database.ts";
 import { MOVE_MS, moveOf } from "./example.ts";
 
-/** @returns The reason why the changes have stopped, if one was refused. */
+/**
+ * Changes rows of the example regularly.
+ * @returns The reason why the changes have stopped, if one was refused.
+ */
 export function useMoves(isOn: boolean): string | undefined {
   const [refusal, setRefusal] = useState<string>();
   useEffect(() => {

@@ -89,7 +89,10 @@ export function useRuns(
   onAnswer: (entries: readonly ReadEntry[]) => void,
 ): Runs {
   const count = useRef(0);
-  /** Ends the unread result of the previous run. */
+  /**
+   * Aborting this controller ends the response of the previous run, if it has not been read
+   * completely.
+   */
   const latest = useRef<AbortController>(undefined);
   useEffect(() => () => latest.current?.abort(), []);
   const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
@@ -106,7 +109,7 @@ export function useRuns(
     return failure;
   };
 
-  /** @returns Whether all statements succeeded. */
+  /** Runs statements, and shows their results. @returns Whether all statements succeeded. */
   const run = async (submitted: Submitted): Promise<boolean> => {
     const abort = new AbortController();
     const { text } = submitted;

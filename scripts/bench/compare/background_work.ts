@@ -30,7 +30,7 @@ const VALUES: string = EVENT_COLUMNS.map(([, , value]) => value).join(", ");
 type Work = "quiet" | "flush" | "merge";
 
 export async function backgroundLines(roundCount: number): Promise<Line[]> {
-  // The server flushes only on request.
+  // With this configuration, the server flushes only on request.
   const config = { storage: { flush_rows: 999_999, flush_interval_secs: 86_399 } };
   await using server = await startReadyServer({ config });
   await server.rows(TIDEMARK_DEFINITIONS);

@@ -62,7 +62,7 @@ const WARM_LOADS = 12;
 const LOAD_MS_MAX = 120_000;
 const ITEM_COUNT = 100_000;
 
-/** Ids never repeat within a run. */
+/** Ids of inserted rows never repeat within a run. */
 let nextId = 1_000_000_000;
 
 export function takeIds(count: number): number {
@@ -193,7 +193,7 @@ export function lineOf(
   return { ...line, values: Object.fromEntries(values) };
 }
 
-/** Runs the generator in its own process, for a limited time. */
+/** Runs the load generator in its own process, for a limited time. */
 export async function runLoad(job: LoadJob): Promise<LoadResult> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "load.ts")], {
     stdin: new Blob([JSON.stringify(job)]),

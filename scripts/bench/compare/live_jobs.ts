@@ -223,7 +223,10 @@ async function reconnectLines({ places, roundCount }: JobOptions): Promise<Line[
   ];
 }
 
-/** @returns The duration of each write in milliseconds, ascending. */
+/**
+ * Writes rows until a condition is met.
+ * @returns The duration of each write in milliseconds, ascending.
+ */
 async function writeUntil({ tidemark, server }: JobOptions["places"], isOver: () => boolean) {
   const took: number[] = [];
   while (!isOver()) {

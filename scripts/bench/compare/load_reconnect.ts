@@ -23,7 +23,10 @@ export async function runReconnect(
   return { seconds: Math.max(...took) / 1000 };
 }
 
-/** @returns The time in milliseconds until the client followed again. */
+/**
+ * Closes the connection of a client, and connects again.
+ * @returns The time in milliseconds until the client followed again.
+ */
 function reconnect(
   { place, fromSeq, missedCount }: Extract<LoadJob, { kind: "reconnect" }>,
   startMs: number,

@@ -33,7 +33,7 @@ const MEMBERSHIP =
 const WARM_COMPARISONS = 4;
 
 export interface PolicyOptions {
-  /** Fewer rows and followers, for a first look. */
+  /** Whether the job uses fewer rows and followers, for a quick look. */
   readonly isQuick: boolean;
 }
 
@@ -64,14 +64,14 @@ function tables(rowCount: number): readonly string[] {
 }
 
 interface Compared {
-  /** The medians of both sides, in microseconds. */
+  /** The median cost without policies, in microseconds. */
   readonly open: number;
   readonly ruled: number;
-  /** The median of `ruled` divided by `open`, of each comparison. */
+  /** The median ratio of `ruled` to `open` in all comparisons. */
   readonly ratio: number;
 }
 
-/** Measures both sides in turns: open, ruled, ruled, open. */
+/** Measures both variants alternately: open, ruled, ruled, open. */
 async function compared(
   count: number,
   measure: (table: "open" | "ruled") => Promise<number>,

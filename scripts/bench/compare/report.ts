@@ -6,7 +6,10 @@ import type { Line, Target } from "./jobs.ts";
 
 const OURS = "Tidemark";
 
-/** @returns A table with a column for each measured system that any line has. */
+/**
+ * Formats lines as a Markdown table.
+ * @returns A table with a column for each measured system that any line has.
+ */
 export function tableOf(lines: readonly Line[]): string {
   const peers = [...new Set(lines.flatMap(({ values }) => Object.keys(values)))].filter(
     (name) => name !== OURS,

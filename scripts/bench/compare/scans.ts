@@ -31,7 +31,7 @@ const VALUES: string = EVENT_COLUMNS.map(([, , value]) => value).join(", ");
 
 type Cells = readonly (readonly unknown[])[];
 
-/** One system that holds the rows. */
+/** A system that stores the rows to scan. */
 interface Scanned {
   readonly name: string;
   /** True if the system reads row by row. */
@@ -48,7 +48,7 @@ export interface ScanOptions {
   places: Places;
   roundCount: number;
   rowCount: number;
-  /** The jobs to run, out of "storage" and "scan". */
+  /** The names of the jobs to run: "storage" and "scan". */
   wanted: readonly string[];
 }
 

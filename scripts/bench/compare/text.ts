@@ -142,7 +142,7 @@ export async function planLine(roundCount: number): Promise<Line> {
   };
 }
 
-/** The alias is part of the key of the plan cache. */
+/** The alias makes the key in the plan cache different for each number. */
 function joinOfShape(n: number): string {
   return (
     `SELECT o.id AS id${n}, o.total, c.name FROM default.o o JOIN default.c c ON c.id = o.c ` +

@@ -12,7 +12,7 @@ export interface Question {
 
 export interface Ending {
   readonly isSuccess: boolean;
-  /** "done", or the error code. */
+  /** The outcome: "done", or the error code. */
   readonly end: string;
   /**
    * The clock time at which the last byte arrived, because parsing a million rows takes longer than

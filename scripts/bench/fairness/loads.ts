@@ -5,7 +5,7 @@
 export interface Load {
   readonly name: string;
   readonly sql: string;
-  /** True if the statement may finish. Other statements are killed. */
+  /** True if the statement can finish in reasonable time. Other statements are killed. */
   readonly ends: boolean;
   /** A query whose result must not have changed after the statement was killed. */
   readonly stays: string | undefined;
@@ -20,7 +20,7 @@ const JOINED = 64;
 const CHAINED = 500;
 const CHECKED = 800;
 
-/** The maximum number of rows that a change writes that may finish. */
+/** The maximum number of rows that a change writes if it can finish. */
 const CHANGED_MAX = 1_500_000;
 
 export function loadsOver(rows: number): readonly Load[] {
@@ -123,7 +123,7 @@ function killed(name: string): Pick<Load, "name" | "ends"> {
   return { name: `${name}, killed`, ends: false };
 }
 
-/** Returns a query that runs once for each outer row. */
+/** Returns a query whose inner query runs once for each outer row. */
 function queryOf(value: string): string {
   return `(SELECT COUNT(*) FROM f.big b WHERE b.a < ${value})`;
 }

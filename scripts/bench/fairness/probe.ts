@@ -17,14 +17,14 @@ export interface Figures {
 }
 
 export interface Probe {
-  /** Forgets the measurements so far. */
+  /** Discards the measurements so far. */
   begin(): void;
   /** Returns the measurements since `begin`, including waits that have not ended. */
   take(): { readonly insert: Figures; readonly delivery: Figures };
   end(): Promise<void>;
 }
 
-/** Starts inserting and following. */
+/** Starts to insert rows and to follow them. */
 export async function beginProbe(server: ServerProcess): Promise<Probe> {
   const client = await SocketClient.connect(server.url, { token: server.token });
   client.send({

@@ -29,7 +29,7 @@ export interface IdleOptions {
   readonly connectionCount: number;
   /** The number of different queries; 1 if absent. */
   readonly queryCount?: number;
-  /** True for a snapshot in addition to changes. */
+  /** True if each subscription also loads a snapshot. */
   readonly withSnapshot?: boolean;
   /** The time that the runtime may take to return unused memory. */
   readonly settleMs: number;
@@ -37,7 +37,7 @@ export interface IdleOptions {
 
 /** The result of a measurement, in bytes per connection. */
 export interface IdleReport {
-  /** The number of bytes of the runtime's socket alone. */
+  /** The bytes that the runtime itself uses for a socket. */
   readonly bare: number;
   readonly connection: number;
   readonly subscription: number;
@@ -145,7 +145,7 @@ function event(socket: WebSocket, name: "open" | "message"): Promise<void> {
   });
 }
 
-/** Returns the memory of the server once its garbage is gone. */
+/** Returns the memory of the server after its garbage has been collected. */
 export async function settled(
   server: ServerProcess,
   { settleMs }: Pick<IdleOptions, "settleMs">,

@@ -21,7 +21,7 @@ const FILL_ROWS = 50_000;
 export interface Changes {
   readonly rate: number;
   readonly seconds: number;
-  /** Returns the n-th change. */
+  /** Returns the statement of the n-th change. */
   readonly changeOf: (index: number) => Subscribed;
 }
 
@@ -94,7 +94,7 @@ async function costOf(server: ServerProcess, { changeOf, rate, seconds }: Change
 
 const IN_FLIGHT_MAX = 64;
 
-/** Writes again if another change of the same row came first. */
+/** Runs a change, and repeats it if another transaction has changed the same row. */
 async function written(server: ServerProcess, { params = [], sql }: Subscribed): Promise<void> {
   for (;;) {
     const { body } = await server.sql(sql, { namespace: "bench", params });
@@ -104,7 +104,7 @@ async function written(server: ServerProcess, { params = [], sql }: Subscribed):
   }
 }
 
-/** Measures changes under followers, which leave afterwards. */
+/** Measures changes while a query has followers, which leave afterwards. */
 export async function costUnder(
   server: ServerProcess,
   followers: { count: number; queryOf: (index: number) => Subscribed },
@@ -128,9 +128,9 @@ export async function follow(
 const SUBSCRIPTIONS_PER_SOCKET = 500;
 
 interface FollowerBytes {
-  /** The memory of the process, including gaps in its heap. */
+  /** The memory of the whole process, including gaps in its heap. */
   readonly all: number;
-  /** The memory of the live objects alone. */
+  /** The memory of the live objects only. */
   readonly objects: number;
 }
 

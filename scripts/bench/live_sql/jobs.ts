@@ -14,7 +14,7 @@ import type { Subscribed } from "./tidemark_followers.ts";
 
 export interface LiveSqlOptions {
   readonly seconds: number;
-  /** Uses a smaller load for a quick look. */
+  /** Whether the job uses a smaller load for a quick look. */
   readonly isQuick: boolean;
 }
 
@@ -202,7 +202,7 @@ async function parameterLines(server: ServerProcess, options: LiveSqlOptions): P
     }),
   });
   const few = await costUnder(server, { count: 10, queryOf: ordersOf }, changes(10));
-  // No user has these numbers, so the results are empty.
+  // No user has these numbers, so the results of their queries are empty.
   const nobodys = (index: number): Subscribed => ordersOf(userCount + index);
   const empty = await bytesOfFollower(server, { count: userCount, queryOf: nobodys });
   const full = await bytesOfFollower(server, { count: userCount, queryOf: ordersOf });

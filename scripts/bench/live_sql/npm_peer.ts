@@ -8,7 +8,10 @@ import { join } from "node:path";
 
 const FOLDER = join(tmpdir(), "tidemark-bench-peers");
 
-/** @param subpath A module of the package other than the main one. */
+/**
+ * Installs a package in a temporary folder, and imports it.
+ * @param subpath A module of the package other than the main one.
+ */
 export async function importPeer(name: string, subpath?: string): Promise<unknown> {
   const installed = join(FOLDER, "node_modules", name);
   if (!existsSync(installed)) {

@@ -40,7 +40,7 @@ export interface RoomsPlace {
 
 export interface RoomRow {
   readonly room: number;
-  /** The id of the newest message. */
+  /** The id of the newest message in a room. */
   readonly last: number;
 }
 
@@ -186,13 +186,13 @@ class Waiting {
     this.#expected.set(key, left);
   }
 
-  /** Waits until everything has arrived, or the time limit is reached. */
+  /** Waits until all messages have arrived, or the time limit is reached. */
   async end(): Promise<void> {
     const deadlineMs = performance.now() + STRAGGLERS_MS_MAX;
     while (this.#count > 0 && performance.now() < deadlineMs) await Bun.sleep(2);
   }
 
-  /** Returns the delays so far, ascending. */
+  /** Returns the delays since the last call, in ascending order. */
   takeLatencies(): number[] {
     const latencies = this.#latencies.toSorted((left, right) => left - right);
     this.#latencies = [];

@@ -78,7 +78,7 @@ export async function postgresRooms(): Promise<RoomsPlace> {
   };
 }
 
-/** Queries once more if a change arrives while a response is pending. */
+/** Runs a query again after each change, but never twice at the same time. */
 class Asker {
   readonly #query: () => Promise<void>;
   #isAsking = false;

@@ -19,13 +19,13 @@ import { openSqlite } from "./sqlite_peer.ts";
 /** Selects the sockets that receive an inserted row. */
 export type Topic = "none" | "same" | "own";
 
-/** A relay sends rows to sockets on behalf of its front. */
+/** Delivers rows to sockets for the front. */
 export interface Relay {
   /** Inserts the row, and passes it to the publisher once it is durable. */
   insertAndPublish(item: Item, topic: Topic): Promise<void>;
 }
 
-/** A peer is a database behind a front. */
+/** A database behind a front. */
 export interface Peer extends Relay {
   insert(item: Item): Promise<void>;
   byId(id: number): Promise<Item | undefined>;
@@ -37,7 +37,7 @@ export interface Peer extends Relay {
   empty(): Promise<void>;
 }
 
-/** Delivers a row that became durable to the sockets that follow it. */
+/** Delivers a row that has become durable to the sockets that follow its topic. */
 export type Publish = (topic: string, text: string) => void;
 
 const SNAPSHOT_BATCH_ROWS = 1000;
@@ -87,7 +87,7 @@ async function answer(path: string, user: string, request: Request): Promise<Res
     await relay.insertAndPublish({ ...item, usr: user }, path === "/own" ? "own" : "same");
     return Response.json({ row_count: 1 });
   }
-  // A relay that is not a database has no rows to read.
+  // A system that only relays rows has no rows to read.
   if (peer === undefined) return new Response(null, { status: 404 });
   switch (path) {
     case "/insert": {

@@ -20,7 +20,10 @@ export class HttpConnection {
     this.#host = host;
   }
 
-  /** @param url Base address; only its host and port are used. */
+  /**
+   * Opens a connection that sends one request at a time.
+   * @param url Base address; only its host and port are used.
+   */
   static async open(url: string): Promise<HttpConnection> {
     const { hostname, port, host } = new URL(url);
     const connection = new HttpConnection(host);

@@ -56,7 +56,10 @@ export function pointRequest(place: Place, id: number): PlaceRequest {
   return sqlRequest("SELECT id, usr, body, ts FROM bench.items WHERE id = $1", [id]);
 }
 
-/** @param table The name of the table; the fronts use it without a namespace. */
+/**
+ * Returns the request that runs a bulk statement.
+ * @param table The name of the table; the fronts use it without a namespace.
+ */
 export function bulkRequest(place: Place, statement: (table: string) => string): PlaceRequest {
   if (!place.isTidemark)
     return { path: "/bulk", body: JSON.stringify({ sql: statement("items") }) };

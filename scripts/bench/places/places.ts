@@ -12,12 +12,12 @@ import { claimsOf, signToken } from "./bearer.ts";
 import { type Place, TIDEMARK_DEFINITIONS } from "./place.ts";
 import { startRedis } from "./redis_peer.ts";
 
-/** Signs the tokens that Tidemark issues and the fronts check. */
+/** The secret that signs the tokens of all systems, which Tidemark and the fronts check. */
 const SECRET = "a secret for the bench alone, 32 bytes or more";
 
 const PORT_MS_MAX = 20_000;
 
-/** One request contains this many CREATE USER statements. */
+/** The number of CREATE USER statements in one request. */
 const USERS_PER_REQUEST = 250;
 
 export interface Places extends AsyncDisposable {
@@ -28,7 +28,7 @@ export interface Places extends AsyncDisposable {
   /** The server process of `tidemark`, for measuring and restarting it. */
   readonly server: ServerProcess;
   readonly postgresUrl: string;
-  /** A directory for other files. */
+  /** A directory for further files of a benchmark. */
   readonly directory: string;
 }
 
@@ -129,7 +129,10 @@ export interface Front {
   readonly stop: () => Promise<void>;
 }
 
-/** @param args The kind of the peer, its address, and the secret of the tokens that it checks. */
+/**
+ * Starts the front of another system in a separate process.
+ * @param args The kind of the peer, its address, and the secret of the tokens that it checks.
+ */
 export async function startFront(name: string, args: readonly string[]): Promise<Front> {
   // The front ends when this pipe closes: at `stop`, or when this process is gone.
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "front.ts"), ...args], {

@@ -20,7 +20,7 @@ export async function startRedis(directory: string): Promise<Redis | undefined> 
   const path = join(directory, "redis.sock");
   const settings = ["--port", "0", "--unixsocket", path, "--dir", directory];
   const durability = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""];
-  // The death signal ends the server when its parent is killed.
+  // With this option, the kernel kills the server when its parent is killed.
   const command = ["setpriv", "--pdeathsig=KILL", program, ...settings, ...durability];
   const child = Bun.spawn(command, { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
   process.on("exit", () => child.kill("SIGKILL"));

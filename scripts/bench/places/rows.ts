@@ -15,7 +15,7 @@ export function itemFor(id: number, usr = `u${id % 1000}`): Item {
   return { id, usr, body: words.join(" "), ts: 1_795_000_000_000 + id };
 }
 
-/** One statement that inserts consecutive rows, with the values written out. */
+/** Returns a statement that inserts consecutive rows, with their values in its text. */
 export function bulkStatement(table: string, firstId: number, count: number): string {
   const values = Array.from({ length: count }, (_, place) => {
     const { id, usr, body, ts } = itemFor(firstId + place);

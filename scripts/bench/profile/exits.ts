@@ -12,7 +12,7 @@ const EXIT =
   /Speculation failure in ([^\n]*?#[A-Za-z0-9]{6}):[^\n]{0,200}?\b(DFG|FTL)[^\n]{0,120}?\(bc#(\d+)[^,\n]*, (\w+)\)/g;
 
 export interface Exits {
-  /** The function and the reason, as "FTL: name#a1B2c3 at 119: reason". */
+  /** The function that was left and the reason, as "FTL: name#a1B2c3 at 119: reason". */
   readonly what: string;
   readonly count: number;
 }

@@ -23,7 +23,7 @@ const PAGE_BYTES = 4096;
 interface CompiledCode {
   readonly start: number;
   readonly end: number;
-  /** Nanoseconds since the machine booted. */
+  /** The time of the compilation, in nanoseconds since the machine booted. */
   readonly compiledNs: number;
   readonly name: string;
 }

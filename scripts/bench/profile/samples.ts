@@ -32,7 +32,7 @@ const FRAME = /^\s+([0-9a-f]+) .*\(([^()]*)\)$/;
 /** Stubs between functions count towards their caller. */
 const STUB = /^(?:\w*Thunk|\w*OSR(?:Exit|Entry)|InlineCache)/;
 
-/** The compiler tier. Versions from other tiers are the same function. */
+/** Matches the compiler tier in a name. Versions of a function from several tiers count as one. */
 const TIER = /^\w+: /;
 
 export function* samplesIn(text: string, dump: JitDump): Generator<Sample> {

@@ -18,7 +18,7 @@ const STARTS = 3;
 
 export type Figures = Readonly<Partial<Record<JobName, number>>>;
 
-/** A queue, and how many rounds each owner has had. */
+/** A queue, and the number of rounds that each owner has had. */
 export interface Progress {
   readonly queue: Queue;
   readonly shape: QueueShape;
@@ -129,7 +129,7 @@ async function writeOnce(progress: Progress, turn: number, times: Times): Promis
   requireRows(await queue.snapshot(timed), shape.live);
 }
 
-/** Runs each query once, on the rows of one owner. */
+/** Runs each query once on the rows of one owner. */
 async function readOnce(progress: Progress, turn: number, times: Times): Promise<void> {
   const { queue, shape } = progress;
   const owner = ownerOf(progress, turn);

@@ -18,9 +18,9 @@ export type JobName = (typeof JOBS)[number];
 /** A table, and the conditions and values that select an owner's rows in a statement. */
 export interface Target {
   readonly table: string;
-  /** The value of the column `owner`. */
+  /** The value of the column `owner` in the rows that a statement affects. */
   readonly owner?: number;
-  /** The column that an update sets in addition to its value. */
+  /** A further column that an update has to set. */
   readonly touched?: string;
 }
 
@@ -29,7 +29,7 @@ export interface Queue {
   readonly ownerCount: number;
   /** Runs statements one after the other for one owner. Returns the last seq of each, if known. */
   run(statements: readonly string[], owner: number): Promise<readonly number[]>;
-  /** Returns how statements select an owner's rows. */
+  /** Returns how statements select the rows of an owner. */
   target(owner: number): Target;
   /** Removes all rows, including the history. */
   renew(): Promise<void>;

@@ -36,7 +36,7 @@ export class PostgresQueue implements Queue {
   }
 
   async run(statements: readonly string[]): Promise<readonly number[]> {
-    // Each statement commits by itself, as in Tidemark.
+    // As in Tidemark, each statement is a transaction of its own.
     for (const statement of statements) await this.#sql.unsafe(statement);
     return [];
   }

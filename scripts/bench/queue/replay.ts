@@ -153,7 +153,7 @@ function faultOf(
   const now = statement.kind === "update" ? rowAfter(shape, id, round) : before;
   if (!holds(row, now)) return `it holds ${JSON.stringify(row)} instead of ${JSON.stringify(now)}`;
   if (kind !== "update") return undefined;
-  // The message contains the changed columns in addition to the key.
+  // The message contains only the changed columns and the key.
   const held: Partial<QueueRow> = { id, qty: before.qty };
   if (old !== undefined && holds(old, held)) return undefined;
   return `it held ${JSON.stringify(old)} instead of ${JSON.stringify(held)}`;

@@ -31,7 +31,10 @@ export class TidemarkQueue implements Queue {
     this.ownerCount = Math.max(1, tokens.length);
   }
 
-  /** @param owners The number of owners; 0 for a table that all users share. */
+  /**
+   * Starts a server, and creates the table of the queue.
+   * @param owners The number of owners; 0 for a table that all users share.
+   */
   static async start(owners: number): Promise<TidemarkQueue> {
     const server = await startSecretServer();
     await server.rows("CREATE NAMESPACE queue");

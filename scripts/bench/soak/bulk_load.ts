@@ -12,7 +12,7 @@ const TABLE = "loaded";
 /** The number of rows in one statement, which make about 900 KiB of text. */
 const ROWS_PER_STATEMENT = 9000;
 
-/** The number of statements that are sent at a time. */
+/** The number of statements that are in progress at the same time. */
 const SENDERS = 4;
 
 /** Loads rows of 60 bytes. */

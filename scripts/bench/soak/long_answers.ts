@@ -28,6 +28,7 @@ export const ANSWERS_PER_READER = 3;
 const LOOK_MS = 20;
 
 /**
+ * Reads long responses until all readers have ended.
  * @param options.atOnce The number of readers.
  * @param options.limitBytes The memory limit of the server.
  * @param options.answerBytes The approximate size of each response.

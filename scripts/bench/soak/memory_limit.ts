@@ -11,7 +11,7 @@ export interface MemoryLimit extends Disposable {
   readonly description: string;
   /** The command and arguments that are put before the command of the process. */
   readonly wrapper: readonly string[];
-  /** Applies the limit to the process once it has started. */
+  /** Applies the memory limit to a process that has started. */
   hold(pid: number): void;
 }
 
@@ -32,7 +32,7 @@ export function openMemoryLimit(bytes: number): MemoryLimit {
     description: `a control group of ${mebibytes} MiB`,
     wrapper: ["sh", "-c", `echo $$ > ${join(group, "cgroup.procs")} && exec "$@"`, "sh"],
     hold: () => undefined,
-    // The process must have ended by then, or the group stays.
+    // All processes of the group must have ended by then, or the group cannot be removed.
     [Symbol.dispose]: () => rmdirSync(group),
   };
 }
@@ -52,7 +52,8 @@ function makeGroup(bytes: number): string | undefined {
     writeFileSync(join(group, file), String(bytes));
     return group;
   } catch {
-    // This process may not create groups here, or they cannot limit memory.
+    // Safe: if this process may not create groups here, or groups cannot limit memory, the caller
+    // limits the address space instead.
     if (existsSync(group)) rmdirSync(group);
     return undefined;
   }

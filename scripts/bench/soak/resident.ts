@@ -14,7 +14,7 @@ type Sample = readonly [atMs: number, bytes: number];
 const LOOK_MS = 1000;
 const MINUTE_MS = 60_000;
 
-/** The time in which caches fill and compilers work. */
+/** The time in which caches fill and code is compiled, which is not measured. */
 const SETTLED_MS = 5 * MINUTE_MS;
 
 export class Watch {
@@ -65,7 +65,7 @@ export class Watch {
   }
 }
 
-/** Returns the slope of the least-squares line. */
+/** Returns the slope of the least-squares line through the samples. */
 function slopeOf(samples: readonly Sample[]): number {
   const mean = (of: (sample: Sample) => number): number =>
     samples.reduce((sum, sample) => sum + of(sample), 0) / samples.length;

@@ -9,15 +9,15 @@ export interface SoakTarget extends AsyncDisposable {
   readonly name: string;
   /** Creates a table of the load: `id BIGINT PRIMARY KEY, room INT, author TEXT, body TEXT`. */
   makeTable(table: string): Promise<void>;
-  /** Returns the name of a table in a statement. */
+  /** Returns the name by which statements refer to a table. */
   nameOf(table: string): string;
   /** Changes rows, and sends them to the followers of the table. @throws {RefusedStatement} */
   change(table: string, sql: string): Promise<void>;
-  /** @throws {RefusedStatement} */
+  /** Runs a query. @throws {RefusedStatement} */
   query(sql: string): Promise<readonly unknown[]>;
   /** Begins to follow a table. Resolves once changes arrive. */
   follow(table: string): Promise<SoakFollower>;
-  /** The processes to measure. */
+  /** Returns the ids of the processes to measure. */
   pids(): readonly number[];
 }
 

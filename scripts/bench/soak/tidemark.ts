@@ -8,7 +8,7 @@ const NAMESPACE = "soak";
 /** The subscription id of each follower. */
 const SUBSCRIPTION = "f";
 
-/** @param limitBytes The memory limit of the server; 0 for none. */
+/** Starts a server for the load. @param limitBytes The memory limit of the server; 0 for none. */
 export async function startTidemark(
   limitBytes: number,
   options: ServerOptions = {},
@@ -53,8 +53,9 @@ export async function startTidemark(
 }
 
 /**
+ * Opens a socket that follows a table.
  * @param options.message The message that begins the subscription. Each batch of rows requests the
- * next one.
+ *   next one.
  */
 export async function openFollower(
   url: string,

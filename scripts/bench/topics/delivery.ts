@@ -72,9 +72,9 @@ export async function latencyLines({ places, seconds }: DeliveryOptions): Promis
   ];
 }
 
-/** The times until delivery, in ascending milliseconds. */
+/** Delivery times in milliseconds, in ascending order. */
 interface Latencies {
-  /** The times since the start of the write, including the sync. */
+  /** The delivery times counted from the start of the write, including the sync. */
   readonly write: readonly number[];
   /** The times since the response to the writer; 0 if the consumer was first. */
   readonly answer: readonly number[];

@@ -11,12 +11,12 @@ import { HttpConnection } from "../places/http_connection.ts";
 
 const WAITS = 4000;
 
-/** The minimum time of a wait, in which the memory is measured. */
+/** The minimum duration of a wait, during which the memory is measured. */
 const WAIT_SECONDS = 300;
 
 const WARM_ROUNDS = 3;
 
-/** The time in which requests reach the server. */
+/** The time that requests may take to reach the server. */
 const SENT_MS = 1000;
 
 const TARGET = { atMost: 2048 };
@@ -73,7 +73,7 @@ async function longPollBytes(server: ServerProcess, settleMs: number): Promise<n
       const asked = { topic_id: TOPIC, group_id: "polls", timeout_seconds: seconds };
       return connection.post("/v1/api/topics/consume", server.token, JSON.stringify(asked));
     });
-  // The memory that one wait leaves to the next is not counted.
+  // The first rounds fill memory that later rounds reuse, so these rounds are not counted.
   for (let round = 0; round < WARM_ROUNDS; round += 1) await Promise.all(pollAll(1));
   const before = await settled(server, { settleMs });
   const waits = Promise.allSettled(pollAll(WAIT_SECONDS));
@@ -81,7 +81,7 @@ async function longPollBytes(server: ServerProcess, settleMs: number): Promise<n
   // distort the measurement.
   await Bun.sleep(SENT_MS);
   const during = await settled(server, { settleMs });
-  // A closed connection receives no more responses.
+  // The responses to waiting requests are not needed, so the connections are closed.
   for (const connection of connections) connection.close();
   void waits;
   return (during.pss - before.pss) / WAITS;
@@ -106,7 +106,7 @@ async function consume(socket: WebSocket): Promise<void> {
   await messageOf(socket);
 }
 
-/** @throws If the server refuses. */
+/** Waits for the first message of a socket. @throws If the server refuses. */
 function messageOf(socket: WebSocket): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.addEventListener(

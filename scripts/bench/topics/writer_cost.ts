@@ -109,7 +109,7 @@ class Reader {
     this.#topicId = database.topicConsumers.topicIdOf(topic);
   }
 
-  /** Takes this many messages, and waits for missing messages. */
+  /** Receives this many messages, and waits for those that have not arrived. */
   async take(count: number): Promise<void> {
     const topics = this.#database.topicConsumers;
     const place = { topicId: this.#topicId, partition: 0, group: "bench" };

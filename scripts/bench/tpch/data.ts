@@ -178,7 +178,7 @@ function* madeOrders(chance: Chance, sizes: Sizes): Generator<Made> {
 interface Line {
   readonly row: readonly Cell[];
   readonly isOpen: boolean;
-  /** The total price in cents. */
+  /** The total price of the order, in cents. */
   readonly total: number;
 }
 

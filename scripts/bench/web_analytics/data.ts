@@ -64,7 +64,7 @@ function hashOf(number: number): number {
   return (Math.imul(number + 1, 0x9e3779b1) >>> 0) * 4096 + (number % 4096);
 }
 
-/** @param count The number of rows. */
+/** Generates page views. @param count The number of rows. */
 export function* viewsOf(count: number, seed: number): Generator<MadeRow> {
   const chance = chanceFromSeed(seed);
   for (let number = 0; number < count; number += 1) {

@@ -12,7 +12,7 @@ const SQLITE_MINUTE =
 const WEEK = "view_date >= '2024-03-04' AND view_date <= '2024-03-10'";
 
 const TEXTS: readonly string[] = [
-  // Queries over whole columns.
+  // The following queries read whole columns.
   "SELECT count(*) FROM page_views",
   "SELECT count(*) FROM page_views WHERE campaign <> 0",
   "SELECT sum(campaign), count(*), avg(screen_width) FROM page_views",
@@ -23,7 +23,7 @@ const TEXTS: readonly string[] = [
   `SELECT ${Array.from({ length: 20 }, (_, i) => `sum(counter_${i + 1})`).join(", ")} FROM page_views`,
   `SELECT ${Array.from({ length: 30 }, (_, i) => `sum(screen_width + ${i})`).join(", ")}
    FROM page_views`,
-  // Queries with few groups.
+  // The following queries have few groups.
   `SELECT campaign, count(*) FROM page_views WHERE campaign <> 0 GROUP BY campaign
    ORDER BY count(*) DESC, campaign`,
   "SELECT country, count(*), avg(response_ms) FROM page_views GROUP BY country ORDER BY country",
@@ -45,7 +45,7 @@ const TEXTS: readonly string[] = [
      count(*), avg(seconds_on_page) FROM page_views
    GROUP BY CASE WHEN age < 18 THEN 'minor' WHEN age < 40 THEN 'young' ELSE 'older' END
    ORDER BY years`,
-  // Queries about search phrases.
+  // The following queries concern search phrases.
   `SELECT search_phrase, count(*) AS views FROM page_views WHERE search_phrase <> ''
    GROUP BY search_phrase ORDER BY views DESC, search_phrase LIMIT 10`,
   `SELECT search_phrase, count(DISTINCT visitor_id) AS visitors FROM page_views
@@ -60,7 +60,7 @@ const TEXTS: readonly string[] = [
    ORDER BY search_phrase LIMIT 10`,
   `SELECT search_phrase, view_id FROM page_views WHERE search_phrase <> ''
    ORDER BY search_phrase DESC, view_id LIMIT 10`,
-  // Queries with many groups.
+  // The following queries have many groups.
   `SELECT visitor_id, count(*) AS views FROM page_views GROUP BY visitor_id
    ORDER BY views DESC, visitor_id LIMIT 10`,
   `SELECT visitor_id, search_phrase, count(*) AS views FROM page_views
@@ -74,7 +74,7 @@ const TEXTS: readonly string[] = [
   `SELECT session_id, min(view_id) AS first_view, sum(seconds_on_page) AS seconds
    FROM page_views WHERE is_robot = 0 GROUP BY session_id
    ORDER BY seconds DESC, session_id LIMIT 10`,
-  // Queries about text.
+  // The following queries search text.
   "SELECT count(*) FROM page_views WHERE url LIKE '%coffee%'",
   `SELECT search_phrase, min(url), count(*) AS views FROM page_views
    WHERE url LIKE '%garden%' AND search_phrase <> '' GROUP BY search_phrase
@@ -89,7 +89,7 @@ const TEXTS: readonly string[] = [
   `SELECT upper(substr(title, 1, 4)) AS start, count(*) FROM page_views
    GROUP BY upper(substr(title, 1, 4)) ORDER BY start`,
   "SELECT url, count(*) AS views FROM page_views GROUP BY url ORDER BY views DESC, url LIMIT 10",
-  // Queries about one site and one week.
+  // The following queries concern one site and one week.
   `SELECT url, count(*) AS views FROM page_views WHERE site_id = 12 AND ${WEEK}
      AND is_reload = 0 AND url <> '' GROUP BY url ORDER BY views DESC, url LIMIT 10`,
   `SELECT title, count(*) AS views FROM page_views WHERE site_id = 12 AND ${WEEK}

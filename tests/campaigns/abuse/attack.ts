@@ -6,7 +6,7 @@ import type { ServerProcess } from "../../support/server_process.ts";
 
 export interface Attack {
   readonly server: ServerProcess;
-  /** Tokens of several users. The victim is not among them. */
+  /** The tokens of several users, excluding the user whose requests are measured. */
   readonly tokens: readonly string[];
   readonly seconds: number;
   readonly socketCount: number;

@@ -91,7 +91,10 @@ export class RawSocket {
     this.sendFrame(OPCODE.text, Buffer.from(text));
   }
 
-  /** @param head The first byte: an opcode, with the final bit set unless more fragments follow. */
+  /**
+   * Sends one frame.
+   * @param head The first byte: an opcode, with the final bit set unless more fragments follow.
+   */
   sendFrame(
     opcode: number,
     payload: Uint8Array,
@@ -116,7 +119,7 @@ export class RawSocket {
     return frame;
   }
 
-  /** Sends the bytes unchanged, whether they are a frame or not. */
+  /** Sends bytes unchanged, even if they are not a valid frame. */
   sendBytes(bytes: Uint8Array): void {
     if (this.#isClosed) return;
     this.#unsent.push(bytes);

@@ -41,11 +41,11 @@ export interface AbuseOptions {
 }
 
 export interface AbuseReport {
-  /** A summary of the abuse in words. */
+  /** A summary of what the attack has done. */
   readonly done: string;
   readonly victim: VictimReport;
   readonly memory: { readonly beforeMiB: number; readonly peakMiB: number };
-  /** The faults of the server; empty if there are none. */
+  /** The requirements that the server has violated; empty if there are none. */
   readonly held: readonly string[];
 }
 
@@ -107,7 +107,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseReport> {
   };
 }
 
-/** Creates the tables that the victim works on. */
+/** Creates the tables on which the ordinary user works. */
 export async function fillWall(server: ServerProcess): Promise<void> {
   await server.rows(
     "CREATE NAMESPACE app; CREATE TABLE app.wall (id BIGINT PRIMARY KEY, room TEXT, body TEXT) " +

@@ -7,7 +7,7 @@ const BODY_BYTES = 1_048_000;
 const KEPT_BACK_BYTES = 10;
 
 export interface UnfinishedRequest {
-  /** The bytes received so far. */
+  /** The part of the response that has been received. */
   readonly answer: string;
   readonly isClosed: boolean;
   close(): void;

@@ -52,7 +52,7 @@ export function isDamaged({ table, query }: Followed): boolean {
   return table === "board" && query.sql.endsWith("live.board");
 }
 
-/** Damages one message, once. */
+/** Damages one message of a subscription, once. */
 export class Tamperer {
   readonly #injected: InjectedFault;
   #changeCount = 0;
@@ -63,7 +63,7 @@ export class Tamperer {
     this.#injected = injected;
   }
 
-  /** Returns the messages that arrive instead of `message`. */
+  /** Returns the messages that the subscriber receives instead of `message`. */
   pass(message: WireMessage): readonly WireMessage[] {
     const kept = this.#kept;
     if (kept !== undefined) {

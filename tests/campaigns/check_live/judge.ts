@@ -63,7 +63,7 @@ const FINDINGS_MAX = 5;
 export class Judge {
   readonly faults: Faults = noFaults();
   readonly findings: string[] = [];
-  /** The client's view, by key. */
+  /** The rows that the client has at present, by key. */
   readonly held: Map<number, Cells> = new Map();
   changeCount: number = 0;
   snapshotRowCount = 0;
@@ -72,7 +72,7 @@ export class Judge {
   #events: ReaderEvent[] = [];
   #mode: Mode = "live";
   #isReady = false;
-  /** True if the view began with a part of the result. */
+  /** True if the client's first rows were only a part of the result. */
   #isPartial = false;
   #lastRows = 0;
   #hasDeletedField = false;

@@ -20,7 +20,7 @@ export interface Version {
   readonly isDeleted: boolean;
   /** The new values of a row or, for a delete, its last values. */
   readonly row: Row;
-  /** The version that this one replaced. */
+  /** The version of the row that this version has replaced. */
   readonly before: Version | undefined;
 }
 
@@ -56,7 +56,7 @@ export class Partition {
     return seqs;
   }
 
-  /** Sorts the complete versions. */
+  /** Puts the versions up to the complete seq into ascending order. */
   settle(completeSeq: number): void {
     const ready = this.#unsorted.filter(({ seq }) => seq <= completeSeq);
     if (ready.length === 0) return;
@@ -97,7 +97,7 @@ export class Partition {
 
 export class Ledger {
   readonly #partitions = new Map<string, Partition>();
-  /** The highest seq acknowledged when each pending statement was sent. */
+  /** For each statement in progress, the highest seq that was acknowledged when it was sent. */
   readonly #underWay = new Map<symbol, number>();
   #acknowledgedSeq = 0;
   #isClosed = false;

@@ -66,12 +66,12 @@ export class Reader {
     return this.#position ?? 0;
   }
 
-  /** Connects. The server may be restarting. */
+  /** Connects, and retries while the server is restarting. */
   start(): void {
     void this.#connectWhenUp();
   }
 
-  /** Stays connected from this call on. */
+  /** Stops interrupting the connection. */
   settleDown(): void {
     this.#mayBreak = false;
   }
@@ -111,7 +111,7 @@ export class Reader {
     });
   }
 
-  /** Reconnects once the server runs again. */
+  /** Connects again once the server is running. */
   async #comeBack(): Promise<void> {
     this.#outages += 1;
     this.#socket = undefined;
@@ -163,7 +163,7 @@ export class Reader {
     this.#reconnects += 1;
     this.#socket = undefined;
     this.#isReady = false;
-    // Messages in flight are lost with the connection.
+    // Messages that are still in flight are lost when the connection is terminated.
     socket.terminate();
     setTimeout(() => void this.#connectWhenUp(), this.#options.random.below(60));
   }

@@ -263,7 +263,7 @@ async function flush(world: World): Promise<void> {
   try {
     await world.server.rows("STORAGE FLUSH TABLE live.items; STORAGE FLUSH TABLE live.board");
   } catch (error) {
-    // A restart may interrupt the statement. Any other error is a fault.
+    // A restart may have interrupted the statement. Any other error is a fault of the server.
     if (life !== undefined && world.life === life) throw error;
   }
 }

@@ -36,7 +36,7 @@ export class World {
     while (!this.#isUp) await this.#changed();
   }
 
-  /** Runs some work of a writer. Waits first while writers are paused. */
+  /** Runs some work of a writer, and waits first while the writers are paused. */
   async atWork(work: () => Promise<void>): Promise<void> {
     while (!this.#isOpen || !this.#isUp) await this.#changed();
     this.#atWork += 1;

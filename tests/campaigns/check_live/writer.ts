@@ -23,7 +23,7 @@ export interface WriterOptions {
   readonly token: string;
   readonly user: string;
   readonly table: "items" | "board";
-  /** A mark that distinguishes the writer's texts from those of other writers. */
+  /** A string in the writer's texts that distinguishes them from the texts of other writers. */
   readonly mark: string;
   /** Keys that a statement of this partition is currently writing. */
   readonly busy: Set<number>;

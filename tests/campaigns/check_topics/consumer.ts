@@ -7,7 +7,7 @@ import type { World } from "../check_live/world.ts";
 import type { Tamperer } from "./injected_faults.ts";
 import type { GroupJudge, WireMessage } from "./judge.ts";
 
-/** The way in which a group acknowledges. */
+/** The way in which the consumers of a group acknowledge messages. */
 export type Manner = "single" | "cumulative" | "effects";
 
 export interface GroupForm {
@@ -174,7 +174,10 @@ export class Consumer {
     }
   }
 
-  /** @throws The error, unless the server ended in the meantime. */
+  /**
+   * Requires that a restart of the server has caused an error.
+   * @throws The error, unless the server ended in the meantime.
+   */
   async #requireRestart(life: number | undefined, error: unknown): Promise<void> {
     const { world } = this.#options;
     await Bun.sleep(1);

@@ -58,7 +58,7 @@ export class Tamperer {
     return this.#isDone ? messages : this.#damaged(messages);
   }
 
-  /** Returns true once, for an acknowledgement that is recorded but not sent. */
+  /** Whether to omit an acknowledgement that was recorded as sent. Returns true once. */
   isForgotten(): boolean {
     return this.#isOnce("forgotten");
   }
@@ -68,7 +68,7 @@ export class Tamperer {
     return this.#isOnce("hasty");
   }
 
-  /** Returns true once, for an effect that is repeated outside its transaction. */
+  /** Whether to repeat an effect outside its transaction. Returns true once. */
   isEffectDoubled(): boolean {
     return this.#isOnce("effect_twice");
   }

@@ -69,7 +69,7 @@ interface Content {
   readonly said: string;
 }
 
-/** The contents of a topic's offsets, by partition. */
+/** The contents of the messages of a topic, by partition and offset. */
 export type Contents = Map<number, Map<number, Content>>;
 
 /**
@@ -97,7 +97,7 @@ export class GroupJudge {
   #lastDeliveryMs = 0;
   /** The time of the response to each message's acknowledgement. */
   readonly #acknowledgedMs = new Map<string, number>();
-  /** Messages for which an acknowledgement was sent. */
+  /** The messages for which an acknowledgement was sent. */
   readonly #sent = new Set<string>();
   /** The offsets that this group has received, by row. */
   readonly #offsetsByRow = new Map<string, number[]>();

@@ -19,7 +19,7 @@ export interface Change {
    */
   readonly n: number;
   readonly room: string;
-  /** The number that was replaced. */
+  /** The number that the change has replaced. */
   readonly old: number | undefined;
 }
 
@@ -80,7 +80,7 @@ export const TOPICS: readonly Topic[] = [
   },
 ];
 
-/** Returns the name of a row for the judge. */
+/** Returns the name by which the judge identifies a row. */
 export function rowName({
   key,
   table,

@@ -223,7 +223,7 @@ async function store(world: World, what: "FLUSH" | "COMPACT"): Promise<void> {
     const tables = ["items", "board", "notes"];
     await world.server.rows(tables.map((name) => `STORAGE ${what} TABLE app.${name}`).join("; "));
   } catch (error) {
-    // A restart interrupted the statement, which is the purpose of restarts.
+    // A restart has interrupted the statement, as the campaign intends.
     if (life !== undefined && world.life === life) throw error;
   }
 }

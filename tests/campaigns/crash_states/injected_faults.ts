@@ -57,7 +57,7 @@ const UNSYNCED: Partial<Record<InjectedFault, RegExp>> = {
   ids_not_synced: /\/IDS$/,
 };
 
-/** A disk with one injected fault. */
+/** A disk that has one injected fault. */
 export class FaultyDisk extends ForwardingDisk {
   readonly #injected: InjectedFault;
 
@@ -101,7 +101,7 @@ class UnsyncedFile extends ForwardingFile {
   }
 }
 
-/** Runs merges with one fault in them. */
+/** Runs merges with one injected fault. */
 export class FaultyWork implements SegmentWork {
   readonly heapBytes = 0;
   readonly #injected: InjectedFault;

@@ -22,7 +22,7 @@ interface Version {
   readonly seq: number;
   readonly commitSeq: number;
   readonly prev: number;
-  /** The key; in a table without a key, its seq. */
+  /** The key of the row or, in a table without a key, its seq. */
   readonly key: Value;
   readonly isDeleted: boolean;
   readonly row: Row;
@@ -64,7 +64,7 @@ export class Ledger {
         index += 1;
         const key = isKeyed ? (row[0] ?? null) : seq;
         const found = versions.findLast((version) => version.key === key);
-        // An insert that finds an expired row treats the key as free.
+        // An insert treats the key of an expired row as free.
         const isFree = operation === "insert" && found?.isDeleted === false;
         const before = isFree ? undefined : found;
         if (before !== undefined) before.replacedBy = seq;

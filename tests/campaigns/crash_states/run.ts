@@ -145,7 +145,7 @@ class Story {
   /** A second file system on the same disk. */
   readonly #storage = makeStorage(this.#disk, "second");
   #manifest = new MemoryManifest();
-  /** The manifest as an injected fault leaves it after a crash. */
+  /** The manifest that the next process finds after a crash, according to an injected fault. */
   #oldManifest = new MemoryManifest();
   #clock = new ManualClock();
   #definitions: TableDefinition[];
@@ -233,7 +233,7 @@ class Story {
     }
   }
 
-  /** Starts to capture states, whatever the disk is doing. */
+  /** Starts to capture states of the disk at any operation. */
   #watch(): void {
     const { life } = { life: this.#life };
     this.#disk.faultPlan = () => {
@@ -369,7 +369,7 @@ class Story {
     for (let count = 0; count < rowCount; count += 1) keys.add(keyOf());
     const isLive = (key: Row[number]): boolean => {
       if (ttlMs === undefined) return live.some(([other]) => other === key);
-      // The store decides to the millisecond when a row expires.
+      // Rows expire at an exact millisecond, so the model asks the store for the limit.
       const upTo = store.appliedSeq;
       return store.lookup(tableId, { owner, key: [key], upTo, columnIds: [] }) !== undefined;
     };
@@ -463,7 +463,7 @@ class Story {
     this.#manifest.catalogSeq = Math.max(this.#manifest.catalogSeq, store.issueSeq()) as Seq;
   }
 
-  /** Ends a life by a crash, or by an orderly close. */
+  /** Ends the process that the run simulates, by a crash or by an orderly shutdown. */
   async #end(store: LocalStore): Promise<void> {
     if (this.#random.chance(0.3)) {
       await store.close();

@@ -51,7 +51,7 @@ export interface CrashState {
    * tick ends.
    */
   appliedSeq: number;
-  /** The highest issued id. */
+  /** The highest id that was issued. */
   readonly lastId: number;
   /** The marks of the sequence in the catalog. */
   readonly marks: readonly SequenceMark[];
@@ -64,7 +64,7 @@ export interface CrashState {
   readonly generation: number;
 }
 
-/** The sequence of the story. */
+/** The sequence that the simulated processes use. */
 export const SEQUENCE: CountedSequence = {
   sequenceId: 1,
   namespace: "app",
@@ -145,7 +145,7 @@ export function valueOf(kind: string, index: number, random: SeededRandom): Row[
   return `${random.below(1000)}`.repeat(random.between(1, index === 1 ? 150 : 15));
 }
 
-/** Runs all ready work, for a few rounds. */
+/** Runs all work that is ready, several times. */
 export async function settled(rounds: number): Promise<void> {
   for (let round = 0; round <= rounds; round += 1) {
     await new Promise((resolve) => setImmediate(resolve));

@@ -317,7 +317,7 @@ class TopicStory {
     });
   }
 
-  /** Ends a life by a crash, or by an orderly close. */
+  /** Ends the process that the run simulates, by a crash or by an orderly shutdown. */
   async #end(world: World): Promise<void> {
     this.#held = [];
     this.#waiting = [];

@@ -29,7 +29,7 @@ const LATE_MS_MAX = 1000;
 const WATCH_PERIOD_MS = 3;
 
 export interface GrammarOptions {
-  /** The first number of repetitions; `factor` multiplies it. */
+  /** The initial number of repetitions, which is then multiplied by `factor`. */
   readonly from: number;
   readonly factor: number;
   /** A part of a title; only constructs with this part in their titles run. */
@@ -139,7 +139,7 @@ async function multiply(construct: Construct, attacked: Attacked): Promise<Multi
   let lastSql = "";
   for (let count = options.from; count <= COUNT_MAX; count *= options.factor) {
     const sql = construct.sql(count);
-    // Some constructs cap their own count, so the text stops growing.
+    // If a construct limits its own count, the text stops growing.
     if (sql === lastSql) break;
     lastSql = sql;
     // A text above the length limit is refused unread, so one such text is enough.
@@ -230,7 +230,7 @@ function subscribe(
     reject(new Error(`Cannot subscribe: closed with ${code}`)),
   );
   socket.addEventListener("message", ({ data }) => {
-    // Long messages are compressed.
+    // The server sends long messages compressed.
     const text =
       typeof data === "string" ? data : Buffer.from(Bun.gunzipSync(data as ArrayBuffer)).toString();
     const message = JSON.parse(text) as { type: string; code?: string; message?: string };

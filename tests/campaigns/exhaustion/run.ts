@@ -18,7 +18,7 @@ import { type Attack, type AttackName, attacksOf } from "./attacks.ts";
 /** The memory limit of one statement. */
 export const BUDGET_BYTES: number = 64 * 2 ** 20;
 
-/** The memory that the server may use in addition. */
+/** The memory that the server may use beyond the limit of one statement. */
 const MEMORY_BYTES_MAX = 200_000_000;
 
 /** The number of bytes that are read of an endless response. */
@@ -79,7 +79,7 @@ export interface ExhaustionReport {
   readonly outcomes: readonly Outcome[];
   readonly victim: VictimReport;
   readonly memory: { readonly beforeMiB: number; readonly peakMiB: number };
-  /** The faults of the server; empty if there are none. */
+  /** The requirements that the server has violated; empty if there are none. */
   readonly held: readonly string[];
 }
 

@@ -5,7 +5,7 @@ const DAY_MS = 86_400_000;
 
 type Word = string | Readonly<Record<string, unknown>>;
 
-/** Returns the form of a wire cell. */
+/** Returns the text by which a cell from Tidemark is compared. */
 export function cellFromWire(cell: unknown, type: Word): string {
   if (cell === null || cell === undefined) return "NULL";
   const text = typeof cell === "string" ? cell : JSON.stringify(cell);

@@ -9,7 +9,7 @@ import { conditionOf, expressionOf, type Scope } from "./expressions.ts";
 import { list, type Node, node, textOf } from "./tree.ts";
 import { literalOf, type Sort } from "./values.ts";
 
-/** Creates indexes. Any side may refuse one. */
+/** Creates indexes on all compared systems. Each of them may refuse an index. */
 export interface IndexPreparer {
   /** Creates an index on all sides, or on none. */
   readonly index: (sql: string, name: string) => Promise<boolean>;

@@ -48,7 +48,7 @@ export interface Sameness {
 
 export interface Law {
   readonly name: string;
-  /** The outputs, FROM and the condition. */
+  /** The select list, FROM and the condition of the query. */
   readonly root: Node;
   /** Returns the law's claim about a tree, which may have been cut down. */
   sameness(root: Node): Sameness;

@@ -19,7 +19,7 @@ export class Opinions {
   readonly otherMeanings: Map<string, number> = new Map();
   /** The number of queries about which DuckDB had an opinion. */
   count = 0;
-  /** The tables that must be copied before the next query. */
+  /** The tables that must be copied to DuckDB before the next query. */
   #stale: readonly CopiedTable[] | undefined;
 
   constructor(client: Bun.SQL, second: SecondOpinion) {
@@ -31,12 +31,12 @@ export class Opinions {
     this.#stale = tables;
   }
 
-  /** @param sql A CREATE VIEW statement. */
+  /** Records a view. @param sql A CREATE VIEW statement. */
   made(sql: string): void {
     this.#views.set(nameIn(sql), sql);
   }
 
-  /** @param sql A DROP VIEW statement, or a definition of any other kind. */
+  /** Forgets a view. @param sql A DROP VIEW statement, or a definition of any other kind. */
   dropped(sql: string): void {
     this.#views.delete(nameIn(sql));
   }

@@ -316,7 +316,7 @@ function joinOf(left: FromItem, right: FromItem, chance: Chance): FromItem {
   }
   const scope: Scope = { chance, columns };
   if (word === " FULL JOIN ") {
-    // PostgreSQL accepts only equalities here.
+    // PostgreSQL accepts only equalities as the condition of a full join.
     const on = plainEqualityOf(left, right, chance);
     return { item: node("from", left.item, word, right.item, " ON ", on), columns };
   }

@@ -202,7 +202,7 @@ async function reasonOf(
   root: Node,
   question: Question,
 ): Promise<string | undefined> {
-  // If Tidemark failed, no such reason applies.
+  // If Tidemark failed, no accepted reason can explain the difference.
   if (question.ours.kind !== "rows") return undefined;
   if (question.isOrdered && (await isRightBehindBarrier(client, root, question))) {
     return REDUNDANT_KEY;

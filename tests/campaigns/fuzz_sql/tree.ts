@@ -7,7 +7,7 @@
  * has become invalid, so such a text is not a difference.
  */
 export interface Node {
-  /** Nodes of one sort may replace each other. */
+  /** The sort of the expression. Nodes of one sort may replace each other. */
   readonly sort: string;
   readonly pieces: readonly Piece[];
   readonly separator: string;
@@ -38,7 +38,7 @@ export function list(sort: string, items: readonly Piece[], least = 1, separator
   return { sort, pieces: items, separator, least };
 }
 
-/** Returns a clause that may be dropped. */
+/** Returns a clause that the reduction of a failing statement may omit. */
 export function optional(...pieces: readonly Piece[]): Node {
   return list("optional", [node("clause", ...pieces)], 0, "");
 }

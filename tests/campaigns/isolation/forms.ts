@@ -42,14 +42,14 @@ const INFORMATION: readonly string[] = [
 ];
 
 const FORMS: readonly string[] = [
-  // Error oracles, which fail only if a foreign row is visible.
+  // These statements fail only if a row of another owner is visible.
   "SELECT CASE WHEN EXISTS (SELECT 1 FROM {t} WHERE mark = '{m}') THEN 1 / 0 END",
   "SELECT CAST(mark AS INT) FROM {t} WHERE mark = '{m}'",
   "SELECT mark::int FROM {t} WHERE mark <> md5('{s}' || CURRENT_USER)",
   "SELECT (SELECT mark FROM {t} WHERE mark <> md5('{s}' || CURRENT_USER))",
   "SELECT 1 / (count(*) - count(*) FILTER (WHERE mark = '{m}')) FROM {t}",
   "SELECT mark::uuid, mark::date FROM {t} WHERE mark LIKE '{p}%'",
-  // Each owner has separate keys.
+  // Each owner has separate keys, so these inserts conflict only with the owner's own rows.
   "INSERT INTO {t} (id) VALUES (1) ON CONFLICT (id) DO NOTHING RETURNING id, mark",
   "INSERT INTO {t} (id) SELECT id FROM generate_series(0, 40) g(id) ON CONFLICT DO NOTHING RETURNING mark",
   "INSERT INTO {t} (id, mark) VALUES (2, 'x') ON CONFLICT (id) DO UPDATE SET mark = {t}.mark RETURNING mark",
@@ -58,12 +58,12 @@ const FORMS: readonly string[] = [
   "UPDATE {t} AS a SET mark = b.mark FROM {t} b WHERE a.id = b.id AND b.mark <> a.mark RETURNING a.mark, b.mark",
   "DELETE FROM {t} WHERE mark = '{m}' RETURNING *",
   "DELETE FROM {t} USING {t} b WHERE b.mark = '{m}' RETURNING b.mark",
-  // System columns and deleted rows.
+  // These statements read system columns and deleted rows.
   "SELECT *, _seq, _deleted FROM {t} WHERE _deleted = true",
   "SELECT * FROM {t} WHERE _deleted IS NOT NULL AND _seq > 0",
   "SELECT mark FROM {t} WHERE _seq BETWEEN 0 AND 9007199254740991 ORDER BY _seq DESC LIMIT 1000",
   "SELECT max(_seq), min(mark), string_agg(mark, ',') FROM {t}",
-  // Names in other forms.
+  // These statements use other forms of names.
   'SELECT mark FROM "default"."{t}"',
   "SELECT mark FROM DEFAULT.{t} AS {o}",
   "SELECT {o}.mark FROM {t} {o}",
@@ -76,7 +76,7 @@ const FORMS: readonly string[] = [
   "TABLE {t}",
   "SELECT row_to_json(x) FROM {t} x",
   "SELECT jsonb_agg(mark) FROM {t}",
-  // Forms of EXECUTE AS.
+  // These statements use EXECUTE AS.
   "EXECUTE AS USER '{o}' (SELECT mark FROM {t})",
   "EXECUTE AS '{o}' (SELECT count(*), min(mark) FROM {t})",
   "EXECUTE AS USER '{o}' (EXECUTE AS USER '{o}' (SELECT mark FROM {t}))",
@@ -86,11 +86,11 @@ const FORMS: readonly string[] = [
   "EXECUTE AS USER 'nobody' (SELECT mark FROM {t})",
   "EXECUTE AS USER '' (SELECT mark FROM {t})",
   "EXECUTE AS USER '{o}' (SELECT mark FROM {t}); SELECT mark FROM {t}",
-  // Forms of EXPLAIN.
+  // These statements use EXPLAIN.
   "EXPLAIN SELECT * FROM {t} WHERE mark = 'x'",
   "EXPLAIN (ANALYZE, FORMAT JSON) SELECT mark FROM {t}",
   "EXPLAIN ANALYZE DELETE FROM {t} WHERE id = 5 RETURNING mark",
-  // Definitions that take effect later, or for other users.
+  // These definitions take effect later, or for other users.
   "SELECT * FROM peek",
   "SELECT n, m FROM counts",
   "SELECT * FROM peek p JOIN {t} x ON x.mark = p.mark",
@@ -100,7 +100,7 @@ const FORMS: readonly string[] = [
   "ALTER TABLE {t} ADD CONSTRAINT spy CHECK (mark <> '{m}')",
   "CREATE TABLE spy AS SELECT * FROM {t}",
   "DROP TABLE spy",
-  // Forms of SHOW and DESCRIBE.
+  // These statements use SHOW and DESCRIBE.
   "SHOW TABLES",
   "SHOW NAMESPACES",
   "SHOW STORAGES",

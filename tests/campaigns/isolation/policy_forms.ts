@@ -8,7 +8,7 @@
 import type { Chance } from "../../../scripts/support/chance.ts";
 
 const POST_FORMS: readonly string[] = [
-  // Changes.
+  // These statements change posts.
   "INSERT INTO posts VALUES ({i}, {r}, CURRENT_USER(), md5('{l}')) RETURNING id, mark",
   "INSERT INTO posts VALUES ({i}, {r}, '{o}', md5('{l}'))",
   "INSERT INTO posts VALUES ({i}, {r}, '{o}', md5('{l}')) ON CONFLICT (id) DO NOTHING RETURNING *",
@@ -26,7 +26,7 @@ const POST_FORMS: readonly string[] = [
   "TRUNCATE TABLE posts",
   "BEGIN; UPDATE posts SET mark = md5('{l}' || mark); SELECT * FROM posts; ROLLBACK",
   "BEGIN; DELETE FROM posts; INSERT INTO posts VALUES ({i}, {r}, '{o}', md5('{l}')); SELECT * FROM posts; ROLLBACK",
-  // Oracles.
+  // These statements fail only if a hidden post is visible.
   "SELECT CASE WHEN EXISTS (SELECT 1 FROM posts WHERE mark = '{h}') THEN 1 / 0 END",
   "SELECT CAST(mark AS INT) FROM posts WHERE mark <> ''",
   "SELECT mark::int FROM posts WHERE author <> '{o}'",
@@ -48,7 +48,7 @@ const POST_FORMS: readonly string[] = [
   "UPDATE members SET member = '{o}'",
   "INSERT INTO notes VALUES ({i}, {i})",
   "DELETE FROM notes",
-  // Views with the rights of their owners.
+  // These statements use views that run with the rights of their owners.
   "SELECT * FROM mine",
   "SELECT CAST(mark AS INT) FROM mine",
   "SELECT 1 / (id - {i}) FROM mine",

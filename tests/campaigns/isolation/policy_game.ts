@@ -16,7 +16,7 @@ const POSTS_MAX = 40;
 /** The time to live, longer than any round takes. */
 const TTL_SECONDS = 3600;
 
-/** Conditions of policies, for one caller. */
+/** Conditions for policies, each written for one caller. */
 const RULES: readonly string[] = [
   "author = CURRENT_USER()",
   "room = 0",
@@ -84,7 +84,7 @@ export interface PolicyGameParts {
   readonly hasForgottenPolicy: boolean;
   /** Whether a view shows posts that the campaign does not know about. */
   readonly viewShowsMore: boolean;
-  /** Whether the posts lose their policies when the first of them expire. */
+  /** Whether the policies are dropped when the first posts expire. */
   readonly expiryOpens: boolean;
 }
 

@@ -274,7 +274,7 @@ export class Round implements AsyncDisposable {
     if (asked === undefined) return;
     const { answer, sql } = asked;
     const hidden = hiddenBy[sql.includes("mine") ? 1 : 0] ?? [];
-    // A caller's own text may be returned.
+    // The text that the caller itself has sent may appear in the response.
     this.#judgeMarks(sql, textOfAnswer(answer), {
       caller,
       marks: hidden.filter((mark) => !sql.includes(mark)),
@@ -351,7 +351,8 @@ export class Round implements AsyncDisposable {
 /** Rolls back a change, so that the caller's state stays the same in both databases. */
 function takenBack(sql: string): string {
   const isChange = /^(?:INSERT|UPDATE|DELETE|EXECUTE AS .*INSERT)/.test(sql);
-  // Rows of STREAM tables are not compared, and transactions cannot change them.
+  // Statements on STREAM tables are not wrapped: their rows are not compared, and transactions
+  // cannot change them.
   if (!isChange || sql.includes("feed")) return sql.replace("ANALYZE DELETE", "DELETE");
   return `BEGIN; ${sql}; ROLLBACK`;
 }

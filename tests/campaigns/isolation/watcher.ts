@@ -6,7 +6,7 @@ import { principalFor } from "../../support/principal_for.ts";
 import type { World } from "./world.ts";
 
 export interface Watcher {
-  /** Returns the messages since the last call. */
+  /** Returns the messages that have arrived since the last call. */
   taken(): string;
   close(): void;
 }

@@ -19,7 +19,7 @@ const OMISSIONS: ReadonlySet<string> = new Set([
   "UNSUPPORTED_FEATURE",
   "not_implemented",
   "invalid_option",
-  // The statement that caused the transaction to fail was already counted.
+  // This statement is refused only because an earlier one, which was counted, has failed.
   "transaction_failed",
 ]);
 
@@ -62,17 +62,17 @@ const OPERATOR = /^\s*create\s+operator\s+([^\s\w("]+)/i;
 
 /** The subjects of statements that need a missing type without naming it. */
 const OMITTED_SUBJECTS = [
-  // Ranges and multiranges.
+  // Matches ranges and multiranges.
   /\b(?:int4|int8|num|date|ts|tstz|text|float\w*|int\w*)_?(?:multi)?range\w*\s*\(|::\w*range\b/i,
-  // Large objects, XML, log positions and cursors as values.
+  // Matches large objects, XML, log positions and cursors as values.
   /\blo_\w+\s*\(|\bxml\w+\s*\(|\bpg_lsn\s*\(|\brefcursor\b|\bcursor_to_xml\w*/i,
-  // Views of the catalog about foreign data and functions.
+  // Matches views of the catalog about foreign data and functions.
   /\binformation_schema\.(?:foreign|user_mapping|routine|parameters|column_column)\w*/i,
-  // Variables of psql that its commands set.
+  // Matches variables of psql that its commands set.
   /:'LAST_ERROR_MESSAGE'/,
-  // Code in another language.
+  // Matches code in another language.
   /^\s*do\s+(?:language\s+\w+\s+)?\$/i,
-  // Functions about PostgreSQL's own processes, catalog and files.
+  // Matches functions about PostgreSQL's own processes, catalog and files.
   /\b(?:pg_(?:log_backend|collation_for|timezone_names|settings_get)\w*|format_type|gin_clean_pending_list|tsvectorout|cash_words|timeofday)\b/i,
 ];
 
@@ -103,7 +103,7 @@ export class Judge {
 
   judge(sql: string, ours: Played, theirs: Played): Verdict {
     const verdict = this.#verdict(sql, ours, theirs);
-    // A result that derives from such an object differs as well.
+    // A result that depends on an object which was omitted differs as well.
     const isSure = isQuery(sql) || (verdict === "alike" && !this.#namesOmitted(sql));
     if (!isSure) this.#noteOmitted(sql);
     return verdict;
@@ -151,9 +151,10 @@ export class Judge {
       return isOmission(ours) || OMITTED_SUBJECTS.some((subject) => subject.test(sql));
     }
     if (theirs.kind !== "failure") return false;
-    // The statement that caused the transaction to fail was already counted.
+    // This statement is refused only because an earlier one, which was counted, has failed.
     if (theirs.code === "25P02") return true;
-    // The object is used by another one, whose definition was omitted.
+    // PostgreSQL refuses to drop the object, because another object, which was omitted here,
+    // depends on it.
     const isUsed = theirs.code === "2BP01";
     return (
       isUsed &&

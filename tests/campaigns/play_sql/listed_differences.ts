@@ -107,7 +107,7 @@ export function causeOf(comparison: Comparison): string | undefined {
   return LISTED_DIFFERENCES.find(({ isMet }) => isMet(comparison))?.cause;
 }
 
-/** A statement that only PostgreSQL refuses. */
+/** Describes a statement that only PostgreSQL refuses. */
 function accepted(cause: string, state: string, form = /^/): ListedDifference {
   return {
     cause,
@@ -116,7 +116,7 @@ function accepted(cause: string, state: string, form = /^/): ListedDifference {
   };
 }
 
-/** A statement that only Tidemark refuses. */
+/** Describes a statement that only Tidemark refuses. */
 function refused(cause: string, form: RegExp, told: RegExp): ListedDifference {
   return {
     cause,

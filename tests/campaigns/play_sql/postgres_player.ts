@@ -33,7 +33,7 @@ export async function openPostgresPlayer(): Promise<PostgresPlayer> {
     async play(statement) {
       const played = await session.play(statement);
       if (played !== undefined) return played;
-      // The statement left psql waiting for input, for example inside a string.
+      // psql still waits for input, for example because a string has not ended.
       await begin();
       return { kind: "failure", code: "57014", message: "psql did not answer" };
     },

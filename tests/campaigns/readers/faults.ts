@@ -67,7 +67,7 @@ if (control !== undefined) inject(control);
 function inject(path: string): void {
   Object.assign(globalThis, {
     meetReaderFault(stage: string): void {
-      // The event loop runs some of the same code.
+      // The event loop runs some of the same code, but must not fail.
       const fault = isMainThread ? undefined : taken(path, stage);
       if (fault !== undefined) fail(fault.kind);
     },
@@ -98,7 +98,7 @@ export function staleReaderFaults(): readonly string[] {
       sourceWithFaults(path, injected);
       return [];
     } catch (error) {
-      // The caller reports it.
+      // The caller reports the error.
       return [`${path}: ${String(error)}`];
     }
   });
@@ -140,7 +140,7 @@ function taken(path: string, stage: string): ReaderFault | undefined {
     renameSync(path, `${path}.${threadId}`);
     return fault;
   } catch {
-    // There is no fault, or another thread was faster.
+    // There is no fault to inject, or another thread has already injected it.
     return undefined;
   }
 }

@@ -229,7 +229,7 @@ class Campaign {
       }
       if (number === 1 && count % 40 === 39) await this.#ask("STORAGE FLUSH TABLE r.t");
       if (number === 2 && count % 80 === 79) await this.#ask("STORAGE COMPACT TABLE r.t");
-      // The pause leaves the readers some processor time.
+      // The pause leaves some processor time for the readers.
       await Bun.sleep(20);
     }
   }
@@ -242,7 +242,7 @@ class Campaign {
       this.#faults.set(kind, (this.#faults.get(kind) ?? 0) + 1);
       writeFileSync(`${control}.new`, JSON.stringify(fault));
       renameSync(`${control}.new`, control);
-      // A statement is planned again only in a new reader.
+      // A statement is planned again only by a reader that has just started.
       for (let wait = 0; wait < 10 && existsSync(control) && !this.#isOver; wait += 1) {
         await Bun.sleep(FAULT_PAUSE_MS);
       }

@@ -35,7 +35,7 @@ function dieAt(point: string): void {
   count += 1;
   if (count < wantedCount) return;
   process.kill(process.pid, "SIGKILL");
-  // The signal reaches a multi-threaded process a moment later.
+  // The signal ends a process with several threads only a moment later.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
 }
 

@@ -134,7 +134,7 @@ export class Writer {
     return `w${writer}.${this.#version}.${chance.text(8 + chance.below(lengthMax))}`;
   }
 
-  /** @returns Whether the server is still running. */
+  /** Sends a statement of the writer. @returns Whether the server is still running. */
   async #send(sql: string): Promise<boolean> {
     const { server, scope, writer, tally } = this.#options;
     const answer = await server.sql(sql, { token: scope.token }).catch(() => undefined);

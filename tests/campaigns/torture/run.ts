@@ -16,7 +16,7 @@ export const INJECTED_FAULTS = [
   "altered",
   "reused",
   "upload",
-  /** An index misses a row. */
+  /** Injects the fault that an index does not find a row. */
   "misindexed",
 ] as const;
 
@@ -32,7 +32,7 @@ export interface TortureOptions {
    * single round.
    */
   minutes?: number | undefined;
-  /** Called after each kill. Returns true to end the run. */
+  /** Called after each kill. Returns true if no further run is needed. */
   isEnough?: () => boolean;
   seed: number;
   injected: InjectedFault | undefined;
@@ -105,7 +105,7 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
         wal_max_bytes: 8_388_608,
         allowed_roots: [elsewhere],
       },
-      // A log file holds the largest allowed row.
+      // The limit for rows is reduced, so that a small log file can store the largest row.
       limits: { max_row_bytes: 65_536 },
       performance: { request_timeout: 60 },
     },

@@ -248,7 +248,7 @@ test("Feed releases a group that is slow three times in a row to a feed of its o
   while (!own.advance(tickOf(100)));
   expect(late.ids).toEqual(ids);
   expect(own.positionOf(group)).toBe(store.visibleSeq);
-  // This was the only remaining follower, so the feed is empty.
+  // The group loses its last follower, so the feed is empty.
   group.unfollow(late);
   group.leave(late);
   expect(own.isEmpty).toBe(true);
@@ -257,7 +257,7 @@ test("Feed releases a group that is slow three times in a row to a feed of its o
 test.each([
   { what: "alone", open: 1, slowRows: [9] },
   { what: "slow now and then", open: 2, slowRows: [4, 1, 4, 1, 4] },
-  // Each message costs a quarter of a unit.
+  // A message costs a quarter of a unit.
   { what: "quick, and has many followers", open: 2, slowRows: [1, 1, 1, 1], others: 5000 },
 ])("Feed keeps a group that is $what", ({ open: count, others = 0, slowRows }) => {
   const { feed, insert, open, slow, sql } = fixture();

@@ -21,7 +21,7 @@ import { until } from "../../support/until.ts";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** Ten o'clock on the third day. */
+/** The initial time of the clock: ten o'clock on the third day. */
 const START_MS = SEQ_EPOCH_MS + 58 * HOUR;
 
 let directory: string;

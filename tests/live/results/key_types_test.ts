@@ -34,7 +34,7 @@ async function run(sql: string): Promise<readonly (readonly unknown[])[]> {
   return results.at(-1)?.rows ?? [];
 }
 
-/** Follows a query, and checks that it is maintained. */
+/** Follows a query, and requires that it is maintained. */
 function follow(sql: string): ResultFollower {
   const follower = new ResultFollower();
   const spec = { id: "q", sql, options: { way: "maintained" as const } };

@@ -724,7 +724,7 @@ test.each([
     await run(`INSERT INTO shop.orders SELECT 1000 + n, CASE WHEN n < 10 THEN 20 ELSE 21 END, n FROM generate_series(0, 199) AS g(n);
     INSERT INTO shop.items SELECT 1000 + n, 1000 + n % 200, 1, n, 0 FROM generate_series(0, 799) AS g(n)`);
     const [[gone] = [], [kept] = []] = await followEach(sql, [20, 21]);
-    // A row of each partition changes.
+    // The statement changes a row of each partition.
     const change = "UPDATE shop.items SET n = n + 1 WHERE id BETWEEN 1000 AND 1199";
     const changesBefore = kept?.changes.length ?? 0;
     await run(change);

@@ -46,7 +46,7 @@ test("a connection authenticates by message, and again with a newer token of the
   const protocol = { serialization: "json", compression: "none" };
   say({ type: "authenticate", method: "jwt", token, protocol });
   expect(connection.state).toBe("authenticated");
-  // The protocol of the connection stays.
+  // The new token does not change the protocol of the connection.
   const newer = await identity.logIn();
   say({ type: "authenticate", token: newer, protocol: { serialization: "msgpack" } });
   const success = { type: "auth_success", user: "ada", role: "dba", protocol } as const;
@@ -148,7 +148,7 @@ test.each<[string, object]>([
     const [answer] = socket.messages();
     return answer?.type === "auth_error" ? answer.code : answer?.type;
   });
-  // The bucket holds five times the rate.
+  // The bucket starts with five times the rate.
   const expected = Array.from({ length: 10 }, () => "INVALID_CREDENTIALS");
   expect(codes).toEqual([...expected, "RATE_LIMIT_EXCEEDED"]);
 });

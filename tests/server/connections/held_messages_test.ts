@@ -9,7 +9,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 
 const MIB = 2 ** 20;
 const LOOK_MS = 100;
-/** The size of the largest request head. */
+/** The size of the largest header of a request. */
 const HEAD_BYTES = 16 * 1024;
 
 /**

@@ -28,7 +28,7 @@ const SHAPES: readonly string[] = [
   '{"sql2":"%"}',
   '["sql","%"]',
   '"%"',
-  // Malformed bodies.
+  // These bodies are malformed.
   '{"sql":"%"',
   '{"sql":"%',
   '{"sql":"%",}',

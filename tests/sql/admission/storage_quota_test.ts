@@ -217,7 +217,7 @@ test("a transaction can use space that has become free without a deletion", asyn
   expect(await used()).toBe(rowBytes("x".repeat(15_000)));
 });
 
-/** @param key If given, the request is a transaction. */
+/** Inserts a row with a file of a given size. @param key If given, the request is a transaction. */
 function withFile(sql: string, size: number, key?: string): ReturnType<TestEngine["ask"]> {
   const bytes = new Uint8Array(size);
   return engine.ask(sql, {

@@ -43,7 +43,7 @@ test.each(EQUAL_KEYS)("equal NULLs are refused %s", async (_where, flushes, rest
   expect(await codeOf(engine, "UPDATE app.places SET team = NULL WHERE id = 1")).toBe(
     "DUPLICATE_KEY",
   );
-  // An empty string is not NULL.
+  // An empty string does not conflict with NULL.
   await engine.run("INSERT INTO app.places VALUES (4, NULL, 1), (5, '', NULL)");
   await engine.run("DELETE FROM app.places WHERE id = 3");
   await engine.run("INSERT INTO app.places VALUES (6, NULL, NULL)");

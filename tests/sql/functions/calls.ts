@@ -34,7 +34,7 @@ export interface Argument {
   readonly value: Value;
 }
 
-/** 2025-01-02 03:04:05.678901 UTC. */
+/** The time of the statement: 2025-01-02 03:04:05.678901 UTC. */
 const NOW_MICROS = 1_735_787_045_678_901;
 
 let snowflake = 1000;

@@ -67,7 +67,7 @@ const REFUSED_LATER: readonly RegExp[] = [
   /\bnullif\(1\)/,
 ];
 
-/** Statements whose trees differ on purpose. */
+/** Statements whose trees intentionally differ. */
 const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = [
   {
     of: /^(?:CREATE|ALTER|DROP) USER\b/,
@@ -212,7 +212,7 @@ function treeOf(text: string): Json {
   return bare(parseStatements(text));
 }
 
-/** @throws Any error that is not a refusal. */
+/** Parses a text. @throws Any error that is not a refusal. */
 function statementsOrRefusal(text: string): readonly Statement[] | DatabaseError {
   try {
     return parseStatements(text);

@@ -220,7 +220,7 @@ test("statements run on the event loop if no reader starts, with one warning", a
   expect(answers.map(({ error }) => error)).toEqual([undefined, undefined, undefined]);
   expect(await engine.rows("SELECT sum(v) FROM u")).toEqual([[30]]);
   expect(warnings.filter((text) => text.includes("reader thread"))).toHaveLength(1);
-  // The start is retried later.
+  // Starting the reader is tried again later.
   readers.isFailingStarts = false;
   clock.advance(2000);
   expect(await engine.rows(SUM)).toEqual([[30]]);

@@ -17,7 +17,7 @@ let clock: ManualClock;
 let engine: TestEngine;
 let topics: ModelTopics;
 let topicId: number;
-/** The number of acknowledgements counted in the group's row. */
+/** The number of acknowledgements that the group's row contains. */
 let written: number;
 
 beforeEach(async () => {

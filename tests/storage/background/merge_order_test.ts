@@ -15,7 +15,11 @@ interface Version {
   readonly isDeleted: boolean;
 }
 
-/** @param value The value of the only column. @param replacingSeqs Given for a history segment. */
+/**
+ * Creates a segment with one column.
+ * @param value The value of the only column.
+ * @param replacingSeqs Given for a history segment.
+ */
 // oxlint-disable-next-line max-params -- a test reads best with one short line for each segment
 function segmentOf(
   versions: readonly Version[],

@@ -28,7 +28,7 @@ interface Told {
   readonly unknown: Set<number>;
 }
 
-/** A disk in a state that the next process may find. */
+/** The state of a disk that the next process may find. */
 interface Find {
   readonly disk: SimulatedDisk;
   /** Whether everything that was acknowledged must be present. */
@@ -46,7 +46,7 @@ interface Story {
   readonly durability: "sync" | "relaxed";
   /** The number of rows in a commit. A large commit spans several files. */
   readonly rowsPerCommit: number;
-  /** Whether the operation keeps failing until all writers have received their responses. */
+  /** Whether the operation fails again until all writers have received their responses. */
   readonly lasts: boolean;
   readonly code: Fault["code"];
   /** The index of the log operation that fails; negative for none. */

@@ -459,7 +459,7 @@ describe("damage to packed chunks is detected", () => {
       expect(() => reader.column(1, 0), message).toThrow(
         /^Cannot read \/1\.seg at byte \d+: .*packed/,
       );
-      // The other columns are unchanged.
+      // The other columns must be unchanged.
       expect(reader.seqs(0).length).toBe(400);
     }
   });

@@ -16,7 +16,7 @@ const IT = 1;
 const NOW_MS = 100;
 const CONSUMER = 7;
 
-/** Returns a window in which {@linkcode IT} has a state. */
+/** Returns a window in which the message {@linkcode IT} has the given state. */
 function windowIn(state: State): GroupWindow {
   const window = new GroupWindow(EMPTY);
   window.push("first");

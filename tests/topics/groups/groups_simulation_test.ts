@@ -79,12 +79,12 @@ class GroupsSimulation {
     ordered: new Set(),
     exact: new Set(),
   };
-  /** The delivered messages with their consumers. They end with the process. */
+  /** The delivered messages with their consumers. A restart clears the list. */
   held: Held[] = [];
   /** The number of deliveries of each message in this process. */
   deliveries = new Map<string, number>();
   redelivered = 0;
-  /** The number of dead letters at the end. */
+  /** The number of dead letters at the end of the run. */
   buried = 0;
   /** The number of groups that left the memory, counted for each of their partitions. */
   closed = 0;

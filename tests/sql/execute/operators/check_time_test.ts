@@ -15,7 +15,7 @@ const ROWS = 30_000;
 const PIECE = 5000;
 const TIMEOUT_MS = 1000;
 
-/** Exceeds the time limit of a statement at one check. */
+/** A clock that exceeds the time limit of a statement at a given check. */
 class EndingClock extends AskedClock {
   /** The check at which the time limit is exceeded; 0 means never. */
   endsAt = 0;

@@ -45,7 +45,7 @@ import {
 type Case = readonly [Given, string, Given, string | null, string?];
 
 const CASES: readonly Case[] = [
-  // Numbers.
+  // The following operators work on numbers.
   [7, "/", 2, "3", "integer"],
   [-7, "/", 2, "-3"],
   [-7, "%", 3, "-1"],
@@ -67,7 +67,7 @@ const CASES: readonly Case[] = [
   [1, "<<", 4, "16"],
   [-16, ">>", 2, "-4"],
   [of(BIGINT, "1"), "<<", 62, "4611686018427387904"],
-  // Comparison.
+  // The following operators compare values.
   [1, "<", n("1.5"), "true"],
   [of(BIGINT, "9007199254740993"), "=", of(BIGINT, "9007199254740992"), "false"],
   [of(BIGINT, "9223372036854775807"), ">", of(decimalType(38, 38), "0.5"), "true"],
@@ -93,7 +93,7 @@ const CASES: readonly Case[] = [
   [null, "IS NOT DISTINCT FROM", null, "true"],
   [5, "IS NOT DISTINCT FROM", n("5.0"), "true"],
   [5, "=", null, null],
-  // Text.
+  // The following operators work on text.
   ["a", "||", 1, "a1", "text"],
   [true, "||", "a", "truea"],
   [n("1.50"), "||", untyped("x"), "1.50x"],
@@ -114,7 +114,7 @@ const CASES: readonly Case[] = [
   ["abc", "!~", "z", "true"],
   ["ABC", "!~*", "b", "false"],
   ["tidemark", "^@", "tide", "true"],
-  // Date and time.
+  // The following operators work on dates and times.
   [day("2025-01-31"), "+", span("1 month"), "2025-02-28 00:00:00", "timestamp without time zone"],
   [day("2024-01-31"), "+", span("1 month"), "2024-02-29 00:00:00"],
   [day("2025-03-01"), "-", day("2025-02-01"), "28", "integer"],
@@ -135,7 +135,7 @@ const CASES: readonly Case[] = [
   [of(TIME, "10:00"), "-", of(TIME, "08:30"), "01:30:00", "interval"],
   [tz("2025-06-01 12:00+00"), "AT TIME ZONE", "Europe/Berlin", "2025-06-01 14:00:00"],
   [ts("2025-06-01 12:00"), "AT TIME ZONE", untyped("UTC"), "2025-06-01 12:00:00+00"],
-  // JSON.
+  // The following operators work on JSON.
   [jsb('{"a":{"b":[1,2]}}'), "->", untyped("a"), '{"b": [1, 2]}', "jsonb"],
   [js('{"a": {"b":[1, 2]}}'), "->", "a", '{"b":[1, 2]}', "json"],
   [jsb("[1,2]"), "->>", 0, "1", "text"],
@@ -162,7 +162,7 @@ const CASES: readonly Case[] = [
   [jsb('{"a":1,"b":2}'), "-", of(TEXTS, "{a,b}"), "{}"],
   [jsb('{"a":{"b":1,"c":2}}'), "#-", of(TEXTS, "{a,b}"), '{"a": {"c": 2}}'],
   [jsb("[1,2]"), "#-", untyped("{-1}"), "[1]"],
-  // Arrays.
+  // The following operators work on arrays.
   [of(INTS, "{1,2}"), "||", 3, "{1,2,3}", "integer[]"],
   [0, "||", of(INTS, "{1}"), "{0,1}"],
   [of(INTS, "{1}"), "||", of(INTS, "{2,NULL}"), "{1,2,NULL}"],
@@ -171,7 +171,7 @@ const CASES: readonly Case[] = [
   [of(INTS, "{1,NULL}"), "@>", of(INTS, "{NULL}"), "false"],
   [of(INTS, "{1}"), "<@", of(INTS, "{1,2}"), "true"],
   [of(TEXTS, "{a,b}"), "&&", untyped("{b,c}"), "true"],
-  // Embeddings.
+  // The following operators work on embeddings.
   [of(VECTOR, "[1,0,0]"), "<=>", of(VECTOR, "[0,1,0]"), "1", "double precision"],
   [of(VECTOR, "[1,0,0]"), "<->", untyped("[1,0,2]"), "2"],
   [of(VECTOR, "[1,2,3]"), "<#>", of(VECTOR, "[1,1,1]"), "-6"],
