@@ -35,6 +35,7 @@ import { PLANNED } from "./write_cases/planned.ts";
 import { PLAYED } from "./write_cases/played.ts";
 import { askPostgres } from "./write_cases/psql.ts";
 import { QUERIES } from "./write_cases/queries.ts";
+import { RANGES } from "./write_cases/ranges.ts";
 import { RARER_TYPES } from "./write_cases/rarer_types.ts";
 import { ROW_CASES } from "./write_cases/rows.ts";
 import { SCALARS } from "./write_cases/scalars.ts";
@@ -55,6 +56,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "json_parts",
   "json_paths",
   "merges",
+  "ranges",
   "rarer_types",
   "text_search",
 ]);
@@ -90,6 +92,7 @@ const files = [
   JSON_PARTS,
   JSON_PATHS,
   PLAYED,
+  RANGES,
   RARER_TYPES,
   SMALL_WORDS,
   TEXT_SEARCH,

@@ -55,6 +55,8 @@ const TYPES: readonly DataType[] = [
   FILE,
   { kind: "embedding", dimensions: 3 },
   { kind: "array", element: TEXT },
+  { kind: "range", bound: INT },
+  { kind: "multirange", bound: INT },
 ];
 
 /** The maximum number of types in a list. A longer list is replaced by the types that it lacks. */

@@ -16,7 +16,7 @@ import type {
 import { scalarFunctions } from "../../src/sql/functions/registry.ts";
 import { tableFunctionNames } from "../../src/sql/functions/table/table_functions.ts";
 import { windowFunctionNames } from "../../src/sql/functions/window_functions.ts";
-import type { DataType } from "../../src/types/mod.ts";
+import { type DataType, isRangeType, typeName } from "../../src/types/mod.ts";
 import { TestEngine } from "../../tests/support/sql_engine.ts";
 import { aggregateSignatures, windowSignature } from "./call_signatures.ts";
 import { code, GENERATED, markdownTable } from "./markdown.ts";
@@ -62,7 +62,9 @@ const FAMILY_NAMES: Readonly<Record<Extract<ParameterType, string>, string>> = {
   json: "JSON",
   jsonText: "JSON",
   exact: "NUMERIC",
+  multirange: "multirange",
   numeric: "number",
+  range: "range",
   same: "any",
 };
 
@@ -189,7 +191,11 @@ function signatures(
 
 /** Returns the signatures of an aggregate or a window function; undefined for other functions. */
 function callLines(title: string, name: string): readonly string[] | undefined {
-  if (title === "Aggregates") return aggregateSignatures(name, nameOf);
+  if (title === "Aggregates") {
+    return aggregateSignatures(name, (type) =>
+      isRangeType(type) ? type.kind.toUpperCase() : nameOf(type),
+    );
+  }
   return title === "Window functions" ? [windowSignature(name, nameOf)] : undefined;
 }
 
@@ -205,13 +211,15 @@ function signature(
     const text = `${at === 0 ? "" : ", "}${nameOf(parameter)}`;
     return at < needed ? text : ` [${text.trim()}]`;
   });
-  const more = variadic === undefined ? "" : ", …";
+  const rest = parameters.length === 0 && variadic !== undefined ? nameOf(variadic) : "";
+  const more = variadic === undefined ? "" : `${rest}, …`;
   return `${name}(${shown.join("").trim()}${more})${arrow}`;
 }
 
 function nameOf(type: ParameterType): string {
   if (typeof type === "string") return FAMILY_NAMES[type];
   if (type.kind === "array") return `${nameOf(type.element)}[]`;
+  if (isRangeType(type)) return typeName(type).toUpperCase();
   if (type.kind === "json") return type.binary ? "JSONB" : "JSON";
   return TYPE_NAMES[type.kind] ?? type.kind.toUpperCase();
 }

@@ -15,13 +15,24 @@ import { castForms } from "./cast_forms.ts";
 import { castNumber } from "./cast_number.ts";
 import { castTime } from "./cast_time.ts";
 import { codePointLength, sliceCodePoints } from "./code_points.ts";
-import { type DataType, isInteger, isNumeric, NUMERIC, sameType, typeName } from "./data_type.ts";
+import { keyFormOf } from "./compare.ts";
+import {
+  type DataType,
+  isInteger,
+  isNumeric,
+  isRangeType,
+  NUMERIC,
+  type RangeType,
+  sameType,
+  typeName,
+} from "./data_type.ts";
 import { excerpt } from "./excerpt.ts";
 import { shortestFloat } from "./float_text.ts";
 import { textFromInet } from "./inet_address.ts";
 import { valueFromJsonParameter } from "./json_parameter.ts";
 import { jsonKindAt, jsonRoot } from "./json_text.ts";
 import { canonicalJson } from "./json_tree.ts";
+import { rangesOf, valueOfRanges } from "./range.ts";
 import { checkDimensions, limitedText, textFromValue, valueFromText } from "./text_form.ts";
 import { typeClass } from "./type_class.ts";
 import type { RowValue, Value } from "./value.ts";
@@ -211,11 +222,27 @@ function numberFromJsonText(text: string, to: DataType): Value {
   return castValue(valueFromText(NUMERIC, text), { from: NUMERIC, to, mode: "explicit" });
 }
 
-const COMPOUND: ReadonlySet<string> = new Set(["array", "row"]);
+const COMPOUND: ReadonlySet<string> = new Set(["array", "row", "range", "multirange"]);
 
 function castCompound(wanted: Wanted): FoundCast {
   const { from, to } = wanted;
+  if (isRangeType(to)) return castToRange(wanted, to);
   return from.kind === "array" || to.kind === "array" ? castArray(wanted) : castRow(wanted);
+}
+
+function castToRange({ from, mode, nowMicros }: Wanted, to: RangeType): FoundCast {
+  if (from.kind === "text") {
+    return mode === "explicit"
+      ? (value) => valueFromText(to, value as string, nowMicros)
+      : undefined;
+  }
+  if (!isRangeType(from) || from.bound.kind !== to.bound.kind) return undefined;
+  if (from.kind === to.kind) {
+    const isTrimmed = to.bound.kind === "numeric" && to.bound.isTrimmed === true;
+    return isTrimmed ? (value) => keyFormOf(to, value) : "same";
+  }
+  if (from.kind === "multirange" || mode !== "explicit") return undefined;
+  return (value) => valueOfRanges(to, rangesOf(from, value));
 }
 
 function castRow({ from, to, mode, nowMicros }: Wanted): FoundCast {

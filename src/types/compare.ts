@@ -198,10 +198,18 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
 
 /**
  * Returns the form of a value in keys, which is the same for equal values. It differs from the
- * value only for a NUMERIC without a size, where 1.5 also stands for 1.50.
+ * value only for types with a key form.
  */
-export function keyFormOf({ kind }: DataType, value: Value): Value {
-  return kind === "numeric" && typeof value === "string" ? numericKey(value) : value;
+export function keyFormOf(type: DataType, value: Value): Value {
+  return hasKeyForm(type) && typeof value === "string" ? numericKey(value) : value;
+}
+
+/**
+ * Whether equal values of a type may differ, so that keys contain another form of them: 1.5 and
+ * 1.50 of a NUMERIC without a size, or ranges with such bounds.
+ */
+export function hasKeyForm(type: DataType): boolean {
+  return typeOrder(type) === "numeric";
 }
 
 /** Whether SQL's `=` considers two values equal: NaN equals NaN, and 0 equals -0. */

@@ -56,6 +56,9 @@ export type DataType =
   | { readonly kind: "tsvector" }
   | { readonly kind: "tsquery" }
   | { readonly kind: "array"; readonly element: DataType }
+  /** The type of a range between two bounds of a type, and that of a set of such ranges. */
+  | { readonly kind: "range"; readonly bound: DataType }
+  | { readonly kind: "multirange"; readonly bound: DataType }
   /**
    * The type of a row. Columns can have it only if CREATE TYPE has defined it, which gives it a
    * name.
@@ -91,6 +94,8 @@ export interface NamedRow {
   readonly namespace: string;
   readonly name: string;
 }
+
+export type RangeType = DataType & { readonly kind: "range" | "multirange" };
 
 export type NumericType = DataType & { readonly kind: "numeric" };
 
@@ -158,6 +163,8 @@ export function sameType(left: DataType, right: DataType): boolean {
       return sameSizes(left, right);
     case "array":
     case "row":
+    case "range":
+    case "multirange":
       return sameParts(left, right);
     case "timestamp":
     case "datetime":
@@ -199,6 +206,7 @@ function isSameEnum(left: DataType & { kind: "enum" }, right: DataType): boolean
 }
 
 function sameParts(left: DataType, right: DataType): boolean {
+  if ("bound" in left) return "bound" in right && sameType(left.bound, right.bound);
   if (left.kind === "array") return right.kind === "array" && sameType(left.element, right.element);
   return left.kind === "row" && right.kind === "row" && sameFields(left.fields, right.fields);
 }
@@ -232,10 +240,17 @@ export function isStringKind(kind: TypeKind): boolean {
     case "cidr":
     case "macaddr":
     case "macaddr8":
+    case "range":
+    case "multirange":
       return true;
     default:
       return false;
   }
+}
+
+/** Whether values of a type are ranges, or sets of ranges. */
+export function isRangeType(type: DataType): type is RangeType {
+  return type.kind === "range" || type.kind === "multirange";
 }
 
 /** Whether a type is NUMERIC in SQL, in either of its representations. */
@@ -282,8 +297,13 @@ export function typeName(type: DataType): string {
     case "unknown":
       return type.isJson === true ? "list or object" : type.kind;
     default:
-      return OTHER_NAMES[type.kind] ?? type.kind;
+      return otherTypeName(type);
   }
+}
+
+function otherTypeName(type: DataType): string {
+  if (isRangeType(type)) return `${RANGE_PREFIXES[type.bound.kind] ?? ""}${type.kind}`;
+  return OTHER_NAMES[type.kind] ?? type.kind;
 }
 
 /** Returns the name of a type without its parameters, as pg_typeof shows it. */
@@ -315,6 +335,19 @@ const OTHER_NAMES: Readonly<Partial<Record<TypeKind, string>>> = {
   double: "double precision",
   bytes: "bytea",
 };
+
+/** The beginnings of the names of range types, by the type of the bounds. */
+const RANGE_PREFIXES: Readonly<Partial<Record<TypeKind, string>>> = {
+  int: "int4",
+  bigint: "int8",
+  numeric: "num",
+  date: "date",
+  timestamp: "ts",
+  datetime: "tstz",
+};
+
+/** The types that the bounds of ranges may have. */
+export const RANGE_BOUNDS: readonly DataType[] = [INT, BIGINT, NUMERIC, DATE, TIMESTAMP, DATETIME];
 
 function numericTypeName(size: NumericSize | undefined): string {
   return size === undefined ? "numeric" : `numeric(${size.precision},${size.scale})`;

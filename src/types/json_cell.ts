@@ -11,7 +11,15 @@ import { DatabaseError } from "../base/errors.ts";
 import { isArrayValue } from "./array_shape.ts";
 import { isLikelyMoment } from "./cast_time.ts";
 import type { DataType, TypeKind } from "./data_type.ts";
-import { BIGINT, BOOLEAN, DOUBLE, typeName, UNKNOWN, UNKNOWN_JSON } from "./data_type.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  DOUBLE,
+  isRangeType,
+  typeName,
+  UNKNOWN,
+  UNKNOWN_JSON,
+} from "./data_type.ts";
 import { isFiniteDate, isFiniteTimestamp, textFromDate, textFromTimestamp } from "./datetime.ts";
 import { textFromDecimal } from "./decimal.ts";
 import { excerpt } from "./excerpt.ts";
@@ -57,6 +65,8 @@ const WORDS: Readonly<
   jsonpath: "Text",
   enum: "Text",
   row: "Json",
+  range: "Text",
+  multirange: "Text",
   tsvector: "Text",
   tsquery: "Text",
   unknown: "Text",
@@ -104,14 +114,18 @@ export function cellMakerFor(type: DataType): (value: Value) => unknown {
     case "inet":
     case "cidr":
     case "enum":
-      return (value) => (value === null ? null : textFromValue(type, value));
+      return textCellMaker(type);
     case "row":
       return (value) => (value === null ? null : jsonTextOf(type, value));
     case "array":
       return arrayCellMaker(cellMakerFor(type.element));
     default:
-      return identity;
+      return isRangeType(type) ? textCellMaker(type) : identity;
   }
+}
+
+function textCellMaker(type: DataType): (value: Value) => unknown {
+  return (value) => (value === null ? null : textFromValue(type, value));
 }
 
 /**

@@ -30,6 +30,7 @@ export {
   compareValues,
   groupKeyMakerFor,
   groupKeyOf,
+  hasKeyForm,
   haveSameGroupKey,
   keyFormOf,
 } from "./compare.ts";
@@ -56,6 +57,7 @@ export {
   isExactDecimal,
   isInteger,
   isNumeric,
+  isRangeType,
   isStringKind,
   JSON_TEXT,
   JSONB,
@@ -66,6 +68,8 @@ export {
   type NamedRow,
   NUMERIC,
   type NumericSize,
+  RANGE_BOUNDS,
+  type RangeType,
   type RowField,
   SMALLINT,
   sameType,
@@ -269,6 +273,14 @@ export {
   squareRootNumeric,
 } from "./numeric_functions.ts";
 export { type PortableBatch, portableBatch } from "./portable.ts";
+export {
+  type Range,
+  type RangeEnd,
+  RangeMath,
+  rangesOf,
+  unboundedEnd,
+  valueOfRanges,
+} from "./range.ts";
 export type { TermKind } from "./term_kind.ts";
 export {
   areEqualTexts,

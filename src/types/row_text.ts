@@ -40,9 +40,11 @@ function isEmptyRow(cells: readonly (string | null)[]): boolean {
   return cells.length === 1 && cells[0] === null;
 }
 
+/** Matches the parts of a text in which quotes and backslashes protect special characters. */
 const PART = /"((?:[^"\\]|""|\\[\s\S])*)"|\\([\s\S])|([^"\\]+)/g;
 
-function unquoted(written: string): string {
+/** Returns a text without the quotes and backslashes that protect its special characters. */
+export function unquoted(written: string): string {
   return written.replaceAll(PART, (_, inQuotes?: string, escaped?: string, plain?: string) => {
     if (inQuotes === undefined) return escaped ?? plain ?? "";
     return inQuotes.replaceAll(/""|\\([\s\S])/g, (_match, character?: string) => character ?? '"');

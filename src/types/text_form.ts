@@ -44,6 +44,7 @@ import { canonicalJson } from "./json_tree.ts";
 import { canonicalPath } from "./jsonpath_text.ts";
 import { moneyFromText, textFromMoney } from "./money.ts";
 import { fitNumeric, numericFromText, textFromNumeric } from "./numeric.ts";
+import { rangeFromText, textFromRange } from "./range_text.ts";
 import { cellsFromRowText, textFromRow } from "./row_text.ts";
 import { textFromTsQuery, tsQueryFromText } from "./tsquery.ts";
 import { textFromTsVector, tsVectorFromText } from "./tsvector.ts";
@@ -83,6 +84,9 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
       return arrayFromText(text, (element) => valueFromText(type.element, element, nowMicros));
     case "row":
       return rowFromText(type, text, nowMicros);
+    case "range":
+    case "multirange":
+      return rangeFromText(type, text, (bound) => valueFromText(type.bound, bound, nowMicros));
     case "file":
       throw new DatabaseError(
         "INVALID_VALUE",
@@ -254,6 +258,9 @@ function textFromPlain(type: DataType, value: Value): string {
     case "inet":
     case "cidr":
       return textFromInet(type.kind, value as string);
+    case "range":
+    case "multirange":
+      return textFromRange(type, value, (bound) => textFromValue(type.bound, bound));
     default:
       // Handles integers, and the types whose values are their own text.
       return typeof value === "string" ? value : (value as Whole).toString();

@@ -23,6 +23,8 @@ export type TypeClass =
   | "bytes"
   | "embedding"
   | "array"
+  | "range"
+  | "multirange"
   | "jsonpath"
   | "row"
   | "tsvector"
@@ -108,6 +110,8 @@ const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
   enum: "double",
   tsvector: "search",
   tsquery: "search",
+  range: "numeric",
+  multirange: "numeric",
   array: "array",
   row: "row",
   unknown: "unknown",

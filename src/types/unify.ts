@@ -8,6 +8,7 @@ import {
   isExactDecimal,
   isInteger,
   isNumeric,
+  isRangeType,
   NUMERIC,
   type RowField,
   sameType,
@@ -75,6 +76,9 @@ export function unbounded(type: DataType): DataType {
       return NUMERIC;
     case "array":
       return { kind: "array", element: unbounded(type.element) };
+    case "range":
+    case "multirange":
+      return { kind: type.kind, bound: unbounded(type.bound) };
     default:
       return withoutDigits(type);
   }
@@ -98,6 +102,11 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
     return element === undefined ? undefined : { kind: "array", element };
   }
   if (left.kind === "row" && right.kind === "row") return commonRow(left, right);
+  if (isRangeType(left) && isRangeType(right)) {
+    if (left.bound.kind !== right.bound.kind) return undefined;
+    // A key column does not keep the digits that a bound shows, but the other value may show some.
+    return sameType(left.bound, TRIMMED_NUMERIC) ? right : left;
+  }
   if (left.kind === "text") return sameType(left, right) ? left : TEXT;
   if (left.kind === "embedding" || left.kind === "enum")
     return sameType(left, right) ? left : undefined;

@@ -25,6 +25,7 @@
  *     file                         string: the file reference as JSON text
  *     interval                     Interval
  *     enum                         number, the position of its label in the order of the type
+ *     range, multirange            string that sorts in the order of the values (see `range.ts`)
  *     array                        array of values of the element type, or of arrays with the same
  *                                  dimensions (see `array_shape.ts`)
  *     row                          RowValue

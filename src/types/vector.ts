@@ -9,7 +9,7 @@
  *     smallint, int, date                              i32
  *     bigint, timestamp, datetime, time, decimal       f64, or any when a value needs bigint
  *     float, double, enum                              f64
- *     text, numeric, json, uuid, file                  utf8, dict or any
+ *     text, numeric, json, uuid, file, range           utf8, dict or any
  *     every type                                       const, any
  *
  * `nulls` contains one byte per row, 1 if the value is NULL. It is undefined if no value is NULL.

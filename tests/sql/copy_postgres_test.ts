@@ -18,25 +18,27 @@ const missing =
 const COLUMNS =
   "id INT PRIMARY KEY, s SMALLINT, b BIGINT, r REAL, d DOUBLE PRECISION, n NUMERIC(30,6), t TEXT, " +
   "v VARCHAR(9), o BOOLEAN, y BYTEA, j JSON, k JSONB, ts TIMESTAMP, tz TIMESTAMPTZ, dt DATE, " +
-  "tm TIME, u UUID, ai INT[], at TEXT[], iv INTERVAL";
+  "tm TIME, u UUID, ai INT[], at TEXT[], iv INTERVAL, " +
+  "nr NUMRANGE, tr TSTZRANGE, dm DATEMULTIRANGE, ra INT4RANGE[]";
 
 const ROWS = [
   `(1, -32768, 9223372036854775807, 1.5, -0.1, 123456789012345678901234.123456, 'plain', 'ab', TRUE,
     '\\x00ff0a', '{"a": [1, "x"]}', '{"b": 2}', '2024-02-29 12:34:56.789012',
     '1999-12-31 23:59:59.999999+00', '0001-01-01', '23:59:59.999999',
     '00112233-4455-6677-8899-aabbccddeeff', '{{1,2},{3,NULL}}', '{"a,b",NULL,"NULL","q\\"\\\\ }"}',
-    '1 year 2 mons -3 days 04:05:06.789')`,
+    '1 year 2 mons -3 days 04:05:06.789',
+    '(1.50,NaN]', '["2024-02-29 12:34:56.789012+00",)', '{(,2024-01-01),[2024-02-01,infinity]}', '{"[1,5)",NULL,empty}')`,
   `(2, 32767, -9223372036854775808, -3.5, 1e-300, -0.000001, E'tab\\t line\\nfeed\\rreturn \\\\ "quote", comma', '',
     FALSE, '', 'null', '"x"', '9999-12-31 23:59:59.999999', '1970-01-01 00:00:00+00',
     '9999-12-31', '00:00:00', 'ffffffff-ffff-ffff-ffff-ffffffffffff',
-    '{}', '{""}', '-00:00:01')`,
-  "(3, 0, 0, 0, 0, 0, '', '\\N', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
-  "(4, NULL, 9007199254740993, NULL, NULL, 10000, 'ä€😀', '\\.', NULL, NULL, NULL, NULL, NULL, NULL, '2000-01-01', NULL, NULL, NULL, NULL, NULL)",
+    '{}', '{""}', '-00:00:01', 'empty', '(,)', '{}', '{}')`,
+  "(3, 0, 0, 0, 0, 0, '', '\\N', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+  "(4, NULL, 9007199254740993, NULL, NULL, 10000, 'ä€😀', '\\.', NULL, NULL, NULL, NULL, NULL, NULL, '2000-01-01', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
   `(6, NULL, NULL, NULL, NULL, 0.5, NULL, NULL, NULL, NULL, NULL, NULL, 'infinity', '-infinity',
-    'infinity', NULL, NULL, NULL, NULL, NULL)`,
+    'infinity', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)`,
   `(7, NULL, NULL, NULL, NULL, 0.5, NULL, NULL, NULL, NULL, NULL, NULL, '0044-03-15 12:00 BC',
-    '0001-01-01 00:00+00 BC', '0044-03-15 BC', NULL, NULL, NULL, NULL, NULL)`,
-  "(5, NULL, NULL, NULL, NULL, 0.5, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+    '0001-01-01 00:00+00 BC', '0044-03-15 BC', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)`,
+  "(5, NULL, NULL, NULL, NULL, 0.5, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
 ];
 
 describeUnless(missing)("beside PostgreSQL", () => {

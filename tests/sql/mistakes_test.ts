@@ -662,7 +662,6 @@ test.each([...REFUSED])("%s is refused by name", async (sql, at, hint) => {
 });
 
 test.each([
-  ["SELECT numrange(1, 2)", "Cannot call numrange: there are no ranges"],
   ["SELECT * FROM point(1, 2)", "Cannot call point: there are no geometric types"],
   ["SELECT xpath('/a', '<a/>')", "Cannot call xpath: there is no XML"],
   ["SELECT lo_create(0)", "Cannot call lo_create: there are no large objects"],

@@ -14,10 +14,6 @@ export function omittedFeatureOf(name: string): string | undefined {
 
 const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
   [
-    /^(?:(?:int4|int8|num|ts|tstz|date)(?:multi)?range|multirange|range_\w+|isempty|(?:lower|upper)_in[cf])$/,
-    "there are no ranges",
-  ],
-  [
     /^(?:point|box|lseg|line|path|polygon|circle|center|diameter|radius|height|width|area|npoints|pclose|popen|isclosed|isopen|isvertical|ishorizontal|slope|bound_box|diagonal)$/,
     "there are no geometric types",
   ],

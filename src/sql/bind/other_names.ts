@@ -169,5 +169,4 @@ const TYPES = entries([
     "regclass regtype regproc regnamespace regrole oid",
     "TEXT with the name of the table; DESCRIBE t and information_schema.tables describe tables",
   ],
-  ["int4range int8range numrange tsrange tstzrange daterange", "two columns, one for each end"],
 ]);

@@ -14,7 +14,7 @@ import {
   type TableEntry,
   type TableKind,
 } from "../../catalog/mod.ts";
-import { castValue, type DataType, typeName } from "../../types/mod.ts";
+import { castValue, type DataType, isRangeType, typeName } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { castTo } from "../bind/expression/casts.ts";
@@ -133,6 +133,7 @@ export function newTable(
  * strings.
  */
 function typeInKey(type: DataType): DataType {
+  if (isRangeType(type)) return { kind: type.kind, bound: typeInKey(type.bound) };
   return type.kind === "numeric" ? { ...type, isTrimmed: true } : type;
 }
 

@@ -14,6 +14,7 @@ import {
   isExactDecimal,
   isInteger,
   isNumeric,
+  isRangeType,
   JSON_TEXT,
   JSONB,
   NUMERIC,
@@ -38,6 +39,7 @@ import { MATH_FUNCTIONS } from "./math.ts";
 import { MATH_DEGREES_FUNCTIONS } from "./math_degrees.ts";
 import { MATH_DOUBLE_FUNCTIONS } from "./math_double.ts";
 import { NETWORK_FUNCTIONS } from "./network.ts";
+import { RANGE_FUNCTIONS } from "./ranges.ts";
 import { PATTERN_FUNCTIONS } from "./regex/pattern.ts";
 import { SEARCH_FUNCTIONS } from "./search/search_functions.ts";
 import { TRIGRAM_FUNCTIONS } from "./search/trigrams.ts";
@@ -71,6 +73,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
   ...NETWORK_FUNCTIONS,
   ...PATH_FUNCTIONS,
   ...PATTERN_FUNCTIONS,
+  ...RANGE_FUNCTIONS,
   ...SEARCH_FUNCTIONS,
   ...SEQUENCE_FUNCTIONS,
   ...SESSION_FUNCTIONS,
@@ -212,10 +215,12 @@ function parametersFor(
   return [...parameters, ...more];
 }
 
-/** The actual types that parameters of kind same, array and element have in one call. */
+/** The actual types that parameters of kind same, array, element and range have in one call. */
 interface SharedTypes {
   readonly same: DataType;
   readonly element: DataType;
+  /** The type of the bounds of all ranges; undefined without a range. */
+  readonly bound: DataType | undefined;
 }
 
 function sharedTypes(
@@ -230,7 +235,8 @@ function sharedTypes(
     if (parameter === "array" && type.kind === "array") elements.push(type.element);
   }
   const element = commonType(elements);
-  return same === undefined || element === undefined ? undefined : { same, element };
+  if (same === undefined || element === undefined) return undefined;
+  return { same, element, bound: given.find(isRangeType)?.bound };
 }
 
 function fitExact(given: DataType): { type: DataType; cost: number } | undefined {
@@ -277,11 +283,26 @@ function fitArgument(
     }
     case "element":
       return { type: shared.element, cost: 0 };
+    case "range":
+    case "multirange":
+      return fitRange(parameter, given, shared.bound);
     case "same":
       return { type: shared.same, cost: 0 };
     default:
       return fitType(parameter, given);
   }
+}
+
+/** An untyped literal is a range only beside another range, whose bounds determine its type. */
+function fitRange(
+  kind: "range" | "multirange",
+  given: DataType,
+  bound: DataType | undefined,
+): { type: DataType; cost: number } | undefined {
+  if (bound === undefined) return undefined;
+  if (given.kind === "unknown") return { type: { kind, bound }, cost: UNTYPED_COST };
+  const isSame = given.kind === kind && given.bound.kind === bound.kind;
+  return isSame ? { type: given, cost: 0 } : undefined;
 }
 
 /**
@@ -298,7 +319,8 @@ function fitType(
     return { type: parameter, cost: parameter.kind === "text" ? 0 : UNTYPED_COST };
   }
   if (given.kind === parameter.kind) {
-    if (given.kind === "array" && !canCast(given, parameter, "implicit")) return undefined;
+    const isCompound = given.kind === "array" || isRangeType(given);
+    if (isCompound && !canCast(given, parameter, "implicit")) return undefined;
     const keepsOwn = KEPT.has(given.kind);
     return { type: keepsOwn ? given : parameter, cost: 0 };
   }

@@ -1,9 +1,9 @@
 /** The types of the keys by which maintained queries look up and group rows. */
-import type { DataType } from "../../types/mod.ts";
+import { type DataType, isRangeType } from "../../types/mod.ts";
 
 /** Returns whether equal values of a type are always identical, so that a key finds all of them. */
-export function isKeyType({ kind }: DataType): boolean {
-  return KEY_TYPES.has(kind);
+export function isKeyType(type: DataType): boolean {
+  return isRangeType(type) ? isKeyType(type.bound) : KEY_TYPES.has(type.kind);
 }
 
 const KEY_TYPES: ReadonlySet<DataType["kind"]> = new Set([

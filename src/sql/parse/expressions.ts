@@ -36,7 +36,7 @@ const POWERS = new Map<string, number>(
       ["= != < <= > >= overlaps", Power.comparison],
       ["between in like ilike similar", Power.predicate],
       [
-        "|| -> ->> #> #>> #- @> <@ ? ?| ?& && @@ @? ~ ~* !~ !~* ~~ ~~* !~~ !~~* ^@ & | # << >> <<= >>= <=> <-> <#> <% %> <<% %>> <<-> <->>",
+        "|| -> ->> #> #>> #- @> <@ ? ?| ?& && @@ @? ~ ~* !~ !~* ~~ ~~* !~~ !~~* ^@ & | # << >> &< &> -|- <<= >>= <=> <-> <#> <% %> <<% %>> <<-> <->>",
         Power.other,
       ],
       ["+ -", Power.sum],

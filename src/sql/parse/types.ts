@@ -36,7 +36,10 @@ export function parseCreateType(cursor: Cursor, start: number): CreateTypeStatem
     if (cursor.accept("as")) {
       if (cursor.accept("(")) return parseRowType(cursor, start, name);
       if (cursor.is("range"))
-        cursor.refuse("CREATE TYPE of ranges", "use two columns, one for each end");
+        cursor.refuse(
+          "CREATE TYPE of ranges",
+          "use a built-in range type, such as numrange, or two columns",
+        );
       cursor.unexpected("ENUM");
     }
     if (cursor.is("(") || cursor.kind === Token.end || cursor.is(";")) {

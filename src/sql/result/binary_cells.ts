@@ -11,10 +11,14 @@ import {
   isFiniteDate,
   isFiniteNumeric,
   isFiniteTimestamp,
+  isRangeType,
   numericScale,
+  type Range,
+  rangesOf,
   textFromDecimal,
   textFromNumeric,
   textFromValue,
+  typeName,
   type Value,
   valueAt,
   type Whole,
@@ -23,7 +27,12 @@ import {
   DECIMAL_MINUS,
   EPOCH_DAYS,
   EPOCH_MICROS,
+  LOWER_IS_INCLUDED,
+  LOWER_IS_UNBOUNDED,
+  RANGE_IS_EMPTY,
   SPECIAL_SIGNS,
+  UPPER_IS_INCLUDED,
+  UPPER_IS_UNBOUNDED,
 } from "../execute/copy/binary_columns.ts";
 
 const HIGH = 4_294_967_296;
@@ -49,6 +58,20 @@ const TYPE_NUMBERS: ReadonlyMap<string, number> = new Map([
   ["decimal", 1700],
   ["numeric", 1700],
   ["uuid", 2950],
+]);
+const RANGE_NUMBERS: ReadonlyMap<string, number> = new Map([
+  ["int4range", 3904],
+  ["numrange", 3906],
+  ["tsrange", 3908],
+  ["tstzrange", 3910],
+  ["daterange", 3912],
+  ["int8range", 3926],
+  ["int4multirange", 4451],
+  ["nummultirange", 4532],
+  ["tsmultirange", 4533],
+  ["tstzmultirange", 4534],
+  ["datemultirange", 4535],
+  ["int8multirange", 4536],
 ]);
 const TEXT_NUMBER = 25;
 const JSONB_NUMBER = 3802;
@@ -108,6 +131,17 @@ function writeValue(bytes: GrowingBytes, type: DataType, value: Value): void {
       return writeArray(bytes, type.element, value as readonly Value[]);
     case "json":
       return writeJson(bytes, value as string, type.binary);
+    default:
+      return writeRangeOrText(bytes, type, value);
+  }
+}
+
+function writeRangeOrText(bytes: GrowingBytes, type: DataType, value: Value): void {
+  switch (type.kind) {
+    case "range":
+      return writeRange(bytes, type.bound, rangesOf(type, value)[0]);
+    case "multirange":
+      return writeMultirange(bytes, type.bound, rangesOf(type, value));
     default:
       return bytes.text(textFromValue(type, value));
   }
@@ -175,13 +209,43 @@ function writeDecimal(bytes: GrowingBytes, text: string, scale: number): void {
   for (const group of groups) bytes.int16(group);
 }
 
+function writeRange(bytes: GrowingBytes, bound: DataType, range: Range | undefined): void {
+  if (range === undefined) return bytes.int8(RANGE_IS_EMPTY);
+  const { lower, upper } = range;
+  bytes.int8(
+    (lower.isIncluded ? LOWER_IS_INCLUDED : 0) |
+      (upper.isIncluded ? UPPER_IS_INCLUDED : 0) |
+      (lower.value === null ? LOWER_IS_UNBOUNDED : 0) |
+      (upper.value === null ? UPPER_IS_UNBOUNDED : 0),
+  );
+  for (const { value } of [lower, upper]) if (value !== null) writeCell(bytes, bound, value);
+}
+
+function writeMultirange(bytes: GrowingBytes, bound: DataType, ranges: readonly Range[]): void {
+  bytes.int32(ranges.length);
+  for (const range of ranges) {
+    const lengthAt = bytes.length;
+    bytes.int32(0);
+    writeRange(bytes, bound, range);
+    bytes.setInt32(lengthAt, bytes.length - lengthAt - 4);
+  }
+}
+
+/** Returns the number by which PostgreSQL identifies the type of an element. */
+function numberOfType(element: DataType): number {
+  if (element.kind === "json" && element.binary) return JSONB_NUMBER;
+  const known = isRangeType(element)
+    ? RANGE_NUMBERS.get(typeName(element))
+    : TYPE_NUMBERS.get(element.kind);
+  return known ?? TEXT_NUMBER;
+}
+
 function writeArray(bytes: GrowingBytes, element: DataType, array: readonly Value[]): void {
-  const isBinaryJson = element.kind === "json" && element.binary;
   const lengths = dimensionsOf(array);
   const elements = elementsOf(array);
   bytes.int32(lengths.length);
   bytes.int32(elements.includes(null) ? 1 : 0);
-  bytes.int32(isBinaryJson ? JSONB_NUMBER : (TYPE_NUMBERS.get(element.kind) ?? TEXT_NUMBER));
+  bytes.int32(numberOfType(element));
   for (const length of lengths) {
     bytes.int32(length);
     bytes.int32(1);

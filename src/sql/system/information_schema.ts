@@ -572,6 +572,9 @@ function internalName(type: DataType): string {
       return type.binary ? "jsonb" : "json";
     case "bit":
       return type.isVarying === true ? "varbit" : "bit";
+    case "range":
+    case "multirange":
+      return typeName(type);
     default:
       return definedNameOf(type)?.name ?? INTERNAL_NAMES[type.kind] ?? type.kind;
   }

@@ -11,7 +11,15 @@
  * - The sorted rows include every row.
  */
 import { defined } from "../../base/assert.ts";
-import { keyFormOf, type Row, slice, textsOf, type Value, valuesOf } from "../../types/mod.ts";
+import {
+  hasKeyForm,
+  keyFormOf,
+  type Row,
+  slice,
+  textsOf,
+  type Value,
+  valuesOf,
+} from "../../types/mod.ts";
 import { type Key, keyOfValue, keyOfValues } from "../contract/key.ts";
 import { computedKeys, type IndexColumn } from "../contract/key_expressions.ts";
 import type { StoredColumn } from "../contract/table_definition.ts";
@@ -289,5 +297,5 @@ export class MemIndex {
 
 /** Whether the column of the table has the values of a key part in the form that keys have. */
 function isStored({ expression, type }: IndexColumn): boolean {
-  return expression === undefined && type.kind !== "numeric";
+  return expression === undefined && !hasKeyForm(type);
 }

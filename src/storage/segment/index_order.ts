@@ -11,6 +11,7 @@ import {
   type Comparator,
   comparatorFor,
   type DataType,
+  hasKeyForm,
   isNumberType,
   keyFormOf,
   type Row,
@@ -70,7 +71,7 @@ export class IndexOrder {
   /** Converts a whole key to the form in which the index contains it. */
   formOf(values: Row): Row {
     const { columns } = this;
-    if (!columns.some(({ type }) => type.kind === "numeric")) return values;
+    if (!columns.some(({ type }) => hasKeyForm(type))) return values;
     return columns.map(({ type }, at) => keyFormOf(type, values[at] ?? null));
   }
 

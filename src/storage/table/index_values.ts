@@ -3,6 +3,7 @@
  * computed expressions.
  */
 import {
+  hasKeyForm,
   keyFormOf,
   slice,
   type Value,
@@ -58,7 +59,7 @@ export function groupVector(reader: SegmentReader, column: IndexColumn, group: n
           expression.reads.map((each) => storedVector(reader, each, group)),
           reader.groupRows(group),
         );
-  if (type.kind !== "numeric") return vector;
+  if (!hasKeyForm(type)) return vector;
   return vectorFromValues(
     type,
     valuesOf(vector).map((value) => keyFormOf(type, value)),

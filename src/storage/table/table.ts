@@ -13,7 +13,14 @@ import { assert, defined } from "../../base/assert.ts";
 import { DatabaseError, DiskError, isDamage, withDetails } from "../../base/errors.ts";
 import type { Seq, SeqGenerator } from "../../base/seq.ts";
 import { WorkLine } from "../../base/work_line.ts";
-import { keyFormOf, type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
+import {
+  hasKeyForm,
+  keyFormOf,
+  type Row,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../types/mod.ts";
 import { type Key, keyOfRow, keyOfValues } from "../contract/key.ts";
 import { computedKey, type IndexColumn } from "../contract/key_expressions.ts";
 import type { SegmentEntry, TableState } from "../contract/manifest.ts";
@@ -481,7 +488,11 @@ export class StoredTable {
   /** Converts a primary key that is searched for to the form that the keys of rows have. */
   #keyFormOf(key: Row): Row {
     const { columns } = this.#definition;
-    if (!this.#keyPositions.some((at) => columns[at]?.type.kind === "numeric")) return key;
+    const isKept = this.#keyPositions.every((at) => {
+      const type = columns[at]?.type;
+      return type === undefined || !hasKeyForm(type);
+    });
+    if (isKept) return key;
     return key.map((value, at) => {
       const column = defined(
         columns[this.#keyPositions[at] ?? -1],

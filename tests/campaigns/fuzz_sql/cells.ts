@@ -20,7 +20,7 @@ export function cellFromWire(cell: unknown, type: Word): string {
     case "Bytes":
       return `\\x${Buffer.from(cell as number[]).toString("hex")}`;
     default:
-      return spanOf(text) ?? withoutHostLength(text);
+      return spanOf(text) ?? rangeOf(text) ?? withoutHostLength(text);
   }
 }
 
@@ -46,7 +46,7 @@ export function cellFromPostgres(text: string | null, type: Word): string {
     case "Time":
       return micros(`1970-01-01 ${text}`);
     default:
-      return spanOf(text) ?? withoutHostLength(text);
+      return spanOf(text) ?? rangeOf(text) ?? withoutHostLength(text);
   }
 }
 
@@ -90,6 +90,15 @@ function spanOf(text: string): string | undefined {
   const wholeDays = ((years ?? 0) * 12 + (months ?? 0)) * 30 + (days ?? 0);
   const clock = ((hours ?? 0) * 60 + (minutes ?? 0)) * 60 + (seconds ?? 0);
   return `${(wholeDays * 86_400 + (found[4] === "-" ? -clock : clock)).toFixed(6)} s`;
+}
+
+/**
+ * Returns ranges of numbers without the zeros at the end of their bounds, or undefined for any
+ * other text. Ranges with equal bounds are equal, so a query may return either text.
+ */
+function rangeOf(text: string): string | undefined {
+  if (!/^\{?[[(][^[(]*,.*[\])]\}?$/.test(text)) return undefined;
+  return text.replaceAll(/(\.\d*?)0+(?=[,\])])/g, "$1").replaceAll(/\.(?=[,\])])/g, "");
 }
 
 /** Only the cast of an INET to text shows the length of a network that is one host. */

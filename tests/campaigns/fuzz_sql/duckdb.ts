@@ -145,10 +145,10 @@ function ignoreRefusal(error: unknown): undefined {
 }
 
 /** The types that DuckDB lacks, or that have another meaning, text or order there. */
-const MISSING_TYPES = /^(?:JSONB|NUMERIC|INTERVAL|INT\[\]|INET|BIT VARYING)/;
+const MISSING_TYPES = /^(?:JSONB|NUMERIC|INTERVAL|INT\[\]|INET|BIT VARYING|NUMRANGE|NUMMULTIRANGE)/;
 
 /** Calls and literals of the types that DuckDB lacks. */
-const MISSING_WORDS = String.raw`json|::interval|make_interval|inet|masklen|\bB'|varbit|\barray\b|::int\[\]|::numeric\b(?!\()`;
+const MISSING_WORDS = String.raw`json|::interval|make_interval|inet|masklen|range|\bB'|varbit|\barray\b|::int\[\]|::numeric\b(?!\()`;
 
 /** Whether DuckDB lacks the type of a result. A NUMERIC without a size has the precision 0. */
 function isMissing(type: WireType): boolean {

@@ -117,6 +117,8 @@ const OPERATIONS: Readonly<Record<Exclude<Sort, "bool">, readonly string[]>> = {
     "ceil($decimal)",
     "floor($decimal)",
     "($decimal % 3)",
+    "lower($range)",
+    "upper($ranges)",
   ],
   float: [
     "($float + $float)",
@@ -163,6 +165,8 @@ const OPERATIONS: Readonly<Record<Exclude<Sort, "bool">, readonly string[]>> = {
     "array_to_string($ints, ',', '*')",
     "host($inet)",
     "$bits::text",
+    "$range::text",
+    "$ranges::text",
   ],
   date: [
     "($date + 1)",
@@ -207,6 +211,14 @@ const OPERATIONS: Readonly<Record<Exclude<Sort, "bool">, readonly string[]>> = {
     "host($inet)::inet",
   ],
   bits: ["($bits || $bits)", "(~ $bits)", "substring($bits from 2)", "($bits << 1)"],
+  range: ["($range * $range)", "range_merge($range, $range)", "range_merge($ranges)"],
+  ranges: [
+    "($ranges + $ranges)",
+    "($ranges * $ranges)",
+    "($ranges - $ranges)",
+    "multirange($range)",
+    "nummultirange($range, numrange(1, 2))",
+  ],
 };
 
 function operationOf(sort: Exclude<Sort, "bool">, depth: number, scope: Scope): Node {
@@ -240,6 +252,20 @@ const UNTYPED: readonly { readonly of: Sort; readonly literals: readonly string[
   { of: "jsonb", literals: ["'null'", "'{\"a\":1}'"] },
 ];
 
+const RANGE_TESTS: readonly string[] = [
+  ...["&&", "@>", "<@", "<<", ">>", "&<", "&>", "-|-"].flatMap((op) => [
+    `($range ${op} $range)`,
+    `($range ${op} $ranges)`,
+    `($ranges ${op} $range)`,
+    `($ranges ${op} $ranges)`,
+  ]),
+  "($range @> ($decimal)::numeric)",
+  "(($decimal)::numeric <@ $ranges)",
+  "isempty($range)",
+  "lower_inc($ranges)",
+  "upper_inf($range)",
+];
+
 const NUMBERS: readonly Sort[] = ["int", "decimal", "float"];
 
 /** Returns a condition. */
@@ -248,7 +274,9 @@ export function conditionOf(depth: number, scope: Scope): Node {
   const below = (sort: Sort): Node => expressionOf(sort, depth - 1, scope);
   const sort = chance.pick(SORTS);
   if (scope.inner !== undefined && chance.below(4) === 0) return scope.inner("bool");
-  switch (chance.below(14)) {
+  switch (chance.below(15)) {
+    case 14:
+      return formOf("bool", chance.pick(RANGE_TESTS), depth - 1, scope);
     case 13: {
       const { literals, of } = chance.pick(UNTYPED);
       const op = chance.pick([...COMPARISONS, "IS DISTINCT FROM"]);
@@ -339,6 +367,8 @@ const AGGREGATES: readonly AggregateForm[] = [
   { sort: "decimal", form: "max($decimal)" },
   { sort: "float", form: "min($float)" },
   { sort: "bool", form: "bool_and($bool)" },
+  { sort: "ranges", form: "range_agg($range)" },
+  { sort: "ranges", form: "range_intersect_agg($ranges)" },
   { sort: "bool", form: "bool_or($bool)" },
   { sort: "text", form: "string_agg($1text, ',' ORDER BY $text, $1text)" },
   { sort: "text", form: "string_agg(DISTINCT $1text, ',' ORDER BY $1text)" },

@@ -46,6 +46,8 @@ const INDEXED: readonly Sort[] = [
   "interval",
   "inet",
   "bits",
+  "range",
+  "ranges",
 ];
 
 const COMPARISONS = ["=", "=", "=", "<", "<=", ">", ">=", "<>"];

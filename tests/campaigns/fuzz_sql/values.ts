@@ -21,7 +21,9 @@ export type Sort =
   | "interval"
   | "ints"
   | "inet"
-  | "bits";
+  | "bits"
+  | "range"
+  | "ranges";
 
 export const SORTS: readonly Sort[] = [
   "int",
@@ -40,6 +42,8 @@ export const SORTS: readonly Sort[] = [
   "ints",
   "inet",
   "bits",
+  "range",
+  "ranges",
 ];
 
 export interface Column {
@@ -82,6 +86,8 @@ export const COLUMN_TYPES: readonly ColumnType[] = [
   { name: "ar", sort: "ints", type: "INT[]" },
   { name: "ip", sort: "inet", type: "INET" },
   { name: "bi", sort: "bits", type: "BIT VARYING(8)" },
+  { name: "nr", sort: "range", type: "NUMRANGE" },
+  { name: "mr", sort: "ranges", type: "NUMMULTIRANGE" },
 ];
 
 const TYPE_NAMES: Readonly<Record<Sort, string>> = {
@@ -101,6 +107,8 @@ const TYPE_NAMES: Readonly<Record<Sort, string>> = {
   ints: "int[]",
   inet: "inet",
   bits: "varbit",
+  range: "numrange",
+  ranges: "nummultirange",
 };
 
 export function typeNameOf(sort: Sort): string {
@@ -157,6 +165,15 @@ const LITERALS: Readonly<Record<Sort, readonly string[]>> = {
   ints: ["ARRAY[1, 2]", "ARRAY[2, NULL, 1]", "'{}'::int[]", "ARRAY[1]"],
   inet: ["'10.0.0.1'::inet", "'10.0.0.0/8'::inet", "'::1'::inet", "'192.168.1.5/24'::inet"],
   bits: ["B'101'", "B''::varbit", "B'1010'", "B'0000'"],
+  range: [
+    "numrange(1, 3)",
+    "numrange(1.0, 3.00)",
+    "numrange(2, 5, '(]')",
+    "numrange(NULL, 2)",
+    "'empty'::numrange",
+    "'[3,3]'::numrange",
+  ],
+  ranges: ["'{[1,2),[3,5]}'::nummultirange", "'{}'::nummultirange", "'{(,1.50)}'::nummultirange"],
 };
 
 /**

@@ -24,6 +24,7 @@ import {
   INT,
   JSONB,
   MACADDR8,
+  NUMERIC,
   SMALLINT,
   TEXT,
   TIME,
@@ -601,7 +602,37 @@ const NETWORK_CASES: readonly Case[] = [
   ["macaddr8_set7bit", [of(MACADDR8, "00:34:56:ab:cd:ef:00:01")], "02:34:56:ab:cd:ef:00:01"],
 ];
 
+const INT_RANGE: DataType = { kind: "range", bound: INT };
+const INT_MULTIRANGE: DataType = { kind: "multirange", bound: INT };
+const NUMBER_RANGE: DataType = { kind: "range", bound: NUMERIC };
+const MOMENT_RANGE: DataType = { kind: "range", bound: TIMESTAMP };
+
+const RANGE_CASES: readonly Case[] = [
+  ["int4range", [1, 5, "(]"], "[2,6)", "int4range"],
+  ["int8range", [1, null], "[1,)", "int8range"],
+  ["numrange", [n("1.50"), 2], "[1.50,2)", "numrange"],
+  ["daterange", [untyped("2024-01-01"), untyped("2024-01-02"), "[]"], "[2024-01-01,2024-01-03)"],
+  ["tsrange", [untyped("2024-01-01"), null], '["2024-01-01 00:00:00",)', "tsrange"],
+  ["tstzrange", [null, untyped("2024-01-01")], '(,"2024-01-01 00:00:00+00")', "tstzrange"],
+  ["int4multirange", [of(INT_RANGE, "[5,7)"), of(INT_RANGE, "[1,6)")], "{[1,7)}"],
+  ["int8multirange", [], "{}", "int8multirange"],
+  ["nummultirange", [of(NUMBER_RANGE, "[1,2]"), of(NUMBER_RANGE, "(2,3]")], "{[1,3]}"],
+  ["datemultirange", [untyped("[2024-01-01,2024-01-01]")], "{[2024-01-01,2024-01-02)}"],
+  ["tsmultirange", [of(MOMENT_RANGE, "empty")], "{}", "tsmultirange"],
+  ["tstzmultirange", [untyped("(,)")], "{(,)}", "tstzmultirange"],
+  ["lower", [of(INT_RANGE, "(1,5]")], "2", "integer"],
+  ["upper", [of(INT_MULTIRANGE, "{[1,2),[7,)}")], null, "integer"],
+  ["isempty", [of(NUMBER_RANGE, "(1,1)")], "true", "boolean"],
+  ["lower_inc", [of(NUMBER_RANGE, "(1,2)")], "false"],
+  ["upper_inc", [of(NUMBER_RANGE, "(1,2]")], "true"],
+  ["lower_inf", [of(INT_MULTIRANGE, "{(,2),[7,9)}")], "true"],
+  ["upper_inf", [of(INT_MULTIRANGE, "{}")], "false"],
+  ["multirange", [of(INT_RANGE, "[1,5)")], "{[1,5)}", "int4multirange"],
+  ["range_merge", [of(INT_RANGE, "[1,2)"), of(INT_RANGE, "[7,9)")], "[1,9)", "int4range"],
+];
+
 const CASES: readonly Case[] = [
+  ...RANGE_CASES,
   ...NETWORK_CASES,
   ...MATH,
   ...SEARCH_CASES,
@@ -692,6 +723,12 @@ const SEEING_NULL = new Set([
   "nullif",
   "num_nulls",
   "num_nonnulls",
+  "int4range",
+  "int8range",
+  "numrange",
+  "daterange",
+  "tsrange",
+  "tstzrange",
   "pg_typeof",
   "typeof",
   "overlaps",

@@ -15,6 +15,7 @@ import {
   intervalFromText,
   isInteger,
   isNumeric,
+  isRangeType,
   limitedInterval,
   type RowField,
   sameType,
@@ -159,6 +160,7 @@ function sameValue(value: Value): Value {
  * time of the statement.
  */
 function dependsOnNow(from: DataType, to: DataType): boolean {
+  if (isRangeType(to)) return dependsOnNow(from, to.bound);
   if (from.kind !== "unknown" && from.kind !== "text") return false;
   return (
     to.kind === "timestamp" || to.kind === "datetime" || to.kind === "date" || to.kind === "time"

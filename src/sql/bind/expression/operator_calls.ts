@@ -74,8 +74,45 @@ const ARITHMETIC: readonly (readonly [suffix: string, op: BinaryOperator])[] = [
   ["div", "/"],
 ];
 
+const OF_RANGES: readonly (readonly [suffix: string, op: BinaryOperator])[] = [
+  ["adjacent", "-|-"],
+  ["after", ">>"],
+  ["before", "<<"],
+  ["contained_by", "<@"],
+  ["contains", "@>"],
+  ["overlaps", "&&"],
+  ["overleft", "&<"],
+  ["overright", "&>"],
+];
+
+const OF_ONE_KIND_OF_RANGE: readonly (readonly [suffix: string, op: BinaryOperator])[] = [
+  ["union", "+"],
+  ["minus", "-"],
+  ["intersect", "*"],
+  ["contains_elem", "@>"],
+  ...COMPARISONS,
+];
+
+/** Yields the functions of operators on ranges and multiranges, such as `range_overlaps`. */
+function* rangeCalls(): Generator<readonly [name: string, op: BinaryOperator], void> {
+  for (const kind of ["range", "multirange"]) {
+    yield [`elem_contained_by_${kind}`, "<@"];
+    for (const [suffix, op] of OF_ONE_KIND_OF_RANGE) yield [`${kind}_${suffix}`, op];
+  }
+  for (const [suffix, op] of OF_RANGES) {
+    yield [`range_${suffix}`, op];
+    yield [`range_${suffix}_multirange`, op];
+    yield [`multirange_${suffix}_range`, op];
+    yield [`multirange_${suffix}_multirange`, op];
+  }
+}
+
 const NAMED: ReadonlyMap<string, OperatorCall> = new Map<string, OperatorCall>([
   ...OF_DOCUMENTS.map(([name, op, right]) => [name, { op, types: ["jsonb", right] }] as const),
+  ...Array.from(
+    rangeCalls(),
+    ([name, op]) => [name, { op, types: [undefined, undefined] }] as const,
+  ),
   ...OF_ARRAYS.map(([name, op, left]) => [name, { op, types: [left, undefined] }] as const),
   ...["bool", "int2", "int4", "int8", "float4", "float8", "text"].flatMap((type) =>
     COMPARISONS.map(([suffix, op]) => [`${type}${suffix}`, { op, types: [type, type] }] as const),

@@ -31,6 +31,7 @@ import {
   MACADDR8,
   MONEY,
   NUMERIC,
+  RANGE_BOUNDS,
   SMALLINT,
   TEXT,
   TIME,
@@ -87,6 +88,12 @@ const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["jsonpath", JSONPATH],
   ["tsvector", TSVECTOR],
   ["tsquery", TSQUERY],
+  ...RANGE_BOUNDS.flatMap((bound) =>
+    (["range", "multirange"] as const).map((kind): [string, DataType] => {
+      const type: DataType = { kind, bound };
+      return [typeName(type), type];
+    }),
+  ),
   // A text search configuration is represented by its name.
   ["regconfig", TEXT],
 ]);

@@ -11,6 +11,8 @@
  *     embedding          count u16, 0 u16, then 4 bytes for each number
  *     array              dimensions i32, has NULLs i32, type u32; for each dimension its length and
  *                        first index as i32; then the elements of all as cells
+ *     range              flags, 1 byte; then its bounds as cells, without those that the flags exclude
+ *     multirange         count i32; then its ranges as cells
  */
 import { isUtf8 } from "node:buffer";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -26,12 +28,18 @@ import {
   isFiniteTimestamp,
   numericFromText,
   numericScale,
+  type Range,
+  type RangeEnd,
+  RangeMath,
+  type RangeType,
   roundNumeric,
   truncateNumeric,
   typeName,
+  unboundedEnd,
   type Value,
   type Vector,
   valueFromText,
+  valueOfRanges,
   type Whole,
   wholeFromBigint,
 } from "../../../types/mod.ts";
@@ -166,6 +174,9 @@ export function binaryValue(bytes: Buffer, range: CellRange, type: DataType): Va
       return embeddingAt(bytes, range, type);
     case "array":
       return arrayAt(bytes, range, type);
+    case "range":
+    case "multirange":
+      return rangesAt(bytes, range, type);
     case "json":
       if (!type.binary) return valueFromText(type, textAt(bytes, range));
       if (bytes[start] !== 1 || end === start) throw refuse(type, "its version is not 1");
@@ -337,6 +348,60 @@ function arrayAt(
   }
   if (at !== end) throw refuse(type, "bytes follow its last element");
   return nested(items, lengths.slice(1));
+}
+
+/** The bits of the first byte of a range. */
+export const RANGE_IS_EMPTY = 1;
+export const LOWER_IS_INCLUDED = 2;
+export const UPPER_IS_INCLUDED = 4;
+export const LOWER_IS_UNBOUNDED = 8;
+export const UPPER_IS_UNBOUNDED = 16;
+
+function rangesAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Value {
+  if (type.kind === "range") {
+    const range = rangeAt(bytes, { start, end }, type);
+    return valueOfRanges(type, range === undefined ? [] : [range]);
+  }
+  const count = end - start < 4 ? -1 : bytes.readInt32BE(start);
+  // Each range takes at least five bytes, so a wrong count is detected before anything is read.
+  if (count < 0 || 5 * count > end - start) throw refuse(type, "its count of ranges is not valid");
+  const ranges: Range[] = [];
+  let at = start + 4;
+  for (let i = 0; i < count; i += 1) {
+    const cell = innerCell(bytes, { start: at, end }, type);
+    const range = rangeAt(bytes, cell, type);
+    if (range !== undefined) ranges.push(range);
+    at = cell.end;
+  }
+  if (at !== end) throw refuse(type, "bytes follow its last range");
+  return valueOfRanges(type, new RangeMath(type.bound).union(ranges));
+}
+
+function rangeAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Range | undefined {
+  const flags = end === start ? RANGE_IS_EMPTY : (bytes[start] ?? 0);
+  let at = start + 1;
+  const readEnd = (isLower: boolean): RangeEnd => {
+    if ((flags & (isLower ? LOWER_IS_UNBOUNDED : UPPER_IS_UNBOUNDED)) !== 0) {
+      return unboundedEnd(isLower);
+    }
+    const cell = innerCell(bytes, { start: at, end }, type);
+    at = cell.end;
+    const isIncluded = (flags & (isLower ? LOWER_IS_INCLUDED : UPPER_IS_INCLUDED)) !== 0;
+    return { value: binaryValue(bytes, cell, type.bound), isIncluded, isLower };
+  };
+  const isEmpty = (flags & RANGE_IS_EMPTY) !== 0;
+  const range = isEmpty
+    ? undefined
+    : new RangeMath(type.bound).canonical(readEnd(true), readEnd(false));
+  if (at !== end) throw refuse(type, "its length does not match its flags");
+  return range;
+}
+
+/** Returns the place of a cell within a value, which its length precedes. */
+function innerCell(bytes: Buffer, { end, start }: CellRange, type: DataType): CellRange {
+  const length = start + 4 > end ? -1 : bytes.readInt32BE(start);
+  if (length < 0 || start + 4 + length > end) throw refuse(type, "it ends within a part of it");
+  return { start: start + 4, end: start + 4 + length };
 }
 
 /**

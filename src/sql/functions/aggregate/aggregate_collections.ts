@@ -1,13 +1,18 @@
 /**
- * Defines aggregates that keep all values of a group: string_agg, array_agg and the JSON
- * aggregates.
+ * Defines aggregates that keep all values of a group: string_agg, array_agg, range_agg and the
+ * JSON aggregates.
  */
 import {
   type DataType,
   gatheredArray,
   isInteger,
   jsonTextOf,
+  type Range,
+  RangeMath,
+  type RangeType,
+  rangesOf,
   type Value,
+  valueOfRanges,
 } from "../../../types/mod.ts";
 import { canonicalPart, jsonKeyOf } from "../json/json_build.ts";
 import { JsonbObjectState } from "./aggregate_objects.ts";
@@ -154,6 +159,15 @@ export function arrayState(type: DataType): AggregateState {
   return new CollectState<Value>(
     ([value = null]) => value,
     (items) => (type.kind === "array" ? gatheredArray([...items]) : [...items]),
+  );
+}
+
+/** Collects ranges or multiranges, whose union is a multirange. */
+export function rangesState(type: RangeType): AggregateState {
+  const result: DataType = { kind: "multirange", bound: type.bound };
+  return new CollectState<readonly Range[]>(
+    ([value = null]) => (value === null ? undefined : rangesOf(type, value)),
+    (items) => valueOfRanges(result, new RangeMath(type.bound).union(items.flat())),
   );
 }
 

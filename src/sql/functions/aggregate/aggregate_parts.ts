@@ -31,6 +31,7 @@ export function partsOf(form: AggregateForm): AggregateParts | undefined {
     case "bit_and":
     case "bit_or":
     case "bit_xor":
+    case "range_intersect_agg":
       return { parts: [form], whole: form };
     case "sum":
       return { parts: [sumOf(form)], whole: form };

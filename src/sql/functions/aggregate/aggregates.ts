@@ -16,12 +16,14 @@ import {
   isExactDecimal,
   isInteger,
   isNumeric,
+  isRangeType,
   JSON_TEXT,
   JSONB,
   MONEY,
   NUMERIC,
   TEXT,
 } from "../../../types/mod.ts";
+import { intersectionOf } from "../operator/operator_range.ts";
 import { ApproximatePercentileState, DistinctState } from "./aggregate_approximate.ts";
 import {
   BIT_FOLDS,
@@ -34,6 +36,7 @@ import {
   arrayState,
   jsonArrayState,
   jsonObjectState,
+  rangesState,
   stringState,
 } from "./aggregate_collections.ts";
 import { MedianState, ModeState, PercentileState } from "./aggregate_percentiles.ts";
@@ -125,6 +128,8 @@ const UNORDERED: ReadonlySet<string> = new Set([
   "macaddr8",
   "file",
   "embedding",
+  "range",
+  "multirange",
 ]);
 
 function resolveExtreme(wanted: "min" | "max"): Resolver {
@@ -280,6 +285,22 @@ const RESOLVERS = new Map<string, Resolver>([
     ),
   ],
   ["approx_percentile", resolveApproximatePercentile],
+  [
+    "range_agg",
+    ofOne((type) => {
+      if (!isRangeType(type)) return undefined;
+      const result: DataType = { kind: "multirange", bound: type.bound };
+      return { result, ignoresRepeats: true, gathers: true, create: () => rangesState(type) };
+    }, TEXT),
+  ],
+  [
+    "range_intersect_agg",
+    ofOne((type) => {
+      if (!isRangeType(type)) return undefined;
+      const create = (): AggregateState => new FoldState(intersectionOf(type));
+      return { result: type, ignoresRepeats: true, create };
+    }, TEXT),
+  ],
 ]);
 
 for (const [name, fold] of BIT_FOLDS) {

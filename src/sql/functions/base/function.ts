@@ -123,6 +123,8 @@ export type ParameterType =
   | "jsonText"
   | "array"
   | "element"
+  | "range"
+  | "multirange"
   | "same";
 
 export type Volatility = "immutable" | "stable" | "volatile";

@@ -19,6 +19,7 @@ import { resolveComparison } from "./operator_compare.ts";
 import { resolveJson } from "./operator_json.ts";
 import { resolveMoney } from "./operator_money.ts";
 import { resolveNetwork, resolveNetworkPrefix } from "./operator_network.ts";
+import { resolveRange } from "./operator_range.ts";
 import { resolveSearch, resolveSearchPrefix } from "./operator_search.ts";
 import { resolveConcatenation, resolveLike, resolveTextOperator } from "./operator_text.ts";
 import { resolveTime, resolveTimePrefix } from "./operator_time.ts";
@@ -45,6 +46,7 @@ export function resolveBinary(
     resolveBits(op, left, right) ??
     resolveNetwork(op, left, right) ??
     resolveMoney(op, left, right) ??
+    resolveRange(op, left, right) ??
     resolveSearch(op, left, right) ??
     (op === "||" ? resolveConcatenation(left, right) : undefined) ??
     resolveLike(op, [left, right]) ??

@@ -14,11 +14,13 @@ import {
   INTERVAL,
   type Interval,
   isFiniteNumeric,
+  isRangeType,
   numericOf,
   numericScale,
   numericSign,
   powerOfTen,
   type Row,
+  rangesOf,
   rescale,
   SMALLINT,
   TEXT,
@@ -27,6 +29,7 @@ import {
   tsVectorFromText,
   tsWeightLetter,
   type Value,
+  valueOfRanges,
   type Whole,
 } from "../../../types/mod.ts";
 import { fromText } from "../array.ts";
@@ -173,6 +176,19 @@ const UNNEST_WORDS: TableForm = {
   },
 };
 
+/** The ranges of a multirange. */
+const UNNEST_RANGES: TableForm = {
+  parameters: ["multirange"],
+  columns: (types) => types.map((type) => ({ name: undefined, type: rangeTypeOf(type) })),
+  *rows([value = null], { types: [type = TEXT] }): Generator<Row> {
+    for (const range of rangesOf(type, value)) yield [valueOfRanges(rangeTypeOf(type), [range])];
+  },
+};
+
+function rangeTypeOf(type: DataType): DataType {
+  return { kind: "range", bound: isRangeType(type) ? type.bound : TEXT };
+}
+
 function elementOf(type: DataType): DataType {
   return type.kind === "array" ? type.element : TEXT;
 }
@@ -223,7 +239,7 @@ const MATCHES: TableForm = {
 const FUNCTIONS: ReadonlyMap<string, TableFunction> = new Map(
   [
     { name: "generate_series", forms: [NUMBERS, moments(TIMESTAMP), moments(DATETIME)] },
-    { name: "unnest", forms: [UNNEST, UNNEST_WORDS] },
+    { name: "unnest", forms: [UNNEST, UNNEST_WORDS, UNNEST_RANGES] },
     { name: "generate_subscripts", forms: [SUBSCRIPTS] },
     { name: "string_to_table", forms: [STRING_PARTS] },
     { name: "regexp_split_to_table", forms: [PATTERN_PARTS] },

@@ -11,21 +11,24 @@ const FORMATS = ["text", "csv", "ndjson", "binary"] as const;
 const COLUMNS =
   "id INT PRIMARY KEY, s SMALLINT, b BIGINT, r REAL, d DOUBLE, n NUMERIC(30,6), t TEXT, " +
   "v VARCHAR(9), o BOOLEAN, y BYTES, j JSON, k JSONB, ts TIMESTAMP, tz TIMESTAMPTZ, dt DATE, " +
-  "tm TIME, u UUID, e EMBEDDING(3), ai INT[], at TEXT[], an NUMERIC(5,2)[], iv INTERVAL";
+  "tm TIME, u UUID, e EMBEDDING(3), ai INT[], at TEXT[], an NUMERIC(5,2)[], iv INTERVAL, " +
+  "nr NUMRANGE, tr TSTZRANGE, dm DATEMULTIRANGE, ra INT4RANGE[]";
 
 const ROWS = [
   `(1, -32768, 9223372036854775807, 1.5, -0.1, 123456789012345678901234.123456, 'plain', 'ab', TRUE,
     X'00ff0a', '{"a": [1, "x"]}', '{"b": 2}', '2024-02-29 12:34:56.789012',
     '1999-12-31 23:59:59.999999+00', '0001-01-01', '23:59:59.999999',
     '00112233-4455-6677-8899-aabbccddeeff', '[1,2.5,-3]', '{{1,2},{3,NULL}}',
-    '{"a,b",NULL,"NULL","q\\"\\\\ }"}', '{1.25}', '1 year 2 mons -3 days 04:05:06.789')`,
+    '{"a,b",NULL,"NULL","q\\"\\\\ }"}', '{1.25}', '1 year 2 mons -3 days 04:05:06.789',
+    '(1.50,NaN]', '["2024-02-29 12:34:56.789012+00",)', '{(,2024-01-01),[2024-02-01,infinity]}', '{"[1,5)",NULL,empty}')`,
   `(2, 32767, -9223372036854775808, -3.4e38, 1e-300, -0.000001, E'tab\\t line\\nfeed\\rreturn \\\\ "quote", comma', '',
     FALSE, X'', 'null', '"x"', '9999-12-31 23:59:59.999999', '1970-01-01 00:00:00+00',
-    '9999-12-31', '00:00:00', 'ffffffff-ffff-ffff-ffff-ffffffffffff', '[0,0,0]', '{}', '{""}', NULL, '-00:00:01')`,
-  "(3, 0, 0, 0, 0, 0, '', '\\N', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
-  "(4, NULL, 9007199254740993, NULL, NULL, 10000, 'ä€😀', 'ü😀', NULL, NULL, NULL, NULL, '1999-12-31 23:59:59.5', NULL, '2000-01-01', NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
-  "(5, NULL, NULL, NULL, NULL, NULL, '\\.', '\\', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
-  "(6, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+    '9999-12-31', '00:00:00', 'ffffffff-ffff-ffff-ffff-ffffffffffff', '[0,0,0]', '{}', '{""}', NULL, '-00:00:01',
+    'empty', '(,)', '{}', '{}')`,
+  "(3, 0, 0, 0, 0, 0, '', '\\N', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+  "(4, NULL, 9007199254740993, NULL, NULL, 10000, 'ä€😀', 'ü😀', NULL, NULL, NULL, NULL, '1999-12-31 23:59:59.5', NULL, '2000-01-01', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+  "(5, NULL, NULL, NULL, NULL, NULL, '\\.', '\\', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+  "(6, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
 ];
 
 let engine: TestEngine;
@@ -129,6 +132,30 @@ describe.each(FORMATS)("COPY in the format %s reads what it has written", (forma
           code: error.code,
         });
         expect(error.message).toMatch(/(?:line|row) \d|already exists|must not be NULL/);
+      }
+    }
+  });
+
+  test("ranges that are damaged at any byte are refused with the position, or are other ranges", async () => {
+    const columns = "id INT PRIMARY KEY, r INT8RANGE, m NUMMULTIRANGE";
+    await engine.run("DROP TABLE IF EXISTS x.m; DROP TABLE IF EXISTS x.n");
+    await engine.run(`CREATE TABLE x.m (${columns}); CREATE TABLE x.n (${columns})`);
+    await engine.run("INSERT INTO x.m VALUES (1, '[-5,7)', '{(,1.50],(2,3)}'), (2, 'empty', '{}')");
+    const data = await copyOut(engine, `COPY x.m TO STDOUT (FORMAT ${format})`);
+    for (const byte of [0, 4, 34, 255]) {
+      for (let at = 0; at < data.length; at += 1) {
+        const damaged = Buffer.from(data);
+        damaged[at] = byte;
+        const { error } = await askCopyIn(
+          engine,
+          `COPY x.n FROM STDIN (FORMAT ${format})`,
+          damaged,
+        );
+        if (error !== undefined) expect(error.message).toMatch(/(?:line|row) \d|already exists/);
+        // Each range that was read has a text form that is read as the same range.
+        const isKept = "r::text::int8range = r AND m::text::nummultirange = m";
+        const rows = await engine.rows(`DELETE FROM x.n WHERE true RETURNING ${isKept}`);
+        expect(error === undefined ? rows.flat() : rows).not.toContain(false);
       }
     }
   });

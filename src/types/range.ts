@@ -1,0 +1,375 @@
+/**
+ * Represents ranges and multiranges, which are sets of ranges. A value is an ASCII string, and
+ * these strings sort in PostgreSQL's order of the values:
+ *
+ *     range        "0" if it is empty, else "1" lower upper
+ *     multirange   "1" lower upper of each range, ascending; "" if there is none
+ *     lower        "0" without a bound, else "1" key "!" and "0" if the bound is included, else "1"
+ *     upper        "2" without a bound, else "1" key "!" and "1" if the bound is included, else "0"
+ *     shown        " " and the number of digits that each bound shows, separated by commas
+ *
+ * A key consists of characters above "!", and sorts in the order of the bounds. `shown` is present
+ * only for bounds of type NUMERIC with more digits than they need. Two values are equal if their
+ * strings are equal up to the space, as with NUMERIC.
+ *
+ * Invariant: a range is in its canonical form. A range that contains no value is empty; bounds that
+ * are integers or dates include the lower and exclude the upper one. The ranges of a multirange
+ * are not empty, and no two of them overlap or are adjacent.
+ */
+import { assert } from "../base/assert.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { type Comparator, comparatorFor } from "./compare.ts";
+import type { DataType } from "./data_type.ts";
+import { checkDate, isFiniteDate } from "./datetime.ts";
+import { fitInteger } from "./integer.ts";
+import { numericKey } from "./numeric.ts";
+import { type Value, type Whole, wholeFromBigint } from "./value.ts";
+
+/** One end of a range. */
+export interface RangeEnd {
+  /** The bound; NULL if the range is unbounded at this end. */
+  readonly value: Value;
+  readonly isIncluded: boolean;
+  readonly isLower: boolean;
+}
+
+/** A range that is not empty. */
+export interface Range {
+  readonly lower: RangeEnd;
+  readonly upper: RangeEnd;
+}
+
+const EMPTY = "0";
+const RANGE = "1";
+const UNBOUNDED_LOWER = "0";
+const BOUND = "1";
+const UNBOUNDED_UPPER = "2";
+const KEY_END = "!";
+const SHOWN = " ";
+
+/**
+ * Returns the value of a type for ranges in ascending order, of which none are adjacent. A range
+ * type takes at most one.
+ */
+export function valueOfRanges(type: DataType, ranges: readonly Range[]): string {
+  const bound = boundOf(type);
+  if (type.kind === "range" && ranges.length === 0) return EMPTY;
+  let key = "";
+  const shown: string[] = [];
+  for (const { lower, upper } of ranges) {
+    key += RANGE + endKey(bound, lower, shown) + endKey(bound, upper, shown);
+  }
+  return shown.some((digits) => digits !== "") ? `${key}${SHOWN}${shown.join(",")}` : key;
+}
+
+/** Returns the type of the bounds of a range or a multirange. */
+export function boundOf(type: DataType): DataType {
+  assert(type.kind === "range" || type.kind === "multirange", "only ranges have bounds");
+  return type.bound;
+}
+
+function endKey(
+  bound: DataType,
+  { isIncluded, isLower, value }: RangeEnd,
+  shown: string[],
+): string {
+  if (value === null) return isLower ? UNBOUNDED_LOWER : UNBOUNDED_UPPER;
+  if (bound.kind === "numeric") {
+    const key = numericKey(value as string);
+    const isTrimmed = bound.isTrimmed === true;
+    shown.push(isTrimmed ? "" : (value as string).slice(key.length + SHOWN.length));
+  }
+  const flag = isIncluded === isLower ? "0" : "1";
+  return `${BOUND}${boundKey(bound, value)}${KEY_END}${flag}`;
+}
+
+/** Keys of integers count in base 64 from this character on. */
+const FIRST_DIGIT = 48;
+const DIGIT_BITS = 6;
+const INT_DIGITS = 6;
+const LOW_DIGITS = 5;
+const LOW_RANGE = 2 ** (LOW_DIGITS * DIGIT_BITS);
+const INT_BIAS = 2 ** 31;
+const HIGH_BIAS = 2 ** 33;
+
+function boundKey(bound: DataType, value: Value): string {
+  switch (bound.kind) {
+    case "numeric":
+      return numericKey(value as string);
+    case "int":
+    case "date":
+      return digitsOf((value as number) + INT_BIAS, INT_DIGITS);
+    default: {
+      const { high, low } = halvesOf(value as Whole);
+      return digitsOf(high + HIGH_BIAS, INT_DIGITS) + digitsOf(low, LOW_DIGITS);
+    }
+  }
+}
+
+/** Divides an integer of 64 bits into its upper 34 and its lower 30 bits. */
+function halvesOf(value: Whole): { high: number; low: number } {
+  if (typeof value === "number") {
+    const high = Math.floor(value / LOW_RANGE);
+    return { high, low: value - high * LOW_RANGE };
+  }
+  const range = BigInt(LOW_RANGE);
+  const low = BigInt.asUintN(LOW_DIGITS * DIGIT_BITS, value);
+  return { high: Number((value - low) / range), low: Number(low) };
+}
+
+function digitsOf(number: number, count: number): string {
+  let text = "";
+  let rest = number;
+  for (let at = 0; at < count; at += 1) {
+    text = String.fromCharCode(FIRST_DIGIT + (rest % 64)) + text;
+    rest = Math.floor(rest / 64);
+  }
+  return text;
+}
+
+function numberOf(digits: string): number {
+  let number = 0;
+  for (let at = 0; at < digits.length; at += 1) {
+    number = number * 64 + digits.charCodeAt(at) - FIRST_DIGIT;
+  }
+  return number;
+}
+
+function valueOfKey(bound: DataType, key: string): Value {
+  switch (bound.kind) {
+    case "numeric":
+      return key;
+    case "int":
+    case "date":
+      return numberOf(key) - INT_BIAS;
+    default: {
+      const high = numberOf(key.slice(0, INT_DIGITS)) - HIGH_BIAS;
+      const low = numberOf(key.slice(INT_DIGITS));
+      const value = high * LOW_RANGE + low;
+      if (Number.isSafeInteger(value)) return value;
+      return wholeFromBigint(BigInt(high) * BigInt(LOW_RANGE) + BigInt(low));
+    }
+  }
+}
+
+/** Returns the ranges of a value in ascending order; an empty range has none. */
+export function rangesOf(type: DataType, value: Value): readonly Range[] {
+  const bound = boundOf(type);
+  const text = value as string;
+  if (text === EMPTY) return [];
+  const mark = text.indexOf(SHOWN);
+  const keys = mark < 0 ? text : text.slice(0, mark);
+  const shown = mark < 0 ? [] : text.slice(mark + SHOWN.length).split(",");
+  let at = 0;
+  let boundCount = 0;
+  const readEnd = (isLower: boolean): RangeEnd => {
+    const kind = keys[at];
+    at += 1;
+    if (kind !== BOUND) return unboundedEnd(isLower);
+    const end = keys.indexOf(KEY_END, at);
+    assert(end >= 0, "a bound of a range must have an end");
+    const digits = shown[boundCount] ?? "";
+    boundCount += 1;
+    const key = keys.slice(at, end);
+    const isIncluded = (keys[end + 1] === "0") === isLower;
+    at = end + 2;
+    const written = digits === "" ? key : `${key}${SHOWN}${digits}`;
+    return { value: valueOfKey(bound, written), isIncluded, isLower };
+  };
+  const ranges: Range[] = [];
+  while (at < keys.length) {
+    at += RANGE.length;
+    ranges.push({ lower: readEnd(true), upper: readEnd(false) });
+  }
+  return ranges;
+}
+
+export function unboundedEnd(isLower: boolean): RangeEnd {
+  return { value: null, isIncluded: false, isLower };
+}
+
+/**
+ * Moves a bound to the next value and inverts whether it is included, if values have a next one.
+ */
+function stepped(bound: DataType, end: RangeEnd): RangeEnd {
+  const next = nextValue(bound, end.value);
+  return next === undefined ? end : { ...end, value: next, isIncluded: !end.isIncluded };
+}
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+function nextValue(bound: DataType, value: Value): Value | undefined {
+  if (value === null) return undefined;
+  switch (bound.kind) {
+    case "int":
+      return fitInteger("int", (value as number) + 1);
+    case "bigint":
+      return fitInteger("bigint", wholeFromBigint(BigInt(value as Whole) + 1n));
+    case "date":
+      return isFiniteDate(value as number) ? checkDate((value as number) + 1) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Computes with the ranges of one type of bounds. */
+export class RangeMath {
+  readonly #bound: DataType;
+  readonly #compare: Comparator;
+
+  constructor(bound: DataType) {
+    this.#bound = bound;
+    this.#compare = comparatorFor(bound);
+  }
+
+  /** Compares two ends, of which each may be a lower or an upper one. */
+  compareEnds(left: RangeEnd, right: RangeEnd): number {
+    if (left.value === null && right.value === null) {
+      return Number(right.isLower) - Number(left.isLower);
+    }
+    if (left.value === null) return left.isLower ? -1 : 1;
+    if (right.value === null) return right.isLower ? 1 : -1;
+    return this.#compare(left.value, right.value) || sideOf(left) - sideOf(right);
+  }
+
+  includes({ lower, upper }: Range, value: Value): boolean {
+    if (lower.value !== null) {
+      const order = this.#compare(lower.value, value);
+      if (order > 0 || (order === 0 && !lower.isIncluded)) return false;
+    }
+    if (upper.value === null) return true;
+    const order = this.#compare(upper.value, value);
+    return order > 0 || (order === 0 && upper.isIncluded);
+  }
+
+  contains(outer: Range, inner: Range): boolean {
+    return (
+      this.compareEnds(outer.lower, inner.lower) <= 0 &&
+      this.compareEnds(outer.upper, inner.upper) >= 0
+    );
+  }
+
+  overlap(left: Range, right: Range): boolean {
+    return (
+      this.compareEnds(left.lower, right.upper) <= 0 &&
+      this.compareEnds(right.lower, left.upper) <= 0
+    );
+  }
+
+  /** Whether no value lies between an upper end and a lower end, and none is on both sides. */
+  adjoin(upper: RangeEnd, lower: RangeEnd): boolean {
+    if (upper.value === null || lower.value === null) return false;
+    return this.#compare(upper.value, lower.value) === 0 && upper.isIncluded !== lower.isIncluded;
+  }
+
+  areAdjacent(left: Range, right: Range): boolean {
+    return this.adjoin(left.upper, right.lower) || this.adjoin(right.upper, left.lower);
+  }
+
+  /**
+   * Returns the smallest range that contains both. Of equal bounds, it shows the digits of the
+   * right one, as in PostgreSQL.
+   */
+  hull(left: Range, right: Range): Range {
+    return {
+      lower: this.compareEnds(left.lower, right.lower) < 0 ? left.lower : right.lower,
+      upper: this.compareEnds(left.upper, right.upper) > 0 ? left.upper : right.upper,
+    };
+  }
+
+  intersection(left: Range, right: Range): Range | undefined {
+    if (!this.overlap(left, right)) return undefined;
+    return {
+      lower: this.compareEnds(left.lower, right.lower) >= 0 ? left.lower : right.lower,
+      upper: this.compareEnds(left.upper, right.upper) <= 0 ? left.upper : right.upper,
+    };
+  }
+
+  /** Returns the parts of a range that are not in another one: at most two. */
+  difference(from: Range, removed: Range): Range[] {
+    if (!this.overlap(from, removed)) return [from];
+    const parts: Range[] = [];
+    if (this.compareEnds(from.lower, removed.lower) < 0) {
+      parts.push({ lower: from.lower, upper: opposite(removed.lower) });
+    }
+    if (this.compareEnds(from.upper, removed.upper) > 0) {
+      parts.push({ lower: opposite(removed.upper), upper: from.upper });
+    }
+    return parts;
+  }
+
+  /** Returns the union of ranges in any order, as ranges of which none are adjacent. */
+  union(ranges: readonly Range[]): Range[] {
+    const sorted = ranges.toSorted(
+      (left, right) =>
+        this.compareEnds(left.lower, right.lower) || this.compareEnds(left.upper, right.upper),
+    );
+    const merged: Range[] = [];
+    for (const range of sorted) {
+      const last = merged.at(-1);
+      if (last !== undefined && (this.overlap(last, range) || this.areAdjacent(last, range))) {
+        merged[merged.length - 1] = this.hull(last, range);
+      } else merged.push(range);
+    }
+    return merged;
+  }
+
+  /** Returns the ranges that two sets have in common. Both are in ascending order. */
+  commonRanges(left: readonly Range[], right: readonly Range[]): Range[] {
+    const common: Range[] = [];
+    let a = 0;
+    let b = 0;
+    for (;;) {
+      const [l, r] = [left[a], right[b]];
+      if (l === undefined || r === undefined) return common;
+      const both = this.intersection(l, r);
+      if (both !== undefined) common.push(both);
+      if (this.compareEnds(l.upper, r.upper) < 0) a += 1;
+      else b += 1;
+    }
+  }
+
+  /** Returns the parts of a set of ranges that are not in another set. */
+  remainder(from: readonly Range[], removed: readonly Range[]): Range[] {
+    let rest = [...from];
+    for (const each of removed) rest = rest.flatMap((range) => this.difference(range, each));
+    return rest;
+  }
+
+  /**
+   * Returns the canonical form of a range, or undefined if it is empty.
+   *
+   * @throws {DatabaseError} INVALID_VALUE if the lower bound is above the upper one;
+   *   VALUE_OUT_OF_RANGE if the canonical form has a bound that its type cannot represent.
+   */
+  canonical(lower: RangeEnd, upper: RangeEnd): Range | undefined {
+    if (lower.value !== null && upper.value !== null) {
+      const order = this.#compare(lower.value, upper.value);
+      if (order > 0) {
+        throw new DatabaseError(
+          "INVALID_VALUE",
+          "Cannot make a range: its lower bound must be less than or equal to its upper bound",
+        );
+      }
+      if (order === 0 && !(lower.isIncluded && upper.isIncluded)) return undefined;
+    }
+    const first = lower.isIncluded ? lower : stepped(this.#bound, lower);
+    const last = upper.isIncluded ? stepped(this.#bound, upper) : upper;
+    const isEmptied =
+      first.value !== null && first.value === last.value && !(first.isIncluded && last.isIncluded);
+    return isEmptied ? undefined : { lower: first, upper: last };
+  }
+}
+
+/**
+ * Returns the end that borders on the given one from the other side: `[5` turns into `5)`, and `5)`
+ * into `[5`.
+ */
+function opposite({ isIncluded, isLower, value }: RangeEnd): RangeEnd {
+  return { value, isIncluded: !isIncluded, isLower: !isLower };
+}
+
+/** Returns -1, 0 or 1 for an end just before, at or just after its bound. */
+function sideOf({ isIncluded, isLower }: RangeEnd): number {
+  if (isIncluded) return 0;
+  return isLower ? 1 : -1;
+}
