@@ -26,6 +26,7 @@ import { GROUPED } from "./write_cases/grouped.ts";
 import { JSON_DOCUMENTS } from "./write_cases/json_documents.ts";
 import { JSON_PARTS } from "./write_cases/json_parts.ts";
 import { JSON_PATHS } from "./write_cases/json_paths.ts";
+import { KEY_CHANGES } from "./write_cases/key_changes.ts";
 import { MERGES } from "./write_cases/merges.ts";
 import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
@@ -55,6 +56,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "arrays_stored",
   "json_parts",
   "json_paths",
+  "key_changes",
   "merges",
   "ranges",
   "rarer_types",
@@ -78,6 +80,7 @@ const files = [
   ...PLANNED,
   ...CHANGES,
   CHANGES_IN_WITH,
+  KEY_CHANGES,
   MERGES,
   ...ROW_CASES,
   ...WALK_CASES,

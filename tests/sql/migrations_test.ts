@@ -87,8 +87,7 @@ test("Django migrates a schema, its data, and the schema again", async () => {
 test("Alembic upgrades and downgrades, and its version table follows", async () => {
   await engine.run("CREATE NAMESPACE alembic");
   await migrate("alembic", [
-    // The migration sets version_table_pk=False, because a primary key cannot be updated.
-    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)",
+    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))",
     `CREATE TABLE account (id SERIAL NOT NULL, name VARCHAR(50) NOT NULL, PRIMARY KEY (id))`,
     "INSERT INTO alembic_version (version_num) VALUES ('1975ea83b712') RETURNING alembic_version.version_num",
     "INSERT INTO account (name) VALUES ('ann')",

@@ -35,7 +35,7 @@ export const FUNCTIONS: string =
   "array_length array_to_string avg bool_and bool_or btrim cardinality ceil char_length chr claim " +
   "coalesce concat concat_ws corr cosine_distance cosine_similarity count cume_dist " +
   "current_namespace current_setting date_bin date_part date_trunc decode dense_rank div encode " +
-  "exp first_value floor gcd gen_random_uuid generate_series greatest initcap inner_product " +
+  "exp first_value floor gcd gen_random_uuid generate_series greatest hashtext initcap inner_product " +
   "json_agg json_array_length json_build_array json_build_object json_each " +
   "json_extract_path_text json_get json_get_int json_get_str json_object_keys json_typeof " +
   "jsonb_agg jsonb_build_object jsonb_path_exists jsonb_path_query " +

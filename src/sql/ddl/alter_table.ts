@@ -60,6 +60,7 @@ import {
   refuseReferring,
   withForeignKeys,
   withoutForeignKeys,
+  withTiming,
 } from "./foreign_keys.ts";
 import { checkGenerated, generatedFrom } from "./generated_columns.ts";
 import {
@@ -162,6 +163,8 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
       return renamedTable(table, change, altering.deps.catalog);
     case "rename constraint":
       return renamedConstraint(table, change, altering.deps.catalog);
+    case "alter constraint":
+      return withTiming(table, change);
     case "rename column":
       return renameColumn(table, change);
     case "set options": {

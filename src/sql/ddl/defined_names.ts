@@ -113,8 +113,9 @@ function definedBy(node: Statement, namespace: string): readonly DefinedName[] {
   switch (node.type) {
     case "create namespace":
     case "alter namespace":
-    case "drop namespace":
       return [named("namespace", node.name)];
+    case "drop namespace":
+      return node.names.map((name) => named("namespace", name));
     case "create user":
     case "alter user":
     case "drop user":
@@ -204,8 +205,9 @@ function newNamesIn({ changes, table }: AlterTableStatement): readonly QName[] {
 function ownNames(node: Statement): readonly DefinedName[] {
   switch (node.type) {
     case "use namespace":
-    case "drop namespace":
       return [named("namespace", node.name)];
+    case "drop namespace":
+      return node.names.map((name) => named("namespace", name));
     case "create namespace":
       return [named("namespace", node.name), ...optional("user", node.authorization)];
     case "alter namespace":

@@ -34,7 +34,7 @@ import {
   authorizeNamespace,
   type BoundDefinition,
   createNamespace,
-  dropNamespace,
+  dropNamespaces,
 } from "./namespace_definitions.ts";
 import { alterOwner, createExtension } from "./ownership.ts";
 import { authorizePolicy, definePolicy, isPolicyDefinition } from "./policy_definitions.ts";
@@ -181,9 +181,9 @@ export class DefinitionStatements {
       case "alter namespace":
         return alterNamespace(node, this.#deps);
       case "drop namespace":
-        return dropNamespace(node, this.#deps, {
-          dropTable: (tableId) =>
-            dropTableWithin(node.name.name, { tableId, ledger: this.#ledger }, this.#deps),
+        return dropNamespaces(node, this.#deps, {
+          dropTable: (namespaceOf, tableId) =>
+            dropTableWithin(namespaceOf, { tableId, ledger: this.#ledger }, this.#deps),
           checkCancelled: () => checkCancelled(this.#ledger),
         });
       case "create storage":

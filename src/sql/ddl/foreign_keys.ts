@@ -25,11 +25,15 @@ import {
 } from "../../catalog/mod.ts";
 import { type DataType, isInteger, sameType, typeName } from "../../types/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
-import { refersToPrimaryKey } from "../execute/change/referenced_key.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";
 import { referencesTo } from "../names/references.ts";
 import { findTable } from "../names/table_names.ts";
-import type { ConstraintForeignKey, CreateTableStatement, Name } from "../parse/ast/ast.ts";
+import type {
+  ConstraintForeignKey,
+  CreateTableStatement,
+  Name,
+  TableAlterationAlterConstraint,
+} from "../parse/ast/ast.ts";
 import type { Alterer } from "./altering.ts";
 
 /** The properties of the referring table that are known before its definition is complete. */
@@ -103,11 +107,10 @@ function newForeignKey(
   if (onDelete === "set null" || onDelete === "set default") {
     requireSettable(table, columns, { position, action: onDelete });
   }
-  const referencedIds = referenced.map(({ columnId }) => columnId);
-  const mayChange = !refersToPrimaryKey({ referencedIds }, parent);
-  if (mayChange && onUpdate !== "no action" && onUpdate !== "restrict") {
+  if (onUpdate !== "no action" && onUpdate !== "restrict") {
     requireSettable(table, columns, { position, action: `on update ${onUpdate}` });
   }
+  const referencedIds = referenced.map(({ columnId }) => columnId);
   return {
     name: nameFor(node, table, columns),
     columnIds: columns.map(({ columnId }) => columnId),
@@ -254,9 +257,10 @@ function requireSettable(
   columns: readonly ColumnEntry[],
   { action, position }: { action: string; position: number },
 ): void {
+  const isNull = action.endsWith("set null");
   const fixed = columns.find(
     ({ columnId, generatedSql }) =>
-      generatedSql !== undefined || table.primaryKey.includes(columnId),
+      generatedSql !== undefined || (isNull && table.primaryKey.includes(columnId)),
   );
   if (fixed === undefined) return;
   const why = fixed.generatedSql === undefined ? "part of the primary key" : "generated";
@@ -339,6 +343,21 @@ export function foreignKeyNamed(table: TableEntry, { name, _location }: Name): F
     `Cannot find foreign key "${name}" of ${nameOf(table)}`,
     { position: _location.start },
   );
+}
+
+/** Changes when a foreign key of a table is checked. @throws {DatabaseError} OBJECT_NOT_FOUND */
+export function withTiming(
+  table: TableEntry,
+  { constraint, deferrable: isDeferrable, initially }: TableAlterationAlterConstraint,
+): TableEntry {
+  const altered = foreignKeyNamed(table, constraint);
+  const timing = { isDeferrable, isDeferred: initially === "deferred" };
+  return {
+    ...table,
+    foreignKeys: (table.foreignKeys ?? []).map((key) =>
+      key === altered ? { ...key, ...timing } : key,
+    ),
+  };
 }
 
 /**

@@ -35,8 +35,7 @@ export function checkGenerated(
       position,
     });
   };
-  if (table.primaryKey.includes(columnId))
-    refuse("it is part of the primary key, which never changes");
+  if (table.primaryKey.includes(columnId)) refuse("it is part of the primary key");
   if (type.kind === "file") refuse("a FILE column cannot be generated");
   const bound = boundIn(table, stored.expr, type);
   if (!isImmutable(bound) || holdsTimeWord(bound)) {

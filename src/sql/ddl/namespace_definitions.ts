@@ -26,6 +26,7 @@ import type {
   AlterNamespaceStatement,
   CreateNamespaceStatement,
   DropNamespaceStatement,
+  Name,
   OptionEntry,
   UserName,
 } from "../parse/ast/ast.ts";
@@ -56,7 +57,7 @@ export function authorizeNamespace(
   catalog: Catalog,
 ): void {
   const details = {
-    action: `run ${node.type.toUpperCase()} on ${node.name.name}`,
+    action: `run ${node.type.toUpperCase()} on ${namesIn(node)}`,
     position: node._location.start,
   };
   if (node.type !== "alter namespace" || node.options === undefined) {
@@ -68,6 +69,13 @@ export function authorizeNamespace(
     ...details,
     ...(namespace === undefined ? {} : { namespace }),
   });
+}
+
+function namesIn(
+  node: AlterNamespaceStatement | CreateNamespaceStatement | DropNamespaceStatement,
+): string {
+  const names = node.type === "drop namespace" ? node.names : [node.name];
+  return names.map(({ name }) => name).join(", ");
 }
 
 /** Binds CREATE NAMESPACE against the current catalog. @throws {DatabaseError} */
@@ -102,7 +110,7 @@ export function alterNamespace(
 ): BoundDefinition {
   const { catalog, store } = deps;
   const { name } = node.name;
-  requireUnreserved(node, "alter");
+  requireUnreserved(node.name, "alter");
   const before = findNamespace(catalog, name, node.name);
   const { owner } = node;
   if (owner !== undefined) {
@@ -131,28 +139,39 @@ type DropDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store"> & Definition
 
 interface DropSteps {
   /**
-   * Drops a table of the namespace and the views that depend on it, unless the table no longer
-   * exists. The result resolves once the files of the table have been removed.
+   * Drops a table of a namespace and the views that depend on it, unless the table no longer exists.
+   * The result resolves once the files of the table have been removed.
    */
-  readonly dropTable: (tableId: number) => Promise<void>;
+  readonly dropTable: (namespace: string, tableId: number) => Promise<void>;
   /** Throws if the statement must end. @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
   readonly checkCancelled: () => void;
 }
 
 /** Binds DROP NAMESPACE against the current catalog. @throws {DatabaseError} */
-export function dropNamespace(
+export function dropNamespaces(
   node: DropNamespaceStatement,
   deps: DropDeps,
   steps: DropSteps,
 ): BoundDefinition {
+  const drops = node.names.map((name) => dropNamespace(name, { deps, node, steps }));
+  return async () => {
+    const told: string[] = [];
+    for (const drop of drops) told.push(await drop());
+    return told.join("; ");
+  };
+}
+
+function dropNamespace(
+  { _location, name }: Name,
+  { deps, node, steps }: { deps: DropDeps; node: DropNamespaceStatement; steps: DropSteps },
+): () => Promise<string> {
   const { catalog } = deps;
-  const { name } = node.name;
-  requireUnreserved(node, "drop");
+  requireUnreserved({ _location, name }, "drop");
   if (catalog.namespace(name) === undefined && node.ifExists === true) {
-    return () => `Namespace ${name} does not exist`;
+    return () => Promise.resolve(`Namespace ${name} does not exist`);
   }
-  findNamespace(catalog, name, node.name);
-  const position = node.name._location.start;
+  findNamespace(catalog, name, { _location });
+  const position = _location.start;
   const { sequences, tables, topics, types, views } = heldBy(name, catalog);
   const heldCount = sequences.length + tables.length + topics.length + types.length + views.length;
   if (heldCount > 0 && node.cascade !== "cascade") {
@@ -211,7 +230,7 @@ async function dropHeld(
       return;
     }
     for (const { tableId } of tables) {
-      await dropTable(tableId);
+      await dropTable(name, tableId);
       await pause();
       checkCancelled();
     }
@@ -300,15 +319,12 @@ function namespaceOptions(entries: readonly OptionEntry[]): NamespaceEntry["opti
 }
 
 /** Refuses to alter or drop a reserved namespace. @throws {DatabaseError} RESERVED_NAME */
-function requireUnreserved(
-  { name }: AlterNamespaceStatement | DropNamespaceStatement,
-  action: "alter" | "drop",
-): void {
-  if (!isReservedNamespace(name.name)) return;
+function requireUnreserved({ _location, name }: Name, action: "alter" | "drop"): void {
+  if (!isReservedNamespace(name)) return;
   throw new DatabaseError(
     "RESERVED_NAME",
-    `Cannot ${action} namespace ${name.name}: the server reserves this namespace`,
-    { position: name._location.start },
+    `Cannot ${action} namespace ${name}: the server reserves this namespace`,
+    { position: _location.start },
   );
 }
 

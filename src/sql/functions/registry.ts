@@ -30,6 +30,7 @@ import { CONDITIONAL_FUNCTIONS } from "./conditional.ts";
 import { ENUM_FUNCTIONS } from "./enums.ts";
 import { FILE_URL_FUNCTIONS } from "./file_url.ts";
 import { FORMAT_FUNCTIONS } from "./format/format.ts";
+import { HASH_FUNCTIONS } from "./hashes.ts";
 import { ID_FUNCTIONS } from "./ids.ts";
 import { JSON_FUNCTIONS } from "./json/json.ts";
 import { JSON_BUILD_FUNCTIONS } from "./json/json_build_functions.ts";
@@ -63,6 +64,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
   ...ENUM_FUNCTIONS,
   ...FILE_URL_FUNCTIONS,
   ...FORMAT_FUNCTIONS,
+  ...HASH_FUNCTIONS,
   ...ID_FUNCTIONS,
   ...JSON_BUILD_FUNCTIONS,
   ...JSON_EDIT_FUNCTIONS,

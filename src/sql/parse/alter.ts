@@ -22,6 +22,7 @@ import {
   parseSourced,
   parseTableConstraint,
 } from "./ddl.ts";
+import { parseTiming } from "./foreign_keys.ts";
 import { parseOptions, parseWord } from "./options.ts";
 import { acceptOwner } from "./ownership.ts";
 import { refuseAlteration } from "./refused.ts";
@@ -82,6 +83,13 @@ function parseAlteration(cursor: Cursor): TableAlteration {
       return { type: "rename column", column, to, _location: cursor.since(start) };
     }
     case "alter": {
+      if (cursor.accept("constraint")) {
+        const constraint = cursor.name("a constraint");
+        const { deferrable, initially, notValid } = parseTiming(cursor);
+        if (notValid === true) cursor.refuse("ALTER CONSTRAINT … NOT VALID");
+        const _location = cursor.since(start);
+        return { type: "alter constraint", constraint, deferrable, initially, _location };
+      }
       cursor.accept("column");
       const column = cursor.name("a column");
       const alter = parseAlterColumn(cursor);

@@ -29,7 +29,8 @@ import { acceptCollation } from "./collations.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseForeignKey, parseReferences } from "./foreign_keys.ts";
 import { parseNameOrString, parseOptions, parseUserName } from "./options.ts";
-import { parseQuery } from "./select.ts";
+import { nameText } from "./print/print_expressions.ts";
+import { parseQuery, recursiveQuery } from "./select.ts";
 import { parseSequenceOptions } from "./sequence_options.ts";
 import { parseTableAs } from "./table_as.ts";
 import { Token } from "./text/lexer.ts";
@@ -46,6 +47,8 @@ export function acceptBehaviour(cursor: Cursor): DropBehaviour | undefined {
   return cursor.acceptOneOf("restrict", "cascade");
 }
 
+const RENAMED_NAMESPACE = "create a namespace with the new name, and copy the tables";
+
 /** Parses the rest after `CREATE NAMESPACE`. */
 export function parseCreateNamespace(cursor: Cursor, start: number): CreateNamespaceStatement {
   const ifNotExists = acceptIfNotExists(cursor);
@@ -58,9 +61,10 @@ export function parseCreateNamespace(cursor: Cursor, start: number): CreateNames
 /** Parses the rest after `DROP NAMESPACE`. */
 export function parseDropNamespace(cursor: Cursor, start: number): DropNamespaceStatement {
   const ifExists = acceptIfExists(cursor);
-  const name = parseNamespaceName(cursor);
+  const names = [parseNamespaceName(cursor)];
+  while (cursor.accept(",")) names.push(parseNamespaceName(cursor));
   const cascade = acceptBehaviour(cursor);
-  return { type: "drop namespace", name, ifExists, cascade, _location: cursor.since(start) };
+  return { type: "drop namespace", names, ifExists, cascade, _location: cursor.since(start) };
 }
 
 /** Parses the rest after `ALTER NAMESPACE`. */
@@ -70,6 +74,7 @@ export function parseAlterNamespace(cursor: Cursor, start: number): AlterNamespa
     const options = parseOptions(cursor);
     return { type: "alter namespace", name, options, _location: cursor.since(start) };
   }
+  if (cursor.is("rename")) cursor.refuse("ALTER NAMESPACE … RENAME TO", RENAMED_NAMESPACE);
   if (!cursor.accept("owner")) {
     cursor.couldBe("set");
     cursor.unexpected("SET OPTIONS or OWNER TO");
@@ -456,19 +461,25 @@ export function parseQNames(cursor: Cursor, what: string): QName[] {
   return names;
 }
 
-/** Parses the rest after `CREATE [OR REPLACE] VIEW`. */
+/** Parses the rest after `CREATE [OR REPLACE]`, which begins with VIEW or RECURSIVE VIEW. */
 export function parseCreateView(
   cursor: Cursor,
   start: number,
   orReplace: true | undefined,
 ): CreateViewStatement {
+  const isRecursive = cursor.accept("recursive");
+  cursor.expect("view");
   const name = cursor.qname("a view");
-  const columnNames = cursor.is("(") ? cursor.nameList("a column") : undefined;
+  const columnNames = isRecursive || cursor.is("(") ? cursor.nameList("a column") : undefined;
   const options = cursor.accept("with") ? parseOptions(cursor) : undefined;
   cursor.expect("as");
   const at = cursor.start;
-  const query = parseQuery(cursor);
-  const source = cursor.text.slice(at, cursor.end);
+  const written = parseQuery(cursor);
+  const text = cursor.text.slice(at, cursor.end);
+  const { query, source } =
+    isRecursive && columnNames !== undefined
+      ? recursiveView(name, columnNames, { query: written, source: text })
+      : { query: written, source: text };
   const checkOption = acceptCheckOption(cursor);
   const _location = cursor.since(start);
   const view = {
@@ -481,6 +492,20 @@ export function parseCreateView(
     source,
   } as const;
   return checkOption === undefined ? { ...view, _location } : { ...view, checkOption, _location };
+}
+
+/** Returns the query of CREATE RECURSIVE VIEW, which may read the view itself. */
+function recursiveView(
+  name: QName,
+  columnNames: readonly Name[],
+  { query, source }: Pick<CreateViewStatement, "query" | "source">,
+): Pick<CreateViewStatement, "query" | "source"> {
+  const view = nameText(name.name);
+  const columns = columnNames.map((column) => nameText(column.name)).join(", ");
+  return {
+    query: recursiveQuery(name, columnNames, query),
+    source: `WITH RECURSIVE ${view} (${columns}) AS (${source}\n) SELECT * FROM ${view}`,
+  };
 }
 
 /** Reads `WITH [CASCADED | LOCAL] CHECK OPTION`. */

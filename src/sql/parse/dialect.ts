@@ -53,24 +53,31 @@ export function parseSet(cursor: Cursor, start: number): Statement {
   if (scope === "session" && cursor.is("characteristics")) {
     return parseSetTransaction(cursor, start, { isOfSession: true });
   }
-  if (cursor.is("transaction") || cursor.is("role")) {
+  const isOwnRole = cursor.is("role") && cursor.isAhead(1, "none");
+  if (cursor.is("transaction") || (cursor.is("role") && !isOwnRole)) {
     cursor.refuse(`SET ${cursor.word.toUpperCase()}`, INSTEAD_OF_SET.get(cursor.word));
   }
   if (cursor.acceptAll("time", "zone")) return parseSetTimezone(cursor, start);
   const variable = parseVariable(cursor);
-  cursor.expectOneOf("=", "to");
+  if (!isOwnRole) cursor.expectOneOf("=", "to");
   if (variable.name === "search_path") return useNamespace(cursor, start);
   const set = parseSetValue(cursor);
   return { type: "set", variable, scope, set, _location: cursor.since(start) };
 }
 
-/** Parses `RESET name` and `RESET ALL`. */
+/**
+ * Parses `RESET name` and `RESET ALL`. `RESET search_path` returns to the namespace `default`.
+ */
 export function parseReset(cursor: Cursor, start: number): Statement {
   cursor.expect("reset");
   if (cursor.accept("all")) return { type: "reset all", _location: cursor.since(start) };
   const variable = cursor.acceptAll("time", "zone")
     ? { name: "timezone", _location: cursor.since(start) }
     : parseVariable(cursor);
+  if (variable.name === "search_path") {
+    const name = { ...variable, name: "default" };
+    return { type: "use namespace", name, _location: cursor.since(start) };
+  }
   const set = { type: "default" } as const;
   return { type: "set", variable, scope: undefined, set, _location: cursor.since(start) };
 }

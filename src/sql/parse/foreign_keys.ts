@@ -73,7 +73,7 @@ function parseAction(cursor: Cursor): ReferenceAction {
 }
 
 /** Parses `[NOT] DEFERRABLE`, `INITIALLY DEFERRED | IMMEDIATE` and `NOT VALID`, in any order. */
-function parseTiming(
+export function parseTiming(
   cursor: Cursor,
 ): Pick<ConstraintForeignKey, "deferrable" | "initially" | "notValid"> {
   let deferrable: boolean | undefined;

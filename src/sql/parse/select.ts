@@ -7,6 +7,8 @@ import {
   type LimitStatement,
   LiteralCell,
   type LockStrength,
+  type Name,
+  type QName,
   type QueryStatement,
   type SearchClause,
   type SelectFromStatement,
@@ -15,6 +17,7 @@ import {
   type Statement,
   type ValuesStatement,
   type WithBinding,
+  type WithStatement,
 } from "./ast/ast.ts";
 import { isQueryNode } from "./ast/query_nodes.ts";
 import { countQuery, requireListed } from "./bounds.ts";
@@ -342,12 +345,28 @@ function parseTableQuery(cursor: Cursor): SelectFromStatement {
   cursor.expect("table");
   const token = cursor.token;
   const { name, schema } = cursor.qname("a table");
-  const _location = cursor.since(token);
+  const node = allRowsOf({ name, schema, _location: cursor.since(token) });
+  node._location = cursor.since(start);
+  return node;
+}
+
+/** Returns the query `SELECT * FROM name`. */
+function allRowsOf({ _location, name, schema }: QName): Mutable<SelectFromStatement> {
   const node = emptySelect();
   node.columns = [{ expr: { type: "ref", name: "*", star: true, _location }, _location }];
   node.from = [{ type: "table", name: { name, schema, _location }, join: undefined, _location }];
-  node._location = cursor.since(start);
+  node._location = _location;
   return node;
+}
+
+/** Returns the query `WITH RECURSIVE name (columnNames) AS (statement) SELECT * FROM name`. */
+export function recursiveQuery(
+  { _location, name }: Name,
+  columnNames: readonly Name[],
+  statement: SelectStatement,
+): WithStatement {
+  const bind = [{ alias: { name, _location }, columnNames, statement, _location }];
+  return { type: "with recursive", bind, in: allRowsOf({ name, _location }), _location };
 }
 
 /** Whether the next token begins a query, with or without parentheses. */

@@ -160,10 +160,14 @@ function acceptKind(cursor: Cursor): TableKindWord | undefined {
   return cursor.isAhead(1, "table") ? cursor.acceptOneOf("user", "shared", "stream") : undefined;
 }
 
+function isView(cursor: Cursor): boolean {
+  return cursor.is("view") || (cursor.is("recursive") && cursor.isAhead(1, "view"));
+}
+
 function parseCreate(cursor: Cursor, start: number): Statement {
   cursor.expect("create");
   if (cursor.acceptAll("or", "replace")) {
-    if (cursor.accept("view")) return parseCreateView(cursor, start, true);
+    if (isView(cursor)) return parseCreateView(cursor, start, true);
     refuseObject(cursor, "CREATE");
     return cursor.unexpected("VIEW");
   }
@@ -175,13 +179,13 @@ function parseCreate(cursor: Cursor, start: number): Statement {
   if (cursor.accept("type")) return parseCreateType(cursor, start);
   if (cursor.accept("domain")) return parseCreateDomain(cursor, start);
   if (cursor.accept("policy")) return parseCreatePolicy(cursor, start);
+  if (isView(cursor)) return parseCreateView(cursor, start, undefined);
   refuseObject(cursor, "CREATE");
-  cursor.couldBe("table", "index", "unique");
+  cursor.couldBe("table", "index", "unique", "view");
   switch (
     cursor.expectOneOf(
       "namespace",
       "schema",
-      "view",
       "user",
       "storage",
       "topic",
@@ -200,8 +204,6 @@ function parseCreate(cursor: Cursor, start: number): Statement {
       return parseCreateInvitation(cursor, start);
     case "sequence":
       return parseCreateSequence(cursor, start);
-    case "view":
-      return parseCreateView(cursor, start, undefined);
     case "user":
       return parseCreateUser(cursor, start);
     case "storage":

@@ -3,7 +3,8 @@
  *
  * Most of them exist for programs that were written for PostgreSQL and that begin by setting
  * options which already apply here. Such a setting accepts only the values that describe this
- * server, so that no request of a program is silently ignored.
+ * server, so that no request of a program is silently ignored. The settings that only advise
+ * PostgreSQL's planner accept any value that PostgreSQL accepts, because they change no result.
  */
 import type { SqlLimits } from "../ports/environment.ts";
 
@@ -35,6 +36,9 @@ const NO_LENGTH: Refusal = {
   hint: "write milliseconds, or a number with ms, s, min, h or d",
 };
 
+/** Matches a number, followed by a unit of memory or time if it has one. */
+const AMOUNT = /^-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,3})?\s*(?:B|kB|MB|GB|TB|us|ms|s|min|h|d)?$/;
+
 const BOOLEANS: ReadonlyMap<string, string> = new Map([
   ["on", "on"],
   ["true", "on"],
@@ -65,6 +69,69 @@ const STATEMENT_TIMEOUT: SettingKind = {
     return String(ms);
   },
 };
+
+/** The settings of PostgreSQL's planner that are on or off. */
+const PLANNER_FLAGS = [
+  "enable_async_append",
+  "enable_bitmapscan",
+  "enable_gathermerge",
+  "enable_hashagg",
+  "enable_hashjoin",
+  "enable_incremental_sort",
+  "enable_indexonlyscan",
+  "enable_indexscan",
+  "enable_material",
+  "enable_memoize",
+  "enable_mergejoin",
+  "enable_nestloop",
+  "enable_parallel_append",
+  "enable_parallel_hash",
+  "enable_partition_pruning",
+  "enable_partitionwise_aggregate",
+  "enable_partitionwise_join",
+  "enable_seqscan",
+  "enable_sort",
+  "enable_tidscan",
+  "geqo",
+  "jit",
+  "parallel_leader_participation",
+] as const;
+
+/** The settings of PostgreSQL's planner that are numbers, with PostgreSQL's defaults. */
+const PLANNER_NUMBERS = [
+  ["cpu_index_tuple_cost", "0.005"],
+  ["cpu_operator_cost", "0.0025"],
+  ["cpu_tuple_cost", "0.01"],
+  ["cursor_tuple_fraction", "0.1"],
+  ["default_statistics_target", "100"],
+  ["effective_cache_size", "4GB"],
+  ["effective_io_concurrency", "1"],
+  ["from_collapse_limit", "8"],
+  ["geqo_threshold", "12"],
+  ["jit_above_cost", "100000"],
+  ["join_collapse_limit", "8"],
+  ["max_parallel_maintenance_workers", "2"],
+  ["max_parallel_workers", "8"],
+  ["max_parallel_workers_per_gather", "2"],
+  ["min_parallel_index_scan_size", "512kB"],
+  ["min_parallel_table_scan_size", "8MB"],
+  ["parallel_setup_cost", "1000"],
+  ["parallel_tuple_cost", "0.1"],
+  ["random_page_cost", "4"],
+  ["seq_page_cost", "1"],
+] as const;
+
+/** The settings of PostgreSQL's memory, with PostgreSQL's defaults. */
+const MEMORY_NUMBERS = [
+  ["hash_mem_multiplier", "2"],
+  ["maintenance_work_mem", "64MB"],
+  ["max_stack_depth", "2MB"],
+  ["temp_buffers", "8MB"],
+  ["work_mem", "4MB"],
+] as const;
+
+const OWN_PLANS = "Has no effect: plans are chosen by the sizes of tables";
+const OWN_MEMORY = "Has no effect: performance.query_memory_bytes limits the memory of a statement";
 
 /** The settings in the order in which SHOW lists them. */
 const KINDS: readonly SettingKind[] = [
@@ -138,6 +205,17 @@ const KINDS: readonly SettingKind[] = [
     "Has no effect: limits.transaction_timeout_secs ends transactions",
   ),
   duration("idle_session_timeout", "Has no effect: requests share no session state"),
+  only("role", ["none"], "EXECUTE AS USER 'name' (…) runs a statement as another user"),
+  only("lc_messages", ["C"], "Messages are in English"),
+  only("lc_monetary", ["C"], "MONEY is shown in dollars"),
+  only("lc_numeric", ["C"], "Numbers are shown with a decimal point"),
+  only("lc_time", ["C"], "Names of days and months are in English"),
+  ...PLANNER_FLAGS.map((name) => flag(name, OWN_PLANS, name.includes("wise_") ? "off" : "on")),
+  ...PLANNER_NUMBERS.map(([name, initial]) => amount(name, OWN_PLANS, initial)),
+  word("plan_cache_mode", ["auto", "force_generic_plan", "force_custom_plan"], OWN_PLANS),
+  word("force_parallel_mode", ["off", "on", "regress"], OWN_PLANS),
+  word("constraint_exclusion", ["partition", "on", "off"], OWN_PLANS),
+  ...MEMORY_NUMBERS.map(([name, initial]) => amount(name, OWN_MEMORY, initial)),
 ];
 
 const BY_NAME: ReadonlyMap<string, SettingKind> = new Map(KINDS.map((kind) => [kind.name, kind]));
@@ -214,6 +292,17 @@ function flag(name: string, description: string, initial: string): SettingKind {
     description,
     defaultOf: () => initial,
     read: (text) => BOOLEANS.get(text.toLowerCase()) ?? { why: "it must be on or off" },
+  };
+}
+
+/** Defines a setting that is a number, possibly with a unit. */
+function amount(name: string, description: string, initial: string): SettingKind {
+  return {
+    name,
+    description,
+    defaultOf: () => initial,
+    read: (text) =>
+      AMOUNT.test(text.trim()) ? text.trim() : { why: "it must be a number, possibly with a unit" },
   };
 }
 

@@ -159,9 +159,10 @@ function unqualifiedTarget(node: Statement): string | undefined {
       return node.target;
     case "restore":
       return node.source;
+    case "drop namespace":
+      return node.names.map(({ name }) => name).join(", ");
     case "create namespace":
     case "alter namespace":
-    case "drop namespace":
     case "create storage":
     case "alter storage":
     case "drop storage":

@@ -49,9 +49,10 @@ describe("foreign keys with a faulty definition are refused", () => {
     ],
     ["id INT PRIMARY KEY, u INT UNIQUE REFERENCES $c (id, u)", "INVALID_DEFINITION"],
     [
-      "id INT, u INT UNIQUE, PRIMARY KEY (id), FOREIGN KEY (id) REFERENCES $c (u) ON UPDATE CASCADE",
+      "id INT, u INT UNIQUE, PRIMARY KEY (id), FOREIGN KEY (id) REFERENCES $c (u) ON UPDATE SET NULL",
       "INVALID_DEFINITION",
     ],
+    ["id INT PRIMARY KEY REFERENCES $p ON UPDATE SET NULL", "INVALID_DEFINITION"],
     [
       "id INT PRIMARY KEY, u INT UNIQUE, g INT GENERATED ALWAYS AS (u + 1) STORED REFERENCES $c (u) ON UPDATE SET NULL",
       "INVALID_DEFINITION",

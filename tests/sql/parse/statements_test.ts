@@ -301,8 +301,9 @@ test.each<[string, Tree]>([
   ],
   [
     "DROP NAMESPACE IF EXISTS n CASCADE",
-    { type: "drop namespace", name: name("n"), ifExists: true, cascade: "cascade" },
+    { type: "drop namespace", names: [name("n")], ifExists: true, cascade: "cascade" },
   ],
+  ["DROP SCHEMA a, b", { type: "drop namespace", names: [name("a"), name("b")] }],
   ["CREATE NAMESPACE default", { type: "create namespace", name: name("default") }],
   ["USE app", { type: "use namespace", name: name("app") }],
   ["USE NAMESPACE default", { type: "use namespace", name: name("default") }],

@@ -226,8 +226,8 @@ export function generatedAlways(
 }
 
 /**
- * Binds SET. A column that is set to itself stays unchanged, so this is allowed even for key
- * columns.
+ * Binds SET. A key column that is set to itself stays unchanged, so the statement does not change
+ * the key.
  *
  * @param own.columns The columns with the current values of the row.
  */
@@ -332,17 +332,22 @@ function assignedBySet(bound: BoundExpression, target: ColumnAssignment): BoundE
 }
 
 /**
- * Returns the position of a column that may be assigned.
+ * Returns the position of a column that may be assigned. The files of a row are listed under its
+ * primary key, so the key of such a row must not change.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
 function settablePosition({ named, table }: Pick<Target, "named" | "table">, column: Name): number {
   const position = positionOf(table, column, named);
-  if (!isKey(named, column)) return position;
+  const file = table.columns.find(({ type }) => type.kind === "file");
+  if (file === undefined || !isKey(named, column)) return position;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot change column "${column.name}" of ${nameOf(table)}: it is part of the primary key`,
-    { position: column._location.start, hint: "delete the row and insert it again" },
+    `Cannot change column "${column.name}" of ${nameOf(table)}: it is part of the primary key, which identifies the files in column "${file.name}"`,
+    {
+      position: column._location.start,
+      hint: "insert a row with the new key and the file, and delete this row",
+    },
   );
 }
 

@@ -81,7 +81,10 @@ export const bindExpression: Bind = (expression, context) => {
       return bindBetween(expression, context, bindExpression);
     case "cast": {
       const declared = resolveType(expression.to);
-      const operand = bindExpression(expression.operand, context);
+      const operand =
+        expression.operand.type === "array" && declared.kind === "array"
+          ? bindArray(expression.operand, context, declared)
+          : bindExpression(expression.operand, context);
       const to = isBareDecimal(expression.to) ? bareDecimalFor(operand) : declared;
       const limit = intervalLimitOf(expression.to);
       if (limit !== undefined) return castToInterval(operand, { limit, node: expression });
@@ -299,10 +302,26 @@ function bindCollate(
   );
 }
 
-function bindArray(list: ExprList, context: ExpressionContext): BoundExpression {
+/**
+ * Binds `ARRAY[…]`.
+ *
+ * @param to The type to which the array is cast. Each of its elements is cast to the type of the
+ * elements, so that an untyped literal is read as this type.
+ */
+function bindArray(
+  list: ExprList,
+  context: ExpressionContext,
+  to?: DataType & { readonly kind: "array" },
+): BoundExpression {
   const known = list.literals === undefined ? undefined : constantArray(list.literals);
   if (known !== undefined) return known;
-  const items = list.expressions.map((item) => bindExpression(item, context));
+  const items = list.expressions.map((item) => {
+    if (to === undefined) return bindExpression(item, context);
+    if (item.type === "array") return bindArray(item, context, to);
+    const bound = bindExpression(item, context);
+    const target = bound.type.kind === "array" ? to : to.element;
+    return castTo(bound, { to: target, mode: "explicit", node: item });
+  });
   const { type, expressions } = castToCommonType(items, list.expressions, "ARRAY");
   return {
     kind: "call",

@@ -41,6 +41,7 @@ import {
   growthOf,
   holdChanges,
   type RowChange,
+  releaseKeys,
   requireStageable,
   seqsOf,
   stageChanges,
@@ -329,6 +330,11 @@ export class ChangeWriter {
     const context = this.#context;
     if (context.parts !== undefined) return holdChanges(runtime, this.#changes, context);
     const seqs: Value[] = [];
+    for (const part of parts(this.#changes)) {
+      await context.pause();
+      context.requireUnaltered(runtime.table);
+      releaseKeys(runtime, part, context);
+    }
     for (const part of parts(this.#changes)) {
       await context.pause();
       context.requireUnaltered(runtime.table);

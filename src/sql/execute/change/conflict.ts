@@ -22,9 +22,15 @@ import { layoutOf } from "../evaluate/layout.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { columnsFromRows } from "../operators/filter.ts";
 import { type Evaluation, type EvaluationPlace, evaluated, whenThere } from "./evaluation.ts";
-import { duplicateKey, type RowChange, storedRowWithSeq } from "./row_changes.ts";
+import { type RowChange, storedRowWithSeq } from "./row_changes.ts";
 import type { RowGuard } from "./row_guard.ts";
-import { duplicateIn, rowHolding, type UniqueIndex, uniqueIndexesOf } from "./unique_index.ts";
+import {
+  duplicateIn,
+  duplicateKey,
+  rowHolding,
+  type UniqueIndex,
+  uniqueIndexesOf,
+} from "./unique_index.ts";
 
 /**
  * Decides the outcome of proposed rows. `touched` contains the keys of rows that were proposed
@@ -222,7 +228,7 @@ function storedAt(
 
 function duplicateAt({ index, key }: ProposedKey, runtime: TableRuntime): DatabaseError {
   return index === undefined
-    ? duplicateKey(runtime, key)
+    ? duplicateKey(runtime, key, "insert")
     : duplicateIn(runtime, { index, key }, true);
 }
 

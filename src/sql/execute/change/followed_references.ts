@@ -1,6 +1,6 @@
 /**
  * Carries out the actions of foreign keys. The key of a parent row disappears when the row is
- * deleted, or when columns of its unique index change. ON DELETE and ON UPDATE decide whether the
+ * deleted, or when columns of its primary key or unique index change. ON DELETE and ON UPDATE decide whether the
  * referring rows are deleted, get new values, or prevent the change. Such a statement runs in a
  * transaction, so that all its changes are one commit.
  *
@@ -44,7 +44,7 @@ import {
 } from "./references.ts";
 import { referringRows } from "./referring_rows.ts";
 import type { RowChange } from "./row_changes.ts";
-import { requireFreeKeys } from "./unique_index.ts";
+import { duplicateKey, requireFreeKeys } from "./unique_index.ts";
 
 /**
  * Carries out the ON DELETE and ON UPDATE actions for the changes that a transaction has staged.
@@ -118,12 +118,11 @@ function heldBy(
   reference: IncomingReference,
 ): readonly [HeldKeys, HeldKeys] {
   const referenced = referencedKeyOf(reference.key, table);
-  const { index, types } = referenced;
+  const { types } = referenced;
   const deleted = new Map<string, GoneKey>();
   const updated = new Map<string, GoneKey>();
   for (const { before, row } of rows) {
-    // A primary key disappears only together with its row, because it never changes.
-    if (before === undefined || (row !== undefined && index === undefined)) continue;
+    if (before === undefined) continue;
     const key = valuesIn(referenced, before);
     if (key.includes(null)) continue;
     const text = keyTextOf(types, key);
@@ -252,6 +251,7 @@ class Followed {
   #setAll(held: HeldKeys, action: "cascade" | "set default" | "set null"): ChangedRows[] {
     const { child, key } = held.reference;
     const changes = new ChangesByOwner(child);
+    const staged: { readonly referring: Referring; readonly row: Row }[] = [];
     let isHeldToEnd = false;
     for (const referring of this.#referring(held)) {
       const { owner, row: before } = referring;
@@ -264,10 +264,11 @@ class Followed {
       const changed = this.#changedRow(before, held, action);
       const rows = this.#checked(changed, held);
       for (const row of rows) {
-        this.#stage(child, referring, { row, isDeleted: false });
+        staged.push({ referring, row });
         changes.add(owner, { before, row });
       }
     }
+    this.#stageAll(child, staged);
     if (isHeldToEnd) this.#held.push(held);
     const all = changes.all();
     for (const each of all) this.#requireSound(each);
@@ -333,9 +334,42 @@ class Followed {
     for (const { row } of written) requireFreeKeys(runtime, { row, owner, isNew: false }, context);
   }
 
+  /**
+   * Stages the new values of referring rows. Rows whose primary key changes leave their keys first,
+   * so that another one of these rows may take such a key.
+   *
+   * @throws {DatabaseError} DUPLICATE_KEY
+   */
+  #stageAll(
+    table: TableEntry,
+    changed: readonly { readonly referring: Referring; readonly row: Row }[],
+  ): void {
+    const runtime = runtimeOf(table);
+    const textOf = (row: Row): string => keyTextOf(runtime.keyTypes, runtime.keyOf(row));
+    const moved = new Set(
+      changed.filter((each) => textOf(each.row) !== textOf(each.referring.row)),
+    );
+    for (const { referring } of moved) {
+      this.#stage(table, referring, { row: referring.row, isDeleted: true });
+    }
+    for (const each of changed) {
+      const { owner } = each.referring;
+      let { stored } = each.referring;
+      if (moved.has(each)) {
+        const key = runtime.keyOf(each.row);
+        if (isHeld(table, { referenced: { index: undefined }, key, owner }, this.#context)) {
+          throw duplicateKey(runtime, key, "update");
+        }
+        const rows = this.#transaction.stagedOf(table.tableId, owner);
+        stored = rows?.get(textOf(each.row))?.stored;
+      }
+      this.#stage(table, { owner, stored }, { row: each.row, isDeleted: false });
+    }
+  }
+
   #stage(
     table: TableEntry,
-    { owner, stored }: Referring,
+    { owner, stored }: Pick<Referring, "owner" | "stored">,
     { isDeleted, row }: Pick<StagedRow, "isDeleted" | "row">,
   ): void {
     this.#context.requireUnaltered(table);

@@ -2,8 +2,7 @@
  * The key to which a foreign key refers: the primary key of the other table, or a unique index.
  *
  * - Its columns are in the order of that key or index, whatever the order in the foreign key.
- * - The primary key of a row never changes. The columns of a unique index may change, so a key may
- *   disappear although its row still exists.
+ * - Both may change, so a key may disappear although its row still exists.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { ForeignKeyEntry, TableEntry } from "../../../catalog/mod.ts";

@@ -43,7 +43,10 @@ export interface PlannedChange {
   readonly setPositions: readonly number[];
 }
 
-/** Whether a change needs a transaction, because it may cause changes to referring rows. */
+/**
+ * Whether a change needs a transaction, because it may change primary keys or cause changes to
+ * referring rows.
+ */
 export function needsTransaction(
   { deletes, setPositions, target }: PlannedChange,
   references: Pick<References, "to">,
@@ -56,12 +59,10 @@ export function needsTransaction(
   for (const [position, { columnId, generatedSql }] of target.columns.entries()) {
     if (setPositions.includes(position) || generatedSql !== undefined) changing.add(columnId);
   }
+  if (target.primaryKey.some((id) => changing.has(id))) return true;
   return references
     .to(target.tableId)
-    .some(
-      ({ key }) =>
-        !refersToPrimaryKey(key, target) && key.referencedIds.some((id) => changing.has(id)),
-    );
+    .some(({ key }) => key.referencedIds.some((id) => changing.has(id)));
 }
 
 /**

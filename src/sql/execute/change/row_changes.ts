@@ -9,7 +9,7 @@
 import { assert, defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
-import { type Commit, SEQ_COLUMN_ID, shownKey, type TableWrite } from "../../../storage/mod.ts";
+import { type Commit, SEQ_COLUMN_ID, type TableWrite } from "../../../storage/mod.ts";
 import type { Batch, Row, Value } from "../../../types/mod.ts";
 import { nameOf } from "../../bind/change/dml_target.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
@@ -22,7 +22,7 @@ import { bytesOfRows, rowBytes } from "../materialised/row_bytes.ts";
 import { ownerOf, readRow } from "../operators/scan.ts";
 import { followReferences } from "./followed_references.ts";
 import { requireParents, type WrittenRow, writtenIn } from "./references.ts";
-import { requireFreeKeys, uniqueIndexesOf } from "./unique_index.ts";
+import { duplicateKey, requireFreeKeys, uniqueIndexesOf } from "./unique_index.ts";
 
 export interface RowChange {
   readonly operation: "insert" | "update" | "delete";
@@ -64,6 +64,7 @@ export function applyChanges(
 ): Applied {
   if (context.parts !== undefined) return holdChanges(runtime, changes, context);
   if (context.transaction !== undefined) {
+    releaseKeys(runtime, changes, context);
     const seqs = stageChanges(runtime, changes, context);
     followReferences(runtime, changes, context);
     return { commit: undefined, seqs };
@@ -108,12 +109,22 @@ function* heldStaging(
   changes: readonly RowChange[],
   context: ExecutionContext,
 ): Generator<void, void> {
-  for (let from = 0; from < changes.length; from += HELD_ROWS_PER_STEP) {
+  for (const some of inSteps(changes)) {
     context.requireUnaltered(runtime.table);
-    const some = changes.slice(from, from + HELD_ROWS_PER_STEP);
+    releaseKeys(runtime, some, context);
+    yield;
+  }
+  for (const some of inSteps(changes)) {
+    context.requireUnaltered(runtime.table);
     for (const change of some) requireChangedOnce(runtime, change, context);
     stageChanges(runtime, some, context);
     yield;
+  }
+}
+
+function* inSteps(changes: readonly RowChange[]): Generator<readonly RowChange[], void> {
+  for (let from = 0; from < changes.length; from += HELD_ROWS_PER_STEP) {
+    yield changes.slice(from, from + HELD_ROWS_PER_STEP);
   }
 }
 
@@ -154,8 +165,35 @@ function requireParentsNow(
   requireParents(table, rows, { claims: new ReferenceClaims(), context, owner });
 }
 
+/** Whether an UPDATE gives a row another primary key. */
+function movesKey(runtime: TableRuntime, { before, operation, row }: RowChange): boolean {
+  if (operation !== "update" || before === undefined) return false;
+  if (runtime.keyPositions.every((position) => before[position] === row[position])) return false;
+  const textOf = (each: Row): string => keyTextOf(runtime.keyTypes, runtime.keyOf(each));
+  return textOf(before) !== textOf(row);
+}
+
 /**
- * Stages changes in the open transaction. Returns the seq that each row has from now on.
+ * Stages the deletion of the rows to which the changes of a statement give other primary keys. This
+ * comes before all other changes of the statement are staged, so that one of its rows may take the
+ * key that another one had.
+ */
+export function releaseKeys(
+  runtime: TableRuntime,
+  changes: readonly RowChange[],
+  context: ExecutionContext,
+): void {
+  for (const change of changes) {
+    const { before } = change;
+    if (before === undefined || !movesKey(runtime, change)) continue;
+    stage(runtime, { operation: "delete", row: before, before }, context);
+  }
+}
+
+/**
+ * Stages changes in the open transaction. A row with another primary key is inserted, after
+ * {@linkcode releaseKeys} has deleted the row with its former key. Returns the seq that each row has
+ * from now on.
  *
  * @throws {DatabaseError} DUPLICATE_KEY, TRANSACTION_LIMIT
  */
@@ -189,15 +227,17 @@ export function requireStageable(runtime: TableRuntime, { transaction }: Executi
 
 /** Converts changes to writes, in the same order. Changes without an effect are omitted. */
 export function writesOf(
-  { keyPositions, table }: TableRuntime,
+  runtime: TableRuntime,
   changes: readonly RowChange[],
   context: ExecutionContext,
 ): TableWrite[] {
+  const { keyPositions, table } = runtime;
   const writes: TableWrite[] = [];
   const owner = ownerOf(context.principal, table);
   for (const change of changes) {
     if (changesNothing(change)) continue;
     const { operation, row } = change;
+    assert(!movesKey(runtime, change), "a primary key must change in a transaction");
     const last = writes.at(-1);
     if (last?.operation === operation) (last.rows as Row[]).push(row);
     else writes.push({ tableId: table.tableId, owner, operation, rows: [row] });
@@ -321,13 +361,12 @@ function stage(runtime: TableRuntime, change: RowChange, context: ExecutionConte
   const key = runtime.keyOf(row);
   const keyText = keyTextOf(runtime.keyTypes, key);
   const mine = transaction.stagedOf(table.tableId, owner)?.get(keyText);
-  if (
-    operation === "insert" &&
-    (mine === undefined ? isStored(runtime, key, context) : !mine.isDeleted)
-  ) {
-    throw duplicateKey(runtime, key);
+  const isMoved = movesKey(runtime, change);
+  if (operation === "insert" || isMoved) {
+    const isTaken = mine === undefined ? isStored(runtime, key, context) : !mine.isDeleted;
+    if (isTaken) throw duplicateKey(runtime, key, isMoved ? "update" : "insert");
   }
-  const stored = mine === undefined ? before : mine.stored;
+  const stored = mine === undefined ? (isMoved ? undefined : before) : mine.stored;
   transaction.stage({ table, owner }, keyText, {
     row,
     isDeleted: operation === "delete",
@@ -351,15 +390,6 @@ export function storedRowWithSeq(
 
 function isStored({ table }: TableRuntime, key: Row, context: ExecutionContext): boolean {
   return readRow(context, table, { key, columnIds: [SEQ_COLUMN_ID] }) !== undefined;
-}
-
-export function duplicateKey(runtime: TableRuntime, key: Row): DatabaseError {
-  const { table } = runtime;
-  const columns = runtime.keyPositions.flatMap((position) => table.columns[position] ?? []);
-  return new DatabaseError(
-    "DUPLICATE_KEY",
-    `Cannot insert into ${nameOf(table)}: ${shownKey(columns, key)} already exists`,
-  );
 }
 
 function noTransaction({ table }: TableRuntime): DatabaseError {

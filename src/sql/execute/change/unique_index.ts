@@ -146,6 +146,20 @@ export function requireFreeKeys(
   }
 }
 
+/** Returns the error about a primary key that another row of the table has. */
+export function duplicateKey(
+  { keyPositions, table }: TableRuntime,
+  key: Row,
+  operation: "insert" | "update",
+): DatabaseError {
+  const columns = keyPositions.flatMap((position) => table.columns[position] ?? []);
+  const action = operation === "insert" ? "insert into" : "update";
+  return new DatabaseError(
+    "DUPLICATE_KEY",
+    `Cannot ${action} ${nameOf(table)}: ${shownKey(columns, key)} already exists`,
+  );
+}
+
 /** Returns the same error that the store would raise for the key. */
 export function duplicateIn(
   { table }: TableRuntime,

@@ -92,7 +92,7 @@ export interface AlterNamespaceStatement extends AstNode {
 
 export interface DropNamespaceStatement extends AstNode {
   readonly type: "drop namespace";
-  readonly name: Name;
+  readonly names: readonly Name[];
   readonly ifExists?: true | undefined;
   readonly cascade?: DropBehaviour | undefined;
 }
@@ -342,6 +342,7 @@ export type TableAlteration =
   | TableAlterationDropColumn
   | TableAlterationRename
   | TableAlterationRenameColumn
+  | TableAlterationAlterConstraint
   | TableAlterationRenameConstraint
   | TableAlterationAlterColumn
   | TableAlterationModifyColumn
@@ -380,6 +381,14 @@ export interface TableAlterationRenameConstraint extends AstNode {
   readonly type: "rename constraint";
   readonly constraint: Name;
   readonly to: Name;
+}
+
+/** ALTER CONSTRAINT, which changes when a foreign key is checked. */
+export interface TableAlterationAlterConstraint extends AstNode {
+  readonly type: "alter constraint";
+  readonly constraint: Name;
+  readonly deferrable: boolean;
+  readonly initially?: "deferred" | "immediate" | undefined;
 }
 
 export interface TableAlterationAlterColumn extends AstNode {

@@ -40,15 +40,24 @@ export function keyText({
   return `${type.toUpperCase()}${equalNulls === true ? " NULLS NOT DISTINCT" : ""}`;
 }
 
+/** Returns the clauses that state when a foreign key is checked. */
+export function timingTexts({
+  deferrable,
+  initially,
+}: Pick<ConstraintForeignKey, "deferrable" | "initially">): string[] {
+  const parts = deferrable ? ["DEFERRABLE"] : [];
+  if (initially !== undefined) parts.push(`INITIALLY ${initially.toUpperCase()}`);
+  return parts;
+}
+
 export function referencesText(constraint: ConstraintForeignKey): string {
-  const { deferrable, initially, match, notValid, onDelete, onUpdate, referenced } = constraint;
+  const { match, notValid, onDelete, onUpdate, referenced } = constraint;
   const parts = [`REFERENCES ${qnameText(constraint.table)}`];
   if (referenced !== undefined) parts.push(`(${nameList(referenced)})`);
   if (match !== undefined) parts.push(`MATCH ${match.toUpperCase()}`);
   if (onDelete !== undefined) parts.push(`ON DELETE ${onDelete.toUpperCase()}`);
   if (onUpdate !== undefined) parts.push(`ON UPDATE ${onUpdate.toUpperCase()}`);
-  if (deferrable) parts.push("DEFERRABLE");
-  if (initially !== undefined) parts.push(`INITIALLY ${initially.toUpperCase()}`);
+  parts.push(...timingTexts(constraint));
   if (notValid === true) parts.push("NOT VALID");
   return parts.join(" ");
 }

@@ -33,6 +33,7 @@ import {
   keyText,
   nameList,
   referencesText,
+  timingTexts,
 } from "./print_constraints.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
 import { MASK, optionsText, withOptions } from "./print_options.ts";
@@ -74,7 +75,8 @@ export function definitionText(statement: DefinitionStatement): string {
     }
     case "drop namespace": {
       const ie = flag(statement.ifExists, "IF EXISTS ");
-      return `DROP NAMESPACE ${ie}${nameText(statement.name.name)}${behaviour(statement.cascade)}`;
+      const names = statement.names.map(({ name }) => nameText(name)).join(", ");
+      return `DROP NAMESPACE ${ie}${names}${behaviour(statement.cascade)}`;
     }
     case "create table": {
       const kind = kindText(statement.kind);
@@ -357,6 +359,8 @@ function alterationText(change: TableAlteration): string {
       return `RENAME TO ${nameText(change.to.name)}`;
     case "rename constraint":
       return `RENAME CONSTRAINT ${nameText(change.constraint.name)} TO ${nameText(change.to.name)}`;
+    case "alter constraint":
+      return `ALTER CONSTRAINT ${[nameText(change.constraint.name), ...timingTexts(change)].join(" ")}`;
     case "rename column":
       return `RENAME COLUMN ${nameText(change.column.name)} TO ${nameText(change.to.name)}`;
     case "alter column":
