@@ -315,11 +315,12 @@ function bindArray(
 ): BoundExpression {
   const known = list.literals === undefined ? undefined : constantArray(list.literals);
   if (known !== undefined) return known;
+  const isOfArrays = list.expressions.some(({ type }) => type === "array");
   const items = list.expressions.map((item) => {
     if (to === undefined) return bindExpression(item, context);
     if (item.type === "array") return bindArray(item, context, to);
     const bound = bindExpression(item, context);
-    const target = bound.type.kind === "array" ? to : to.element;
+    const target = isOfArrays || bound.type.kind === "array" ? to : to.element;
     return castTo(bound, { to: target, mode: "explicit", node: item });
   });
   const { type, expressions } = castToCommonType(items, list.expressions, "ARRAY");
