@@ -139,8 +139,8 @@ type DropDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store"> & Definition
 
 interface DropSteps {
   /**
-   * Drops a table of a namespace and the views that depend on it, unless the table no longer exists.
-   * The result resolves once the files of the table have been removed.
+   * Drops a table of a namespace and the views that depend on it, unless the table no longer
+   * exists. The result resolves once the files of the table have been removed.
    */
   readonly dropTable: (namespace: string, tableId: number) => Promise<void>;
   /** Throws if the statement must end. @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */

@@ -1,7 +1,7 @@
 /**
- * Defines the hash functions of PostgreSQL that programs call, such as `hashtext`, which makes the key
- * of an advisory lock from a name. They give the same numbers as PostgreSQL, so that programs on both
- * servers share keys.
+ * Defines the hash functions of PostgreSQL that programs call, such as `hashtext`, which makes the
+ * key of an advisory lock from a name. They give the same numbers as PostgreSQL, so that programs
+ * on both servers share keys.
  *
  * The algorithm is Bob Jenkins' lookup3, which reads twelve bytes at a time into three words.
  */

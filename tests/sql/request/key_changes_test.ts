@@ -1,6 +1,7 @@
 /**
- * Tests statements that give rows other primary keys: within transactions, among concurrent writers,
- * in live queries, and in tables of users. `cases/key_changes.slt` has the results of PostgreSQL.
+ * Tests statements that give rows other primary keys: within transactions, among concurrent
+ * writers, in live queries, and in tables of users. `cases/key_changes.slt` has the results of
+ * PostgreSQL.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

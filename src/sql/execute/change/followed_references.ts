@@ -1,8 +1,8 @@
 /**
  * Carries out the actions of foreign keys. The key of a parent row disappears when the row is
- * deleted, or when columns of its primary key or unique index change. ON DELETE and ON UPDATE decide whether the
- * referring rows are deleted, get new values, or prevent the change. Such a statement runs in a
- * transaction, so that all its changes are one commit.
+ * deleted, or when columns of its primary key or unique index change. ON DELETE and ON UPDATE
+ * decide whether the referring rows are deleted, get new values, or prevent the change. Such a
+ * statement runs in a transaction, so that all its changes are one commit.
  *
  *     stage own changes ─► parents of new rows ─► rows that refer to removed keys, level by level
  *                                                 ─► NO ACTION: nothing refers any more

@@ -192,8 +192,8 @@ export function releaseKeys(
 
 /**
  * Stages changes in the open transaction. A row with another primary key is inserted, after
- * {@linkcode releaseKeys} has deleted the row with its former key. Returns the seq that each row has
- * from now on.
+ * {@linkcode releaseKeys} has deleted the row with its former key. Returns the seq that each row
+ * has from now on.
  *
  * @throws {DatabaseError} DUPLICATE_KEY, TRANSACTION_LIMIT
  */
