@@ -351,13 +351,9 @@ export function withTiming(
   { constraint, deferrable: isDeferrable, initially }: TableAlterationAlterConstraint,
 ): TableEntry {
   const altered = foreignKeyNamed(table, constraint);
-  const timing = { isDeferrable, isDeferred: initially === "deferred" };
-  return {
-    ...table,
-    foreignKeys: (table.foreignKeys ?? []).map((key) =>
-      key === altered ? { ...key, ...timing } : key,
-    ),
-  };
+  const next = { ...altered, isDeferrable, isDeferred: initially === "deferred" };
+  const keys = table.foreignKeys ?? [];
+  return { ...table, foreignKeys: keys.with(keys.indexOf(altered), next) };
 }
 
 /**

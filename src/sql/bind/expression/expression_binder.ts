@@ -79,20 +79,8 @@ export const bindExpression: Bind = (expression, context) => {
       return bindUnary(expression, context, bindExpression);
     case "ternary":
       return bindBetween(expression, context, bindExpression);
-    case "cast": {
-      const declared = resolveType(expression.to);
-      const operand =
-        expression.operand.type === "array" && declared.kind === "array"
-          ? bindArray(expression.operand, context, declared)
-          : bindExpression(expression.operand, context);
-      const to = isBareDecimal(expression.to) ? bareDecimalFor(operand) : declared;
-      const limit = intervalLimitOf(expression.to);
-      if (limit !== undefined) return castToInterval(operand, { limit, node: expression });
-      const cast = castTo(operand, { to, mode: "explicit", node: expression });
-      const domain = domainOf(expression.to);
-      if (domain === undefined) return withoutDomains(cast, expression);
-      return checkedByDomain(cast, { domain, node: expression, bind: bindExpression });
-    }
+    case "cast":
+      return bindCast(expression, context);
     case "case":
       return bindCase(expression, context);
     case "call":
@@ -101,6 +89,21 @@ export const bindExpression: Bind = (expression, context) => {
       return bindRarer(expression, context);
   }
 };
+
+function bindCast(expression: ExprCast, context: ExpressionContext): BoundExpression {
+  const declared = resolveType(expression.to);
+  const operand =
+    expression.operand.type === "array" && declared.kind === "array"
+      ? bindArray(expression.operand, context, declared)
+      : bindExpression(expression.operand, context);
+  const to = isBareDecimal(expression.to) ? bareDecimalFor(operand) : declared;
+  const limit = intervalLimitOf(expression.to);
+  if (limit !== undefined) return castToInterval(operand, { limit, node: expression });
+  const cast = castTo(operand, { to, mode: "explicit", node: expression });
+  const domain = domainOf(expression.to);
+  if (domain === undefined) return withoutDomains(cast, expression);
+  return checkedByDomain(cast, { domain, node: expression, bind: bindExpression });
+}
 
 /**
  * Refuses a cast to a row type with fields of domains, because the cast would not check the
