@@ -235,11 +235,11 @@ function openStorages(
   const { allowed_roots: allowedRoots, data_path: dataPath } = storage;
   const storages = new Storages({ disk, log, random, allowedRoots, dataPath });
   opened.defer(() => storages.close());
-  for (const entry of catalog.storages()) {
+  for (const entry of catalog.storages.all()) {
     const adopted = entry.key === "" ? storages.adopt(entry) : undefined;
-    if (adopted !== undefined) catalog.changeStorage({ ...entry, ...adopted });
+    if (adopted !== undefined) catalog.storages.change({ ...entry, ...adopted });
   }
-  storages.open(catalog.storages());
+  storages.open(catalog.storages.all());
   return storages;
 }
 

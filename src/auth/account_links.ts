@@ -119,7 +119,7 @@ export class AccountLinks {
     // The token is checked again, because while the password was hashed the token may have been
     // used or the account dropped.
     this.#userOf(token, "reset");
-    catalog.changeUser(userId, { passwordHash });
+    catalog.accounts.change(userId, { passwordHash });
     sessionEnds.endUser(userId);
     this.#options.onPassword(userId);
     log.info("password was reset through a link", { user: userId, request: caller.requestId });
@@ -139,7 +139,7 @@ export class AccountLinks {
       throw turnedOff("Address verification is disabled", "auth.email_login = true");
     }
     await steadily(clock, () => {
-      const user = catalog.user(principal.userId);
+      const user = catalog.accounts.user(principal.userId);
       if (user?.email !== undefined && user.emailVerifiedAtMs === undefined) {
         this.requestVerification(user);
       }
@@ -166,7 +166,7 @@ export class AccountLinks {
     const { userId } = principal;
     const user = await logins.check({ userId, password }, caller, { action: "change email" });
     await steadily(clock, () => {
-      const owner = catalog
+      const owner = catalog.accounts
         .usersByEmail(email)
         .find((each) => each.emailVerifiedAtMs !== undefined);
       if (owner === undefined) this.#notify(user, { type: "verify_email", email });
@@ -193,12 +193,12 @@ export class AccountLinks {
     const token = textField(bodyFields(body), ["token"], TOKEN_LENGTH_MAX);
     const { claims, user } = this.#userOf(token, "verify");
     const email = claims.email ?? "";
-    const isOfOther = catalog.usersByEmail(email).some(({ emailVerifiedAtMs, userId }) => {
+    const isOfOther = catalog.accounts.usersByEmail(email).some(({ emailVerifiedAtMs, userId }) => {
       return emailVerifiedAtMs !== undefined && userId !== user.userId;
     });
     if (isOfOther) throw invalidLink();
     if (email !== user.email || user.emailVerifiedAtMs === undefined) {
-      catalog.changeUser(user.userId, { email, emailVerifiedAtMs: clock.nowMs() });
+      catalog.accounts.change(user.userId, { email, emailVerifiedAtMs: clock.nowMs() });
       onAudit(ownAction(user.userId, caller, "verify email"));
     }
     return { message: "The address has been verified; you can log in with it" };
@@ -212,7 +212,7 @@ export class AccountLinks {
   /** Returns the account with a given name or address, if its password may be reset. */
   #resettable(name: string): UserEntry | undefined {
     const { catalog, isRootManaged, logins } = this.#options;
-    const byAddress = catalog.usersByEmail(name);
+    const byAddress = catalog.accounts.usersByEmail(name);
     const user = logins.userNamed(name) ?? (byAddress.length === 1 ? byAddress[0] : undefined);
     if (user?.email === undefined || user.authType !== "password") return undefined;
     return user.userId === ROOT_USER_ID && isRootManaged ? undefined : user;
@@ -276,7 +276,7 @@ export class AccountLinks {
   ): { readonly claims: TokenClaims; readonly user: UserEntry } {
     const { catalog, clock, tokens } = this.#options;
     const claims = tokens.verify(token);
-    const user = claims === undefined ? undefined : catalog.user(claims.userId);
+    const user = claims === undefined ? undefined : catalog.accounts.user(claims.userId);
     const isUsable =
       claims !== undefined &&
       user !== undefined &&

@@ -370,7 +370,7 @@ export class Auth {
   executeAs(principal: Principal, targetUserId: string): Principal {
     checkUserId(targetUserId);
     const actor = { userId: principal.actorId, role: principal.actorRole };
-    const target = this.#catalog.user(targetUserId);
+    const target = this.#catalog.accounts.user(targetUserId);
     requireTokenToAct(principal, targetUserId);
     const isAllowed =
       !principal.isImpersonated &&
@@ -387,7 +387,7 @@ export class Auth {
     return {
       userId: targetUserId,
       role: "user",
-      owner: this.#catalog.ownerNumber(targetUserId),
+      owner: this.#catalog.accounts.ownerNumber(targetUserId),
       actorId: actor.userId,
       actorRole: actor.role,
       isImpersonated: true,

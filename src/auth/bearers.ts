@@ -218,7 +218,7 @@ export class Bearers {
     }
     const token = catalog.serviceTokens.named(session.name);
     if (token === undefined || serviceTokens.isExpired(token)) return undefined;
-    const user = catalog.user(token.userId);
+    const user = catalog.accounts.user(token.userId);
     if (user === undefined) return undefined;
     const tokenScope = scopeOf(token);
     const scoped = tokenScope === undefined ? {} : { tokenScope };
@@ -267,7 +267,7 @@ export class Bearers {
   #byServiceToken(secret: string, caller: Caller): Principal {
     const { bucket, catalog, lastSeen, serviceTokens } = this.#options;
     const token = serviceTokens.find(secret);
-    const user = token === undefined ? undefined : catalog.user(token.userId);
+    const user = token === undefined ? undefined : catalog.accounts.user(token.userId);
     if (token === undefined || user === undefined) {
       throw bucket.failedToken(invalidCredentials(), caller);
     }
@@ -390,7 +390,7 @@ export class Bearers {
     return {
       userId: user.userId,
       role: user.role,
-      owner: this.#options.catalog.ownerNumber(user.userId),
+      owner: this.#options.catalog.accounts.ownerNumber(user.userId),
       actorId: user.userId,
       actorRole: user.role,
       isImpersonated: false,
@@ -401,7 +401,7 @@ export class Bearers {
     const { catalog, serviceTokens, tokens } = this.#options;
     const token = serviceTokens.find(text);
     if (token !== undefined) {
-      return serviceTokens.isExpired(token) ? undefined : catalog.user(token.userId);
+      return serviceTokens.isExpired(token) ? undefined : catalog.accounts.user(token.userId);
     }
     const external = this.#externalOf(text);
     if (external !== undefined) {
@@ -416,6 +416,6 @@ export class Bearers {
 
   #liveUserBehind(claims: TokenClaims): UserEntry | undefined {
     const { catalog, sessions } = this.#options;
-    return catalog.isRevoked(claims.tokenId) ? undefined : sessions.userBehind(claims);
+    return catalog.revocations.isRevoked(claims.tokenId) ? undefined : sessions.userBehind(claims);
   }
 }

@@ -75,7 +75,7 @@ export class LastSeen {
       return [{ ...token, lastUsedAtMs }];
     });
     try {
-      catalog.noteSeen(times);
+      catalog.accounts.noteSeen(times);
       catalog.serviceTokens.note(tokens);
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;

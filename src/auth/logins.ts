@@ -77,9 +77,11 @@ export class Logins {
    */
   userNamed(name: string): UserEntry | undefined {
     const { catalog, isEmailLogin } = this.#options;
-    const found = catalog.userByLogin(name);
+    const found = catalog.accounts.userByLogin(name);
     if (found !== undefined || !isEmailLogin) return found;
-    return catalog.usersByEmail(name).find(({ emailVerifiedAtMs: ms }) => ms !== undefined);
+    return catalog.accounts
+      .usersByEmail(name)
+      .find(({ emailVerifiedAtMs: ms }) => ms !== undefined);
   }
 
   /**
@@ -120,13 +122,13 @@ export class Logins {
     this.#refuse(attempt);
     const delayMs = guard.delayMs(attempt);
     if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
-    const hash = catalog.user(name)?.passwordHash;
+    const hash = catalog.accounts.user(name)?.passwordHash;
     const turn = { sender: senderOf(caller.address), isTrusted: attempt.isKnown };
     const isRight = await hasher.matches(password, hash, turn);
     // If another attempt has locked the name in the meantime, this attempt must not reveal whether
     // its password is right.
     this.#refuse(attempt);
-    const user = catalog.user(name);
+    const user = catalog.accounts.user(name);
     if (!isRight || user === undefined || user.passwordHash !== hash) {
       const isLocked = guard.failed(attempt);
       this.#audit(name, caller, { action, outcome: "failed", isLocked });

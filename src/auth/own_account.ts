@@ -93,13 +93,13 @@ export class OwnAccount {
         `Cannot delete the account: it has role ${role}, and only another administrator can remove it, with DROP USER`,
       );
     }
-    const authType = catalog.user(userId)?.authType;
+    const authType = catalog.accounts.user(userId)?.authType;
     if (authType === "oauth") this.#requireNewLogin(principal, body);
     else if (authType !== "guest") {
       const password = textField(bodyFields(body), ["password"], PASSWORD_LENGTH_MAX);
       await this.#check(userId, password, { caller, action: "delete account" });
     }
-    catalog.dropUser(userId);
+    catalog.accounts.drop(userId);
     sessionEnds.endAccount(userId);
     log.info("user deleted their own account", { user: userId, request: caller.requestId });
     onAudit(ownAction(userId, caller, "delete account"));

@@ -226,7 +226,7 @@ export class ProviderLogins {
       });
     }
     const identity = this.#taken(body);
-    const user = catalog.user(principal.userId);
+    const user = catalog.accounts.user(principal.userId);
     const linked = providerUsers.linkedTo(identity);
     if (user === undefined || user.authType !== authType) throw invalidCode();
     if (linked !== undefined && linked.userId !== user.userId) {
@@ -241,7 +241,7 @@ export class ProviderLogins {
 
   /** Returns the links of the caller's own account. */
   links({ userId }: Principal): AccountLinksBody {
-    const user = this.#options.catalog.user(userId);
+    const user = this.#options.catalog.accounts.user(userId);
     const links = user === undefined ? [] : linksOf(user);
     return {
       links: links.map(({ provider, subject }) => {
@@ -262,7 +262,7 @@ export class ProviderLogins {
     const provider = textField(fields, ["provider"], NAME_LENGTH_MAX);
     const subject = textField(fields, ["subject"], NAME_LENGTH_MAX);
     await this.#requirePassword({ principal, fields, authType }, caller, "unlink account");
-    const user = catalog.user(principal.userId);
+    const user = catalog.accounts.user(principal.userId);
     const links = user === undefined ? [] : linksOf(user);
     const link = links.find((each) => each.provider === provider && each.subject === subject);
     if (user === undefined || link === undefined) {
@@ -297,7 +297,7 @@ export class ProviderLogins {
     const { bucket, catalog, mayLink } = this.#options;
     bucket.takeAttempt(caller);
     if (!mayLink) throw turnedOff("Linking accounts is disabled", "oidc.linking = true");
-    const user = catalog.user(userId);
+    const user = catalog.accounts.user(userId);
     const isLogin = !isServiceSession(sessionId) && !isExternalSession(sessionId);
     if (isLogin && user !== undefined && user.authType !== "internal") return user;
     throw new AuthError(

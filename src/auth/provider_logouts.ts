@@ -95,7 +95,7 @@ export class ProviderLogouts {
       (subject !== undefined || session !== undefined);
     if (!isAcceptable) return undefined;
     const used = `logout ${JSON.stringify([link, jti])}`;
-    if (catalog.isRevoked(used)) return undefined;
+    if (catalog.revocations.isRevoked(used)) return undefined;
     return { ended: { link, subject, session }, used, usedUntilMs: endMsOf(times) };
   }
 
@@ -104,9 +104,10 @@ export class ProviderLogouts {
     endProviderSessions(this.#options, ended);
     // The token is marked as used only after the sessions have ended, so that the provider can send
     // it again after an error.
-    catalog.revoke(used, usedUntilMs);
+    catalog.revocations.revoke(used, usedUntilMs);
     const { link, subject } = ended;
-    const user = subject === undefined ? undefined : catalog.userByLink(linkText(link, subject));
+    const user =
+      subject === undefined ? undefined : catalog.accounts.userByLink(linkText(link, subject));
     const target = user?.userId ?? `${link} ${subject ?? "session"}`;
     const about = { actor: link, target, ...(user === undefined ? {} : { subject: user.userId }) };
     const source = sourceOf(caller, { provider: link });

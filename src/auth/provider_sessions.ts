@@ -71,17 +71,14 @@ export function beginningMsOf(sessionId: string): number | undefined {
 }
 
 /** Returns true if a session has ended, at this server or at its provider. */
-export function isSessionEnded(
-  catalog: Pick<Catalog, "isRevoked" | "revocation">,
-  sessionId: string,
-): boolean {
-  if (catalog.isRevoked(sessionId)) return true;
+export function isSessionEnded(catalog: Pick<Catalog, "revocations">, sessionId: string): boolean {
+  if (catalog.revocations.isRevoked(sessionId)) return true;
   if (!sessionId.includes(".")) return false;
   const [, session, person, time = "", ...more] = sessionId.split(".");
   if (session === undefined || person === undefined || more.length > 0) return false;
   const beganAtMs = Number.parseInt(time, 36);
   return [session, person].some((key) => {
-    const revokedAtMs = catalog.revocation(ENDED + key)?.revokedAtMs;
+    const revokedAtMs = catalog.revocations.revocation(ENDED + key)?.revokedAtMs;
     return revokedAtMs !== undefined && beganAtMs <= revokedAtMs;
   });
 }
@@ -104,7 +101,8 @@ export function endProviderSessions(
   const lastSeconds = Math.max(refreshLifetimeSeconds, TOKEN_SECONDS_MAX);
   // The additional hour covers differences between clocks, and URLs that were signed for a session.
   const untilMs = clock.nowMs() + lastSeconds * 1000 + HOUR_MS;
-  for (const key of keysOf(ended)) catalog.revoke(ENDED + key, untilMs, { isAnew: true });
+  for (const key of keysOf(ended))
+    catalog.revocations.revoke(ENDED + key, untilMs, { isAnew: true });
   sessionEnds.endEvery((sessionId) => isSessionEnded(catalog, sessionId));
 }
 

@@ -89,7 +89,7 @@ export class ProviderUsers {
 
   /** Returns the account that is linked to a person; undefined if there is none. */
   linkedTo({ provider, subject }: ExternalIdentity): UserEntry | undefined {
-    return this.#options.catalog.userByLink(linkText(provider.link, subject));
+    return this.#options.catalog.accounts.userByLink(linkText(provider.link, subject));
   }
 
   /**
@@ -121,7 +121,7 @@ export class ProviderUsers {
       );
     }
     const isGuest = user.authType === "guest";
-    const changed = catalog.changeUser(user.userId, {
+    const changed = catalog.accounts.change(user.userId, {
       authData: authDataOf([...others, link]),
       ...(isGuest ? { authType: "oauth" } : {}),
     });
@@ -134,7 +134,7 @@ export class ProviderUsers {
     const { catalog } = this.#options;
     const text = linkText(link.provider, link.subject);
     const left = linksIn(user.authData).filter((each) => each !== text);
-    catalog.changeUser(user.userId, { authData: authDataOf(left) });
+    catalog.accounts.change(user.userId, { authData: authDataOf(left) });
     const ended = { link: link.provider, subject: link.subject, session: undefined };
     endProviderSessions(this.#options, ended);
     this.#note(user, { action: "unlink account", provider: link.provider }, caller);
@@ -144,7 +144,7 @@ export class ProviderUsers {
     const { provider, userName } = identity;
     if (userName === undefined) return undefined;
     const pending = pendingLinkText(provider.link, userName.normalize("NFC"));
-    const user = this.#options.catalog.userByLink(pending);
+    const user = this.#options.catalog.accounts.userByLink(pending);
     return user === undefined ? undefined : this.link(user, identity, caller);
   }
 
@@ -152,17 +152,17 @@ export class ProviderUsers {
     const { catalog, defaultRole: role, log, signUpRate } = this.#options;
     const { email, provider, subject } = identity;
     const ids = idsFor(identity);
-    const dropped = ids.find((id) => catalog.wasDropped(id));
+    const dropped = ids.find((id) => catalog.accounts.wasDropped(id));
     if (dropped !== undefined) {
       log.warn("refused a user of a provider whose account was dropped", { user: dropped });
       return undefined;
     }
     const userId = ids.find(
-      (id) => newUserIdFault(id) === undefined && catalog.userLike(id) === undefined,
+      (id) => newUserIdFault(id) === undefined && catalog.accounts.userLike(id) === undefined,
     );
     if (userId === undefined) return undefined;
     signUpRate.take(caller);
-    const user = catalog.createUser({
+    const user = catalog.accounts.create({
       userId,
       role,
       authType: "oauth",

@@ -58,7 +58,7 @@ export class ServiceTokens {
     const { catalog, clock } = this.#options;
     const { expiresAtMs, name, userId } = request;
     checkObjectName("token", name);
-    const user = catalog.user(userId);
+    const user = catalog.accounts.user(userId);
     const role = user?.role ?? "user";
     if (!mayManageUser(principal, { userId, role })) {
       throw new DatabaseError(
@@ -119,7 +119,7 @@ export class ServiceTokens {
     const { catalog } = this.#options;
     const token = catalog.serviceTokens.named(name);
     const userId = token?.userId ?? principal.userId;
-    const role = catalog.user(userId)?.role ?? "user";
+    const role = catalog.accounts.user(userId)?.role ?? "user";
     if (!mayManageUser(principal, { userId, role })) {
       throw new DatabaseError(
         "PERMISSION_DENIED",

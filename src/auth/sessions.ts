@@ -103,7 +103,7 @@ export class Sessions {
   #withLoginNoted(user: UserEntry): UserEntry {
     const { catalog, clock, log } = this.#options;
     try {
-      return catalog.changeUser(user.userId, { lastLoginAtMs: clock.nowMs() });
+      return catalog.accounts.change(user.userId, { lastLoginAtMs: clock.nowMs() });
     } catch (error) {
       if (!(error instanceof DatabaseError && error.code === "DISK_FULL")) throw error;
       log.warn("cannot record when a user logged in", { user: user.userId, error: error.message });
@@ -139,7 +139,8 @@ export class Sessions {
     const { catalog } = this.#options;
     const retiredForMs = this.#retiredForMs(tokenId);
     if (retiredForMs !== undefined && retiredForMs > RETIRED_GRACE_MS) return true;
-    const sibling = parentId === undefined ? undefined : catalog.revocation(parentId)?.successorId;
+    const sibling =
+      parentId === undefined ? undefined : catalog.revocations.revocation(parentId)?.successorId;
     if (parentId === undefined || sibling === undefined || sibling === tokenId) return false;
     return (this.#retiredForMs(parentId) ?? 0) > RETIRED_GRACE_MS;
   }
@@ -200,7 +201,7 @@ export class Sessions {
       onAudit({ ...sourceOf(caller, { all: isAll }), ...about, action: "logout", outcome: "ok" });
     }
     if (!isAll || user === undefined) return;
-    catalog.changeUser(user.userId, { tokenVersion: user.tokenVersion + 1 });
+    catalog.accounts.change(user.userId, { tokenVersion: user.tokenVersion + 1 });
     sessionEnds.endUser(user.userId);
   }
 
@@ -224,7 +225,7 @@ export class Sessions {
   /** Returns the user to whom a token belongs, without checking the token's expiry. */
   userBehind(claims: SessionClaims): UserEntry | undefined {
     const { catalog } = this.#options;
-    const user = catalog.user(claims.userId);
+    const user = catalog.accounts.user(claims.userId);
     if (user === undefined) return undefined;
     if (user.tokenVersion !== claims.tokenVersion || user.role !== claims.role) return undefined;
     return isSessionEnded(catalog, claims.sessionId) ? undefined : user;
@@ -232,10 +233,10 @@ export class Sessions {
 
   #retireParent({ expiresAt, parentId, tokenId }: TokenClaims): void {
     const { catalog, clock } = this.#options;
-    if (parentId === undefined || catalog.isRevoked(parentId)) return;
+    if (parentId === undefined || catalog.revocations.isRevoked(parentId)) return;
     // The expiry of the new token is used, because the parent was issued earlier and therefore
     // expires earlier.
-    catalog.revoke(parentId, expiresAt * 1000 + REVOCATION_MARGIN_MS, {
+    catalog.revocations.revoke(parentId, expiresAt * 1000 + REVOCATION_MARGIN_MS, {
       successorId: tokenId,
     });
     putNewest(this.#retiredMs, [parentId, clock.monotonicMs()], RETIRED_COUNT_MAX);
@@ -244,7 +245,7 @@ export class Sessions {
   /** Returns how long ago a refresh token was retired; undefined if it was not retired. */
   #retiredForMs(tokenId: string): number | undefined {
     const { catalog, clock } = this.#options;
-    const retiredAtMs = catalog.revocation(tokenId)?.revokedAtMs;
+    const retiredAtMs = catalog.revocations.revocation(tokenId)?.revokedAtMs;
     if (retiredAtMs === undefined) return undefined;
     // The monotonic time is preferred, because the wall clock may have been changed since the token
     // was retired. The stored wall-clock time is used only after a restart.
@@ -260,7 +261,7 @@ export class Sessions {
     const { catalog, clock, refreshLifetimeSeconds, sessionEnds } = this.#options;
     const newestEndMs = clock.nowMs() + refreshLifetimeSeconds * 1000;
     const endMs = Math.max(newestEndMs, expiresAt * 1000);
-    catalog.revoke(sessionId, endMs + REVOCATION_MARGIN_MS);
+    catalog.revocations.revoke(sessionId, endMs + REVOCATION_MARGIN_MS);
     sessionEnds.endSession(userId, sessionId);
   }
 

@@ -78,7 +78,7 @@ export class Setup {
   }
 
   isNeeded(): boolean {
-    return this.#options.catalog.user(ROOT_USER_ID)?.passwordHash === undefined;
+    return this.#options.catalog.accounts.user(ROOT_USER_ID)?.passwordHash === undefined;
   }
 
   status(): Omit<AuthStatusBody, "oidc_providers"> {
@@ -120,11 +120,11 @@ export class Setup {
     if (fault !== undefined) {
       throw new DatabaseError("WEAK_PASSWORD", `Cannot use auth.root_password: ${fault}`);
     }
-    const root = catalog.user(ROOT_USER_ID);
+    const root = catalog.accounts.user(ROOT_USER_ID);
     assert(root !== undefined, "root must always exist");
     const turn = { sender: ROOT_USER_ID, isTrusted: true };
     if (await hasher.matches(password, root.passwordHash, turn)) return;
-    catalog.changeUser(ROOT_USER_ID, { passwordHash: await hasher.hash(password, turn) });
+    catalog.accounts.change(ROOT_USER_ID, { passwordHash: await hasher.hash(password, turn) });
     log.info("root has the configured password; its earlier tokens are revoked");
     onAudit({
       action: "alter user",
@@ -146,7 +146,7 @@ export class Setup {
     ]);
     this.#refuseConfigured();
     this.#refuseTaken(request.userId);
-    const user = catalog.setUp({
+    const user = catalog.accounts.setUp({
       rootPasswordHash,
       dba: {
         userId: request.userId,
@@ -232,7 +232,7 @@ export class Setup {
   }
 
   #refuseTaken(userId: string): void {
-    if (this.#options.catalog.userLike(userId) === undefined) return;
+    if (this.#options.catalog.accounts.userLike(userId) === undefined) return;
     throw new AuthError("user_exists", `User ${userId} already exists`);
   }
 }

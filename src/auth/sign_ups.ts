@@ -103,7 +103,8 @@ export class SignUps {
         "The server needs first-time setup before users can sign up",
       );
     }
-    const isGuest = sender !== undefined && catalog.user(sender.userId)?.authType === "guest";
+    const isGuest =
+      sender !== undefined && catalog.accounts.user(sender.userId)?.authType === "guest";
     const guest = isGuest ? sender : undefined;
     const request = this.#read(body, guest);
     this.#requireInvitation(request.invitation);
@@ -132,7 +133,7 @@ export class SignUps {
     }
     this.#options.signUpRate.take(caller);
     const userId = GUEST_PREFIX + random.bytes(10).toHex();
-    const user = catalog.createUser({ userId, role: "user", authType: "guest" });
+    const user = catalog.accounts.create({ userId, role: "user", authType: "guest" });
     onAudit(ownAction(userId, caller, "create guest"));
     return await sessions.begin(user);
   }
@@ -144,12 +145,12 @@ export class SignUps {
     const { catalog, clock, log, sessionEnds, settings } = this.#options;
     if (settings.guestDays === 0) return false;
     const sinceMs = clock.nowMs() - settings.guestDays * DAY_MS;
-    const idle = catalog.users().filter((user) => {
+    const idle = catalog.accounts.users().filter((user) => {
       const isGuest = user.authType === "guest" && user.deletedAtMs === undefined;
       return isGuest && Math.max(user.createdAtMs, user.lastSeenAtMs ?? 0) < sinceMs;
     });
     for (const { userId } of idle.slice(0, DROPPED_AT_ONCE_MAX)) {
-      catalog.dropUser(userId);
+      catalog.accounts.drop(userId);
       sessionEnds.endAccount(userId);
       log.info("dropped a guest without recent activity", { user: userId });
     }
@@ -176,7 +177,7 @@ export class SignUps {
     }
     const userId = this.#accountOf(request, { guest, passwordHash });
     if (userId === undefined) return;
-    const user = catalog.user(userId);
+    const user = catalog.accounts.user(userId);
     if (user === undefined) return;
     log.info("user signed up", { user: userId, request: caller.requestId });
     onAudit(ownAction(userId, caller, guest === undefined ? "sign up" : "sign up as guest"));
@@ -199,7 +200,7 @@ export class SignUps {
     const chosen = email === undefined ? {} : ({ email, isEmailUnproven: true } as const);
     if (guest === undefined) {
       const userId = name ?? `u-${random.bytes(10).toHex()}`;
-      catalog.createUser({
+      catalog.accounts.create({
         userId,
         role: "user",
         authType: "password",
@@ -209,8 +210,8 @@ export class SignUps {
       return userId;
     }
     const { userId } = guest;
-    if (catalog.user(userId)?.authType !== "guest") return undefined;
-    catalog.changeUser(userId, {
+    if (catalog.accounts.user(userId)?.authType !== "guest") return undefined;
+    catalog.accounts.change(userId, {
       authType: "password",
       passwordHash,
       ...(name === undefined ? {} : { loginName: name }),
@@ -223,11 +224,14 @@ export class SignUps {
 
   #isTaken({ email, name }: SignUpRequest): boolean {
     const { catalog, onNotice, settings } = this.#options;
-    if (name !== undefined && (catalog.userLike(name) ?? catalog.wasDropped(name)) !== false) {
+    if (
+      name !== undefined &&
+      (catalog.accounts.userLike(name) ?? catalog.accounts.wasDropped(name)) !== false
+    ) {
       return true;
     }
     if (email === undefined || !settings.isEmailLogin) return false;
-    const holders = catalog.usersByEmail(email);
+    const holders = catalog.accounts.usersByEmail(email);
     const owner = holders.find(({ emailVerifiedAtMs }) => emailVerifiedAtMs !== undefined);
     if (owner === undefined) return holders.length >= UNVERIFIED_MAX;
     onNotice({ type: "email_taken", userId: owner.userId, email });

@@ -105,7 +105,7 @@ export class UserAdmin {
     const { userId } = request;
     this.#authoriseCreate(principal, request);
     checkNewUserId(userId);
-    const like = this.#options.catalog.userLike(userId);
+    const like = this.#options.catalog.accounts.userLike(userId);
     if (like !== undefined) {
       const isSame = like.userId === userId || like.loginName === userId;
       const fault = isSame ? "it already exists" : "it looks like the name of another user";
@@ -134,7 +134,7 @@ export class UserAdmin {
     };
     this.#authoriseCreate(principal, request);
     this.#refuseLinked(entry);
-    const user = catalog.createUser(entry);
+    const user = catalog.accounts.create(entry);
     if (credentials.kind === "password") this.#options.onPassword(userId);
     log.info("user created", { user: userId, role, by: principal.actorId });
     return user;
@@ -180,7 +180,7 @@ export class UserAdmin {
         `Cannot alter user ${userId}: its sessions were ended in the meantime`,
       );
     }
-    const after = catalog.changeUser(userId, {
+    const after = catalog.accounts.change(userId, {
       ...(passwordHash === undefined ? {} : { passwordHash }),
       ...(role === undefined ? {} : { role }),
       ...(email === undefined ? {} : { email }),
@@ -200,7 +200,7 @@ export class UserAdmin {
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION
    */
   checkDrop(principal: Principal, userId: string): void {
-    const user = this.#options.catalog.user(userId);
+    const user = this.#options.catalog.accounts.user(userId);
     if (!this.#hasRoleStill(principal) || !isAtLeast(principal.role, "dba")) {
       throw denied(`drop user ${userId}`);
     }
@@ -224,7 +224,7 @@ export class UserAdmin {
   drop(principal: Principal, userId: string, options?: { erasesNow?: boolean }): void {
     const { catalog, log, sessionEnds } = this.#options;
     this.checkDrop(principal, userId);
-    catalog.dropUser(userId, options);
+    catalog.accounts.drop(userId, options);
     sessionEnds.endAccount(userId);
     log.info("user dropped", { user: userId, by: principal.actorId });
   }
@@ -243,13 +243,13 @@ export class UserAdmin {
    * authenticated.
    */
   #hasRoleStill({ actorId, actorRole }: Principal): boolean {
-    return this.#options.catalog.user(actorId)?.role === actorRole;
+    return this.#options.catalog.accounts.user(actorId)?.role === actorRole;
   }
 
   #authoriseAlter(principal: Principal, request: AlterUserRequest): UserEntry {
     const { userId, password, role, email, link, metadata } = request;
     if (!this.#hasRoleStill(principal)) throw denied(`alter user ${userId}`);
-    const user = this.#options.catalog.user(userId);
+    const user = this.#options.catalog.accounts.user(userId);
     const isOther = [role, email, metadata, link].some((change) => change !== undefined);
     const isOwnPassword = userId === principal.userId && !isOther;
     if (!isOwnPassword && !isAtLeast(principal.role, "dba")) throw denied(`alter user ${userId}`);
@@ -285,7 +285,7 @@ export class UserAdmin {
       if (left.length < links.length) return { authData: authDataOf(left) };
       throw new DatabaseError("OBJECT_NOT_FOUND", `${what}: the account has no such link`);
     }
-    const holder = this.#options.catalog.userByLink(text);
+    const holder = this.#options.catalog.accounts.userByLink(text);
     if (holder !== undefined) {
       const fault = `user ${holder.userId} is already linked to this provider and subject`;
       throw new DatabaseError("ALREADY_EXISTS", `${what}: ${fault}`);
@@ -315,7 +315,7 @@ export class UserAdmin {
    */
   #refuseLinked({ authData, userId }: NewUser): void {
     if (authData === undefined) return;
-    const linked = this.#options.catalog.userByLink(authData);
+    const linked = this.#options.catalog.accounts.userByLink(authData);
     if (linked === undefined) return;
     throw new DatabaseError(
       "ALREADY_EXISTS",

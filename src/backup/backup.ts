@@ -262,7 +262,7 @@ class Backup {
       const vectorFrom = deletionVectorPath(paths, entry);
       sources.push({ path: vectorPath, from: vectorFrom, bytes: lengthOf(vectorFrom) });
     }
-    for (const portion of catalog.heldFilePortions()) {
+    for (const portion of catalog.files.heldPortions()) {
       this.#requireWanted();
       await this.#pause();
       for (const file of portion) {

@@ -309,7 +309,7 @@ class PointRun {
     const { disk, tail } = this.#parts;
     // The list may still contain files of a table that was dropped before the point.
     const entries = await this.#withCatalog((catalog) =>
-      catalog.files().filter(({ tableId }) => catalog.tableById(tableId) !== undefined),
+      catalog.files.all().filter(({ tableId }) => catalog.tableById(tableId) !== undefined),
     );
     const missing: string[] = [];
     const listed = new Set<string>();

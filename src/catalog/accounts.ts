@@ -15,7 +15,7 @@ import { assert, defined } from "../base/assert.ts";
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { AccountAliases } from "./account_aliases.ts";
-import type { NewUser, SetupUsers, UserChange } from "./catalog.ts";
+import type { CatalogAccounts, NewUser, SetupUsers, UserChange } from "./catalog.ts";
 import type { Counters } from "./counters.ts";
 import type { Erasure, UserEntry } from "./entries.ts";
 import { allSealed, putSealed, putUnnoted } from "./records.ts";
@@ -91,7 +91,7 @@ type DroppedChange = {
     | "retiredOwner"]?: AccountRecord[Key] | undefined;
 };
 
-export class Accounts {
+export class Accounts implements CatalogAccounts {
   /**
    * The version of the accounts, which every change to an account or an owner number increments.
    */
@@ -113,25 +113,31 @@ export class Accounts {
   readonly #owners = new Map<number, OwnerRecord>();
   readonly #ownerByUser = new Map<string, number>();
   readonly #newSeq: () => number;
+  readonly #storeDropped: (userId: string) => () => void;
   /** The position at which the last owner number of each name was retired. */
   readonly #retiredSeqs = new Map<string, number>();
   #sorted: readonly UserEntry[] | undefined;
 
   /**
    * Reads the accounts from the catalog file.
+   *
    * @param parts.newSeq Returns the next position in commit order.
+   * @param parts.storeDropped Stores, in the transaction that drops a user, the changes to other
+   *   parts of the catalog. The function that it returns is called once the transaction is durable.
    */
   constructor(parts: {
     file: SqliteFile;
     counters: Counters;
     clock: Clock;
     newSeq: () => number;
+    storeDropped: (userId: string) => () => void;
   }) {
-    const { clock, counters, file, newSeq } = parts;
+    const { clock, counters, file, newSeq, storeDropped } = parts;
     this.#file = file;
     this.#counters = counters;
     this.#clock = clock;
     this.#newSeq = newSeq;
+    this.#storeDropped = storeDropped;
     for (const record of allSealed<AccountRecord>(file, "accounts")) this.#remember(record);
     for (const record of allSealed<OwnerRecord>(file, "owners")) this.#rememberOwner(record);
     if (!this.#active.has(ROOT_USER_ID)) {
@@ -222,15 +228,7 @@ export class Accounts {
     return record;
   }
 
-  /**
-   * Drops an account.
-   * @param options.storeAlso Runs in the same transaction. The function that it returns is called
-   * once the transaction is durable.
-   */
-  drop(
-    userId: string,
-    { erasesNow = false, storeAlso }: { erasesNow?: boolean; storeAlso: () => () => void },
-  ): void {
+  drop(userId: string, { erasesNow = false }: { erasesNow?: boolean } = {}): void {
     const before = this.#activeOrThrow(userId, "drop");
     assert(userId !== ROOT_USER_ID, "root must always exist");
     const nowMs = this.#clock.nowMs();
@@ -251,7 +249,7 @@ export class Accounts {
       this.#put(record);
       if (retired !== undefined) this.#putOwner(retired);
       this.#counters.store("highest_seq", retiredSeq);
-      return storeAlso();
+      return this.#storeDropped(userId);
     });
     this.#counters.raise("highest_seq", retiredSeq);
     this.#active.delete(userId);

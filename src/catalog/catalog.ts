@@ -135,6 +135,130 @@ export interface PreparedDraft {
   withdraw(): void;
 }
 
+/**
+ * The storages: directories outside the data directory in which tables may keep their segments.
+ */
+export interface CatalogStorages {
+  /**
+   * Returns a storage. For `local`, the result is undefined, because that is the data directory.
+   */
+  named(storageId: string): StorageEntry | undefined;
+  /** Returns all storages except `local`, ordered by id. */
+  all(): readonly StorageEntry[];
+  /** Creates a storage. @throws {DatabaseError} ALREADY_EXISTS */
+  create(entry: StorageEntry): void;
+  /** Replaces the storage with the same id. */
+  change(entry: StorageEntry): void;
+  /** Drops a storage, which must contain no table. */
+  drop(storageId: string): void;
+}
+
+/** The users, and the numbers that own their rows. */
+export interface CatalogAccounts {
+  /** Returns a user; undefined if the user was dropped. */
+  user(userId: string): UserEntry | undefined;
+  /** Returns all users, including dropped users, ordered by id. */
+  users(): readonly UserEntry[];
+  /**
+   * Returns whether the newest account with this name was dropped, so that no user currently has
+   * the name.
+   */
+  wasDropped(userId: string): boolean;
+  /**
+   * Returns the position in commit order at which the last account with this name that owned rows
+   * was dropped; 0 if there was none.
+   */
+  droppedSeq(userId: string): number;
+  /** Returns the user with a login name, which is an id or a `loginName` in Unicode form NFC. */
+  userByLogin(name: string): UserEntry | undefined;
+  /** Returns the user with a link to a provider. @param link The text of one link. */
+  userByLink(link: string): UserEntry | undefined;
+  /**
+   * Returns the users that have an address, whether or not it is verified. Case does not matter.
+   */
+  usersByEmail(email: string): readonly UserEntry[];
+  /**
+   * Returns the user whose login name people would confuse with this name; undefined if there is
+   * none.
+   */
+  userLike(name: string): UserEntry | undefined;
+  /**
+   * Creates a user.
+   * @throws {DatabaseError} ALREADY_EXISTS, also for a name that looks like that of a user.
+   */
+  create(user: NewUser): UserEntry;
+  /**
+   * Changes the given properties of a user.
+   * @throws {DatabaseError} USER_NOT_FOUND, ALREADY_EXISTS for a login name.
+   */
+  change(userId: string, change: UserChange): UserEntry;
+  /**
+   * Records when users were last seen, in Unix milliseconds. Users dropped in the meantime are
+   * skipped.
+   */
+  noteSeen(times: ReadonlyMap<string, number>): void;
+  /**
+   * Drops a user, whose rows are then erased, either immediately or after a period. The user's
+   * namespaces lose their owner, so that a later account with the same name does not own them.
+   * @throws {DatabaseError} USER_NOT_FOUND
+   */
+  drop(userId: string, options?: { erasesNow?: boolean }): void;
+  /** Returns the pending erasures of dropped accounts, oldest first. */
+  erasures(): readonly Erasure[];
+  /** Makes the erasure of all dropped accounts with a name due immediately. */
+  hastenErasure(userId: string): void;
+  /**
+   * Records that an account's rows were erased, and removes everything about the account except its
+   * name.
+   */
+  noteErased(accountId: number): void;
+  /** Sets the password of root, and creates the first DBA, in one transaction. */
+  setUp(users: SetupUsers): UserEntry;
+  /**
+   * Returns the number that permanently owns a user's rows. If a name is used again after DROP
+   * USER, it gets a new number.
+   * @returns undefined if the id has no number yet and `create` is not set.
+   */
+  ownerNumber(userId: string, options?: { create?: boolean }): number | undefined;
+  /** Returns the user id for an owner number. */
+  ownerName(owner: number): string | undefined;
+}
+
+/** The token ids and session ids that were revoked. */
+export interface CatalogRevocations {
+  /** Returns whether a token id or session id was revoked. */
+  isRevoked(id: string): boolean;
+  /**
+   * Returns the time at which an id was first revoked and the successor whose use revoked it;
+   * undefined if the id was not revoked.
+   */
+  revocation(id: string): RevocationRecord | undefined;
+  /**
+   * Stores a revoked token or session id until `expiresAtMs`.
+   * @param successorId The token whose use revokes this one.
+   */
+  revoke(id: string, expiresAtMs: number, options?: RevokeOptions): void;
+}
+
+/** The list of uploaded files. */
+export interface CatalogFiles {
+  entry(fileId: string): FileEntry | undefined;
+  /**
+   * Returns the whole file list at once, for callers that cannot wait between portions. Reading
+   * each file takes 20 µs.
+   */
+  all(): readonly FileEntry[];
+  /** The number of uploaded files in the catalog. */
+  readonly count: number;
+  /**
+   * Returns the file list in portions, ordered by id. Each portion is read on demand; other code
+   * may run between two portions and change later ones.
+   */
+  portions(of?: FilesOf): Iterable<readonly FileEntry[]>;
+  add(entries: readonly FileEntry[]): void;
+  remove(fileIds: readonly string[]): void;
+}
+
 export interface Catalog {
   /**
    * The version of the definitions. Every change to namespaces, tables, views or topics increments
@@ -178,7 +302,7 @@ export interface Catalog {
   changeTable(entry: TableEntry, seq: Seq, others?: Dependents): void;
   /**
    * Drops a table, including its segments in the manifest and its files. If it has too many files
-   * for one transaction, the caller removes the rest with `removeFiles`.
+   * for one transaction, the caller removes the rest with `files.remove`.
    */
   dropTable(tableId: number, seq: Seq, others?: Dependents): void;
   /** Returns every version of a table's schema, in ascending order. */
@@ -290,18 +414,7 @@ export interface Catalog {
    */
   dropTypes(entries: readonly TypeEntry[]): void;
 
-  /**
-   * Returns a storage. For `local`, the result is undefined, because that is the data directory.
-   */
-  storage(storageId: string): StorageEntry | undefined;
-  /** Returns all storages except `local`, ordered by id. */
-  storages(): readonly StorageEntry[];
-  /** Creates a storage. @throws {DatabaseError} ALREADY_EXISTS */
-  createStorage(entry: StorageEntry): void;
-  /** Replaces the storage with the same id. */
-  changeStorage(entry: StorageEntry): void;
-  /** Drops a storage, which must contain no table. */
-  dropStorage(storageId: string): void;
+  readonly storages: CatalogStorages;
 
   /**
    * The version of accounts, owner numbers and revocations. Every change to them increments it. The
@@ -309,105 +422,11 @@ export interface Catalog {
    */
   readonly accessVersion: number;
 
-  /** Returns a user; undefined if the user was dropped. */
-  user(userId: string): UserEntry | undefined;
-  /** Returns all users, including dropped users, ordered by id. */
-  users(): readonly UserEntry[];
-  /**
-   * Returns whether the newest account with this name was dropped, so that no user currently has
-   * the name.
-   */
-  wasDropped(userId: string): boolean;
-  /**
-   * Returns the position in commit order at which the last account with this name that owned rows
-   * was dropped; 0 if there was none.
-   */
-  userDroppedSeq(userId: string): number;
-  /** Returns the user with a login name, which is an id or a `loginName` in Unicode form NFC. */
-  userByLogin(name: string): UserEntry | undefined;
-  /** Returns the user with a link to a provider. @param link The text of one link. */
-  userByLink(link: string): UserEntry | undefined;
-  /**
-   * Returns the users that have an address, whether or not it is verified. Case does not matter.
-   */
-  usersByEmail(email: string): readonly UserEntry[];
-  /**
-   * Returns the user whose login name people would confuse with this name; undefined if there is
-   * none.
-   */
-  userLike(name: string): UserEntry | undefined;
-  /**
-   * Creates a user.
-   * @throws {DatabaseError} ALREADY_EXISTS, also for a name that looks like that of a user.
-   */
-  createUser(user: NewUser): UserEntry;
-  /**
-   * Changes the given properties of a user.
-   * @throws {DatabaseError} USER_NOT_FOUND, ALREADY_EXISTS for a login name.
-   */
-  changeUser(userId: string, change: UserChange): UserEntry;
-  /**
-   * Records when users were last seen, in Unix milliseconds. Users dropped in the meantime are
-   * skipped.
-   */
-  noteSeen(times: ReadonlyMap<string, number>): void;
-  /**
-   * Drops a user, whose rows are then erased, either immediately or after a period. The user's
-   * namespaces lose their owner, so that a later account with the same name does not own them.
-   * @throws {DatabaseError} USER_NOT_FOUND
-   */
-  dropUser(userId: string, options?: { erasesNow?: boolean }): void;
-  /** Returns the pending erasures of dropped accounts, oldest first. */
-  erasures(): readonly Erasure[];
-  /** Makes the erasure of all dropped accounts with a name due immediately. */
-  hastenErasure(userId: string): void;
-  /**
-   * Records that an account's rows were erased, and removes everything about the account except its
-   * name.
-   */
-  noteErased(accountId: number): void;
-  /** Sets the password of root, and creates the first DBA, in one transaction. */
-  setUp(users: SetupUsers): UserEntry;
-  /**
-   * Returns the number that permanently owns a user's rows. If a name is used again after DROP
-   * USER, it gets a new number.
-   * @returns undefined if the id has no number yet and `create` is not set.
-   */
-  ownerNumber(userId: string, options?: { create?: boolean }): number | undefined;
-  /** Returns the user id for an owner number. */
-  ownerName(owner: number): string | undefined;
-
+  readonly accounts: CatalogAccounts;
   readonly serviceTokens: SecretEntries<ServiceTokenEntry>;
   readonly invitations: SecretEntries<InvitationEntry>;
-
-  /** Returns whether a token id or session id was revoked. */
-  isRevoked(id: string): boolean;
-  /**
-   * Returns the time at which an id was first revoked and the successor whose use revoked it;
-   * undefined if the id was not revoked.
-   */
-  revocation(id: string): RevocationRecord | undefined;
-  /**
-   * Stores a revoked token or session id until `expiresAtMs`.
-   * @param successorId The token whose use revokes this one.
-   */
-  revoke(id: string, expiresAtMs: number, options?: RevokeOptions): void;
-
-  file(fileId: string): FileEntry | undefined;
-  /**
-   * Returns the whole file list at once, for callers that cannot wait between portions. Reading
-   * each file takes 20 µs.
-   */
-  files(): readonly FileEntry[];
-  /** The number of uploaded files in the catalog. */
-  readonly fileCount: number;
-  /**
-   * Returns the file list in portions, ordered by id. Each portion is read on demand; other code
-   * may run between two portions and change later ones.
-   */
-  filePortions(of?: FilesOf): Iterable<readonly FileEntry[]>;
-  addFiles(entries: readonly FileEntry[]): void;
-  removeFiles(fileIds: readonly string[]): void;
+  readonly revocations: CatalogRevocations;
+  readonly files: CatalogFiles;
 
   close(): void;
 }

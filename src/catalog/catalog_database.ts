@@ -11,15 +11,7 @@ import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
 import type { Whole } from "../types/mod.ts";
 import { Accounts } from "./accounts.ts";
-import type {
-  Catalog,
-  Dependents,
-  NewUser,
-  PreparedDraft,
-  RevokeOptions,
-  SetupUsers,
-  UserChange,
-} from "./catalog.ts";
+import type { Catalog, Dependents, PreparedDraft } from "./catalog.ts";
 import { CatalogDraft } from "./catalog_draft.ts";
 import { type CounterName, Counters } from "./counters.ts";
 import type { DefinedType } from "./defined_types.ts";
@@ -27,9 +19,6 @@ import { Definitions, type IssuedNumbers } from "./definitions.ts";
 import { DraftFile } from "./draft_file.ts";
 import { DraftNumbers, LaterNumbers } from "./draft_numbers.ts";
 import type {
-  Erasure,
-  FileEntry,
-  FilesOf,
   InvitationEntry,
   NamespaceEntry,
   SequenceEntry,
@@ -38,7 +27,6 @@ import type {
   TableEntry,
   TopicEntry,
   TypeEntry,
-  UserEntry,
   ViewEntry,
 } from "./entries.ts";
 import { FileList } from "./file_list.ts";
@@ -47,7 +35,7 @@ import { ManifestDatabase, removeListed } from "./manifest_database.ts";
 import { NamedSecrets } from "./named_secrets.ts";
 import { DEFAULT_NAMESPACE, PUBLIC_NAMESPACE } from "./names.ts";
 import { allSealed, putSealed, removeSealed, type SealedTable } from "./records.ts";
-import { type RevocationRecord, Revocations } from "./revocations.ts";
+import { Revocations } from "./revocations.ts";
 import { markAfterRestore, type SequenceMark } from "./sequence_numbers.ts";
 import { refuseForeign, type SealedChange, SqliteFile } from "./sqlite_file.ts";
 import { StorageEntries } from "./storages.ts";
@@ -103,10 +91,10 @@ export class CatalogDatabase implements Catalog {
   readonly #file: SqliteFile;
   readonly #log: Log;
   #definitions: Definitions;
-  readonly #files: FileList;
-  readonly #accounts: Accounts;
-  readonly #revocations: Revocations;
-  readonly #storages: StorageEntries;
+  readonly files: FileList;
+  readonly accounts: Accounts;
+  readonly revocations: Revocations;
+  readonly storages: StorageEntries;
   readonly serviceTokens: NamedSecrets<ServiceTokenEntry>;
   readonly invitations: NamedSecrets<InvitationEntry>;
   readonly #settings = new Map<string, string>();
@@ -129,13 +117,14 @@ export class CatalogDatabase implements Catalog {
     // The journal is created first, so that it records every change.
     this.journal = new CatalogJournal({ clock, counters, file, isKept: keepsJournal });
     this.manifest = new ManifestDatabase(file, counters, this.undone);
-    this.#files = new FileList(file);
+    this.files = new FileList(file);
     const { manifest } = this;
-    this.#definitions = new Definitions({ clock, file, files: this.#files, counters, manifest });
+    this.#definitions = new Definitions({ clock, file, files: this.files, counters, manifest });
     const newSeq = (): number => this.journal.newSeq();
-    this.#accounts = new Accounts({ file, counters, clock, newSeq });
-    this.#revocations = new Revocations(file, clock);
-    this.#storages = new StorageEntries(file);
+    const storeDropped = (userId: string): (() => void) => this.#storeDropped(userId);
+    this.accounts = new Accounts({ file, counters, clock, newSeq, storeDropped });
+    this.revocations = new Revocations(file, clock);
+    this.storages = new StorageEntries(file);
     this.serviceTokens = new NamedSecrets(file, { table: "service_tokens", what: "token" });
     this.invitations = new NamedSecrets(file, { table: "invitations", what: "invitation" });
     for (const { name, value } of allSealed<{ name: string; value: string }>(file, "settings")) {
@@ -386,7 +375,7 @@ export class CatalogDatabase implements Catalog {
     const users = [userId, ...policies.map(({ owner }) => owner)];
     const read = policies.flatMap(({ tables }) => tables.map((each) => each.tableId));
     return Math.max(
-      ...users.map((each) => this.#accounts.rightsSeq(each)),
+      ...users.map((each) => this.accounts.rightsSeq(each)),
       ...[tableId, ...read].map((each) => this.#accessSeq(each)),
     );
   }
@@ -400,154 +389,21 @@ export class CatalogDatabase implements Catalog {
     );
   }
 
-  storage(storageId: string): StorageEntry | undefined {
-    return this.#storages.named(storageId);
-  }
-
-  storages(): readonly StorageEntry[] {
-    return this.#storages.all();
-  }
-
-  createStorage(entry: StorageEntry): void {
-    this.#storages.create(entry);
-  }
-
-  changeStorage(entry: StorageEntry): void {
-    this.#storages.change(entry);
-  }
-
-  dropStorage(storageId: string): void {
-    this.#storages.drop(storageId);
-  }
-
   get accessVersion(): number {
-    return this.#accounts.version + this.#revocations.version + this.serviceTokens.version;
-  }
-
-  user(userId: string): UserEntry | undefined {
-    return this.#accounts.user(userId);
-  }
-
-  users(): readonly UserEntry[] {
-    return this.#accounts.users();
-  }
-
-  wasDropped(userId: string): boolean {
-    return this.#accounts.wasDropped(userId);
-  }
-
-  userDroppedSeq(userId: string): number {
-    return this.#accounts.droppedSeq(userId);
-  }
-
-  userByLogin(name: string): UserEntry | undefined {
-    return this.#accounts.userByLogin(name);
-  }
-
-  userByLink(link: string): UserEntry | undefined {
-    return this.#accounts.userByLink(link);
-  }
-
-  usersByEmail(email: string): readonly UserEntry[] {
-    return this.#accounts.usersByEmail(email);
-  }
-
-  userLike(name: string): UserEntry | undefined {
-    return this.#accounts.userLike(name);
-  }
-
-  createUser(user: NewUser): UserEntry {
-    return this.#accounts.create(user);
-  }
-
-  changeUser(userId: string, change: UserChange): UserEntry {
-    return this.#accounts.change(userId, change);
-  }
-
-  noteSeen(times: ReadonlyMap<string, number>): void {
-    this.#accounts.noteSeen(times);
-  }
-
-  dropUser(userId: string, options?: { erasesNow?: boolean }): void {
-    const storeAlso = (): (() => void) => {
-      const rememberOwners = this.#definitions.storeWithoutOwner(userId);
-      const rememberTokens = this.serviceTokens.storeWithout((token) => token.userId === userId);
-      return () => {
-        rememberOwners();
-        rememberTokens();
-      };
-    };
-    this.#accounts.drop(userId, { ...options, storeAlso });
-  }
-
-  erasures(): readonly Erasure[] {
-    return this.#accounts.erasures();
-  }
-
-  hastenErasure(userId: string): void {
-    this.#accounts.hastenErasure(userId);
-  }
-
-  noteErased(accountId: number): void {
-    this.#accounts.noteErased(accountId);
-  }
-
-  setUp(users: SetupUsers): UserEntry {
-    return this.#accounts.setUp(users);
-  }
-
-  ownerNumber(userId: string, options?: { create?: boolean }): number | undefined {
-    return this.#accounts.ownerNumber(userId, options);
-  }
-
-  ownerName(owner: number): string | undefined {
-    return this.#accounts.ownerName(owner);
-  }
-
-  isRevoked(id: string): boolean {
-    return this.#revocations.revocation(id) !== undefined;
-  }
-
-  revocation(id: string): RevocationRecord | undefined {
-    return this.#revocations.revocation(id);
-  }
-
-  revoke(id: string, expiresAtMs: number, options?: RevokeOptions): void {
-    this.#revocations.revoke(id, expiresAtMs, options);
-  }
-
-  file(fileId: string): FileEntry | undefined {
-    return this.#files.entry(fileId);
-  }
-
-  files(): readonly FileEntry[] {
-    return this.#files.all();
-  }
-
-  get fileCount(): number {
-    return this.#files.count;
-  }
-
-  filePortions(of?: FilesOf): Iterable<readonly FileEntry[]> {
-    return this.#files.portions(of);
+    return this.accounts.version + this.revocations.version + this.serviceTokens.version;
   }
 
   /**
-   * Returns the uploaded files as of the moment at which the catalog was frozen, in portions
-   * ordered by id. The caller must read all portions before it ends the freeze.
-   *
-   * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
+   * Stores, in the transaction that drops a user, that the user's namespaces have no owner and that
+   * the user's service tokens do not exist. The function that it returns updates memory.
    */
-  heldFilePortions(): Iterable<readonly FileEntry[]> {
-    return this.#files.heldPortions();
-  }
-
-  addFiles(entries: readonly FileEntry[]): void {
-    this.#files.add(entries);
-  }
-
-  removeFiles(fileIds: readonly string[]): void {
-    this.#files.remove(fileIds);
+  #storeDropped(userId: string): () => void {
+    const rememberOwners = this.#definitions.storeWithoutOwner(userId);
+    const rememberTokens = this.serviceTokens.storeWithout((token) => token.userId === userId);
+    return () => {
+      rememberOwners();
+      rememberTokens();
+    };
   }
 
   /** Returns a named setting that an earlier process stored in this database. */
@@ -605,7 +461,7 @@ export class CatalogDatabase implements Catalog {
       counters,
       files: {
         forget() {},
-        portions: (of) => this.#files.portions(of),
+        portions: (of) => this.files.portions(of),
         storeWithout: (ids) => {
           for (const id of ids) removeSealed(file, "files", id);
         },
@@ -664,7 +520,7 @@ export class CatalogDatabase implements Catalog {
     const { numbers } = this.#definitions;
     const removed = (from: SealedTable): readonly (string | number)[] =>
       changes.flatMap(([table, key, value]) => (table === from && value === undefined ? key : []));
-    this.#files.forget(removed("files").length);
+    this.files.forget(removed("files").length);
     this.manifest.forget({
       segmentIds: removed("segments").map(Number),
       tableIds: removed("table_states").map(Number),
@@ -674,7 +530,7 @@ export class CatalogDatabase implements Catalog {
     copy.file.settle();
     copy.definitions.settle({
       counters: this.#counters,
-      files: this.#files,
+      files: this.files,
       manifest: this.manifest,
       numbers,
     });
@@ -703,7 +559,7 @@ export class CatalogDatabase implements Catalog {
   used(): UsedBefore {
     return {
       numbers: USED.map((name) => [name, this.#counters.get(name)] as const),
-      storages: this.storages(),
+      storages: this.storages.all(),
       serviceTokens: this.serviceTokens.all(),
       invitations: this.invitations.all(),
       sequences: this.sequences().map((sequence) => ({
@@ -728,12 +584,12 @@ export class CatalogDatabase implements Catalog {
         const own = this.#counters.get(name);
         this.#counters.store(name, Math.max(own, known.get(name) ?? own + UNKNOWN_SPAN));
       }
-      this.#accounts.storeTokenVersions(Math.max(tokenVersion, this.#highestTokenVersion()));
+      this.accounts.storeTokenVersions(Math.max(tokenVersion, this.#highestTokenVersion()));
       for (const mark of this.#marksAfter(before)) {
         putSealed(this.#file, "sequence_marks", { key: mark.sequenceId, value: mark });
       }
     });
-    this.#storages.continueFrom(before?.storages ?? []);
+    this.storages.continueFrom(before?.storages ?? []);
     this.serviceTokens.continueFrom(before?.serviceTokens ?? []);
     this.invitations.continueFrom(before?.invitations ?? []);
     this.manifest.leaveStorages();
@@ -759,7 +615,7 @@ export class CatalogDatabase implements Catalog {
    */
   #disownDropped(): void {
     for (const { owner } of this.namespaces()) {
-      if (owner === undefined || !this.#accounts.wasDropped(owner)) continue;
+      if (owner === undefined || !this.accounts.wasDropped(owner)) continue;
       const store = (): (() => void) => this.#definitions.storeWithoutOwner(owner);
       const remember = this.#file.transaction(store);
       remember();
@@ -767,7 +623,9 @@ export class CatalogDatabase implements Catalog {
   }
 
   #highestTokenVersion(): number {
-    return Math.max(...this.users().map(({ tokenVersion }) => tokenVersion)) + UNKNOWN_SPAN;
+    return (
+      Math.max(...this.accounts.users().map(({ tokenVersion }) => tokenVersion)) + UNKNOWN_SPAN
+    );
   }
 
   close(): void {

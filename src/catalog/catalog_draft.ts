@@ -18,36 +18,30 @@ import { SEQ_ZERO, type Seq } from "../base/seq.ts";
 import type { Whole } from "../types/mod.ts";
 import type {
   Catalog,
+  CatalogAccounts,
+  CatalogFiles,
+  CatalogRevocations,
+  CatalogStorages,
   Dependents,
   DraftedCatalog,
-  NewUser,
   PreparedDraft,
-  RevokeOptions,
-  SetupUsers,
-  UserChange,
 } from "./catalog.ts";
 import type { DefinedType } from "./defined_types.ts";
 import type { Definitions } from "./definitions.ts";
 import type { DraftNumbers } from "./draft_numbers.ts";
 import type {
-  Erasure,
-  FileEntry,
-  FilesOf,
   IndexEntry,
   InvitationEntry,
   NamespaceEntry,
   SequenceEntry,
   ServiceTokenEntry,
-  StorageEntry,
   TableEntry,
   TopicEntry,
   TopicSource,
   TypeEntry,
-  UserEntry,
   ViewEntry,
 } from "./entries.ts";
 import type { SecretEntries } from "./named_secrets.ts";
-import type { RevocationRecord } from "./revocations.ts";
 import type { SequenceMark } from "./sequence_numbers.ts";
 
 /** A recorded change, which can be replayed at the seq of the commit. */
@@ -355,100 +349,16 @@ export class CatalogDraft implements DraftedCatalog {
     this.#change((definitions) => definitions.dropTypes(entries));
   }
 
-  storage(storageId: string): StorageEntry | undefined {
-    return this.#source.catalog.storage(storageId);
-  }
-
-  storages(): readonly StorageEntry[] {
-    return this.#source.catalog.storages();
-  }
-
-  createStorage(entry: StorageEntry): void {
-    this.#source.catalog.createStorage(entry);
-  }
-
-  changeStorage(entry: StorageEntry): void {
-    this.#source.catalog.changeStorage(entry);
-  }
-
-  dropStorage(storageId: string): void {
-    this.#source.catalog.dropStorage(storageId);
+  get storages(): CatalogStorages {
+    return this.#source.catalog.storages;
   }
 
   get accessVersion(): number {
     return this.#source.catalog.accessVersion;
   }
 
-  user(userId: string): UserEntry | undefined {
-    return this.#source.catalog.user(userId);
-  }
-
-  users(): readonly UserEntry[] {
-    return this.#source.catalog.users();
-  }
-
-  wasDropped(userId: string): boolean {
-    return this.#source.catalog.wasDropped(userId);
-  }
-
-  userDroppedSeq(userId: string): number {
-    return this.#source.catalog.userDroppedSeq(userId);
-  }
-
-  userByLogin(name: string): UserEntry | undefined {
-    return this.#source.catalog.userByLogin(name);
-  }
-
-  userByLink(link: string): UserEntry | undefined {
-    return this.#source.catalog.userByLink(link);
-  }
-
-  usersByEmail(email: string): readonly UserEntry[] {
-    return this.#source.catalog.usersByEmail(email);
-  }
-
-  userLike(name: string): UserEntry | undefined {
-    return this.#source.catalog.userLike(name);
-  }
-
-  createUser(user: NewUser): UserEntry {
-    return this.#source.catalog.createUser(user);
-  }
-
-  changeUser(userId: string, change: UserChange): UserEntry {
-    return this.#source.catalog.changeUser(userId, change);
-  }
-
-  noteSeen(times: ReadonlyMap<string, number>): void {
-    this.#source.catalog.noteSeen(times);
-  }
-
-  dropUser(userId: string, options?: { erasesNow?: boolean }): void {
-    this.#source.catalog.dropUser(userId, options);
-  }
-
-  erasures(): readonly Erasure[] {
-    return this.#source.catalog.erasures();
-  }
-
-  hastenErasure(userId: string): void {
-    this.#source.catalog.hastenErasure(userId);
-  }
-
-  noteErased(accountId: number): void {
-    this.#source.catalog.noteErased(accountId);
-  }
-
-  setUp(users: SetupUsers): UserEntry {
-    return this.#source.catalog.setUp(users);
-  }
-
-  ownerNumber(userId: string, options?: { create?: boolean }): number | undefined {
-    return this.#source.catalog.ownerNumber(userId, options);
-  }
-
-  ownerName(owner: number): string | undefined {
-    return this.#source.catalog.ownerName(owner);
+  get accounts(): CatalogAccounts {
+    return this.#source.catalog.accounts;
   }
 
   get serviceTokens(): SecretEntries<ServiceTokenEntry> {
@@ -459,40 +369,12 @@ export class CatalogDraft implements DraftedCatalog {
     return this.#source.catalog.invitations;
   }
 
-  isRevoked(id: string): boolean {
-    return this.#source.catalog.isRevoked(id);
+  get revocations(): CatalogRevocations {
+    return this.#source.catalog.revocations;
   }
 
-  revocation(id: string): RevocationRecord | undefined {
-    return this.#source.catalog.revocation(id);
-  }
-
-  revoke(id: string, expiresAtMs: number, options?: RevokeOptions): void {
-    this.#source.catalog.revoke(id, expiresAtMs, options);
-  }
-
-  file(fileId: string): FileEntry | undefined {
-    return this.#source.catalog.file(fileId);
-  }
-
-  files(): readonly FileEntry[] {
-    return this.#source.catalog.files();
-  }
-
-  get fileCount(): number {
-    return this.#source.catalog.fileCount;
-  }
-
-  filePortions(of?: FilesOf): Iterable<readonly FileEntry[]> {
-    return this.#source.catalog.filePortions(of);
-  }
-
-  addFiles(entries: readonly FileEntry[]): void {
-    this.#source.catalog.addFiles(entries);
-  }
-
-  removeFiles(fileIds: readonly string[]): void {
-    this.#source.catalog.removeFiles(fileIds);
+  get files(): CatalogFiles {
+    return this.#source.catalog.files;
   }
 
   close(): void {

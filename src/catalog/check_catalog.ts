@@ -96,7 +96,7 @@ function openWhole(path: string, { clock, log }: CatalogCheckOptions): CatalogDa
   try {
     // The file list is read separately, because it is the only part that is not read when the
     // catalog is opened.
-    catalog.files();
+    catalog.files.all();
     return catalog;
   } catch (error) {
     catalog.close();

@@ -10,6 +10,7 @@
  *   it.
  */
 import { assert } from "../base/assert.ts";
+import type { CatalogFiles } from "./catalog.ts";
 import type { FileEntry, FilesOf } from "./entries.ts";
 import { allSealed, oneSealed, putSealed, removeSealed, sealedPortion } from "./records.ts";
 import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
@@ -20,7 +21,7 @@ import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
  */
 const PORTION_COUNT = 64;
 
-export class FileList {
+export class FileList implements CatalogFiles {
   readonly #file: SqliteFile;
   #count: number;
 

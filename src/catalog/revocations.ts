@@ -5,7 +5,7 @@
  * jump. Whenever an entry is added, a few old entries are removed.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
-import type { RevokeOptions } from "./catalog.ts";
+import type { CatalogRevocations, RevokeOptions } from "./catalog.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
@@ -25,7 +25,7 @@ const KEPT_MS: number = 24 * HOUR_MS;
  */
 const LOOKED_AT_COUNT = 16;
 
-export class Revocations {
+export class Revocations implements CatalogRevocations {
   /** The version of the revocation list, which every revocation increments. */
   version = 0;
   readonly #file: SqliteFile;
@@ -42,6 +42,10 @@ export class Revocations {
       if (this.#isOver(entry)) this.#over.add(entry.id);
       else this.#entries.set(entry.id, entry);
     }
+  }
+
+  isRevoked(id: string): boolean {
+    return this.#entries.has(id);
   }
 
   /** Returns the entry of an id, or undefined if the id was not revoked. */

@@ -7,11 +7,12 @@
  */
 import { defined } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
+import type { CatalogStorages } from "./catalog.ts";
 import type { StorageEntry } from "./entries.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-export class StorageEntries {
+export class StorageEntries implements CatalogStorages {
   readonly #file: SqliteFile;
   readonly #byId = new Map<string, StorageEntry>();
 

@@ -160,7 +160,7 @@ function checkFiles(
   const manifest = catalog?.manifest.load();
   // The files of a dropped table no longer exist; its remaining entries are removed by the next
   // sweep.
-  const listedFiles = catalog?.files().filter(({ tableId }) => tableNames.has(tableId)) ?? [];
+  const listedFiles = catalog?.files.all().filter(({ tableId }) => tableNames.has(tableId)) ?? [];
   if (damage.length > 0 && manifest === undefined) {
     const what = "not checked: only the catalog lists the segments and uploaded files";
     files.onFinding(noteFinding(paths.segments, what));
@@ -217,7 +217,7 @@ function checkSegmentsOf(
     tableIds: new Set(tableNames.keys()),
     states: manifest.tables,
     lastingTableIds: lastingTablesOf(catalog),
-    erasedOwners: new Set(catalog?.erasures().map(({ owner }) => owner)),
+    erasedOwners: new Set(catalog?.accounts.erasures().map(({ owner }) => owner)),
     storageRoots: storageRootsOf(paths, catalog, missingStorages),
   };
   return checkSegments(options, files);
@@ -268,7 +268,7 @@ function missingOf(
 ): MissingStorage[] {
   if (holdsAll === true) return [];
   const missing: MissingStorage[] = [];
-  for (const storage of catalog?.storages() ?? []) {
+  for (const storage of catalog?.storages.all() ?? []) {
     const { key, root, storageId } = storage;
     const what = key === "" ? undefined : storageFault(disk, storage);
     if (what === undefined) continue;
@@ -294,5 +294,5 @@ function storageRootsOf(
   if (holdsAll === true) return [];
   const isThere = ({ key, root }: { key: string; root: string }): boolean =>
     key !== "" && missing.every((other) => other.root !== root);
-  return (catalog?.storages() ?? []).filter(isThere).map(({ root }) => root);
+  return (catalog?.storages.all() ?? []).filter(isThere).map(({ root }) => root);
 }

@@ -17,6 +17,7 @@ import {
   type Store,
 } from "../storage/mod.ts";
 import { BOOLEAN, type Row, type Value, valueAt, vectorFromValues } from "../types/mod.ts";
+import type { OwnerNames } from "./message_reader.ts";
 
 const { tableId: TABLE_ID } = DEAD_LETTERS_TABLE;
 
@@ -31,7 +32,7 @@ const COLUMN_IDS: readonly number[] = DEAD_LETTER_COLUMNS.map(({ columnId }) => 
 /** The methods of the store that are used to read dead letters. */
 type LetterStore = Pick<Store, "owners" | "scan" | "visibleSeq">;
 
-type TopicCatalog = Pick<Catalog, "changeTopic" | "ownerName" | "tableById" | "topics">;
+type TopicCatalog = OwnerNames & Pick<Catalog, "changeTopic" | "tableById" | "topics">;
 
 /**
  * The table, as the message reader sees it. The topic's number is internal and therefore omitted.
@@ -131,8 +132,8 @@ export class DeadLetterCatalog implements TopicCatalog {
     return tableId === TABLE_ID ? ENTRY : this.#catalog.tableById(tableId);
   }
 
-  ownerName(owner: number): string | undefined {
-    return this.#catalog.ownerName(owner);
+  get accounts(): OwnerNames["accounts"] {
+    return this.#catalog.accounts;
   }
 }
 

@@ -25,8 +25,13 @@ const WORDS: Readonly<Record<TopicOperation, TopicMessage["op"]>> = {
   delete: "Delete",
 };
 
+/** The part of the catalog that names the owners of rows. */
+export interface OwnerNames {
+  readonly accounts: Pick<Catalog["accounts"], "ownerName">;
+}
+
 export interface ReaderDeps {
-  readonly catalog: Pick<Catalog, "ownerName" | "tableById">;
+  readonly catalog: OwnerNames & Pick<Catalog, "tableById">;
   readonly store: Pick<Store, "commitMs" | "lookup" | "visibleSeq"> &
     Pick<HistoryStore, "versions">;
   readonly log: Pick<SeldomLog, "error">;
@@ -107,7 +112,7 @@ export class MessageReader {
         this.#noteLost(partition, offset);
         continue;
       }
-      const user = owner === SHARED_OWNER ? undefined : catalog.ownerName(owner);
+      const user = owner === SHARED_OWNER ? undefined : catalog.accounts.ownerName(owner);
       into.push({
         partition,
         offset,

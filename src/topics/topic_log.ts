@@ -22,7 +22,7 @@ import type { SqlEngine, TopicMessage, TopicStart } from "../sql/mod.ts";
 import type { HistoryStore, Store } from "../storage/mod.ts";
 import { ChangeMerge } from "./change_merge.ts";
 import type { ReadMessages, ReadOptions, TopicLog } from "./contract.ts";
-import { MessageReader } from "./message_reader.ts";
+import { MessageReader, type OwnerNames } from "./message_reader.ts";
 import { OffsetIndex, storedPosition } from "./offset_index.ts";
 import type { OffsetPage } from "./offset_page.ts";
 import { TableSources } from "./table_sources.ts";
@@ -48,7 +48,7 @@ const STEP_MESSAGES = 128;
 
 /** The parts of the database that topics use. */
 export interface TopicDeps {
-  readonly catalog: Pick<Catalog, "changeTopic" | "ownerName" | "tableById" | "topics">;
+  readonly catalog: OwnerNames & Pick<Catalog, "changeTopic" | "tableById" | "topics">;
   readonly store: Store & HistoryStore;
   readonly sql: Pick<SqlEngine, "planLive">;
   readonly clock: Clock;

@@ -87,7 +87,7 @@ export function configuredServer(
   change: Partial<AuthSettings> = {},
 ): AuthFixture {
   const server = newServer(change);
-  server.catalog.changeUser("root", { passwordHash: PASSWORD_HASH });
+  server.catalog.accounts.change("root", { passwordHash: PASSWORD_HASH });
   for (const [userId, role] of Object.entries(users)) addUser(server, userId, role);
   return server;
 }
@@ -97,7 +97,7 @@ export function addUser(
   userId: string,
   role: Role,
 ): void {
-  catalog.createUser({ userId, role, authType: "password", passwordHash: PASSWORD_HASH });
+  catalog.accounts.create({ userId, role, authType: "password", passwordHash: PASSWORD_HASH });
 }
 
 /** Returns the error code of an action that fails; undefined if it succeeds. */

@@ -82,8 +82,13 @@ test("Auth.login refuses malformed bodies", async () => {
 test("Auth.login gives the same response whatever the reason for a failure", async () => {
   const server = configuredServer();
   addUser(server, "gone", "user");
-  server.catalog.dropUser("gone");
-  server.catalog.createUser({ userId: "oidc", role: "user", authType: "oauth", authData: "{}" });
+  server.catalog.accounts.drop("gone");
+  server.catalog.accounts.create({
+    userId: "oidc",
+    role: "user",
+    authType: "oauth",
+    authData: "{}",
+  });
   const messages = new Set<string>();
   for (const [user, password] of [
     ["ada", "wrong horse 9"],
@@ -475,19 +480,19 @@ test("Auth ends tokens and sockets after a new password, a new role or DROP USER
 test("Auth refuses a token as soon as anything has ended it", async () => {
   const endings: Record<string, (it: AuthFixture, token: string) => void> = {
     "a logout": ({ auth }, token) => auth.logout(token, LOCAL),
-    "another role": ({ catalog }) => void catalog.changeUser("ada", { role: "user" }),
+    "another role": ({ catalog }) => void catalog.accounts.change("ada", { role: "user" }),
     "a revoked token": ({ catalog, clock }, token) =>
-      catalog.revoke(claimsIn(token).jti, clock.nowMs() + 3_600_000),
+      catalog.revocations.revoke(claimsIn(token).jti, clock.nowMs() + 3_600_000),
     "a revoked session": ({ catalog, clock }, token) =>
-      catalog.revoke(claimsIn(token).sid, clock.nowMs() + 3_600_000),
-    "DROP USER": ({ catalog }) => catalog.dropUser("ada"),
+      catalog.revocations.revoke(claimsIn(token).sid, clock.nowMs() + 3_600_000),
+    "DROP USER": ({ catalog }) => catalog.accounts.drop("ada"),
     "another account of the name": (server) => {
-      server.catalog.dropUser("ada");
+      server.catalog.accounts.drop("ada");
       addUser(server, "ada", "dba");
     },
     "a logout of all": ({ auth }, token) => auth.logout(token, LOCAL, { all: true }),
     "another password": ({ catalog }) =>
-      void catalog.changeUser("ada", { passwordHash: PASSWORD_HASH }),
+      void catalog.accounts.change("ada", { passwordHash: PASSWORD_HASH }),
     "its time": ({ clock }) => clock.advance(3_600_000 + 61_000),
   };
   for (const [name, end] of Object.entries(endings)) {
@@ -514,7 +519,7 @@ test("Auth.requireStanding accepts callers who are unaffected by changes to othe
   const server = configuredServer({ ada: "dba", bob: "user" });
   const { access_token: token } = await server.auth.login(RIGHT, LOCAL);
   const known = server.auth.authenticate(token, LOCAL);
-  server.catalog.dropUser("bob");
+  server.catalog.accounts.drop("bob");
   addUser(server, "bob", "service");
   expect(server.auth.authenticate(token, LOCAL)).not.toBe(known);
   server.auth.requireStanding(known, LOCAL);
@@ -543,7 +548,7 @@ test("Auth.executeAs follows the permission matrix and never grants more than th
   });
   const { auth, catalog } = server;
   addUser(server, "gone", "user");
-  catalog.dropUser("gone");
+  catalog.accounts.drop("gone");
   const may: Readonly<Record<string, readonly string[]>> = {
     u: ["u"],
     s: ["u", "v", "s", "t"],
@@ -560,7 +565,7 @@ test("Auth.executeAs follows the permission matrix and never grants more than th
   expect(auth.executeAs(principalFor({ catalog }, "d"), "s")).toEqual({
     userId: "s",
     role: "user",
-    owner: catalog.ownerNumber("s"),
+    owner: catalog.accounts.ownerNumber("s"),
     actorId: "d",
     actorRole: "dba",
     isImpersonated: true,
@@ -643,20 +648,22 @@ test("Auth remembers the senders of failed logins until they are forgiven", asyn
 test("Auth records in the catalog when tokens were used, without changing users", async () => {
   const { auth, catalog, clock } = configuredServer({ ada: "dba", bob: "user" });
   const { access_token: token } = await auth.login(RIGHT, LOCAL);
-  const before = catalog.user("ada");
+  const before = catalog.accounts.user("ada");
   clock.advance(5000);
   auth.authenticate(token, LOCAL);
   const seenMs = clock.nowMs();
   clock.advance(5000);
   const lastSeen = (): number | undefined =>
-    catalog.users().flatMap((user) => (user.userId === "ada" ? [auth.lastSeenMs(user)] : []))[0];
+    catalog.accounts
+      .users()
+      .flatMap((user) => (user.userId === "ada" ? [auth.lastSeenMs(user)] : []))[0];
   expect(lastSeen()).toBe(seenMs);
   auth.keepSeen();
   expect(lastSeen()).toBe(seenMs);
-  expect(catalog.user("ada")).toEqual({ ...before, lastSeenAtMs: seenMs } as UserEntry);
-  expect(catalog.user("bob")?.lastSeenAtMs).toBeUndefined();
+  expect(catalog.accounts.user("ada")).toEqual({ ...before, lastSeenAtMs: seenMs } as UserEntry);
+  expect(catalog.accounts.user("bob")?.lastSeenAtMs).toBeUndefined();
   expect(auth.authenticate(token, LOCAL).userId).toBe("ada");
-  catalog.dropUser("ada");
+  catalog.accounts.drop("ada");
   auth.keepSeen();
 });
 
@@ -666,7 +673,7 @@ test("Auth knows the last use of a token to within a second, whichever way the c
   const seenAfter = (ms: number): number | undefined => {
     clock.setWall(startMs + ms);
     auth.authenticate(token, LOCAL);
-    return catalog
+    return catalog.accounts
       .users()
       .flatMap((user) => (user.userId === "ada" ? [auth.lastSeenMs(user)] : []))[0];
   };
@@ -685,40 +692,40 @@ test("Auth retries recording the last login of users after a full disk", async (
   const { auth, catalog, clock } = configuredServer();
   const { access_token: token } = await auth.login(RIGHT, LOCAL);
   auth.authenticate(token, LOCAL);
-  const noteSeen = catalog.noteSeen.bind(catalog);
-  catalog.noteSeen = () => {
+  const noteSeen = catalog.accounts.noteSeen.bind(catalog.accounts);
+  catalog.accounts.noteSeen = () => {
     throw new DatabaseError("DISK_FULL", "Cannot change the catalog: the disk is full");
   };
   const seenMs = clock.nowMs();
   auth.keepSeen();
-  expect(catalog.user("ada")?.lastSeenAtMs).toBeUndefined();
-  catalog.noteSeen = noteSeen;
+  expect(catalog.accounts.user("ada")?.lastSeenAtMs).toBeUndefined();
+  catalog.accounts.noteSeen = noteSeen;
   auth.keepSeen();
-  expect(catalog.user("ada")?.lastSeenAtMs).toBe(seenMs);
+  expect(catalog.accounts.user("ada")?.lastSeenAtMs).toBe(seenMs);
 });
 
 test("Auth does not mark a new user as seen because of an earlier user with the same name", async () => {
   const { auth, catalog, clock } = configuredServer();
   const { access_token: token } = await auth.login(RIGHT, LOCAL);
   auth.authenticate(token, LOCAL);
-  catalog.dropUser("ada");
+  catalog.accounts.drop("ada");
   clock.advance(1000);
-  const user = catalog.createUser({ userId: "ada", role: "user", authType: "password" });
+  const user = catalog.accounts.create({ userId: "ada", role: "user", authType: "password" });
   expect(auth.lastSeenMs(user)).toBeUndefined();
   auth.keepSeen();
-  expect(catalog.user("ada")?.lastSeenAtMs).toBeUndefined();
+  expect(catalog.accounts.user("ada")?.lastSeenAtMs).toBeUndefined();
 });
 
 test("Auth.login works on a full disk, although the time of the login cannot be recorded", async () => {
   const { auth, catalog } = configuredServer();
-  const before = catalog.user("ada");
+  const before = catalog.accounts.user("ada");
   let code: "DISK_FULL" | "STORAGE_UNAVAILABLE" = "DISK_FULL";
-  catalog.changeUser = () => {
+  catalog.accounts.change = () => {
     throw new DatabaseError(code, "Cannot change the catalog");
   };
   const { access_token: token } = await auth.login(RIGHT, LOCAL);
   expect(auth.authenticate(token, LOCAL).userId).toBe("ada");
-  expect(catalog.user("ada")).toEqual(before as UserEntry);
+  expect(catalog.accounts.user("ada")).toEqual(before as UserEntry);
   code = "STORAGE_UNAVAILABLE";
   expect(await failureOf(() => auth.login(RIGHT, LOCAL))).toBe(code);
 });

@@ -47,7 +47,7 @@ test("Auth.setup lets exactly one of 50 parallel callers win", async () => {
 
   expect(codes.filter((code) => code === undefined)).toHaveLength(1);
   expect(codes.filter((code) => code === "already_configured")).toHaveLength(49);
-  expect(catalog.users()).toHaveLength(2);
+  expect(catalog.accounts.users()).toHaveLength(2);
 });
 
 test("Auth.setup answers 409 before any other error, whatever the caller and the body", async () => {
@@ -84,7 +84,7 @@ test("Auth.setup works from another machine if the configuration allows it", asy
 
 test("Auth.setup refuses bad fields, and names the weak password", async () => {
   const { auth, catalog } = newServer();
-  catalog.createUser({ userId: "taken", role: "user", authType: "internal" });
+  catalog.accounts.create({ userId: "taken", role: "user", authType: "internal" });
   const table: readonly [change: Record<string, unknown>, code: string, field?: string][] = [
     [{ user: undefined }, "invalid_request"],
     [{ password: undefined }, "invalid_request"],

@@ -47,9 +47,9 @@ test("a guest who was not seen for auth.guest_days is dropped, and other users s
   auth.keepSeen();
   clock.advance(24 * 3_600_000);
   expect(auth.dropIdleGuests()).toBe(false);
-  expect(catalog.user(idle.user.id)).toBeUndefined();
-  expect(catalog.user(busy.user.id)).toBeDefined();
-  expect(catalog.user("ada")).toBeDefined();
+  expect(catalog.accounts.user(idle.user.id)).toBeUndefined();
+  expect(catalog.accounts.user(busy.user.id)).toBeDefined();
+  expect(catalog.accounts.user("ada")).toBeDefined();
 });
 
 test("guests are never dropped if auth.guest_days is 0", async () => {
@@ -58,7 +58,7 @@ test("guests are never dropped if auth.guest_days is 0", async () => {
   const { user } = await auth.beginAsGuest(LOCAL);
   clock.advance(9999 * 24 * 3_600_000);
   auth.dropIdleGuests();
-  expect(catalog.user(user.id)).toBeDefined();
+  expect(catalog.accounts.user(user.id)).toBeDefined();
 });
 
 test("SignUpRate limits all sign-ups, allows one address a tenth of them, and refills within an hour", () => {

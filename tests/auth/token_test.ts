@@ -32,7 +32,7 @@ test("Auth.authenticate accepts tokens that the server signed, and the same clai
   expect(auth.authenticate(session.access_token, LOCAL)).toEqual({
     userId: "ada",
     role: "dba",
-    owner: catalog.ownerNumber("ada"),
+    owner: catalog.accounts.ownerNumber("ada"),
     actorId: "ada",
     actorRole: "dba",
     isImpersonated: false,

@@ -53,7 +53,7 @@ test("a backup that fails to open the catalog does not keep SQLite from checkpoi
   await using engine = await engineOn(root, disk);
   const target = join(root, "b");
   expect(await engine.failure(`BACKUP DATABASE TO '${target}'`)).toBe("STORAGE_UNAVAILABLE@1");
-  engine.database.catalog.addFiles([LONG_ENTRY]);
+  engine.database.catalog.files.add([LONG_ENTRY]);
   expect(statSync(join(engine.dataPath, "catalog.sqlite")).size).toBeGreaterThan(LOG_BYTES);
   isScarce = false;
   await engine.run(`BACKUP DATABASE TO '${target}'`);

@@ -1049,7 +1049,7 @@ test("a backup reads the list of uploads in steps, as it was when the backup beg
   const { dataPath } = engine;
   const { catalog } = engine.database;
   const files = Array.from({ length: 3000 }, (_, index) => fileEntry(10_000 + index));
-  catalog.addFiles(files);
+  catalog.files.add(files);
   const last = fileEntry(12_999);
   const late = fileEntry(99_999);
   for (const entry of [last, late]) {
@@ -1064,8 +1064,8 @@ test("a backup reads the list of uploads in steps, as it was when the backup beg
   clock.yieldCount = 0;
   clock.onYield = () => {
     clock.onYield = () => undefined;
-    catalog.removeFiles([last.fileId]);
-    catalog.addFiles([late]);
+    catalog.files.remove([last.fileId]);
+    catalog.files.add([late]);
   };
   await engine.run(`BACKUP DATABASE TO '${target}'`);
   expect(yieldsBefore).toBeGreaterThan(4);

@@ -488,7 +488,9 @@ test("users erased between the backup and the point are erased again", async () 
     await rows(database, "INSERT INTO mine VALUES (1, 'secret')", user);
   }
   const tableId = database.catalog.table("default", "mine")?.tableId ?? 0;
-  const [ada = -1, bob = -1] = ["ada", "bob"].map((user) => database.catalog.ownerNumber(user));
+  const [ada = -1, bob = -1] = ["ada", "bob"].map((user) =>
+    database.catalog.accounts.ownerNumber(user),
+  );
   const base = join(place.root, "base");
   await backUp(database, base);
   await rows(database, "INSERT INTO mine VALUES (2, 'later secret')", "ada");
@@ -503,10 +505,12 @@ test("users erased between the backup and the point are erased again", async () 
   const { code, said } = await restore([base, place.data, ...point]);
   expect(code, said).toBe(0);
   database = await open(place);
-  expect(database.catalog.users().find(({ userId }) => userId === "ada")?.email).toBeUndefined();
-  await until(() => database.catalog.erasures().length === 0);
+  expect(
+    database.catalog.accounts.users().find(({ userId }) => userId === "ada")?.email,
+  ).toBeUndefined();
+  await until(() => database.catalog.accounts.erasures().length === 0);
   expect(database.store.owners(tableId)).toEqual([bob]);
-  expect(database.catalog.ownerName(ada)).toBe("ada");
+  expect(database.catalog.accounts.ownerName(ada)).toBe("ada");
   expect(await rows(database, "SELECT id FROM mine ORDER BY id", "bob")).toEqual([[1], [2]]);
   await database.close();
 });
@@ -795,7 +799,7 @@ test("uploads of a table that is dropped before the point are removed, and other
     paths.push(path);
     mkdirSync(dirname(join(place.data, path)), { recursive: true });
     writeFileSync(join(place.data, path), "hello");
-    database.catalog.addFiles([
+    database.catalog.files.add([
       {
         fileId: `7${index}`,
         tableId,
@@ -880,7 +884,7 @@ test("uploads of a table that is dropped at the point are not reported as lost",
   const { tableId = 0 } = catalog.table("default", "t") ?? {};
   const base = join(place.root, "base");
   await backUp(database, base);
-  catalog.addFiles(
+  catalog.files.add(
     Array.from({ length: 200 }, (_, index) => ({
       fileId: `f${1000 + index}`,
       storedName: `${index}.txt`,

@@ -65,21 +65,21 @@ const STORAGE: StorageEntry = {
   updatedAtMs: 1,
 };
 
-test("CatalogDatabase.storages are ordered by id, and no id is used twice", () => {
+test("StorageEntries are ordered by id, and no id is used twice", () => {
   const catalog = openCatalog(freshPath());
-  for (const storageId of ["b", "a"]) catalog.createStorage({ ...STORAGE, storageId });
-  expect(catalog.storages().map(({ storageId }) => storageId)).toEqual(["a", "b"]);
-  expect(errorCodeOf(() => catalog.createStorage({ ...STORAGE, storageId: "a" }))).toBe(
+  for (const storageId of ["b", "a"]) catalog.storages.create({ ...STORAGE, storageId });
+  expect(catalog.storages.all().map(({ storageId }) => storageId)).toEqual(["a", "b"]);
+  expect(errorCodeOf(() => catalog.storages.create({ ...STORAGE, storageId: "a" }))).toBe(
     "ALREADY_EXISTS",
   );
-  expect(catalog.storage("c")).toBeUndefined();
+  expect(catalog.storages.named("c")).toBeUndefined();
   catalog.close();
 });
 
 test("CatalogDatabase.continueFrom keeps the key of a storage only if the state before had the same key", () => {
   const catalog = openCatalog(freshPath());
   const home = { storageId: "b", root: "/b", directory: "app/t/1" };
-  for (const storageId of ["a", "b", "c"]) catalog.createStorage({ ...STORAGE, storageId });
+  for (const storageId of ["a", "b", "c"]) catalog.storages.create({ ...STORAGE, storageId });
   const segmentId = catalog.manifest.nextSegmentId();
   catalog.manifest.publish({ addSegments: [{ ...segmentOf(1, segmentId), home }] });
   const { numbers } = catalog.used();
@@ -87,7 +87,7 @@ test("CatalogDatabase.continueFrom keeps the key of a storage only if the state 
   const other = { ...STORAGE, storageId: "c", key: "another" };
   const empty = { sequences: [], serviceTokens: [], invitations: [] };
   catalog.continueFrom({ ...empty, numbers, storages: [same, other] });
-  expect(catalog.storages().map(({ key }) => key)).toEqual(["", "k", ""]);
+  expect(catalog.storages.all().map(({ key }) => key)).toEqual(["", "k", ""]);
   expect(catalog.manifest.load().segments).toEqual([segmentOf(1, segmentId)]);
   catalog.close();
 });
@@ -95,8 +95,10 @@ test("CatalogDatabase.continueFrom keeps the key of a storage only if the state 
 test("CatalogDatabase starts with root, the namespaces default and public, and no tables", () => {
   const catalog = openCatalog(freshPath());
 
-  expect(catalog.users().map(({ userId, role }) => [userId, role])).toEqual([["root", "system"]]);
-  expect(catalog.user("root")?.passwordHash).toBeUndefined();
+  expect(catalog.accounts.users().map(({ userId, role }) => [userId, role])).toEqual([
+    ["root", "system"],
+  ]);
+  expect(catalog.accounts.user("root")?.passwordHash).toBeUndefined();
   expect(catalog.namespaces().map(({ name }) => name)).toEqual(["default", "public"]);
   expect(catalog.tables()).toEqual([]);
   catalog.close();
@@ -111,12 +113,12 @@ test("CatalogDatabase has the same state on disk as in memory if the process is 
     () => catalog.createTable(tableEntry({ namespace: "app" }), seqOf(10)),
     () => catalog.changeTable(tableEntry({ namespace: "app", schemaVersion: 2 }), seqOf(11)),
     () => catalog.createTable(tableEntry({ tableId: catalog.nextTableId(), name: "b" }), seqOf(12)),
-    () => catalog.createUser({ userId: "ada", role: "dba", authType: "password" }),
-    () => catalog.changeUser("ada", { passwordHash: "h", email: "a@b.c" }),
-    () => expect(catalog.ownerNumber("ext-1", { create: true })).toBeNumber(),
-    () => catalog.revoke("session", clock.nowMs() + 1000),
-    () => catalog.addFiles([FILE, { ...FILE, fileId: "f2" }]),
-    () => catalog.removeFiles(["f1"]),
+    () => catalog.accounts.create({ userId: "ada", role: "dba", authType: "password" }),
+    () => catalog.accounts.change("ada", { passwordHash: "h", email: "a@b.c" }),
+    () => expect(catalog.accounts.ownerNumber("ext-1", { create: true })).toBeNumber(),
+    () => catalog.revocations.revoke("session", clock.nowMs() + 1000),
+    () => catalog.files.add([FILE, { ...FILE, fileId: "f2" }]),
+    () => catalog.files.remove(["f1"]),
     () => catalog.changeNamespace({ name: "app", owner: "ada", options: { a: 1 }, createdAtMs: 1 }),
     () => catalog.changeSetting("node_bits", "2"),
     () => catalog.dropTable(1, seqOf(13)),
@@ -124,13 +126,13 @@ test("CatalogDatabase has the same state on disk as in memory if the process is 
     () => catalog.changeView({ ...viewOf(catalog), sql: "SELECT 2" }),
     () => catalog.dropViews([viewOf(catalog)]),
     () => catalog.dropNamespace("app"),
-    () => catalog.createStorage(STORAGE),
-    () => catalog.createStorage({ ...STORAGE, storageId: "a" }),
-    () => catalog.changeStorage({ ...STORAGE, name: "changed" }),
-    () => catalog.dropStorage("a"),
-    () => catalog.dropUser("ada"),
+    () => catalog.storages.create(STORAGE),
+    () => catalog.storages.create({ ...STORAGE, storageId: "a" }),
+    () => catalog.storages.change({ ...STORAGE, name: "changed" }),
+    () => catalog.storages.drop("a"),
+    () => catalog.accounts.drop("ada"),
     () =>
-      catalog.setUp({
+      catalog.accounts.setUp({
         rootPasswordHash: "r",
         dba: { userId: "eve", role: "dba", authType: "password", passwordHash: "p" },
       }),
@@ -140,21 +142,27 @@ test("CatalogDatabase has the same state on disk as in memory if the process is 
     step();
     clock.advance(7);
     const again = openCatalog(killedCopy(path), clock);
-    for (const view of [again, catalog]) expect(view.user("root")).toBeDefined();
+    for (const view of [again, catalog]) expect(view.accounts.user("root")).toBeDefined();
     expect(again.namespaces(), `step ${index}`).toEqual(catalog.namespaces());
     expect(again.views(), `step ${index}`).toEqual(catalog.views());
-    expect(again.storages(), `step ${index}`).toEqual(catalog.storages());
+    expect(again.storages.all(), `step ${index}`).toEqual(catalog.storages.all());
     expect(again.tables(), `step ${index}`).toEqual(catalog.tables());
     expect(again.tableVersions(1), `step ${index}`).toEqual(catalog.tableVersions(1));
-    expect(again.users(), `step ${index}`).toEqual(catalog.users());
-    expect(again.files(), `step ${index}`).toEqual(catalog.files());
-    expect(again.file("f1"), `step ${index}`).toEqual(catalog.file("f1"));
+    expect(again.accounts.users(), `step ${index}`).toEqual(catalog.accounts.users());
+    expect(again.files.all(), `step ${index}`).toEqual(catalog.files.all());
+    expect(again.files.entry("f1"), `step ${index}`).toEqual(catalog.files.entry("f1"));
     expect(again.version, `step ${index}`).toBe(catalog.version);
-    expect(again.revocation("session"), `step ${index}`).toEqual(catalog.revocation("session"));
+    expect(again.revocations.revocation("session"), `step ${index}`).toEqual(
+      catalog.revocations.revocation("session"),
+    );
     expect(again.setting("node_bits"), `step ${index}`).toBe(catalog.setting("node_bits"));
     for (const userId of ["root", "ada", "ext-1", "eve"]) {
-      expect(again.ownerNumber(userId), `step ${index}`).toBe(catalog.ownerNumber(userId));
-      expect(again.wasDropped(userId), `step ${index}`).toBe(catalog.wasDropped(userId));
+      expect(again.accounts.ownerNumber(userId), `step ${index}`).toBe(
+        catalog.accounts.ownerNumber(userId),
+      );
+      expect(again.accounts.wasDropped(userId), `step ${index}`).toBe(
+        catalog.accounts.wasDropped(userId),
+      );
     }
     expect(again.manifest.highestSeq(), `step ${index}`).toBe(catalog.manifest.highestSeq());
     again.close();
@@ -178,7 +186,7 @@ test("CatalogDatabase.version rises with every change of a definition, and with 
   const first = versions[0] ?? 0;
   expect(versions).toEqual([0, 1, 2, 3, 4, 5].map((step) => first + step));
 
-  catalog.createUser({ userId: "u", role: "user", authType: "internal" });
+  catalog.accounts.create({ userId: "u", role: "user", authType: "internal" });
   expect(errorCodeOf(() => catalog.dropNamespace("none"))).toBe("NAMESPACE_NOT_FOUND");
   expect(catalog.version).toBe(first + 5);
   catalog.close();
@@ -374,7 +382,7 @@ test("CatalogDatabase.dropTable also removes files and segments, and changes not
       lastFlushedAtMs: 3,
     })),
   });
-  catalog.addFiles([FILE, { ...FILE, fileId: "f2", tableId: 2 }]);
+  catalog.files.add([FILE, { ...FILE, fileId: "f2", tableId: 2 }]);
   const before = manifest.load();
 
   const remove = manifest.remove.bind(manifest);
@@ -386,7 +394,7 @@ test("CatalogDatabase.dropTable also removes files and segments, and changes not
     2,
     before,
   ]);
-  expect(catalog.files()).toHaveLength(2);
+  expect(catalog.files.all()).toHaveLength(2);
   expect(definitionIdsIn(path)).toEqual([1, 2, 3]);
 
   manifest.remove = remove;
@@ -394,7 +402,7 @@ test("CatalogDatabase.dropTable also removes files and segments, and changes not
   const killed = openCatalog(killedCopy(path));
   for (const each of [catalog, killed]) {
     expect(each.tableById(1)).toBeUndefined();
-    expect(each.files().map(({ tableId }) => tableId)).toEqual([2]);
+    expect(each.files.all().map(({ tableId }) => tableId)).toEqual([2]);
     const { segments, tables } = each.manifest.load();
     expect([...segments, ...tables].map(({ tableId }) => tableId)).toEqual([2, 2]);
     each.close();
@@ -465,40 +473,40 @@ test("CatalogDatabase refuses names that are taken, missing or in use", () => {
   expect(errorCodeOf(() => catalog.changeTable(renamed, seqOf(3)))).toBe("ALREADY_EXISTS");
   const lost = tableEntry({ tableId: 9, namespace: "none" });
   expect(errorCodeOf(() => catalog.createTable(lost, seqOf(3)))).toBe("NAMESPACE_NOT_FOUND");
-  expect(errorCodeOf(() => catalog.changeUser("x", {}))).toBe("USER_NOT_FOUND");
-  expect(errorCodeOf(() => catalog.dropUser("x"))).toBe("USER_NOT_FOUND");
+  expect(errorCodeOf(() => catalog.accounts.change("x", {}))).toBe("USER_NOT_FOUND");
+  expect(errorCodeOf(() => catalog.accounts.drop("x"))).toBe("USER_NOT_FOUND");
   const root = { userId: "root", role: "user", authType: "password" } as const;
-  expect(errorCodeOf(() => catalog.createUser(root))).toBe("ALREADY_EXISTS");
+  expect(errorCodeOf(() => catalog.accounts.create(root))).toBe("ALREADY_EXISTS");
   expect(catalog.tables().map(({ name }) => name)).toEqual(["notes", "other"]);
   catalog.close();
 });
 
-test("CatalogDatabase.ownerNumber gives a new number to a name that is used again after DROP USER", () => {
+test("Accounts.ownerNumber gives a new number to a name that is used again after DROP USER", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const user = { userId: "sam", role: "user", authType: "internal" } as const;
-  catalog.createUser(user);
-  const first = catalog.ownerNumber("sam");
-  catalog.dropUser("sam");
+  catalog.accounts.create(user);
+  const first = catalog.accounts.ownerNumber("sam");
+  catalog.accounts.drop("sam");
 
   expect(first).toBeNumber();
-  expect(catalog.ownerNumber("sam")).toBeUndefined();
-  expect(catalog.wasDropped("sam")).toBeTrue();
+  expect(catalog.accounts.ownerNumber("sam")).toBeUndefined();
+  expect(catalog.accounts.wasDropped("sam")).toBeTrue();
   catalog.close();
   const again = openCatalog(path);
-  again.createUser(user);
-  expect(again.ownerNumber("sam")).not.toBe(first ?? 0);
-  expect(again.ownerNumber("sam")).toBeGreaterThan(0);
-  expect(again.ownerName(first ?? 0)).toBe("sam");
-  expect(again.wasDropped("sam")).toBeFalse();
+  again.accounts.create(user);
+  expect(again.accounts.ownerNumber("sam")).not.toBe(first ?? 0);
+  expect(again.accounts.ownerNumber("sam")).toBeGreaterThan(0);
+  expect(again.accounts.ownerName(first ?? 0)).toBe("sam");
+  expect(again.accounts.wasDropped("sam")).toBeFalse();
   again.close();
 });
 
-test("CatalogDatabase.dropUser leaves the user's namespaces without an owner, even after a restart", () => {
+test("Accounts.drop leaves the user's namespaces without an owner, even after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const user = { userId: "sam", role: "user", authType: "internal" } as const;
-  catalog.createUser(user);
+  catalog.accounts.create(user);
   for (const [name, owner] of [
     ["hers", "ada"],
     ["his", "sam"],
@@ -507,7 +515,7 @@ test("CatalogDatabase.dropUser leaves the user's namespaces without an owner, ev
     catalog.createNamespace({ name, owner, options: { depth: 2 }, createdAtMs: 1 });
   }
   const { version } = catalog;
-  catalog.dropUser("sam");
+  catalog.accounts.drop("sam");
   const owners = (from: CatalogDatabase): unknown =>
     from.namespaces().map(({ name, owner }) => [name, owner]);
 
@@ -532,9 +540,9 @@ test("CatalogDatabase.open removes references to dropped users, and nothing else
   const path = freshPath();
   const catalog = openCatalog(path);
   for (const userId of ["sam", "ada"]) {
-    catalog.createUser({ userId, role: "user", authType: "password" });
+    catalog.accounts.create({ userId, role: "user", authType: "password" });
   }
-  catalog.dropUser("sam");
+  catalog.accounts.drop("sam");
   for (const [name, owner] of [
     ["left", "sam"],
     ["also", "sam"],
@@ -559,7 +567,7 @@ test("CatalogDatabase.open removes references to dropped users, and nothing else
   third.close();
 });
 
-test("CatalogDatabase.userDroppedSeq is the seq at which the last account with a name was dropped, even after a restart", () => {
+test("Accounts.droppedSeq is the seq at which the last account with a name was dropped, even after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   let seq = 100;
@@ -568,42 +576,42 @@ test("CatalogDatabase.userDroppedSeq is the seq at which the last account with a
     return seq;
   };
   const user = { userId: "sam", role: "user", authType: "internal" } as const;
-  catalog.createUser(user);
-  expect(catalog.userDroppedSeq("sam")).toBe(0);
-  catalog.dropUser("sam");
-  const first = catalog.userDroppedSeq("sam");
-  catalog.createUser(user);
-  catalog.dropUser("sam");
-  const second = catalog.userDroppedSeq("sam");
+  catalog.accounts.create(user);
+  expect(catalog.accounts.droppedSeq("sam")).toBe(0);
+  catalog.accounts.drop("sam");
+  const first = catalog.accounts.droppedSeq("sam");
+  catalog.accounts.create(user);
+  catalog.accounts.drop("sam");
+  const second = catalog.accounts.droppedSeq("sam");
 
   expect(first).toBeGreaterThan(100);
   expect(second).toBeGreaterThan(first);
-  expect(catalog.userDroppedSeq("root")).toBe(0);
+  expect(catalog.accounts.droppedSeq("root")).toBe(0);
   catalog.close();
   const again = openCatalog(path);
-  expect(again.userDroppedSeq("sam")).toBe(second);
+  expect(again.accounts.droppedSeq("sam")).toBe(second);
   // No commit after a restart may have a lower seq.
   expect(again.manifest.highestSeq()).toBeGreaterThanOrEqual(second);
   again.close();
 });
 
-test("CatalogDatabase.ownerNumber keeps the rows of an id that wrote before it had an account", () => {
+test("Accounts.ownerNumber keeps the rows of an id that wrote before it had an account", () => {
   const catalog = openCatalog(freshPath());
 
-  expect(catalog.ownerNumber("ext")).toBeUndefined();
-  const owner = catalog.ownerNumber("ext", { create: true });
-  catalog.createUser({ userId: "ext", role: "user", authType: "internal" });
-  expect(catalog.ownerNumber("ext")).toBe(owner ?? -1);
-  expect(catalog.ownerNumber("ext", { create: true })).toBe(owner ?? -1);
+  expect(catalog.accounts.ownerNumber("ext")).toBeUndefined();
+  const owner = catalog.accounts.ownerNumber("ext", { create: true });
+  catalog.accounts.create({ userId: "ext", role: "user", authType: "internal" });
+  expect(catalog.accounts.ownerNumber("ext")).toBe(owner ?? -1);
+  expect(catalog.accounts.ownerNumber("ext", { create: true })).toBe(owner ?? -1);
   catalog.close();
 });
 
-test("CatalogDatabase.changeUser ends all tokens after a new password or role, and only then", () => {
+test("Accounts.change ends all tokens after a new password or role, and only then", () => {
   const catalog = openCatalog(freshPath());
-  catalog.createUser({ userId: "u", role: "user", authType: "password", passwordHash: "1" });
-  const first = catalog.user("u")?.tokenVersion ?? 0;
-  const versionAfter = (change: Parameters<typeof catalog.changeUser>[1]): number =>
-    catalog.changeUser("u", change).tokenVersion - first;
+  catalog.accounts.create({ userId: "u", role: "user", authType: "password", passwordHash: "1" });
+  const first = catalog.accounts.user("u")?.tokenVersion ?? 0;
+  const versionAfter = (change: Parameters<typeof catalog.accounts.change>[1]): number =>
+    catalog.accounts.change("u", change).tokenVersion - first;
 
   expect(versionAfter({ lastLoginAtMs: 5 })).toBe(0);
   expect(versionAfter({ email: "x@y.z" })).toBe(0);
@@ -614,74 +622,74 @@ test("CatalogDatabase.changeUser ends all tokens after a new password or role, a
   catalog.close();
 });
 
-test("CatalogDatabase.createUser does not reuse a token version of a dropped account", () => {
+test("Accounts.create does not reuse a token version of a dropped account", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const user = { userId: "u", role: "user", authType: "internal" } as const;
   const versions: number[] = [];
   for (let round = 0; round < 3; round += 1) {
-    versions.push(catalog.createUser(user).tokenVersion);
-    versions.push(catalog.changeUser("u", { passwordHash: `${round}` }).tokenVersion);
-    catalog.dropUser("u");
+    versions.push(catalog.accounts.create(user).tokenVersion);
+    versions.push(catalog.accounts.change("u", { passwordHash: `${round}` }).tokenVersion);
+    catalog.accounts.drop("u");
   }
   catalog.close();
   const again = openCatalog(path);
-  versions.push(again.createUser(user).tokenVersion);
+  versions.push(again.accounts.create(user).tokenVersion);
 
   expect(versions).toEqual([...new Set(versions)].toSorted((left, right) => left - right));
-  expect(again.users().filter(({ userId }) => userId === "u")).toHaveLength(4);
+  expect(again.accounts.users().filter(({ userId }) => userId === "u")).toHaveLength(4);
   again.close();
 });
 
-test("CatalogDatabase.setUp changes root and creates the DBA together, or does neither", () => {
+test("Accounts.setUp changes root and creates the DBA together, or does neither", () => {
   const catalog = openCatalog(freshPath());
   const users = {
     rootPasswordHash: "r",
     dba: { userId: "ada", role: "dba", authType: "password", passwordHash: "p" },
   } as const;
-  catalog.createUser({ userId: "ada", role: "user", authType: "internal" });
+  catalog.accounts.create({ userId: "ada", role: "user", authType: "internal" });
 
-  expect(errorCodeOf(() => catalog.setUp(users))).toBe("ALREADY_EXISTS");
-  expect(catalog.user("root")?.passwordHash).toBeUndefined();
-  catalog.dropUser("ada");
-  catalog.setUp(users);
-  expect(catalog.user("root")?.passwordHash).toBe("r");
-  expect(catalog.user("ada")?.role).toBe("dba");
+  expect(errorCodeOf(() => catalog.accounts.setUp(users))).toBe("ALREADY_EXISTS");
+  expect(catalog.accounts.user("root")?.passwordHash).toBeUndefined();
+  catalog.accounts.drop("ada");
+  catalog.accounts.setUp(users);
+  expect(catalog.accounts.user("root")?.passwordHash).toBe("r");
+  expect(catalog.accounts.user("ada")?.role).toBe("dba");
   catalog.close();
 });
 
-test("CatalogDatabase.revoke remembers a token for a day beyond its expiry, and then forgets it", () => {
+test("Revocations.revoke remembers a token for a day beyond its expiry, and then forgets it", () => {
   const clock = new ManualClock();
   const path = freshPath();
   const catalog = openCatalog(path, clock);
   const dayMs = 24 * 3_600_000;
-  catalog.revoke("a", clock.nowMs() + 1000);
+  catalog.revocations.revoke("a", clock.nowMs() + 1000);
   clock.advance(1000 + dayMs);
-  catalog.revoke("b", clock.nowMs() + 1000);
+  catalog.revocations.revoke("b", clock.nowMs() + 1000);
 
-  expect(catalog.isRevoked("a")).toBeTrue();
+  expect(catalog.revocations.isRevoked("a")).toBeTrue();
   clock.advance(1);
-  catalog.revoke("b", clock.nowMs() + 5000);
-  expect(catalog.isRevoked("a")).toBeFalse();
-  expect(catalog.isRevoked("b")).toBeTrue();
+  catalog.revocations.revoke("b", clock.nowMs() + 5000);
+  expect(catalog.revocations.isRevoked("a")).toBeFalse();
+  expect(catalog.revocations.isRevoked("b")).toBeTrue();
   catalog.close();
   clock.advance(2 * dayMs);
   const again = openCatalog(path, clock);
-  expect(again.isRevoked("b")).toBeFalse();
+  expect(again.revocations.isRevoked("b")).toBeFalse();
   again.close();
 });
 
-test("CatalogDatabase.revoke removes entries that had already expired when the catalog was opened", () => {
+test("Revocations.revoke removes entries that had already expired when the catalog was opened", () => {
   const clock = new ManualClock();
   const path = freshPath();
   const first = openCatalog(path, clock);
-  for (let id = 0; id < 40; id += 1) first.revoke(`old ${id}`, clock.nowMs() + 1000);
+  for (let id = 0; id < 40; id += 1) first.revocations.revoke(`old ${id}`, clock.nowMs() + 1000);
   first.close();
   clock.advance(3 * 24 * 3_600_000);
 
   const catalog = openCatalog(path, clock);
   // Revoking a token again after its entry has expired creates a new entry.
-  for (const id of ["old 39", "a", "b", "c"]) catalog.revoke(id, clock.nowMs() + 1000);
+  for (const id of ["old 39", "a", "b", "c"]) catalog.revocations.revoke(id, clock.nowMs() + 1000);
   const file = SqliteFile.open(killedCopy(path), { log: silentLog });
   expect(allSealed<{ id: string }>(file, "revocations").map(({ id }) => id)).toEqual([
     "a",
@@ -693,20 +701,20 @@ test("CatalogDatabase.revoke removes entries that had already expired when the c
   catalog.close();
 });
 
-test("CatalogDatabase.revoke keeps the time and the successor of the first call", () => {
+test("Revocations.revoke keeps the time and the successor of the first call", () => {
   const clock = new ManualClock();
   const path = freshPath();
   const catalog = openCatalog(path, clock);
   const firstMs = clock.nowMs();
-  catalog.revoke("a", firstMs + 1000, { successorId: "b" });
+  catalog.revocations.revoke("a", firstMs + 1000, { successorId: "b" });
   clock.advance(500);
-  catalog.revoke("a", firstMs + 9000, { successorId: "c" });
+  catalog.revocations.revoke("a", firstMs + 9000, { successorId: "c" });
 
   const kept = { id: "a", revokedAtMs: firstMs, expiresAtMs: firstMs + 9000, successorId: "b" };
-  expect(catalog.revocation("a")).toEqual(kept);
+  expect(catalog.revocations.revocation("a")).toEqual(kept);
   catalog.close();
   const again = openCatalog(path, clock);
-  expect(again.revocation("a")).toEqual(kept);
+  expect(again.revocations.revocation("a")).toEqual(kept);
   again.close();
 });
 
@@ -737,14 +745,14 @@ test("tables and views share names and ids, and a change drops views together wi
 test("the last login of users is recorded in no journal, and survives a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
-  const user = catalog.createUser({ userId: "ada", role: "user", authType: "password" });
+  const user = catalog.accounts.create({ userId: "ada", role: "user", authType: "password" });
   const { end } = catalog.journal;
   expect(end).toBeGreaterThan(0);
   const seenMs = user.createdAtMs + 1000;
-  catalog.noteSeen(new Map([["ada", seenMs]]));
+  catalog.accounts.noteSeen(new Map([["ada", seenMs]]));
   expect(catalog.journal.end).toBe(end);
   const again = openCatalog(killedCopy(path));
-  expect(again.user("ada")).toEqual({ ...user, lastSeenAtMs: seenMs });
+  expect(again.accounts.user("ada")).toEqual({ ...user, lastSeenAtMs: seenMs });
   expect(again.journal.end).toBe(end);
   again.close();
   catalog.close();

@@ -32,7 +32,7 @@ function entries(count: number): FileEntry[] {
 }
 
 function idsOf(catalog: CatalogDatabase, of?: FilesOf): string[] {
-  return [...catalog.filePortions(of)].flat().map(({ fileId }) => fileId);
+  return [...catalog.files.portions(of)].flat().map(({ fileId }) => fileId);
 }
 
 /** Changes a file's entry so that its checksum is wrong. */
@@ -42,25 +42,25 @@ function damage(path: string, fileId: string): void {
   database.close();
 }
 
-test("filePortions yields every file once, in portions, by id", () => {
+test("FileList.portions yields every file once, in portions, by id", () => {
   const catalog = openCatalog(freshPath());
   expect(idsOf(catalog)).toEqual([]);
   // These counts lead to no portion, one portion, and several portions of which the last is full.
   for (const count of [1, 64, 65, 128]) {
-    catalog.removeFiles(catalog.files().map(({ fileId }) => fileId));
+    catalog.files.remove(catalog.files.all().map(({ fileId }) => fileId));
     const all = entries(count);
-    catalog.addFiles(all.toReversed());
-    expect([...catalog.filePortions()].flat()).toEqual(all);
-    expect([...catalog.filePortions()].every(({ length }) => length <= 64)).toBe(true);
+    catalog.files.add(all.toReversed());
+    expect([...catalog.files.portions()].flat()).toEqual(all);
+    expect([...catalog.files.portions()].every(({ length }) => length <= 64)).toBe(true);
   }
   catalog.close();
 });
 
-test("filePortions for a table or an owner yields only the files of that table or owner", () => {
+test("FileList.portions for a table or an owner yields only the files of that table or owner", () => {
   const catalog = openCatalog(freshPath());
   const all = entries(400);
-  catalog.addFiles(all);
-  expect([...catalog.filePortions({ tableId: 2 })].flat()).toEqual(
+  catalog.files.add(all);
+  expect([...catalog.files.portions({ tableId: 2 })].flat()).toEqual(
     all.filter(({ tableId }) => tableId === 2),
   );
   expect(idsOf(catalog, { owner: 7 })).toEqual(["f1021", "f1022", "f1023"]);
@@ -69,34 +69,34 @@ test("filePortions for a table or an owner yields only the files of that table o
   catalog.close();
 });
 
-test("filePortions continues after entries were added or removed during a pause", () => {
+test("FileList.portions continues after entries were added or removed during a pause", () => {
   const catalog = openCatalog(freshPath());
   const all = entries(130);
-  catalog.addFiles(all);
+  catalog.files.add(all);
   const seen: string[] = [];
-  for (const portion of catalog.filePortions()) {
+  for (const portion of catalog.files.portions()) {
     seen.push(...portion.map(({ fileId }) => fileId));
-    catalog.removeFiles([...portion.map(({ fileId }) => fileId), "f1100"]);
+    catalog.files.remove([...portion.map(({ fileId }) => fileId), "f1100"]);
   }
   expect(seen).toEqual(all.map(({ fileId }) => fileId).filter((id) => id !== "f1100"));
-  expect(catalog.fileCount).toBe(0);
+  expect(catalog.files.count).toBe(0);
   catalog.close();
 });
 
-test("heldFilePortions lists the files as they were at the time of the hold, and keeps the locks", () => {
+test("FileList.heldPortions lists the files as they were at the time of the hold, and keeps the locks", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const all = entries(200);
-  catalog.addFiles(all);
+  catalog.files.add(all);
   const release = catalog.hold();
   const found: FileEntry[] = [];
-  for (const portion of catalog.heldFilePortions()) {
+  for (const portion of catalog.files.heldPortions()) {
     found.push(...portion);
-    catalog.removeFiles(["f1000", "f1199"]);
-    catalog.addFiles([{ ...FILE, fileId: "f1150a" }]);
+    catalog.files.remove(["f1000", "f1199"]);
+    catalog.files.add([{ ...FILE, fileId: "f1150a" }]);
   }
   expect(found).toEqual(all);
-  for (const _ of catalog.heldFilePortions()) break;
+  for (const _ of catalog.files.heldPortions()) break;
   // The check needs another process, because SQLite recognizes the locks of this one.
   const script = `import { Database } from "bun:sqlite";
     new Database(process.argv[1], { readwrite: true }).run("PRAGMA user_version");`;
@@ -110,32 +110,32 @@ test("heldFilePortions lists the files as they were at the time of the hold, and
 test("dropTable removes as many files as fit into a short transaction, and leaves the others", () => {
   const catalog = openCatalog(freshPath());
   catalog.createTable(tableEntry(), seqOf(1));
-  catalog.addFiles(entries(400));
+  catalog.files.add(entries(400));
   catalog.dropTable(1, seqOf(2));
-  expect([...catalog.filePortions({ tableId: 1 })].flat()).toHaveLength(200 - 64);
-  expect(catalog.fileCount).toBe(400 - 64);
+  expect([...catalog.files.portions({ tableId: 1 })].flat()).toHaveLength(200 - 64);
+  expect(catalog.files.count).toBe(400 - 64);
   catalog.close();
 });
 
-test("fileCount stays correct as files are listed, even after a restart", () => {
+test("FileList.count stays correct as files are listed, even after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createTable(tableEntry(), seqOf(1));
   catalog.createTable(tableEntry({ tableId: 2, name: "other" }), seqOf(2));
-  const counts = [catalog.fileCount];
+  const counts = [catalog.files.count];
   const note = (action: () => void): void => {
     action();
-    counts.push(catalog.fileCount);
+    counts.push(catalog.files.count);
   };
-  note(() => catalog.addFiles(entries(10)));
-  note(() => catalog.addFiles(entries(11)));
-  note(() => catalog.removeFiles(["f1001", "none"]));
+  note(() => catalog.files.add(entries(10)));
+  note(() => catalog.files.add(entries(11)));
+  note(() => catalog.files.remove(["f1001", "none"]));
   note(() => catalog.dropTable(1, seqOf(3)));
   expect(counts).toEqual([0, 10, 11, 10, 4]);
-  expect(catalog.files()).toHaveLength(4);
+  expect(catalog.files.all()).toHaveLength(4);
   catalog.close();
   const again = openCatalog(path);
-  expect(again.fileCount).toBe(4);
+  expect(again.files.count).toBe(4);
   again.close();
 });
 
@@ -143,17 +143,17 @@ test("a damaged entry affects only requests that read it", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createTable(tableEntry(), seqOf(1));
-  catalog.addFiles(entries(12));
+  catalog.files.add(entries(12));
   catalog.close();
   // This file belongs to table 2 and owner 3.
   damage(path, "f1011");
   const again = openCatalog(path);
-  expect(again.fileCount).toBe(12);
+  expect(again.files.count).toBe(12);
   expect(idsOf(again, { owner: 2 })).toHaveLength(3);
   expect(() => idsOf(again, { owner: 3 })).toThrow(CorruptionError);
   expect(() => idsOf(again)).toThrow(CorruptionError);
   again.dropTable(1, seqOf(2));
-  expect(again.fileCount).toBe(6);
+  expect(again.files.count).toBe(6);
   again.close();
 });
 
@@ -186,7 +186,7 @@ test("a catalog of the previous format is upgraded with its files, even if an en
   older.run(`PRAGMA application_id = ${APPLICATION_ID}`);
   older.run("PRAGMA user_version = 3");
   const catalog = openCatalog(path);
-  catalog.addFiles(entries(6));
+  catalog.files.add(entries(6));
   catalog.close();
   const newer = new Database(path, { readwrite: true });
   for (const table of ["accounts", "counters", "files", "namespaces", "owners", "settings"]) {
@@ -201,9 +201,9 @@ test("a catalog of the previous format is upgraded with its files, even if an en
   newer.close();
 
   const upgraded = openCatalog(from);
-  expect(upgraded.fileCount).toBe(6);
+  expect(upgraded.files.count).toBe(6);
   expect(idsOf(upgraded, { owner: 0 })).toEqual(["f1000", "f1001", "f1002"]);
   expect(idsOf(upgraded, { tableId: 1 })).toEqual(["f1000", "f1002", "f1004"]);
-  expect(() => upgraded.files()).toThrow(CorruptionError);
+  expect(() => upgraded.files.all()).toThrow(CorruptionError);
   upgraded.close();
 });

@@ -44,44 +44,44 @@ test("a name that resembles that of a user is refused until that user is dropped
   const path = freshPath();
   let catalog = openCatalog(path);
   const create = (userId: string): void => {
-    catalog.createUser({ userId, role: "user", authType: "internal" });
+    catalog.accounts.create({ userId, role: "user", authType: "internal" });
   };
   create("ann");
-  catalog.createUser({ userId: "guest-1", role: "user", authType: "guest" });
-  catalog.changeUser("guest-1", { loginName: "Bob" });
+  catalog.accounts.create({ userId: "guest-1", role: "user", authType: "guest" });
+  catalog.accounts.change("guest-1", { loginName: "Bob" });
   for (let start = 0; start < 2; start += 1) {
     expect(() => create("Ann")).toThrow("it looks like the name of another user");
     expect(() => create("\u0430nn")).toThrow("it looks like the name of another user");
     expect(() => create("bob")).toThrow("it looks like the name of another user");
     expect(() => create("Bob")).toThrow("it already exists");
-    expect(() => catalog.changeUser("guest-1", { loginName: "ANN" })).toThrow("looks like");
-    expect(catalog.userByLogin("Bob")?.userId).toBe("guest-1");
-    expect(catalog.userByLogin("bob")).toBeUndefined();
+    expect(() => catalog.accounts.change("guest-1", { loginName: "ANN" })).toThrow("looks like");
+    expect(catalog.accounts.userByLogin("Bob")?.userId).toBe("guest-1");
+    expect(catalog.accounts.userByLogin("bob")).toBeUndefined();
     catalog.close();
     catalog = openCatalog(path);
   }
-  catalog.dropUser("ann");
-  catalog.dropUser("guest-1");
-  expect(catalog.userByLogin("Bob")).toBeUndefined();
+  catalog.accounts.drop("ann");
+  catalog.accounts.drop("guest-1");
+  expect(catalog.accounts.userByLogin("Bob")).toBeUndefined();
   create("Ann");
   create("BOB");
   catalog.close();
 });
 
-test("Catalog.usersByEmail finds the users with an address, in any case, until they change it", () => {
+test("Accounts.usersByEmail finds the users with an address, in any case, until they change it", () => {
   const catalog = openCatalog(freshPath());
   for (const userId of ["a", "b"]) {
-    catalog.createUser({ userId, role: "user", authType: "internal", email: "X@example.com" });
+    catalog.accounts.create({ userId, role: "user", authType: "internal", email: "X@example.com" });
   }
   const found = (email: string): string[] =>
-    catalog.usersByEmail(email).map(({ userId }) => userId);
+    catalog.accounts.usersByEmail(email).map(({ userId }) => userId);
   expect(found("x@EXAMPLE.com")).toEqual(["a", "b"]);
-  catalog.changeUser("a", { email: "y@example.com" });
-  catalog.dropUser("b");
+  catalog.accounts.change("a", { email: "y@example.com" });
+  catalog.accounts.drop("b");
   expect([found("x@example.com"), found("y@example.com")]).toEqual([[], ["a"]]);
-  catalog.changeUser("a", { emailVerifiedAtMs: 5 });
-  expect(catalog.usersByEmail("y@example.com")[0]?.emailVerifiedAtMs).toBe(5);
-  catalog.changeUser("a", { email: "z@example.com" });
-  expect(catalog.user("a")?.emailVerifiedAtMs).toBeUndefined();
+  catalog.accounts.change("a", { emailVerifiedAtMs: 5 });
+  expect(catalog.accounts.usersByEmail("y@example.com")[0]?.emailVerifiedAtMs).toBe(5);
+  catalog.accounts.change("a", { email: "z@example.com" });
+  expect(catalog.accounts.user("a")?.emailVerifiedAtMs).toBeUndefined();
   catalog.close();
 });

@@ -64,10 +64,10 @@ test("the last use of a token is kept, but not that of an earlier token with the
 test("the tokens of a user are removed in the transaction that drops the user", () => {
   const path = freshPath();
   let catalog = openCatalog(path, new ManualClock());
-  catalog.createUser({ userId: "ann", role: "user", authType: "internal" });
+  catalog.accounts.create({ userId: "ann", role: "user", authType: "internal" });
   catalog.serviceTokens.create(token("hers", "ann"));
   catalog.serviceTokens.create(token("roots"));
-  catalog.dropUser("ann");
+  catalog.accounts.drop("ann");
   expect(catalog.serviceTokens.byHash("hash of hers")).toBeUndefined();
   catalog.close();
   catalog = openCatalog(path);

@@ -131,7 +131,7 @@ test("SqliteFile starts over with an empty file, which a process left that died 
   writeFileSync(path, "");
   const catalog = openCatalog(path);
 
-  expect(catalog.user("root")).toBeDefined();
+  expect(catalog.accounts.user("root")).toBeDefined();
   catalog.close();
 });
 
@@ -166,7 +166,7 @@ test("SqliteFile.transaction changes nothing on a full disk, and works again onc
 test("SqliteFile creates files that only their owner can read", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
-  catalog.revoke("x", 1);
+  catalog.revocations.revoke("x", 1);
 
   for (const file of [path, `${path}-wal`]) expect(statSync(file).mode & 0o777, file).toBe(0o600);
   catalog.close();
@@ -196,18 +196,23 @@ test("CatalogDatabase detects damage to any byte, or gives the correct result", 
   const catalog = openCatalog(path);
   catalog.createNamespace({ name: "app", owner: "root", options: { k: "v" }, createdAtMs: 1 });
   catalog.createTable(tableEntry({ namespace: "app" }), seqOf(10));
-  catalog.createUser({ userId: "ada", role: "dba", authType: "password", passwordHash: "hash" });
-  catalog.addFiles([FILE]);
-  catalog.revoke("session", Number.MAX_SAFE_INTEGER);
+  catalog.accounts.create({
+    userId: "ada",
+    role: "dba",
+    authType: "password",
+    passwordHash: "hash",
+  });
+  catalog.files.add([FILE]);
+  catalog.revocations.revoke("session", Number.MAX_SAFE_INTEGER);
   const read = (view: typeof catalog): string =>
     JSON.stringify([
-      view.file(FILE.fileId),
-      view.files(),
-      view.isRevoked("session"),
-      view.users(),
+      view.files.entry(FILE.fileId),
+      view.files.all(),
+      view.revocations.isRevoked("session"),
+      view.accounts.users(),
       view.tables(),
       view.namespaces(),
-      view.ownerNumber("ada"),
+      view.accounts.ownerNumber("ada"),
       view.manifest.highestSeq(),
     ]);
   const truth = read(catalog);

@@ -11,7 +11,8 @@ afterAll(removeCatalogs);
 function walOf(transactionCount: number): { bytes: Buffer; frames: number[]; pageBytes: number } {
   const path = freshPath();
   const catalog = openCatalog(path);
-  for (let count = 0; count < transactionCount; count += 1) catalog.revoke(`token ${count}`, 1);
+  for (let count = 0; count < transactionCount; count += 1)
+    catalog.revocations.revoke(`token ${count}`, 1);
   const bytes = readFileSync(`${path}-wal`);
   catalog.close();
   const pageBytes = bytes.readUInt32BE(8);

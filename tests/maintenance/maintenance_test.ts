@@ -251,9 +251,9 @@ describe("verify reports damage and changes nothing", () => {
       clock: new ManualClock(),
       log: silentLog,
     });
-    const [entry] = catalog.files();
+    const [entry] = catalog.files.all();
     if (entry === undefined) throw new Error("the fixture has an uploaded file");
-    catalog.addFiles([{ ...entry, fileId: "77", storedName: "77-b.txt" }]);
+    catalog.files.add([{ ...entry, fileId: "77", storedName: "77-b.txt" }]);
     catalog.close();
     const cutOff = maintain("verify", [path]);
     expect(cutOff.lines[0]).toMatch(/^note .*77-b\.txt: listed but missing: a crash interrupted/);
@@ -759,8 +759,8 @@ function contentOf(path: string): string {
   const catalog = CatalogDatabase.open({ path: copy, clock: new ManualClock(), log: silentLog });
   const content = [
     catalog.tables(),
-    catalog.users(),
-    catalog.files(),
+    catalog.accounts.users(),
+    catalog.files.all(),
     catalog.namespaces(),
     catalog.manifest.load(),
     catalog.manifest.highestSeq(),

@@ -71,8 +71,8 @@ test.each([
 
 test.each([
   ["a logout", "una", (token: string) => server.auth.logout(token, { address: "127.0.0.1" })],
-  ["another role", "uri", () => server.catalog.changeUser("uri", { role: "service" })],
-  ["DROP USER", "ute", () => server.catalog.dropUser("ute")],
+  ["another role", "uri", () => server.catalog.accounts.change("uri", { role: "service" })],
+  ["DROP USER", "ute", () => server.catalog.accounts.drop("ute")],
 ])("a body that is withheld until %s does nothing", async (_what, user, endSession) => {
   const token = await server.token(user);
   const before = server.requests.length;

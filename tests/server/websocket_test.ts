@@ -24,7 +24,7 @@ afterAll(async () => {
 /** Creates a user for one test, so that tests do not see each other's rows. */
 async function user(userId: string): Promise<{ token: string; owner: number }> {
   const token = await server.token(userId);
-  return { token, owner: server.catalog.ownerNumber(userId, { create: true }) ?? 0 };
+  return { token, owner: server.catalog.accounts.ownerNumber(userId, { create: true }) ?? 0 };
 }
 
 function insert(owner: number, ids: readonly number[], body = "x".repeat(100)): void {
@@ -227,7 +227,7 @@ test("shutdown ends subscriptions and closes with 1001", async () => {
 test("a client that stops reading gets everything in order when it reads again", async () => {
   const slow = await startTestServer({ config: { websocket: { send_queue_bytes: 65536 } } });
   const token = await slow.token("u7");
-  const owner = slow.catalog.ownerNumber("u7", { create: true }) ?? 0;
+  const owner = slow.catalog.accounts.ownerNumber("u7", { create: true }) ?? 0;
   const client = await SocketClient.connect(slow.url, { token, query: "?compress=false" });
   await client.expect("auth_success");
   client.send({ type: "subscribe", subscription: { id: "m1", sql: SELECT } });
@@ -252,7 +252,7 @@ test("messages after a single row above the frame size are not dropped", async (
   const limits = { send_queue_bytes: 65_536, max_frame_bytes: 65_536 };
   const slow = await startTestServer({ config: { websocket: limits } });
   const token = await slow.token("u8");
-  const owner = slow.catalog.ownerNumber("u8", { create: true }) ?? 0;
+  const owner = slow.catalog.accounts.ownerNumber("u8", { create: true }) ?? 0;
   const client = await SocketClient.connect(slow.url, { token, query: "?compress=false" });
   await client.expect("auth_success");
   const ids = Array.from({ length: 20 }, (_, index) => `m${index}`);

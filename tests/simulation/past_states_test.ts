@@ -192,7 +192,7 @@ class PastSimulation {
     const { catalog, store } = this.#engine.database;
     const [namespace = "", name = ""] = table.split(".");
     const entry = catalog.table(namespace, name);
-    const owner = name === "shared" ? 0 : catalog.ownerNumber(userId);
+    const owner = name === "shared" ? 0 : catalog.accounts.ownerNumber(userId);
     return seq < store.earliestSeq(entry?.tableId ?? 0, owner ?? -1);
   }
 }

@@ -356,19 +356,19 @@ export async function contentsOf(database: Database): Promise<unknown> {
   const { catalog, store, blobs } = database;
   const owners: string[] = [];
   for (;;) {
-    const name = catalog.ownerName(owners.length + 1);
+    const name = catalog.accounts.ownerName(owners.length + 1);
     if (name === undefined) break;
     owners.push(name);
   }
   const contents = {
     visibleSeq: store.visibleSeq,
     namespaces: catalog.namespaces(),
-    users: catalog.users(),
+    users: catalog.accounts.users(),
     // The directories of older formats have no sequences.
     ...(catalog.sequences().length === 0 ? {} : { sequences: catalog.sequences() }),
     owners,
     files: await Promise.all(
-      catalog.files().map(async (file) => {
+      catalog.files.all().map(async (file) => {
         const bytes = await blobs.read(file)?.bytes();
         return [file, bytes === undefined ? undefined : Buffer.from(bytes).toString("latin1")];
       }),

@@ -373,11 +373,11 @@ class Users {
       const setup = { user: "ada", password: PASSWORD, root_password: "battery staple 7" };
       await this.#auth.setup(setup, CALLER);
     }
-    if (this.#catalog.user(userId) === undefined) {
-      const passwordHash = this.#catalog.user("ada")?.passwordHash ?? "";
+    if (this.#catalog.accounts.user(userId) === undefined) {
+      const passwordHash = this.#catalog.accounts.user("ada")?.passwordHash ?? "";
       const role = userId.startsWith("service") ? "service" : "user";
-      this.#catalog.createUser({ userId, role, authType: "password", passwordHash });
-      this.#catalog.ownerNumber(userId, { create: true });
+      this.#catalog.accounts.create({ userId, role, authType: "password", passwordHash });
+      this.#catalog.accounts.ownerNumber(userId, { create: true });
     }
     const login = await this.#auth.login({ user: userId, password: PASSWORD }, CALLER);
     return login.access_token;

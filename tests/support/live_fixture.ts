@@ -370,7 +370,7 @@ export const NO_DEFINITIONS: DefinitionHistory = {
   tableById: () => undefined,
   tableDroppedSeq: () => 0,
   rowRightsSeq: () => 0,
-  userDroppedSeq: () => 0,
+  accounts: { droppedSeq: () => 0 },
 };
 
 export const LIMITS: LiveLimits = {

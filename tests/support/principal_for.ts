@@ -7,12 +7,12 @@ export function principalFor(
   { catalog }: { readonly catalog: Catalog },
   userId: string,
 ): Principal {
-  const user = catalog.user(userId);
+  const user = catalog.accounts.user(userId);
   if (user === undefined) throw new Error(`there is no user ${userId}`);
   return {
     userId,
     role: user.role,
-    owner: catalog.ownerNumber(userId),
+    owner: catalog.accounts.ownerNumber(userId),
     actorId: userId,
     actorRole: user.role,
     isImpersonated: false,

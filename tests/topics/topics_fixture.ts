@@ -74,14 +74,11 @@ export function topicEntry(change: Partial<TopicEntry> & { topicId: number }): T
 /** The definitions of a simulation, which outlive its processes. */
 export class Definitions {
   readonly tableEntries: Map<number, TableEntry> = new Map<number, TableEntry>();
+  readonly accounts = { ownerName: (owner: number): string => `user${owner}` };
   readonly topicEntries: Map<number, TopicEntry> = new Map<number, TopicEntry>();
 
   tableById(tableId: number): TableEntry | undefined {
     return this.tableEntries.get(tableId);
-  }
-
-  ownerName(owner: number): string {
-    return `user${owner}`;
   }
 
   topics(): readonly TopicEntry[] {

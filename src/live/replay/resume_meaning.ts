@@ -21,8 +21,8 @@ import {
 /** The methods of the catalog that return earlier definitions. */
 export type DefinitionHistory = Pick<
   Catalog,
-  "rowRightsSeq" | "tableAt" | "tableById" | "tableDroppedSeq" | "userDroppedSeq"
->;
+  "rowRightsSeq" | "tableAt" | "tableById" | "tableDroppedSeq"
+> & { readonly accounts: Pick<Catalog["accounts"], "droppedSeq"> };
 
 /** The position of a client, and the plan of its query. */
 export interface ResumeOf<Plan> {
@@ -49,7 +49,7 @@ export function requireSameMeaning(definitions: DefinitionHistory, resume: Resum
   if (table === undefined) return;
   const droppedSeq = Math.max(
     definitions.tableDroppedSeq(table.namespace, table.name),
-    plan.owner === SHARED_OWNER ? 0 : definitions.userDroppedSeq(principal.userId),
+    plan.owner === SHARED_OWNER ? 0 : definitions.accounts.droppedSeq(principal.userId),
   );
   if (position < droppedSeq) {
     throw new SubscriptionError(endingFor(id, resumeExpired(droppedSeq), "planning"));
@@ -98,7 +98,7 @@ export function requireSameResult(definitions: DefinitionHistory, resume: Result
     if (table === undefined) continue;
     const droppedSeq = Math.max(
       definitions.tableDroppedSeq(table.namespace, table.name),
-      owner === SHARED_OWNER ? 0 : definitions.userDroppedSeq(principal.userId),
+      owner === SHARED_OWNER ? 0 : definitions.accounts.droppedSeq(principal.userId),
     );
     if (position < droppedSeq) {
       throw new SubscriptionError(endingFor(id, resumeExpired(droppedSeq), "planning"));

@@ -340,7 +340,7 @@ export class StorageQuota implements StorageMeter {
   *#readFiles(owner: number): Generator<void, number> {
     const { catalog } = this.#deps;
     let bytes = 0;
-    for (const portion of catalog.filePortions({ owner })) {
+    for (const portion of catalog.files.portions({ owner })) {
       for (const { size, tableId } of portion) {
         if (catalog.tableById(tableId) !== undefined) bytes += size;
       }

@@ -330,7 +330,7 @@ function requireUnreserved({ _location, name }: Name, action: "alter" | "drop"):
 
 /** Requires that a user exists. @throws {DatabaseError} USER_NOT_FOUND */
 function requireUser({ _location, name }: UserName, catalog: Catalog): void {
-  if (catalog.user(name) !== undefined) return;
+  if (catalog.accounts.user(name) !== undefined) return;
   throw new DatabaseError("USER_NOT_FOUND", `Cannot find user "${name}"`, {
     position: _location.start,
   });

@@ -38,7 +38,7 @@ export function alterOwner(
   const { _location, currentUser, name: given } = node.owner;
   const owner = currentUser === true ? call.principal.userId : given;
   const position = _location.start;
-  if (catalog.user(owner) === undefined) {
+  if (catalog.accounts.user(owner) === undefined) {
     throw new DatabaseError("USER_NOT_FOUND", `Cannot find user "${owner}"`, {
       position,
       hint: "create the user with CREATE USER; pg_dump --no-owner omits OWNER TO",

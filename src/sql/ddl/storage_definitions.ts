@@ -91,7 +91,7 @@ export function createStorage(
     );
   }
   const given = settingsOf(node.settings, CREATE_SETTINGS);
-  if (storageId === LOCAL_STORAGE || catalog.storage(storageId) !== undefined) {
+  if (storageId === LOCAL_STORAGE || catalog.storages.named(storageId) !== undefined) {
     throw new DatabaseError(
       "ALREADY_EXISTS",
       `Cannot create storage ${storageId}: it already exists`,
@@ -106,7 +106,7 @@ export function createStorage(
     const description = given.get("description")?.value;
     const listed = await storages.create({ storageId, root });
     try {
-      catalog.createStorage({
+      catalog.storages.create({
         ...listed,
         name: given.get("name")?.value ?? storageId,
         ...(description === undefined ? {} : { description }),
@@ -143,7 +143,7 @@ export function alterStorage(
   return () => {
     store.requireFreeSpace();
     const description = given.get("description")?.value;
-    catalog.changeStorage({
+    catalog.storages.change({
       ...storage,
       name: given.get("name")?.value ?? storage.name,
       ...(description === undefined ? {} : { description }),
@@ -168,8 +168,9 @@ export function dropStorage(
     await storages.filesGone();
     // Other requests may have used or dropped the storage in the meantime.
     refuseDrop(node, catalog);
-    if (catalog.storage(storageId) === undefined) return `Storage ${storageId} does not exist`;
-    catalog.dropStorage(storageId);
+    if (catalog.storages.named(storageId) === undefined)
+      return `Storage ${storageId} does not exist`;
+    catalog.storages.drop(storageId);
     storages.drop(storageId);
     return `Storage ${storageId} dropped`;
   };
@@ -181,7 +182,7 @@ export function dropStorage(
  * @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS
  */
 function refuseDrop(node: DropStorageStatement, catalog: Catalog): void {
-  if (node.ifExists === true && catalog.storage(node.name.name) === undefined) return;
+  if (node.ifExists === true && catalog.storages.named(node.name.name) === undefined) return;
   refuseUsed(catalog, findStorage(catalog, node.name.name, node.name._location.start), {
     action: "drop storage",
     position: node.name._location.start,

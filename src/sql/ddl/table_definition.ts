@@ -26,10 +26,10 @@ export function tableNamesOf(catalog: Pick<Catalog, "tables"> | undefined): Map<
 /** Returns the location of new segments of a table; undefined for the data directory. */
 export function homeOf(
   { options, storageDirectory }: Pick<TableEntry, "options" | "storageDirectory">,
-  catalog: Pick<Catalog, "storage">,
+  catalog: Pick<Catalog, "storages">,
 ): SegmentHome | undefined {
   const { storageId } = options;
-  const storage = storageId === undefined ? undefined : catalog.storage(storageId);
+  const storage = storageId === undefined ? undefined : catalog.storages.named(storageId);
   if (storage === undefined || storageDirectory === undefined) return undefined;
   return { storageId: storage.storageId, root: storage.root, directory: storageDirectory };
 }

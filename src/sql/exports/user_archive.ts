@@ -143,7 +143,7 @@ async function* batchesOf(
 async function writeFiles(zip: ZipFile, part: ArchivePart): Promise<number> {
   const { blobs, catalog } = part.deps;
   let count = 0;
-  for (const portion of catalog.filePortions({ owner: part.task.owner })) {
+  for (const portion of catalog.files.portions({ owner: part.task.owner })) {
     for (const entry of portion) {
       await part.task.pause();
       const path = pathOfFile(entry, part);

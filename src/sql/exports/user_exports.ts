@@ -87,7 +87,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
   begin({ userId }: Principal): BegunJob {
     const { catalog, jobs } = this.#options;
     // A user who has never written data gets an owner number now, and an empty archive.
-    const owner = defined(catalog.ownerNumber(userId, { create: true }), "it was created");
+    const owner = defined(catalog.accounts.ownerNumber(userId, { create: true }), "it was created");
     const known = this.#jobsOf(owner);
     const open = known.find((job) => !job.isEnded);
     if (open !== undefined) return { job: open, isNew: false };
@@ -121,7 +121,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
   open(principal: Principal, { exportId, userId }: ArchivePath): Blob {
     requireRun(principal, "export", { action: "download an export" });
     const { catalog, disk } = this.#options;
-    const { role } = catalog.user(userId) ?? {};
+    const { role } = catalog.accounts.user(userId) ?? {};
     // A caller who may act for a user can read the same rows with EXECUTE AS.
     if (!mayReadFilesOf(principal, userId) && !mayActFor(principal, { userId, role })) {
       throw new DatabaseError(
@@ -129,7 +129,8 @@ export class UserExports implements ArchiveAccess, ExportAccess {
         "Cannot download the export of another user: this requires role dba or system, or the right to act for the user",
       );
     }
-    const owner = userId === principal.userId ? principal.owner : catalog.ownerNumber(userId);
+    const owner =
+      userId === principal.userId ? principal.owner : catalog.accounts.ownerNumber(userId);
     if (owner === undefined || !this.#archivesOf(owner).includes(exportId)) {
       throw notFound(exportId);
     }
@@ -223,7 +224,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
 
   /** Whether the job has not been killed and its user has not been dropped. */
   #isWanted(job: Job, { owner, userId }: ExportingUser): boolean {
-    return !job.isCancelled && this.#options.catalog.ownerNumber(userId) === owner;
+    return !job.isCancelled && this.#options.catalog.accounts.ownerNumber(userId) === owner;
   }
 
   #jobsOf(owner: number): Job[] {

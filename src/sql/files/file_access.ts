@@ -95,7 +95,7 @@ export class LocalFileAccess implements FileAccess {
 
   async openById(principal: Principal, fileId: string): Promise<OpenFile> {
     const { catalog } = this.#parts;
-    const entry = catalog.file(fileId);
+    const entry = catalog.files.entry(fileId);
     const table = entry === undefined ? undefined : catalog.tableById(entry.tableId);
     if (entry === undefined || table === undefined) throw notFoundById(fileId);
     const { namespace, name } = table;
@@ -114,7 +114,7 @@ export class LocalFileAccess implements FileAccess {
   /** Opens a file that a view shows to the caller. @throws {DatabaseError} */
   async #openThrough(view: ViewEntry, path: FilePath, principal: Principal): Promise<OpenFile> {
     const { catalog } = this.#parts;
-    const entry = catalog.file(fileIdOf(path) ?? "");
+    const entry = catalog.files.entry(fileIdOf(path) ?? "");
     const isWanted =
       entry !== undefined &&
       isNamed(entry, path) &&
@@ -167,12 +167,12 @@ export class LocalFileAccess implements FileAccess {
         `Cannot read files of another user in ${name}: this requires role dba or system`,
       );
     }
-    return catalog.ownerNumber(userId);
+    return catalog.accounts.ownerNumber(userId);
   }
 
   #entry(path: FilePath, table: TableEntry, owner: number | undefined): FileEntry {
     const { catalog } = this.#parts;
-    const entry = catalog.file(fileIdOf(path) ?? "");
+    const entry = catalog.files.entry(fileIdOf(path) ?? "");
     const isWanted =
       entry !== undefined &&
       entry.tableId === table.tableId &&

@@ -67,7 +67,7 @@ export class Uploads {
     { names, parts }: { parts: ReadonlyMap<string, UploadedFile>; names: readonly string[] },
   ): Promise<Uploads> {
     const uploads: Upload[] = [];
-    let { fileCount } = catalog;
+    let fileCount = catalog.files.count;
     try {
       for (const name of names) {
         const part = parts.get(name);
@@ -132,7 +132,7 @@ export class Uploads {
   list(nowMs: number): void {
     if (this.#placed.length === 0) return;
     this.#isListed = true;
-    this.#deps?.catalog.addFiles(
+    this.#deps?.catalog.files.add(
       this.#placed.map(({ entry }): FileEntry => ({ ...entry, createdAtMs: nowMs })),
     );
     this.#deps?.blobs.publish(
@@ -184,7 +184,7 @@ export class Uploads {
 
   #discard(): void {
     if (this.#isListed) {
-      this.#deps?.catalog.removeFiles(this.#placed.map(({ entry }) => entry.fileId));
+      this.#deps?.catalog.files.remove(this.#placed.map(({ entry }) => entry.fileId));
     }
     for (const { blob } of this.#uploads) blob.discard();
   }
@@ -237,7 +237,7 @@ export async function sweepFiles(
   const { blobs, catalog, clock } = deps;
   const pause = pauser(clock);
   let count = 0;
-  for (const portion of catalog.filePortions()) {
+  for (const portion of catalog.files.portions()) {
     const dead = portion.filter((entry) => {
       const table = catalog.tableById(entry.tableId);
       if (table === undefined) return true;
@@ -247,7 +247,7 @@ export async function sweepFiles(
       return !mayBeNamed(entry, deps.store.agedSeq(historyMsOf(table)) as Seq, deps);
     });
     for (const entry of dead) blobs.remove(entry);
-    if (dead.length > 0) catalog.removeFiles(dead.map(({ fileId }) => fileId));
+    if (dead.length > 0) catalog.files.remove(dead.map(({ fileId }) => fileId));
     count += dead.length;
     await pause();
     if (isEnded()) break;
@@ -291,8 +291,8 @@ export async function removeDroppedFiles(
   isEnded: () => boolean,
 ): Promise<void> {
   const pause = pauser(clock);
-  for (const portion of catalog.filePortions({ tableId })) {
-    catalog.removeFiles(portion.map(({ fileId }) => fileId));
+  for (const portion of catalog.files.portions({ tableId })) {
+    catalog.files.remove(portion.map(({ fileId }) => fileId));
     await pause();
     if (isEnded()) return;
   }

@@ -217,7 +217,7 @@ export function findStorage(
   storageId: string,
   position: number | undefined,
 ): StorageEntry {
-  const storage = catalog.storage(storageId);
+  const storage = catalog.storages.named(storageId);
   if (storage !== undefined) return storage;
   throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find storage "${storageId}"`, {
     position,

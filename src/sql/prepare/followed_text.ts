@@ -206,7 +206,7 @@ function mayReadNow(
   requirements: readonly Requirement[],
   reader: Principal,
 ): boolean {
-  const user = catalog.user(reader.userId);
+  const user = catalog.accounts.user(reader.userId);
   return user !== undefined && meetsAll(requirements, { ...reader, role: user.role }, catalog);
 }
 

@@ -238,7 +238,7 @@ function mayReadNow(
   principal: Principal,
   requirements: readonly Requirement[],
 ): boolean {
-  const user = catalog.user(principal.userId);
+  const user = catalog.accounts.user(principal.userId);
   if (user === undefined) return false;
   const reader = { ...principal, role: user.role };
   return requirements.every((each) => {
@@ -544,7 +544,7 @@ export function withOwner(catalog: Catalog, principal: Principal): Principal {
   if (principal.owner !== undefined) return principal;
   const known = OWNED.get(principal);
   if (known?.catalog === catalog) return known.owned;
-  const owner = catalog.ownerNumber(principal.userId, { create: true });
+  const owner = catalog.accounts.ownerNumber(principal.userId, { create: true });
   const owned = { ...principal, owner };
   OWNED.set(principal, { catalog, owned });
   return owned;

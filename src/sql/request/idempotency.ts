@@ -87,7 +87,7 @@ export class IdempotentRequests {
     { key, digest }: NonNullable<SqlRequest["idempotency"]>,
     { isStillAllowed, run }: KeyedRequest,
   ): Promise<SqlResponse> {
-    const owner = this.#deps.catalog.ownerNumber(principal.actorId, { create: true });
+    const owner = this.#deps.catalog.accounts.ownerNumber(principal.actorId, { create: true });
     assert(owner !== undefined, "the catalog must return a number for every caller");
     const name = `${owner} ${key}`;
     for (;;) {

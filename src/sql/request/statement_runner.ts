@@ -619,7 +619,7 @@ function renewedChange(change: RunningChange): RunningChange {
 /** Returns the caller with an owner number. The first write of a user assigns the number. */
 function ownerOfWrites(principal: Principal, catalog: Catalog): Principal {
   if (principal.owner !== undefined) return principal;
-  return { ...principal, owner: catalog.ownerNumber(principal.userId, { create: true }) };
+  return { ...principal, owner: catalog.accounts.ownerNumber(principal.userId, { create: true }) };
 }
 
 function copyFieldsOf({ cells, fields = [] }: PreparedQuery): CopyField[] {

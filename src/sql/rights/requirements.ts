@@ -196,7 +196,8 @@ export function seesTables(
 function refuse(requirement: Requirement, principal: Principal, catalog: Catalog): void {
   const owner = ownerOf(requirement);
   if (owner !== undefined) {
-    const isRows = requirement.action === "rows" && catalog.user(owner.userId) !== undefined;
+    const isRows =
+      requirement.action === "rows" && catalog.accounts.user(owner.userId) !== undefined;
     throw isRows ? policiesChanged(`the policies of view ${owner.view}`) : notInForce(owner);
   }
   if ("table" in requirement) {

@@ -9,7 +9,7 @@ import type { Catalog, PolicyEntry, TableEntry, UserEntry } from "../../catalog/
 import { type RowRights, rightsBy } from "../bind/row_rights.ts";
 
 /** The part of the catalog that determines which policies apply. */
-export type PolicyCatalog = Pick<Catalog, "namespace" | "tableById" | "user">;
+export type PolicyCatalog = Pick<Catalog, "accounts" | "namespace" | "tableById">;
 
 /** Returns the caller's rights to rows, as needed to bind the caller's statements. */
 export function rowRightsOf(catalog: PolicyCatalog, principal: Principal): RowRights {
@@ -29,9 +29,9 @@ export function rowRightsOf(catalog: PolicyCatalog, principal: Principal): RowRi
  */
 export function principalNamed(
   userId: string,
-  catalog: Pick<Catalog, "user">,
+  catalog: Pick<Catalog, "accounts">,
 ): Principal | undefined {
-  const user = catalog.user(userId);
+  const user = catalog.accounts.user(userId);
   return user && principalOf(user);
 }
 

@@ -66,14 +66,14 @@ function statsView(deps: StatsDeps): SystemView {
 function countsOf({ catalog, connections, jobs, live }: StatsDeps): Row[] {
   const all = jobs.all();
   const withStatus = (status: string): number => all.filter((job) => job.status === status).length;
-  const accounts = catalog.users().filter(({ deletedAtMs }) => deletedAtMs === undefined);
+  const accounts = catalog.accounts.users().filter(({ deletedAtMs }) => deletedAtMs === undefined);
   return [
     row("active_connections", connections().rows().length),
     row("active_subscriptions", live().rows().length),
     row("total_users", accounts.length, undefined, "users, excluding dropped ones"),
     row("total_namespaces", catalog.namespaces().length),
     row("total_tables", catalog.tables().length),
-    row("total_storages", catalog.storages().length + 1),
+    row("total_storages", catalog.storages.all().length + 1),
     row("total_jobs", all.length, undefined, "jobs in progress, and jobs that ended recently"),
     row("jobs_running", withStatus("running")),
     row("jobs_queued", withStatus("queued")),

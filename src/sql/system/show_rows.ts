@@ -215,7 +215,7 @@ const SYSTEM_ID_BASE = 2 ** 40;
 
 /** Returns the system views with the given names as entries of a list of tables. */
 export function systemTables(catalog: Catalog, names: readonly string[]): SystemTable[] {
-  const madeAt = (catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
+  const madeAt = (catalog.accounts.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
   return names.map((shown) => {
     const dot = shown.indexOf(".");
     return {
@@ -342,7 +342,7 @@ export function storageRows(
   { isAdmin }: { isAdmin: boolean },
 ): Row[] {
   const path = settings().find(({ name }) => name === "storage.data_path")?.value;
-  const madeAtMs = catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0;
+  const madeAtMs = catalog.accounts.user(ROOT_USER_ID)?.createdAtMs ?? 0;
   const local = {
     storageId: LOCAL_STORAGE,
     name: LOCAL_STORAGE,
@@ -353,7 +353,7 @@ export function storageRows(
     createdAtMs: madeAtMs,
     updatedAtMs: madeAtMs,
   };
-  return [local, ...catalog.storages()].map((storage) => [
+  return [local, ...catalog.storages.all()].map((storage) => [
     storage.storageId,
     storage.name,
     storage.description ?? null,

@@ -43,7 +43,7 @@ export function storageViews(deps: ManifestDeps & StorageListDeps): [string, Sys
       portionedView(
         FILE_COLUMNS,
         ({ userId }) => {
-          const owner = catalog.ownerNumber(userId);
+          const owner = catalog.accounts.ownerNumber(userId);
           return owner === undefined ? [] : fileRows(catalog, { owner });
         },
         OPEN,
@@ -68,7 +68,7 @@ const FILE_COLUMNS: ColumnList = [
 ];
 
 function* fileRows(catalog: Catalog, of?: FilesOf): Generator<readonly Row[]> {
-  for (const portion of catalog.filePortions(of)) yield rowsOfFiles(catalog, portion);
+  for (const portion of catalog.files.portions(of)) yield rowsOfFiles(catalog, portion);
 }
 
 function rowsOfFiles(catalog: Catalog, files: readonly FileEntry[]): Row[] {
@@ -82,7 +82,7 @@ function rowsOfFiles(catalog: Catalog, files: readonly FileEntry[]): Row[] {
         table.namespace,
         table.name,
         column?.name ?? null,
-        catalog.ownerName(file.owner) ?? null,
+        catalog.accounts.ownerName(file.owner) ?? null,
         file.sub,
         file.storedName,
         file.name,

@@ -229,7 +229,7 @@ function usersView({
       let rows: Row[] = [];
       const troubles = auth.loginTroubles();
       const nowMs = clock.nowMs();
-      for (const user of catalog.users()) {
+      for (const user of catalog.accounts.users()) {
         // Login failures are counted by name. A user who reuses the name of a dropped user must not
         // share that user's count.
         const isActive = user.deletedAtMs === undefined;
@@ -298,7 +298,7 @@ function* storageCells(
   }: Pick<SqlEnvironment, "catalog" | "storageQuota"> & { isRead: boolean },
 ): Generator<Row[], Row> {
   if (storageQuota === undefined) return [null, null];
-  const owner = catalog.ownerNumber(userId);
+  const owner = catalog.accounts.ownerNumber(userId);
   if (owner === undefined || !isRead) return [0, storageQuota.bytesMax];
   const steps = storageQuota.used(owner);
   try {
@@ -329,7 +329,7 @@ function accountView({
       ...FURTHER_COLUMNS,
     ],
     function* ({ positions, userId }) {
-      const user = catalog.user(userId);
+      const user = catalog.accounts.user(userId);
       if (user === undefined) return;
       const { authType, createdAtMs, email, lastLoginAtMs, role } = user;
       const row = [userId, role, email ?? null, authType, microsOf(lastLoginAtMs)];

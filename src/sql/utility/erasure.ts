@@ -36,7 +36,7 @@ export type ErasureDeps = Pick<
 /** Starts the jobs of all due erasures that are not running. */
 export function beginDueErasures(deps: ErasureDeps): void {
   const nowMs = deps.clock.nowMs();
-  for (const erasure of deps.catalog.erasures()) {
+  for (const erasure of deps.catalog.accounts.erasures()) {
     if (erasure.eraseAfterMs <= nowMs) beginErasure(deps, erasure);
   }
 }
@@ -50,8 +50,8 @@ export interface AskedErasure {
 /** Erases all dropped accounts that had the given name, without delay. Returns the jobs. */
 export function eraseName(deps: ErasureDeps, { userId, createdBy }: AskedErasure): readonly Job[] {
   const { catalog } = deps;
-  catalog.hastenErasure(userId);
-  return catalog
+  catalog.accounts.hastenErasure(userId);
+  return catalog.accounts
     .erasures()
     .filter((erasure) => erasure.userId === userId)
     .map((erasure) => beginErasure(deps, erasure, createdBy));
@@ -122,7 +122,7 @@ async function erase(
   const files = await removeFiles(deps, owner);
   const [failure] = failures;
   if (failure !== undefined) throw failure;
-  catalog.noteErased(accountId);
+  catalog.accounts.noteErased(accountId);
   log.info("account erased", { user: userId, versions, files });
   return {
     status: "completed",
@@ -159,8 +159,8 @@ async function removeFiles({ blobs, catalog, clock }: ErasureDeps, owner: number
   await blobs.removeOwner(owner);
   const pause = pauser(clock);
   let count = 0;
-  for (const portion of catalog.filePortions({ owner })) {
-    catalog.removeFiles(portion.map(({ fileId }) => fileId));
+  for (const portion of catalog.files.portions({ owner })) {
+    catalog.files.remove(portion.map(({ fileId }) => fileId));
     count += portion.length;
     await pause();
   }

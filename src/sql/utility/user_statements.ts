@@ -55,7 +55,7 @@ export function checkUserStatement(
   { principal, deps }: UserStatementCall,
 ): void {
   const { auth, catalog } = deps;
-  const isThere = catalog.user(node.name.name) !== undefined;
+  const isThere = catalog.accounts.user(node.name.name) !== undefined;
   switch (node.type) {
     case "create user": {
       if (isThere && node.ifNotExists === true) return;
@@ -95,7 +95,7 @@ async function createUser(
 ): Promise<string> {
   const { auth, catalog } = deps;
   const userId = node.name.name;
-  if (node.ifNotExists === true && catalog.user(userId) !== undefined) {
+  if (node.ifNotExists === true && catalog.accounts.user(userId) !== undefined) {
     return `User ${userId} already exists`;
   }
   await auth.createUser(principal, newUserOf(node));
@@ -123,7 +123,7 @@ async function dropUser(
   const { auth, catalog } = deps;
   const userId = node.name.name;
   const asUser = principal.userId;
-  if (node.ifExists === true && catalog.user(userId) === undefined) {
+  if (node.ifExists === true && catalog.accounts.user(userId) === undefined) {
     return messageResult(`User ${userId} does not exist`, asUser);
   }
   const erasesNow = node.purge === true;

@@ -27,7 +27,7 @@ export async function openTidemark(): Promise<TidemarkSide> {
   const principal: Principal = {
     userId: "fuzz",
     role: "dba",
-    owner: database.catalog.ownerNumber("fuzz", { create: true }),
+    owner: database.catalog.accounts.ownerNumber("fuzz", { create: true }),
     actorId: "fuzz",
     actorRole: "dba",
     isImpersonated: false,

@@ -137,7 +137,7 @@ export class Identity {
     const path = join(directory, "catalog.sqlite");
     this.#catalog = CatalogDatabase.open({ path, clock: new ManualClock(), log: silentLog });
     this.auth = this.at(new ManualClock());
-    this.owner = this.#catalog.ownerNumber("ada", { create: true }) ?? 0;
+    this.owner = this.#catalog.accounts.ownerNumber("ada", { create: true }) ?? 0;
   }
 
   /** Creates an identity with the user "ada", a DBA. */

@@ -98,7 +98,7 @@ test("openapi.json describes the messages of a socket, including refusals", asyn
     ]).toEqual([message, []]);
   };
   const token = await server.token("eve");
-  const owner = server.catalog.ownerNumber("eve", { create: true }) ?? 0;
+  const owner = server.catalog.accounts.ownerNumber("eve", { create: true }) ?? 0;
   const row = messageRow(1, "lobby");
   const client = await SocketClient.connect(server.url, { query: "?compress=false" });
   const sent: readonly ClientMessage[] = [

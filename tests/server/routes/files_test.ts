@@ -44,8 +44,8 @@ beforeAll(async () => {
   await server.token();
   await server.token("bob");
   const { catalog } = server;
-  adaOwner = catalog.ownerNumber("ada", { create: true }) ?? 0;
-  const bobOwner = catalog.ownerNumber("bob", { create: true }) ?? 0;
+  adaOwner = catalog.accounts.ownerNumber("ada", { create: true }) ?? 0;
+  const bobOwner = catalog.accounts.ownerNumber("bob", { create: true }) ?? 0;
   catalog.createNamespace({ name: "chat", owner: undefined, options: {}, createdAtMs: 0 });
   for (const [tableId, name, kind, accessLevel] of [
     [20, "notes", "user", undefined],
@@ -107,7 +107,7 @@ async function add(
     ...change,
   };
   blobs.publish([{ blob, path: entry }]);
-  server.catalog.addFiles([entry]);
+  server.catalog.files.add([entry]);
   const { fileId, owner, tableId } = entry;
   const rows = [[fileId, JSON.stringify({ id: fileId })]];
   store.write({ tableId, owner, operation: "insert", rows });

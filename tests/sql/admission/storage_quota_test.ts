@@ -235,7 +235,7 @@ test("files count from the moment they are listed", async () => {
   expect(error?.code).toBe("LIMIT_EXCEEDED");
   const inTransaction = await withFile(insert(2), 12_000, "first");
   expect(inTransaction.error?.code).toBe("LIMIT_EXCEEDED");
-  expect(engine.database.catalog.files()).toHaveLength(1);
+  expect(engine.database.catalog.files.all()).toHaveLength(1);
   expect(engine.storedFiles()).toHaveLength(1);
   expect([await used(), await counted()]).toEqual([one, one]);
   expect((await withFile(insert(3), 2000, "second")).error).toBeUndefined();
@@ -327,7 +327,7 @@ test("the file of a deleted row counts until a sweep has removed it", async () =
   expect(await upload(1)).toBeUndefined();
   await other.run("DELETE FROM u");
   expect(await upload(2)).toBe("LIMIT_EXCEEDED");
-  while (other.database.catalog.files().length > 0) {
+  while (other.database.catalog.files.all().length > 0) {
     clock.advance(3_600_000);
     await clock.yield();
   }

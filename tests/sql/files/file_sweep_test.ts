@@ -75,8 +75,8 @@ test("sweepFiles keeps files that a row or the history names, and removes all ot
   expect(storedFiles(directory), "the deleted row is still in the history").toHaveLength(2);
 
   await pass(clock, 2);
-  const [entry] = database.catalog.files();
-  expect(database.catalog.files()).toHaveLength(1);
+  const [entry] = database.catalog.files.all();
+  expect(database.catalog.files.all()).toHaveLength(1);
   expect(storedFiles(directory).map((path) => path.split("/").at(-1))).toEqual([
     entry?.storedName ?? "",
   ]);
@@ -98,7 +98,7 @@ test("isFileLive finds the row of a file by a key of any type", async () => {
     await run(database, `CREATE TABLE of_${type} (id ${type} PRIMARY KEY, f FILE)`);
     await run(database, `INSERT INTO of_${type} VALUES (${key}, FILE('f'))`, type);
   }
-  const entries = database.catalog.files();
+  const entries = database.catalog.files.all();
   expect(entries).toHaveLength(keys.length);
   for (const entry of entries) expect(isFileLive(entry, database), entry.keyJson).toBe(true);
   // An older server that does not know this form would remove the file.
@@ -119,7 +119,7 @@ test("a start removes the files of a table that was dropped while a backup held 
   await run(database, "INSERT INTO other VALUES (1, FILE('f'))", "of other");
   const release = database.blobs.hold();
   await run(database, "DROP TABLE doc");
-  expect(database.catalog.files()).toHaveLength(1);
+  expect(database.catalog.files.all()).toHaveLength(1);
   // A server that is killed before the backup ends leaves these files.
   const killed = freshDirectory();
   cpSync(directory, killed, { recursive: true });
@@ -147,7 +147,7 @@ test("sweepFiles keeps the files of rows that cannot be read", async () => {
   const again = await open(clock, directory);
   await pass(clock, 20);
   expect(storedFiles(directory)).toHaveLength(1);
-  expect(again.database.catalog.files()).toHaveLength(1);
+  expect(again.database.catalog.files.all()).toHaveLength(1);
   await again.database.close();
 });
 
@@ -169,7 +169,7 @@ test("sweepFiles yields to other work, and leaves the remaining files once it is
     sha256: "00",
     createdAtMs: clock.nowMs(),
   });
-  catalog.addFiles(Array.from({ length: 1000 }, (_, index) => entryOf(String(1000 + index))));
+  catalog.files.add(Array.from({ length: 1000 }, (_, index) => entryOf(String(1000 + index))));
   let isEnded = false;
   const sweep = (): Promise<number> =>
     sweepFiles(
@@ -180,13 +180,13 @@ test("sweepFiles yields to other work, and leaves the remaining files once it is
   isEnded = true;
   const count = await ended;
   expect(count).toBeWithin(1, 1000);
-  expect(catalog.fileCount).toBe(1000 - count);
+  expect(catalog.files.count).toBe(1000 - count);
 
   isEnded = false;
   const { yieldCount } = clock;
   expect(await sweep()).toBe(1000 - count);
   expect(clock.yieldCount).toBeGreaterThan(yieldCount);
-  expect(catalog.fileCount).toBe(0);
+  expect(catalog.files.count).toBe(0);
   await database.close();
 });
 
@@ -207,7 +207,7 @@ function listFiles({ catalog }: Database, { count, name }: { count: number; name
     sha256: "00",
     createdAtMs: 0,
   });
-  catalog.addFiles(Array.from({ length: count }, (_, index) => entryOf(`${name}${1000 + index}`)));
+  catalog.files.add(Array.from({ length: count }, (_, index) => entryOf(`${name}${1000 + index}`)));
 }
 
 test("DROP TABLE removes a large number of files in slices, and the next start continues", async () => {
@@ -220,16 +220,16 @@ test("DROP TABLE removes a large number of files in slices, and the next start c
   listFiles(database, { count: 3000, name: "doc" });
   listFiles(database, { count: 10, name: "other" });
   const killed = freshDirectory();
-  const counts = [database.catalog.fileCount];
+  const counts = [database.catalog.files.count];
   clock.onYield = () => {
-    counts.push(database.catalog.fileCount);
+    counts.push(database.catalog.files.count);
     if (counts.length === 3) cpSync(directory, killed, { recursive: true });
   };
   await run(database, "DROP TABLE doc");
   clock.onYield = () => undefined;
   const steps = counts.map((count, index) => (counts[index - 1] ?? count) - count);
   expect(Math.max(...steps)).toBeLessThan(1000);
-  expect(database.catalog.fileCount).toBe(11);
+  expect(database.catalog.files.count).toBe(11);
   expect(storedFiles(directory)).toHaveLength(1);
   await database.close();
 
@@ -237,7 +237,7 @@ test("DROP TABLE removes a large number of files in slices, and the next start c
   const again = await open(clock, killed);
   const { catalog } = again.database;
   expect(catalog.table("default", "doc")).toBeUndefined();
-  await until(() => catalog.fileCount === 11 && storedFiles(killed).length === 1);
+  await until(() => catalog.files.count === 11 && storedFiles(killed).length === 1);
   await again.database.close();
 });
 
@@ -264,9 +264,9 @@ test("DROP TABLE that is killed leaves the remaining files to the hourly sweep",
   await Promise.all(kills);
   expect(kills).toHaveLength(1);
   expect(database.catalog.table("default", "doc")).toBeUndefined();
-  expect(database.catalog.fileCount).toBeWithin(1, 3000);
+  expect(database.catalog.files.count).toBeWithin(1, 3000);
   expect(storedFiles(directory)).toHaveLength(1);
   await pass(clock, 1);
-  await until(() => database.catalog.fileCount === 0 && storedFiles(directory).length === 0);
+  await until(() => database.catalog.files.count === 0 && storedFiles(directory).length === 0);
   await database.close();
 });

@@ -67,7 +67,8 @@ function ask(sql: string): Promise<SqlResponse> {
   });
 }
 
-const listed = (): string[] => engine.database.catalog.files().map(({ storedName }) => storedName);
+const listed = (): string[] =>
+  engine.database.catalog.files.all().map(({ storedName }) => storedName);
 const stored = (): (string | undefined)[] =>
   engine.storedFiles().map((path) => path.split("/").at(-1));
 

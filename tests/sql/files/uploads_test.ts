@@ -55,13 +55,13 @@ describe("an upload that fails leaves nothing behind", () => {
   test.each(REFUSED)("the failed upload leaves nothing behind: %s", async (sql, names, failure) => {
     const before = [
       engine.storedFiles(),
-      engine.database.catalog.files(),
+      engine.database.catalog.files.all(),
       await engine.rows("SELECT * FROM doc"),
     ];
     expect(await engine.failure(sql, parts(...names))).toStartWith(failure);
     expect([
       engine.storedFiles(),
-      engine.database.catalog.files(),
+      engine.database.catalog.files.all(),
       await engine.rows("SELECT * FROM doc"),
     ]).toEqual(before);
   });

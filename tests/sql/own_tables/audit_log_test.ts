@@ -74,7 +74,7 @@ test("an event records its origin, time and statement, without literals", async 
     "SELECT ip_address, timestamp, SEQ_TIME(audit_id) = date_trunc('milliseconds', timestamp), " +
       "details ->> 'request_id', details FROM system.audit_log",
   );
-  const nowMicros = engine.database.catalog.users().find(({ userId }) => userId === "eve");
+  const nowMicros = engine.database.catalog.accounts.users().find(({ userId }) => userId === "eve");
   expect(row.slice(0, 4)).toEqual([
     "203.0.113.7",
     (nowMicros?.createdAtMs ?? 0) * 1000,

@@ -143,7 +143,7 @@ test("an expired key can be used again, and its record is removed", async () => 
   clock.advance(1_000);
   expect((await ask("INSERT INTO t VALUES (3, 1)", key)).error).toBeUndefined();
   await ask("UPDATE t SET v = v + 1 WHERE id = 1", freshKey());
-  const owner = engine.database.catalog.ownerNumber("root");
+  const owner = engine.database.catalog.accounts.ownerNumber("root");
   expect(engine.database.store.liveRowCount(0xffff_ffff, owner)).toBe(2);
 });
 
@@ -160,7 +160,7 @@ test("records of idempotency keys of an owner who never returns are also removed
   await engine.database.store.flush(0xffff_ffff);
   expect((await segmentsOfRecords(1)).length).toBeGreaterThan(0);
   clock.advance(620_000);
-  const owner = engine.database.catalog.ownerNumber("root");
+  const owner = engine.database.catalog.accounts.ownerNumber("root");
   expect(engine.database.store.liveRowCount(0xffff_ffff, owner)).toBe(0);
   expect(await segmentsOfRecords(0)).toEqual([]);
 });
@@ -200,7 +200,7 @@ test("a long response is recorded as row counts", async () => {
 });
 
 test("a request that changes no row leaves no record, and runs again", async () => {
-  const owner = engine.database.catalog.ownerNumber("root");
+  const owner = engine.database.catalog.accounts.ownerNumber("root");
   const recordCount = (): number => engine.database.store.liveRowCount(0xffff_ffff, owner);
   const before = recordCount();
   for (const sql of [

@@ -219,7 +219,9 @@ test("system.users shows how an account authenticates, and its recent failed log
   const caller = { address: "203.0.113.7", isLocal: true };
   const attempt = { user: "ann", password: "wrong" };
   const { auth, catalog } = engine.database;
-  catalog.changeUser("root", { passwordHash: catalog.user("ann")?.passwordHash ?? "" });
+  catalog.accounts.change("root", {
+    passwordHash: catalog.accounts.user("ann")?.passwordHash ?? "",
+  });
   expect(await failureOf(() => auth.login(attempt, caller))).toBe("unauthorized");
   const sql =
     "SELECT auth_type, auth_data, failed_login_attempts, locked_until IS NULL, last_seen IS NULL " +

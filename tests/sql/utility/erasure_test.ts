@@ -68,7 +68,7 @@ async function fill(user: string): Promise<void> {
 }
 
 function ownerOf(user: string): number {
-  return engine.database.catalog.ownerNumber(user) ?? -1;
+  return engine.database.catalog.accounts.ownerNumber(user) ?? -1;
 }
 
 /** Returns the tables that have versions of an owner, in memory or in a segment. */
@@ -236,11 +236,11 @@ describe("PURGE erases the history of a user", () => {
     }
     expect(engine.storedFiles()).toHaveLength(1);
     // The erasure remains due, and is done once the table can be read or has been dropped.
-    expect(reopened.erasures()).toHaveLength(1);
+    expect(reopened.accounts.erasures()).toHaveLength(1);
     await engine.run("DROP TABLE a");
     await engine.restart();
     await jobsEnded();
-    expect(engine.database.catalog.erasures()).toEqual([]);
+    expect(engine.database.catalog.accounts.erasures()).toEqual([]);
   });
 
   test("PURGE returns no job if the user does not exist, and refuses what DROP USER refuses", async () => {
@@ -273,12 +273,12 @@ describe("PURGE erases the history of a user", () => {
     await dropped;
     expect(job.status).toBe("cancelled");
     expect(tablesOf(ada)).not.toEqual([]);
-    expect(engine.database.catalog.erasures()).toHaveLength(1);
+    expect(engine.database.catalog.accounts.erasures()).toHaveLength(1);
 
     await engine.restart();
     await jobsEnded();
     expect(tablesOf(ada)).toEqual([]);
-    expect(engine.database.catalog.erasures()).toEqual([]);
+    expect(engine.database.catalog.accounts.erasures()).toEqual([]);
     expect(engine.storedFiles()).toHaveLength(1);
     expect(await contentsOf("bob")).toEqual(before);
     expect(await deadLetters()).toEqual([[1, "bob"]]);
@@ -314,7 +314,7 @@ describe("DROP USER erases the user's rows", () => {
     await engine.run("DROP USER ada");
     await engine.run("CREATE USER ada WITH INTERNAL");
     expect(tablesOf(ada)).toEqual([]);
-    expect(engine.database.catalog.erasures()).toEqual([]);
+    expect(engine.database.catalog.accounts.erasures()).toEqual([]);
     expect(await contentsOf("ada")).toEqual({ a: [], b: [], s: [] });
   });
 });
