@@ -8,6 +8,9 @@
  * Each finding is printed with the seed of its round, and the script exits with 1. With `--inject`,
  * a fault is injected into the server, and the script exits with 1 unless it finds the fault.
  */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import {
   countOption,
   optionalOneOf,
@@ -16,12 +19,15 @@ import {
 } from "../../scripts/support/arguments.ts";
 import { findInjected } from "../support/find_injected.ts";
 import { ADMIN, startReadyServer } from "../support/server_process.ts";
-import { PLANTED_FAULTS, type PlantedFault } from "./fuzz_live/planted_faults.ts";
+import { bundleWithFault, PLANTED_FAULTS, type PlantedFault } from "./fuzz_live/planted_faults.ts";
 import { READER, Round, type Totals } from "./fuzz_live/round.ts";
 
 const QUERIES_PER_ROUND = 20;
 
-/** The maximum number of findings. Further findings would reveal nothing new. */
+/**
+ * The number of findings after which a run ends, because further ones would reveal nothing new. One
+ * shows that an injected fault is found.
+ */
 const FINDINGS_MAX = 20;
 
 const options = readOptions({
@@ -35,9 +41,8 @@ const { bursts, count, inject: injected } = options;
 if (injected === undefined) {
   process.exitCode = (await run(options.seed)) === 0 ? 0 : 1;
 } else {
-  await findInjected(
-    { injected, seed: options.seed },
-    async (seed) => (await run(seed, injected)) > 0,
+  await findInjected({ injected: [injected], seed: options.seed }, async (seed) =>
+    (await run(seed, injected)) > 0 ? [injected] : [],
   );
 }
 
@@ -68,25 +73,28 @@ async function run(firstSeed: number, fault?: PlantedFault): Promise<number> {
     totals.findings += 1;
     if (fault === undefined) process.stdout.write(`${finding}\n`);
   };
-  const preload = ["--preload", "./tests/campaigns/fuzz_live/planted_faults.ts"];
-  await using server = await startReadyServer({
-    config: {
-      limits: { subscriptions_per_user: 0, messages_per_sec: 0 },
-      logging: { level: "warn" },
-    },
-    ...(fault === undefined
-      ? {}
-      : { env: { PLANTED_FAULT: fault }, command: [process.execPath, ...preload, "src/main.ts"] }),
-  });
-  const tokens = { [ADMIN]: server.token, [READER]: await server.createUser(READER) };
-  let seed = firstSeed;
-  while (totals.queries < count && totals.findings < FINDINGS_MAX) {
-    const queryCount = Math.min(QUERIES_PER_ROUND, count - totals.queries);
-    const round = { server, tokens, seed, queryCount, burstCount: bursts };
-    await new Round(round, totals, report).run();
-    print(seed);
-    seed += 1;
-    if (fault !== undefined && totals.findings > 0) break;
+  const findingsMax = fault === undefined ? FINDINGS_MAX : 1;
+  const isEnough = (): boolean => totals.findings >= findingsMax;
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-fuzz-live-"));
+  try {
+    await using server = await startReadyServer({
+      config: {
+        limits: { subscriptions_per_user: 0, messages_per_sec: 0 },
+        logging: { level: "warn" },
+      },
+      ...(fault !== undefined && { command: await bundleWithFault(folder, fault) }),
+    });
+    const tokens = { [ADMIN]: server.token, [READER]: await server.createUser(READER) };
+    let seed = firstSeed;
+    while (totals.queries < count && !isEnough()) {
+      const queryCount = Math.min(QUERIES_PER_ROUND, count - totals.queries);
+      const round = { server, tokens, seed, queryCount, burstCount: bursts, isEnough };
+      await new Round(round, totals, report).run();
+      print(seed);
+      seed += 1;
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
   }
   return totals.findings;
 }

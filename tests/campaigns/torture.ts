@@ -5,8 +5,8 @@
  *
  * Prints a line a minute and one at the end, and exits with 1 if anything was lost, invented or
  * torn, or if a sequence id was issued twice. With `--inject`, it damages the data that it reads
- * back, and exits with 0 only if it finds the damage. SIGKILL cannot reveal a missing fsync; tests
- * in `tests/smoke` prove the order of write, sync and response.
+ * back, ends once it finds the damage, and exits with 0 only then. SIGKILL cannot reveal a missing
+ * fsync; tests in `tests/smoke` prove the order of write, sync and response.
  */
 import {
   countOption,
@@ -16,7 +16,7 @@ import {
   seedOption,
 } from "../../scripts/support/arguments.ts";
 import { KILL_POINTS } from "./torture/kill_points.ts";
-import { INJECTED_FAULTS, type TortureReport, torture } from "./torture/run.ts";
+import { faultCountOf, INJECTED_FAULTS, type TortureReport, torture } from "./torture/run.ts";
 
 const options = readOptions({
   kills: countOption("how often the server is killed at random moments", 100),
@@ -52,8 +52,7 @@ for (const finding of report.findings) process.stdout.write(`  ${finding}\n`);
 
 for (const name of report.unreached) process.stdout.write(`  no server reached: ${name}\n`);
 
-const { defined, files, invented, lost, reused, torn, unreached } = report;
-const faultCount = lost + invented + torn + reused + defined + files + unreached.length;
+const faultCount = faultCountOf(report);
 if (injected === undefined) {
   if (faultCount > 0) process.stdout.write(`the data is kept in ${report.directory}\n`);
   process.exitCode = faultCount === 0 ? 0 : 1;

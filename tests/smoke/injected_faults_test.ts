@@ -25,7 +25,7 @@ const MS_MAX = 120_000;
 const directory = mkdtempSync(join(tmpdir(), "tidemark-injected-"));
 const control = join(directory, "bug.json");
 
-let program: string;
+let command: readonly string[];
 let kindIndex = 0;
 let server: ServerProcess;
 let follower: SocketClient;
@@ -35,7 +35,7 @@ let rowCount = 0;
 function start(): Promise<ServerProcess> {
   return startReadyServer({
     env: { INJECTED_FAULT: control },
-    command: [process.execPath, program],
+    command,
     config: { websocket: { auth_timeout_secs: 5 }, storage: { allowed_roots: [directory] } },
   });
 }
@@ -92,7 +92,7 @@ async function expectUnharmed(): Promise<void> {
 }
 
 beforeAll(async () => {
-  program = await bundleWithFaults(join(directory, "program"));
+  command = await bundleWithFaults(join(directory, "program"));
   server = await start();
   await server.rows(
     "CREATE TABLE default.kept (id INT PRIMARY KEY, v TEXT); CREATE TABLE default.other (id INT PRIMARY KEY, v TEXT); CREATE TABLE default.files (id INT PRIMARY KEY, f FILE)",

@@ -1,5 +1,5 @@
 /**
- * Decides whether a campaign on the real server notices an injected fault.
+ * Decides whether a campaign on the real server notices injected faults.
  *
  * A fault may have no opportunity to show: a resume that skips nothing misses nothing, and two
  * messages of one row may never arrive together. A run without an opportunity proves nothing, so
@@ -9,21 +9,34 @@
 /** The maximum number of runs. A fault that none of them notices counts as not found. */
 const RUNS_MAX = 8;
 
+/** One run of a campaign with injected faults. Returns the faults that it noticed. */
+export type InjectedRun<Fault extends string> = (
+  seed: number,
+  injected: readonly Fault[],
+) => Promise<readonly Fault[]>;
+
 /**
- * Runs a campaign until one run notices the injected fault. Prints the outcome and sets the exit
- * code: 0 if the fault was found, else 1.
+ * Runs a campaign until its runs have noticed all injected faults. Each run has the faults that no
+ * earlier one noticed. Prints the outcome and sets the exit code: 0 if all faults were found, else
+ * 1.
  */
-export async function findInjected(
-  { injected, seed }: { injected: string; seed: number },
-  isNoticed: (seed: number) => Promise<boolean>,
+export async function findInjected<Fault extends string>(
+  { injected, seed }: { injected: readonly Fault[]; seed: number },
+  run: InjectedRun<Fault>,
 ): Promise<void> {
-  for (let run = 0; run < RUNS_MAX; run += 1) {
-    if (await isNoticed(seed + run)) {
-      process.stdout.write(`injected ${injected}: found\n`);
-      return;
+  let sought = injected;
+  for (let runCount = 0; runCount < RUNS_MAX && sought.length > 0; runCount += 1) {
+    const noticed = new Set(await run(seed + runCount, sought));
+    for (const fault of noticed) process.stdout.write(`injected ${fault}: found\n`);
+    sought = sought.filter((fault) => !noticed.has(fault));
+    for (const fault of sought) {
+      process.stdout.write(
+        `injected ${fault}: not noticed in run ${runCount + 1} of ${RUNS_MAX}\n`,
+      );
     }
-    process.stdout.write(`injected ${injected}: not noticed in run ${run + 1} of ${RUNS_MAX}\n`);
   }
-  process.stdout.write(`injected ${injected}: NOT FOUND\n`);
-  process.exitCode = 1;
+  for (const fault of sought) {
+    process.stdout.write(`injected ${fault}: NOT FOUND\n`);
+    process.exitCode = 1;
+  }
 }

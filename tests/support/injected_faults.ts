@@ -7,7 +7,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ENTRIES } from "../../scripts/prepare.mjs";
+import { bundleChangedServer, SOURCES } from "./changed_server.ts";
 
 /** The stages, each with the file below `src/` and the line before which the call is inserted. */
 const STAGES = {
@@ -140,43 +140,20 @@ const STAGES = {
 /** A stage of the server in which a fault can be injected. */
 export type FaultStage = keyof typeof STAGES;
 
-const ROOT = join(import.meta.dir, "../../src");
-
 /** The module to which the inserted calls lead. */
 const FAULT_POINT = join(import.meta.dir, "fault_point.ts");
 
-const STAGES_BY_PATH = Map.groupBy(Object.entries(STAGES), ([, [file]]) => join(ROOT, file));
+const STAGES_BY_PATH = Map.groupBy(Object.entries(STAGES), ([, [file]]) => join(SOURCES, file));
 
 /**
  * Bundles a server with a call in each stage.
  *
- * @param folder An absolute path.
- * @returns The path of its main module.
+ * @param folder The absolute path of the folder of the bundle.
+ * @returns The command that starts the server.
  * @throws If a line of STAGES is missing, or occurs twice.
  */
-export async function bundleWithFaults(folder: string): Promise<string> {
-  await Bun.build({
-    entrypoints: ENTRIES.map((entry) => join(ROOT, "..", entry)),
-    target: "bun",
-    format: "esm",
-    splitting: true,
-    root: ROOT,
-    naming: { entry: "[name].[ext]" },
-    define: { "process.env.TIDEMARK_BUNDLED_FROM": JSON.stringify(ROOT) },
-    outdir: folder,
-    plugins: [
-      {
-        name: "injected faults",
-        setup(build) {
-          build.onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => ({
-            contents: sourceWithFaults(path),
-            loader: "ts",
-          }));
-        },
-      },
-    ],
-  });
-  return join(folder, "main.js");
+export function bundleWithFaults(folder: string): Promise<readonly string[]> {
+  return bundleChangedServer(folder, { first: FAULT_POINT, sourceOf: sourceWithFaults });
 }
 
 /** Lists the errors that would keep a bundle with faults from being made. */
@@ -207,7 +184,7 @@ function withFaults(
   source: string,
   faults: readonly (readonly [stage: string, place: readonly [string, string]])[],
 ): string {
-  let text = `import ${JSON.stringify(FAULT_POINT)}; ${source}`;
+  let text = source;
   for (const [stage, [file, line]] of faults) {
     const parts = text.split("\n");
     const at = parts.findIndex((each) => each.trim() === line);

@@ -44,11 +44,8 @@ export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>
   view: ["unlike"],
 };
 
-/**
- * Returns whether the injected fault damages a subscription. Only subscriptions without a filter
- * are damaged.
- */
-export function isDamaged({ table, query }: Followed): boolean {
+/** Returns whether a fault can damage a subscription: it must have no filter. */
+export function canBeDamaged({ table, query }: Followed): boolean {
   return table === "board" && query.sql.endsWith("live.board");
 }
 

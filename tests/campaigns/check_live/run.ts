@@ -5,7 +5,7 @@
  */
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { ADMIN, type ServerProcess, startReadyServer } from "../../support/server_process.ts";
-import { type InjectedFault, isDamaged, Tamperer } from "./injected_faults.ts";
+import { canBeDamaged, FOUND_AS, type InjectedFault, Tamperer } from "./injected_faults.ts";
 import { type Faults, Judge, noFaults } from "./judge.ts";
 import { Ledger } from "./ledger.ts";
 import { type Cells, type Followed, followedBy, partitionName, USERS } from "./queries.ts";
@@ -35,7 +35,8 @@ export interface CheckOptions {
   readonly restarts: number;
   readonly checkpoints: number;
   readonly seed: number;
-  readonly injected: InjectedFault | undefined;
+  /** Each of these faults damages additional subscriptions of its own. */
+  readonly injected: readonly InjectedFault[];
   readonly onProgress: (report: CheckReport) => void;
 }
 
@@ -49,14 +50,19 @@ export interface CheckReport {
   readonly outages: number;
   /** The number of views that were compared with a SELECT during the run. */
   readonly comparedViews: number;
+  /** The faults of the subscriptions that are not damaged. */
   readonly faults: Faults;
   readonly findings: readonly string[];
+  /** The injected faults that show in the subscriptions that they damage. */
+  readonly noticed: readonly InjectedFault[];
 }
 
 interface Pair {
   readonly followed: Followed;
   readonly judge: Judge;
   readonly reader: Reader;
+  /** The fault that damages the subscription. */
+  readonly injected: InjectedFault | undefined;
 }
 
 /** The state that the parts of one run share. */
@@ -99,7 +105,12 @@ export async function checkLive(options: CheckOptions): Promise<CheckReport> {
 
 async function check(run: Run): Promise<CheckReport> {
   const { ledger, options, random } = run;
-  const pairs = followedBy(options.subscriptions).map((followed) => pairFor(followed, run));
+  const all = followedBy(options.subscriptions);
+  const pairs = [undefined, ...options.injected].flatMap((injected) =>
+    all
+      .filter((followed) => injected === undefined || canBeDamaged(followed))
+      .map((followed) => pairFor(followed, run, injected)),
+  );
   const judging = setInterval(() => judgeAll(pairs, ledger), JUDGE_EVERY_MS);
   const telling = setInterval(() => options.onProgress(report(pairs, run)), PROGRESS_EVERY_MS);
   const flushing = flushNowAndThen(run);
@@ -141,12 +152,12 @@ function disturb(pairs: readonly Pair[], run: Run): Promise<void> {
  * Compares each subscriber that is ready and caught up with a SELECT, while no writer is active.
  */
 async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
-  const { ledger, options } = run;
+  const { ledger } = run;
   const deadlineMs = Date.now() + CHECKPOINT_MS_MAX;
   const left = new Set(sampleOf(pairs, run));
   while (left.size > 0 && Date.now() < deadlineMs) {
     for (const pair of left) {
-      const { followed, judge, reader } = pair;
+      const { followed, injected, judge, reader } = pair;
       if (!reader.isReady || reader.position < ledger.acknowledgedSeq) {
         reader.ping();
         continue;
@@ -154,8 +165,7 @@ async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
       left.delete(pair);
       judgeAll(pairs, ledger);
       const [held] = judge.held.keys();
-      const isForgotten = options.injected === "view" && isDamaged(followed) && held !== undefined;
-      if (isForgotten) judge.held.delete(held);
+      if (injected === "view" && held !== undefined) judge.held.delete(held);
       // The rows of the view are the result at the newest seq, as are the rows of the SELECT.
       judge.compareWith(await selected(followed, run));
       run.comparedViews += 1;
@@ -164,14 +174,10 @@ async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
   }
 }
 
-/**
- * Returns a random quarter of the subscribers. With an injected view fault, adds those whose view
- * is damaged.
- */
-function sampleOf(pairs: readonly Pair[], { options, random }: Run): Pair[] {
+/** Returns a random quarter of the subscribers, and all those whose view is damaged. */
+function sampleOf(pairs: readonly Pair[], { random }: Run): Pair[] {
   const quarter = random.shuffle([...pairs]).slice(0, Math.ceil(pairs.length / 4));
-  if (options.injected !== "view") return quarter;
-  return [...quarter, ...pairs.filter(({ followed }) => isDamaged(followed))];
+  return [...quarter, ...pairs.filter(({ injected }) => injected === "view")];
 }
 
 /** Returns the rows of a subscription's query, with the columns that a subscription adds. */
@@ -201,11 +207,10 @@ async function prepare(server: ServerProcess): Promise<ReadonlyMap<string, strin
   return tokens;
 }
 
-function pairFor(followed: Followed, run: Run): Pair {
-  const { ledger, options, random, tokens, world } = run;
+function pairFor(followed: Followed, run: Run, injected: InjectedFault | undefined): Pair {
+  const { ledger, random, tokens, world } = run;
   const { table, user } = followed;
   const judge = new Judge(followed, ledger.partition(partitionName(table, user)));
-  const { injected } = options;
   const reader = new Reader({
     world,
     token: tokens.get(user) ?? "",
@@ -213,9 +218,9 @@ function pairFor(followed: Followed, run: Run): Pair {
     random: new SeededRandom(random.u32()),
     onEvent: (event) => judge.add(event),
     newestSeq: () => ledger.acknowledgedSeq,
-    ...(injected !== undefined && isDamaged(followed) ? { tamperer: new Tamperer(injected) } : {}),
+    ...(injected !== undefined && { tamperer: new Tamperer(injected) }),
   });
-  return { followed, judge, reader };
+  return { followed, judge, reader, injected };
 }
 
 /**
@@ -310,7 +315,8 @@ async function compareAtEnd({ followed, judge }: Pair, run: Run): Promise<void> 
 
 function report(pairs: readonly Pair[], { comparedViews, ledger, world }: Run): CheckReport {
   const faults = noFaults();
-  for (const { judge } of pairs) {
+  const sound = pairs.filter(({ injected }) => injected === undefined);
+  for (const { judge } of sound) {
     for (const fault of Object.keys(faults) as (keyof Faults)[]) {
       faults[fault] += judge.faults[fault];
     }
@@ -324,6 +330,11 @@ function report(pairs: readonly Pair[], { comparedViews, ledger, world }: Run): 
     outages: pairs.reduce((sum, { reader }) => sum + reader.outages, 0),
     comparedViews,
     faults,
-    findings: pairs.flatMap(({ judge }) => judge.findings),
+    findings: sound.flatMap(({ judge }) => judge.findings),
+    noticed: pairs.flatMap(({ injected, judge }) =>
+      injected !== undefined && FOUND_AS[injected].some((fault) => judge.faults[fault] > 0)
+        ? [injected]
+        : [],
+    ),
   };
 }

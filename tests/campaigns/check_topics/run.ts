@@ -7,7 +7,7 @@ import { SeededRandom } from "../../support/seeded_random.ts";
 import { type ServerProcess, startReadyServer } from "../../support/server_process.ts";
 import { type Signal, spread, World } from "../check_live/world.ts";
 import { Consumer, type GroupForm } from "./consumer.ts";
-import { type InjectedFault, Tamperer } from "./injected_faults.ts";
+import { FOUND_AS, type InjectedFault, Tamperer } from "./injected_faults.ts";
 import { type Contents, type Faults, GroupJudge, noFaults } from "./judge.ts";
 import { Ledger, TOPICS } from "./ledger.ts";
 import { Writer } from "./writer.ts";
@@ -40,7 +40,8 @@ export interface CheckOptions {
   readonly writers: number;
   readonly restarts: number;
   readonly seed: number;
-  readonly injected: InjectedFault | undefined;
+  /** Each of these faults damages a group of its own. */
+  readonly injected: readonly InjectedFault[];
   readonly onProgress: (report: CheckReport) => void;
 }
 
@@ -51,14 +52,19 @@ export interface CheckReport {
   readonly crashes: number;
   readonly stalls: number;
   readonly restarts: Readonly<Record<Signal, number>>;
+  /** The faults of the groups that are not damaged. */
   readonly faults: Faults;
   readonly findings: readonly string[];
+  /** The injected faults that show in the groups that they damage. */
+  readonly noticed: readonly InjectedFault[];
 }
 
 interface Group {
   readonly form: GroupForm;
   readonly judge: GroupJudge;
   readonly consumers: readonly Consumer[];
+  /** The fault that damages the group. */
+  readonly injected: InjectedFault | undefined;
 }
 
 interface Run {
@@ -106,35 +112,60 @@ async function prepare(server: ServerProcess): Promise<ReadonlyMap<string, strin
   return tokens;
 }
 
-/** Creates the groups. Groups of one topic share the known contents of its offsets. */
+/**
+ * Creates the groups. Groups of one topic share the known contents of its offsets, except for a
+ * damaged group, whose contents may be wrong.
+ */
 function groupsOf(
-  options: CheckOptions,
+  { injected: faults }: CheckOptions,
   { random, world }: Pick<Run, "random" | "world">,
 ): readonly Group[] {
   const contentsByTopic = new Map<string, Contents>(TOPICS.map(({ name }) => [name, new Map()]));
   const visibilityMs = VISIBILITY_SECONDS * 1000;
-  return GROUPS.map((form) => {
-    const contents: Contents = contentsByTopic.get(form.topic) ?? new Map();
+  return formsWith(faults).map(({ form, injected }) => {
+    const shared = injected === undefined ? contentsByTopic.get(form.topic) : undefined;
+    const contents: Contents = shared ?? new Map();
     const judge = new GroupJudge({
       name: form.name,
       contents,
       isOrdered: form.isOrdered,
       visibilityMs,
     });
-    const damaged = options.injected === "effect_twice" ? "effects" : "many";
-    const tamperer =
-      options.injected !== undefined && form.name === damaged
-        ? new Tamperer(options.injected)
-        : undefined;
+    const tamperer = injected === undefined ? undefined : new Tamperer(injected);
     const consumers = Array.from({ length: form.consumers }, (_, index) => {
       const partitions = partitionsOf(form, index);
       const own = new SeededRandom(random.u32());
       const { token } = world.server;
-      const shared = { world, token, group: form, judge, visibilityMs, tamperer };
-      return new Consumer({ ...shared, partitions, random: own });
+      const common = { world, token, group: form, judge, visibilityMs, tamperer };
+      return new Consumer({ ...common, partitions, random: own });
     });
-    return { form, judge, consumers };
+    return { form, judge, consumers, injected };
   });
+}
+
+/** Returns the forms of all groups. Only one group has effects, so a fault in them damages it. */
+function formsWith(faults: readonly InjectedFault[]): readonly Pick<Group, "form" | "injected">[] {
+  const ofEffects = faults.find((fault) => fault === "effect_twice");
+  return [
+    ...GROUPS.map((form) => ({
+      form,
+      injected: form.manner === "effects" ? ofEffects : undefined,
+    })),
+    ...faults
+      .filter((fault) => fault !== ofEffects)
+      .map((injected) => ({ form: damagedForm(injected), injected })),
+  ];
+}
+
+/** Returns the form of the group that an injected fault damages. */
+function damagedForm(fault: InjectedFault): GroupForm {
+  return {
+    name: `damaged_${fault}`,
+    topic: "app.all_items",
+    consumers: 3,
+    manner: "single",
+    isOrdered: false,
+  };
 }
 
 /**
@@ -244,7 +275,8 @@ async function judgeEffects({ groups, ledger, world }: Run): Promise<void> {
 
 function report({ groups, ledger, world }: Run): CheckReport {
   const faults = noFaults();
-  for (const { judge } of groups) {
+  const sound = groups.filter(({ injected }) => injected === undefined);
+  for (const { judge } of sound) {
     for (const fault of Object.keys(faults) as (keyof Faults)[]) {
       faults[fault] += judge.faults[fault];
     }
@@ -261,6 +293,11 @@ function report({ groups, ledger, world }: Run): CheckReport {
     stalls: ofConsumers(({ stalls }) => stalls),
     restarts: { ...world.restarts },
     faults,
-    findings: groups.flatMap(({ judge }) => judge.findings),
+    findings: sound.flatMap(({ judge }) => judge.findings),
+    noticed: groups.flatMap(({ injected, judge }) =>
+      injected !== undefined && FOUND_AS[injected].some((fault) => judge.faults[fault] > 0)
+        ? [injected]
+        : [],
+    ),
   };
 }

@@ -6,6 +6,7 @@
 import { chanceFromSeed } from "../../../scripts/support/chance.ts";
 import { mebibytes, residentBytes } from "../../../scripts/support/memory.ts";
 import {
+  bundleCommand,
   type ServerProcess,
   type SqlError,
   startReadyServer,
@@ -75,7 +76,7 @@ interface Attacked {
 export async function multiplyGrammar(options: GrammarOptions): Promise<readonly string[]> {
   await using server = await startReadyServer({
     config: { performance: { query_memory_bytes: BUDGET_BYTES } },
-    command: [process.execPath, ...injecting(options.injected), "src/main.ts"],
+    command: bundleCommand(injecting(options.injected)),
     env: { INJECTED_FAULT: options.injected },
   });
   await fillWall(server);

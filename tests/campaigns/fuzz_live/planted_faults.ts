@@ -1,13 +1,14 @@
 /**
  * Contains faults that the campaign must find. A campaign that finds them can be trusted when it
- * reports no fault. The server process preloads this file, which replaces a line or two of the
- * server's source code as the code is loaded. The server's own code does not refer to it.
+ * reports no fault. A fault replaces a line or two of the server's source code. The server's own
+ * code does not refer to this file.
  *
- * If a line is missing or occurs twice, the server does not start: the code has changed, and the
- * entry must be updated.
+ * If a line is missing or occurs twice, there is no bundle: the code has changed, and the entry
+ * must be updated.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { bundleChangedServer, SOURCES } from "../../support/changed_server.ts";
 
 interface Replacement {
   /** The file below `src/`. */
@@ -147,22 +148,18 @@ export type PlantedFault = keyof typeof REPLACEMENTS;
 
 export const PLANTED_FAULTS = Object.keys(REPLACEMENTS) as PlantedFault[];
 
-const ROOT = join(import.meta.dir, "../../../src");
-
-const planted = process.env["PLANTED_FAULT"];
-if (planted !== undefined) plant(planted as PlantedFault);
-
-function plant(fault: PlantedFault): void {
+/**
+ * Bundles a server that has a fault.
+ *
+ * @param folder The absolute path of the folder of the bundle.
+ * @returns The command that starts the server.
+ * @throws If a line of the fault is missing, or occurs twice.
+ */
+export function bundleWithFault(folder: string, fault: PlantedFault): Promise<readonly string[]> {
   const replacement: Replacement = REPLACEMENTS[fault];
-  const path = join(ROOT, replacement.file);
-  Bun.plugin({
-    name: "planted fault",
-    setup(build) {
-      build.onLoad({ filter: /\/src\/.*\.ts$/ }, (args) => ({
-        contents: args.path === path ? replaced(replacement) : readFileSync(args.path, "utf8"),
-        loader: "ts",
-      }));
-    },
+  const changed = join(SOURCES, replacement.file);
+  return bundleChangedServer(folder, {
+    sourceOf: (path) => (path === changed ? replaced(replacement) : readFileSync(path, "utf8")),
   });
 }
 
@@ -181,7 +178,7 @@ export function stalePlantedFaults(): readonly string[] {
 
 /** @throws {Error} If the line is missing or occurs twice. */
 function replaced({ also, file, ...first }: Replacement): string {
-  let lines = readFileSync(join(ROOT, file), "utf8").split("\n");
+  let lines = readFileSync(join(SOURCES, file), "utf8").split("\n");
   for (const { instead, line } of also === undefined ? [first] : [first, also]) {
     const at = lines.findIndex((each) => each.trim() === line);
     if (at < 0 || at !== lines.findLastIndex((each) => each.trim() === line)) {

@@ -52,6 +52,8 @@ export interface RoundOptions {
   readonly seed: number;
   readonly queryCount: number;
   readonly burstCount: number;
+  /** Ends the round early. */
+  readonly isEnough: () => boolean;
 }
 
 export interface Totals {
@@ -109,7 +111,7 @@ export class Round {
   }
 
   async run(): Promise<void> {
-    const { burstCount, queryCount } = this.#options;
+    const { burstCount, isEnough, queryCount } = this.#options;
     await this.#prepare("DROP NAMESPACE IF EXISTS fuzz CASCADE; CREATE NAMESPACE fuzz");
     await this.#prepare("CREATE TABLE marks (id INT PRIMARY KEY, n INT) WITH (TYPE = 'SHARED')");
     const schema = await makeSchema((sql) => this.#prepare(sql), this.#chance);
@@ -118,7 +120,7 @@ export class Round {
     await this.#connect();
     for (let count = 0; count < queryCount; count += 1) await this.#follow(String(count));
     await this.#settle();
-    for (let burst = 1; burst <= burstCount; burst += 1) await this.#burst(burst);
+    for (let burst = 1; burst <= burstCount && !isEnough(); burst += 1) await this.#burst(burst);
     for (const connection of this.#connections) connection.socket?.close();
     this.#totals.selects += this.#judge.count;
   }

@@ -1,18 +1,12 @@
 /**
- * Makes a server's readers fail. The server process and its threads preload this file, which
- * inserts calls into the reader code. The server's own code does not refer to this file.
+ * Bundles a server whose readers can be made to fail: each stage of the reader code calls a global
+ * function of `fault_point.ts`. The server's own code does not refer to this file.
  *
- * A call fails once, in the way that the file named by READER_FAULT specifies: the first thread
- * that reaches the call takes the file and fails. INJECTED_FAULT instead names a fault of the event
- * loop, which the campaign has to find.
+ * The server may also have a fault of the event loop, which the campaign has to find.
  */
-import { readFileSync, renameSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { isMainThread, threadId } from "node:worker_threads";
-
-export const FAULT_KINDS = ["end", "throw", "throw later", "no memory", "hang"] as const;
-
-export type FaultKind = (typeof FAULT_KINDS)[number];
+import { bundleChangedServer, SOURCES } from "../../support/changed_server.ts";
 
 /**
  * The positions of the calls: the file below `src/`, and the line before which the call is
@@ -31,12 +25,6 @@ const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = 
 };
 
 export const STAGE_NAMES: readonly string[] = Object.keys(STAGES);
-
-/** The contents of the control file. */
-export interface ReaderFault {
-  readonly stage: string;
-  readonly kind: FaultKind;
-}
 
 type InjectedFault = readonly [file: string, from: string, to: string];
 
@@ -58,38 +46,34 @@ export const INJECTED_FAULTS: Readonly<Record<string, InjectedFault>> = {
   files: ["sql/readers/reader_pool.ts", "cleanUp?.(number)", "undefined"],
 };
 
-const SOURCE = join(import.meta.dir, "../../../src");
-const THREADS = join(SOURCE, "threads/message_thread.ts");
+/** The module to which the inserted calls lead. */
+const FAULT_POINT = join(import.meta.dir, "fault_point.ts");
 
-const control = process.env["READER_FAULT"];
-if (control !== undefined) inject(control);
-
-function inject(path: string): void {
-  Object.assign(globalThis, {
-    meetReaderFault(stage: string): void {
-      // The event loop runs some of the same code, but must not fail.
-      const fault = isMainThread ? undefined : taken(path, stage);
-      if (fault !== undefined) fail(fault.kind);
-    },
-  });
-  const injected = INJECTED_FAULTS[process.env["INJECTED_FAULT"] ?? ""];
-  Bun.plugin({
-    name: "faults of readers",
-    setup(build) {
-      build.onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path: file }) => {
-        return { contents: sourceWithFaults(file, injected), loader: "ts" };
-      });
-    },
+/**
+ * Bundles a server whose readers call {@linkcode FAULT_POINT} in each stage.
+ *
+ * @param folder The absolute path of the folder of the bundle.
+ * @param injected One of INJECTED_FAULTS, which the server then has.
+ * @returns The command that starts the server.
+ */
+export function bundleWithReaderFaults(
+  folder: string,
+  injected: string | undefined,
+): Promise<readonly string[]> {
+  const fault = INJECTED_FAULTS[injected ?? ""];
+  return bundleChangedServer(folder, {
+    first: FAULT_POINT,
+    sourceOf: (path) => sourceWithFaults(path, fault),
   });
 }
 
-/** Lists the errors that would keep a server that preloads this file from starting. */
+/** Lists the errors that would keep a bundle with faults from being made. */
 export function staleReaderFaults(): readonly string[] {
-  const called = new Set([...Object.values(STAGES).map(([file]) => join(SOURCE, file)), THREADS]);
+  const called = new Set(Object.values(STAGES).map(([file]) => join(SOURCES, file)));
   const sources = [
     ...[...called].map((path) => ({ path, injected: undefined })),
     ...Object.values(INJECTED_FAULTS).map((each) => ({
-      path: join(SOURCE, each[0]),
+      path: join(SOURCES, each[0]),
       injected: each,
     })),
   ];
@@ -113,14 +97,10 @@ export function staleReaderFaults(): readonly string[] {
 function sourceWithFaults(path: string, injected: InjectedFault | undefined): string {
   let text = readFileSync(path, "utf8");
   for (const [stage, [file, line]] of Object.entries(STAGES)) {
-    if (path !== join(SOURCE, file)) continue;
+    if (path !== join(SOURCES, file)) continue;
     text = replaced(text, line, `meetReaderFault(${JSON.stringify(stage)}); ${line}`);
   }
-  if (path === THREADS) {
-    const preload = JSON.stringify(import.meta.path);
-    text = replaced(text, "(entry.href)", `(entry.href, { preload: ${preload} })`);
-  }
-  if (injected !== undefined && path === join(SOURCE, injected[0])) {
+  if (injected !== undefined && path === join(SOURCES, injected[0])) {
     text = replaced(text, injected[1], injected[2]);
   }
   return text;
@@ -131,38 +111,3 @@ function replaced(text: string, from: string, to: string): string {
     throw new Error(`Cannot inject: "${from}" must occur exactly once`);
   return text.replace(from, to);
 }
-
-/** Returns the pending fault if it belongs to this stage. Only one thread gets it. */
-function taken(path: string, stage: string): ReaderFault | undefined {
-  try {
-    const fault = JSON.parse(readFileSync(path, "utf8")) as ReaderFault;
-    if (fault.stage !== stage) return undefined;
-    renameSync(path, `${path}.${threadId}`);
-    return fault;
-  } catch {
-    // There is no fault to inject, or another thread has already injected it.
-    return undefined;
-  }
-}
-
-function fail(kind: FaultKind): void {
-  switch (kind) {
-    case "end":
-      return process.exit(3);
-    case "throw":
-      throw new TypeError("a fault of the campaign");
-    case "throw later":
-      setTimeout(() => {
-        throw new Error("a fault of the campaign, later");
-      }, 0);
-      break;
-    case "no memory":
-      // An allocation of a typed array that is too large fails in the same way.
-      new Float64Array(2 ** 40).fill(1);
-      break;
-    case "hang":
-      for (;;) Atomics.load(ENDLESS, 0);
-  }
-}
-
-const ENDLESS = new Int32Array(new SharedArrayBuffer(4));

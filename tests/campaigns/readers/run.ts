@@ -16,7 +16,8 @@ import { join } from "node:path";
 import { type Chance, chanceFromSeed } from "../../../scripts/support/chance.ts";
 import { mebibytes, residentBytes } from "../../../scripts/support/memory.ts";
 import { type ServerProcess, startReadyServer } from "../../support/server_process.ts";
-import { FAULT_KINDS, type FaultKind, type ReaderFault, STAGE_NAMES } from "./faults.ts";
+import { FAULT_KINDS, type FaultKind, type ReaderFault } from "./fault_point.ts";
+import { bundleWithReaderFaults, STAGE_NAMES } from "./faults.ts";
 import { type ProvingQuery, QUERIES } from "./queries.ts";
 
 const WORKERS = 2;
@@ -61,16 +62,8 @@ export async function failReaders(options: ReadersOptions): Promise<ReadersRepor
   const control = join(directory, "fault.json");
   try {
     await using server = await startReadyServer({
-      env: {
-        READER_FAULT: control,
-        ...(options.injected !== undefined && { INJECTED_FAULT: options.injected }),
-      },
-      command: [
-        process.execPath,
-        "--preload",
-        "./tests/campaigns/readers/faults.ts",
-        "src/main.ts",
-      ],
+      env: { READER_FAULT: control },
+      command: await bundleWithReaderFaults(join(directory, "program"), options.injected),
       config: {
         server: { workers: WORKERS },
         performance: {

@@ -1,15 +1,13 @@
 /**
- * Preloaded into a server under torture: its disk kills the process right before or after an
- * operation that the environment names, so that the server dies at every step of the on-disk
- * protocols.
+ * Gives a server under torture, and each of its threads, a disk that kills the process right before
+ * or after an operation that the environment names, so that the server dies at every step of the
+ * on-disk protocols. The process and its threads load this module first.
  *
- *     KILL_AT="after rename pending segment" KILL_COUNT=2 bun --preload … src/main.ts config.toml
+ *     KILL_AT="after rename pending segment" KILL_COUNT=2
  *
- * The threads that write segments get the same disk. A process cannot catch its own SIGKILL, and no
- * code after it runs.
+ * A process cannot catch its own SIGKILL, and no code after it runs.
  */
 import { Database as SqliteDatabase } from "bun:sqlite";
-import { isMainThread } from "node:worker_threads";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
 import type { Disk } from "../../../src/base/disk.ts";
 import { ForwardingFile } from "../../support/forwarding_disk.ts";
@@ -106,12 +104,3 @@ Object.assign(SqliteDatabase.prototype, {
     return args[0] === "COMMIT" ? passing("commit", "catalog", work) : work();
   },
 });
-
-if (isMainThread) {
-  const PlainWorker = globalThis.Worker;
-  globalThis.Worker = class extends PlainWorker {
-    constructor(url: string | URL, options: WorkerOptions = {}) {
-      super(url, { ...options, preload: [import.meta.path] });
-    }
-  };
-}

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Chance, chanceFromSeed } from "../../../scripts/support/chance.ts";
+import { compileChangedServer } from "../../support/changed_server.ts";
 import { type ServerProcess, startServer } from "../../support/server_process.ts";
 import { KILL_POINTS, type KillPoint } from "./kill_points.ts";
 import { Ledger, type ObservedRow, SeqWatch } from "./ledger.ts";
@@ -61,6 +62,11 @@ export interface TortureReport {
   directory: string;
 }
 
+export function faultCountOf(report: TortureReport): number {
+  const { defined, files, invented, lost, reused, torn, unreached } = report;
+  return lost + invented + torn + reused + defined + files + unreached.length;
+}
+
 /**
  * The minimum time that a server runs under load. It is often too short for a flush, and sometimes
  * long enough for several flushes.
@@ -92,11 +98,11 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
   const chance = chanceFromSeed(options.seed);
   const env: Record<string, string> = {};
   const elsewhere = mkdtempSync(join(tmpdir(), "tidemark-storage-"));
-  const preload = ["--preload", join(import.meta.dir, "killing_disk.ts")];
+  const first = join(import.meta.dir, "killing_disk.ts");
   const server = await startServer({
     env,
     ...((options.rounds > 0 || options.minutes !== undefined) && {
-      command: [process.execPath, ...preload, "src/main.ts"],
+      command: await compileChangedServer(`${elsewhere}/program`, { first }),
     }),
     config: {
       // The files are small, so that the log is recycled and flushed many times in one run.
@@ -222,7 +228,7 @@ class Run {
   }
 
   async toTheEnd(): Promise<TortureReport> {
-    const { onMinute } = this.#options;
+    const { injected, onMinute } = this.#options;
     let minuteEndsMs = Date.now() + MINUTE_MS;
     for (const point of this.#deaths()) {
       if (point === undefined) await this.#liveAndDie();
@@ -230,6 +236,7 @@ class Run {
       await this.#restart();
       await this.#compare();
       if (this.#options.isEnough?.() === true) break;
+      if (injected !== undefined && faultCountOf(this.#report) > 0) break;
       if (Date.now() >= minuteEndsMs) {
         minuteEndsMs += MINUTE_MS;
         onMinute(this.#report);
