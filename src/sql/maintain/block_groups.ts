@@ -13,7 +13,7 @@ import { defined } from "../../base/assert.ts";
 import type { Row } from "../../types/mod.ts";
 import type { JoinChanges } from "../ports/engine.ts";
 import { type CompiledGroups, Groups, type RowChanges } from "./groups.ts";
-import type { KeptRows } from "./maintained_result.ts";
+import type { KeptRows, Pause } from "./maintained_result.ts";
 import { SetRows, type SetTree } from "./set_rows.ts";
 
 /** A block with groups. */
@@ -54,17 +54,18 @@ export class BlockGroups implements KeptRows {
     return bytes;
   }
 
-  begin(seeds: readonly Row[]): readonly Row[] {
+  async begin(seeds: readonly Row[], pause: Pause): Promise<readonly Row[]> {
     const blockOf = (seed: Row): number => Number(seed[this.#width]);
     const rows = seeds
       .filter((seed) => !this.#groups.has(blockOf(seed)))
       .map((seed) => seed.slice(0, this.#width + 1));
     for (const { block, seedEnd, seedStart } of this.#blocks) {
       const own = seeds.filter((seed) => blockOf(seed) === block);
-      const begun = this.#groupsOf(block).begin(own.map((seed) => seed.slice(seedStart, seedEnd)));
+      const ownSeeds = own.map((seed) => seed.slice(seedStart, seedEnd));
+      const begun = await this.#groupsOf(block).begin(ownSeeds, pause);
       for (const row of begun) rows.push([...row, block]);
     }
-    return this.#rows.begin(rows);
+    return await this.#rows.begin(rows, pause);
   }
 
   rows(): Iterable<Row> {

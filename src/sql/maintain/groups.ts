@@ -11,6 +11,7 @@ import { defined } from "../../base/assert.ts";
 import type { Row } from "../../types/mod.ts";
 import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.ts";
 import type { JoinChanges } from "../ports/engine.ts";
+import type { Pause } from "./maintained_result.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { textOfRow } from "./row_text.ts";
 import { LastChangeTally, type RowTally, tallyFor } from "./tallies.ts";
@@ -87,6 +88,9 @@ interface Contribution {
 const GROUP_BYTES = 240;
 const VALUE_BYTES = 24;
 
+/** The number of groups that are created before other work may run. */
+const SEEDS_PER_PART = 256;
+
 /** The expressions of a maintained query with groups. All of its subscribers share them. */
 export interface CompiledGroups extends GroupsOptions {
   /** Returns the keys of a tuple, followed by the arguments of the aggregates. */
@@ -131,23 +135,33 @@ export class Groups {
    *
    * @returns The rows of the result.
    */
-  begin(seeds: readonly Row[]): readonly Row[] {
-    const { keys } = this.#options;
+  async begin(seeds: readonly Row[], pause: Pause): Promise<readonly Row[]> {
     this.#tallies = talliesOf(this.#options);
     this.#groups = new Map();
     this.#textLength = 0;
     this.#free = [];
-    for (const seed of seeds) {
-      const group = this.#newGroup(seed.slice(0, keys.length));
-      group.count = Number(seed[keys.length] ?? 0);
-      let at = keys.length + 1;
-      for (const tally of this.#tallies) {
-        const end = at + tally.seeds.length;
-        tally.seed(group.number, seed.slice(at, end));
-        at = end;
-      }
+    const rows: Row[] = [];
+    for (let start = 0; start < seeds.length; start += SEEDS_PER_PART) {
+      const part = seeds.slice(start, start + SEEDS_PER_PART);
+      const { added } = this.#refreshed(part.map((seed) => this.#begun(seed)));
+      for (const row of added) rows.push(row);
+      await pause();
     }
-    return this.#refreshed([...this.#groups.values()]).added;
+    return rows;
+  }
+
+  /** Creates the group of a seed. */
+  #begun(seed: Row): Group {
+    const { keys } = this.#options;
+    const group = this.#newGroup(seed.slice(0, keys.length));
+    group.count = Number(seed[keys.length] ?? 0);
+    let at = keys.length + 1;
+    for (const tally of this.#tallies) {
+      const end = at + tally.seeds.length;
+      tally.seed(group.number, seed.slice(at, end));
+      at = end;
+    }
+    return group;
   }
 
   /** Yields the rows of all groups. */

@@ -113,7 +113,8 @@ interface FoundChanges {
 }
 
 interface ReadChanges extends Pick<ChangeRange, "after" | "upTo"> {
-  readonly changes: readonly TableChanges[];
+  /** Undefined if there are too many. */
+  readonly changes: readonly TableChanges[] | undefined;
   /** The seq of the last commit that contributed changes. */
   readonly lastSeq: number;
 }
@@ -402,30 +403,44 @@ export class ChangesOfJoin implements IndexedChanges {
     });
   }
 
-  /** Returns the changes of each source. The next step between the same seqs reuses them. */
+  /**
+   * Returns the changes of each source. The next step between the same seqs reuses them.
+   *
+   * @throws {CannotFollow} If there are too many.
+   */
   #tableChanges(after: Seq, upTo: Seq): readonly TableChanges[] {
     const known = this.#read;
     const isSame = known?.after === after && known.lastSeq <= upTo && upTo <= known.upTo;
-    if (isSame) return known.changes;
-    const changes = this.#readChanges(after, upTo);
-    this.#read = { after, upTo, lastSeq: Math.max(after, ...commitSeqsOf(changes)), changes };
+    const changes = isSame ? known.changes : this.#readChanges(after, upTo);
+    if (!isSame) {
+      const lastSeq = changes === undefined ? upTo : Math.max(after, ...commitSeqsOf(changes));
+      this.#read = { after, upTo, lastSeq, changes };
+    }
+    if (changes === undefined) throw new CannotFollow();
     return changes;
   }
 
-  /** Reads the changes of each source. Sources of the same table share them. */
-  #readChanges(after: Seq, upTo: Seq): readonly TableChanges[] {
+  /**
+   * Reads the changes of each source. Sources of the same table share them. Returns undefined if
+   * there are too many.
+   */
+  #readChanges(after: Seq, upTo: Seq): readonly TableChanges[] | undefined {
     const { owners, shape, space, store } = this.#options;
     const known = new Map<string, TableChanges>();
-    return shape.sources.map(({ isTested: ignoresSeq = false, table: { tableId } }, source) => {
+    const all: TableChanges[] = [];
+    for (const [source, { isTested, table }] of shape.sources.entries()) {
+      const { tableId } = table;
+      const ignoresSeq = isTested === true;
       const { columnIds } = defined(space.sources[source], "each source must have places");
       const owner = owners[source] ?? 0;
       const key = JSON.stringify([tableId, owner, columnIds, ignoresSeq]);
       const range = { tableId, owner, after, upTo, versionsMax: VERSIONS_MAX };
       const found = known.get(key) ?? tableChanges(store, { ...range, columnIds, ignoresSeq });
-      if (found === undefined) throw new CannotFollow();
+      if (found === undefined) return undefined;
       known.set(key, found);
-      return found;
-    });
+      all.push(found);
+    }
+    return all;
   }
 
   /** Completes rows of a source with rows of the core, in the partitions that have followers. */

@@ -17,11 +17,14 @@ import type { ReadGroup, RowChanges } from "./groups.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { changesOfRows, type RowWindow } from "./row_window.ts";
 
+/** Lets other work run if the time slice is over. Called after each bounded piece of work. */
+export type Pause = () => Promise<void>;
+
 /** Rows that are computed from kept state: groups, or the rows of a set operation. */
 export interface KeptRows {
   /** The approximate memory of the maintained state, in bytes. */
   readonly bytes: number;
-  begin(seeds: readonly Row[]): readonly Row[];
+  begin(seeds: readonly Row[], pause: Pause): Promise<readonly Row[]>;
   rows(): Iterable<Row>;
   /**
    * Applies changes of the joined rows. Returns the changes of the result.
@@ -50,7 +53,7 @@ export interface FollowedPart {
   /** The approximate memory that is kept in addition to the rows of the result. */
   readonly bytes: number;
   /** Begins with the rows of the seed. Returns the rows of the result. */
-  begin(seeds: readonly Row[]): readonly Row[];
+  begin(seeds: readonly Row[], pause: Pause): Promise<readonly Row[]>;
   /**
    * Computes in steps what the next `apply` of the same changes needs, if that takes time. Nothing
    * else changes, so that the result may begin again, or go, between two steps.
@@ -64,7 +67,7 @@ export interface FollowedPart {
 export function partWithoutRows(rowsOf: MaintainedResultOptions["rowsOf"]): FollowedPart {
   return {
     bytes: 0,
-    begin: (seeds) => seeds,
+    begin: (seeds) => Promise.resolve(seeds),
     computeAhead: () => undefined,
     apply: (joined) => unlessRefused(() => rowsOf(joined)),
   };
@@ -83,10 +86,11 @@ export class MaintainedResult implements FollowedPart {
     return (groups?.bytes ?? 0) + (window?.rowCount ?? 0) * WINDOW_ROW_BYTES;
   }
 
-  begin(seeds: readonly Row[]): readonly Row[] {
+  async begin(seeds: readonly Row[], pause: Pause): Promise<readonly Row[]> {
     const { groups, window } = this.#options;
+    this.#isFollowed = false;
+    const rows = groups === undefined ? seeds : await groups.begin(seeds, pause);
     this.#isFollowed = true;
-    const rows = groups === undefined ? seeds : groups.begin(seeds);
     if (window === undefined) return rows;
     window.begin(rows);
     return window.shown;

@@ -15,6 +15,7 @@ import type { Row } from "../../types/mod.ts";
 import type { SetOperator } from "../bind/bound.ts";
 import type { JoinChanges } from "../ports/engine.ts";
 import { netChanges, type RowChanges } from "./groups.ts";
+import type { Pause } from "./maintained_result.ts";
 import { textOfRow } from "./row_text.ts";
 
 /** A block, by its index, or a set operation on two sides. */
@@ -37,6 +38,9 @@ interface Counted {
 const ROW_BYTES = 260;
 const VALUE_BYTES = 24;
 
+/** The number of rows that are counted before other work may run. */
+const ROWS_PER_PART = 256;
+
 export class SetRows {
   readonly #tree: SetTree;
   #rows = new Map<string, Counted>();
@@ -55,10 +59,13 @@ export class SetRows {
   }
 
   /** Starts with the rows of all blocks. Returns the rows of the operation. */
-  begin(given: readonly Row[]): readonly Row[] {
+  async begin(given: readonly Row[], pause: Pause): Promise<readonly Row[]> {
     this.#rows = new Map();
     this.#textLength = 0;
-    for (const row of given) this.#count(row, 1);
+    for (const [index, row] of given.entries()) {
+      this.#count(row, 1);
+      if (index % ROWS_PER_PART === ROWS_PER_PART - 1) await pause();
+    }
     return [...this.rows()];
   }
 

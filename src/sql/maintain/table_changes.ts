@@ -44,7 +44,8 @@ export function tableChanges(
   { columnIds, ignoresSeq, tableId, versionsMax, ...range }: TableChangesOptions,
 ): TableChanges | undefined {
   const stored = columnIds.filter((columnId) => columnId !== SEQ_COLUMN_ID);
-  const scan = store.changes(tableId, { ...range, columnIds: stored });
+  // One row more shows that there are too many. The rows of a whole batch would be read in vain.
+  const scan = store.changes(tableId, { ...range, columnIds: stored, batchRows: versionsMax + 1 });
   // The changed rows, by the seq of their newest version.
   const rows = new Map<number, NetChange>();
   const commitSeqs = new Set<number>();

@@ -179,7 +179,8 @@ class Maintainer implements ResultMaintainer {
     });
     return {
       result: result.then(async ({ rows, ...state }) => {
-        const begun = this.#result.begin(rows as readonly Row[]);
+        const pause = pauser(this.#deps.clock);
+        const begun = await this.#result.begin(rows as readonly Row[], pause);
         return { ...state, rows: await this.#cellsInParts(begun) };
       }),
       cancel,
