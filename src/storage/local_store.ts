@@ -92,6 +92,7 @@ import { LocalSharing } from "./replica/local_sharing.ts";
 import { boundSharedCache, sharedCache } from "./segment/chunk_cache.ts";
 import { SnowflakeIds } from "./snowflake_ids.ts";
 import type { Storages } from "./storages.ts";
+import { distinctValues } from "./table/distinct_values.ts";
 import { LowWatermark } from "./table/history.ts";
 import { LocalSegmentFiles } from "./table/segment_files.ts";
 import { StoredTable, unlessDamaged } from "./table/table.ts";
@@ -101,7 +102,6 @@ import {
   flushedStats,
   listedSegments,
   ownersOf,
-  spanOfColumn,
   tableStats,
 } from "./table/table_stats.ts";
 
@@ -388,8 +388,8 @@ export class LocalStore implements Store, HistoryStore {
     return countLiveRows(table, { owner, upTo: this.visibleSeq, after });
   }
 
-  valueSpan(tableId: number, columnId: number): number | undefined {
-    return spanOfColumn(this.#available(tableId), { columnId, upTo: this.visibleSeq });
+  distinctValues(tableId: number, columnId: number): number | undefined {
+    return distinctValues(this.#available(tableId), { columnId, upTo: this.visibleSeq });
   }
 
   flush(tableId: number, job?: Job): Promise<FlushResult> {

@@ -359,7 +359,7 @@ export class ModelStore implements Store {
     return [...new Set(owners)].toSorted((left, right) => left - right);
   }
 
-  valueSpan(): undefined {
+  distinctValues(): undefined {
     return undefined;
   }
 

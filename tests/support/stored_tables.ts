@@ -13,7 +13,7 @@ export function tableOf(store: LocalStore, tableId: number): StoredTable {
     return original.call(this);
   };
   try {
-    store.valueSpan(tableId, 1);
+    store.distinctValues(tableId, 1);
   } finally {
     StoredTable.prototype.requireAvailable = original;
   }

@@ -49,8 +49,8 @@ const BOUND_AGAIN_COST = 100;
 export interface TableStatistics {
   /** Returns the number of rows in a table, or 0 if no plan may depend on the number. */
   rowsOf(table: TableEntry): number;
-  /** Returns how many integers lie between the bounds of a column (both inclusive), if known. */
-  spanOf(table: TableEntry, columnId: number): number | undefined;
+  /** Returns the estimated number of distinct values in a column, if known. */
+  distinctOf(table: TableEntry, columnId: number): number | undefined;
 }
 
 /** Values that the caller supplies to the binder. */
@@ -129,7 +129,7 @@ export class StatementBinding {
 
   constructor(
     parameterTypes: readonly DataType[],
-    { statistics = { rowsOf: () => 0, spanOf: () => undefined }, watch }: BindingOptions = {},
+    { statistics = { rowsOf: () => 0, distinctOf: () => undefined }, watch }: BindingOptions = {},
   ) {
     this.parameterTypes = parameterTypes;
     this.statistics = statistics;

@@ -103,10 +103,8 @@ export type BoundRelation =
       readonly table: TableEntry;
       /** Returns the current number of rows, across all owners; called only to order joins. */
       readonly rowCount: () => number;
-      /**
-       * Returns the number of integers between the bounds of a column (both inclusive), if known.
-       */
-      readonly spanOf: (columnId: number) => number | undefined;
+      /** Returns the estimated number of distinct values in a column, if known. */
+      readonly distinctOf: (columnId: number) => number | undefined;
       /** The earlier time as of which the table is read; absent if the newest rows are read. */
       readonly past?: PastRead | undefined;
       /** The condition under which policies permit a row; absent if they permit every row. */

@@ -4,7 +4,6 @@
  * order in the statement.
  */
 import { defined } from "../../base/assert.ts";
-import { isInteger } from "../../types/mod.ts";
 import type { BoundFrom } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
@@ -57,7 +56,7 @@ interface Leaf {
     | {
         readonly rowCount: number;
         readonly key: readonly number[];
-        readonly spanOf: (columnId: number) => number | undefined;
+        readonly distinctOf: (columnId: number) => number | undefined;
       }
     | undefined;
 }
@@ -314,8 +313,8 @@ function leafOf(
   const total = Math.max(1, relation.rowCount());
   let share = 1;
   for (const { expression } of own) share *= shareOf(expression, total);
-  const { spanOf } = relation;
-  const table = { rowCount: total, key: relation.table.primaryKey, spanOf };
+  const { distinctOf } = relation;
+  const table = { rowCount: total, key: relation.table.primaryKey, distinctOf };
   return { node, ids, rowCount: Math.max(1, total * share), table };
 }
 
@@ -393,7 +392,7 @@ function shareOfSides(pairs: readonly EqualSides[], left: Leaf, right: Leaf): nu
   const key = keyRowsOf(right, pairs, "right") ?? keyRowsOf(left, pairs, "left");
   if (key !== undefined) return 1 / key;
   return pairs.reduce((share, pair) => {
-    return share / Math.max(distinctOf(left, pair.left), distinctOf(right, pair.right));
+    return share / Math.max(distinctOfSide(left, pair.left), distinctOfSide(right, pair.right));
   }, 1);
 }
 
@@ -414,15 +413,13 @@ function keyRowsOf(
 }
 
 /**
- * Estimates the number of distinct values in a column. A column of a composite key is assumed to
- * have many. For any other column, the estimate is the number of integers between its bounds, if
- * that number is small.
+ * Estimates the number of distinct values on one side of an equality. If no estimate of the stored
+ * values is known, a column of a composite key is assumed to have many.
  */
-function distinctOf({ rowCount, table }: Leaf, column: BoundExpression | undefined): number {
-  const columnId = column === undefined ? undefined : columnIdOf(column);
+function distinctOfSide({ rowCount, table }: Leaf, side: BoundExpression | undefined): number {
+  const columnId = side === undefined ? undefined : columnIdOf(side);
   if (table === undefined || columnId === undefined) return Math.sqrt(rowCount);
   const isPart = table.key.includes(columnId);
   const guess = isPart ? table.rowCount / (2 * table.key.length) : Math.sqrt(table.rowCount);
-  const span = column !== undefined && isInteger(column.type) ? table.spanOf(columnId) : undefined;
-  return Math.max(1, Math.min(guess, span ?? guess));
+  return Math.max(1, table.distinctOf(columnId) ?? guess);
 }

@@ -71,6 +71,6 @@ export function dmlDepsOf(
 export function statisticsOf({ store }: Pick<SqlEnvironment, "store">): TableStatistics {
   return {
     rowsOf: ({ tableId }) => store.liveRowCount(tableId, undefined),
-    spanOf: ({ tableId }, columnId) => store.valueSpan(tableId, columnId),
+    distinctOf: ({ tableId }, columnId) => store.distinctValues(tableId, columnId),
   };
 }

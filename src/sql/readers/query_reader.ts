@@ -448,7 +448,7 @@ export class QueryReader {
       questions: () => this.#currentQuestions,
       statistics: {
         rowsOf: ({ tableId }) => rowCounts.get(tableId) ?? 0,
-        spanOf: ({ tableId }, columnId) => this.#store.valueSpan(tableId, columnId),
+        distinctOf: ({ tableId }, columnId) => this.#store.distinctValues(tableId, columnId),
       },
     });
     const prepared = prepare(source.node, { deps, statement });

@@ -451,8 +451,8 @@ export class DraftedStore implements Store {
     return drafted === undefined || drafted.stored !== undefined;
   }
 
-  valueSpan(tableId: number, columnId: number): number | undefined {
-    return this.#tables.has(tableId) ? undefined : this.#store.valueSpan(tableId, columnId);
+  distinctValues(tableId: number, columnId: number): number | undefined {
+    return this.#tables.has(tableId) ? undefined : this.#store.distinctValues(tableId, columnId);
   }
 
   expiredSeq(tableId: number): number {

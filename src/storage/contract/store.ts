@@ -204,11 +204,10 @@ export interface Store extends IndexReads {
    */
   liveRowCount(tableId: number, owner: number | undefined): number;
   /**
-   * Returns the number of integers between the smallest and the largest value of a column,
-   * according to the zone maps of its segments. All owners and replaced versions are included.
-   * Undefined if it is unknown.
+   * Returns the estimated number of distinct values in a column, according to a sample of its
+   * segments. All owners are included. Undefined if it is unknown.
    */
-  valueSpan(tableId: number, columnId: number): number | undefined;
+  distinctValues(tableId: number, columnId: number): number | undefined;
 
   /**
    * Flushes all versions that are in the table's memtables at the time of the call. A given job is

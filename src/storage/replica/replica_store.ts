@@ -48,12 +48,13 @@ import { NewestScan } from "../read/newest_scan.ts";
 import { StoreScan } from "../read/scan.ts";
 import { ChunkCache } from "../segment/chunk_cache.ts";
 import type { SegmentReader } from "../segment/reader.ts";
+import { distinctValues } from "../table/distinct_values.ts";
 import { LowWatermark } from "../table/history.ts";
 import { openListedIndex, openListedSegment } from "../table/listed_files.ts";
 import { OpenSegment, type SegmentFiles } from "../table/open_segment.ts";
 import { StoredTable } from "../table/table.ts";
 import { lookupIndex } from "../table/table_index.ts";
-import { countLiveRows, spanOfColumn } from "../table/table_stats.ts";
+import { countLiveRows } from "../table/table_stats.ts";
 
 /** A segment that the reader has opened, and the path of its file. */
 interface KnownSegment {
@@ -186,9 +187,9 @@ export class ReplicaStore implements ReadStore {
     return countLiveRows(table, { owner, upTo: this.#upTo, after });
   }
 
-  /** Implements {@linkcode Store.valueSpan}. */
-  valueSpan(tableId: number, columnId: number): number | undefined {
-    return spanOfColumn(this.#table(tableId).table, { columnId, upTo: this.#upTo });
+  /** Implements {@linkcode Store.distinctValues}. */
+  distinctValues(tableId: number, columnId: number): number | undefined {
+    return distinctValues(this.#table(tableId).table, { columnId, upTo: this.#upTo });
   }
 
   commitMs(seq: number): number {

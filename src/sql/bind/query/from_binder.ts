@@ -367,7 +367,7 @@ export function tableResult(table: TableEntry, options: TableInScope): FromResul
       kind: "table",
       table,
       rowCount: () => statement.statistics.rowsOf(table),
-      spanOf: (columnId) => statement.statistics.spanOf(table, columnId),
+      distinctOf: (columnId) => statement.statistics.distinctOf(table, columnId),
       past,
       rule: ruleOf([...columns, ...systemColumns]),
       alias,
