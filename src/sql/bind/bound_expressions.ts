@@ -118,6 +118,8 @@ export type BoundExpression =
        * Whether the expression casts text in which words like 'now' mean the time of the statement.
        */
       readonly readsTimeWords?: boolean;
+      /** Whether evaluating the call on values cannot raise an error. */
+      readonly neverFails?: boolean;
       /** Evaluates a whole column; set for functions that support this. */
       readonly evaluateVector?: VectorFunction | undefined;
       /**

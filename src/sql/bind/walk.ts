@@ -176,6 +176,7 @@ export function mayFailOnRow(expression: BoundExpression): boolean {
 export function failsHere(expression: BoundExpression): boolean {
   switch (expression.kind) {
     case "call":
+      return expression.neverFails !== true;
     case "arithmetic":
     case "subquery":
       return true;

@@ -8,16 +8,25 @@
  * row evaluates it.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { compareValues, type DataType, type Value } from "../../types/mod.ts";
+import { BOOLEAN, compareValues, type DataType, type Value } from "../../types/mod.ts";
 import type {
   BoundColumn,
   BoundConstant,
   BoundExpression,
   ComparisonOperator,
+  ExpressionOf,
   RowFunction,
 } from "../bind/bound_expressions.ts";
 import { MIRRORED } from "../bind/expression/binary_forms.ts";
-import { conjunctsOf, hasSubquery, isVolatile, mapChildren, readsColumn } from "../bind/walk.ts";
+import {
+  childrenOf,
+  conjunctsOf,
+  hasSubquery,
+  isVolatile,
+  mapChildren,
+  mayFail,
+  readsColumn,
+} from "../bind/walk.ts";
 import type { CallDeps } from "../functions/base/function.ts";
 import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 
@@ -258,6 +267,73 @@ const FOLDED_CALLS: ReadonlySet<string> = new Set([
   "length",
   "mod",
 ]);
+
+/**
+ * Returns a weaker condition that cannot fail in place of a comparison with a computed value. It is
+ * true for all rows if the value cannot be computed.
+ *
+ *     a = 2000 + 1     becomes     computed(2000 + 1) IS NULL OR a = computed(2000 + 1)
+ */
+export function withComputed(condition: BoundExpression): BoundExpression {
+  if (condition.kind !== "compare") return condition;
+  const { left, right } = condition;
+  const isLeft = isComputable(left);
+  if (!isLeft && !isComputable(right)) return condition;
+  const value = computedOrNull(isLeft ? left : right);
+  const isUnknown: BoundExpression = {
+    kind: "is",
+    type: BOOLEAN,
+    test: "null",
+    negated: false,
+    operand: value,
+  };
+  const compared = isLeft ? { ...condition, left: value } : { ...condition, right: value };
+  return { kind: "or", type: BOOLEAN, operands: [isUnknown, compared] };
+}
+
+/** Whether an expression may fail, and consists of casts and arithmetic on given values. */
+function isComputable(expression: BoundExpression): boolean {
+  return mayFail(expression) && consistsOfGiven(expression);
+}
+
+function consistsOfGiven(expression: BoundExpression): boolean {
+  switch (expression.kind) {
+    case "constant":
+    case "slot":
+      return true;
+    case "cast":
+    case "arithmetic":
+      return childrenOf(expression).every(consistsOfGiven);
+    default:
+      return false;
+  }
+}
+
+/** Returns a call that computes a value from the slots of an expression, or NULL if it fails. */
+function computedOrNull(expression: BoundExpression): ExpressionOf<"call"> {
+  const slots = slotsIn(expression);
+  return {
+    kind: "call",
+    type: expression.type,
+    name: "computed",
+    args: slots,
+    seesNull: true,
+    volatility: "immutable",
+    neverFails: true,
+    evaluate: (values) => {
+      const given = new Map(slots.map(({ slot }, i) => [slot, values[i] ?? null]));
+      const filled = (part: BoundExpression): BoundExpression =>
+        part.kind === "slot"
+          ? constantOf(part.type, given.get(part.slot) ?? null)
+          : mapChildren(part, filled);
+      return constantIn(folded(filled(expression))) ?? null;
+    },
+  };
+}
+
+function slotsIn(expression: BoundExpression): ExpressionOf<"slot">[] {
+  return expression.kind === "slot" ? [expression] : childrenOf(expression).flatMap(slotsIn);
+}
 
 /** The maximum length of a list whose values are sorted to find contradictions. */
 const LISTED_MAX = 1000;

@@ -34,15 +34,18 @@ import {
 import { factored } from "./predicate_inference.ts";
 import { withoutLateralRows } from "./pulled_up.ts";
 import { restricted } from "./pushed_down.ts";
+import { withoutIdleLeftJoins } from "./rejected_nulls.ts";
 import { planRuledTable } from "./ruled_table.ts";
 import { isExistence, semiJoined } from "./semi_joins.ts";
 import { planTable } from "./table_scan.ts";
+import { withWantedRows } from "./wanted_rows.ts";
 
 /** Plans one query block. */
 export function planSelect(given: BoundSelect): QueryPlan {
-  const select = withoutLateralRows(given, (lateral) =>
+  const joined = withoutLateralRows(given, (lateral) =>
     areGroupsCheaper(lateral, given.where, planWhole),
   );
+  const select = withWantedRows(withoutIdleLeftJoins(joined));
   const readers = new ColumnReaders(neededColumns(select));
   const on = new Map<BoundFrom, readonly Condition[]>();
   const folded = foldedConditions(select.where);

@@ -6,7 +6,9 @@
  *     becomes       (SELECT a AS x, count(*) AS n FROM t WHERE a = 5 GROUP BY a) q WHERE n > 1
  *
  * A condition moves only if it drops whole groups, partitions or duplicates, so that all remaining
- * results stay the same.
+ * results stay the same. An OR that has to stay above also moves in a weaker form:
+ *
+ *     WHERE (x = 5 AND n > 1) OR (x = 6 AND n > 2)     moves     a = 5 OR a = 6
  *
  * The query may drop rows itself, and the error of a condition on such a row would reveal the row.
  * A condition that may fail therefore stays above, unless the query returns every row that it
@@ -26,11 +28,13 @@ import {
   isVolatile,
   mapChildren,
   mayFail,
+  readsColumn,
   sameExpression,
   someChild,
 } from "../bind/walk.ts";
-import type { Condition } from "./conditions.ts";
+import { type Condition, conditionOf } from "./conditions.ts";
 import { columnIdsOf } from "./join_keys.ts";
+import { inferredOver } from "./predicate_inference.ts";
 
 /** A query, with conditions that moved into it. */
 export interface Restricted {
@@ -61,11 +65,15 @@ export function restricted(
   const inner: BoundExpression[] = [];
   for (const condition of conditions) {
     const below = conditionBelow(condition, block);
-    if (below === undefined) continue;
-    inner.push(below);
-    moved.add(condition);
+    if (below !== undefined) {
+      inner.push(below);
+      moved.add(condition);
+      continue;
+    }
+    const weaker = weakerBelow(condition, block);
+    if (weaker !== undefined) inner.push(weaker);
   }
-  if (moved.size === 0) return { query, moved };
+  if (inner.length === 0) return { query, moved };
   const where = conjunctionOf([...conjunctsOf(query.where), ...inner]);
   return { query: { ...query, where }, moved };
 }
@@ -114,6 +122,30 @@ function conditionBelow(
   }
   const below = replaced(expression, values);
   return block.returnsAll || !mayFail(below) ? below : undefined;
+}
+
+/**
+ * Returns the part of an OR that can move into a block, although the OR itself has to stay above
+ * the block. Parts that read no columns of the block are left out if each branch has another one.
+ */
+function weakerBelow(
+  { canMove, expression }: Condition,
+  block: RestrictedBlock,
+): BoundExpression | undefined {
+  if (!canMove || expression.kind !== "or") return undefined;
+  const values = new Map<number, BoundExpression | undefined>();
+  const valueOf = (id: number): BoundExpression | undefined => {
+    if (!values.has(id)) values.set(id, valueBelow(id, block));
+    return values.get(id);
+  };
+  const isColumn = (id: number): boolean => {
+    const value = valueOf(id);
+    return value !== undefined && readsColumn(value);
+  };
+  const inferred =
+    inferredOver(expression, { has: isColumn }) ??
+    inferredOver(expression, { has: (id) => valueOf(id) !== undefined });
+  return inferred && conditionBelow(conditionOf(inferred), block);
 }
 
 /**
