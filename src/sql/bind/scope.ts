@@ -24,6 +24,11 @@ export interface ScopeRelation {
   /** The columns to which `*` expands. */
   readonly columns: readonly BoundColumn[];
   /**
+   * The names of the fields of a row of the relation, if it is a table or view whose columns have
+   * other names in FROM. Like PostgreSQL, a row keeps the names that the table or view defines.
+   */
+  readonly fieldNames?: readonly string[] | undefined;
+  /**
    * The `_seq` and `_deleted` columns of a stored table, preceded by its hidden key if it has one.
    */
   readonly systemColumns: readonly BoundColumn[];

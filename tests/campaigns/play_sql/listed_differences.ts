@@ -95,6 +95,16 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
     /time of the statement/,
   ),
   refused(
+    "a sequence is used by each DEFAULT that names it",
+    /^\s*drop\s+sequence\b/i,
+    /DEFAULT\(s\) use it/,
+  ),
+  refused(
+    "ALTER TYPE runs outside transactions",
+    /^\s*alter\s+type\b/i,
+    /inside a transaction/,
+  ),
+  refused(
     "CREATE SCHEMA holds no definitions",
     /^\s*create\s+schema[\s\S]*\bcreate\b/i,
     /found "CREATE"/,

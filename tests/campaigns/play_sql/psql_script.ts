@@ -15,7 +15,9 @@ export interface ScriptStatement {
 }
 
 const ATOMIC = /^\s*create\b[\s\S]*\b(?:function|procedure)\b[\s\S]*\bbegin\s+atomic\b/i;
-const COPY_FROM_STDIN = /^\s*copy\b[^;]*\bfrom\s+(?:stdin|pstdin)\b/i;
+const COPY_FROM_STDIN = /^\s*copy\b(?!\s*\()[^;]*\bfrom\s+(?:stdin|pstdin)\b/i;
+
+const FURTHER_COPY = /^copy\b[^;]*\bfrom\s+stdin\b/im;
 
 /**
  * Returns the statements of a script.
@@ -135,6 +137,11 @@ class Splitter {
     const close = /^\\\.$/m.exec(this.#script.slice(from));
     const length = close?.index ?? this.#script.length - from;
     const data = this.#script.slice(from, from + length);
+    // A COPY that PostgreSQL refuses has no data, so the next data belong to a later COPY.
+    if (FURTHER_COPY.test(data)) {
+      this.#statements.push({ sql, line: this.#line });
+      return;
+    }
     this.#statements.push({ sql, line: this.#line, data });
     this.#at = from + length + 2;
   }

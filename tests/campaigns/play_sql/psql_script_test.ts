@@ -36,6 +36,13 @@ test("the data of COPY belongs to its statement", () => {
   ]);
 });
 
+test("a COPY before another COPY with data has none", () => {
+  expect(statementsOf("COPY t FROM stdin (x);\n-- next\nCOPY u FROM stdin;\n1\n\\.\n")).toEqual([
+    { sql: "COPY t FROM stdin (x)", line: 1 },
+    { sql: "COPY u FROM stdin", line: 3, data: "1\n" },
+  ]);
+});
+
 test("the statements of BEGIN ATOMIC belong to the function", () => {
   const body = "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; SELECT 2; END";
   expect(sqlOf(`${body};SELECT 3;`)).toEqual([body, "SELECT 3"]);

@@ -222,11 +222,14 @@ export function bindQuantified(
   const left = bind(expression.left, context);
   const array = bind(argument, context);
   // The elements of an untyped array get the type of the other side, without its precision and
-  // scale.
-  const element =
-    array.type.kind === "unknown" ? unbounded(settled(left.type)) : elementOf(array.type);
+  // scale, or else the type that the operator has beside it, such as TSQUERY beside TSVECTOR.
+  const isUntyped = array.type.kind === "unknown";
+  const element = isUntyped ? unbounded(settled(left.type)) : elementOf(array.type);
   const form =
-    element === undefined ? undefined : resolveBinary(op, ...comparedWithElements(left, element));
+    element === undefined
+      ? undefined
+      : (resolveBinary(op, ...comparedWithElements(left, element)) ??
+        (isUntyped ? resolveBinary(op, left.type, array.type) : undefined));
   if (element === undefined || form === undefined) {
     throw new DatabaseError(
       "TYPE_MISMATCH",

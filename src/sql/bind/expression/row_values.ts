@@ -130,8 +130,8 @@ function namedRow(
   const relation = scope.rowNamed(ref);
   if (relation !== undefined) {
     return {
-      fields: relation.columns.map((column) => ({
-        name: column.name,
+      fields: relation.columns.map((column, at) => ({
+        name: relation.fieldNames?.[at] ?? column.name,
         value: columnValue(column),
       })),
       // The columns of an aliased join come from several relations, so the join has no row that

@@ -306,7 +306,13 @@ function bindStoredView(view: ViewRelation, item: FromTable, deps: SelectDeps): 
     name.alias === undefined ? view.name.slice(0, view.name.indexOf(".")) : undefined;
   return relationResult(
     { kind: "query", query, alias, columns: all },
-    { alias, namespace, columns, systemColumns: [] },
+    {
+      alias,
+      namespace,
+      columns,
+      systemColumns: [],
+      fieldNames: name.columnNames && shown.map((column) => column.name),
+    },
   );
 }
 
@@ -373,7 +379,13 @@ export function tableResult(table: TableEntry, options: TableInScope): FromResul
       alias,
       columns: [...columns, ...systemColumns],
     },
-    { alias, namespace: isAliased ? undefined : table.namespace, columns, systemColumns },
+    {
+      alias,
+      namespace: isAliased ? undefined : table.namespace,
+      columns,
+      systemColumns,
+      fieldNames: names && shown.map(({ name }) => name),
+    },
   );
 }
 
@@ -397,13 +409,10 @@ function checkNames(names: readonly Name[] | undefined, count: number, node: Ast
 
 function relationResult(
   relation: BoundRelation,
-  { alias, columns, namespace, systemColumns, value }: Omit<ScopeRelation, "node" | "isOpen">,
+  names: Omit<ScopeRelation, "node" | "isOpen">,
 ): FromResult {
   const node: RelationNode = { kind: "relation", relation };
-  return {
-    from: node,
-    scope: new Scope([{ alias, namespace, columns, systemColumns, value, node }]),
-  };
+  return { from: node, scope: new Scope([{ ...names, node }]) };
 }
 
 function* bindDerived(item: FromStatement, deps: SelectDeps): Generator<void, FromResult> {
