@@ -87,6 +87,8 @@ const STATEMENTS: readonly string[] = [
   "SELECT r::text FROM (VALUES (ROW(1, 'x')), (NULL), (ROW(2, 'y'))) AS v (r) WHERE r IS NOT NULL",
   "SELECT v.r IS NULL, r::text FROM (VALUES (NULL), (ROW(1, NULL))) AS v (r)",
   "SELECT (NULL::text, 1) IS NULL, ROW(NULL, NULL) IS NULL, (SELECT ROW(1, 2) WHERE FALSE) IS NULL",
+  "WITH RECURSIVE a AS (SELECT 1 AS b UNION ALL SELECT * FROM a) CYCLE b SET c USING p SELECT b, c, p::text FROM a",
+  "WITH RECURSIVE a AS (SELECT 1 AS b, 2 AS d UNION ALL SELECT a.* FROM (VALUES (1)) AS v (x), a WHERE a.b < 3) SEARCH BREADTH FIRST BY b SET s CYCLE b, d SET c TO 'y' DEFAULT 'n' USING p SELECT b, d, c, p::text FROM a ORDER BY s",
   "SET enable_seqscan = off",
   "SET work_mem TO '64kB'",
   "SET random_page_cost = 1.1",

@@ -34,6 +34,11 @@ const DOCUMENTED_LIMITS = [
 const QUERY = /^\s*(?:\(\s*)*(?:select|with|values|table)\b/i;
 const CHANGE = /\b(?:insert|update|delete|merge)\b|\binto\b/i;
 
+/** Matches a change after the parenthesis of the last entry of a WITH. */
+const CHANGED_WITH = /^\s*with\b[\s\S]*\)\s*(?:insert|update|delete|merge)\b/i;
+
+const VIEW = /^\s*create\s+(?:or\s+replace\s+)?(?:temp\w*\s+)?view\s+("[^"]+"|[\w.]+)/i;
+
 const MADE =
   /^\s*(?:create|alter|drop|insert\s+into|update|delete\s+from|copy|truncate|merge\s+into|comment\s+on|select\b[\s\S]*?\binto)\b(?:\s+(?:or\s+replace|temp|temporary|unlogged|global|local|unique|recursive|foreign\s+data\s+wrapper|foreign\s+table|text\s+search\s+\w+|table|view|materialized\s+view|index|sequence|type|domain|function|aggregate|operator(?:\s+(?:class|family))?|schema|procedure|routine|collation|conversion|constraint|trigger|event\s+trigger|rule|policy|statistics|publication|subscription|server|language|extension|access\s+method|cast|only|if\s+exists|if\s+not\s+exists|concurrently))*\s+("[^"]+"|[\w.]+)/i;
 
@@ -98,15 +103,34 @@ export class Judge {
   readonly #omitted = new Set<string>();
   /** The operators that an omitted statement would have created. */
   readonly #operators = new Set<string>();
+  /** The tables and views from which each view reads. */
+  readonly #views = new Map<string, readonly string[]>();
   /** The words of definitions that were omitted. */
   readonly #definitionWords = new Set<string>();
 
   judge(sql: string, ours: Played, theirs: Played): Verdict {
+    this.#noteView(sql);
     const verdict = this.#verdict(sql, ours, theirs);
     // A result that depends on an object which was omitted differs as well.
     const isSure = isQuery(sql) || (verdict === "alike" && !this.#namesOmitted(sql));
     if (!isSure) this.#noteOmitted(sql);
     return verdict;
+  }
+
+  /** Remembers from which tables a view reads, because a change of the view changes them. */
+  #noteView(sql: string): void {
+    const view = VIEW.exec(sql)?.[1];
+    if (view === undefined) return;
+    const read = [...sql.matchAll(/\b(?:from|join)\s+("[^"]+"|[\w.]+)/gi)];
+    this.#views.set(
+      bare(view),
+      read.map(([, name = ""]) => bare(name)),
+    );
+  }
+
+  #tablesOf(view: string): readonly string[] {
+    const read = this.#views.get(view) ?? [];
+    return read.flatMap((name) => (name === view ? [] : [name, ...this.#tablesOf(name)]));
   }
 
   /** Remembers the setting of a SET that only PostgreSQL ran. */
@@ -117,7 +141,10 @@ export class Judge {
 
   #noteOmitted(sql: string): void {
     const made = MADE.exec(sql)?.[1];
-    if (made !== undefined) this.#omitted.add(bare(made));
+    if (made !== undefined) {
+      this.#omitted.add(bare(made));
+      for (const table of this.#tablesOf(bare(made))) this.#omitted.add(table);
+    }
     const savepoint = SAVEPOINT.exec(sql)?.[1];
     if (savepoint !== undefined) this.#omitted.add(bare(savepoint));
     const operator = OPERATOR.exec(sql)?.[1];
@@ -133,8 +160,9 @@ export class Judge {
 
   #verdict(sql: string, ours: Played, theirs: Played): Verdict {
     if (ours.kind === "failure" && theirs.kind === "failure") return "alike";
-    const stores = /^\s*select\b[\s\S]*\binto\b/i.test(sql);
-    const hasRows = (QUERY.test(sql) && !stores) || /\breturning\b|^copy\b|^fetch\b/i.test(sql);
+    // A query with INTO, and a change after WITH, return only the number of rows.
+    const counts = /^\s*select\b[\s\S]*\binto\b/i.test(sql) || CHANGED_WITH.test(sql);
+    const hasRows = (QUERY.test(sql) && !counts) || /\breturning\b|^copy\b|^fetch\b/i.test(sql);
     if (ours.kind === "rows" && theirs.kind === "rows") {
       if (!hasRows || haveSameRows(ours.rows, theirs.rows)) return "alike";
     }

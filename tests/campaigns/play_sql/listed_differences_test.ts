@@ -32,6 +32,21 @@ test("a name of a side is a listed difference, and any other value is wrong", ()
   expect(new Judge().judge(sql, rows("other"), theirs)).toBe("wrong");
 });
 
+test("a change of a view that was omitted may have changed its table", () => {
+  const judge = new Judge();
+  expect(judge.judge("CREATE VIEW v AS SELECT a FROM t", rows(), rows())).toBe("alike");
+  expect(judge.judge("SELECT a FROM t", rows("1"), rows("2"))).toBe("wrong");
+  const refused = failure("not_implemented");
+  expect(judge.judge("INSERT INTO v VALUES (1)", refused, rows())).toBe("omitted");
+  expect(judge.judge("SELECT a FROM t", rows("1"), rows("2"))).toBe("omitted");
+});
+
+test("a change after WITH returns no rows without RETURNING", () => {
+  const sql = "WITH w AS (SELECT 1) INSERT INTO t SELECT * FROM w";
+  expect(new Judge().judge(sql, rows(), rows(""))).toBe("alike");
+  expect(new Judge().judge(`${sql} RETURNING a`, rows(), rows(""))).toBe("wrong");
+});
+
 test("only blanks at the end make a value of CHAR(n) listed", () => {
   const sql = "SELECT c FROM t";
   const judge = new Judge();

@@ -13,7 +13,7 @@ import type { Cell, Played } from "./played.ts";
 import type { ScriptStatement } from "./psql_script.ts";
 
 const KEPT_SETTINGS =
-  /^set\s+(?:session\s+)?(?:datestyle|intervalstyle|time\s+zone|timezone|extra_float_digits|search_path|bytea_output|\w+\.\w+)\b/i;
+  /^set\s+(?:session\s+)?(?:datestyle|intervalstyle|time\s+zone|timezone|extra_float_digits|search_path|bytea_output|work_mem|\w+\.\w+)\b/i;
 
 const PREPARE = /^prepare\s+("[^"]+"|\w+)/i;
 const EXECUTE = /\bexecute\s+("[^"]+"|\w+)/i;

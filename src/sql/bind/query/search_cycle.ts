@@ -59,7 +59,7 @@ export function extendedUnion(
   return {
     ...query,
     left: side(query.left, names, "first"),
-    right: side(passingOn(query.right, binding, { added, nodes }), all, "next"),
+    right: side(passingOn(query.right, binding, { added, names, nodes }), all, "next"),
   };
 }
 
@@ -117,7 +117,15 @@ function marksOf(
 function passingOn(
   side: SelectStatement,
   { alias, cycle }: WithBinding,
-  { added, nodes }: { readonly added: readonly AddedColumn[]; readonly nodes: Nodes },
+  {
+    added,
+    names,
+    nodes,
+  }: {
+    readonly added: readonly AddedColumn[];
+    readonly names: readonly string[];
+    readonly nodes: Nodes;
+  },
 ): SelectFromStatement {
   const entry = side.type === "select" ? entryIn(side.from ?? [], alias.name) : undefined;
   if (side.type !== "select" || entry === undefined) {
@@ -131,7 +139,15 @@ function passingOn(
     );
   }
   const of = (name: string): ExprRef => nodes.of(entry, name);
-  const columns = [...(side.columns ?? []), ...added.map(({ name }) => nodes.selected(of(name)))];
+  // The star of the entry does not cover the added columns, which follow all other columns.
+  const isStar = ({ expr }: SelectedColumn): boolean =>
+    expr.type === "ref" &&
+    expr.star === true &&
+    (expr.table === undefined ? side.from?.length === 1 : expr.table.name === entry);
+  const selected = (side.columns ?? []).flatMap((column) =>
+    isStar(column) ? names.map((name) => nodes.selected(of(name))) : [column],
+  );
+  const columns = [...selected, ...added.map(({ name }) => nodes.selected(of(name)))];
   if (cycle === undefined) return { ...side, columns };
   const goesOn = nodes.binary("!=", of(cycle.mark.name), marksOf(cycle, nodes).value);
   const where = side.where === undefined ? goesOn : nodes.binary("AND", side.where, goesOn);

@@ -308,9 +308,16 @@ function starColumns(
     });
   }
   const columns = relation?.columns ?? scope.visible;
-  if (!withSystemColumns || star.isDeclared === true) return columns;
+  if (star.isDeclared === true) return columns.filter((column) => !isGenerated(column));
+  if (!withSystemColumns) return columns;
   const { systemColumns = [] } = relation ?? scope.relations[0] ?? {};
   return [...columns, ...systemColumns.filter(({ name }) => name !== HIDDEN_KEY_NAME)];
+}
+
+/** Whether a column of a table is computed from others, so that COPY TO leaves it out. */
+function isGenerated({ origin }: BoundColumn): boolean {
+  const stored = origin?.table.columns.find(({ columnId }) => columnId === origin.columnId);
+  return stored?.generatedSql !== undefined;
 }
 
 function tooManyOutputs({ _location }: Expr): DatabaseError {

@@ -252,6 +252,7 @@ class Followed {
     const { child, key } = held.reference;
     const changes = new ChangesByOwner(child);
     const staged: { readonly referring: Referring; readonly row: Row }[] = [];
+    const refers = refersTo(held);
     let isHeldToEnd = false;
     for (const referring of this.#referring(held)) {
       const { owner, row: before } = referring;
@@ -264,6 +265,8 @@ class Followed {
       const changed = this.#changedRow(before, held, action);
       const rows = this.#checked(changed, held);
       for (const row of rows) {
+        // The DEFAULT may be the removed key itself, which another row may have at the end.
+        isHeldToEnd ||= refers(row);
         staged.push({ referring, row });
         changes.add(owner, { before, row });
       }
@@ -400,13 +403,10 @@ class Followed {
     return [...new Set([...this.#references.owners(child.tableId), ...staged])];
   }
 
-  #referringOf(owner: number, { keys, reference, referenced }: HeldKeys): Referring[] {
-    const { child, key } = reference;
-    const { keyOf } = placeOf(key, child, referenced);
-    const refers = (row: Row): boolean => {
-      const values = keyOf(row);
-      return Array.isArray(values) && keys.has(keyTextOf(referenced.types, values));
-    };
+  #referringOf(owner: number, held: HeldKeys): Referring[] {
+    const { keys, reference, referenced } = held;
+    const { child } = reference;
+    const refers = refersTo(held);
     const staged = this.#transaction.stagedOf(child.tableId, owner);
     const own = keyed(child);
     const found: Referring[] = [];
@@ -421,6 +421,19 @@ class Followed {
     }
     return found;
   }
+}
+
+/** Returns whether a row of the referring table refers to one of the removed keys. */
+function refersTo({
+  keys,
+  reference: { child, key },
+  referenced,
+}: HeldKeys): (row: Row) => boolean {
+  const { keyOf } = placeOf(key, child, referenced);
+  return (row) => {
+    const values = keyOf(row);
+    return Array.isArray(values) && keys.has(keyTextOf(referenced.types, values));
+  };
 }
 
 /** The rows of a table that change in the same step, by owner. */

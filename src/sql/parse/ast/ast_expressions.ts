@@ -128,7 +128,9 @@ export interface ExprDefault extends AstNode {
 export interface ExprRef extends AstNode {
   readonly type: "ref";
   readonly table?: QName | undefined;
-  /** Whether `*` covers only the declared columns, as in COPY (extension). */
+  /**
+   * Whether `*` covers only the declared columns that are not generated, as in COPY (extension).
+   */
   readonly isDeclared?: true | undefined;
   /** The name of the referenced column, or "*" with {@linkcode star}. */
   readonly name: string;
