@@ -2,8 +2,9 @@
  * Defines the rules for the names of objects.
  *
  * The names of namespaces, tables, views, topics, webhooks, storages, tokens, invitations and
- * constraints follow the same rule. Column names may contain other characters if they are quoted.
- * User ids have separate rules, because other systems assign them.
+ * constraints follow the same rule, except that the names of tables and of the objects on them may
+ * begin with "_", because Prisma names tables so. Column names may contain other characters if they
+ * are quoted. User ids have separate rules, because other systems assign them.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import { beginningOf } from "../base/short_text.ts";
@@ -35,6 +36,16 @@ export type ObjectKind =
   | "index"
   | "constraint";
 
+/** The kinds of objects whose names may begin with "_". */
+const KINDS_BEGINNING_LOW: ReadonlySet<ObjectKind> = new Set<ObjectKind>([
+  "table",
+  "view",
+  "sequence",
+  "index",
+  "constraint",
+  "policy",
+]);
+
 /** Returns whether a namespace must not be created, dropped or altered. Case does not matter. */
 export function isReservedNamespace(name: string): boolean {
   const folded = name.toLowerCase();
@@ -54,10 +65,12 @@ export function isSystemNamespace(name: string): boolean {
  * @throws {DatabaseError} INVALID_NAME; for a namespace, also RESERVED_NAME.
  */
 export function checkObjectName(kind: ObjectKind, name: string, details: ErrorDetails = {}): void {
-  if (!OBJECT_NAME.test(name)) {
+  const mayBeginLow = KINDS_BEGINNING_LOW.has(kind);
+  if (!OBJECT_NAME.test(mayBeginLow ? name.replace(/^_/, "a") : name)) {
+    const first = mayBeginLow ? 'a letter or "_"' : "a letter";
     throw new DatabaseError(
       "INVALID_NAME",
-      `Cannot use ${quoted(name)} as a ${kind} name: it must be 1 to ${NAME_LENGTH_MAX} letters, digits or "_", beginning with a letter`,
+      `Cannot use ${quoted(name)} as a ${kind} name: it must be 1 to ${NAME_LENGTH_MAX} letters, digits or "_", beginning with ${first}`,
       details,
     );
   }

@@ -16,7 +16,30 @@ test("checkObjectName accepts 1 to 64 letters, digits and _, beginning with a le
       name,
     ).toBeUndefined();
   }
-  for (const name of ["", "1a", "_a", "a-b", "a b", "ä", "a.b", "x".repeat(65), "a\n", "a\u0000"]) {
+  for (const kind of ["table", "view", "sequence", "index", "constraint", "policy"] as const) {
+    expect(
+      errorCodeOf(() => checkObjectName(kind, "_AToB")),
+      kind,
+    ).toBeUndefined();
+  }
+  for (const kind of ["namespace", "topic", "type", "storage", "token"] as const) {
+    expect(
+      errorCodeOf(() => checkObjectName(kind, "_AToB")),
+      kind,
+    ).toBe("INVALID_NAME");
+  }
+  for (const name of [
+    "",
+    "1a",
+    "-_a",
+    "a-b",
+    "a b",
+    "ä",
+    "a.b",
+    "x".repeat(65),
+    "a\n",
+    "a\u0000",
+  ]) {
     expect(
       errorCodeOf(() => checkObjectName("table", name)),
       name,

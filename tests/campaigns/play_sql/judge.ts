@@ -129,8 +129,8 @@ export class Judge {
   }
 
   #tablesOf(view: string): readonly string[] {
-    const read = this.#views.get(view) ?? [];
-    return read.flatMap((name) => (name === view ? [] : [name, ...this.#tablesOf(name)]));
+    const tables = (this.#views.get(view) ?? []).filter((name) => name !== view);
+    return tables.concat(tables.flatMap((name) => this.#tablesOf(name)));
   }
 
   /** Remembers the setting of a SET that only PostgreSQL ran. */

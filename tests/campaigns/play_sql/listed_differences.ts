@@ -114,7 +114,6 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
   refused("a temporary table is played as an ordinary table", /\bpg_temp\./i, /pg_temp/),
   refused("names are printable", /colname with tab/, /printable/),
   refused("a table is no type", /\b(?:fullname|int8_tbl)\b/i, /there is no such type/),
-  refused("names of tables begin with a letter", /\b_\w+/, /beginning with a letter/),
   refused("X'…' is a string of bytes", /\bx'/i, /pairs of hex digits/),
   refused("a key has no arrays", /\bunique\b/i, /cannot have the type/),
   refused("intervals and moments have no rarer ISO forms", /'(?:P[\d.]+e|Y\d)/, /Cannot read/),
