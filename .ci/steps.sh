@@ -60,12 +60,15 @@ beside_count=0
 mkfifo "$work/ended"
 exec 9<>"$work/ended"
 
-# Like check, but the command runs beside the one before and the one after. Its output is printed
-# whole once it has ended.
+# One more than the number of processors, because some commands wait for a server.
+beside_max=$(($(nproc) + 1))
+
+# Like check, but the command runs beside those before and after it. Its output is printed whole once
+# it has ended.
 beside() {
   local name=$1
   shift
-  while [ "${#beside_names[@]}" -ge 2 ]; do end_one_beside; done
+  while [ "${#beside_names[@]}" -ge "$beside_max" ]; do end_one_beside; done
   beside_count=$((beside_count + 1))
   beside_names[$beside_count]=$name
   beside_times[$beside_count]=$(date +%T)

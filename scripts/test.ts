@@ -2,8 +2,9 @@
  * Runs the tests in parallel, and reports at the end which of them were skipped and why, so that a
  * run without Chromium is not mistaken for a complete one.
  *
- * A complete run first compiles the server, and tests that need a server process start that
- * executable. A run of selected tests starts the server from its sources.
+ * A complete run first compiles the server, unless TIDEMARK_TEST_PROGRAM names an executable, and
+ * tests that need a server process start that executable. A run of selected tests starts the server
+ * from a bundle.
  *
  * Tests that iterate over seeds, samples or cases do only part of that work, always the same part.
  * With `--thorough`, they do all of it (`tests/support/thoroughness.ts`), on a disk; otherwise, the
@@ -11,9 +12,9 @@
  *
  * The workers do not optimise functions at length, which pays off only in long-running processes
  * and takes a quarter of the processor time. They return freed memory to the system after a second,
- * because returning it at once and requesting it again takes a sixth of the processor time. Both
- * settings apply to a thorough run too. The servers that tests start have the same settings, but
- * not in a thorough run (`tests/support/server_process.ts`).
+ * because returning it at once and requesting it again takes a sixth of the processor time. The
+ * servers that tests start have the same settings, except those whose memory a test measures
+ * (`AS_FOR_USERS`). The campaigns that measure servers run them without these settings.
  *
  * The test files of a worker share one module registry. This is safe because no test replaces a
  * module, and it saves a quarter of the run, which loading the sources for each of 300 files would
@@ -57,6 +58,9 @@ const TIMEOUT_MS = 120_000;
  * server or a browser.
  */
 const WORKERS = navigator.hardwareConcurrency + 1;
+
+/** The variable that names the executable of the server. */
+const PROGRAM = "TIDEMARK_TEST_PROGRAM";
 
 /** The slowest files start first, so that no single slow file prolongs the run. */
 const TIMINGS = "--timings=tests/timings.json";
@@ -232,7 +236,7 @@ const directories: string[] = [];
 try {
   if (isWhole) {
     directories.push(openFolder(tmpdir()));
-    env["TIDEMARK_TEST_PROGRAM"] = compileServer(directories[0] ?? "");
+    env[PROGRAM] = process.env[PROGRAM] ?? compileServer(directories[0] ?? "");
     const memory = isThorough ? undefined : memoryFolder();
     // The executable stays on the disk, because containers do not allow files in memory to be
     // executed.

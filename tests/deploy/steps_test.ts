@@ -24,9 +24,10 @@ test("a check counts as passed or failed by its exit code, and the summary repea
   );
 });
 
-test("checks run two at a time, and the output of each is printed as a whole", () => {
+test("checks run beside each other up to a limit, and the output of each is printed as a whole", () => {
   // Each of the first two checks waits for the other.
   const { code, output } = run(`
+    beside_max=2
     meets() { echo "$1 begins"; : >"$work/$1"; until [ -e "$work/$2" ]; do sleep 0.01; done; echo "$1 ends"; }
     only_two() { [ "$(jobs -rp | wc -l)" -le 2 ]; }
     beside "left" meets left right

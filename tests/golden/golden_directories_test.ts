@@ -24,7 +24,7 @@ import { maintain } from "../support/maintenance.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { principalFor } from "../support/principal_for.ts";
 import { formatIn, WRITTEN_FORMATS } from "../support/segment_files.ts";
-import { bundleCommand } from "../support/server_process.ts";
+import { serverCommand } from "../support/server_process.ts";
 import { shareOf } from "../support/thoroughness.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -317,7 +317,7 @@ async function start(directory: string): Promise<{ code: number; stderr: string 
   const storage = `storage.data_path = ${JSON.stringify(directory)}`;
   const logs = `logging.logs_path = ${JSON.stringify(join(directory, "../logs"))}`;
   writeFileSync(configPath, `server.port = 0\n${storage}\n${logs}\n`);
-  const child = Bun.spawn([...bundleCommand(), configPath], {
+  const child = Bun.spawn([...serverCommand(), configPath], {
     cwd: ROOT,
     env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "" },
     stdin: "ignore",

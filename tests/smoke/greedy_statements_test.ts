@@ -3,7 +3,12 @@
  * limits, and other statements are then served again at once.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type ServerProcess, type SqlAnswer, startReadyServer } from "../support/server_process.ts";
+import {
+  AS_FOR_USERS,
+  type ServerProcess,
+  type SqlAnswer,
+  startReadyServer,
+} from "../support/server_process.ts";
 
 /** The memory of the server process in bytes, far below the demand of the statements. */
 const MEMORY_BYTES_MAX = 1_200_000_000;
@@ -13,6 +18,7 @@ let server: ServerProcess;
 beforeAll(async () => {
   server = await startReadyServer({
     config: { performance: { request_timeout: 2, query_memory_bytes: 33_554_432 } },
+    env: AS_FOR_USERS,
   });
   await server.rows(
     "CREATE TABLE default.t (id INT PRIMARY KEY, v TEXT); " +

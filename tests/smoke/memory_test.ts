@@ -9,7 +9,12 @@ import { join } from "node:path";
 import { ANSWERS_PER_READER, readLongAnswers } from "../../scripts/bench/soak/long_answers.ts";
 import { linuxMissing, testUnless } from "../support/requirements.ts";
 import { type Run, runCommandToEnd } from "../support/run_to_end.ts";
-import { type ServerProcess, serverCommand, startReadyServer } from "../support/server_process.ts";
+import {
+  AS_FOR_USERS,
+  type ServerProcess,
+  serverCommand,
+  startReadyServer,
+} from "../support/server_process.ts";
 import { amountOf } from "../support/thoroughness.ts";
 
 const MIB = 1024 ** 2;
@@ -17,7 +22,10 @@ const MIB = 1024 ** 2;
 let server: ServerProcess;
 
 beforeAll(async () => {
-  server = await startReadyServer({ config: { performance: { memory_bytes: 256 * MIB } } });
+  server = await startReadyServer({
+    config: { performance: { memory_bytes: 256 * MIB } },
+    env: AS_FOR_USERS,
+  });
 });
 
 afterAll(async () => {

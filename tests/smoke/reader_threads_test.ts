@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { testThoroughly } from "../support/requirements.ts";
-import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { AS_FOR_USERS, type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
 const MS_MAX = 180_000;
@@ -38,6 +38,7 @@ afterAll(async () => {
 async function started(performance: Readonly<Record<string, number>> = {}): Promise<ServerProcess> {
   const made = await startReadyServer({
     config: { server: { workers: 2, shutdown_timeout_secs: 0 }, performance },
+    env: AS_FOR_USERS,
   });
   await made.rows("CREATE NAMESPACE r");
   await fill(made, "t");

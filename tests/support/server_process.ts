@@ -11,7 +11,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { preparedServer } from "../../scripts/prepare.mjs";
 import type { SchemaField } from "../../src/protocol/mod.ts";
-import { isThorough } from "./thoroughness.ts";
 
 const ROOT: string = join(import.meta.dir, "../..");
 
@@ -43,6 +42,12 @@ const isTest: boolean = process.env["NODE_ENV"] === "test";
  * default size.
  */
 const SMALL_LOG = { wal_segment_bytes: 4 * 1024 * 1024 };
+
+/** The environment of a server whose memory is measured: without the settings of the workers. */
+export const AS_FOR_USERS = {
+  BUN_JSC_useFTLJIT: undefined,
+  MIMALLOC_PURGE_DELAY: undefined,
+} as const;
 
 /** The time within which a server must print its address; otherwise, it has failed. */
 const START_MS_MAX = 60_000;
@@ -387,11 +392,10 @@ export class ServerProcess {
 
 /**
  * Returns the variables that every program needs, without any that could configure the server. In a
- * normal run, a server also has the settings of the workers, which save processor time.
+ * test, these include the settings of the workers, which save processor time.
  */
 function inheritedEnvironment(): Record<string, string> {
-  const names = ["PATH", "HOME", "TMPDIR", "LANG", "TZ"];
-  if (!isThorough) names.push("BUN_JSC_useFTLJIT", "MIMALLOC_PURGE_DELAY");
+  const names = ["PATH", "HOME", "TMPDIR", "LANG", "TZ", ...Object.keys(AS_FOR_USERS)];
   return Object.fromEntries(
     names.flatMap((name) => {
       const value = process.env[name];

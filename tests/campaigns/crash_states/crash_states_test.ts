@@ -16,7 +16,7 @@ const STATES = amountOf({ usual: 100, thorough: 200 });
 /** The number of states of topics. Such a state takes longer to open and to compare. */
 const TOPIC_STATES = amountOf({ usual: 30, thorough: 60 });
 
-/** The faults that are found only after many states. The campaign of `.ci/run` injects them too. */
+/** The faults that are found only after many states. `.ci/run` injects them into the campaign. */
 const LATE: ReadonlySet<string> = new Set([
   "ids_not_synced",
   "index_wrong_after_merge",
