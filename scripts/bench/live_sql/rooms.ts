@@ -18,6 +18,9 @@ const FIRST_MESSAGES = 20;
 /** The time for which messages may still arrive after the last write. */
 const STRAGGLERS_MS_MAX = 10_000;
 
+/** The time that is not counted, because compilers and caches are cold. */
+const WARM_SECONDS = 1;
+
 /** The number of writes in flight while the highest rate is measured. */
 const WRITERS = 16;
 
@@ -97,7 +100,7 @@ export function roomsData(userCount: number): string[] {
   );
 }
 
-/** Measures the delay at a rate, and then the highest rate. */
+/** Measures the delay at a rate, and then the highest rate. The first messages are not counted. */
 export async function measureRooms(
   place: RoomsPlace,
   { rate, seconds, userCount }: { rate: number; seconds: number; userCount: number },
@@ -113,15 +116,20 @@ export async function measureRooms(
     waiting.expect(message);
     await place.write(message);
   };
-  const pending: Promise<void>[] = [];
+  const writeAtRate = async (count: number): Promise<void> => {
+    const pending: Promise<void>[] = [];
+    const startMs = performance.now();
+    for (let index = 0; index < count; index += 1) {
+      await Bun.sleep(Math.max(0, startMs + (index * 1000) / rate - performance.now()));
+      pending.push(write());
+    }
+    await Promise.all(pending);
+    await waiting.end();
+  };
+  await writeAtRate(rate * WARM_SECONDS);
+  waiting.takeLatencies();
   const beforeNs = place.cpuNs?.();
-  const startMs = performance.now();
-  for (let count = 0; count < rate * seconds; count += 1) {
-    await Bun.sleep(Math.max(0, startMs + (count * 1000) / rate - performance.now()));
-    pending.push(write());
-  }
-  await Promise.all(pending);
-  await waiting.end();
+  await writeAtRate(rate * seconds);
   const { lost } = waiting;
   const cpuNs = beforeNs === undefined ? undefined : (place.cpuNs?.() ?? 0) - beforeNs;
   const latencies = waiting.takeLatencies();
