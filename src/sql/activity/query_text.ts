@@ -109,9 +109,12 @@ function abridged(part: unknown, taken: { items: number }): unknown {
     taken.items += 1;
     if (taken.items > ITEMS_SHOWN_MAX) return abridged(part.left, taken);
   }
-  return Object.fromEntries(
-    Object.entries(part).map(([name, value]) => [name, abridged(value, taken)]),
-  );
+  const shown: Record<string, unknown> = { ...part };
+  for (const [name, value] of Object.entries(part)) {
+    // Most values are positions, words and numbers, which are as short as they can be.
+    if (typeof value === "object" && name !== "_location") shown[name] = abridged(value, taken);
+  }
+  return shown;
 }
 
 type LiteralNode =
