@@ -41,6 +41,7 @@ import { RARER_TYPES } from "./write_cases/rarer_types.ts";
 import { ROW_CASES } from "./write_cases/rows.ts";
 import { SCALARS } from "./write_cases/scalars.ts";
 import { SMALL_WORDS } from "./write_cases/small_words.ts";
+import { SQL_FUNCTIONS } from "./write_cases/sql_functions.ts";
 import { TEXT_SEARCH } from "./write_cases/text_search.ts";
 import { VALUES } from "./write_cases/values.ts";
 import { WALK_CASES } from "./write_cases/walks.ts";
@@ -60,6 +61,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "merges",
   "ranges",
   "rarer_types",
+  "sql_functions",
   "text_search",
 ]);
 
@@ -98,6 +100,7 @@ const files = [
   RANGES,
   RARER_TYPES,
   SMALL_WORDS,
+  SQL_FUNCTIONS,
   TEXT_SEARCH,
 ].filter(({ name }) => only === undefined || name === only);
 const programs = postgresPrograms();

@@ -14,6 +14,7 @@ import type {
   Erasure,
   FileEntry,
   FilesOf,
+  FunctionEntry,
   InvitationEntry,
   NamespaceEntry,
   Role,
@@ -332,6 +333,10 @@ export interface Catalog {
   view(namespace: string, name: string): ViewEntry | undefined;
   /** Returns all views, ordered by namespace and name. */
   views(): readonly ViewEntry[];
+  /** Returns all functions, ordered by namespace, name and types. */
+  functions(): readonly FunctionEntry[];
+  /** Returns the functions of one name, which differ in the types of their parameters. */
+  functionsNamed(namespace: string, name: string): readonly FunctionEntry[];
   /**
    * Creates a view. Its id comes from `nextTableId`.
    * @throws {DatabaseError} ALREADY_EXISTS

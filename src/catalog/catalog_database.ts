@@ -19,6 +19,7 @@ import { Definitions, type IssuedNumbers } from "./definitions.ts";
 import { DraftFile } from "./draft_file.ts";
 import { DraftNumbers, LaterNumbers } from "./draft_numbers.ts";
 import type {
+  FunctionEntry,
   InvitationEntry,
   NamespaceEntry,
   SequenceEntry,
@@ -246,6 +247,14 @@ export class CatalogDatabase implements Catalog {
 
   views(): readonly ViewEntry[] {
     return this.#definitions.views();
+  }
+
+  functions(): readonly FunctionEntry[] {
+    return this.#definitions.functions();
+  }
+
+  functionsNamed(namespace: string, name: string): readonly FunctionEntry[] {
+    return this.#definitions.functionsNamed(namespace, name);
   }
 
   createView(entry: ViewEntry): void {

@@ -30,6 +30,7 @@ import type { DefinedType } from "./defined_types.ts";
 import type { Definitions } from "./definitions.ts";
 import type { DraftNumbers } from "./draft_numbers.ts";
 import type {
+  FunctionEntry,
   IndexEntry,
   InvitationEntry,
   NamespaceEntry,
@@ -242,6 +243,14 @@ export class CatalogDraft implements DraftedCatalog {
 
   views(): readonly ViewEntry[] {
     return this.#definitions.views();
+  }
+
+  functions(): readonly FunctionEntry[] {
+    return this.#definitions.functions();
+  }
+
+  functionsNamed(namespace: string, name: string): readonly FunctionEntry[] {
+    return this.#definitions.functionsNamed(namespace, name);
   }
 
   createView(entry: ViewEntry): void {

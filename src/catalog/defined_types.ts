@@ -8,7 +8,7 @@
  * the domain.
  */
 import type { DataType, DomainType, EnumType, RowField } from "../types/mod.ts";
-import type { ColumnEntry, TypeEntry } from "./entries.ts";
+import type { ColumnEntry, RoutineType, TypeEntry, ViewEntry } from "./entries.ts";
 import { NamedEntries } from "./named_entries.ts";
 import { allSealed } from "./records.ts";
 import type { SealedFile } from "./sqlite_file.ts";
@@ -95,6 +95,22 @@ export class DefinedTypes {
     const current = { ...column, type: this.current(type) };
     if (domain === undefined) return current;
     return { ...current, domain: this.#domains.get(domain.typeId) ?? domain };
+  }
+
+  /** Returns a function with the current states of its types; a view is returned unchanged. */
+  currentQuery(entry: ViewEntry): ViewEntry {
+    const { routine } = entry;
+    if (routine === undefined) return entry;
+    const now = (type: RoutineType): RoutineType =>
+      typeof type === "string" ? type : this.current(type);
+    const parameters = routine.parameters.map((each) => ({ ...each, type: now(each.type) }));
+    const types = routine.types.map((each) => this.current(each));
+    const { returns } = routine;
+    const current = { ...routine, parameters, types };
+    return {
+      ...entry,
+      routine: returns === undefined ? current : { ...current, returns: now(returns) },
+    };
   }
 
   #currentFields(fields: readonly RowField[]): readonly RowField[] {

@@ -19,6 +19,7 @@ import type { Dependents } from "./catalog.ts";
 import type { Counters } from "./counters.ts";
 import { type DefinedType, DefinedTypes } from "./defined_types.ts";
 import type {
+  FunctionEntry,
   NamespaceEntry,
   SequenceEntry,
   TableEntry,
@@ -68,7 +69,9 @@ const REMOVED_PER_CHANGE = 16;
 export class Definitions {
   #parts: DefinitionParts;
   readonly #file: SealedFile;
+  /** The views and the functions. */
   readonly #views: NamedEntries<ViewEntry>;
+  #queries: StoredQueries | undefined;
   readonly #topics: NamedEntries<TopicEntry>;
   readonly #sequences: NamedEntries<SequenceEntry>;
   readonly #types: DefinedTypes;
@@ -102,10 +105,12 @@ export class Definitions {
   constructor({ clock, counters, file, files, from, manifest }: DefinitionsOptions) {
     this.#file = file;
     const copied = from?.definitions;
+    this.#types = new DefinedTypes(file, copied === undefined ? undefined : copied.#types);
     this.#views = new NamedEntries(file, {
       table: "views",
       idOf: ({ viewId }) => viewId,
       from: copied === undefined ? undefined : copied.#views,
+      read: (entry) => this.#types.currentQuery(entry),
     });
     this.#topics = new NamedEntries(file, {
       table: "topics",
@@ -117,7 +122,6 @@ export class Definitions {
       idOf: ({ sequenceId }) => sequenceId,
       from: copied === undefined ? undefined : copied.#sequences,
     });
-    this.#types = new DefinedTypes(file, copied === undefined ? undefined : copied.#types);
     const numbers =
       from?.numbers ??
       new SequenceNumbers({
@@ -224,12 +228,12 @@ export class Definitions {
     this.#namespaceOrThrow(name, "drop");
     assert(name !== DEFAULT_NAMESPACE, "the default namespace must always exist");
     const tableCount = this.#byName.get(name)?.size ?? 0;
-    const others = [...this.views(), ...this.topics(), ...this.sequences(), ...this.types()];
+    const others = [...this.#views.all(), ...this.topics(), ...this.sequences(), ...this.types()];
     const held = tableCount + others.filter(({ namespace }) => namespace === name).length;
     if (held > 0) {
       throw new DatabaseError(
         "DEPENDENT_OBJECTS",
-        `Cannot drop namespace ${name}: it still contains ${held} object(s) (tables, views, topics, sequences or types)`,
+        `Cannot drop namespace ${name}: it still contains ${held} object(s) (tables, views, functions, topics, sequences or types)`,
         { hint: "use CASCADE to drop them too" },
       );
     }
@@ -370,7 +374,8 @@ export class Definitions {
   }
 
   view(namespace: string, name: string): ViewEntry | undefined {
-    return this.#views.named(namespace, name);
+    const entry = this.#views.named(namespace, name);
+    return entry?.routine === undefined ? entry : undefined;
   }
 
   viewById(viewId: number): ViewEntry | undefined {
@@ -378,7 +383,32 @@ export class Definitions {
   }
 
   views(): readonly ViewEntry[] {
-    return this.#views.all();
+    return this.#storedQueries().views;
+  }
+
+  functions(): readonly FunctionEntry[] {
+    return this.#storedQueries().functions;
+  }
+
+  functionsNamed(namespace: string, name: string): readonly FunctionEntry[] {
+    return this.#storedQueries().named.get(pathOf({ namespace, name })) ?? [];
+  }
+
+  /** Returns the views and the functions, divided once for each change of them. */
+  #storedQueries(): StoredQueries {
+    const all = this.#views.all();
+    if (this.#queries?.all !== all) {
+      const functions = all.filter(isFunction);
+      this.#queries = {
+        all,
+        views: all.filter((entry) => !isFunction(entry)),
+        functions,
+        named: Map.groupBy(functions, ({ namespace, routine: { name } }) =>
+          pathOf({ namespace, name }),
+        ),
+      };
+    }
+    return this.#queries;
   }
 
   createView(entry: ViewEntry): void {
@@ -763,6 +793,18 @@ export class Definitions {
 interface Named {
   readonly namespace: string;
   readonly name: string;
+}
+
+interface StoredQueries {
+  readonly all: readonly ViewEntry[];
+  readonly views: readonly ViewEntry[];
+  readonly functions: readonly FunctionEntry[];
+  /** The functions of one name in one namespace, by {@linkcode pathOf}. */
+  readonly named: ReadonlyMap<string, readonly FunctionEntry[]>;
+}
+
+function isFunction(entry: ViewEntry): entry is FunctionEntry {
+  return entry.routine !== undefined;
 }
 
 /** The age at which the rows of a table are deleted, and the seq from which it was valid. */

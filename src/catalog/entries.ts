@@ -333,7 +333,53 @@ export interface ViewEntry {
   readonly updatedAtMs: number;
   /** The seq of the newest definition; absent in entries from earlier versions. */
   readonly changedSeq?: number;
+  /** Set for a function; absent for a view. */
+  readonly routine?: Routine | undefined;
 }
+
+/**
+ * A function in SQL: a stored query with parameters. It is stored among the views under a name that
+ * includes the types of its parameters, as in "f(integer, text)", which no view can have.
+ */
+export interface FunctionEntry extends ViewEntry {
+  readonly routine: Routine;
+}
+
+/** The properties in which a function differs from a view. */
+export interface Routine {
+  /** The name of the function, without its types. */
+  readonly name: string;
+  /** All parameters in the order of the definition, including those for output. */
+  readonly parameters: readonly RoutineParameter[];
+  /** The type after RETURNS; absent if the parameters for output determine the result. */
+  readonly returns?: RoutineType | undefined;
+  /** The name of that type. */
+  readonly returnsName?: string | undefined;
+  /** Whether the function returns any number of rows. */
+  readonly isSet: boolean;
+  /** Whether the result is NULL, or has no rows, if an argument is NULL. */
+  readonly isStrict: boolean;
+  /** The volatility that the definition declares. The query itself determines how it is planned. */
+  readonly volatility: "immutable" | "stable" | "volatile";
+  /** The defined types to which the texts of the function refer. */
+  readonly types: readonly DataType[];
+}
+
+export interface RoutineParameter {
+  /** "table" marks a column of RETURNS TABLE. */
+  readonly mode: "in" | "out" | "inout" | "variadic" | "table";
+  readonly name?: string | undefined;
+  readonly type: RoutineType;
+  /** The name of the type, for lists and messages. */
+  readonly typeName: string;
+  /** The SQL text of the default. */
+  readonly defaultSql?: string | undefined;
+}
+
+/** A data type, or the name of a type that the arguments of a call determine. */
+export type RoutineType = DataType | PolymorphicType;
+
+export type PolymorphicType = "anyelement" | "anyarray" | "record";
 
 /** The rights of a view that runs with the rights of its owner. */
 export interface ViewRights {

@@ -108,6 +108,10 @@ export const MIGRATIONS: readonly string[] = [
   `
   SELECT 1;
   `,
+  // The new version keeps older servers out, because they would read functions as views.
+  `
+  SELECT 1;
+  `,
 ];
 
 /** The catalog format that this server writes. */

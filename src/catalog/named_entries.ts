@@ -26,24 +26,27 @@ export class NamedEntries<Entry extends NamedEntry> {
    * Reads or copies the entries of one kind.
    * @param options.table The table of SQLite, whose key is the id of an entry.
    * @param options.from Entries that are copied; absent if they are read from the file.
+   * @param options.read Completes an entry that has been read from the file.
    */
   constructor(
     file: SealedFile,
     {
       from,
       idOf,
+      read = (entry) => entry,
       table,
     }: {
       table: SealedTable;
       idOf: (entry: Entry) => number;
       from?: NamedEntries<Entry> | undefined;
+      read?: (entry: Entry) => Entry;
     },
   ) {
     this.#file = file;
     this.#table = table;
     this.#idOf = idOf;
     if (from === undefined) {
-      for (const entry of allSealed<Entry>(file, table)) this.remember(entry);
+      for (const entry of allSealed<Entry>(file, table)) this.remember(read(entry));
       return;
     }
     this.#byId = new Map(from.#byId);

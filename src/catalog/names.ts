@@ -25,6 +25,7 @@ export type ObjectKind =
   | "namespace"
   | "table"
   | "view"
+  | "function"
   | "topic"
   | "sequence"
   | "type"

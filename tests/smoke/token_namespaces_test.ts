@@ -40,6 +40,8 @@ beforeAll(async () => {
      CREATE VIEW app.near AS SELECT id, n FROM app.base;
      CREATE VIEW other.hidden_view AS SELECT id, n FROM app.base;
      CREATE VIEW other.hidden_second AS SELECT id, n FROM app.near;
+     CREATE FUNCTION app.seen(mood app.mood) RETURNS SETOF app.base LANGUAGE sql AS 'SELECT * FROM app.base';
+     CREATE FUNCTION other.hidden_function(mood app.mood) RETURNS SETOF app.base LANGUAGE sql AS 'SELECT * FROM app.seen(mood)';
      CREATE SEQUENCE app.counter;
      CREATE TABLE other.hidden_numbers (id BIGINT PRIMARY KEY DEFAULT nextval('app.counter'));
      CREATE TABLE other.hidden_more (id BIGINT PRIMARY KEY DEFAULT nextval('app.counter'));
@@ -104,6 +106,12 @@ test.each([
   "CREATE OR REPLACE VIEW app.near AS SELECT id, n::TEXT AS n FROM app.base",
   "CREATE OR REPLACE VIEW app.near AS SELECT id FROM app.base",
   "ALTER VIEW app.near RENAME TO nearby",
+  "SELECT other.nothing(1)",
+  "SHOW FUNCTIONS",
+  "SELECT * FROM information_schema.routines",
+  "DROP FUNCTION app.seen",
+  "DROP FUNCTION app.seen CASCADE",
+  "ALTER FUNCTION app.seen RENAME TO looked",
   "DROP SEQUENCE app.counter",
   "ALTER SEQUENCE app.counter RENAME TO tally",
   "ALTER SEQUENCE app.counter OWNED BY app.base.id",
@@ -131,6 +139,18 @@ test.each([
   const said = `${JSON.stringify(body)} ${JSON.stringify(whole.body)}`;
   expect(said).not.toContain("hidden");
   expect(whole.body.error?.code).not.toBe("INTERNAL_ERROR");
+});
+
+test("a function of another namespace is refused as no function is", async () => {
+  for (const form of ["SELECT $f('sad')", "DROP FUNCTION $f", "DESCRIBE FUNCTION $f"]) {
+    const said = await Promise.all(
+      ["other.hidden_function", "other.hidden_nothing"].map(async (name) => {
+        const { body } = await server.sql(form.replace("$f", name), { token });
+        return JSON.stringify(body.error).replaceAll(name, "");
+      }),
+    );
+    expect(said[0]).toBe(said[1]);
+  }
 });
 
 test("a foreign key to a table of another namespace is refused as one to no table is", async () => {

@@ -176,6 +176,7 @@ function parsedSelect(
         defined(catalog.table(schema ?? "default", name), "the table was made"),
       systemView: () => undefined,
       view: () => undefined,
+      functions: () => [],
     },
   };
   return { node, deps };

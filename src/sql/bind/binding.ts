@@ -11,7 +11,7 @@ import {
   STATEMENT_SOURCES_MAX,
 } from "../../base/limits.ts";
 import { nearestName } from "../../base/nearest_name.ts";
-import type { TableEntry } from "../../catalog/mod.ts";
+import type { Routine, TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import { BIGINT, decimalType, FILE, INT, typeName, UNKNOWN } from "../../types/mod.ts";
 import { waitsForLock } from "../functions/advisory.ts";
@@ -19,7 +19,7 @@ import { aggregateNames, isAggregate } from "../functions/aggregate/aggregates.t
 import { functionExists, functionNames } from "../functions/registry.ts";
 import { isTableFunction, tableFunctionNames } from "../functions/table/table_functions.ts";
 import { isWindowName, windowFunctionNames } from "../functions/window_functions.ts";
-import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast/ast.ts";
+import type { AstNode, Expr, ExprSlot, QName, SelectStatement } from "../parse/ast/ast.ts";
 import { MANY_SOURCES, tooManyParts } from "../parse/bounds.ts";
 import type { BoundRows, BoundSelect, BoundTableFunction, PastRead, Requirement } from "./bound.ts";
 import type {
@@ -401,8 +401,21 @@ export interface ExpressionContext {
   readonly mergeAction?: BoundColumn | undefined;
   /** Binds a query inside the expression; absent if the clause allows no queries. */
   readonly bindInner?: BindInner | undefined;
+  /** Returns the functions of one name that users have created; absent like `bindInner`. */
+  readonly routinesNamed?: ((name: QName) => readonly CallableRoutine[]) | undefined;
   /** Resolves names that the scope does not contain. */
   readonly outer?: Correlation | undefined;
+}
+
+/** A function that a user has created, as a call sees it. */
+export interface CallableRoutine {
+  /** The name of the function, as "namespace.name". */
+  readonly name: string;
+  readonly routine: Routine;
+  /** The defaults of the parameters for input, in their order. */
+  readonly defaults: readonly (Expr | undefined)[];
+  /** Binds the query of the function. `outer` resolves the names of its parameters. */
+  readonly bindQuery: (outer: Correlation, node: AstNode) => BoundSelect;
 }
 
 /** The expression that encloses a query, from which the query may read values. */
@@ -439,12 +452,7 @@ export function unknownFunction(
   node: AstNode,
 ): DatabaseError {
   const signature = `${name}(${types.map((type) => typeName(type)).join(", ")})`;
-  const isKnown =
-    functionExists(name) ||
-    isAggregate(name) ||
-    isWindowName(name) ||
-    isTableFunction(name) ||
-    name === "row_to_json";
+  const isKnown = isBuiltIn(name) || name === "row_to_json";
   const omitted = isKnown ? undefined : omittedFeatureOf(name);
   if (omitted !== undefined) {
     return new DatabaseError("UNSUPPORTED_FEATURE", `Cannot call ${name}: ${omitted}`, {
@@ -459,6 +467,30 @@ export function unknownFunction(
     position: node._location.start,
     ...(hint === undefined ? {} : { hint }),
   });
+}
+
+/** Forms that look like calls of functions. */
+const CALL_FORMS: ReadonlySet<string> = new Set([
+  "all",
+  "any",
+  "changes",
+  "coalesce",
+  "exists",
+  "file",
+  "grouping",
+  "merge_action",
+  "some",
+]);
+
+/** Whether a function of any kind is built in under this name. */
+export function isBuiltIn(name: string): boolean {
+  return (
+    functionExists(name) ||
+    isAggregate(name) ||
+    isWindowName(name) ||
+    isTableFunction(name) ||
+    CALL_FORMS.has(name)
+  );
 }
 
 function knownFunctions(): string[] {

@@ -8,6 +8,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import { type Catalog, keyNameOf, shownColumnsOf, type TableEntry } from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
+import { findFunction } from "../names/functions.ts";
 import { findSequence } from "../names/sequences.ts";
 import {
   findNamespace,
@@ -20,6 +21,7 @@ import { findType } from "../names/types.ts";
 import type { CommentStatement, Name } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BindingDeps } from "../prepare/binding_deps.ts";
+import { functionPlace } from "./function_definitions.ts";
 import { indexNamed } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 
@@ -57,7 +59,7 @@ export function authorizeComment(
     requireAlter(principal, table, { namespace: holder });
     return;
   }
-  const isWhole = kind === "namespace" || kind === "view";
+  const isWhole = kind === "namespace" || kind === "view" || kind === "function";
   requireRun(principal, isWhole ? "removeTable" : "defineTable", {
     action: `run ${node.type.toUpperCase()}`,
     position: node._location.start,
@@ -76,6 +78,7 @@ function tableOf(
 ): TableEntry | undefined {
   switch (kind) {
     case "namespace":
+    case "function":
     case "type":
     case "view":
       return undefined;
@@ -141,6 +144,10 @@ function changeOf(node: CommentStatement, caller: CommentCaller, deps: CommentDe
     case "type": {
       const entry = findType(catalog, name, caller.namespace);
       return () => catalog.changeType({ ...entry, comment });
+    }
+    case "function": {
+      const entry = findFunction(name, functionPlace(caller, deps));
+      return () => catalog.changeView({ ...entry, comment });
     }
     case "view": {
       deps.systemViews.refuse(name, { ...caller, action: "comment on", ifExists: undefined });

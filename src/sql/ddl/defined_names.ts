@@ -186,6 +186,20 @@ function relationsAlteredBy(node: Statement): readonly QName[] {
         ? [node.name, ...renamed(node.name, node.change.to)]
         : [node.name];
     default:
+      return functionsDefinedBy(node);
+  }
+}
+
+/** Returns the names of functions. They count as relations, since any statement may call them. */
+function functionsDefinedBy(node: Statement): readonly QName[] {
+  switch (node.type) {
+    case "create function":
+      return [node.name];
+    case "alter function":
+      return [node.name, ...renamed(node.name, node.to)];
+    case "drop function":
+      return node.names;
+    default:
       return [];
   }
 }

@@ -18,6 +18,7 @@ import type {
   CreateIndexStatement,
   DoStatement,
   DropIndexStatement,
+  FunctionDefinition,
   PolicyDefinition,
   TypeDefinition,
 } from "../parse/ast/ast.ts";
@@ -28,6 +29,13 @@ import { authorizeComment, commentOn } from "./comments.ts";
 import { authorizeCreateTable, createTable } from "./create_table.ts";
 import { alterDomain, createDomain } from "./domain_definitions.ts";
 import { authorizeDropTables, dropTables, dropTableWithin } from "./drop_table.ts";
+import {
+  authorizeFunction,
+  createFunction,
+  dropFunctions,
+  isFunctionDefinition,
+  renameFunction,
+} from "./function_definitions.ts";
 import { authorizeIndexes, createIndex, dropIndexes, renameIndex } from "./index_definitions.ts";
 import {
   alterNamespace,
@@ -63,6 +71,7 @@ import {
   dropWebhook,
   type WebhookDefinitionDeps,
 } from "./webhook_definitions.ts";
+import { writeFunctions } from "./written_functions.ts";
 
 type SmallDefinition =
   | AlterOwnerStatement
@@ -72,6 +81,7 @@ type SmallDefinition =
   | CreateIndexStatement
   | AlterIndexStatement
   | DropIndexStatement
+  | FunctionDefinition
   | TypeDefinition
   | PolicyDefinition
   | DoStatement;
@@ -146,6 +156,7 @@ export class DefinitionStatements {
     const caller = { principal, namespace };
     const { catalog } = this.#deps;
     if (isTypeDefinition(node)) authorizeType(node, caller, catalog);
+    else if (isFunctionDefinition(node)) authorizeFunction(node, caller, catalog);
     else if (isPolicyDefinition(node)) authorizePolicy(node, caller, catalog);
     // For storages, topics and webhooks, the required right depends only on the type of statement.
     else requireRight(node, principal);
@@ -174,6 +185,7 @@ export class DefinitionStatements {
   /** Binds a definition against the current catalog. */
   #bound(written: DefiningStatement, principal: Principal, namespace: string): BoundDefinition {
     const node = asRenamedRelation(written, namespace, this.#deps.catalog);
+    writeFunctions(node, { catalog: this.#deps.catalog, principal, namespace });
     withTypes(node, typesIn(this.#deps.catalog, namespace));
     switch (node.type) {
       case "create namespace":
@@ -231,6 +243,12 @@ export class DefinitionStatements {
         return commentOn(node, { principal, namespace }, this.#deps);
       case "alter view":
         return alterView(node, { principal, namespace }, this.#deps);
+      case "create function":
+        return createFunction(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
+      case "alter function":
+        return renameFunction(node, { principal, namespace }, this.#deps);
+      case "drop function":
+        return dropFunctions(node, { principal, namespace }, this.#deps);
       case "create policy":
       case "alter policy":
       case "drop policy":

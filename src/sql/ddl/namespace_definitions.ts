@@ -21,7 +21,7 @@ import { columnsTakingFrom } from "../names/sequences.ts";
 import { findNamespace } from "../names/table_names.ts";
 import { refuseDeadLetterTopics } from "../names/topics.ts";
 import { columnsOfType, shownUsers } from "../names/types.ts";
-import { dependentsOf } from "../names/views.ts";
+import { dependentsOf, isFunction, storedQueries } from "../names/views.ts";
 import type {
   AlterNamespaceStatement,
   CreateNamespaceStatement,
@@ -175,15 +175,17 @@ function dropNamespace(
   const { sequences, tables, topics, types, views } = heldBy(name, catalog);
   const heldCount = sequences.length + tables.length + topics.length + types.length + views.length;
   if (heldCount > 0 && node.cascade !== "cascade") {
+    const functions = views.filter(isFunction);
     const free = sequences.filter(({ ownedBy }) => ownedBy === undefined);
     const others = [
       ...(topics.length === 0 ? [] : [` and ${topics.length} topic(s)`]),
       ...(free.length === 0 ? [] : [` and ${free.length} sequence(s)`]),
       ...(types.length === 0 ? [] : [` and ${types.length} type(s)`]),
+      ...(functions.length === 0 ? [] : [` and ${functions.length} function(s)`]),
     ].join("");
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop namespace ${name}: it contains ${tables.length} table(s) and ${views.length} view(s)${others}`,
+      `Cannot drop namespace ${name}: it contains ${tables.length} table(s) and ${views.length - functions.length} view(s)${others}`,
       { position, hint: "drop the objects in the namespace first, or add CASCADE" },
     );
   }
@@ -295,7 +297,7 @@ function heldBy(name: string, catalog: Catalog): Contents {
     tables: catalog.tables().filter(({ namespace }) => namespace === name),
     topics: catalog.topics().filter(({ namespace }) => namespace === name),
     types: catalog.types().filter(({ namespace }) => namespace === name),
-    views: catalog.views().filter(({ namespace }) => namespace === name),
+    views: storedQueries(catalog).filter(({ namespace }) => namespace === name),
   };
 }
 

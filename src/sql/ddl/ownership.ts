@@ -6,11 +6,13 @@
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
+import { findFunction, functionsMeant } from "../names/functions.ts";
 import { findSequence } from "../names/sequences.ts";
 import { findTable, visibleTable, visibleView } from "../names/table_names.ts";
 import { findType } from "../names/types.ts";
 import type { AlterOwnerStatement, CreateExtensionStatement } from "../parse/ast/ast.ts";
 import type { BindingDeps } from "../prepare/binding_deps.ts";
+import { functionPlace } from "./function_definitions.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 
 interface OwnerCall {
@@ -75,6 +77,12 @@ function kindOf(
   const place = { namespace: schema, name };
   if (kind === "type") {
     findType(catalog, node, namespace);
+    return kind;
+  }
+  if (kind === "function") {
+    const functions = functionPlace({ namespace, principal }, deps);
+    if (ifExists === true && functionsMeant(node, functions).length === 0) return undefined;
+    findFunction(node, functions);
     return kind;
   }
   systemViews.refuse(node, { namespace, principal, action: "alter", ifExists });

@@ -106,6 +106,7 @@ class PolicyReading {
         this.#tableNamed(name, node),
       systemView: () => undefined,
       view: () => undefined,
+      functions: () => [],
     };
     const context = policyContext(
       { namespace: table.namespace, name: table.name, columns },

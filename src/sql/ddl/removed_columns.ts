@@ -4,7 +4,7 @@
  */
 import type { Catalog, PolicyEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import { type PlacedPolicy, policiesNeeding, refusePolicies } from "../names/policies.ts";
-import { dependentsOf, type Removal, refuseDependents } from "../names/views.ts";
+import { dependentsOf, type QueryCatalog, type Removal, refuseDependents } from "../names/views.ts";
 import type { AlterTableStatement } from "../parse/ast/ast.ts";
 import type { RetypedColumn } from "./altering.ts";
 import type { TokenReach } from "./topic_sources.ts";
@@ -66,7 +66,7 @@ export function retypedColumns(
 }
 
 interface DependentsDeps {
-  readonly catalog: Pick<Catalog, "tables" | "views">;
+  readonly catalog: Pick<Catalog, "tables"> & QueryCatalog;
   readonly reach: TokenReach;
 }
 

@@ -4,6 +4,7 @@
  * topics. A renamed table keeps the names of its constraints, as in PostgreSQL. The text of a view
  * is not rewritten, and continues to use the former name of the table.
  */
+
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import {
@@ -14,6 +15,7 @@ import {
   type ViewEntry,
 } from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
+import { type QueryCatalog, storedQueries } from "../names/views.ts";
 import type {
   Name,
   TableAlterationRename,
@@ -54,16 +56,17 @@ export function renamedTable(
 }
 
 /**
- * Returns changed entries for the views whose texts still use the former name of a renamed table.
+ * Returns changed entries for the views and functions whose texts still use the former
+ * name of a renamed table.
  */
 export function viewsAfterRename(
-  catalog: Pick<Catalog, "views">,
+  catalog: QueryCatalog,
   before: TableEntry,
   after: TableEntry,
 ): readonly ViewEntry[] {
   if (before.name === after.name) return [];
   const { tableId } = before;
-  return catalog.views().flatMap((view) => {
+  return storedQueries(catalog).flatMap((view) => {
     if (!view.tables.some((each) => each.tableId === tableId)) return [];
     // The text of the view contains the name that the table had when the view was created, even if
     // the table is renamed repeatedly.

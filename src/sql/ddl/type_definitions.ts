@@ -8,6 +8,7 @@ import { requireHolder } from "../names/table_names.ts";
 import {
   columnsOfType,
   findType,
+  functionsOfType,
   shownUsers,
   type TypeUser,
   textsNaming,
@@ -457,6 +458,7 @@ function refuseUsed(
   const users = [
     ...holders.map((each) => used("type", each)),
     ...columnsOfType(catalog, type),
+    ...functionsOfType(catalog, type),
     ...textsNaming(catalog, type),
   ];
   if (users.length === 0) return;

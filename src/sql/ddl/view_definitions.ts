@@ -22,10 +22,11 @@ import { isExactDecimal, sameType, typeName } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundCte, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { plainSelect } from "../bind/bound_nodes.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { expressionsIn, relationsIn } from "../bind/query/query_walk.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
-import type { RelationSource } from "../bind/query/select_deps.ts";
+import type { RelationSource, SelectDeps } from "../bind/query/select_deps.ts";
 import { childrenOf } from "../bind/walk.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { findNamespace, requireHolder } from "../names/table_names.ts";
@@ -35,6 +36,7 @@ import {
   depsOf,
   refuseDependents,
   shapeOf,
+  storedQueries,
   type ViewDeps,
   type ViewShape,
 } from "../names/views.ts";
@@ -62,7 +64,7 @@ export interface ViewCall {
   readonly namespace: string;
 }
 
-interface NewViewCall extends ViewCall {
+export interface NewViewCall extends ViewCall {
   readonly ledger: RequestLedger;
 }
 
@@ -149,9 +151,30 @@ export function createView(
 /** Binds the query of a view once, and returns the properties of the view that follow from it. */
 function contentOf(
   node: CreateViewStatement,
-  { ledger, namespace, principal }: NewViewCall,
+  call: NewViewCall,
   deps: BindingDeps & EntryDeps,
 ): Pick<ViewEntry, "columnNames" | "tables" | "views"> {
+  const { content, query } = storedContent(call, deps, {
+    bind: (place) => bindQuery(node.query, { ...place, isOutermost: false }),
+  });
+  return { columnNames: columnNamesOf(node, query, call.namespace), ...content };
+}
+
+/** The objects to which the text of a view or a function refers. */
+type StoredContent = Pick<ViewEntry, "tables" | "views">;
+
+/**
+ * Binds the query of a view or a function once, and returns the objects to which it refers.
+ *
+ * @param options.bind Binds the query in the given environment.
+ * @param options.isTried Whether errors of the query are ignored, so that only the objects count
+ *   that were found before the error.
+ */
+export function storedContent(
+  { ledger, namespace, principal }: NewViewCall,
+  deps: BindingDeps & EntryDeps,
+  { bind, isTried = false }: { bind: (place: SelectDeps) => BoundSelect; isTried?: boolean },
+): { readonly query: BoundSelect; readonly content: StoredContent } {
   const tables = new Map<number, TableEntry>();
   const views = new Map<number, ViewEntry>();
   const { catalog } = deps;
@@ -169,15 +192,22 @@ function contentOf(
       if (entry !== undefined) views.set(entry.viewId, entry);
       return dmlDeps.source.view(name);
     },
+    functions: (name) => {
+      const found = dmlDeps.source.functions(name);
+      if (found.length === 0) return found;
+      for (const entry of catalog.functionsNamed(name.schema ?? namespace, name.name)) {
+        views.set(entry.viewId, entry);
+      }
+      return found;
+    },
   };
   const query = boundFor({ catalog, principal, statement }, () =>
-    bindQuery(node.query, { ...dmlDeps, source, isOutermost: false }),
+    boundOrNothing(() => bind({ ...dmlDeps, source }), isTried),
   );
   authorize(statement.requirements, principal, catalog);
   readLiterals(statement.literals);
   const used = storedColumnsOf(query);
-  return {
-    columnNames: columnNamesOf(node, query, namespace),
+  const content: StoredContent = {
     tables: [...tables.values()].map(
       ({ columns, tableId }): ViewTable => ({
         tableId,
@@ -187,6 +217,17 @@ function contentOf(
     ),
     views: [...views.values()].map(({ columnNames, viewId }) => ({ viewId, columnNames })),
   };
+  return { query, content };
+}
+
+function boundOrNothing(bind: () => BoundSelect, isTried: boolean): BoundSelect {
+  try {
+    return bind();
+  } catch (error) {
+    // Safe to ignore: whoever tries a query knows that it may be invalid.
+    if (!isTried || !(error instanceof DatabaseError)) throw error;
+    return plainSelect({ from: undefined, outputs: [] });
+  }
 }
 
 function columnNamesOf(
@@ -437,7 +478,7 @@ function renameView(
   return () => {
     const { viewId } = found;
     const renamed = { ...found, name: to.name, updatedAtMs: clock.nowMs() };
-    const readers = catalog.views().flatMap((view) => {
+    const readers = storedQueries(catalog).flatMap((view) => {
       if (!view.views.some((each) => each.viewId === viewId)) return [];
       const views = view.views.map((each) =>
         each.viewId === viewId ? { renamedFrom: found.name, ...each } : each,
@@ -456,7 +497,7 @@ function renameView(
  * @param missing The names that IF EXISTS skipped.
  */
 export function droppedMessage(
-  kind: "domain" | "index" | "sequence" | "table" | "type" | "view",
+  kind: "domain" | "function" | "index" | "sequence" | "table" | "type" | "view",
   { dropped, missing }: { dropped: readonly string[]; missing: readonly string[] },
 ): string {
   const parts: string[] = [];

@@ -166,17 +166,24 @@ export function isVariadicFunction(name: string): boolean {
 export function bestFit<Form extends Signature>(
   forms: readonly Form[],
   argumentTypes: readonly DataType[],
-): { readonly form: Form; readonly types: readonly DataType[] } | undefined {
+): BestFit<Form> | undefined {
   let best: { form: Form; fit: Fit } | undefined;
   for (const form of forms) {
     const fit = fitSignature(form, argumentTypes);
     if (fit !== undefined && (best === undefined || fit.cost < best.fit.cost)) best = { form, fit };
   }
-  return best === undefined ? undefined : { form: best.form, types: best.fit.types };
+  return best === undefined ? undefined : { form: best.form, ...best.fit };
+}
+
+/** The form that fits the arguments of a call best. */
+export interface BestFit<Form> extends Fit {
+  readonly form: Form;
 }
 
 interface Fit {
+  /** The types to which the arguments are cast. */
   readonly types: readonly DataType[];
+  /** How far the arguments are from the parameters; 0 if they have exactly their types. */
   readonly cost: number;
 }
 

@@ -4,12 +4,19 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
-import type { Catalog, ColumnEntry, TableEntry, TypeEntry } from "../../catalog/mod.ts";
+import type {
+  Catalog,
+  ColumnEntry,
+  RoutineType,
+  TableEntry,
+  TypeEntry,
+} from "../../catalog/mod.ts";
 import { parseStored, typeIdsIn, typeNamesIn } from "../bind/expression/type_names.ts";
 import type { QName } from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { PARSE_LIMITS, parseExpression, parseStatements } from "../parse/parser.ts";
 import { findNamespace } from "./table_names.ts";
+import { isFunction, type QueryCatalog, storedQueries } from "./views.ts";
 
 /**
  * Returns the type with the given name.
@@ -87,6 +94,22 @@ export function typesHolding(
   });
 }
 
+/** Returns the functions whose parameters or results have the given type. */
+export function functionsOfType(
+  catalog: Pick<Catalog, "functions">,
+  { typeId }: TypeEntry,
+): TypeUser[] {
+  const isOf = (type: RoutineType | undefined): boolean =>
+    typeof type === "object" && typeIdsIn(type).includes(typeId);
+  return catalog
+    .functions()
+    .filter(
+      ({ routine: { parameters, returns, types } }) =>
+        [returns, ...types].some(isOf) || parameters.some(({ type }) => isOf(type)),
+    )
+    .map((entry) => used("function", entry));
+}
+
 /** Returns the tables, views and topics whose stored SQL texts refer to a type by name. */
 export function textsNaming(catalog: TextHolders, { name, namespace }: TypeEntry): TypeUser[] {
   return textsWhere(catalog, (tree) =>
@@ -116,7 +139,7 @@ export function textsWithLabel(
   });
 }
 
-type TextHolders = Pick<Catalog, "tables" | "topics" | "views">;
+type TextHolders = Pick<Catalog, "tables" | "topics"> & QueryCatalog;
 
 /**
  * Returns the objects with a stored SQL text for which `holds` returns true.
@@ -134,7 +157,7 @@ function textsWhere(
     );
   // The parser's limits apply to requests only. These texts were accepted when they were stored.
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
-  const inViews = catalog.views().filter(({ sql, tables }) => {
+  const inQueries = storedQueries(catalog).filter(({ sql, tables }) => {
     const tableIds = tables.map(({ tableId }) => tableId);
     return holds(parseStatements(sql, limits), tableIds);
   });
@@ -147,7 +170,7 @@ function textsWhere(
     );
   return [
     ...inTables.map((table) => used("table", table)),
-    ...inViews.map((view) => used("view", view)),
+    ...inQueries.map((each) => used(isFunction(each) ? "function" : "view", each)),
     ...inTopics.map((topic) => used("topic", topic)),
   ];
 }

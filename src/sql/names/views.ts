@@ -1,6 +1,6 @@
 /**
- * Resolves stored views to relations: the names in a view, the objects on which it depends, and the
- * rights that its readers need.
+ * Resolves stored views and functions to relations: the names in their texts, the objects on which
+ * they depend, and the rights that their readers need.
  *
  * The text of a view keeps its meaning: within the view, a table has the name and the columns that
  * it had when the view was created. A column that was added later is hidden, renamed columns and
@@ -8,23 +8,31 @@
  */
 import { mayReadView, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { Catalog, ColumnEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
+import type {
+  Catalog,
+  ColumnEntry,
+  FunctionEntry,
+  TableEntry,
+  ViewEntry,
+} from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { Requirement, SystemView, ViewOwner } from "../bind/bound.ts";
 import { boundView, writtenView } from "../bind/change/view_target.ts";
 import { typesOf, withTypes } from "../bind/expression/type_names.ts";
+import { isInput } from "../bind/query/routine_resolution.ts";
 import { bindInSteps, bindQuery } from "../bind/query/select_binder.ts";
-import type { RelationSource, ViewRelation } from "../bind/query/select_deps.ts";
+import type { RelationSource, RoutineRelation, ViewRelation } from "../bind/query/select_deps.ts";
 import { everyRow, rightsBy } from "../bind/row_rights.ts";
-import type { AstNode, SelectStatement } from "../parse/ast/ast.ts";
-import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
+import type { AstNode, Expr, SelectStatement } from "../parse/ast/ast.ts";
+import { PARSE_LIMITS, parseExpression, parseStatements } from "../parse/parser.ts";
 import { meetsOwn, ownersMeet } from "../rights/requirements.ts";
 
 /** The objects in which names are looked up. */
 export interface ViewDeps {
   readonly catalog: Pick<Catalog, "namespace" | "table" | "tableById">;
   readonly view: (namespace: string, name: string) => ViewEntry | undefined;
+  /** Returns a view or a function. */
   readonly viewById: (viewId: number) => ViewEntry | undefined;
   readonly systemView: (namespace: string, name: string) => SystemView | undefined;
 }
@@ -50,7 +58,8 @@ function queryOf(entry: ViewEntry, { catalog }: ViewDeps): SelectStatement {
     queries.set(entry, query);
   }
   const columns = entry.tables.flatMap(({ tableId }) => catalog.tableById(tableId)?.columns ?? []);
-  return withTypes(query, typesOf(columns));
+  const types = (entry.routine?.types ?? []).map((type) => ({ type }));
+  return withTypes(query, typesOf([...columns, ...types]));
 }
 
 /** Returns a view as a relation for FROM. */
@@ -68,6 +77,25 @@ export function viewRelation(
     ownRights: entry.ownRights,
     checkOption: entry.checkOption,
   };
+}
+
+const defaults = new WeakMap<FunctionEntry, readonly (Expr | undefined)[]>();
+
+/** Returns a function as statements call it. */
+export function routineOf(entry: FunctionEntry, deps: ViewDeps): RoutineRelation {
+  const { routine } = entry;
+  let known = defaults.get(entry);
+  if (known === undefined) {
+    const find = typesOf(routine.types.map((type) => ({ type })));
+    known = routine.parameters
+      .filter(isInput)
+      .map(({ defaultSql }) =>
+        defaultSql === undefined ? undefined : withTypes(parseExpression(defaultSql), find),
+      );
+    defaults.set(entry, known);
+  }
+  const name = `${entry.namespace}.${routine.name}`;
+  return { ...viewRelation(entry, deps), name, routine, defaults: known };
 }
 
 /**
@@ -98,7 +126,26 @@ function sourceIn(entry: ViewEntry, deps: ViewDeps): RelationSource {
       return viewRelation(other, deps, known?.columnNames);
     },
     systemView: deps.systemView,
+    functions: ({ name, schema = searchNamespace }) =>
+      functionsIn(entry, { namespace: schema, name }, deps).map((each) => routineOf(each, deps)),
   };
+}
+
+/** Returns the functions that a name in the text means, even if they have been renamed. */
+function functionsIn(
+  { views }: ViewEntry,
+  { name, namespace }: { namespace: string; name: string },
+  deps: ViewDeps,
+): FunctionEntry[] {
+  return views.flatMap(({ renamedFrom, viewId }) => {
+    const entry = deps.viewById(viewId);
+    if (!isFunction(entry) || entry.namespace !== namespace) return [];
+    return (renamedFrom ?? entry.routine.name) === name ? [entry] : [];
+  });
+}
+
+export function isFunction(entry: ViewEntry | undefined): entry is FunctionEntry {
+  return entry?.routine !== undefined;
 }
 
 /**
@@ -124,9 +171,12 @@ function viewIn(
   { name, namespace }: { namespace: string; name: string },
   deps: ViewDeps,
 ): ViewEntry | undefined {
-  const former = views.find(({ renamedFrom }) => renamedFrom === name);
-  const renamed = former && deps.viewById(former.viewId);
-  return renamed?.namespace === namespace ? renamed : deps.view(namespace, name);
+  for (const { renamedFrom, viewId } of views) {
+    if (renamedFrom !== name) continue;
+    const renamed = deps.viewById(viewId);
+    if (renamed?.namespace === namespace && !isFunction(renamed)) return renamed;
+  }
+  return deps.view(namespace, name);
 }
 
 /** Returns those columns of a table that existed when the view was created and still exist. */
@@ -285,17 +335,27 @@ function currentShape(
 /** Objects that a statement is about to remove. */
 export interface Removal {
   readonly tableIds?: ReadonlySet<number>;
+  /** The ids of views and functions. */
   readonly viewIds?: ReadonlySet<number>;
   /** The columns that a statement removes from one table. */
   readonly columns?: { readonly tableId: number; readonly columnIds: ReadonlySet<number> };
 }
 
+/** The part of the catalog that contains views and functions. */
+export type QueryCatalog = Pick<Catalog, "functions" | "views">;
+
+/** Returns all views and functions. */
+export function storedQueries(catalog: QueryCatalog): readonly ViewEntry[] {
+  const functions = catalog.functions();
+  return functions.length === 0 ? catalog.views() : [...catalog.views(), ...functions];
+}
+
 /**
- * Returns the views that depend on removed objects, directly or indirectly, except for views that
- * are removed as well.
+ * Returns the views and functions that depend on removed objects, directly or indirectly, except
+ * for those that are removed as well.
  */
 export function dependentsOf(
-  catalog: Pick<Catalog, "views">,
+  catalog: QueryCatalog,
   { columns, tableIds, viewIds }: Removal,
 ): ViewEntry[] {
   const gone = new Set(viewIds);
@@ -303,7 +363,7 @@ export function dependentsOf(
   let isComplete = false;
   while (!isComplete) {
     isComplete = true;
-    for (const entry of catalog.views()) {
+    for (const entry of storedQueries(catalog)) {
       if (gone.has(entry.viewId)) continue;
       const needs =
         entry.views.some(({ viewId }) => gone.has(viewId)) ||
@@ -324,7 +384,11 @@ export function dependentsOf(
 /** The hint for a refused statement that could be run with CASCADE. */
 export const DROPPED_BY_CASCADE = "add CASCADE to drop the dependent objects as well";
 
-/** Refuses a change that would break views. @throws {DatabaseError} DEPENDENT_OBJECTS */
+/**
+ * Refuses a change that would break views or functions.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
 export function refuseDependents(
   what: string,
   dependents: readonly ViewEntry[],
@@ -334,7 +398,12 @@ export function refuseDependents(
   const names = dependents.map(({ name, namespace }) => `${namespace}.${name}`).join(", ");
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${what}: ${dependents.length} view(s) depend on it: ${names}`,
+    `Cannot ${what}: ${dependents.length} ${kindsOf(dependents)} depend on it: ${names}`,
     { position, hint },
   );
+}
+
+function kindsOf(entries: readonly ViewEntry[]): string {
+  if (!entries.some(isFunction)) return "view(s)";
+  return entries.every(isFunction) ? "function(s)" : "view(s) and function(s)";
 }

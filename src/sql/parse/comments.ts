@@ -2,6 +2,7 @@
 import type { CommentedKind, CommentStatement } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNamespaceName } from "./ddl.ts";
+import { parseFunctionNamed } from "./functions.ts";
 import { parseTableColumn } from "./sequence_options.ts";
 import { Token } from "./text/lexer.ts";
 
@@ -20,6 +21,7 @@ function parseObject(cursor: Cursor): Pick<CommentStatement, "kind" | "name" | "
     "column",
     "constraint",
     "domain",
+    "function",
     "index",
     "namespace",
     "schema",
@@ -41,6 +43,8 @@ function parseObject(cursor: Cursor): Pick<CommentStatement, "kind" | "name" | "
       cursor.expect("on");
       return { kind: word, name: cursor.qname("a table"), part };
     }
+    case "function":
+      return { kind: word, name: parseFunctionNamed(cursor) };
     case "domain":
       return { kind: "type", name: cursor.qname("a domain") };
     default:
@@ -60,6 +64,7 @@ const COMMENTED: ReadonlySet<string> = new Set<CommentedKind | "domain" | "schem
   "column",
   "constraint",
   "domain",
+  "function",
   "index",
   "namespace",
   "schema",
@@ -75,6 +80,6 @@ function refuseKind(cursor: Cursor): void {
   const kind = cursor.nameText(cursor.token).toUpperCase();
   cursor.refuse(
     `COMMENT ON ${kind}`,
-    "only tables, columns, views, indexes, sequences, types, constraints and namespaces have comments",
+    "only tables, columns, views, indexes, sequences, types, functions, constraints and namespaces have comments",
   );
 }

@@ -4,6 +4,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type {
+  DescribeFunctionStatement,
   DescribeStatement,
   DescribeTopicStatement,
   ExecuteAsStatement,
@@ -20,6 +21,7 @@ import { copySourceNode, isQueryNode } from "./ast/query_nodes.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNamespaceName, parseNamespaceOf } from "./ddl.ts";
 import { parseFollowed } from "./errors.ts";
+import { parseFunctionNamed } from "./functions.ts";
 import {
   parseFormat,
   parseNameOrString,
@@ -181,6 +183,7 @@ const SHOW_SIMPLE = new Map<string, ShowSimpleStatement["type"]>([
   ["namespaces", "show namespaces"],
   ["schemas", "show namespaces"],
   ["storages", "show storages"],
+  ["functions", "show functions"],
   ["webhooks", "show webhooks"],
   ["tokens", "show tokens"],
   ["invitations", "show invitations"],
@@ -245,8 +248,14 @@ export function parseShow(cursor: Cursor, start: number): Statement {
 export function parseDescribe(
   cursor: Cursor,
   start: number,
-): DescribeStatement | DescribeTopicStatement {
+): DescribeStatement | DescribeFunctionStatement | DescribeTopicStatement {
   cursor.token += 1;
+  // A table may itself have the name function.
+  if (cursor.is("function") && cursor.isNameAhead(1) && !cursor.isAhead(1, "history")) {
+    cursor.token += 1;
+    const called = parseFunctionNamed(cursor);
+    return { type: "describe function", function: called, _location: cursor.since(start) };
+  }
   // A table may itself have the name topic.
   if (cursor.is("topic") && cursor.isNameAhead(1) && !cursor.isAhead(1, "history")) {
     cursor.token += 1;

@@ -113,7 +113,8 @@ function parseIndexedPart(cursor: Cursor): IndexedColumn["part"] {
     cursor.expect(")");
     return part;
   }
-  const isCall = cursor.kindAhead(0) === Token.word && cursor.isAhead(1, "(");
+  const isQualified = cursor.isAhead(1, ".") && cursor.isAhead(3, "(");
+  const isCall = cursor.kindAhead(0) === Token.word && (cursor.isAhead(1, "(") || isQualified);
   return isCall ? parseIndexedExpression(cursor) : cursor.name("a column");
 }
 

@@ -1,5 +1,5 @@
 /** Parses the statements about owners and extensions that dumps contain. */
-import type { AlterOwnerStatement, CreateExtensionStatement, QName, UserName } from "./ast/ast.ts";
+import type { AlterOwnerStatement, CreateExtensionStatement, UserName } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNameOrString, parseUserName } from "./options.ts";
 
@@ -7,7 +7,7 @@ import { parseNameOrString, parseUserName } from "./options.ts";
 export function acceptOwner(
   cursor: Cursor,
   start: number,
-  object: Pick<AlterOwnerStatement, "ifExists" | "kind"> & { readonly name: QName },
+  object: Pick<AlterOwnerStatement, "ifExists" | "kind" | "name">,
 ): AlterOwnerStatement | undefined {
   if (!cursor.is("owner") || !cursor.isAhead(1, "to")) return undefined;
   cursor.token += 2;

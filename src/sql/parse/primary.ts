@@ -41,8 +41,8 @@ function parsePostfix(
   { isEnclosed, start }: { start: number; isEnclosed: boolean },
 ): Expr {
   let operand = first;
-  // Whether a dot may follow. A dot may follow a parenthesis or a subscript.
-  let isClosed = isEnclosed;
+  // Whether a dot may follow, as it may after a parenthesis, a subscript or a parameter.
+  let isClosed = isEnclosed || first.type === "parameter";
   for (;;) {
     const depth = cursor.depth;
     if (cursor.accept("::")) {

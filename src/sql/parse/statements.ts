@@ -31,6 +31,7 @@ import {
   parseUse,
 } from "./dialect.ts";
 import { parseDelete, parseInsert, parseTruncate, parseUpdate } from "./dml.ts";
+import { parseAlterFunction, parseCreateFunction, parseDropFunction } from "./functions.ts";
 import { parseAlterIndex, parseCreateIndex, parseDropIndex } from "./indexes.ts";
 import { parseBackup, parseExport, parseKill, parseRestore, parseStorage } from "./maintenance.ts";
 import { parseMerge } from "./merge.ts";
@@ -164,13 +165,17 @@ function isView(cursor: Cursor): boolean {
   return cursor.is("view") || (cursor.is("recursive") && cursor.isAhead(1, "view"));
 }
 
+/** Parses the rest after `CREATE OR REPLACE`. */
+function parseReplace(cursor: Cursor, start: number): Statement {
+  if (isView(cursor)) return parseCreateView(cursor, start, true);
+  if (cursor.accept("function")) return parseCreateFunction(cursor, start, true);
+  refuseObject(cursor, "CREATE");
+  return cursor.unexpected("VIEW or FUNCTION");
+}
+
 function parseCreate(cursor: Cursor, start: number): Statement {
   cursor.expect("create");
-  if (cursor.acceptAll("or", "replace")) {
-    if (isView(cursor)) return parseCreateView(cursor, start, true);
-    refuseObject(cursor, "CREATE");
-    return cursor.unexpected("VIEW");
-  }
+  if (cursor.acceptAll("or", "replace")) return parseReplace(cursor, start);
   const kind = acceptKind(cursor);
   if (cursor.accept("table")) return parseCreateTable(cursor, start, kind);
   const isUnique = cursor.acceptAll("unique", "index");
@@ -180,6 +185,7 @@ function parseCreate(cursor: Cursor, start: number): Statement {
   if (cursor.accept("domain")) return parseCreateDomain(cursor, start);
   if (cursor.accept("policy")) return parseCreatePolicy(cursor, start);
   if (isView(cursor)) return parseCreateView(cursor, start, undefined);
+  if (cursor.accept("function")) return parseCreateFunction(cursor, start, undefined);
   refuseObject(cursor, "CREATE");
   cursor.couldBe("table", "index", "unique", "view");
   switch (
@@ -223,6 +229,7 @@ function parseAlter(cursor: Cursor, start: number): Statement {
   if (cursor.accept("type")) return parseAlterType(cursor, start);
   if (cursor.accept("domain")) return parseAlterDomain(cursor, start);
   if (cursor.accept("policy")) return parseAlterPolicy(cursor, start);
+  if (cursor.accept("function")) return parseAlterFunction(cursor, start);
   refuseObject(cursor, "ALTER");
   if (cursor.is("view")) return parseAlterView(cursor, start);
   switch (
@@ -279,6 +286,7 @@ function parseDrop(cursor: Cursor, start: number): Statement {
   if (cursor.accept("type")) return parseDropType(cursor, start);
   if (cursor.accept("domain")) return parseDropType(cursor, start, true);
   if (cursor.accept("policy")) return parseDropPolicy(cursor, start);
+  if (cursor.accept("function")) return parseDropFunction(cursor, start);
   refuseObject(cursor, "DROP");
   switch (
     cursor.expectOneOf(

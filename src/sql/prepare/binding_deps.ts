@@ -2,13 +2,13 @@
  * Creates the environment in which statements are bound: the tables, views and system views to
  * which names in FROM refer, and statistics about their rows.
  */
-import type { Principal } from "../../auth/mod.ts";
+import { mayReadView, type Principal } from "../../auth/mod.ts";
 import type { Catalog } from "../../catalog/mod.ts";
 import type { StatementBinding, TableStatistics } from "../bind/binding.ts";
 import type { DmlDeps } from "../bind/change/dml_target.ts";
 import { bindInSteps } from "../bind/query/select_binder.ts";
 import { findTable, noSystemView, visibleView } from "../names/table_names.ts";
-import { depsOf, viewRelation } from "../names/views.ts";
+import { depsOf, routineOf, viewRelation } from "../names/views.ts";
 import type { SqlEnvironment, SqlLimits } from "../ports/environment.ts";
 import { rowRightsOf } from "../rights/row_policies.ts";
 import { isSystemViews, type SystemViews } from "../system/system_views.ts";
@@ -59,6 +59,15 @@ export function dmlDepsOf(
         const entry = visibleView(deps, { namespace: schema ?? namespace, name }, principal);
         if (entry === undefined) return undefined;
         return viewRelation(entry, depsOf(catalog, systemViews.find));
+      },
+      functions: ({ name, schema = namespace }) => {
+        const found = catalog.functionsNamed(schema, name);
+        if (found.length === 0) return [];
+        const holder = catalog.namespace(schema);
+        const viewDeps = depsOf(catalog, systemViews.find);
+        return found
+          .filter((entry) => mayReadView(principal, entry, holder))
+          .map((entry) => routineOf(entry, viewDeps));
       },
     },
   };

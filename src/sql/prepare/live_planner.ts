@@ -117,6 +117,7 @@ export function planLiveQuery(
   const { from } = bound;
   if (bound.expansions.length > 0) throw refused("a table function", node);
   if (from?.kind === "relation" && from.relation.kind === "query") throw refused("a view", node);
+  if (statement.viewCount > 0) throw refused("a function", node);
   authorize(statement.requirements, principal, catalog);
   if (from?.kind !== "relation" || from.relation.kind !== "table") {
     throw refused("a system view", node);

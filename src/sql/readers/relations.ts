@@ -5,24 +5,25 @@
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import { runToCompletion } from "../../base/steps.ts";
-import type { TableEntry, ViewEntry } from "../../catalog/mod.ts";
+import type { FunctionEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import { StatementBinding, type TableStatistics } from "../bind/binding.ts";
 import type { Requirement, SystemView, ViewOwner } from "../bind/bound.ts";
 import type { DmlDeps } from "../bind/change/dml_target.ts";
 import { bindStatement } from "../bind/change/statement_binder.ts";
 import { bindInSteps } from "../bind/query/select_binder.ts";
 import { type RowRights, rightsBy } from "../bind/row_rights.ts";
-import { viewRelation } from "../names/views.ts";
+import { isFunction, routineOf, viewRelation } from "../names/views.ts";
 import { type PolicyCatalog, rowRightsOf } from "../rights/row_policies.ts";
 import type { NamedRelations, PlanSource } from "./job.ts";
 import type { Questions } from "./questions.ts";
 
-/** Finds tables and views by namespace and name. */
+/** Finds tables, views and functions by namespace and name. */
 interface RelationNames {
   readonly table: (namespace: string, name: string) => TableEntry | undefined;
   readonly tableById: (tableId: number) => TableEntry | undefined;
   readonly view: (namespace: string, name: string) => ViewEntry | undefined;
   readonly viewById: (viewId: number) => ViewEntry | undefined;
+  readonly functionsNamed: (namespace: string, name: string) => readonly FunctionEntry[];
   readonly systemView: (namespace: string, name: string) => SystemView | undefined;
 }
 
@@ -54,6 +55,11 @@ export function relationsOf(
     tableById: (tableId) => noted(tables, catalog.tableById(tableId)),
     view: (inNamespace, name) => noted(views, catalog.view(inNamespace, name)),
     viewById: (viewId) => noted(views, catalog.viewById(viewId)),
+    functionsNamed: (inNamespace, name) => {
+      const found = catalog.functionsNamed(inNamespace, name);
+      for (const entry of found) views.add(entry);
+      return found;
+    },
     systemView: (inNamespace, name) => systemViews.get(shownName({ namespace: inNamespace, name })),
   };
   const statement = new StatementBinding(types);
@@ -107,6 +113,10 @@ export function depsIn(
     tableById: (tableId) => relations.tables.find((table) => table.tableId === tableId),
     view: (inNamespace, name) => views.get(shownName({ namespace: inNamespace, name })),
     viewById: (viewId) => relations.views.find((view) => view.viewId === viewId),
+    functionsNamed: (inNamespace, name) =>
+      relations.views
+        .filter(isFunction)
+        .filter((entry) => entry.namespace === inNamespace && entry.routine.name === name),
     systemView: (inNamespace, name) => systemViews.get(shownName({ namespace: inNamespace, name })),
   };
   const statement = new StatementBinding(types, { statistics });
@@ -147,6 +157,8 @@ function depsOver(
         const entry = names.view(schema, name);
         return entry === undefined ? undefined : viewRelation(entry, viewDeps);
       },
+      functions: ({ name, schema = namespace }) =>
+        names.functionsNamed(schema, name).map((entry) => routineOf(entry, viewDeps)),
     },
   };
 }

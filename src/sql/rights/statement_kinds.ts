@@ -31,6 +31,7 @@ import type {
   CreateUserStatement,
   CreateViewStatement,
   CreateWebhookStatement,
+  DescribeFunctionStatement,
   DescribeStatement,
   DescribeTopicStatement,
   DoStatement,
@@ -45,6 +46,7 @@ import type {
   DropWebhookStatement,
   ExplainSubscribeStatement,
   ExportStatement,
+  FunctionDefinition,
   KillStatement,
   PolicyDefinition,
   RestoreStatement,
@@ -73,6 +75,7 @@ export type ShowStatement =
   | ShowColumnsStatement
   | ShowStatsStatement
   | DescribeStatement
+  | DescribeFunctionStatement
   | DescribeTopicStatement;
 
 /** A statement that `sql/ddl` runs. */
@@ -97,6 +100,7 @@ export type DefiningStatement =
   | AlterOwnerStatement
   | CommentStatement
   | CreateExtensionStatement
+  | FunctionDefinition
   | PolicyDefinition
   | CreateStorageStatement
   | AlterStorageStatement
@@ -240,6 +244,9 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   do: DEFINITION,
   "alter owner": DEFINITION,
   "comment on": DEFINITION,
+  "create function": DEFINITION,
+  "alter function": DEFINITION,
+  "drop function": DEFINITION,
   "create policy": DEFINITION,
   "alter policy": DEFINITION,
   "drop policy": DEFINITION,
@@ -263,12 +270,14 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "show columns": SHOW,
   "show stats": SHOW,
   "show storages": SHOW,
+  "show functions": SHOW,
   "show webhooks": SHOW_WEBHOOKS,
   "show tokens": SHOW_SECRETS,
   "show invitations": SHOW_SECRETS,
   "show manifest": SHOW,
   "show export": { right: "export", home: "show", work: "show" },
   describe: SHOW,
+  "describe function": SHOW,
   "describe topic": SHOW_TOPICS,
   show: SHOW,
   "show all": INSPECTION,

@@ -25,6 +25,7 @@ import {
 } from "../../types/mod.ts";
 import type { SystemCall, SystemView } from "../bind/bound.ts";
 import { isViewInForce, type ShownView, type ViewDeps, visibleViews } from "../names/views.ts";
+import { routinesOfSchema } from "./function_views.ts";
 import { sequencesOfSchema } from "./sequence_views.ts";
 import { compareNames, namespaceRows, visibleTables } from "./show_rows.ts";
 import { OPEN, portionedView, principalOf, view } from "./system_view.ts";
@@ -61,6 +62,7 @@ export function informationSchema(
     ["referential_constraints", referentialConstraints(deps)],
     ["constraint_column_usage", constraintColumnUsage(deps)],
     ["sequences", sequencesOfSchema(catalog, CATALOG)],
+    ["routines", routinesOfSchema(catalog, CATALOG)],
   ];
   return views.map(([name, each]) => [`information_schema.${name}`, each]);
 }

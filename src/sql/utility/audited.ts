@@ -107,6 +107,8 @@ function targetOf(node: Statement, namespace: string): string | undefined {
     case "create table":
     case "create table as":
     case "create view":
+    case "create function":
+    case "alter function":
     case "alter index":
     case "alter view":
     case "create sequence":
@@ -145,6 +147,7 @@ function changedNames(node: Statement): readonly QName[] | undefined {
     case "drop view":
     case "drop sequence":
     case "drop type":
+    case "drop function":
       return node.names;
     default:
       return undefined;

@@ -2,6 +2,8 @@
 import { mayRun, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type Row, TEXT } from "../../types/mod.ts";
+import { functionPlace } from "../ddl/function_definitions.ts";
+import { findFunction } from "../names/functions.ts";
 import { findNamespace, findTable, visibleView } from "../names/table_names.ts";
 import { findTopic } from "../names/topics.ts";
 import { type ShownView, visibleViews } from "../names/views.ts";
@@ -17,10 +19,16 @@ import type {
 import type { ServerAddress, StatementResult } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { ShownSetting } from "../ports/ports.ts";
-import type { NameDeps } from "../prepare/binding_deps.ts";
+import type { BindingDeps, NameDeps } from "../prepare/binding_deps.ts";
 import { type PlainColumn, rowsResult } from "../result/result.ts";
 import type { ShowStatement } from "../rights/statement_kinds.ts";
 import { exportRows, SHOW_EXPORT_COLUMNS } from "../system/export_rows.ts";
+import {
+  DESCRIBE_FUNCTION_COLUMNS,
+  definitionOf,
+  functionRows,
+  SHOW_FUNCTIONS_COLUMNS,
+} from "../system/function_views.ts";
 import { type ManifestDeps, manifestRows, SHOW_MANIFEST_COLUMNS } from "../system/manifest_rows.ts";
 import { policyRows, SHOW_POLICIES_COLUMNS } from "../system/policy_views.ts";
 import {
@@ -60,7 +68,7 @@ import {
 
 /** The parts of the database that SHOW statements read. */
 export interface ShowDeps
-  extends NameDeps,
+  extends BindingDeps,
     ManifestDeps,
     StorageListDeps,
     TokenViewDeps,
@@ -108,6 +116,11 @@ export function show(
     }
     case "show topics":
       return showTopics(deps, node, asUser);
+    case "describe function": {
+      const entry = findFunction(node.function, functionPlace({ namespace, principal }, deps));
+      const row = [definitionOf(entry, principal, catalog)];
+      return rowsResult(DESCRIBE_FUNCTION_COLUMNS, [row], asUser);
+    }
     case "describe topic": {
       const topic = findTopic(catalog, node.topic, namespace);
       return rowsResult(DESCRIBE_TOPIC_COLUMNS, sourceRows(topic, catalog), asUser);
@@ -141,6 +154,8 @@ function showOthers(
 ): StatementResult {
   const asUser = principal.userId;
   switch (node.type) {
+    case "show functions":
+      return rowsResult(SHOW_FUNCTIONS_COLUMNS, functionRows(deps.catalog, principal), asUser);
     case "show webhooks":
       return rowsResult(SHOW_WEBHOOKS_COLUMNS, webhookRows(deps), asUser);
     case "show tokens":

@@ -19,6 +19,7 @@ function bound(sql: string): BoundSelect {
     },
     systemView: () => undefined,
     view: () => undefined,
+    functions: () => [],
   };
   const statement = new StatementBinding([]);
   return bindQuery(queryIn(sql), {

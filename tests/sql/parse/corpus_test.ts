@@ -73,6 +73,10 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
     of: /^(?:CREATE|ALTER|DROP) USER\b/,
     because: "users are named by strings; a role is one word",
   },
+  {
+    of: /^CREATE (?:OR REPLACE )?FUNCTION\b/,
+    because: "its clauses are printed in one order, and its body as a string",
+  },
   { of: /^EXPLAIN\b/, because: "every option is printed, and PostgreSQL's tree has those written" },
   { of: /\bORDER BY \w+ USING\b/, because: "an order by an operator is one of ASC and DESC" },
   {

@@ -193,6 +193,7 @@ function parentCondition(
     table: () => parent,
     systemView: () => undefined,
     view: () => undefined,
+    functions: () => [],
   };
   // The caller may write rows that refer to a table although it may not read that table.
   const rights = { ...deps.rights, needsRight: false };

@@ -29,7 +29,9 @@ import { insteadOfFunction } from "../other_names.ts";
 import { bindAggregate, bindGrouping } from "../query/aggregate_binder.ts";
 import { withoutExpansions } from "../query/expansions.ts";
 import { countsOfHypothetical } from "../query/hypothetical_sets.ts";
-import { bindExpansion } from "../query/table_function_binder.ts";
+import { routineValue } from "../query/routine_calls.ts";
+import { resolveRoutine, routinesOf } from "../query/routine_resolution.ts";
+import { bindExpansion, bindRoutineExpansion } from "../query/table_function_binder.ts";
 import { bindWindowCall } from "../query/window_binder.ts";
 import { operandsOf } from "./binary_forms.ts";
 import { castToCommonType } from "./casts.ts";
@@ -43,6 +45,8 @@ import { bindVariadic } from "./variadic_calls.ts";
 
 export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind): BoundExpression {
   const { name, schema } = call.function;
+  const routine = bindRoutineCall(call, context, bind);
+  if (routine !== undefined) return routine;
   if (schema !== undefined && schema !== SYSTEM_SCHEMA)
     throw unknownFunction(`${schema}.${name}`, [], call);
   if (call.argNames !== undefined) checkNames(call, namedForm(name) ?? namedTableForm(name));
@@ -90,6 +94,19 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
     );
   }
   return bindScalar(call, context, bind);
+}
+
+/** Binds a call of a function that a user has created; undefined for any other call. */
+function bindRoutineCall(
+  call: ExprCall,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression | undefined {
+  const routines = routinesOf(call, context);
+  if (routines === undefined) return undefined;
+  const routine = resolveRoutine(call, routines, { bind, context });
+  if (routine.callable.routine.isSet) return bindRoutineExpansion(routine, context);
+  return routineValue(routine, context);
 }
 
 /**

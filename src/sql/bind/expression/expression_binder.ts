@@ -7,7 +7,6 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
-  arrayOfArrays,
   BIT,
   BOOLEAN,
   BYTES,
@@ -24,10 +23,11 @@ import { isOwnCollation } from "../../parse/collations.ts";
 import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundConstant, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
-import { resolveOuter } from "../query/correlation.ts";
+import { argumentAt, resolveOuter } from "../query/correlation.ts";
 import { withoutExpansions } from "../query/expansions.ts";
 import { bindField } from "../query/table_function_binder.ts";
 import { bindSubscript } from "./array_binder.ts";
+import { arrayOfValues } from "./array_values.ts";
 import { bindCall, bindFunction } from "./call_binder.ts";
 import { castTo, castToCommonType, castToInterval } from "./casts.ts";
 import { constantArray } from "./constant_columns.ts";
@@ -36,14 +36,7 @@ import { bindBinary, bindUnary } from "./operator_binder.ts";
 import { bindBetween } from "./predicates.ts";
 import { bindRowValue, rowOfList, valueOfRow } from "./row_values.ts";
 import { bindArrayQuery, bindScalar } from "./subquery_binder.ts";
-import {
-  arrayTypeOf,
-  bareDecimalOf,
-  domainOf,
-  intervalLimitOf,
-  isBareDecimal,
-  resolveType,
-} from "./types.ts";
+import { bareDecimalOf, domainOf, intervalLimitOf, isBareDecimal, resolveType } from "./types.ts";
 
 /** Binds one expression in its context. @throws {DatabaseError} */
 export const bindExpression: Bind = (expression, context) => {
@@ -72,7 +65,7 @@ export const bindExpression: Bind = (expression, context) => {
     case "literal slot":
       return context.statement.literal(expression);
     case "parameter":
-      return context.statement.parameter(expression.index, expression);
+      return bindParameter(expression, context);
     case "binary":
       return bindBinary(expression, context, bindExpression);
     case "unary":
@@ -236,6 +229,14 @@ function bindKeywordCall(expression: KeywordCall, context: ExpressionContext): B
   }
 }
 
+/** Binds `$n`, which is an argument in the query of a function. */
+function bindParameter(
+  node: Extract<Expr, { type: "parameter" }>,
+  { outer, statement }: ExpressionContext,
+): BoundExpression {
+  return argumentAt(node.index, node, outer) ?? statement.parameter(node.index, node);
+}
+
 function constant(type: DataType, value: Value): BoundConstant {
   return { kind: "constant", type, value };
 }
@@ -327,13 +328,5 @@ function bindArray(
     return castTo(bound, { to: target, mode: "explicit", node: item });
   });
   const { type, expressions } = castToCommonType(items, list.expressions, "ARRAY");
-  return {
-    kind: "call",
-    type: arrayTypeOf(type),
-    name: "array",
-    args: expressions,
-    evaluate: type.kind === "array" ? arrayOfArrays : (values) => [...values],
-    seesNull: true,
-    volatility: "immutable",
-  };
+  return arrayOfValues(expressions, type);
 }

@@ -4,7 +4,13 @@
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, type DataType } from "../../../types/mod.ts";
-import type { Expr, ExprArraySelect, ExprCall, SelectStatement } from "../../parse/ast/ast.ts";
+import type {
+  AstNode,
+  Expr,
+  ExprArraySelect,
+  ExprCall,
+  SelectStatement,
+} from "../../parse/ast/ast.ts";
 import type { ExpressionContext } from "../binding.ts";
 import type { BoundSelect } from "../bound.ts";
 import type {
@@ -28,15 +34,18 @@ const ROW_OPERATORS: ReadonlySet<string> = new Set(["=", "<>", "<", "<=", ">", "
  * A bound query before it is known whether the expression uses it as a value, as a row, or in
  * EXISTS, IN, ANY or ALL.
  */
-interface InnerQuery {
+export interface InnerQuery {
   readonly query: BoundSelect;
   readonly outerReferences: OuterReferences;
   readonly context: ExpressionContext;
-  readonly node: SelectStatement;
+  /** The query; for the query of a function, the call. */
+  readonly node: AstNode;
   /**
    * The index of the requested output column, if the columns of the query become separate values.
    */
   readonly column?: number;
+  /** The query as it is written; absent for the query of a function. */
+  readonly select?: SelectStatement;
 }
 
 function bindInner(node: SelectStatement, context: ExpressionContext): InnerQuery {
@@ -47,7 +56,8 @@ function bindInner(node: SelectStatement, context: ExpressionContext): InnerQuer
     });
   }
   const outerReferences = new OuterReferences(context);
-  return { query: context.bindInner(node, outerReferences), outerReferences, context, node };
+  const query = context.bindInner(node, outerReferences);
+  return { query, outerReferences, context, node, select: node };
 }
 
 /** Binds `(SELECT …)` as a value, which is NULL if there is no row. */
@@ -214,8 +224,9 @@ function replaceColumn(
   return mapChildren(expression, (child) => replaceColumn(child, column, value));
 }
 
-function valueOf(
-  { outerReferences, column = 0, node, context, query }: InnerQuery,
+/** Returns the value of a bound query, in the form in which the expression uses it. */
+export function valueOf(
+  { outerReferences, column = 0, node, context, query, select }: InnerQuery,
   {
     form,
     operands = [],
@@ -230,10 +241,14 @@ function valueOf(
     outerIds: outerReferences.list.map(({ id }) => id),
     outerTypes: outerReferences.list.map(({ value }) => value.type),
     keyed: isCorrelated && !isVolatile ? keyedForm(query, context.statement) : undefined,
-    // An uncorrelated query is evaluated once, because its result does not depend on the row.
-    isVolatile: isVolatile && isCorrelated,
+    // An uncorrelated query is evaluated once, because its result does not depend on the row. A
+    // function is evaluated for each row.
+    isVolatile: isVolatile && (isCorrelated || select === undefined),
     position: node._location.start,
-    written: isVolatile ? undefined : { node, scope: context.scope, column },
+    written:
+      isVolatile || select === undefined
+        ? undefined
+        : { node: select, scope: context.scope, column },
   };
   return {
     kind: "subquery",

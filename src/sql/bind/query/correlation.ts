@@ -7,12 +7,14 @@
  * outer references.
  */
 import { defined } from "../../../base/assert.ts";
-import type { ExprRef } from "../../parse/ast/ast.ts";
-import type { Correlation, ExpressionContext } from "../binding.ts";
+import { DatabaseError } from "../../../base/errors.ts";
+import type { AstNode, ExprRef } from "../../parse/ast/ast.ts";
+import type { Correlation, ExpressionContext, StatementBinding } from "../binding.ts";
 import type { BoundExpression, OuterReference } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { ExpressionPlaces } from "../equivalence.ts";
-import type { ScopeRelation } from "../scope.ts";
+import { fieldsOfValue } from "../expression/row_values.ts";
+import { Scope, type ScopeRelation } from "../scope.ts";
 
 /** Collects the values that one inner query reads from the enclosing expression. */
 export class OuterReferences implements Correlation {
@@ -89,6 +91,101 @@ export class PassedOn implements Correlation {
   }
 }
 
+/** An argument of a function, as its query reads it. */
+export interface RoutineArgument {
+  readonly name: string | undefined;
+  /** Returns the value as an expression of the outermost block of the query. */
+  readonly value: () => BoundExpression;
+}
+
+/**
+ * The context of the query of a function. It knows only the parameters, because a function must not
+ * see the columns of the query that calls it.
+ */
+export class RoutineArguments implements Correlation {
+  readonly context: ExpressionContext;
+  readonly #name: string;
+  readonly #arguments: readonly RoutineArgument[];
+  readonly #mark: () => () => void;
+
+  /**
+   * @param options.name The name of the function, with which its query may qualify a parameter.
+   * @param options.mark See {@linkcode Correlation.mark}.
+   */
+  constructor(
+    statement: StatementBinding,
+    options: {
+      readonly name: string;
+      readonly args: readonly RoutineArgument[];
+      readonly mark: () => () => void;
+    },
+  ) {
+    this.context = { statement, scope: new Scope([]), clause: "a function", sink: undefined };
+    this.#name = options.name;
+    this.#arguments = options.args;
+    this.#mark = options.mark;
+  }
+
+  /** Returns the value of `name`, `function.name`, `name.field` or `function.name.field`. */
+  find({ name, star, table }: ExprRef): BoundExpression | undefined {
+    if (star === true) return undefined;
+    if (table === undefined) return this.#named(name);
+    if (table.schema === undefined && table.name === this.#name) {
+      const found = this.#named(name);
+      if (found !== undefined) return found;
+    }
+    if (table.schema !== undefined && table.schema !== this.#name) return undefined;
+    const row = this.#named(table.name);
+    if (row === undefined) return undefined;
+    return fieldsOfValue(row)?.find((field) => field.name === name)?.expression;
+  }
+
+  #named(wanted: string): BoundExpression | undefined {
+    return this.#arguments.find(({ name }) => name === wanted)?.value();
+  }
+
+  /** Returns the value of the parameter `$index`. @throws {DatabaseError} INVALID_PARAMETER */
+  at(index: number, node: AstNode): BoundExpression {
+    const found = this.#arguments[index - 1];
+    if (found !== undefined) return found.value();
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind $${index}: the function has ${this.#arguments.length} parameter(s)`,
+      { position: node._location.start },
+    );
+  }
+
+  referTo(value: BoundExpression): BoundExpression {
+    return value;
+  }
+
+  mark(): () => void {
+    return this.#mark();
+  }
+}
+
+/** Returns the value of the parameter `$index` of the function to which a query belongs. */
+export function argumentAt(
+  index: number,
+  node: AstNode,
+  outer: Correlation | undefined,
+): BoundExpression | undefined {
+  return argumentIn(outer, (args) => args.at(index, node));
+}
+
+/** Returns an argument of the function to which a query belongs, as the query reads it. */
+function argumentIn(
+  outer: Correlation | undefined,
+  find: (args: RoutineArguments) => BoundExpression | undefined,
+): BoundExpression | undefined {
+  if (outer === undefined) return undefined;
+  if (outer instanceof RoutineArguments) return find(outer);
+  const isPassedOn = outer instanceof PassedOn;
+  const value = argumentIn(isPassedOn ? outer.declared : outer.context.outer, find);
+  if (value === undefined || value.kind === "constant" || value.kind === "slot") return value;
+  return isPassedOn ? outer.handOn(value) : outer.referTo(value);
+}
+
 /** Returns the context of the declaration of a query that is read in the context `outer`. */
 export function declaredOf(outer: Correlation | undefined): Correlation | undefined {
   return outer instanceof PassedOn ? declaredOf(outer.declared) : outer;
@@ -124,9 +221,14 @@ export function resolveOuter(
   outer: Correlation | undefined,
 ): BoundExpression | undefined {
   if (outer === undefined) return undefined;
+  if (declaredOf(outer) instanceof RoutineArguments) {
+    return argumentIn(outer, (args) => args.find(ref));
+  }
   const { context } = outer;
   const column = context.scope.lookup(ref);
   const value: BoundExpression | undefined =
     column === undefined ? resolveOuter(ref, context.outer) : columnValue(column);
-  return value === undefined ? undefined : outer.referTo(value);
+  // Values that are the same everywhere need not be passed on.
+  if (value === undefined || value.kind === "constant" || value.kind === "slot") return value;
+  return outer.referTo(value);
 }

@@ -5,7 +5,6 @@
  * the conditions of its policies.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../../base/limits.ts";
 import { shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../../storage/mod.ts";
 import { BIGINT, BOOLEAN, type DataType } from "../../../types/mod.ts";
@@ -21,12 +20,19 @@ import type {
   QName,
 } from "../../parse/ast/ast.ts";
 import { relocated } from "../../parse/ast/tree_parts.ts";
-import { type ExpressionContext, notAvailable, type StatementBinding } from "../binding.ts";
+import {
+  type CallableRoutine,
+  type ExpressionContext,
+  notAvailable,
+  type StatementBinding,
+} from "../binding.ts";
 import type { BoundRelation, BoundSelect, PastRead } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnValue, selectFrom } from "../bound_nodes.ts";
+import { castTo } from "../expression/casts.ts";
 import { checkedByDomain } from "../expression/domains.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
+import { resolveType } from "../expression/types.ts";
 import { type RelationNode, Scope, type ScopeRelation } from "../scope.ts";
 import { bindChanges, isChangesCall } from "./changes_binder.ts";
 import { OuterReferences } from "./correlation.ts";
@@ -34,10 +40,13 @@ import { type FromResult, joined, product } from "./join_binder.ts";
 import { groupsBeside } from "./lateral_groups.ts";
 import { bindPast, requireNow } from "./past_binder.ts";
 import { withRecordColumns } from "./record_columns.ts";
+import { routineRelation } from "./routine_calls.ts";
+import { type RoutineCall, resolveRoutine, routinesOf } from "./routine_resolution.ts";
 import { noteRight, noteRows, storedRule } from "./row_rules.ts";
 import {
   boundNow,
   type CteEntry,
+  enterStored,
   queriesAround,
   type SelectDeps,
   type ViewRelation,
@@ -191,6 +200,10 @@ function bindFunction(item: FromCall | FromRows, deps: SelectDeps): FromResult {
   }
   const name = item.type === "call" ? item.function.name : "ROWS FROM";
   const context = barePlace(deps, `the arguments of ${name}`);
+  if (item.type === "call" && item.withOrdinality !== true) {
+    const routines = routinesOf(item, context);
+    if (routines !== undefined) return bindRoutine(item, routines, { context, deps });
+  }
   const tableNamed = (node: QName): TableEntry => {
     const table = deps.source.table(node, node);
     noteRead(table, deps);
@@ -218,6 +231,85 @@ function bindFunction(item: FromCall | FromRows, deps: SelectDeps): FromResult {
       value: isValue ? columns[0] : undefined,
     },
   );
+}
+
+/** Binds a call of a function that a user has created. */
+function bindRoutine(
+  item: FromCall,
+  routines: readonly CallableRoutine[],
+  { context, deps }: { readonly context: ExpressionContext; readonly deps: SelectDeps },
+): FromResult {
+  const { statement } = deps;
+  const call = resolveRoutine(item, routines, { bind: bindExpression, context });
+  const mark = (): (() => void) => deps.outer?.mark() ?? (() => undefined);
+  const { isRow, query } = routineRelation(call, { context, mark });
+  const alias = item.alias?.name ?? item.function.name;
+  const given = query.outputs.map(({ expression, name }, i) => ({
+    name: (call.columns === undefined ? name : call.columns[i]?.name) ?? alias,
+    type: expression.type,
+  }));
+  const defined = definedColumns(item, call, given);
+  const columns = renamed(defined, item.alias?.columns, item).map((column) =>
+    statement.newColumn(column),
+  );
+  return relationResult(
+    { kind: "query", query: castColumns(query, columns, item), alias, columns },
+    {
+      alias,
+      namespace: undefined,
+      columns,
+      systemColumns: [],
+      value: isRow ? undefined : columns[0],
+    },
+  );
+}
+
+/** Returns the columns of a call, which it must define itself if the function returns records. */
+function definedColumns(
+  { columnDefinitions, _location }: FromCall,
+  { callable: { name }, columns }: RoutineCall,
+  given: readonly CallColumn[],
+): readonly CallColumn[] {
+  const details = { position: _location.start };
+  if (columns !== undefined) {
+    if (columnDefinitions === undefined) return given;
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot define the columns of ${name}: the function determines them`,
+      details,
+    );
+  }
+  if (columnDefinitions === undefined) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot call ${name} without a definition of its columns: it returns records`,
+      { ...details, hint: `define the columns: ${name}(…) AS x (id INT, name TEXT)` },
+    );
+  }
+  if (columnDefinitions.length === given.length) {
+    return columnDefinitions.map((each) => ({
+      name: each.name.name,
+      type: resolveType(each.dataType),
+    }));
+  }
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot define ${columnDefinitions.length} columns of ${name}: its query returns ${given.length}`,
+    details,
+  );
+}
+
+/** Casts the outputs of a query to the types of the columns through which it is read. */
+function castColumns(
+  query: BoundSelect,
+  columns: readonly BoundColumn[],
+  node: AstNode,
+): BoundSelect {
+  const outputs = query.outputs.map(({ expression, name }, i) => {
+    const to = columns[i]?.type ?? expression.type;
+    return { name, expression: castTo(expression, { to, mode: "assignment", node }) };
+  });
+  return { ...query, outputs };
 }
 
 /** Wraps a function call in a query that checks its values against the domains of its columns. */
@@ -460,23 +552,7 @@ interface BoundView {
 function bindView(view: ViewRelation, item: FromTable, deps: SelectDeps): BoundView {
   const { rights, statement } = deps;
   const { name: viewName, ownRights } = view;
-  const [namespace = ""] = viewName.split(".");
-  statement.requirements.push({
-    action: "read-view",
-    name: viewName,
-    namespace,
-    ownRights,
-    viewOwner: rights.viewOwner,
-  });
-  const viewDepth = (deps.viewDepth ?? 0) + 1;
-  statement.viewCount += 1;
-  if (viewDepth > VIEW_DEPTH_MAX || statement.viewCount > VIEWS_MAX) {
-    throw new DatabaseError(
-      "LIMIT_EXCEEDED",
-      `Cannot read view ${viewName}: the statement reads more than ${VIEWS_MAX} views, or views nested deeper than ${VIEW_DEPTH_MAX}`,
-      { position: item._location.start },
-    );
-  }
+  const viewDepth = enterStored(view, { node: item, kind: "view" }, deps);
   // The view's text is not part of the request, so every error in it is reported at the position of
   // the view's name.
   const bind = (): BoundSelect =>

@@ -23,7 +23,7 @@ import type { Scope } from "../scope.ts";
 import { mapChildren } from "../walk.ts";
 import { GROUPING } from "./aggregate_binder.ts";
 import { outputByOrdinal } from "./ordering.ts";
-import type { queriesAround, SelectDeps } from "./select_deps.ts";
+import type { QueriesAround, SelectDeps } from "./select_deps.ts";
 
 /** A SELECT block that is being bound. */
 export interface Block {
@@ -34,7 +34,7 @@ export interface Block {
   readonly windows: WindowSink;
   readonly expansions: ExpansionSink;
   /** The functions that bind inner queries, created once for all clauses of the block. */
-  readonly queries: ReturnType<typeof queriesAround>;
+  readonly queries: QueriesAround;
 }
 
 /** The constructs, besides ordinary expressions, that a clause may contain. */
@@ -46,9 +46,19 @@ export function placeOf(
   clause: string,
   { expansions, sink, windows }: Allowed & { readonly sink?: AggregateSink | undefined } = {},
 ): ExpressionContext {
-  const { bindInner, outer } = queries;
+  const { bindInner, outer, routinesNamed } = queries;
   const { statement } = deps;
-  return { statement, scope, clause, sink, windows, expansions, bindInner, outer };
+  return {
+    statement,
+    scope,
+    clause,
+    sink,
+    windows,
+    expansions,
+    bindInner,
+    routinesNamed,
+    outer,
+  };
 }
 
 /** The maximum number of grouping sets, as in PostgreSQL. */

@@ -208,6 +208,7 @@ function sourceIn({ searchNamespace, tables }: PolicyEntry, rights: RowRights): 
     },
     systemView: () => undefined,
     view: () => undefined,
+    functions: () => [],
   };
 }
 

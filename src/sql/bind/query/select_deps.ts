@@ -2,10 +2,13 @@
  * Defines the environment in which a query is bound: how names are resolved to relations, and how
  * inner queries are bound.
  */
+import { DatabaseError } from "../../../base/errors.ts";
+import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../../base/limits.ts";
 import { runToCompletion } from "../../../base/steps.ts";
-import type { TableEntry, ViewRights } from "../../../catalog/mod.ts";
+import type { Routine, TableEntry, ViewRights } from "../../../catalog/mod.ts";
 import type { DataType } from "../../../types/mod.ts";
-import type { AstNode, SelectStatement } from "../../parse/ast/ast.ts";
+import type { AstNode, Expr, SelectStatement } from "../../parse/ast/ast.ts";
+import { relocated } from "../../parse/ast/tree_parts.ts";
 import type { Correlation, ExpressionContext, StatementBinding } from "../binding.ts";
 import type { BoundCte, BoundRecursion, BoundSelect, SystemView } from "../bound.ts";
 import type { RowRights } from "../row_rights.ts";
@@ -21,6 +24,8 @@ export interface RelationSource {
   table(name: { name: string; schema?: string | undefined }, node: AstNode): TableEntry;
   systemView(namespace: string, name: string): SystemView | undefined;
   view(name: { name: string; schema?: string | undefined }): ViewRelation | undefined;
+  /** Returns the functions of one name, which differ in their parameters. */
+  functions(name: { name: string; schema?: string | undefined }): readonly RoutineRelation[];
 }
 
 /** A view that a query reads. */
@@ -38,6 +43,13 @@ export interface ViewRelation {
   readonly ownRights: ViewRights | undefined;
   /** Whether rows that are written through the view must meet its conditions. */
   readonly checkOption?: "cascaded" | "local" | undefined;
+}
+
+/** A function in SQL that a query calls. */
+export interface RoutineRelation extends ViewRelation {
+  readonly routine: Routine;
+  /** The defaults of the parameters for input, in their order. */
+  readonly defaults: readonly (Expr | undefined)[];
 }
 
 export interface SelectDeps {
@@ -116,11 +128,78 @@ export type CteEntry =
   /** The WITH entry, in a place where it must not be read. */
   | { readonly kind: "forbidden"; readonly name: string };
 
-/** Returns the parts of an expression context that concern inner and outer queries. */
-export function queriesAround(deps: SelectDeps): Pick<ExpressionContext, "bindInner" | "outer"> {
+/** The parts of an expression context that concern inner and outer queries. */
+export type QueriesAround = Pick<ExpressionContext, "bindInner" | "outer" | "routinesNamed">;
+
+export function queriesAround(deps: SelectDeps): QueriesAround {
   return {
     outer: deps.outer,
+    routinesNamed: (name) =>
+      deps.source.functions(name).map((relation) => ({
+        name: relation.name,
+        routine: relation.routine,
+        defaults: relation.defaults,
+        bindQuery: (outer, node) => bindRoutine(relation, { outer, node }, deps),
+      })),
     bindInner: (query, outer) =>
       boundNow(query, { ...deps, isOutermost: false, keepsUntyped: false, outer }),
   };
+}
+
+/**
+ * Binds the query of a function. It reads tables with the rights of the caller, even within a view
+ * that runs with the rights of its owner, because others may replace the text of the function.
+ *
+ * @throws {DatabaseError} LIMIT_EXCEEDED, and the errors of its query.
+ */
+function bindRoutine(
+  relation: RoutineRelation,
+  { node, outer }: { readonly outer: Correlation; readonly node: AstNode },
+  deps: SelectDeps,
+): BoundSelect {
+  const { name, query, source } = relation;
+  const { bindInSteps, rights, statement } = deps;
+  const viewDepth = enterStored(relation, { node, kind: "function" }, deps);
+  const bind = (): BoundSelect =>
+    boundNow(relocated(query, node._location), {
+      statement,
+      source,
+      rights: rights.within(undefined),
+      bindInSteps,
+      isOutermost: false,
+      keepsUntyped: true,
+      viewDepth,
+      outer,
+    });
+  const bound = statement.named(bind, { name, position: node._location.start });
+  statement.readTower(bound.height);
+  return bound.query;
+}
+
+/**
+ * Counts a view or a function whose text is bound as part of the statement, and records the right
+ * to use it. Returns the depth of the queries in its text.
+ *
+ * @throws {DatabaseError} LIMIT_EXCEEDED
+ */
+export function enterStored(
+  { name, ownRights }: ViewRelation,
+  { kind, node }: { readonly kind: "function" | "view"; readonly node: AstNode },
+  { rights, statement, viewDepth: around = 0 }: SelectDeps,
+): number {
+  const [namespace = ""] = name.split(".");
+  const { viewOwner } = rights;
+  statement.requirements.push({ action: "read-view", name, namespace, ownRights, viewOwner });
+  statement.viewCount += 1;
+  if (around < VIEW_DEPTH_MAX && statement.viewCount <= VIEWS_MAX) return around + 1;
+  throw new DatabaseError(
+    "LIMIT_EXCEEDED",
+    kind === "view"
+      ? `Cannot read view ${name}: the statement reads more than ${VIEWS_MAX} views, or views nested deeper than ${VIEW_DEPTH_MAX}`
+      : `Cannot call function ${name}: the statement calls more than ${VIEWS_MAX} functions, or functions nested deeper than ${VIEW_DEPTH_MAX}`,
+    {
+      position: node._location.start,
+      ...(kind === "view" ? {} : { hint: "a function must not call itself" }),
+    },
+  );
 }

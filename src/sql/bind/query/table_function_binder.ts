@@ -10,7 +10,15 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { nearestName } from "../../../base/nearest_name.ts";
-import { BIGINT, type DataType, type DomainType, typeName } from "../../../types/mod.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  type DataType,
+  type DomainType,
+  type Row,
+  typeName,
+  type Value,
+} from "../../../types/mod.ts";
 import { isAdvisoryFunction, waitsForLock } from "../../functions/advisory.ts";
 import { namedForm, resolveFunction } from "../../functions/registry.ts";
 import { SLEEP } from "../../functions/session.ts";
@@ -31,6 +39,7 @@ import type {
 } from "../../parse/ast/ast.ts";
 import {
   type Bind,
+  type CallableRoutine,
   type ExpansionCall,
   type ExpressionContext,
   notAvailable,
@@ -43,6 +52,8 @@ import { castArgument, fittingOf } from "../expression/integer_parameters.ts";
 import { boundInOrder, checkNames } from "../expression/named_arguments.ts";
 import { fieldsOfValue, isColumn, valueOfRow } from "../expression/row_values.ts";
 import { resolveType } from "../expression/types.ts";
+import { routineRows } from "./routine_calls.ts";
+import { type RoutineCall, resolveRoutine, routinesOf } from "./routine_resolution.ts";
 
 /** The function that yields the changes of a table; `changes_binder.ts` binds it. */
 export const CHANGES = "changes";
@@ -98,6 +109,8 @@ function bindOneCall(
   { bind, context }: { bind: Bind; context: ExpressionContext },
 ): Pick<BoundCallItem, "columns" | "functions"> {
   const { name, schema } = item.function;
+  const routines = routinesOf(item, context);
+  if (routines !== undefined) return boundRoutine(item, alias, { routines, bind, context });
   if (item.over !== undefined || item.filter !== undefined || item.distinct !== undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
@@ -141,6 +154,32 @@ function bindOneCall(
   return { functions: bound.map((each) => each.made), columns };
 }
 
+/** Binds a call of a function that a user has created, as rows next to those of other calls. */
+function boundRoutine(
+  item: FromCall,
+  alias: string | undefined,
+  {
+    routines,
+    ...around
+  }: { routines: readonly CallableRoutine[]; bind: Bind; context: ExpressionContext },
+): Pick<BoundCallItem, "columns" | "functions"> {
+  const call = resolveRoutine(item, routines, around);
+  const { columns, made } = routineRows(call, around.context);
+  const alone = columns.length === 1 ? alias : undefined;
+  return {
+    functions: [{ ...made, width: columns.length, rows: (values) => shownRows(made, values) }],
+    columns: columns.map(({ name, type }) => ({
+      name: name ?? alone ?? call.callable.routine.name,
+      type,
+    })),
+  };
+}
+
+/** Yields the rows of a function without their last column, which marks them as present. */
+function* shownRows(made: BoundTableFunction, values: readonly Value[]): Generator<Row> {
+  for (const row of made.rows(values)) yield row.slice(0, -1);
+}
+
 /**
  * Returns the error for a function in FROM that waits. A function in FROM produces its rows in one
  * tick.
@@ -169,6 +208,35 @@ export function bindExpansion(
   const fields = columns.map((column) => ({ name: column.name, value: columnValue(column) }));
   // The key of a member is NULL only in rows that a longer call next to this one adds.
   return valueOfRow({ fields, presence: fields[0]?.value });
+}
+
+/** Binds a call of a function in a select list that returns a set of rows. */
+export function bindRoutineExpansion(
+  call: RoutineCall,
+  context: ExpressionContext,
+): BoundExpression {
+  const { expansions, statement } = context;
+  if (expansions === undefined) throw setElsewhere(call.callable.name, context, call.node);
+  const { columns: given, isRow, made } = routineRows(call, context);
+  const named = given.map(({ name, type }) => ({ name: name ?? call.callable.routine.name, type }));
+  const present = { name: "", type: BOOLEAN };
+  const columns = [...named, present].map((column) => statement.newColumn(column));
+  expansions.calls.push({ made, columns });
+  const [first] = columns;
+  if (!isRow && first !== undefined) return columnValue(first);
+  const fields = columns
+    .slice(0, -1)
+    .map((column) => ({ name: column.name, value: columnValue(column) }));
+  const presence = columns.at(-1);
+  return valueOfRow({ fields, presence: presence && columnValue(presence) });
+}
+
+function setElsewhere(name: string, { clause }: ExpressionContext, node: AstNode): DatabaseError {
+  return new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot call ${name} in ${clause}: it returns a set of rows`,
+    { position: node._location.start, hint: "call it in FROM" },
+  );
 }
 
 /** Returns `(t).c`, where t is the name of a relation, as `t.c`, or undefined for any other row. */
@@ -257,13 +325,7 @@ function expandedColumns(
   const { name } = call.function;
   const { expansions, statement } = context;
   const position = call._location.start;
-  if (expansions === undefined) {
-    throw new DatabaseError(
-      "INVALID_QUERY",
-      `Cannot call ${name} in ${context.clause}: it returns a set of rows`,
-      { position, hint: "call it in FROM" },
-    );
-  }
+  if (expansions === undefined) throw setElsewhere(name, context, call);
   if (call.distinct !== undefined || call.orderBy !== undefined || call.filter !== undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",

@@ -15,7 +15,7 @@
  *
  * This file contains names, queries, DML and the union of statements, and exports the others:
  * `ast_expressions.ts`, `ast_definitions.ts`, `ast_policies.ts`, `ast_sequences.ts`,
- * `ast_types.ts`, `ast_topics.ts`, `ast_tokens.ts` and `ast_admin.ts`.
+ * `ast_types.ts`, `ast_functions.ts`, `ast_topics.ts`, `ast_tokens.ts` and `ast_admin.ts`.
  */
 import type { DataType, DomainType } from "../../../types/mod.ts";
 import type { AdminStatement } from "./ast_admin.ts";
@@ -26,6 +26,7 @@ import type { AckStatement, ConsumeStatement } from "./ast_topics.ts";
 export type * from "./ast_admin.ts";
 export type * from "./ast_definitions.ts";
 export type * from "./ast_expressions.ts";
+export type * from "./ast_functions.ts";
 export type * from "./ast_policies.ts";
 export type * from "./ast_sequences.ts";
 export type * from "./ast_tokens.ts";

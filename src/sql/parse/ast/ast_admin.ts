@@ -2,6 +2,7 @@
  * Defines the syntax tree of all statements that are neither queries nor definitions: transactions,
  * SHOW, SET and maintenance. See `ast.ts` for the rules that apply to all nodes.
  */
+
 import type {
   AstNode,
   DataTypeDef,
@@ -15,6 +16,7 @@ import type {
   Statement,
 } from "./ast.ts";
 import type { OptionEntry, UserName } from "./ast_definitions.ts";
+import type { FunctionName } from "./ast_functions.ts";
 
 /** All statements that are neither queries nor definitions. */
 export type AdminStatement =
@@ -47,6 +49,7 @@ export type AdminStatement =
   | ShowColumnsStatement
   | ShowStatsStatement
   | DescribeStatement
+  | DescribeFunctionStatement
   | DescribeTopicStatement
   | StorageTableStatement
   | StorageCheckStatement
@@ -248,6 +251,7 @@ export interface ShowSimpleStatement extends AstNode {
   readonly type:
     | "show namespaces"
     | "show storages"
+    | "show functions"
     | "show webhooks"
     | "show tokens"
     | "show invitations"
@@ -289,6 +293,12 @@ export interface DescribeStatement extends AstNode {
 }
 
 /** The statement `DESCRIBE TOPIC t`. */
+/** The statement DESCRIBE FUNCTION. */
+export interface DescribeFunctionStatement extends AstNode {
+  readonly type: "describe function";
+  readonly function: FunctionName;
+}
+
 export interface DescribeTopicStatement extends AstNode {
   readonly type: "describe topic";
   readonly topic: QName;

@@ -12,6 +12,7 @@ import type {
   QNameAliased,
   SelectStatement,
 } from "./ast.ts";
+import type { FunctionDefinition, FunctionName } from "./ast_functions.ts";
 import type { PolicyDefinition } from "./ast_policies.ts";
 import type { SequenceDefinition, SequenceOption } from "./ast_sequences.ts";
 import type { SecretDefinition } from "./ast_tokens.ts";
@@ -42,6 +43,7 @@ export type DefinitionStatement =
   | AlterOwnerStatement
   | CommentStatement
   | CreateExtensionStatement
+  | FunctionDefinition
   | PolicyDefinition
   | SequenceDefinition
   | TypeDefinition
@@ -54,8 +56,8 @@ export type DefinitionStatement =
 export interface UserName extends Name {
   /**
    * Set if CURRENT_USER was written or, for a new owner, SESSION_USER or CURRENT_ROLE; `name` is
-   * then that word. Only ALTER USER, CREATE TOKEN and OWNER TO of a table, a view, a sequence or a
-   * type allow it.
+   * then that word. Only ALTER USER, CREATE TOKEN and OWNER TO of a table, a view, a sequence, a
+   * type or a function allow it.
    */
   readonly currentUser?: true | undefined;
 }
@@ -292,6 +294,7 @@ export interface DropIndexStatement extends AstNode {
 export type CommentedKind =
   | "column"
   | "constraint"
+  | "function"
   | "index"
   | "namespace"
   | "sequence"
@@ -303,22 +306,22 @@ export interface CommentStatement extends AstNode {
   readonly type: "comment on";
   readonly kind: CommentedKind;
   /** The object; for a column or a constraint, its table. */
-  readonly name: QName;
+  readonly name: FunctionName | QName;
   /** The column or the constraint that the comment describes. */
   readonly part?: Name | undefined;
   /** The comment; absent for NULL, which removes the comment. */
   readonly comment?: string | undefined;
 }
 
-/** The statement `ALTER TABLE | VIEW | SEQUENCE | TYPE … OWNER TO user`. */
+/** The statement `ALTER TABLE | VIEW | SEQUENCE | TYPE | FUNCTION … OWNER TO user`. */
 export interface AlterOwnerStatement extends AstNode {
   readonly type: "alter owner";
   /**
    * The type of object that the statement names. A view or a sequence may also be called a table,
    * as in dumps of older servers.
    */
-  readonly kind: "sequence" | "table" | "type" | "view";
-  readonly name: QName;
+  readonly kind: "function" | "sequence" | "table" | "type" | "view";
+  readonly name: FunctionName | QName;
   readonly ifExists?: true | undefined;
   readonly owner: UserName;
 }

@@ -28,6 +28,7 @@ import { isChangeNode, isSelectNode } from "../ast/query_nodes.ts";
 import { type CursorStatement, cursorText } from "./print_cursors.ts";
 import { definitionText } from "./print_definitions.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
+import { functionNameText } from "./print_functions.ts";
 import { optionsText } from "./print_options.ts";
 import {
   columnsText,
@@ -156,6 +157,8 @@ function simpleText(statement: SimpleStatement): string {
       const history = statement.history === true ? " HISTORY" : "";
       return `DESCRIBE TABLE ${qnameText(statement.table)}${history}`;
     }
+    case "describe function":
+      return `DESCRIBE FUNCTION ${functionNameText(statement.function)}`;
     case "describe topic":
       return `DESCRIBE TOPIC ${qnameText(statement.topic)}`;
     case "storage flush":

@@ -17,6 +17,7 @@ import type {
   DefinitionStatement,
   DoStatement,
   DropIndexStatement,
+  FunctionDefinition,
   PolicyDefinition,
   QName,
   SecretDefinition,
@@ -36,6 +37,7 @@ import {
   timingTexts,
 } from "./print_constraints.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
+import { functionNameText, functionText } from "./print_functions.ts";
 import { MASK, optionsText, withOptions } from "./print_options.ts";
 import { policyText } from "./print_policies.ts";
 import { expressionToSql, queryText } from "./print_queries.ts";
@@ -232,6 +234,7 @@ function smallText(
   statement:
     | AlterViewStatement
     | DoStatement
+    | FunctionDefinition
     | Parameters<typeof indexText>[0]
     | PolicyDefinition
     | SecretDefinition
@@ -256,6 +259,10 @@ function smallText(
     case "alter type":
     case "drop type":
       return typeText(statement);
+    case "create function":
+    case "alter function":
+    case "drop function":
+      return functionText(statement);
     case "create policy":
     case "alter policy":
     case "drop policy":
@@ -270,13 +277,13 @@ function smallText(
 function ownerText({ ifExists, kind, name, owner }: AlterOwnerStatement): string {
   const ie = flag(ifExists, "IF EXISTS ");
   const user = owner.currentUser === true ? "CURRENT_USER" : stringText(owner.name);
-  return `ALTER ${kind.toUpperCase()} ${ie}${qnameText(name)} OWNER TO ${user}`;
+  return `ALTER ${kind.toUpperCase()} ${ie}${functionNameText(name)} OWNER TO ${user}`;
 }
 
 function commentText({ comment, kind, name, part }: CommentStatement): string {
   const object =
     part === undefined
-      ? qnameText(name)
+      ? functionNameText(name)
       : kind === "column"
         ? `${qnameText(name)}.${nameText(part.name)}`
         : `${nameText(part.name)} ON ${qnameText(name)}`;

@@ -24,6 +24,7 @@ function sourceWith(view?: SelectStatement): RelationSource {
       });
     },
     systemView: () => undefined,
+    functions: () => [],
     view: ({ name }) =>
       name !== "v" || view === undefined
         ? undefined

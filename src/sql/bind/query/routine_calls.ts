@@ -1,0 +1,438 @@
+/**
+ * Binds calls of functions that users have created, by putting the query of the function in place
+ * of the call. Plans, rights, policies and live queries therefore know no functions.
+ *
+ *     f(a)            (query of f)            a scalar subquery, or just its expression
+ *     FROM f(a)       FROM LATERAL (query)    a relation
+ *     SELECT f(a)     the rows of ARRAY(query), for a function that returns a set
+ *
+ * The arguments are outer references of the query, so each is evaluated once for each call.
+ */
+import { defined } from "../../../base/assert.ts";
+import { DatabaseError } from "../../../base/errors.ts";
+import type { Routine } from "../../../catalog/mod.ts";
+import {
+  type ArrayValue,
+  BOOLEAN,
+  type DataType,
+  elementsOf,
+  INT,
+  type Row,
+  type RowValue,
+  TEXT,
+} from "../../../types/mod.ts";
+import type { ExprCall, QName } from "../../parse/ast/ast.ts";
+import { type CallableRoutine, type ExpressionContext, type StatementBinding } from "../binding.ts";
+import type { BoundOutput, BoundSelect, BoundTableFunction } from "../bound.ts";
+import type { BoundExpression, OuterReference } from "../bound_expressions.ts";
+import { columnValue, plainSelect, selectFrom, selectFromQuery } from "../bound_nodes.ts";
+import { castTo } from "../expression/casts.ts";
+import { fieldsOfValue, valueOfRow } from "../expression/row_values.ts";
+import { valueOf } from "../expression/subquery_binder.ts";
+import { arrayTypeOf } from "../expression/types.ts";
+import { isVolatile, mapChildren } from "../walk.ts";
+import { OuterReferences, RoutineArguments } from "./correlation.ts";
+import { isPlainSelect } from "./query_walk.ts";
+import {
+  columnsOf,
+  isInput,
+  isOutput,
+  type RoutineCall,
+  type RoutineColumn,
+  returnsRow,
+  typeIn,
+  valueType,
+} from "./routine_resolution.ts";
+
+/**
+ * Binds the query of a function that is being defined, with unknown arguments.
+ *
+ * @param options.element The type that replaces polymorphic ones.
+ * @throws {DatabaseError} The errors of the query, and those of a result that it does not have.
+ */
+export function boundDefinition(
+  routine: Routine,
+  {
+    bindQuery,
+    element,
+    node,
+    statement,
+  }: Pick<CallableRoutine, "bindQuery"> & {
+    readonly element: DataType;
+    readonly node: Pick<ExprCall, "_location"> & { readonly name: QName };
+    readonly statement: StatementBinding;
+  },
+): BoundSelect {
+  const callable = { name: routine.name, routine, defaults: [], bindQuery };
+  const args = routine.parameters.filter(isInput).map(({ type }): BoundExpression => {
+    const known = typeIn(type, { element, node });
+    return { kind: "outer", type: known, id: statement.newColumn({ name: "", type: known }).id };
+  });
+  const { _location, name } = node;
+  const call: ExprCall = { type: "call", function: name, args: [], _location };
+  const outputs = routine.parameters.filter(isOutput);
+  const columns = columnsOf(routine, outputs, { element, node });
+  const type = valueType(routine, columns, outputs);
+  return boundQuery({ callable, args, columns, type, node: call }, (argument) => argument, {
+    mark: () => () => undefined,
+    statement,
+  });
+}
+
+/** Binds the query of a called function. Its outputs have the columns of the result. */
+function boundQuery(
+  call: RoutineCall,
+  read: (argument: BoundExpression) => BoundExpression,
+  { mark, statement }: { readonly mark: () => () => void; readonly statement: StatementBinding },
+): BoundSelect {
+  const { args, callable, node } = call;
+  const { routine } = callable;
+  const inputs = routine.parameters.filter(isInput);
+  const values = args.map((argument, i) => ({
+    name: inputs[i]?.name,
+    value: (): BoundExpression => read(argument),
+  }));
+  const outer = new RoutineArguments(statement, { name: routine.name, args: values, mark });
+  return conforming(callable.bindQuery(outer, node), call, statement);
+}
+
+/**
+ * Casts the outputs of a query to the columns of the result. A single row value gives all columns.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION, TYPE_MISMATCH
+ */
+function conforming(
+  query: BoundSelect,
+  call: RoutineCall,
+  statement: StatementBinding,
+): BoundSelect {
+  const { columns, node } = call;
+  if (columns === undefined) return withOutputs(query, settledOutputs(query.outputs), statement);
+  const [only] = query.outputs;
+  const isWhole = query.outputs.length === 1 && only?.expression.type.kind === "row";
+  if (isWhole && returnsRow(call)) {
+    const whole = selectFromQuery(query, statement);
+    const row = defined(whole.outputs[0], "a query must keep its output").expression;
+    return { ...whole, outputs: castOutputs(fieldsOfValue(row) ?? [], call) };
+  }
+  if (query.outputs.length === columns.length) {
+    return withOutputs(query, castOutputs(query.outputs, call), statement);
+  }
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot use the query of function ${call.callable.name}: it returns ${query.outputs.length} column(s), but must return ${columns.length}`,
+    { position: node._location.start },
+  );
+}
+
+function settledOutputs(outputs: readonly BoundOutput[]): BoundOutput[] {
+  return outputs.map(({ expression, name }) => ({
+    name,
+    expression:
+      expression.type.kind === "unknown"
+        ? castTo(expression, { to: TEXT, mode: "implicit", node: undefined })
+        : expression,
+  }));
+}
+
+function castOutputs(outputs: readonly BoundOutput[], call: RoutineCall): BoundOutput[] {
+  const { callable, columns = [], node } = call;
+  if (outputs.length !== columns.length) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot use the query of function ${callable.name}: it returns a row of ${outputs.length} column(s), but must return ${columns.length}`,
+      { position: node._location.start },
+    );
+  }
+  return outputs.map(({ expression }, i) => {
+    const column = defined(columns[i], "the number of columns must have been checked");
+    return {
+      name: column.name ?? callable.routine.name,
+      expression: castTo(expression, { to: column.type, mode: "assignment", node }),
+    };
+  });
+}
+
+/** Replaces the outputs of a query. A cast below DISTINCT could make different rows equal. */
+function withOutputs(
+  query: BoundSelect,
+  outputs: readonly BoundOutput[],
+  statement: StatementBinding,
+): BoundSelect {
+  const isCast = outputs.some(({ expression }, i) => expression !== query.outputs[i]?.expression);
+  if (!isCast || query.distinct === "none") return { ...query, outputs };
+  const whole = selectFromQuery(query, statement);
+  const cast = outputs.map(({ expression, name }, i) => ({
+    name,
+    expression: castTo(defined(whole.outputs[i], "a query must keep its outputs").expression, {
+      to: expression.type,
+      mode: "assignment",
+      node: undefined,
+    }),
+  }));
+  return { ...whole, outputs: cast };
+}
+
+/** Binds a call of a function that returns one value or one row. */
+export function routineValue(call: RoutineCall, context: ExpressionContext): BoundExpression {
+  const { node } = call;
+  const { statement } = context;
+  const outerReferences = new OuterReferences(context);
+  const query = queryOver(call, outerReferences, statement);
+  const inlined = inlineValue(query, call, outerReferences.list);
+  if (inlined !== undefined) return strict(call, inlined);
+  const one = firstRow(query, statement);
+  const single = returnsRow(call) ? asRow(one, call, statement) : one;
+  const { type } = defined(single.outputs[0], "a function must have an output").expression;
+  const value = valueOf(
+    { query: single, outerReferences, context, node },
+    { type, form: { kind: "scalar" } },
+  );
+  return strict(call, value);
+}
+
+/**
+ * Binds the query of a called function, which reads the arguments as outer references. Constants
+ * need none. A volatile argument is evaluated even if the query does not read it.
+ */
+function queryOver(
+  call: RoutineCall,
+  outer: OuterReferences,
+  statement: StatementBinding,
+): BoundSelect {
+  const read = (argument: BoundExpression): BoundExpression =>
+    argument.kind === "constant" || argument.kind === "slot" ? argument : outer.referTo(argument);
+  const query = boundQuery(call, read, { mark: () => outer.mark(), statement });
+  for (const argument of call.args) if (isVolatile(argument)) outer.referTo(argument);
+  return query;
+}
+
+/** Limits a query to its first row, unless it cannot have more. */
+function firstRow(query: BoundSelect, statement: StatementBinding): BoundSelect {
+  const isSingle =
+    (isPlainSelect(query) && query.from === undefined) ||
+    (query.isAggregated && query.groupBy.length === 0 && query.groupingSets === undefined);
+  if (isSingle && query.expansions.length === 0) return query;
+  const limit: BoundExpression = { kind: "constant", type: INT, value: 1 };
+  const isLimited = query.limit !== undefined || query.withTies;
+  return isLimited ? { ...selectFromQuery(query, statement), limit } : { ...query, limit };
+}
+
+/** Makes the outputs of a query one row value. */
+function asRow(query: BoundSelect, call: RoutineCall, statement: StatementBinding): BoundSelect {
+  const whole = query.distinct === "none" ? query : selectFromQuery(query, statement);
+  return {
+    ...whole,
+    outputs: [{ name: call.callable.routine.name, expression: rowOf(whole, call) }],
+  };
+}
+
+function rowOf({ outputs }: BoundSelect, { columns, type }: RoutineCall): BoundExpression {
+  const fields = outputs.map(({ expression, name }, i) => ({
+    name: columns?.[i]?.name ?? name,
+    value: expression,
+  }));
+  const row = valueOfRow({ fields, presence: undefined });
+  return type?.kind === "row" ? { ...row, type } : row;
+}
+
+/**
+ * Returns the expression of a function that only computes one; undefined if it has to stay a query.
+ * An argument that costs something must occur exactly once, because it replaces the parameter.
+ */
+function inlineValue(
+  query: BoundSelect,
+  call: RoutineCall,
+  references: readonly OuterReference[],
+): BoundExpression | undefined {
+  const { from, isAggregated, outputs, where } = query;
+  const [only] = outputs;
+  const isExpression = from === undefined && where === undefined && !isAggregated;
+  if (!isExpression || !isPlainSelect(query) || only === undefined) return undefined;
+  // A strict function tests its arguments before it reads them.
+  if (isStrict(call) && !call.args.every(isFree)) return undefined;
+  const counts = new Map<number, number>();
+  const replaced = (part: BoundExpression): BoundExpression => {
+    const found = part.kind === "outer" ? references.find(({ id }) => id === part.id) : undefined;
+    if (found === undefined) return mapChildren(part, replaced);
+    counts.set(found.id, (counts.get(found.id) ?? 0) + 1);
+    return found.value;
+  };
+  const value = replaced(returnsRow(call) ? rowOf(query, call) : only.expression);
+  const isOnce = references.every(({ id, value: each }) => isFree(each) || counts.get(id) === 1);
+  return isOnce ? value : undefined;
+}
+
+function isStrict({ callable }: RoutineCall): boolean {
+  return callable.routine.isStrict;
+}
+
+/** Whether an expression costs nothing, so that it may be evaluated several times. */
+function isFree(expression: BoundExpression): boolean {
+  switch (expression.kind) {
+    case "constant":
+    case "slot":
+    case "column":
+    case "outer":
+      return true;
+    case "cast":
+      return isFree(expression.operand);
+    default:
+      return false;
+  }
+}
+
+/** Returns NULL in place of the value if the function is strict and an argument is NULL. */
+function strict(call: RoutineCall, value: BoundExpression): BoundExpression {
+  const when = missingArgument(call);
+  if (when === undefined) return value;
+  const { type } = value;
+  const nothing: BoundExpression = { kind: "constant", type, value: null };
+  return { kind: "case", type, branches: [{ when, value: nothing }], otherwise: value };
+}
+
+/** Returns whether an argument of a strict function is NULL; undefined if none can be. */
+function missingArgument(call: RoutineCall): BoundExpression | undefined {
+  if (!isStrict(call)) return undefined;
+  const operands = call.args
+    .filter((each) => each.kind !== "constant" || each.value === null)
+    .map(
+      (operand): BoundExpression => ({
+        kind: "is",
+        type: BOOLEAN,
+        test: "null",
+        negated: false,
+        operand,
+      }),
+    );
+  if (operands.length === 0) return undefined;
+  return operands.length === 1 ? operands[0] : { kind: "or", type: BOOLEAN, operands };
+}
+
+/** A call as a table function, for select lists and ROWS FROM. */
+export interface MadeRoutine {
+  readonly made: BoundTableFunction;
+  readonly columns: readonly RoutineColumn[];
+  /** Whether the columns form a row. Otherwise, there is one column, the value. */
+  readonly isRow: boolean;
+}
+
+/**
+ * Binds a call of a function as a table function over an array of its rows. Its last column is
+ * never NULL, which distinguishes rows of NULLs from the missing rows of a shorter result.
+ */
+export function routineRows(call: RoutineCall, context: ExpressionContext): MadeRoutine {
+  const { callable, node } = call;
+  const { statement } = context;
+  const outerReferences = new OuterReferences(context);
+  const bound = queryOver(call, outerReferences, statement);
+  const query = callable.routine.isSet ? bound : firstRow(bound, statement);
+  const single = asRow(query, call, statement);
+  const element = defined(single.outputs[0], "a function must have an output").expression.type;
+  const rows = valueOf(
+    { query: single, outerReferences, context, node },
+    { type: arrayTypeOf(element), form: { kind: "array", ofArrays: false } },
+  );
+  const columns = query.outputs.map(({ expression, name }, i) => {
+    const column = call.columns?.[i];
+    return { name: column === undefined ? name : column.name, type: expression.type };
+  });
+  const made: BoundTableFunction = {
+    name: callable.name,
+    args: [strict(call, rows)],
+    seesNull: false,
+    width: columns.length + 1,
+    rows: ([list = null]) => rowsOf(list as ArrayValue),
+  };
+  return { made, columns, isRow: returnsRow(call) };
+}
+
+function rowsOf(list: ArrayValue): Row[] {
+  return elementsOf(list).map((row) => (row as RowValue).cells.concat(true));
+}
+
+/** The rows of a call in FROM, as a query. */
+export function routineRelation(
+  call: RoutineCall,
+  { context, mark }: { readonly context: ExpressionContext; readonly mark: () => () => void },
+): { readonly query: BoundSelect; readonly isRow: boolean } {
+  const { callable } = call;
+  const { statement } = context;
+  const isRow = returnsRow(call);
+  if (!callable.routine.isSet) return { query: oneRow(call, context), isRow };
+  const isPlain = call.args.every(isFree);
+  const columns = call.args.map(({ type }) => statement.newColumn({ name: "", type }));
+  const ids = call.args.map(({ type }) => statement.newColumn({ name: "", type }).id);
+  const read = (argument: BoundExpression): BoundExpression => {
+    const id = ids[call.args.indexOf(argument)];
+    if (isPlain || id === undefined) return argument;
+    return { kind: "outer", type: argument.type, id };
+  };
+  const query = boundQuery(call, read, { mark, statement });
+  const when = missingArgument({ ...call, args: call.args.map(read) });
+  const rows = when === undefined ? query : filtered(query, when, statement);
+  return {
+    query: isPlain ? rows : besideArguments(rows, { call, columns, ids, statement }),
+    isRow,
+  };
+}
+
+function filtered(
+  query: BoundSelect,
+  when: BoundExpression,
+  statement: StatementBinding,
+): BoundSelect {
+  return {
+    ...selectFromQuery(query, statement),
+    where: { kind: "not", type: BOOLEAN, operand: when },
+  };
+}
+
+/** Joins a query with the arguments that it reads, so that each is evaluated once. */
+function besideArguments(
+  query: BoundSelect,
+  {
+    call,
+    columns,
+    ids,
+    statement,
+  }: {
+    readonly call: RoutineCall;
+    readonly columns: readonly ReturnType<StatementBinding["newColumn"]>[];
+    readonly ids: readonly number[];
+    readonly statement: StatementBinding;
+  },
+): BoundSelect {
+  const made = query.outputs.map(({ expression, name }) =>
+    statement.newColumn({ name, type: expression.type }),
+  );
+  return plainSelect({
+    from: {
+      kind: "join",
+      join: "cross",
+      left: {
+        kind: "relation",
+        relation: { kind: "values", rows: [call.args], alias: "", columns },
+      },
+      right: { kind: "relation", relation: { kind: "query", query, alias: "", columns: made } },
+      condition: undefined,
+      outerReferences: ids.map((id, i) => ({
+        id,
+        value: columnValue(defined(columns[i], "each argument must have a column")),
+      })),
+    },
+    outputs: made.map((column) => ({ name: column.name, expression: columnValue(column) })),
+  });
+}
+
+/** Returns the single row of a function that returns no set. It is NULL if the query has no row. */
+function oneRow(call: RoutineCall, context: ExpressionContext): BoundSelect {
+  const { statement } = context;
+  const value = routineValue(call, context);
+  const { name } = call.callable.routine;
+  const single = plainSelect({ from: undefined, outputs: [{ name, expression: value }] });
+  if (!returnsRow(call)) return single;
+  const column = statement.newColumn({ name, type: value.type });
+  const relation = { kind: "query", query: single, alias: "", columns: [column] } as const;
+  return selectFrom(relation, fieldsOfValue(columnValue(column)) ?? []);
+}

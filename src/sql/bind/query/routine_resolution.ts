@@ -1,0 +1,304 @@
+/**
+ * Resolves calls of functions that users have created: which function a call means, its arguments
+ * as that function takes them, and the columns of its result. `routine_calls.ts` binds the query.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import type { Routine, RoutineParameter, RoutineType } from "../../../catalog/mod.ts";
+import { commonType, type DataType, TEXT, typeName } from "../../../types/mod.ts";
+import type { ParameterType } from "../../functions/base/function.ts";
+import { bestFit } from "../../functions/registry.ts";
+import type { AstNode, Expr, ExprCall } from "../../parse/ast/ast.ts";
+import { type Bind, type CallableRoutine, type ExpressionContext, isBuiltIn } from "../binding.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
+import { arrayOfValues } from "../expression/array_values.ts";
+import { castTo } from "../expression/casts.ts";
+import { castArgument, fittingOf } from "../expression/integer_parameters.ts";
+import { arrayTypeOf } from "../expression/types.ts";
+import { Scope } from "../scope.ts";
+
+/** A column of the result of a call. */
+export interface RoutineColumn {
+  /** The name of the column; undefined for a value, which has the name of the function. */
+  readonly name: string | undefined;
+  readonly type: DataType;
+}
+
+/** A call whose function and arguments are known. */
+export interface RoutineCall {
+  readonly callable: CallableRoutine;
+  /** The arguments in the order of the parameters, cast to their types. */
+  readonly args: readonly BoundExpression[];
+  /** The columns of the result; undefined for a record, whose columns the query determines. */
+  readonly columns: readonly RoutineColumn[] | undefined;
+  /** The type of the result as one value; undefined for a row without a declared type. */
+  readonly type: DataType | undefined;
+  readonly node: ExprCall;
+}
+
+/** Whether a parameter takes an argument. */
+export function isInput({ mode }: Pick<RoutineParameter, "mode">): boolean {
+  return mode !== "out" && mode !== "table";
+}
+
+/** Whether a parameter is a column of the result. */
+export function isOutput({ mode }: Pick<RoutineParameter, "mode">): boolean {
+  return mode !== "in" && mode !== "variadic";
+}
+
+/**
+ * Returns the functions that a call may mean; undefined if it calls none that a user has created. A
+ * built-in function hides the functions of its name unless the call names their namespace.
+ */
+export function routinesOf(
+  { function: name }: Pick<ExprCall, "function">,
+  { routinesNamed }: ExpressionContext,
+): readonly CallableRoutine[] | undefined {
+  if (name.schema === undefined && isBuiltIn(name.name)) return undefined;
+  const found = routinesNamed?.(name) ?? [];
+  return found.length === 0 ? undefined : found;
+}
+
+/**
+ * Finds the function that a call means, and binds the arguments.
+ *
+ * @param callables The functions of the name.
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND
+ */
+export function resolveRoutine(
+  call: ExprCall,
+  callables: readonly CallableRoutine[],
+  { bind, context }: { readonly bind: Bind; readonly context: ExpressionContext },
+): RoutineCall {
+  refuseClauses(call);
+  const known = new Map<Expr, BoundExpression>();
+  const bound = (node: Expr): BoundExpression => {
+    const value = known.get(node) ?? bind(node, context);
+    known.set(node, value);
+    return value;
+  };
+  let best: Candidate | undefined;
+  for (const callable of callables) {
+    const candidate = candidateOf(callable, { call, bound, bind, context });
+    if (candidate !== undefined && candidate.cost < (best?.cost ?? Number.POSITIVE_INFINITY)) {
+      best = candidate;
+    }
+  }
+  if (best !== undefined) return called(best, call);
+  throw noneFits(call, callables, call.args.map(bound));
+}
+
+function refuseClauses(call: ExprCall): void {
+  const { distinct, filter, orderBy, over, withinGroup } = call;
+  if ([distinct, filter, orderBy, over, withinGroup].every((clause) => clause === undefined))
+    return;
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot call ${call.function.name} with DISTINCT, ORDER BY, FILTER or OVER: it is not an aggregate`,
+    { position: call._location.start },
+  );
+}
+
+function noneFits(
+  call: ExprCall,
+  [first, ...others]: readonly CallableRoutine[],
+  args: readonly BoundExpression[],
+): DatabaseError {
+  const { name, schema } = call.function;
+  const shown = schema === undefined ? name : `${schema}.${name}`;
+  const types = args.map(({ type }) => typeName(type)).join(", ");
+  const forms = [first, ...others].flatMap((each) => each ?? []).map(signatureOf);
+  return new DatabaseError(
+    "FUNCTION_NOT_FOUND",
+    `Cannot find function ${shown}(${types}): it does not accept these arguments`,
+    { position: call._location.start, hint: `it exists as ${forms.join(" and ")}` },
+  );
+}
+
+function signatureOf({ name, routine }: CallableRoutine): string {
+  const shown = routine.parameters
+    .filter(isInput)
+    .map((each) => (each.name === undefined ? each.typeName : `${each.name} ${each.typeName}`));
+  return `${name}(${shown.join(", ")})`;
+}
+
+interface Candidate {
+  readonly callable: CallableRoutine;
+  readonly args: readonly BoundExpression[];
+  /** The types to which the arguments are cast. */
+  readonly types: readonly DataType[];
+  readonly cost: number;
+}
+
+interface CallPlace {
+  readonly call: ExprCall;
+  readonly bound: (node: Expr) => BoundExpression;
+  readonly bind: Bind;
+  readonly context: ExpressionContext;
+}
+
+/** Returns the arguments as a function takes them; undefined if it does not accept them. */
+function candidateOf(
+  callable: CallableRoutine,
+  { bind, bound, call, context }: CallPlace,
+): Candidate | undefined {
+  const { defaults, routine } = callable;
+  const inputs = routine.parameters.filter(isInput);
+  const placed = placedArguments(call, inputs);
+  if (placed === undefined) return undefined;
+  const args: BoundExpression[] = [];
+  for (const [i, argument] of placed.entries()) {
+    if (argument !== undefined) {
+      args.push(bound(argument));
+      continue;
+    }
+    const omitted = defaults[i];
+    if (omitted === undefined) return undefined;
+    const { routinesNamed, statement } = context;
+    args.push(
+      bind(omitted, {
+        statement,
+        scope: new Scope([]),
+        clause: "DEFAULT",
+        sink: undefined,
+        routinesNamed,
+      }),
+    );
+  }
+  const isListed = call.isVariadic !== true;
+  const parameters = inputs.map(({ mode, type }) =>
+    familyOf(isListed && mode === "variadic" ? elementOf(type) : type),
+  );
+  const last = parameters.at(-1);
+  const more = Array.from({ length: args.length - parameters.length }, () => last ?? "any");
+  const fit = fittingOf(args, (types) =>
+    bestFit([{ parameters: [...parameters, ...more] }], types),
+  );
+  if (fit === undefined) return undefined;
+  return { callable, args, types: fit.types, cost: fit.cost };
+}
+
+/**
+ * Returns the argument of each parameter, and further ones for a variadic parameter; undefined in
+ * place of an omitted one. Returns undefined if the call does not fit the parameters.
+ */
+export function placedArguments(
+  { argNames = [], args, isVariadic }: ExprCall,
+  inputs: readonly RoutineParameter[],
+): (Expr | undefined)[] | undefined {
+  const isOpen = inputs.at(-1)?.mode === "variadic";
+  if (isVariadic === true && !isOpen) return undefined;
+  if (args.length > inputs.length && !isOpen) return undefined;
+  const placed: (Expr | undefined)[] = inputs.map(() => undefined);
+  for (const [i, argument] of args.entries()) {
+    const name = argNames[i];
+    const at = name === undefined ? i : inputs.findIndex((each) => each.name === name);
+    if (at === -1 || placed[at] !== undefined) return undefined;
+    placed[at] = argument;
+  }
+  return placed;
+}
+
+function elementOf(type: RoutineType): RoutineType {
+  if (type === "anyarray") return "anyelement";
+  return typeof type === "string" || type.kind !== "array" ? type : type.element;
+}
+
+function familyOf(type: RoutineType): ParameterType {
+  if (typeof type !== "string") return type;
+  return type === "anyarray" ? "array" : type === "anyelement" ? "element" : "any";
+}
+
+function called({ args, callable, types }: Candidate, node: ExprCall): RoutineCall {
+  const { routine } = callable;
+  const inputs = routine.parameters.filter(isInput);
+  const given = args.map((argument, i) => {
+    const { type } = inputs[Math.min(i, inputs.length - 1)] ?? {};
+    const isRow = typeof type === "object" && type.kind === "row";
+    return castArgument(argument, { to: isRow ? type : (types[i] ?? argument.type), node });
+  });
+  const packed = packedArguments(given, { inputs, node });
+  const element = elementIn(inputs, packed);
+  const outputs = routine.parameters.filter(isOutput);
+  const columns = columnsOf(routine, outputs, { element, node });
+  return { callable, args: packed, columns, type: valueType(routine, columns, outputs), node };
+}
+
+/** Puts the last arguments of a variadic function into an array. */
+function packedArguments(
+  args: readonly BoundExpression[],
+  { inputs, node }: { inputs: readonly RoutineParameter[]; node: ExprCall },
+): readonly BoundExpression[] {
+  if (inputs.at(-1)?.mode !== "variadic" || node.isVariadic === true) return args;
+  const fixed = args.slice(0, inputs.length - 1);
+  const listed = args.slice(inputs.length - 1);
+  const type = commonType(listed.map((each) => each.type)) ?? TEXT;
+  const elements = listed.map((each) => castTo(each, { to: type, mode: "implicit", node }));
+  return [...fixed, arrayOfValues(elements, type)];
+}
+
+/** Returns the type of anyelement in a call, which its arguments determine. */
+function elementIn(
+  inputs: readonly RoutineParameter[],
+  args: readonly BoundExpression[],
+): DataType | undefined {
+  for (const [i, { type }] of inputs.entries()) {
+    const given = args[i]?.type;
+    if (given === undefined) continue;
+    if (type === "anyelement") return given;
+    if (type === "anyarray" && given.kind === "array") return given.element;
+  }
+  return undefined;
+}
+
+/** Replaces a polymorphic type by the type that it has in a call. @throws {DatabaseError} */
+export function typeIn(
+  type: RoutineType,
+  { element, node }: { element: DataType | undefined; node: AstNode },
+): DataType {
+  if (typeof type !== "string") return type;
+  if (element !== undefined) return type === "anyarray" ? arrayTypeOf(element) : element;
+  throw new DatabaseError(
+    "TYPE_MISMATCH",
+    `Cannot determine ${type}: no argument has a type that determines it`,
+    { position: node._location.start },
+  );
+}
+
+export function columnsOf(
+  routine: Routine,
+  outputs: readonly RoutineParameter[],
+  place: { element: DataType | undefined; node: AstNode },
+): readonly RoutineColumn[] | undefined {
+  const { returns } = routine;
+  if (outputs.length > 0) {
+    return outputs.map(({ name, type }, i) => ({
+      name: name ?? (outputs.length === 1 ? undefined : `column${i + 1}`),
+      type: typeIn(type, place),
+    }));
+  }
+  if (returns === undefined || returns === "record") return undefined;
+  const type = typeIn(returns, place);
+  return type.kind === "row" ? type.fields : [{ name: undefined, type }];
+}
+
+/** Returns the declared type of the result as one value. */
+export function valueType(
+  { returns }: Routine,
+  columns: readonly RoutineColumn[] | undefined,
+  outputs: readonly RoutineParameter[],
+): DataType | undefined {
+  if (outputs.length === 0 && typeof returns === "object" && returns.kind === "row") return returns;
+  const [only] = columns ?? [];
+  return only !== undefined && columns?.length === 1 ? only.type : undefined;
+}
+
+/** Whether the result of a call is a row, even if the row has a single column. */
+export function returnsRow({ columns, type }: RoutineCall): boolean {
+  return type?.kind === "row"
+    ? columns !== undefined && isFieldsOf(type, columns)
+    : columns?.length !== 1;
+}
+
+function isFieldsOf(type: DataType, columns: readonly RoutineColumn[]): boolean {
+  return type.kind === "row" && type.fields === columns;
+}

@@ -1,0 +1,465 @@
+/**
+ * Executes CREATE, ALTER and DROP FUNCTION.
+ *
+ * A function is stored as a view with parameters, so everything that protects the objects of a view
+ * protects those of a function. Its query is bound once with values of the declared types, which
+ * finds its errors and the objects that it needs.
+ */
+import { requireReach, requireRun } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  type Catalog,
+  checkColumnName,
+  checkObjectName,
+  type FunctionEntry,
+  type Routine,
+  type RoutineParameter,
+  type RoutineType,
+} from "../../catalog/mod.ts";
+import { type DataType, INT, sameType, TEXT } from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import { castTo } from "../bind/expression/casts.ts";
+import { bindExpression } from "../bind/expression/expression_binder.ts";
+import { typeNamesIn } from "../bind/expression/type_names.ts";
+import { boundDefinition } from "../bind/query/routine_calls.ts";
+import { isInput, isOutput } from "../bind/query/routine_resolution.ts";
+import { bindQuery } from "../bind/query/select_binder.ts";
+import { queriesAround, type RelationSource, type SelectDeps } from "../bind/query/select_deps.ts";
+import { Scope } from "../bind/scope.ts";
+import {
+  type FunctionPlace,
+  findFunction,
+  functionKey,
+  functionsMeant,
+  routineTypeOf,
+  shownName,
+} from "../names/functions.ts";
+import { requireHolder } from "../names/table_names.ts";
+import { dependentsOf, refuseDependents, storedQueries } from "../names/views.ts";
+import type {
+  AlterFunctionStatement,
+  CreateFunctionStatement,
+  DropFunctionStatement,
+  FunctionDefinition,
+  FunctionName,
+  FunctionParameterNode,
+  Statement,
+} from "../parse/ast/ast.ts";
+import { type BindingDeps, dmlDepsOf } from "../prepare/binding_deps.ts";
+import type { DefinitionFollowers } from "./definition_followers.ts";
+import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
+import {
+  droppedMessage,
+  type NewViewCall,
+  storedContent,
+  type ViewCall,
+} from "./view_definitions.ts";
+
+type FunctionDeps = BindingDeps & EntryDeps & Pick<DefinitionFollowers, "live">;
+
+export function isFunctionDefinition(node: Statement): node is FunctionDefinition {
+  const { type } = node;
+  return type === "create function" || type === "alter function" || type === "drop function";
+}
+
+/**
+ * Checks the caller's right to define functions, which is that to define views, before any part of
+ * the request runs.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED
+ */
+export function authorizeFunction(
+  node: FunctionDefinition,
+  { namespace, principal }: ViewCall,
+  catalog: Catalog,
+): void {
+  const names: readonly FunctionName[] = node.type === "drop function" ? node.names : [node.name];
+  for (const name of names) {
+    const holder = catalog.namespace(name.schema ?? namespace);
+    requireRun(principal, "removeTable", {
+      action: `run ${node.type.toUpperCase()} on ${shownName(name, namespace)}`,
+      position: name._location.start,
+      ...(holder === undefined ? {} : { namespace: holder }),
+    });
+  }
+}
+
+/** Binds CREATE FUNCTION against the current catalog. @throws {DatabaseError} */
+export function createFunction(
+  node: CreateFunctionStatement,
+  call: NewViewCall,
+  deps: FunctionDeps,
+): BoundDefinition {
+  const { catalog, clock, live, store } = deps;
+  const namespace = node.name.schema ?? call.namespace;
+  const { name, _location } = node.name;
+  const position = _location.start;
+  requireHolder(catalog, namespace, node.name);
+  checkObjectName("function", name, { position });
+  const { key, routine } = routineFrom(node, sourceFor(call, deps));
+  const before = catalog.functionsNamed(namespace, name).find((each) => each.name === key);
+  const shown = `${namespace}.${key}`;
+  if (before !== undefined && node.orReplace !== true) {
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot create function ${shown}: it already exists`,
+      { position, hint: "CREATE OR REPLACE FUNCTION replaces its query" },
+    );
+  }
+  const { tables, views } = contentOf(node, routine, { call, deps });
+  const entryOf = (viewId: number): FunctionEntry => {
+    const nowMs = clock.nowMs();
+    return {
+      viewId,
+      namespace,
+      name: key,
+      routine,
+      sql: node.source,
+      searchNamespace: call.namespace,
+      columnNames: [],
+      tables,
+      views,
+      comment: before?.comment,
+      createdBy: call.principal.userId,
+      createdAtMs: before?.createdAtMs ?? nowMs,
+      updatedAtMs: nowMs,
+    };
+  };
+  if (before === undefined) {
+    return () => {
+      store.requireFreeSpace();
+      const entry = entryOf(catalog.nextTableId());
+      catalog.createView({ ...entry, changedSeq: store.issueSeq() });
+      return `Function ${shown} created`;
+    };
+  }
+  const entry = entryOf(before.viewId);
+  requireReplaceable(before, entry, { position, catalog });
+  return () => {
+    catalog.changeView({ ...entry, changedSeq: store.issueSeq() });
+    live().viewChanged();
+    return `Function ${shown} replaced`;
+  };
+}
+
+/** Returns the source in which a definition looks up the names of tables and functions. */
+function sourceFor({ namespace, principal }: ViewCall, deps: BindingDeps): RelationSource {
+  const statement = new StatementBinding([]);
+  return dmlDepsOf(deps, { namespace, principal, statement }).source;
+}
+
+/** Returns where a statement that changes a function looks up its name. */
+export function functionPlace(call: ViewCall, deps: BindingDeps): FunctionPlace {
+  return { ...call, catalog: deps.catalog, source: sourceFor(call, deps) };
+}
+
+/**
+ * Returns the signature that a definition declares, and the name under which the function is
+ * stored.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION, UNSUPPORTED_TYPE, …
+ */
+function routineFrom(
+  node: CreateFunctionStatement,
+  source: RelationSource,
+): { readonly routine: Routine; readonly key: string } {
+  const { isSet, isStrict, name, parameters: nodes, volatility } = node;
+  checkParameters(node);
+  const parameters = nodes.map((each) => parameterFrom(each, source));
+  const declared = node.dataType && routineTypeOf(node.dataType, source);
+  checkResult(node, { parameters, returns: declared?.type });
+  const inputs = parameters.filter(isInput);
+  return {
+    key: functionKey(
+      name.name,
+      inputs.map((each) => each.typeName),
+    ),
+    routine: {
+      name: name.name,
+      parameters,
+      ...(declared === undefined ? {} : { returns: declared.type, returnsName: declared.shown }),
+      isSet,
+      isStrict,
+      volatility,
+      types: definedTypesIn(node),
+    },
+  };
+}
+
+function parameterFrom(
+  { dataType, mode, name, source: defaultSql }: FunctionParameterNode,
+  source: RelationSource,
+): RoutineParameter {
+  const { shown, type } = routineTypeOf(dataType, source);
+  return {
+    mode,
+    type,
+    typeName: shown,
+    ...(name === undefined ? {} : { name: name.name }),
+    ...(defaultSql === undefined ? {} : { defaultSql }),
+  };
+}
+
+/** Returns the types from CREATE TYPE that a definition names. */
+function definedTypesIn(node: CreateFunctionStatement): DataType[] {
+  return typeNamesIn(node).flatMap(({ definedType, domain, _location }) => {
+    if (domain === undefined) return definedType ?? [];
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot use domain ${domain.namespace}.${domain.name} in a function: ALTER DOMAIN would not reach it`,
+      { position: _location.start, hint: "use the type of the domain" },
+    );
+  });
+}
+
+function invalid(node: { readonly name: FunctionName }, why: string, hint?: string): DatabaseError {
+  return new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot create function ${node.name.name}: ${why}`,
+    {
+      position: node.name._location.start,
+      ...(hint === undefined ? {} : { hint }),
+    },
+  );
+}
+
+/** Checks the names, the order and the defaults of parameters. @throws {DatabaseError} */
+function checkParameters(node: CreateFunctionStatement): void {
+  const { parameters } = node;
+  const inputs = parameters.filter(isInput);
+  const outputs = parameters.filter(isOutput);
+  for (const side of [inputs, outputs]) {
+    const names = side.flatMap((each) => each.name?.name ?? []);
+    const twice = names.find((each, i) => names.indexOf(each) !== i);
+    if (twice !== undefined) throw invalid(node, `two parameters have the name "${twice}"`);
+  }
+  for (const { name } of outputs) {
+    if (name === undefined) continue;
+    checkColumnName(name.name, { isQuoted: true, position: name._location.start });
+  }
+  const first = inputs.findIndex((each) => each.default !== undefined);
+  const isGap = first !== -1 && inputs.slice(first).some((each) => each.default === undefined);
+  if (isGap) throw invalid(node, "every parameter after one with a default must have a default");
+  const open = inputs.findIndex(({ mode }) => mode === "variadic");
+  if (open !== -1 && open !== inputs.length - 1) {
+    throw invalid(node, "the VARIADIC parameter must be the last one");
+  }
+  if (outputs.some((each) => each.default !== undefined && each.mode !== "inout")) {
+    throw invalid(node, "a parameter for output must not have a default");
+  }
+}
+
+/** Checks that the result has a type. @throws {DatabaseError} INVALID_DEFINITION */
+function checkResult(
+  node: CreateFunctionStatement,
+  {
+    parameters,
+    returns,
+  }: { parameters: readonly RoutineParameter[]; returns: RoutineType | undefined },
+): void {
+  const inputs = parameters.filter(isInput);
+  const outputs = parameters.filter(isOutput);
+  const open = inputs.find(({ mode }) => mode === "variadic");
+  const isArray =
+    open?.type === "anyarray" || (typeof open?.type === "object" && open.type.kind === "array");
+  if (open !== undefined && !isArray) throw invalid(node, "a VARIADIC parameter must be an array");
+  if (inputs.some(({ type }) => type === "record")) {
+    throw invalid(
+      node,
+      "a parameter must not have the type record",
+      "use the name of a table or type",
+    );
+  }
+  const results = [...outputs.map(({ type }) => type), ...(returns === undefined ? [] : [returns])];
+  if (results.length === 0) {
+    throw invalid(node, "it has no result", "add RETURNS, or parameters with OUT");
+  }
+  if (results.some(isPolymorphic) && !inputs.some(({ type }) => isPolymorphic(type))) {
+    throw invalid(node, "no parameter determines the type of its result");
+  }
+  if (returns === undefined || outputs.length === 0) return;
+  const [only, ...others] = outputs;
+  const fits =
+    others.length > 0 ? returns === "record" : only !== undefined && isSame(only.type, returns);
+  if (!fits) {
+    throw invalid(node, "RETURNS does not match its parameters for output", "omit RETURNS");
+  }
+}
+
+function isSame(left: RoutineType, right: RoutineType): boolean {
+  if (typeof left === "string" || typeof right === "string") return left === right;
+  return sameType(left, right);
+}
+
+/** The types that replace a polymorphic one while the query of a function is checked. */
+const SAMPLES: readonly DataType[] = [INT, TEXT];
+
+type NeededObjects = Pick<FunctionEntry, "tables" | "views">;
+
+/**
+ * Binds the query and the defaults of a function, and returns the objects that it needs. The query
+ * of a polymorphic function may fit only some types, so its errors are left to the calls.
+ *
+ * @throws {DatabaseError}
+ */
+function contentOf(
+  node: CreateFunctionStatement,
+  routine: Routine,
+  { call, deps }: { readonly call: NewViewCall; readonly deps: FunctionDeps },
+): NeededObjects {
+  const content = (element: DataType, isTried: boolean): NeededObjects =>
+    storedContent(call, deps, {
+      isTried,
+      bind: (place) => {
+        checkDefaults(node, routine, place);
+        return boundDefinition(routine, {
+          element,
+          node,
+          statement: place.statement,
+          bindQuery: (outer) =>
+            bindQuery(node.query, { ...place, isOutermost: false, keepsUntyped: true, outer }),
+        });
+      },
+    }).content;
+  if (!routine.parameters.some(({ type }) => isPolymorphic(type))) return content(INT, false);
+  for (const sample of SAMPLES) {
+    try {
+      return content(sample, false);
+    } catch (error) {
+      // Safe to ignore: the query may fit other types, and each call checks it again.
+      if (!(error instanceof DatabaseError) || error.code === "PERMISSION_DENIED") throw error;
+    }
+  }
+  return content(TEXT, true);
+}
+
+function isPolymorphic(type: RoutineType): boolean {
+  return type === "anyelement" || type === "anyarray";
+}
+
+/** Requires that the defaults have the types of their parameters. @throws {DatabaseError} */
+function checkDefaults(
+  node: CreateFunctionStatement,
+  { parameters }: Routine,
+  deps: SelectDeps,
+): void {
+  const { statement } = deps;
+  const context = {
+    statement,
+    scope: new Scope([]),
+    clause: "DEFAULT",
+    sink: undefined,
+    routinesNamed: queriesAround(deps).routinesNamed,
+  };
+  for (const [i, { default: written }] of node.parameters.entries()) {
+    const type = parameters[i]?.type;
+    if (written === undefined) continue;
+    const bound = bindExpression(written, context);
+    if (typeof type === "object") castTo(bound, { to: type, mode: "implicit", node: written });
+  }
+}
+
+/**
+ * Requires that the callers of a function can keep their form.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
+function requireReplaceable(
+  before: FunctionEntry,
+  { namespace, routine, views, viewId }: FunctionEntry,
+  { catalog, position }: { readonly catalog: Catalog; readonly position: number },
+): void {
+  const shown = `${namespace}.${before.name}`;
+  const fault = (why: string): DatabaseError =>
+    new DatabaseError("INVALID_DEFINITION", `Cannot replace function ${shown}: ${why}`, {
+      position,
+      hint: "drop the function first",
+    });
+  if (resultText(before.routine) !== resultText(routine)) throw fault("its result must not change");
+  const names = before.routine.parameters.filter(isInput).map(({ name }) => name);
+  const inputs = routine.parameters.filter(isInput);
+  if (names.some((name, i) => name !== undefined && inputs[i]?.name !== name)) {
+    throw fault("the names of its parameters must not change");
+  }
+  const dependents = dependentsOf(catalog, { viewIds: new Set([viewId]) });
+  const reads = new Set(views.map((each) => each.viewId));
+  if (!reads.has(viewId) && !dependents.some((each) => reads.has(each.viewId))) return;
+  throw fault("it would call itself");
+}
+
+/** Returns a text that is equal for functions with the same result. */
+function resultText({ isSet, parameters, returnsName }: Routine): string {
+  const outputs = parameters.filter(isOutput).map(({ name, typeName }) => [name, typeName]);
+  return JSON.stringify([isSet, outputs.length === 0 ? returnsName : outputs]);
+}
+
+/** Binds ALTER FUNCTION … RENAME TO. Texts that call the function keep its former name. */
+export function renameFunction(
+  { name: node, to }: AlterFunctionStatement,
+  call: ViewCall,
+  deps: FunctionDeps,
+): BoundDefinition {
+  const { catalog, clock, live } = deps;
+  const found = findFunction(node, functionPlace(call, deps));
+  const { namespace, routine, viewId } = found;
+  const position = to._location.start;
+  checkObjectName("function", to.name, { position });
+  const types = routine.parameters.filter(isInput).map((each) => each.typeName);
+  const name = functionKey(to.name, types);
+  if (catalog.functionsNamed(namespace, to.name).some((each) => each.name === name)) {
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot rename ${namespace}.${found.name} to "${to.name}": ${namespace}.${name} already exists`,
+      { position },
+    );
+  }
+  return () => {
+    const renamed: FunctionEntry = {
+      ...found,
+      name,
+      routine: { ...routine, name: to.name },
+      updatedAtMs: clock.nowMs(),
+    };
+    const callers = storedQueries(catalog).flatMap((each) => {
+      if (!each.views.some((view) => view.viewId === viewId)) return [];
+      const views = each.views.map((view) =>
+        view.viewId === viewId ? { renamedFrom: routine.name, ...view } : view,
+      );
+      return [{ ...each, views }];
+    });
+    catalog.changeViews([renamed, ...callers]);
+    live().viewChanged();
+    return `Function ${namespace}.${found.name} renamed to ${to.name}`;
+  };
+}
+
+/** Binds DROP FUNCTION. @throws {DatabaseError} FUNCTION_NOT_FOUND, DEPENDENT_OBJECTS, … */
+export function dropFunctions(
+  node: DropFunctionStatement,
+  call: ViewCall,
+  deps: FunctionDeps,
+): BoundDefinition {
+  const { catalog, live } = deps;
+  const place = functionPlace(call, deps);
+  const entries = new Map<number, FunctionEntry>();
+  const missing: string[] = [];
+  for (const name of node.names) {
+    if (node.ifExists === true && functionsMeant(name, place).length === 0) {
+      missing.push(shownName(name, call.namespace));
+      continue;
+    }
+    const entry = findFunction(name, place);
+    entries.set(entry.viewId, entry);
+  }
+  const dropped = [...entries.values()].map((each) => `${each.namespace}.${each.name}`);
+  const dependents = dependentsOf(catalog, { viewIds: new Set(entries.keys()) });
+  const action = `drop function ${dropped.join(", ")}`;
+  const position = node._location.start;
+  requireReach(call.principal, dependents, { action, position });
+  if (node.cascade !== "cascade") refuseDependents(action, dependents, { position });
+  return () => {
+    catalog.dropViews([...entries.values(), ...dependents]);
+    live().viewChanged();
+    return droppedMessage("function", { dropped, missing });
+  };
+}

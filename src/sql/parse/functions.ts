@@ -1,0 +1,351 @@
+/**
+ * Parses CREATE, ALTER and DROP FUNCTION. The body of a function is parsed as well, so that every
+ * error in its text is reported by the statement that creates the function.
+ */
+import { DatabaseError, withDetails } from "../../base/errors.ts";
+import type {
+  AlterFunctionStatement,
+  AlterOwnerStatement,
+  CreateFunctionStatement,
+  DropFunctionStatement,
+  FunctionName,
+  FunctionParameterNode,
+  FunctionVolatility,
+  ParameterMode,
+  SelectStatement,
+  Statement,
+} from "./ast/ast.ts";
+import { changesRows, isSelectNode } from "./ast/query_nodes.ts";
+import { relocated } from "./ast/tree_parts.ts";
+import { requireListed } from "./bounds.ts";
+import { Cursor, type Mutable } from "./cursor.ts";
+import { acceptBehaviour, acceptIfExists, parseSourced } from "./ddl.ts";
+import { acceptOwner } from "./ownership.ts";
+import { Token, tokenize } from "./text/lexer.ts";
+
+const FUNCTION = "a function";
+const ONE_QUERY = "a function is one query: run changes and several statements from the client";
+
+type Body = Pick<CreateFunctionStatement, "query" | "source">;
+
+/** The clauses after the parameters, which may come in any order. */
+interface Clauses {
+  isStrict: boolean;
+  volatility: FunctionVolatility;
+  body: Body | undefined;
+}
+
+/** Parses the rest after `CREATE [OR REPLACE] FUNCTION`. */
+export function parseCreateFunction(
+  cursor: Cursor,
+  start: number,
+  orReplace: true | undefined,
+): CreateFunctionStatement {
+  const name = cursor.qname(FUNCTION);
+  const given = parseParameters(cursor);
+  const { columns, ...result } = parseResult(cursor);
+  const clauses = parseClauses(cursor);
+  const { body, isStrict, volatility } = clauses;
+  if (body === undefined) return cursor.unexpected("AS 'a query'");
+  return {
+    type: "create function",
+    orReplace,
+    name,
+    parameters: [...given, ...columns],
+    ...result,
+    isStrict,
+    volatility,
+    ...body,
+    _location: cursor.since(start),
+  };
+}
+
+function parseParameters(cursor: Cursor): FunctionParameterNode[] {
+  cursor.expect("(");
+  const parameters: FunctionParameterNode[] = [];
+  if (cursor.accept(")")) return parameters;
+  do {
+    parameters.push(parseParameter(cursor));
+    requireListed(cursor, parameters.length, "parameters of one function");
+  } while (cursor.accept(","));
+  cursor.expect(")");
+  return parameters;
+}
+
+const MODES = ["in", "out", "inout", "variadic"] as const;
+
+/** Parses `[mode] [name] type [DEFAULT e]`, in which the mode may also follow the name. */
+function parseParameter(cursor: Cursor): FunctionParameterNode {
+  const start = cursor.token;
+  let mode: ParameterMode | undefined = acceptMode(cursor);
+  const name = isNamed(cursor) ? cursor.label("a parameter") : undefined;
+  mode ??= acceptMode(cursor) ?? "in";
+  const dataType = parseType(cursor);
+  const parameter: Mutable<FunctionParameterNode> = {
+    mode,
+    name,
+    dataType,
+    _location: cursor.since(start),
+  };
+  if (cursor.accept("default") || cursor.accept("=") || cursor.accept(":=")) {
+    const { expr, source } = parseSourced(cursor);
+    parameter.default = expr;
+    parameter.source = source;
+    parameter._location = cursor.since(start);
+  }
+  return parameter;
+}
+
+function acceptMode(cursor: Cursor): (typeof MODES)[number] | undefined {
+  const mode = cursor.acceptOneOf(...MODES);
+  return mode === "in" && cursor.accept("out") ? "inout" : mode;
+}
+
+/** Whether a name precedes the type, as it does if another word follows that belongs to neither. */
+function isNamed(cursor: Cursor): boolean {
+  const next = cursor.kindAhead(1);
+  if (next !== Token.word && next !== Token.quoted) return false;
+  const continuing = CONTINUED_TYPES.get(cursor.word) ?? [];
+  return !continuing.includes(cursor.wordAhead(1)) && !cursor.isAhead(1, "default");
+}
+
+/** Types of several words, by their first word, with the words that may follow it. */
+const CONTINUED_TYPES: ReadonlyMap<string, readonly string[]> = new Map([
+  ["bit", ["varying"]],
+  ["char", ["varying"]],
+  ["character", ["varying"]],
+  ["double", ["precision"]],
+  ["interval", ["day", "hour", "minute", "month", "second", "year"]],
+  ["national", ["char", "character"]],
+  ["nchar", ["varying"]],
+  ["time", ["with", "without"]],
+  ["timestamp", ["with", "without"]],
+]);
+
+function parseType(cursor: Cursor): FunctionParameterNode["dataType"] {
+  if (cursor.is("setof")) cursor.unexpected("a type");
+  return cursor.grammar.dataType(cursor);
+}
+
+/** Parses `RETURNS [SETOF] type` or `RETURNS TABLE (…)`. */
+function parseResult(cursor: Cursor): Pick<CreateFunctionStatement, "dataType" | "isSet"> & {
+  readonly columns: FunctionParameterNode[];
+} {
+  if (!cursor.is("returns") || cursor.isAhead(1, "null")) return { isSet: false, columns: [] };
+  cursor.expect("returns");
+  if (cursor.is("table") && cursor.isAhead(1, "(")) {
+    cursor.token += 1;
+    return { isSet: true, columns: parseColumns(cursor) };
+  }
+  const isSet = cursor.accept("setof");
+  if (cursor.is("trigger")) cursor.refuse("a trigger function", "live queries deliver changes");
+  return { isSet, dataType: cursor.grammar.dataType(cursor), columns: [] };
+}
+
+function parseColumns(cursor: Cursor): FunctionParameterNode[] {
+  cursor.expect("(");
+  const columns: FunctionParameterNode[] = [];
+  do {
+    const start = cursor.token;
+    const name = cursor.label("a column");
+    const dataType = parseType(cursor);
+    columns.push({ mode: "table", name, dataType, _location: cursor.since(start) });
+    requireListed(cursor, columns.length, "columns of one function");
+  } while (cursor.accept(","));
+  cursor.expect(")");
+  return columns;
+}
+
+function parseClauses(cursor: Cursor): Clauses {
+  const clauses: Clauses = {
+    isStrict: false,
+    volatility: "volatile",
+    body: undefined,
+  };
+  while (cursor.kind !== Token.end && !cursor.is(";")) {
+    if (!acceptBody(cursor, clauses) && !acceptClause(cursor, clauses)) {
+      cursor.unexpected("AS 'a query'");
+    }
+  }
+  return clauses;
+}
+
+function acceptBody(cursor: Cursor, clauses: Clauses): boolean {
+  const isText = cursor.accept("as");
+  if (!isText && !cursor.is("return") && !cursor.is("begin")) return false;
+  if (clauses.body !== undefined) cursor.unexpectedEnd("function");
+  clauses.body = isText ? parseText(cursor) : parseStandardBody(cursor);
+  return true;
+}
+
+/** Reads one clause; those that only advise the planner of PostgreSQL have no effect. */
+function acceptClause(cursor: Cursor, clauses: Clauses): boolean {
+  const volatility = cursor.acceptOneOf("immutable", "stable", "volatile");
+  if (volatility !== undefined) {
+    clauses.volatility = volatility;
+    return true;
+  }
+  if (cursor.accept("language")) {
+    requireSql(cursor);
+    return true;
+  }
+  if (cursor.accept("strict") || cursor.acceptAll("returns", "null", "on", "null", "input")) {
+    clauses.isStrict = true;
+    return true;
+  }
+  if (cursor.acceptAll("called", "on", "null", "input")) {
+    clauses.isStrict = false;
+    return true;
+  }
+  return acceptAdvice(cursor);
+}
+
+function requireSql(cursor: Cursor): void {
+  const { start } = cursor;
+  const written = cursor.isString() ? cursor.takeString() : cursor.label("a language").name;
+  const language = written.toLowerCase();
+  if (language === "sql") return;
+  cursor.refuse(
+    `CREATE FUNCTION with LANGUAGE ${language}`,
+    "write the function as one query with LANGUAGE sql; keep loops and branches in the client",
+    start,
+  );
+}
+
+function acceptAdvice(cursor: Cursor): boolean {
+  if (cursor.accept("external") || cursor.is("security")) {
+    cursor.expect("security");
+    if (cursor.is("definer")) {
+      cursor.refuse(
+        "SECURITY DEFINER",
+        "a function runs with the rights of its caller; it may read a view WITH (security_invoker = false)",
+      );
+    }
+    cursor.expect("invoker");
+    return true;
+  }
+  if (cursor.accept("not")) {
+    cursor.expect("leakproof");
+    return true;
+  }
+  if (cursor.is("leakproof")) cursor.refuse("LEAKPROOF", "omit it: conditions are ordered safely");
+  if (cursor.is("window")) cursor.refuse("a window function in SQL", "omit WINDOW");
+  if (cursor.is("support")) cursor.refuse("SUPPORT of a function", "omit it");
+  if (cursor.is("set")) cursor.refuse("SET of a function", "set the value before the call");
+  if (cursor.accept("parallel")) {
+    cursor.label("SAFE, RESTRICTED or UNSAFE");
+    return true;
+  }
+  if (cursor.accept("cost") || cursor.accept("rows")) {
+    if (cursor.kind !== Token.integer && cursor.kind !== Token.numeric)
+      cursor.unexpected("a number");
+    cursor.token += 1;
+    return true;
+  }
+  return false;
+}
+
+/** Parses a body that is written as a string. All of its errors have the position of the string. */
+function parseText(cursor: Cursor): Body {
+  const at = cursor.token;
+  const source = cursor.string("a query in quotes");
+  if (cursor.is(",")) cursor.refuse("a function of an object file", ONE_QUERY);
+  const { grammar, limits } = cursor;
+  const body = new Cursor({
+    tokens: tokenize(source),
+    grammar,
+    limits,
+    slots: undefined,
+    expectations: undefined,
+  });
+  if (body.kind === Token.end) cursor.refuse("a function without a query", ONE_QUERY, cursor.start);
+  const statement = parsedBody(body, cursor, at);
+  const end = body.end;
+  while (body.accept(";")) continue;
+  if (body.kind !== Token.end) {
+    cursor.refuse("a function of several statements", ONE_QUERY, cursor.start);
+  }
+  const query = relocated(queryOf(cursor, statement), cursor.since(at));
+  return { query, source: source.slice(0, end).trim() };
+}
+
+/** Parses the statement of a body. Its errors have the position of the whole body. */
+function parsedBody(
+  body: Cursor,
+  { grammar, statementIndex, tokens }: Cursor,
+  at: number,
+): Statement {
+  try {
+    return grammar.statement(body);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    throw withDetails(error, { position: tokens.starts[at], statementIndex });
+  }
+}
+
+/** Parses `RETURN e` or `BEGIN ATOMIC query; END`. */
+function parseStandardBody(cursor: Cursor): Body {
+  const { parameterCount } = cursor;
+  const body = cursor.accept("return") ? parseReturn(cursor) : parseAtomic(cursor);
+  // `$1` in the body is a parameter of the function, not of the request.
+  cursor.parameterCount = parameterCount;
+  return body;
+}
+
+function parseReturn(cursor: Cursor): Body {
+  const start = cursor.token;
+  const { expr, source } = parseSourced(cursor);
+  const _location = cursor.since(start);
+  const query: SelectStatement = { type: "select", columns: [{ expr, _location }], _location };
+  return { query, source: `SELECT ${source}` };
+}
+
+function parseAtomic(cursor: Cursor): Body {
+  cursor.expectAll("begin", "atomic");
+  const { start } = cursor;
+  const statement = cursor.grammar.statement(cursor);
+  const source = cursor.text.slice(start, cursor.end);
+  cursor.expect(";");
+  if (!cursor.is("end")) cursor.refuse("a function of several statements", ONE_QUERY);
+  cursor.expect("end");
+  return { query: queryOf(cursor, statement), source };
+}
+
+function queryOf(cursor: Cursor, statement: Statement): SelectStatement {
+  if (isSelectNode(statement) && !changesRows(statement)) return statement;
+  return cursor.refuse("a function that is not a query", ONE_QUERY, cursor.start);
+}
+
+/** Parses the rest after `ALTER FUNCTION`. */
+export function parseAlterFunction(
+  cursor: Cursor,
+  start: number,
+): AlterFunctionStatement | AlterOwnerStatement {
+  const name = parseFunctionNamed(cursor);
+  const owned = acceptOwner(cursor, start, { kind: "function", name });
+  if (owned !== undefined) return owned;
+  if (!cursor.acceptAll("rename", "to")) {
+    cursor.refuse("ALTER FUNCTION other than RENAME TO and OWNER TO", "CREATE OR REPLACE FUNCTION");
+  }
+  const to = cursor.label(FUNCTION);
+  return { type: "alter function", name, to, _location: cursor.since(start) };
+}
+
+/** Parses the rest after `DROP FUNCTION`. */
+export function parseDropFunction(cursor: Cursor, start: number): DropFunctionStatement {
+  const ifExists = acceptIfExists(cursor);
+  const names: FunctionName[] = [];
+  do names.push(parseFunctionNamed(cursor));
+  while (cursor.accept(","));
+  const cascade = acceptBehaviour(cursor);
+  return { type: "drop function", names, ifExists, cascade, _location: cursor.since(start) };
+}
+
+/** Parses `name` or `name(types)`. */
+export function parseFunctionNamed(cursor: Cursor): FunctionName {
+  const start = cursor.token;
+  const name = cursor.qname(FUNCTION);
+  if (!cursor.is("(")) return name;
+  const parameters = parseParameters(cursor);
+  return { ...name, parameters, _location: cursor.since(start) };
+}

@@ -1,0 +1,63 @@
+/**
+ * Prints definitions of functions as text.
+ */
+import type {
+  CreateFunctionStatement,
+  FunctionDefinition,
+  FunctionName,
+  FunctionParameterNode,
+} from "../ast/ast.ts";
+import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
+import { expressionToSql, queryText } from "./print_queries.ts";
+
+export function functionText(statement: FunctionDefinition): string {
+  switch (statement.type) {
+    case "create function":
+      return createText(statement);
+    case "alter function":
+      return `ALTER FUNCTION ${functionNameText(statement.name)} RENAME TO ${nameText(statement.to.name)}`;
+    case "drop function": {
+      const { cascade, ifExists, names } = statement;
+      const ie = ifExists === true ? "IF EXISTS " : "";
+      const behaviour = cascade === undefined ? "" : ` ${cascade.toUpperCase()}`;
+      return `DROP FUNCTION ${ie}${names.map(functionNameText).join(", ")}${behaviour}`;
+    }
+  }
+}
+
+function createText(statement: CreateFunctionStatement): string {
+  const { isSet, isStrict, name, orReplace, parameters, query, volatility } = statement;
+  const given = parameters.filter(({ mode }) => mode !== "table");
+  const replace = orReplace === true ? "OR REPLACE " : "";
+  const { dataType } = statement;
+  const columns = parameters.filter(({ mode }) => mode === "table").map(columnText);
+  const set = isSet ? "SETOF " : "";
+  const result =
+    columns.length > 0
+      ? ` RETURNS TABLE (${columns.join(", ")})`
+      : dataType === undefined
+        ? ""
+        : ` RETURNS ${set}${dataTypeText(dataType)}`;
+  const words = [volatility.toUpperCase(), ...(isStrict ? ["STRICT"] : [])].join(" ");
+  const head = `CREATE ${replace}FUNCTION ${qnameText(name)}(${given.map(parameterText).join(", ")})`;
+  return `${head}${result} LANGUAGE sql ${words} AS ${stringText(queryText(query))}`;
+}
+
+/** Returns the name of a function, with its types if the statement has them. */
+export function functionNameText(node: FunctionName): string {
+  const { parameters } = node;
+  if (parameters === undefined) return qnameText(node);
+  return `${qnameText(node)}(${parameters.map(parameterText).join(", ")})`;
+}
+
+function parameterText(parameter: FunctionParameterNode): string {
+  const { default: expression, mode } = parameter;
+  const word = mode === "in" ? "" : `${mode.toUpperCase()} `;
+  const value = expression === undefined ? "" : ` DEFAULT ${expressionToSql(expression)}`;
+  return `${word}${columnText(parameter)}${value}`;
+}
+
+function columnText({ dataType, name }: FunctionParameterNode): string {
+  const prefix = name === undefined ? "" : `${nameText(name.name)} `;
+  return `${prefix}${dataTypeText(dataType)}`;
+}

@@ -1,0 +1,157 @@
+/**
+ * The rows of SHOW FUNCTIONS, DESCRIBE FUNCTION and information_schema.routines. They list the
+ * functions that the caller may call. Only users who may define functions see their queries.
+ */
+import { mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
+import type { Catalog, FunctionEntry, Routine, RoutineParameter } from "../../catalog/mod.ts";
+import { BOOLEAN, DATETIME, type DataType, type Row, TEXT } from "../../types/mod.ts";
+import type { SystemView } from "../bind/bound.ts";
+import { isOutput } from "../bind/query/routine_resolution.ts";
+import { visibleFunctions } from "../names/functions.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
+import type { PlainColumn } from "../result/result.ts";
+import { microsOf, OPEN, principalOf, view } from "./system_view.ts";
+
+type FunctionCatalog = Pick<Catalog, "functions" | "namespace">;
+
+const COLUMNS: readonly (readonly [string, DataType])[] = [
+  ["namespace_id", TEXT],
+  ["function_name", TEXT],
+  ["arguments", TEXT],
+  ["result_type", TEXT],
+  ["volatility", TEXT],
+  ["is_strict", BOOLEAN],
+  ["function_comment", TEXT],
+  ["created_by", TEXT],
+  ["created_at", DATETIME],
+  ["updated_at", DATETIME],
+];
+
+export const SHOW_FUNCTIONS_COLUMNS: readonly PlainColumn[] = COLUMNS.map(([name, type]) => ({
+  name,
+  type,
+}));
+
+/** Returns the functions that the caller may call, ordered by namespace, name and types. */
+export function functionRows(catalog: FunctionCatalog, principal: Principal): Row[] {
+  return visibleFunctions(catalog, principal).map((entry) => {
+    const { comment, createdAtMs, createdBy, namespace, routine, updatedAtMs } = entry;
+    return [
+      namespace,
+      routine.name,
+      argumentsText(routine),
+      resultText(routine),
+      routine.volatility,
+      routine.isStrict,
+      comment ?? null,
+      createdBy,
+      microsOf(createdAtMs),
+      microsOf(updatedAtMs),
+    ];
+  });
+}
+
+export const DESCRIBE_FUNCTION_COLUMNS: readonly PlainColumn[] = [
+  { name: "definition", type: TEXT },
+];
+
+/** Returns the statement that creates a function again; null for those who may not see it. */
+export function definitionOf(
+  entry: FunctionEntry,
+  principal: Principal,
+  catalog: Pick<Catalog, "namespace">,
+): string | null {
+  const { namespace, routine, sql } = entry;
+  const mayDefine =
+    mayRun(principal, "inspect") || ownsNamespace(principal, catalog.namespace(namespace));
+  if (!mayDefine) return null;
+  const words = [routine.volatility.toUpperCase(), ...(routine.isStrict ? ["STRICT"] : [])];
+  const quote = quoteFor(sql);
+  return [
+    `CREATE OR REPLACE FUNCTION ${nameText(namespace)}.${nameText(routine.name)}(${argumentsText(routine)})`,
+    ` RETURNS ${resultText(routine)}`,
+    " LANGUAGE sql",
+    ` ${words.join(" ")}`,
+    `AS ${quote}${sql}${quote}`,
+  ].join("\n");
+}
+
+/** Returns a dollar quote that does not occur in a text. */
+function quoteFor(text: string): string {
+  let tag = "$$";
+  for (let count = 1; text.includes(tag); count++) tag = `$body${count}$`;
+  return tag;
+}
+
+/** Returns the parameters of a function, as CREATE FUNCTION accepts them. */
+function argumentsText({ parameters }: Routine): string {
+  return parameters
+    .filter(({ mode }) => mode !== "table")
+    .map((each) => {
+      const mode = each.mode === "in" ? "" : `${each.mode.toUpperCase()} `;
+      const end = each.defaultSql === undefined ? "" : ` DEFAULT ${each.defaultSql}`;
+      return `${mode}${parameterText(each)}${end}`;
+    })
+    .join(", ");
+}
+
+function parameterText({ name, typeName }: RoutineParameter): string {
+  return name === undefined ? typeName : `${nameText(name)} ${typeName}`;
+}
+
+function resultText({ isSet, parameters, returnsName }: Routine): string {
+  const columns = parameters.filter(({ mode }) => mode === "table");
+  if (columns.length > 0) return `TABLE(${columns.map(parameterText).join(", ")})`;
+  const [only, ...others] = parameters.filter(isOutput);
+  const type = returnsName ?? (others.length > 0 ? "record" : only?.typeName) ?? "record";
+  return isSet ? `SETOF ${type}` : type;
+}
+
+/** Creates the view information_schema.routines. */
+export function routinesOfSchema(catalog: FunctionCatalog, database: string): SystemView {
+  return view(
+    [
+      ["specific_catalog", TEXT],
+      ["specific_schema", TEXT],
+      ["specific_name", TEXT],
+      ["routine_catalog", TEXT],
+      ["routine_schema", TEXT],
+      ["routine_name", TEXT],
+      ["routine_type", TEXT],
+      ["data_type", TEXT],
+      ["routine_body", TEXT],
+      ["routine_definition", TEXT],
+      ["external_language", TEXT],
+      ["is_deterministic", TEXT],
+      ["is_null_call", TEXT],
+      ["security_type", TEXT],
+      ["created", DATETIME],
+      ["last_altered", DATETIME],
+    ],
+    (call) => {
+      const principal = principalOf(call);
+      return visibleFunctions(catalog, principal).map((entry): Row => {
+        const { createdAtMs, namespace, routine, updatedAtMs, viewId } = entry;
+        return [
+          database,
+          namespace,
+          `${routine.name}_${viewId}`,
+          database,
+          namespace,
+          routine.name,
+          "FUNCTION",
+          resultText(routine),
+          "SQL",
+          definitionOf(entry, principal, catalog) === null ? null : entry.sql,
+          "SQL",
+          routine.volatility === "immutable" ? "YES" : "NO",
+          routine.isStrict ? "YES" : "NO",
+          "INVOKER",
+          microsOf(createdAtMs),
+          microsOf(updatedAtMs),
+        ];
+      });
+    },
+    OPEN,
+  );
+}

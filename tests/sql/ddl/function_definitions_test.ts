@@ -1,0 +1,202 @@
+/**
+ * Tests CREATE, ALTER and DROP FUNCTION: what is refused by name, which objects a function keeps,
+ * and the functions that are written out in the definitions of tables.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  await engine.run(
+    `CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY, v INT, s TEXT);
+     INSERT INTO app.t VALUES (1, 10, 'a'), (2, 20, 'b'); CREATE DOMAIN app.positive AS INT CHECK (VALUE > 0);
+     CREATE FUNCTION app.half(n INT) RETURNS INT LANGUAGE sql IMMUTABLE RETURN n / 2;
+     CREATE FUNCTION app.kind(INT) RETURNS TEXT LANGUAGE sql AS $$ SELECT 'int' $$;
+     CREATE FUNCTION app.kind(TEXT) RETURNS TEXT LANGUAGE sql AS $$ SELECT 'text' $$;
+     CREATE FUNCTION app.numbers() RETURNS SETOF INT LANGUAGE sql AS 'SELECT id FROM app.t'`,
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+/** Returns the code and the message of an error. */
+async function refusal(asked: TestEngine, sql: string): Promise<string> {
+  const { error } = await asked.ask(sql);
+  return error === undefined ? "none" : `${error.code}: ${error.message}`;
+}
+
+const HEAD = "CREATE FUNCTION app.x() RETURNS INT";
+
+test.each([
+  [`${HEAD} LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'`, "CREATE FUNCTION with LANGUAGE plpgsql"],
+  [`${HEAD} LANGUAGE 'C' AS 'file', 'symbol'`, "CREATE FUNCTION with LANGUAGE c"],
+  [`${HEAD} LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'`, "SECURITY DEFINER"],
+  [`${HEAD} LANGUAGE sql AS 'SELECT 1; SELECT 2'`, "a function of several statements"],
+  [`${HEAD} LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT 2; END`, "a function of several statements"],
+  [`${HEAD} LANGUAGE sql AS 'DELETE FROM app.t RETURNING id'`, "a function that is not a query"],
+  [
+    `${HEAD} LANGUAGE sql AS 'WITH d AS (DELETE FROM app.t RETURNING id) SELECT id FROM d'`,
+    "query",
+  ],
+  [`${HEAD} LANGUAGE sql SET search_path = app AS 'SELECT 1'`, "SET of a function"],
+  [`${HEAD} LANGUAGE sql WINDOW AS 'SELECT 1'`, "a window function in SQL"],
+  [`${HEAD} LANGUAGE sql LEAKPROOF AS 'SELECT 1'`, "LEAKPROOF"],
+  [`${HEAD} LANGUAGE sql AS ''`, "a function without a query"],
+  ["CREATE FUNCTION app.x() RETURNS TRIGGER LANGUAGE sql AS 'SELECT 1'", "a trigger function"],
+  ["CREATE FUNCTION app.x(a app.positive) RETURNS INT LANGUAGE sql AS 'SELECT 1'", "app.positive"],
+  ["CREATE FUNCTION app.x() RETURNS INT LANGUAGE sql AS 'SELECT 1::app.positive'", "app.positive"],
+  ["ALTER FUNCTION app.half(INT) SET SCHEMA public", "ALTER FUNCTION other than RENAME TO"],
+  ["CREATE AGGREGATE app.x(INT) (sfunc = y, stype = INT)", "AGGREGATE"],
+])("this is refused by name: %s", async (sql, name) => {
+  const failure = await refusal(engine, sql);
+  expect(failure).toContain("UNSUPPORTED_FEATURE");
+  expect(failure).toContain(name);
+});
+
+test.each([
+  [`${HEAD} LANGUAGE sql AS 'SELECT nope FROM app.t'`, "COLUMN_NOT_FOUND"],
+  [`${HEAD} LANGUAGE sql AS 'SELEC 1'`, "INVALID_SQL"],
+  [`${HEAD} LANGUAGE sql AS 'SELECT $1'`, "INVALID_PARAMETER"],
+  [`${HEAD} LANGUAGE sql AS 'SELECT id FROM app.nope'`, "TABLE_NOT_FOUND"],
+  [`${HEAD} LANGUAGE sql AS 'SELECT TRUE'`, "TYPE_MISMATCH"],
+  [`${HEAD} LANGUAGE sql`, "INVALID_SQL"],
+  [`${HEAD} LANGUAGE sql AS 'SELECT 1' AS 'SELECT 2'`, "INVALID_SQL"],
+  ["CREATE FUNCTION app.x() LANGUAGE sql AS 'SELECT 1'", "it has no result"],
+  ["CREATE FUNCTION app.x(r RECORD) RETURNS INT LANGUAGE sql AS 'SELECT 1'", "the type record"],
+  [
+    "CREATE FUNCTION app.x(OUT a INT, OUT b INT) RETURNS INT LANGUAGE sql AS 'SELECT 1, 2'",
+    "RETURNS",
+  ],
+  [
+    "CREATE FUNCTION app.x(OUT a INT DEFAULT 1) LANGUAGE sql AS 'SELECT 1'",
+    "must not have a default",
+  ],
+  ["CREATE FUNCTION system.x() RETURNS INT LANGUAGE sql AS 'SELECT 1'", "RESERVED_NAME"],
+  ["CREATE FUNCTION nope.x() RETURNS INT LANGUAGE sql AS 'SELECT 1'", "NAMESPACE_NOT_FOUND"],
+  ["CREATE FUNCTION app.\"a b\"() RETURNS INT LANGUAGE sql AS 'SELECT 1'", "INVALID_NAME"],
+  ["DROP FUNCTION app.kind", "2 functions have the name app.kind"],
+  ["DROP FUNCTION app.kind(DATE)", "FUNCTION_NOT_FOUND"],
+  ["ALTER FUNCTION app.half(INT) RENAME TO half", "ALREADY_EXISTS"],
+  ["SELECT app.half(1) OVER ()", "it is not an aggregate"],
+  ["SELECT app.half(DISTINCT 1)", "it is not an aggregate"],
+  ["SELECT app.kind(DATE '2026-01-01')", "it does not accept these arguments"],
+  ["SELECT id FROM app.t WHERE app.numbers() = 1", "it returns a set of rows"],
+  ["SELECT * FROM app.half(1) AS x (a INT)", "the function determines them"],
+])("this is refused: %s", async (sql, part) => {
+  expect(await refusal(engine, sql)).toContain(part);
+});
+
+test("an error in the text of a function has the position of the text", async () => {
+  const sql = `${HEAD} LANGUAGE sql AS 'SELECT nope FROM app.t'`;
+  const { error } = await engine.ask(sql);
+  expect(error?.position).toBe(sql.indexOf("'"));
+  const { error: wrong } = await engine.ask(`${HEAD} LANGUAGE sql AS 'SELECT FROM FROM'`);
+  expect(wrong?.position).toBe(sql.indexOf("'"));
+});
+
+test("a function cannot call itself, directly or through others", async () => {
+  await engine.run(
+    `CREATE FUNCTION app.first(n INT) RETURNS INT LANGUAGE sql RETURN n;
+     CREATE FUNCTION app.second(n INT) RETURNS INT LANGUAGE sql RETURN app.first(n)`,
+  );
+  for (const called of ["first", "second"]) {
+    const sql = `CREATE OR REPLACE FUNCTION app.first(n INT) RETURNS INT LANGUAGE sql RETURN app.${called}(n)`;
+    expect(await refusal(engine, sql)).toContain("it would call itself");
+  }
+});
+
+describe("dependents", () => {
+  test("a table, a column and a function stay while a function needs them", async () => {
+    await using own = await TestEngine.open();
+    await own.run(
+      `CREATE TABLE t (id INT PRIMARY KEY, v INT, w INT); INSERT INTO t VALUES (1, 10, 100);
+       CREATE FUNCTION f(k INT) RETURNS INT LANGUAGE sql AS 'SELECT v FROM t WHERE id = k';
+       CREATE FUNCTION g(k INT) RETURNS INT LANGUAGE sql AS 'SELECT f(k) + 1';
+       CREATE VIEW shown AS SELECT id, g(id) AS g FROM t`,
+    );
+    for (const sql of ["DROP TABLE t", "ALTER TABLE t DROP COLUMN v", "DROP FUNCTION f"]) {
+      const failure = await refusal(own, sql);
+      expect(failure).toContain("DEPENDENT_OBJECTS");
+      expect(failure).toContain("default.g(integer)");
+    }
+    await own.run(
+      "ALTER TABLE t RENAME COLUMN v TO value; ALTER TABLE t RENAME TO renamed; ALTER FUNCTION f RENAME TO was_f;" +
+        "ALTER TABLE renamed DROP COLUMN w",
+    );
+    expect(await own.rows("SELECT * FROM shown")).toEqual([[1, 11]]);
+    await own.run("CREATE FUNCTION f(k INT) RETURNS INT LANGUAGE sql AS 'SELECT 0'");
+    expect(await own.rows("SELECT * FROM shown")).toEqual([[1, 11]]);
+    await own.restart();
+    expect(await own.rows("SELECT g, f(1) FROM shown")).toEqual([[11, 0]]);
+    await own.run("DROP TABLE renamed CASCADE");
+    expect(await own.rows("SHOW FUNCTIONS")).toHaveLength(1);
+    expect(await refusal(own, "SELECT * FROM shown")).toContain("TABLE_NOT_FOUND");
+  });
+
+  test("a namespace and a type stay while functions need them", async () => {
+    await using own = await TestEngine.open();
+    await own.run(
+      `CREATE NAMESPACE app; CREATE TYPE mood AS ENUM ('sad'); CREATE TYPE pair AS (a INT, b INT);
+       CREATE FUNCTION app.of_mood(m mood) RETURNS TEXT LANGUAGE sql AS 'SELECT m::TEXT';
+       CREATE FUNCTION app.of_text() RETURNS TEXT LANGUAGE sql AS $$ SELECT ('(1,2)'::pair).b $$`,
+    );
+    expect(await refusal(own, "DROP TYPE mood")).toContain("function app.of_mood(mood)");
+    expect(await refusal(own, "DROP TYPE pair")).toContain("function app.of_text()");
+    expect(await refusal(own, "DROP NAMESPACE app")).toContain("2 function(s)");
+    await own.run("DROP NAMESPACE app CASCADE; DROP TYPE mood, pair");
+    expect(await own.rows("SHOW FUNCTIONS")).toEqual([]);
+  });
+});
+
+describe("stored expressions", () => {
+  test("keep the text that a function had", async () => {
+    await using own = await TestEngine.open();
+    await own.run(
+      `CREATE FUNCTION half(n INT) RETURNS INT LANGUAGE sql IMMUTABLE RETURN n / 2;
+       CREATE FUNCTION quarter(n INT) RETURNS INT LANGUAGE sql IMMUTABLE STRICT AS 'SELECT half(half($1))';
+       CREATE FUNCTION started() RETURNS TEXT LANGUAGE sql AS $$ SELECT 'new' || CURRENT_USER() $$;
+       CREATE DOMAIN small AS INT CHECK (half(VALUE) < 50);
+       CREATE TABLE t (id INT PRIMARY KEY, v INT DEFAULT half(10) CHECK (quarter(v) < 100), s TEXT DEFAULT started(),
+         g INT GENERATED ALWAYS AS (half(v) + 1) STORED, d small);
+       CREATE INDEX i ON t ((half(v))) WHERE quarter(v) > 0;
+       INSERT INTO t (id) VALUES (1)`,
+    );
+    const whole = "SELECT v, s, g FROM t WHERE id = 1";
+    expect(await own.rows(whole)).toEqual([[5, "newroot", 3]]);
+    expect(await refusal(own, "INSERT INTO t (id, v) VALUES (2, 400)")).toContain(
+      "CHECK_VIOLATION",
+    );
+    expect(await refusal(own, "INSERT INTO t (id, d) VALUES (2, 100)")).toContain(
+      "CHECK_VIOLATION",
+    );
+    expect(await refusal(own, "ALTER TABLE t ADD CHECK (half(v) > 2)")).toContain(
+      "CHECK_VIOLATION",
+    );
+    await own.run("ALTER TABLE t ALTER COLUMN v SET DEFAULT quarter(NULL)");
+    await own.run("DROP FUNCTION half CASCADE; DROP FUNCTION started");
+    await own.restart();
+    await own.run("INSERT INTO t (id, v) VALUES (3, 8); INSERT INTO t (id) VALUES (4)");
+    expect(await own.rows("SELECT v, s, g FROM t WHERE id > 2 ORDER BY id")).toEqual([
+      [8, "newroot", 5],
+      [null, "newroot", null],
+    ]);
+  });
+
+  test.each([
+    [
+      "CREATE TABLE app.y (id INT PRIMARY KEY, v TEXT CHECK (app.kind(v) = 'x'))",
+      "several functions",
+    ],
+    ["ALTER TABLE app.t ADD CHECK (app.numbers() > 0)", "it returns rows"],
+    ["CREATE INDEX j ON app.t (app.drawn(id))", "INVALID_DEFINITION"],
+    ["ALTER TABLE app.t ADD CHECK (app.counted(id) > 0)", "subquery"],
+    ["ALTER TABLE app.t ADD CHECK (app.nope(id) > 0)", "FUNCTION_NOT_FOUND"],
+  ])("refuse what they cannot keep: %s", async (sql, part) => {
+    await engine.run(
+      `CREATE OR REPLACE FUNCTION app.drawn(n INT) RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE RETURN n + random();
+       CREATE OR REPLACE FUNCTION app.counted(n INT) RETURNS BIGINT LANGUAGE sql AS 'SELECT count(*) FROM app.t WHERE id = n'`,
+    );
+    expect(await refusal(engine, sql)).toContain(part);
+  });
+});
