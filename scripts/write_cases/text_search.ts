@@ -185,6 +185,7 @@ export const TEXT_SEARCH: CaseFile = {
     ...selects(["websearch_to_tsquery('simple', '#')"], ["abc:def", "a:B!c|d", "foo-bar x:y or z"]),
     "SELECT ts_rank('{0.1, 0.2}', 'a:1'::tsvector, 'a')",
     "SELECT ts_rank('{0.1, 0.2, 0.3, 2}', 'a:1'::tsvector, 'a')",
+    "SELECT to_tsvector('simple', 'x@b.cc y@b.c1 z@b.c u@c v@b.c.dd w@b.dd.e')",
     "SELECT 'fat cats ate rats' @@ 'cat', 'fat cats' @@ to_tsquery('cat & fat'), to_tsquery('fat') @@ to_tsvector('fat cats')",
     "SELECT 'a:1'::tsvector @@ ''::tsquery, strip('a:1A'::tsvector) @@ 'a:B', strip('a:1 b:2'::tsvector) @@ 'a <-> b'",
     "SELECT setweight('cat:1 dog:2B'::tsvector, 'a')::text, setweight('cat:1 dog:2B'::tsvector, 'C', '{dog}')::text",

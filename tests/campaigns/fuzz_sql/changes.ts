@@ -230,10 +230,18 @@ function setsOf({ columns }: StoredTable, scope: Scope): Node {
   return list("sets", sets);
 }
 
+/**
+ * Returns the start of a SET that gives each row a key above all keys of the table. PostgreSQL
+ * would refuse a key that another row has until a later step of the statement.
+ */
+function keySet({ name }: StoredTable): string {
+  return `id = w.id + (SELECT max(id) - min(id) + 1 FROM ${name}), `;
+}
+
 function updateOf(table: StoredTable, tables: readonly StoredTable[], chance: Chance): Node {
   if (table.columns.length === 0) return deleteOf(table, tables, chance);
   const own = qualified(columnsOf(table), "w");
-  const head = `UPDATE ${table.name} AS w SET `;
+  const head = `UPDATE ${table.name} AS w SET ${chance.below(6) === 0 ? keySet(table) : ""}`;
   if (chance.below(2) > 0) {
     const scope = withQueries([tableOf(table)], { chance, columns: own });
     const where = chance.below(6) === 0 ? "" : optional(" WHERE ", conditionOf(2, scope));

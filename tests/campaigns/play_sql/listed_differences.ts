@@ -10,6 +10,8 @@ export interface Comparison {
   readonly theirs: Played;
 }
 
+const NUMBER = /^-?\d+(?:\.\d+)?(?:e[-+]\d+)?$/;
+
 interface ListedDifference {
   readonly cause: string;
   readonly isMet: (comparison: Comparison) => boolean;
@@ -45,6 +47,14 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
         renamed(ours, "text"),
         renamed(theirs, "unknown", "regtype", "character varying"),
       ),
+  },
+  {
+    cause: "arithmetic on REAL is done in DOUBLE",
+    isMet: ({ sql, ours, theirs }) =>
+      /\bsum\s*\(/i.test(sql) &&
+      isRows(ours) &&
+      isRows(theirs) &&
+      haveSameRows(inReals(ours.rows), inReals(theirs.rows)),
   },
   accepted("digits may be separated by underscores", "42601", /\d_\d/),
   accepted("text has one collation", "42P21"),
@@ -155,6 +165,18 @@ function renamed(played: Played, ...names: readonly string[]): Rows {
   return played.rows.map((row) => row.map((cell) => cell?.replaceAll(form, "*")));
 }
 
+/** Returns the rows without blanks at the ends of cells and of the elements of arrays. */
 function trimmed(rows: Rows): Rows {
-  return rows.map((row) => row.map((cell) => cell?.trimEnd()));
+  const inArray = (_: string, element: string): string =>
+    /^\w+$/.test(element) ? element : `"${element}"`;
+  return rows.map((row) =>
+    row.map((cell) => cell?.trimEnd().replaceAll(/"([^"\\]*?) +"/g, inArray)),
+  );
+}
+
+/** Returns the rows with numbers rounded to the digits that a REAL has for certain. */
+function inReals(rows: Rows): Rows {
+  return rows.map((row) =>
+    row.map((cell) => (NUMBER.test(cell ?? "") ? Number(cell).toPrecision(6) : cell)),
+  );
 }

@@ -52,6 +52,16 @@ test("only blanks at the end make a value of CHAR(n) listed", () => {
   const judge = new Judge();
   expect(judge.judge(sql, rows("x"), rows("x   "))).toBe("listed");
   expect(judge.judge(sql, rows("x"), rows(" x"))).toBe("wrong");
+  expect(judge.judge(sql, rows('{1,"2 b",NULL}'), rows('{"1   ","2 b ",NULL}'))).toBe("listed");
+  expect(judge.judge(sql, rows("{1,2}"), rows('{"1 ","3 "}'))).toBe("wrong");
+});
+
+test("a sum of REAL is listed only if it has the digits of a REAL", () => {
+  const sql = "SELECT sum(b) FROM t";
+  const judge = new Judge();
+  expect(judge.judge(sql, rows("431.77260909229517"), rows("431.7726"))).toBe("listed");
+  expect(judge.judge(sql, rows("431.7746"), rows("431.7726"))).toBe("wrong");
+  expect(judge.judge("SELECT b FROM t", rows("0.1"), rows("0.10000001"))).toBe("wrong");
 });
 
 test("the tables that an omitted function would change are omitted afterwards", () => {

@@ -42,7 +42,7 @@ const CHARACTER = String.raw`[\p{L}\p{M}\p{N}]`;
 const TAG_NAME = String.raw`[/?!]?[A-Za-z][A-Za-z0-9._-]{0,100}(?::[A-Za-z0-9]{1,100})?(?=[\s/>?])`;
 const TAG = String.raw`<${TAG_NAME}(?:"[^"]{0,1000}"|'[^']{0,1000}'|[\w\s=#/:.&?%~-])*>`;
 const MAILBOX = String.raw`[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_])?`;
-const MAIL_HOST = String.raw`(?:[A-Za-z0-9_-]{1,63}\.){1,20}[A-Za-z][A-Za-z0-9]{0,62}`;
+const MAIL_HOST = String.raw`(?:[A-Za-z0-9_-]{1,63}\.){1,20}[A-Za-z]{2,63}(?![A-Za-z0-9])`;
 const PATH = String.raw`\/[^\s"<>\\^\x60{|}]+`;
 const FILE_START = String.raw`(?:\/\.?|~|[A-Za-z][A-Za-z0-9]{0,100}[./]|\d[A-Za-z0-9]{0,100}\/)(?=[A-Za-z0-9_])`;
 const FILE = String.raw`${FILE_START}[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)*`;
