@@ -118,7 +118,7 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
   refused(
     "CREATE SCHEMA holds no definitions",
     /^\s*create\s+schema[\s\S]*\bcreate\b/i,
-    /found "CREATE"/,
+    /found "CREATE"/i,
   ),
   refused("INSERT writes whole columns", /\binsert\b[^)]*\[/i, /found "\["/),
   refused("a temporary table is played as an ordinary table", /\bpg_temp\./i, /pg_temp/),
