@@ -77,6 +77,20 @@ export function optionalCount(about: string, absentShown = ""): Option<number | 
   return { form: "<count>", about, absent: undefined, absentShown, read: wholeNumber };
 }
 
+/** An option whose value is whole numbers, separated by commas; undefined if it is absent. */
+export function optionalCounts(about: string): Option<readonly number[] | undefined> {
+  return {
+    form: "<count>,…",
+    about,
+    absent: undefined,
+    absentShown: "",
+    read(given) {
+      const counts = given.split(",").map(wholeNumber);
+      return counts.every((count) => count !== undefined) ? counts : undefined;
+    },
+  };
+}
+
 /** A random seed, which is different in each run if the option is absent. */
 export function seedOption(about = "repeats the run that printed this seed"): Option<number> {
   const absent = Date.now() % 1_000_000;

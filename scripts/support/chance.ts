@@ -9,6 +9,14 @@ export interface Chance {
   text(length: number): string;
 }
 
+/**
+ * Returns random numbers for one part of a run, which do not depend on the numbers that its other
+ * parts have taken.
+ */
+export function chanceOfPart(seed: number, part: string): Chance {
+  return chanceFromSeed(Bun.hash.xxHash32(part, seed >>> 0));
+}
+
 /** Mulberry32 (Tommy Ettinger): 32 bits of state, which are enough for choosing operations. */
 export function chanceFromSeed(seed: number): Chance {
   let state = seed >>> 0;

@@ -2,17 +2,23 @@
  * Follows random materialised queries on the real server while random commits change their tables,
  * and compares each complete state with the result of the SELECT at the same seq.
  *
- * Followers use JSON and MessagePack, disconnect and resume. In each round, the server is killed
- * and restarted, tables are altered under queries, and rights are granted and revoked. A state that
- * differs, a query that ends without a reason and a follower that does not catch up are findings.
- * Each finding is printed with the seed of its round, and the script exits with 1. With `--inject`,
- * a fault is injected into the server, and the script exits with 1 unless it finds the fault.
+ * A round follows many queries over the same tables, so that they share the commits. Followers use
+ * JSON and MessagePack, disconnect and resume. The server is killed and restarted, tables are
+ * altered under queries, and rights are granted and revoked. A state that differs, a query that
+ * ends without a reason and a follower that does not catch up are findings. After a finding, its
+ * query is no longer followed.
+ *
+ * Each finding is printed with the command that follows its query alone up to the same commits, and
+ * the script exits with 1. If the query alone shows no fault, add queries of the round with
+ * `--only`, because queries share indexes in memory and the time of the server. With `--inject`, a
+ * fault is injected into the server, and the script exits with 1 unless it finds the fault.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   countOption,
+  optionalCounts,
   optionalOneOf,
   readOptions,
   seedOption,
@@ -20,9 +26,7 @@ import {
 import { findInjected } from "../support/find_injected.ts";
 import { ADMIN, startReadyServer } from "../support/server_process.ts";
 import { bundleWithFault, PLANTED_FAULTS, type PlantedFault } from "./fuzz_live/planted_faults.ts";
-import { READER, Round, type Totals } from "./fuzz_live/round.ts";
-
-const QUERIES_PER_ROUND = 20;
+import { type Finding, READER, Round, type Totals } from "./fuzz_live/round.ts";
 
 /**
  * The number of findings after which a run ends, because further ones would reveal nothing new. One
@@ -32,11 +36,13 @@ const FINDINGS_MAX = 20;
 
 const options = readOptions({
   count: countOption("the number of queries to follow", 400),
+  queries: countOption("the number of queries in a round", 100),
   bursts: countOption("the number of bursts in a round, each with five commits on average", 40),
   seed: seedOption("the seed of the first round, as a run prints it"),
+  only: optionalCounts("runs one round that follows only the queries with these numbers"),
   inject: optionalOneOf(PLANTED_FAULTS, "injects a fault, and requires that it is found"),
 });
-const { bursts, count, inject: injected } = options;
+const { bursts, count, inject: injected, only } = options;
 
 if (injected === undefined) {
   process.exitCode = (await run(options.seed)) === 0 ? 0 : 1;
@@ -54,6 +60,7 @@ async function run(firstSeed: number, fault?: PlantedFault): Promise<number> {
     maintained: 0,
     followers: 0,
     commits: 0,
+    pairs: 0,
     states: 0,
     resumes: 0,
     selects: 0,
@@ -65,13 +72,16 @@ async function run(firstSeed: number, fault?: PlantedFault): Promise<number> {
     process.stdout.write(
       `${seconds} s: seeds ${firstSeed} to ${lastSeed}, ${totals.queries} queries, ` +
         `${totals.maintained} of them maintained, ${totals.followers} followers, ` +
-        `${totals.commits} commits, ${totals.states} states, ${totals.resumes} resumes, ` +
-        `${totals.restarts} restarts, ${totals.selects} SELECTs: ${totals.findings} findings\n`,
+        `${totals.commits} commits, ${totals.pairs} queries × commits, ${totals.states} states, ` +
+        `${totals.resumes} resumes, ${totals.restarts} restarts, ${totals.selects} SELECTs: ` +
+        `${totals.findings} findings\n`,
     );
   };
-  const report = (finding: string): void => {
+  const report = ({ burst, query, seed, what }: Finding): void => {
     totals.findings += 1;
-    if (fault === undefined) process.stdout.write(`${finding}\n`);
+    if (fault !== undefined) return;
+    const command = `bun task fuzz_live --seed ${seed} --only ${query} --bursts ${burst}`;
+    process.stdout.write(`${what}\n  repeat: ${command}\n`);
   };
   const findingsMax = fault === undefined ? FINDINGS_MAX : 1;
   const isEnough = (): boolean => totals.findings >= findingsMax;
@@ -86,13 +96,13 @@ async function run(firstSeed: number, fault?: PlantedFault): Promise<number> {
     });
     const tokens = { [ADMIN]: server.token, [READER]: await server.createUser(READER) };
     let seed = firstSeed;
-    while (totals.queries < count && !isEnough()) {
-      const queryCount = Math.min(QUERIES_PER_ROUND, count - totals.queries);
-      const round = { server, tokens, seed, queryCount, burstCount: bursts, isEnough };
+    do {
+      const queries = only ?? Math.min(options.queries, count - totals.queries);
+      const round = { server, tokens, seed, queries, burstCount: bursts, isEnough };
       await new Round(round, totals, report).run();
       print(seed);
       seed += 1;
-    }
+    } while (only === undefined && totals.queries < count && !isEnough());
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -179,7 +179,7 @@ class ResultWorld {
     }
     for (let count = 0; count < QUERIES; count += 1) {
       const { parameters, sql } = fuzzQueryOf(sources);
-      this.#follow(sql, (parameters[0] ?? []) as Client["params"]);
+      this.#follow(sql, parameters[0] ?? []);
     }
   }
 

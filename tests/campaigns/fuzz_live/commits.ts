@@ -26,7 +26,7 @@ function changesOf(tables: readonly FollowedTable[], chance: Chance): string[] {
   const { name } = table;
   const id = chance.below(KEYS);
   const key = chance.pick(["i", "j"]);
-  switch (chance.below(24)) {
+  switch (chance.below(27)) {
     case 0:
     case 1:
     case 2:
@@ -78,9 +78,32 @@ function changesOf(tables: readonly FollowedTable[], chance: Chance): string[] {
       return tables.map((each) => `DELETE FROM ${each.name} WHERE id = ${id}`);
     case 18:
       return tables.map((each) => upsertOf(each, chance));
+    case 19:
+      return [`UPDATE ${name} SET ts = ${momentOf(chance)} WHERE id % 4 = ${id % 4}`];
+    case 20:
+      return [guestChangeOf(tables, chance)];
     default:
       return [textOf(changeOf(tables, chance))];
   }
+}
+
+/**
+ * Returns times around the present. They are whole seconds, so that the results of queries that
+ * compare them with the time change only at whole seconds.
+ */
+function momentOf(chance: Chance): string {
+  return `date_trunc('second', LOCALTIMESTAMP) + (id % ${1 + chance.below(7)} - 2) * INTERVAL '1 second'`;
+}
+
+/** Returns a change of the rows that policies show, or of a row if no table has policies. */
+function guestChangeOf(tables: readonly FollowedTable[], chance: Chance): string {
+  const room = chance.below(5);
+  if (!tables.some(({ kind }) => kind === "ruled")) return upsertOf(chance.pick(tables), chance);
+  return chance.pick([
+    `INSERT INTO guests VALUES (${room}, 'bob'), (${room}, 'ada') ON CONFLICT DO NOTHING`,
+    `DELETE FROM guests WHERE room = ${room}`,
+    `UPDATE guests SET room = room + 1 WHERE room = ${room} AND NOT EXISTS (SELECT 1 FROM guests AS g WHERE g.room = ${room + 1})`,
+  ]);
 }
 
 function upsertOf(table: FollowedTable, chance: Chance): string {

@@ -4,8 +4,8 @@
  */
 import type { SubscriptionAck } from "../../../src/protocol/mod.ts";
 import { type FollowedState, ResultFollower } from "../../support/result_follower.ts";
-import type { Asked } from "./judge.ts";
-import { type FollowerSocket, RowByRow, type SocketSubscription } from "./socket.ts";
+import type { Asked } from "./selects.ts";
+import type { FollowerSocket, SocketSubscription } from "./socket.ts";
 
 /** A state, with the state that the follower had before it. */
 export interface NextState extends FollowedState {
@@ -16,6 +16,8 @@ export interface NextState extends FollowedState {
 
 export class Follower {
   readonly id: string;
+  /** The number of the query in its round. */
+  readonly query: number;
   readonly asked: Asked;
   readonly states: NextState[] = [];
   #last: FollowedState | undefined;
@@ -23,8 +25,9 @@ export class Follower {
   #rows: ResultFollower | undefined;
   #subscription: SocketSubscription | undefined;
 
-  constructor(id: string, asked: Asked) {
+  constructor({ asked, id, query }: Pick<Follower, "asked" | "id" | "query">) {
     this.id = id;
+    this.query = query;
     this.asked = asked;
   }
 
@@ -33,20 +36,19 @@ export class Follower {
     return this.#rows?.ack;
   }
 
+  /** The newest complete state. */
+  get last(): FollowedState | undefined {
+    return this.#last;
+  }
+
   /** Why the server ended the subscription. */
   get ending(): { readonly code: string; readonly message: string } | undefined {
     return this.#rows?.failure;
   }
 
-  /** Whether the query is followed row by row. */
-  get isRowByRow(): boolean {
-    return this.#subscription?.error instanceof RowByRow;
-  }
-
   /** The contradiction in a message that the follower received; undefined if there was none. */
   get fault(): string | undefined {
-    const error = this.#subscription?.error;
-    return error === undefined || this.isRowByRow ? undefined : error.message;
+    return this.#subscription?.error?.message;
   }
 
   /** Whether the subscription still runs. */
@@ -104,6 +106,9 @@ export class Follower {
     return {
       onState: (state) => {
         this.states.push({ ...state, before: this.#last, isResumed: this.#isResumed });
+        // Only the rows are judged, and the messages of a round would fill the memory.
+        this.#rows?.messages.splice(0);
+        this.#rows?.changes.splice(0);
         this.#last = state;
         this.#isResumed = false;
       },

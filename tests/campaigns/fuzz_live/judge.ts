@@ -1,27 +1,14 @@
 /**
- * Compares the states of followers with the SELECT at the same seq, run by the same user.
+ * Compares the states of followers with the SELECT at the same seq, run with the same rights.
  *
- * The SELECT names the seq for each table, so it is an ordinary statement that shares no plan with
- * a live query. Only the administrator may read earlier states, so the administrator asks on behalf
- * of other users as long as all users have the same rows. Otherwise, only the newest state is
- * compared. Rows are compared as sorted texts of cells.
+ * Where nobody can read earlier states, only the newest state is compared. Rows are compared as
+ * texts of cells. The result of a query that reads the time must be the one at some moment since
+ * the followers last caught up; its rows change only at whole seconds.
  */
 import type { SubscriptionAck, WireRow } from "../../../src/protocol/mod.ts";
-import type { ServerProcess, SqlError } from "../../support/server_process.ts";
 import type { NextState } from "./follower.ts";
-import { queryAsOf, type Schema } from "./tables.ts";
-
-/** The server that runs the SELECT statements. */
-export type JudgedServer = Pick<ServerProcess, "sql" | "token">;
-
-/** A query of one user, with its parameters. */
-export interface Asked {
-  readonly token: string;
-  readonly sql: string;
-  readonly params: readonly unknown[];
-  /** The method that the subscription asks for; undefined to let the server choose. */
-  readonly way: "evaluated" | undefined;
-}
+import { type Asked, type Selected, SelectedRows, type Selects } from "./selects.ts";
+import { readsClock } from "./tables.ts";
 
 /** A complete state of a follower. */
 export interface Judged {
@@ -39,72 +26,69 @@ interface Followed {
   readonly names: readonly string[];
 }
 
-/** The rows of a SELECT as texts, or the reason why it has none. */
-export type Selected =
-  | { readonly rows: readonly string[]; readonly error?: undefined }
-  | { readonly error: SqlError };
+/** The part of a round that a judge needs to know. */
+export interface JudgedRound {
+  /** Returns the seq of the last commit up to a seq, if all commits are known. */
+  readonly commitUpTo: (seq: number) => number;
+  /** The time in which the states arrived, in milliseconds since 1970. */
+  readonly startMs: number;
+  readonly endMs: number;
+}
 
 export class Judge {
-  readonly #server: JudgedServer;
-  readonly #schema: () => Schema;
-  #selected = new Map<string, Promise<Selected>>();
-  #count = 0;
+  readonly #selects: Selects;
+  readonly #round: () => JudgedRound;
 
-  constructor(server: JudgedServer, schema: () => Schema) {
-    this.#server = server;
-    this.#schema = schema;
-  }
-
-  /** The number of SELECT statements so far. */
-  get count(): number {
-    return this.#count;
-  }
-
-  /** Forgets the rows of earlier seqs. */
-  forget(): void {
-    this.#selected = new Map();
-  }
-
-  /**
-   * Runs a query as of a seq or, without one, on the current state. Followers with the same query
-   * share its rows.
-   */
-  async select(asked: Asked, seq?: number): Promise<Selected> {
-    const { params, sql, token } = asked;
-    const key = JSON.stringify([token, sql, params, seq]);
-    const known = this.#selected.get(key);
-    if (known !== undefined) return await known;
-    const selecting = this.#select(asked, seq);
-    this.#selected.set(key, selecting);
-    return await selecting;
-  }
-
-  async #select({ params, sql, token }: Asked, seq: number | undefined): Promise<Selected> {
-    this.#count += 1;
-    const text = seq === undefined ? sql : queryAsOf(sql, this.#schema(), seq);
-    const { body } = await this.#server.sql(text, { params, namespace: "fuzz", token });
-    const [result] = body.results;
-    if (body.error !== undefined) return { error: body.error };
-    return { rows: (result?.rows ?? []).map((cells) => JSON.stringify(cells)) };
+  constructor(selects: Selects, round: () => JudgedRound) {
+    this.#selects = selects;
+    this.#round = round;
   }
 
   /** Returns the difference between a state and the rows of the SELECT. */
   async differenceOf(asked: Asked, judged: Judged): Promise<string | undefined> {
-    const { ack, state } = judged;
+    for (const row of judged.state.rows) {
+      const { seq } = judged.state;
+      if (Number(row["_seq"]) > seq) return `a row at ${seq} is of a later commit`;
+    }
+    if (readsClock(asked.sql)) return await this.#differenceAtAnyTime(asked, judged);
     const selected = await this.#rowsFor(asked, judged);
-    if (selected === undefined) return undefined;
-    if (selected.error !== undefined) {
-      return `the SELECT at ${state.seq} fails with ${selected.error.code}: ${selected.error.message}`;
+    return selected && (await this.#differenceFrom(selected, asked, judged));
+  }
+
+  /** Whether the rows of a query that reads the time are those of the SELECT now. */
+  async isUpToDate(asked: Asked, judged: Judged): Promise<boolean> {
+    const selected = await this.#selects.select(asked, { seq: undefined, timeMs: Date.now() });
+    return (await this.#differenceFrom(selected, asked, judged)) === undefined;
+  }
+
+  /** Compares a state with the SELECT at each moment at which its result may have changed. */
+  async #differenceAtAnyTime(asked: Asked, judged: Judged): Promise<string | undefined> {
+    if (!this.#selects.hasPast(asked)) return undefined;
+    let difference: string | undefined;
+    for (const timeMs of momentsOf(this.#round())) {
+      const selected = await this.#rowsFor(asked, judged, timeMs);
+      difference = selected && (await this.#differenceFrom(selected, asked, judged));
+      if (difference === undefined) return undefined;
     }
-    for (const row of state.rows) {
-      if (Number(row["_seq"]) > state.seq) return `a row at ${state.seq} is of a later commit`;
+    return difference;
+  }
+
+  async #differenceFrom(
+    selected: Selected,
+    asked: Asked,
+    judged: Judged,
+  ): Promise<string | undefined> {
+    const { ack, state } = judged;
+    if (!(selected instanceof SelectedRows)) {
+      const { code, message } = selected.error;
+      return `the SELECT at ${state.seq} fails with ${code}: ${message}`;
     }
-    const width = selected.rows.length === 0 ? undefined : widthOf(selected.rows);
+    const { width } = selected;
     const names = ack.schema.slice(0, width).map(({ name }) => name);
+    if (width === undefined && state.rows.length === 0) return undefined;
     const followed = state.rows.map((row) => textOf(row, names));
-    if (width === undefined && followed.length === 0) return undefined;
     return (
-      differenceOf(selected.rows, followed, state.seq) ??
+      differenceOf(selected, followed, state.seq) ??
       (await this.#wrongSeq(asked, { ...judged, followed, names }))
     );
   }
@@ -120,6 +104,7 @@ export class Judge {
     const { before, isResumed, rows } = state;
     // A row that enters a window of LIMIT has the seq of its own last change.
     if (before === undefined || /\b(?:LIMIT|OFFSET|FETCH)\b/.test(asked.sql)) return undefined;
+    if (readsClock(asked.sql)) return undefined;
     const identity = identityOf(ack, names);
     const old = new Set(before.rows);
     for (const [index, row] of rows.entries()) {
@@ -144,27 +129,37 @@ export class Judge {
     asked: Asked,
     { identity, seq, text }: { identity: "key" | "values"; seq: number; text: string },
   ): Promise<boolean> {
-    const { token } = this.#server;
-    if (asked.token !== token && !haveSameRows(asked)) return true;
-    const earlier = await this.select({ ...asked, token }, seq - 1);
-    if (earlier.error !== undefined) return true;
-    if (identity === "key") return !earlier.rows.includes(text);
-    const later = await this.select({ ...asked, token }, seq);
-    return later.error !== undefined || countOf(text, later.rows) > countOf(text, earlier.rows);
+    if (!this.#selects.hasPast(asked)) return true;
+    const earlier = await this.#selectAt(asked, seq - 1);
+    if (!(earlier instanceof SelectedRows)) return true;
+    if (identity === "key") return earlier.countOf(text) === 0;
+    const later = await this.#selectAt(asked, seq);
+    return !(later instanceof SelectedRows) || later.countOf(text) > earlier.countOf(text);
   }
 
-  /** Returns undefined if no user can query the rows of a state. */
-  async #rowsFor(asked: Asked, { isNewest, state }: Judged): Promise<Selected | undefined> {
-    const { token } = this.#server;
-    if (asked.token === token || haveSameRows(asked))
-      return await this.select({ ...asked, token }, state.seq);
-    return isNewest ? await this.select(asked) : undefined;
+  /** Returns undefined if nobody can query the rows of a state. */
+  async #rowsFor(
+    asked: Asked,
+    { isNewest, state }: Judged,
+    timeMs?: number,
+  ): Promise<Selected | undefined> {
+    if (this.#selects.hasPast(asked)) return await this.#selectAt(asked, state.seq, timeMs);
+    return isNewest ? await this.#selects.select(asked, { seq: undefined }) : undefined;
+  }
+
+  async #selectAt(asked: Asked, seq: number, timeMs?: number): Promise<Selected> {
+    return await this.#selects.select(asked, { seq: this.#round().commitUpTo(seq), timeMs });
   }
 }
 
-/** Whether all users have the same rows of a query. */
-export function haveSameRows({ sql }: Pick<Asked, "sql">): boolean {
-  return !/\b(?:own\d|CURRENT_USER)\b/.test(sql);
+/**
+ * Returns the moments at which the result of a query may have changed. A comparison with a whole
+ * second changes when the clock reaches or passes it.
+ */
+function momentsOf({ endMs, startMs }: JudgedRound): number[] {
+  const moments = [startMs, endMs];
+  for (let ms = Math.ceil(startMs / 1000) * 1000; ms < endMs; ms += 1000) moments.push(ms, ms + 1);
+  return moments;
 }
 
 /**
@@ -182,41 +177,37 @@ function identityOf(
   return keys.length === 0 ? "values" : "key";
 }
 
-function countOf(text: string, texts: readonly string[]): number {
-  return texts.filter((each) => each === text).length;
-}
+/** The texts of rows, which states share as long as the rows stay the same. */
+const TEXTS = new WeakMap<WireRow, { readonly width: number; readonly text: string }>();
 
-function widthOf(rows: readonly string[]): number {
-  return (JSON.parse(rows[0] ?? "[]") as unknown[]).length;
-}
-
-/** MessagePack represents integers beyond 2^53 as bigints; all other formats use strings. */
 function textOf(row: WireRow, names: readonly string[]): string {
+  const width = names.length;
+  const known = TEXTS.get(row);
+  if (known?.width === width) return known.text;
+  // MessagePack represents integers beyond 2^53 as bigints; all other formats use strings.
   const cells = names.map((name) => row[name] ?? null);
-  return JSON.stringify(cells, (_, cell: unknown) =>
+  const text = JSON.stringify(cells, (_, cell: unknown) =>
     typeof cell === "bigint" ? String(cell) : cell,
   );
+  TEXTS.set(row, { width, text });
+  return text;
 }
 
 function differenceOf(
-  selected: readonly string[],
+  selected: SelectedRows,
   followed: readonly string[],
   seq: number,
 ): string | undefined {
-  const [wanted, had] = [selected.toSorted(), followed.toSorted()];
-  if (wanted.length === had.length && wanted.every((text, index) => text === had[index])) {
-    return undefined;
+  const left = new Map<string, number>();
+  const extra: string[] = [];
+  for (const text of followed) {
+    const count = left.get(text) ?? selected.countOf(text);
+    if (count === 0) extra.push(text);
+    else left.set(text, count - 1);
   }
-  const missing = without(wanted, had);
-  const extra = without(had, wanted);
-  return `at ${seq}, the SELECT has ${wanted.length} rows and the follower ${had.length}; only the SELECT has ${missing.slice(0, 3).join(" ")}; only the follower has ${extra.slice(0, 3).join(" ")}`;
-}
-
-function without(texts: readonly string[], others: readonly string[]): string[] {
-  const left = [...others];
-  return texts.filter((text) => {
-    const at = left.indexOf(text);
-    if (at >= 0) left.splice(at, 1);
-    return at < 0;
-  });
+  if (extra.length === 0 && selected.rowCount === followed.length) return undefined;
+  const missing = [...selected.counts].flatMap(([text, count]) =>
+    Array.from({ length: left.get(text) ?? count }, () => text),
+  );
+  return `at ${seq}, the SELECT has ${selected.rowCount} rows and the follower ${followed.length}; only the SELECT has ${missing.slice(0, 3).join(" ")}; only the follower has ${extra.slice(0, 3).join(" ")}`;
 }

@@ -4,17 +4,23 @@
  */
 import { expect, test } from "bun:test";
 import type { SubscriptionAck, WireRow } from "../../../src/protocol/mod.ts";
-import { Judge, type JudgedServer } from "./judge.ts";
+import { Judge } from "./judge.ts";
+import { type JudgedServer, Selects } from "./selects.ts";
+import type { Schema } from "./tables.ts";
 
 type Cells = readonly unknown[];
 
-/** Answers a SELECT with the rows of the seq that the query names. */
+const SCHEMA: Schema = {
+  tables: [{ name: "shared1", columns: [], kind: "shared" }],
+  views: [],
+};
+
+/** Answers a SELECT with the rows of the seq that is its only parameter. */
 function serverWith(rowsAt: Readonly<Record<number, readonly Cells[]>>): JudgedServer {
   return {
     token: "ada",
-    sql: async (text) => {
-      const seq = Number(/AS OF (\d+)/.exec(text)?.[1]);
-      const body = { status: "success", results: [{ rows: rowsAt[seq] ?? [] }] };
+    sql: async (_, { params } = {}) => {
+      const body = { status: "success", results: [{ rows: rowsAt[Number(params?.[0])] ?? [] }] };
       return { status: 200, body } as unknown as Awaited<ReturnType<JudgedServer["sql"]>>;
     },
   };
@@ -31,15 +37,13 @@ interface Case {
 
 /** Judges a state at seq 9 that follows a state at seq 5. */
 async function judged({ before, columns, keys, rows, rowsAt }: Case): Promise<string | undefined> {
-  const judge = new Judge(serverWith(rowsAt), () => ({
-    tables: [{ name: "shared1", columns: [], isShared: true }],
-    views: [],
-  }));
+  const selects = new Selects(serverWith(rowsAt), () => SCHEMA);
+  const judge = new Judge(selects, () => ({ commitUpTo: (seq) => seq, startMs: 0, endMs: 0 }));
   const schema = [...columns, "_key", "_seq"].map((name) => ({ name }));
   const ack = { key_columns: keys, schema } as unknown as SubscriptionAck;
   const state = { seq: 9, rows, before: { seq: 5, rows: before }, isResumed: false };
   const sql = "SELECT a.t FROM shared1 AS a";
-  const asked = { token: "ada", sql, params: [], way: undefined };
+  const asked = { user: "ada", token: "ada", sql, params: [], way: undefined };
   return await judge.differenceOf(asked, { ack, state, isByCommit: true, isNewest: true });
 }
 
@@ -87,4 +91,28 @@ test("a row that changed after a state has a later seq than the state", async ()
   const rows = [row({ t: "a" }, "x", 5)];
   const given = { keys: [], columns: ["t"], before: [], rows, rowsAt: { 9: [["a"]] } };
   expect(await judged(given)).toMatch(/changed after 5 has the seq 5/);
+});
+
+test("rows that the time changes are those of some moment since the last burst", async () => {
+  const sql = "SELECT a.id FROM shared1 AS a WHERE a.ts > NOW()";
+  // The SELECT has the row until the second second, and the burst lasts from 1.5 to 2.5 seconds.
+  const server = {
+    token: "ada",
+    sql: async (_: string, { params = [] }: { params?: readonly unknown[] } = {}) => {
+      const rows = Date.parse(String(params[1])) < 2000 ? [[1]] : [];
+      return { status: 200, body: { status: "success", results: [{ rows }] } };
+    },
+  };
+  const selects = new Selects(server as unknown as JudgedServer, () => SCHEMA);
+  const asked = { sql, params: [], user: "ada", token: "ada", way: undefined };
+  const ack = { key_columns: ["id"], schema: [{ name: "id" }] } as unknown as SubscriptionAck;
+  const differenceIn = async (rows: readonly WireRow[], startMs: number) => {
+    const judge = new Judge(selects, () => ({ commitUpTo: (seq) => seq, startMs, endMs: 2500 }));
+    const state = { seq: 9, rows, before: undefined, isResumed: false };
+    return await judge.differenceOf(asked, { ack, state, isByCommit: true, isNewest: true });
+  };
+  const rows = [row({ id: 1 }, "1", 8)];
+  expect(await differenceIn(rows, 1500)).toBeUndefined();
+  expect(await differenceIn([], 1500)).toBeUndefined();
+  expect(await differenceIn(rows, 2100)).toMatch(/only the follower has \[1\]/);
 });

@@ -3,36 +3,45 @@
  *
  * Most of them belong to the classes that are maintained change by change: equality joins, groups
  * and windows of ORDER BY … LIMIT. A query with a LIMIT orders its rows completely, because two
- * evaluations at one seq could otherwise choose different rows. Every table in FROM has an alias,
- * so that `queryAsOf` finds it.
+ * evaluations at one seq could otherwise choose different rows.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
-import { aggregateOf, conditionOf, expressionOf, type Scope } from "../fuzz_sql/expressions.ts";
+import { aggregateOf, expressionOf } from "../fuzz_sql/expressions.ts";
 import { queryOf } from "../fuzz_sql/queries.ts";
-import type { Table } from "../fuzz_sql/subqueries.ts";
 import { textOf } from "../fuzz_sql/tree.ts";
-import { type Column, SORTS } from "../fuzz_sql/values.ts";
+import { SORTS } from "../fuzz_sql/values.ts";
 import { ORDERS, windowCallsOf } from "../fuzz_sql/windows.ts";
+import {
+  ALL_JOINS,
+  type FuzzQuery,
+  INNER_JOINS,
+  itemOf,
+  joined,
+  outputs,
+  type Sources,
+  scopeOf,
+  where,
+} from "./from.ts";
+import {
+  computedRowsQuery,
+  correlatedQuery,
+  derivedQuery,
+  lateralQuery,
+  matchQuery,
+  pathsQuery,
+  recursiveQuery,
+  scalarQuery,
+  topOfGroupsQuery,
+  twiceQuery,
+  withQuery,
+} from "./nested_queries.ts";
+import { callerQuery, clockQuery, parameterQuery, placedParameterQuery } from "./varied_queries.ts";
 
-export interface FuzzQuery {
-  readonly sql: string;
-  /**
-   * Queries that have the same text but different parameters, so that the server follows them
-   * together.
-   */
-  readonly parameters: readonly (readonly unknown[])[];
-}
-
-/** The tables and views that a query may read. */
-export interface Sources {
-  readonly chance: Chance;
-  readonly tables: readonly Table[];
-  readonly views: readonly Table[];
+function onlyFirst({ tables, ...sources }: Sources): Sources {
+  return { ...sources, tables: [sources.chance.pick(tables)], views: [] };
 }
 
 const NO_PARAMETERS: FuzzQuery["parameters"] = [[]];
-const INNER_JOINS = [" JOIN ", " INNER JOIN "];
-const ALL_JOINS = [" JOIN ", " LEFT JOIN ", " RIGHT JOIN ", " FULL JOIN "];
 
 /** The classes of queries, with the weight of each. */
 const CLASSES: readonly (readonly [weight: number, make: (sources: Sources) => FuzzQuery])[] = [
@@ -51,8 +60,16 @@ const CLASSES: readonly (readonly [weight: number, make: (sources: Sources) => F
   [4, (sources) => plain(partitionQuery(sources))],
   [1, (sources) => plain(withQuery(sources))],
   [1, (sources) => plain(recursiveQuery(sources))],
+  [1, (sources) => plain(pathsQuery(sources))],
+  [4, (sources) => plain(derivedQuery(sources))],
+  [2, (sources) => plain(twiceQuery(sources))],
+  [2, (sources) => plain(topOfGroupsQuery(sources))],
+  [3, (sources) => plain(correlatedQuery(sources))],
+  [2, (sources) => plain(computedRowsQuery(sources))],
   [2, (sources) => plain(callerQuery(sources))],
+  [3, (sources) => plain(clockQuery(sources))],
   [4, parameterQuery],
+  [2, placedParameterQuery],
   [3, ({ chance, tables, views }) => plain(textOf(queryOf([...tables, ...views], chance).root))],
 ];
 
@@ -70,91 +87,6 @@ export function fuzzQueryOf(sources: Sources): FuzzQuery {
 
 function plain(sql: string): FuzzQuery {
   return { sql, parameters: NO_PARAMETERS };
-}
-
-function onlyFirst({ tables, ...sources }: Sources): Sources {
-  return { ...sources, tables: [sources.chance.pick(tables)], views: [] };
-}
-
-interface From {
-  readonly text: string;
-  readonly columns: readonly Column[];
-  /** The keys of all tables, which together identify a row. */
-  readonly ids: readonly string[];
-}
-
-/** Returns two or three tables, joined by equalities of their keys. */
-function joined({ chance, tables, views }: Sources, words: readonly string[], countMax = 3): From {
-  let from = itemOf(chance.below(6) === 0 ? [...tables, ...views] : tables, chance, "a");
-  const count = countMax === 1 ? 1 : 2 + (chance.below(3) === 0 ? countMax - 2 : 0);
-  for (const alias of ["b", "c"].slice(0, count - 1)) {
-    const right = itemOf(tables, chance, alias);
-    const word = chance.pick(words);
-    const columns = [...from.columns, ...right.columns];
-    const isUnequal = word !== " FULL JOIN " && chance.below(6) === 0;
-    const conditions = [
-      isUnequal ? inequality(from, right, chance) : equality(from, right, chance),
-    ];
-    if (chance.below(4) === 0 && !isUnequal) conditions.push(equality(from, right, chance));
-    // PostgreSQL supports FULL JOIN only with equalities, so the generated queries use only these.
-    if (chance.below(3) === 0 && word !== " FULL JOIN ") {
-      conditions.push(textOf(conditionOf(1, { chance, columns })));
-    }
-    const text = `${from.text}${word}${right.text} ON ${conditions.join(" AND ")}`;
-    from = { text, columns, ids: [...from.ids, ...right.ids] };
-  }
-  return from;
-}
-
-function itemOf(tables: readonly Table[], chance: Chance, alias: string): From {
-  const { columns, name } = chance.pick(tables);
-  return {
-    text: `${name} AS ${alias}`,
-    columns: columns.map(({ name: column, sort }) => ({ name: `${alias}.${column}`, sort })),
-    ids: [`${alias}.id`],
-  };
-}
-
-/** Returns an equality of two columns, usually of keys that an index can serve. */
-function equality(left: From, right: From, chance: Chance): string {
-  if (chance.below(4) > 0) {
-    const of = ({ ids }: From): string => {
-      const alias = chance.pick(ids).split(".")[0] ?? "";
-      return `${alias}.${chance.pick(["id", "i", "j"])}`;
-    };
-    return `${of(left)} = ${of(right)}`;
-  }
-  const sort = chance.pick(["text", "bool", "int"] as const);
-  const of = (from: From): readonly Column[] => from.columns.filter((each) => each.sort === sort);
-  const [ours, theirs] = [of(left), of(right)];
-  if (ours.length === 0 || theirs.length === 0) return `${left.ids.at(-1)} = ${right.ids[0]}`;
-  return `${chance.pick(ours).name} = ${chance.pick(theirs).name}`;
-}
-
-/** Returns a comparison that neither a key nor an index serves. */
-function inequality(left: From, right: From, chance: Chance): string {
-  const alias = chance.pick(left.ids).split(".")[0] ?? "";
-  const [ours, theirs] = [chance.pick(["id", "i", "j"]), chance.pick(["id", "i", "j"])];
-  return `${alias}.${ours} ${chance.pick(["<", ">=", "<>"])} ${right.ids[0]?.split(".")[0]}.${theirs}`;
-}
-
-function scopeOf({ columns }: From, chance: Chance): Scope {
-  return { chance, columns };
-}
-
-function where(from: From, chance: Chance): string {
-  if (chance.below(2) === 0) return "";
-  return ` WHERE ${textOf(conditionOf(1 + chance.below(2), scopeOf(from, chance)))}`;
-}
-
-/** Returns columns and expressions for a select list, with or without the keys. */
-function outputs(from: From, chance: Chance): string[] {
-  const list = Array.from({ length: 1 + chance.below(3) }, () =>
-    chance.below(3) > 0
-      ? chance.pick(from.columns).name
-      : textOf(expressionOf(chance.pick(SORTS), 2, scopeOf(from, chance))),
-  );
-  return chance.below(2) === 0 ? [...from.ids, ...list] : list;
 }
 
 function joinQuery(sources: Sources, words: readonly string[]): string {
@@ -294,53 +226,6 @@ function setQuery(sources: Sources): string {
     : pair;
 }
 
-/** Returns a query for the rows that have, or do not have, a match in another table. */
-function matchQuery(sources: Sources): string {
-  const { chance } = sources;
-  const from = joined(sources, INNER_JOINS, chance.below(4) === 0 ? 2 : 1);
-  const inner = itemOf(sources.tables, chance, "e");
-  const not = chance.pick(["", "NOT "]);
-  const rest =
-    chance.below(3) === 0 ? ` AND ${textOf(conditionOf(1, scopeOf(inner, chance)))}` : "";
-  const conditions = [
-    `${not}EXISTS (SELECT 1 FROM ${inner.text} WHERE ${equality(from, inner, chance)}${rest})`,
-    `a.${chance.pick(["id", "i", "j"])} ${not}IN (SELECT e.${chance.pick(["id", "i", "j"])} FROM ${inner.text} WHERE ${rest === "" ? "TRUE" : rest.slice(" AND ".length)})`,
-    `a.i ${chance.pick(["=", "<", ">="])} ${chance.pick(["ANY", "ALL"])} (SELECT e.j FROM ${inner.text} WHERE ${equality(from, inner, chance)})`,
-  ];
-  return `SELECT ${outputs(from, chance).join(", ")} FROM ${from.text} WHERE ${chance.pick(conditions)}`;
-}
-
-function scalarQuery(sources: Sources): string {
-  const { chance } = sources;
-  const from = joined(sources, INNER_JOINS, 1);
-  const inner = itemOf(sources.tables, chance, "e");
-  const call = chance.pick(["count(*)", "sum(e.i)", "min(e.t)", "max(e.m)", "avg(e.j)"]);
-  const exists = `EXISTS (SELECT 1 FROM ${inner.text} WHERE ${equality(from, inner, chance)})`;
-  const scalar = `(SELECT ${call} FROM ${inner.text} WHERE ${equality(from, inner, chance)})`;
-  const other = `(SELECT e.t FROM ${inner.text} WHERE ${equality(from, inner, chance)} ORDER BY e.id LIMIT 1)`;
-  const value = chance.pick([scalar, other, exists]);
-  if (chance.below(4) === 0) return `SELECT a.id FROM ${from.text} WHERE a.b OR ${exists}`;
-  return `SELECT a.id, ${value} FROM ${from.text}${where(from, chance)}`;
-}
-
-/** Returns a query for the first rows of another table for each row of a table. */
-function lateralQuery(sources: Sources): string {
-  const { chance } = sources;
-  const from = itemOf(sources.tables, chance, "a");
-  const inner = itemOf(sources.tables, chance, "e");
-  const order = `${chance.pick(["e.id", "e.i", "e.ts"])}${chance.pick([" DESC", ""])}, e.id`;
-  if (chance.below(3) === 0) {
-    const own = `SELECT count(*), max(e.j) FROM ${inner.text} WHERE ${equality(from, inner, chance)}`;
-    return `SELECT a.id, l.n, l.m FROM ${from.text} CROSS JOIN LATERAL (${own}) AS l(n, m)`;
-  }
-  const query = `SELECT e.id, e.t FROM ${inner.text} WHERE ${equality(from, inner, chance)} ORDER BY ${order} LIMIT ${1 + chance.below(3)}`;
-  const [word, on] = chance.pick([
-    [" CROSS JOIN ", ""],
-    [" LEFT JOIN ", " ON TRUE"],
-  ] as const);
-  return `SELECT a.id, a.t, l.id, l.t FROM ${from.text}${word}LATERAL (${query}) AS l${on}`;
-}
-
 function windowQuery(sources: Sources): string {
   const { chance } = sources;
   const from = joined(sources, INNER_JOINS, 1 + chance.below(2));
@@ -390,70 +275,5 @@ function partitionQuery(sources: Sources): string {
     }
     default:
       return `SELECT ${from.ids.join(", ")}, ${some(PARTITION_CALLS)} FROM ${from.text}${where(from, chance)}`;
-  }
-}
-
-function withQuery(sources: Sources): string {
-  const { chance } = sources;
-  const from = joined(sources, INNER_JOINS, 1);
-  const entry = `WITH n AS (SELECT a.i AS k, count(*) AS c FROM ${from.text}${where(from, chance)} GROUP BY a.i)`;
-  const second = itemOf(sources.tables, chance, "b");
-  const word = chance.pick([" JOIN ", " LEFT JOIN "]);
-  return `${entry} SELECT b.id, n.c FROM ${second.text}${word}n ON n.k = b.${chance.pick(["i", "j", "id"])}`;
-}
-
-/** Returns a query for the rows that are reachable from some rows by their join keys. */
-function recursiveQuery({ chance, tables }: Sources): string {
-  const { name } = chance.pick(tables);
-  const [start, key] = [chance.pick(["i IS NULL", "id < 4", "b"]), chance.pick(["i", "j"])];
-  return (
-    `WITH RECURSIVE r(id, depth) AS (SELECT a.id, 0 FROM ${name} AS a WHERE a.${start} ` +
-    `UNION SELECT c.id, r.depth + 1 FROM ${name} AS c JOIN r ON c.${key} = r.id WHERE r.depth < 4) ` +
-    "SELECT id, min(depth) FROM r GROUP BY id"
-  );
-}
-
-/** Returns a query whose rows depend on its caller. */
-function callerQuery(sources: Sources): string {
-  const { chance } = sources;
-  const from = joined(sources, INNER_JOINS, chance.below(2) === 0 ? 1 : 2);
-  const own = "CASE CURRENT_USER() WHEN 'bob' THEN 'a' ELSE 'b' END";
-  if (chance.below(3) === 0) {
-    return `SELECT a.i, count(*), CURRENT_USER() FROM ${from.text} WHERE a.t = ${own} GROUP BY a.i`;
-  }
-  return `SELECT ${[...from.ids, "a.t"].join(", ")} FROM ${from.text} WHERE a.t = ${own} ORDER BY ${from.ids.join(", ")} LIMIT 9`;
-}
-
-/** Returns a query with a parameter, and several values for it. */
-function parameterQuery(sources: Sources): FuzzQuery {
-  const { chance } = sources;
-  const from = joined(sources, ALL_JOINS.slice(0, 2), chance.below(3) === 0 ? 1 : 3);
-  const [condition, values] = chance.pick([
-    ["a.i = $1", [0, 1, 2, 3, null]],
-    ["a.j = $1", [0, 1, 2, 7]],
-    ["a.t = $1", ["a", "b", ""]],
-    ["a.id = $1", [1, 2, 3, 4]],
-    ["a.i > $1", [0, 2]],
-  ] as const);
-  const parameters = values.map((value) => [value]);
-  const inner = itemOf(sources.tables, chance, "e");
-  const tested = `a.${chance.pick(["id", "i", "j"])} IN (SELECT e.id FROM ${inner.text} WHERE ${condition.replace("a.", "e.")})`;
-  const filter = ` WHERE ${chance.below(3) === 0 ? tested : condition}`;
-  switch (chance.below(3)) {
-    case 0:
-      return {
-        sql: `SELECT a.t, count(*), sum(a.j) FROM ${from.text}${filter} GROUP BY a.t`,
-        parameters,
-      };
-    case 1:
-      return {
-        sql: `SELECT ${[...from.ids, "a.u"].join(", ")} FROM ${from.text}${filter} ORDER BY a.u, ${from.ids.join(", ")} LIMIT 4`,
-        parameters,
-      };
-    default:
-      return {
-        sql: `SELECT ${[...from.ids, ...outputs(from, chance)].join(", ")} FROM ${from.text}${filter} ORDER BY ${from.ids.join(", ")}`,
-        parameters,
-      };
   }
 }

@@ -1,39 +1,58 @@
 /**
- * Runs one round: a schema, followers of random queries, and bursts of commits. After each burst,
- * the followers catch up, and the judge compares all of their states since the last burst.
+ * Runs one round: a schema, followers of many random queries, and bursts of commits. After each
+ * burst, the followers catch up, and their states since the last burst are judged.
  *
  *     burst: commits while some followers are disconnected; in some bursts, also one of:
  *            a definition changes, a right is revoked or granted, the server is killed or restarted
  *
- * Followers use four connections: two users, each with JSON and MessagePack. Both users subscribe
- * to many of the same queries. In USER tables, each user has rows of their own.
+ * Both users subscribe to many of the same queries. In USER tables, each user has rows of their
+ * own.
+ *
+ * Invariant: the commits and events of a burst depend only on the seed and the number of the burst,
+ * and a query only on the seed and its number. So a round with only one of the queries, and with
+ * fewer bursts, repeats what happened to this query.
  */
-import { type Chance, chanceFromSeed } from "../../../scripts/support/chance.ts";
+import { type Chance, chanceOfPart } from "../../../scripts/support/chance.ts";
 import { ADMIN, type ServerProcess } from "../../support/server_process.ts";
 import { until } from "../../support/until.ts";
 import { commitOf } from "./commits.ts";
+import { type Connection, Connections, type Tokens } from "./connections.ts";
 import { Follower } from "./follower.ts";
-import { type Asked, haveSameRows, Judge } from "./judge.ts";
 import { fuzzQueryOf } from "./queries.ts";
-import { FollowerSocket, type Format } from "./socket.ts";
-import { alterationOf, type FollowedTable, makeSchema, tableOf, type View } from "./tables.ts";
+import { type Asked, haveSameRows, Selects } from "./selects.ts";
+import {
+  alterationOf,
+  type FollowedTable,
+  levelOf,
+  makeSchema,
+  tableOf,
+  type View,
+} from "./tables.ts";
+import { type Burst, Verdicts } from "./verdicts.ts";
 
 /** The second user besides the administrator. Only the administrator writes to shared tables. */
 export const READER = "bob";
 
 const COMMITS_PER_BURST_MAX = 9;
-const PARAMETERS_MAX = 4;
+const PARAMETERS_MAX = 2;
+
+/** Of so many bursts, the server is killed in one and restarted in another. */
+const BURSTS_PER_RESTART = 40;
+const KILL_AT = 4;
+const RESTART_AT = 9;
+
+/** Of so many bursts, a definition changes in one, and a right in another. */
+const BURSTS_PER_CHANGE = 20;
+
+/** A connection is cut in one of so many bursts, and so is a subscription. */
+const BURSTS_PER_CUT = 24;
+const BURSTS_PER_LEAVE = 24;
+
+/** One of so many subscriptions asks for its query to be evaluated again at each change. */
+const SUBSCRIPTIONS_PER_EVALUATED = 8;
 
 /** The time after which a follower that has not caught up is given up. */
-const CATCH_UP_MS_MAX = 30_000;
-
-/** Codes with which a query may end after a definition or a right has changed. */
-const DEFINITION_CODES: ReadonlySet<string> = new Set([
-  "SCHEMA_CHANGED",
-  "NOT_FOUND",
-  "UNAUTHORIZED",
-  "RESUME_EXPIRED",
-]);
+const CATCH_UP_MS_MAX = 120_000;
 
 /**
  * Whether a maintained result has a state after each single commit, and never has to be evaluated
@@ -48,12 +67,21 @@ function followsEachCommit(sql: string, plan: string): boolean {
 
 export interface RoundOptions {
   readonly server: ServerProcess;
-  readonly tokens: Readonly<Record<string, string>>;
+  readonly tokens: Tokens;
   readonly seed: number;
-  readonly queryCount: number;
+  /** How many queries to follow, or the numbers of the queries. */
+  readonly queries: number | readonly number[];
   readonly burstCount: number;
   /** Ends the round early. */
   readonly isEnough: () => boolean;
+}
+
+/** A fault, which running the query alone up to the burst may repeat. */
+export interface Finding {
+  readonly seed: number;
+  readonly query: number;
+  readonly burst: number;
+  readonly what: string;
 }
 
 export interface Totals {
@@ -62,6 +90,8 @@ export interface Totals {
   maintained: number;
   followers: number;
   commits: number;
+  /** For each commit, the queries that were followed when it was judged. */
+  pairs: number;
   states: number;
   resumes: number;
   selects: number;
@@ -69,173 +99,171 @@ export interface Totals {
   findings: number;
 }
 
-interface Connection {
-  readonly user: string;
-  readonly format: Format;
-  socket: FollowerSocket | undefined;
-}
-
 export class Round {
   readonly #options: RoundOptions;
-  readonly #chance: Chance;
   readonly #totals: Totals;
-  readonly #report: (finding: string) => void;
-  readonly #judge: Judge;
+  readonly #report: (finding: Finding) => void;
+  readonly #connections: Connections;
+  readonly #selects: Selects;
+  readonly #verdicts: Verdicts;
   #tables: FollowedTable[] = [];
   #views: readonly View[] = [];
-  readonly #followers = new Map<Follower, Connection>();
-  readonly #connections: Connection[];
-  /** The followers of results that have a state after each single commit. */
+  readonly #followed = new Map<Follower, Connection>();
   readonly #byCommit = new Set<Follower>();
-  /** The queries of which a follower left during the last burst. */
-  #left: ReadonlySet<string> = new Set();
   /** The shared tables that the reader may not read at present. */
   readonly #closed = new Set<string>();
-  /** The acknowledged commits since the followers were last judged. */
+  #burstNumber = 0;
+  /** The last burst that was judged. */
+  #last: Burst = { ...NO_BURST, endMs: Date.now() };
+  /** What has happened since. */
   #seqs: number[] = [];
-  /** Whether a definition or a right has changed since the followers were last judged. */
   #isRedefined = false;
-  /** The followers that ended because their SELECT fails. They start again once it works. */
-  readonly #waiting = new Set<Follower>();
 
-  constructor(options: RoundOptions, totals: Totals, report: (finding: string) => void) {
+  constructor(options: RoundOptions, totals: Totals, report: (finding: Finding) => void) {
     this.#options = options;
-    this.#chance = chanceFromSeed(options.seed);
     this.#totals = totals;
     this.#report = report;
-    this.#judge = new Judge(options.server, () => ({ tables: this.#tables, views: this.#views }));
-    this.#connections = [ADMIN, READER].flatMap((user): Connection[] => [
-      { user, format: "json", socket: undefined },
-      { user, format: "msgpack", socket: undefined },
-    ]);
+    this.#connections = new Connections(options.server, options.tokens);
+    const schema = () => ({ tables: this.#tables, views: this.#views });
+    this.#selects = new Selects(options.server, schema);
+    this.#verdicts = new Verdicts(
+      {
+        selects: this.#selects,
+        byCommit: this.#byCommit,
+        blame: (follower, what) => this.#blame(follower, what),
+        begin: (follower) => {
+          const socket = this.#followed.get(follower)?.socket;
+          if (socket !== undefined) follower.begin(socket);
+        },
+      },
+      NO_BURST,
+    );
   }
 
   async run(): Promise<void> {
-    const { burstCount, isEnough, queryCount } = this.#options;
+    const { burstCount, isEnough, queries, seed } = this.#options;
     await this.#prepare("DROP NAMESPACE IF EXISTS fuzz CASCADE; CREATE NAMESPACE fuzz");
     await this.#prepare("CREATE TABLE marks (id INT PRIMARY KEY, n INT) WITH (TYPE = 'SHARED')");
-    const schema = await makeSchema((sql) => this.#prepare(sql), this.#chance);
+    const chance = chanceOfPart(seed, "schema");
+    const schema = await makeSchema((sql) => this.#prepare(sql), chance);
     this.#tables = [...schema.tables];
     this.#views = schema.views;
-    await this.#connect();
-    for (let count = 0; count < queryCount; count += 1) await this.#follow(String(count));
-    await this.#settle();
-    for (let burst = 1; burst <= burstCount && !isEnough(); burst += 1) await this.#burst(burst);
-    for (const connection of this.#connections) connection.socket?.close();
-    this.#totals.selects += this.#judge.count;
+    await this.#connections.open();
+    if (typeof queries === "number") await this.#followSome(queries);
+    else for (const number of queries) await this.#follow(number);
+    await this.#settle({ isKilled: false, left: new Set() });
+    for (let number = 1; number <= burstCount && !isEnough(); number += 1) {
+      await this.#burst(number);
+    }
+    this.#connections.close(() => true);
+    this.#totals.selects += this.#selects.count;
+    this.#totals.states += this.#verdicts.stateCount;
   }
 
   async #prepare(sql: string): Promise<void> {
     await this.#options.server.rows(sql, { namespace: "fuzz" });
   }
 
-  /** Opens the connections that are not open. */
-  async #connect(): Promise<void> {
-    const { server, tokens } = this.#options;
-    for (const connection of this.#connections) {
-      if (connection.socket?.isOpen === true) continue;
-      const { format, user } = connection;
-      const token = tokens[user] ?? "";
-      connection.socket = await FollowerSocket.connect(server, { format, token });
+  /** Subscribes to random queries until it follows enough of them. */
+  async #followSome(count: number): Promise<void> {
+    let followed = 0;
+    for (let number = 0; followed < count; number += 1) {
+      if (await this.#follow(number)) followed += 1;
     }
   }
 
-  /** Subscribes to one random query, unless the server cannot run it. */
-  async #follow(name: string): Promise<void> {
-    const chance = this.#chance;
+  /**
+   * Subscribes to one random query. Returns false if the server cannot run it, or follows it row by
+   * row, which other campaigns test.
+   */
+  async #follow(number: number): Promise<boolean> {
+    const chance = chanceOfPart(this.#options.seed, `query ${number}`);
     const tables = this.#tables.map(tableOf);
     const { parameters, sql } = fuzzQueryOf({ chance, tables, views: this.#views });
-    const isRun = await this.#asks(ADMIN, { sql, params: parameters[0] ?? [] });
-    if (!isRun) return;
-    this.#totals.queries += 1;
-    const plan = await this.#explained(sql, parameters[0] ?? []);
+    const [params = []] = parameters;
+    if (!(await this.#succeeds(sql, params))) return false;
+    const plan = await this.#explained(sql, params);
     const isMaintained = /^ *maintained:/m.test(plan);
+    if (!isMaintained && !/^ *evaluated:/m.test(plan)) return false;
+    this.#totals.queries += 1;
     if (isMaintained) this.#totals.maintained += 1;
     const isByCommit = isMaintained && followsEachCommit(sql, plan);
     const some = chance.pick([[ADMIN], [READER], [ADMIN, READER]]);
     // Users for whom a query returns different rows must not share its result.
     const users = haveSameRows({ sql }) ? some : [ADMIN, READER];
-    for (const [index, params] of parameters.slice(0, PARAMETERS_MAX).entries()) {
+    const start = chance.below(parameters.length);
+    for (let index = 0; index < Math.min(PARAMETERS_MAX, parameters.length); index += 1) {
+      const values = parameters[(start + index) % parameters.length] ?? [];
       for (const user of users) {
         const token = this.#options.tokens[user] ?? "";
-        const way = chance.below(4) === 0 ? "evaluated" : undefined;
-        const follower = new Follower(`${name}-${index}-${user}`, { sql, params, token, way });
+        const way: Asked["way"] =
+          chance.below(SUBSCRIPTIONS_PER_EVALUATED) === 0 ? "evaluated" : undefined;
+        const asked = { sql, params: values, user, token, way };
+        const id = `${number}-${index}-${user}`;
+        const follower = new Follower({ id, query: number, asked });
         if (isByCommit && way === undefined) this.#byCommit.add(follower);
-        const own = this.#connections.filter((each) => each.user === user);
-        const connection = chance.pick(own);
-        this.#followers.set(follower, connection);
+        const connection = this.#connections.pick(user, chance);
+        this.#followed.set(follower, connection);
         this.#totals.followers += 1;
         if (connection.socket !== undefined) follower.begin(connection.socket);
       }
     }
+    return true;
   }
 
   /** Returns the lines that say how the server follows a query. */
   async #explained(sql: string, params: readonly unknown[]): Promise<string> {
-    const { body } = await this.#options.server.sql(`EXPLAIN SUBSCRIBE TO ${sql}`, {
-      params,
-      namespace: "fuzz",
-    });
-    return (body.results[0]?.rows ?? []).flat().map(String).join("\n");
+    const options = { params, namespace: "fuzz" };
+    const rows = await this.#options.server.rows(`EXPLAIN SUBSCRIBE TO ${sql}`, options);
+    return rows.flat().map(String).join("\n");
   }
 
-  async #asks(user: string, { params, sql }: { sql: string; params: readonly unknown[] }) {
-    const token = this.#options.tokens[user] ?? "";
-    const { body } = await this.#options.server.sql(sql, { params, namespace: "fuzz", token });
+  /** Whether a statement of the administrator succeeds. */
+  async #succeeds(sql: string, params: readonly unknown[] = []): Promise<boolean> {
+    const { body } = await this.#options.server.sql(sql, { params, namespace: "fuzz" });
     return body.error === undefined;
   }
 
   async #burst(number: number): Promise<void> {
-    const chance = this.#chance;
-    const event = this.#eventOf(number);
-    for (const connection of this.#connections) {
-      if (chance.below(8) > 0) continue;
-      connection.socket?.close();
-      connection.socket = undefined;
-    }
-    const away = [...this.#followers.keys()].filter((follower) => {
-      const isLeaving = chance.below(6) === 0;
+    this.#burstNumber = number;
+    const { seed } = this.#options;
+    const chance = chanceOfPart(seed, `burst ${number}`);
+    const event = eventOf(number, chance);
+    this.#connections.close(() => chance.below(BURSTS_PER_CUT) === 0);
+    const leavers = [...this.#followed.keys()].filter((follower) => {
+      const isLeaving =
+        chanceOfPart(seed, `${follower.id} in ${number}`).below(BURSTS_PER_LEAVE) === 0;
       if (isLeaving) follower.leave();
       return isLeaving;
     });
-    if (event === "definition") await this.#alter();
-    if (event === "right") await this.#changeRight();
-    await this.#commit(event === "kill");
+    if (event === "definition") await this.#alter(chance);
+    if (event === "right") await this.#changeRight(chance);
+    await this.#commit(chance, event === "kill");
     if (event === "kill" || event === "restart") await this.#restart(event);
-    const lost = new Set(away);
-    for (const [follower, { socket }] of this.#followers) {
-      if (socket?.isOpen !== true) lost.add(follower);
+    const away = new Set(leavers);
+    for (const [follower, { socket }] of this.#followed) {
+      if (socket?.isOpen !== true) away.add(follower);
     }
-    await this.#connect();
-    for (const follower of lost) this.#resume(follower);
+    await this.#connections.open();
+    for (const follower of away) this.#resume(follower);
     // A result is evaluated again if the user it runs as leaves.
-    this.#left = new Set([...lost].map(({ asked }) => asked.sql));
-    await this.#settle();
-  }
-
-  #eventOf(number: number): "definition" | "right" | "kill" | "restart" | undefined {
-    const { burstCount } = this.#options;
-    if (number === Math.ceil(burstCount / 3)) return "kill";
-    if (number === Math.ceil((2 * burstCount) / 3)) return "restart";
-    return ([undefined, undefined, undefined, undefined, "definition", "right"] as const)[
-      this.#chance.below(6)
-    ];
+    const left = new Set(Array.from(away, ({ asked }) => asked.sql));
+    await this.#settle({ isKilled: event === "kill", left });
   }
 
   #resume(follower: Follower): void {
-    const socket = this.#followers.get(follower)?.socket;
+    const socket = this.#followed.get(follower)?.socket;
     if (socket !== undefined && follower.resume(socket)) this.#totals.resumes += 1;
   }
 
   /** Commits changes, some of them while the previous one is still running. */
-  async #commit(isKilled: boolean): Promise<void> {
-    const chance = this.#chance;
+  async #commit(chance: Chance, isKilled: boolean): Promise<void> {
     const { server, tokens } = this.#options;
     const pending: Promise<unknown>[] = [];
     const count = 1 + chance.below(COMMITS_PER_BURST_MAX);
     for (let commit = 0; commit < count; commit += 1) {
       this.#totals.commits += 1;
-      const own = this.#tables.filter(({ isShared }) => !isShared);
+      const own = this.#tables.filter(({ kind }) => kind === "own");
       const isReaders = own.length > 0 && chance.below(4) === 0;
       const sql = commitOf(isReaders ? own : this.#tables, chance);
       const committed = this.#committed(sql, tokens[isReaders ? READER : ADMIN] ?? "");
@@ -247,6 +275,8 @@ export class Round {
     const failed = outcomes.find((outcome) => outcome.status === "rejected");
     // A killed server leaves requests without a response, whether or not it committed them.
     if (failed !== undefined && !isKilled) throw failed.reason;
+    const queries = new Set(Array.from(this.#followed.keys(), ({ query }) => query));
+    this.#totals.pairs += count * queries.size;
   }
 
   /** Runs a commit. A refused change commits nothing. */
@@ -256,145 +286,87 @@ export class Round {
   }
 
   async #restart(event: "kill" | "restart"): Promise<void> {
-    const { server } = this.#options;
-    await server.restart(event === "kill" ? "SIGKILL" : "SIGTERM");
+    await this.#options.server.restart(event === "kill" ? "SIGKILL" : "SIGTERM");
     this.#totals.restarts += 1;
-    for (const connection of this.#connections) {
-      connection.socket?.close();
-      connection.socket = undefined;
-    }
+    this.#connections.close(() => true);
   }
 
-  async #alter(): Promise<void> {
-    const index = this.#chance.below(this.#tables.length);
+  async #alter(chance: Chance): Promise<void> {
+    const index = chance.below(this.#tables.length);
     const table = this.#tables[index];
-    const alteration = table === undefined ? undefined : alterationOf(table, this.#chance);
-    if (
-      alteration === undefined ||
-      !(await this.#asks(ADMIN, { sql: alteration.sql, params: [] }))
-    ) {
-      return;
-    }
+    const alteration = table === undefined ? undefined : alterationOf(table, chance);
+    if (alteration === undefined || !(await this.#succeeds(alteration.sql))) return;
     this.#isRedefined = true;
     this.#tables[index] = alteration.after;
   }
 
   /** Revokes the reader's access to a shared table, or grants it again. */
-  async #changeRight(): Promise<void> {
-    const shared = this.#tables.filter(({ isShared }) => isShared);
-    const { name } = this.#chance.pick(shared);
+  async #changeRight(chance: Chance): Promise<void> {
+    const { kind, name } = chance.pick(this.#tables.filter((table) => table.kind !== "own"));
+    if (kind === "own") return;
     const isClosed = this.#closed.delete(name);
     if (!isClosed) this.#closed.add(name);
-    await this.#prepare(`ALTER TABLE ${name} SET ACCESS LEVEL ${isClosed ? "PUBLIC" : "DBA"}`);
+    await this.#prepare(`ALTER TABLE ${name} SET ACCESS LEVEL ${isClosed ? levelOf(kind) : "DBA"}`);
     this.#isRedefined = true;
   }
 
   /** Waits until all followers have received everything, and judges their states. */
-  async #settle(): Promise<void> {
-    const { server } = this.#options;
+  async #settle(happened: Pick<Burst, "isKilled" | "left">): Promise<void> {
     const mark = "INSERT INTO marks VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET n = marks.n + 1";
-    const { body } = await server.sql(mark, { namespace: "fuzz" });
+    const { body } = await this.#options.server.sql(mark, { namespace: "fuzz" });
     const seq = Number(body.results[0]?.last_seq);
     if (!(seq > 0)) throw new Error(`Cannot mark the end of a burst: ${JSON.stringify(body)}`);
     await this.#caughtUp(seq);
-    await Promise.all(
-      [...this.#followers.keys()].map((follower) => this.#judgeFollower(follower, seq)),
-    );
-    this.#judge.forget();
+    const { endMs: startMs, seq: previousSeq } = this.#last;
+    const [seqs, isRedefined] = [this.#seqs, this.#isRedefined];
+    const endMs = Date.now();
+    this.#last = { ...happened, seq, previousSeq, seqs, isRedefined, startMs, endMs };
     this.#seqs = [];
     this.#isRedefined = false;
+    await this.#verdicts.judge([...this.#followed.keys()], this.#last);
   }
 
   async #caughtUp(seq: number): Promise<void> {
-    const isThere = (follower: Follower): boolean =>
-      !follower.isRunning || follower.hasReached(seq);
     const deadlineMs = performance.now() + CATCH_UP_MS_MAX;
     await until(async () => {
-      for (const { socket } of this.#connections) await socket?.ping();
-      return performance.now() > deadlineMs || [...this.#followers.keys()].every(isThere);
+      await this.#connections.ping();
+      return (
+        performance.now() > deadlineMs ||
+        [...this.#followed.keys()].every((each) => !each.isRunning || each.hasReached(seq))
+      );
     }, 2 * CATCH_UP_MS_MAX);
   }
 
-  async #judgeFollower(follower: Follower, seq: number): Promise<void> {
-    const { ack, asked, fault } = follower;
-    if (follower.isRowByRow) {
-      this.#followers.delete(follower);
-      return;
+  /** Reports a fault, and leaves all followers of the query, which would repeat it. */
+  #blame({ asked, id, query }: Follower, what: string): void {
+    const others = [...this.#followed.keys()].filter((each) => each.query === query);
+    if (others.length === 0) return;
+    for (const each of others) {
+      each.leave();
+      this.#followed.delete(each);
     }
-    if (fault !== undefined) this.#blame(follower, fault);
-    if (ack !== undefined) {
-      const states = follower.states.splice(0);
-      for (const [index, state] of states.entries()) {
-        this.#totals.states += 1;
-        const isNewest = index === states.length - 1 && follower.hasReached(seq);
-        const isSteady = !this.#isRedefined && !this.#left.has(asked.sql);
-        const isByCommit = isSteady && this.#byCommit.has(follower);
-        const judged = { ack, state, isNewest, isByCommit };
-        const difference = await this.#judge.differenceOf(asked, judged);
-        if (difference !== undefined && !this.#isForgiven(difference))
-          this.#blame(follower, difference);
-      }
-    }
-    if (follower.isRunning) {
-      if (!follower.hasReached(seq)) this.#blame(follower, `does not reach ${seq}`);
-      if (this.#isRedefined) await this.#judgeRight(follower);
-      return;
-    }
-    await this.#judgeEnding(follower);
-  }
-
-  /** A changed definition may change rows by itself, or leave earlier states without a SELECT. */
-  #isForgiven(difference: string): boolean {
-    return this.#isRedefined && /^the SELECT|has the seq/.test(difference);
-  }
-
-  /** A query must have ended if its user may no longer read its tables. */
-  async #judgeRight(follower: Follower): Promise<void> {
-    const { error } = await this.#judge.select(follower.asked);
-    const isForbidden = error?.code === "PERMISSION_DENIED" || error?.code === "TABLE_NOT_FOUND";
-    if (isForbidden) this.#blame(follower, `goes on, but the SELECT says ${error.message}`);
-  }
-
-  /**
-   * A query may also end because its SELECT fails, or because a definition or a right has changed.
-   */
-  async #judgeEnding(follower: Follower): Promise<void> {
-    const { asked, ending } = follower;
-    const { error } = await this.#judge.select(asked);
-    const isExpected =
-      error !== undefined ||
-      this.#waiting.has(follower) ||
-      (this.#isRedefined && DEFINITION_CODES.has(ending?.code ?? ""));
-    if (!isExpected && ending !== undefined) {
-      const isOfRow = ending.code === "CONVERSION_ERROR" && (await this.#failsOnRow(asked));
-      if (!isOfRow) this.#blame(follower, `ends with ${ending.code}: ${ending.message}`);
-    }
-    if (error !== undefined) {
-      this.#waiting.add(follower);
-      return;
-    }
-    this.#waiting.delete(follower);
-    const socket = this.#followers.get(follower)?.socket;
-    if (socket !== undefined) follower.begin(socket);
-  }
-
-  /**
-   * Whether the SELECT fails after one of the last commits. Rows that only the reader sees cannot
-   * be queried for earlier states.
-   */
-  async #failsOnRow(asked: Asked): Promise<boolean> {
-    const { token } = this.#options.server;
-    if (asked.token !== token && !haveSameRows(asked)) return true;
-    for (const seq of this.#seqs) {
-      const { error } = await this.#judge.select({ ...asked, token }, seq);
-      if (error !== undefined) return true;
-    }
-    return false;
-  }
-
-  #blame({ asked, id }: Follower, what: string): void {
     const { params, sql } = asked;
-    const where = `seed ${this.#options.seed}, follower ${id}`;
-    this.#report(`${where}: ${what}\n  ${sql}\n  with ${JSON.stringify(params)}`);
+    const { seed } = this.#options;
+    const text = `follower ${id}: ${what}\n  ${sql}\n  with ${JSON.stringify(params)}`;
+    this.#report({ seed, query, burst: this.#burstNumber, what: text });
   }
+}
+
+const NO_BURST: Burst = {
+  seq: 0,
+  previousSeq: 0,
+  seqs: [],
+  isKilled: false,
+  isRedefined: false,
+  left: new Set(),
+  startMs: 0,
+  endMs: 0,
+};
+
+type Event = "definition" | "right" | "kill" | "restart";
+
+function eventOf(number: number, chance: Chance): Event | undefined {
+  if (number % BURSTS_PER_RESTART === KILL_AT) return "kill";
+  if (number % BURSTS_PER_RESTART === RESTART_AT) return "restart";
+  return (["definition", "right"] as const)[chance.below(BURSTS_PER_CHANGE)];
 }

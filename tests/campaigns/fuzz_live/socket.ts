@@ -123,9 +123,6 @@ export class FollowerSocket {
     const subscription = this.#subscriptions.get(id);
     if (subscription === undefined) return;
     try {
-      if (message.type === "subscription_ack" && message.key_columns === undefined) {
-        throw new RowByRow();
-      }
       subscription.follower.receive(message);
     } catch (error) {
       subscription.error = error instanceof Error ? error : new Error("not an Error");
@@ -134,9 +131,6 @@ export class FollowerSocket {
     }
   }
 }
-
-/** Reports that a query is followed row by row, which other campaigns test. */
-export class RowByRow extends Error {}
 
 /** A subscription as its follower sees it. */
 export class SocketSubscription implements LiveSubscription {

@@ -1,6 +1,6 @@
 /**
- * Creates the tables and views of a round. Some tables are shared and some belong to each user, so
- * that queries join both kinds. Every table has the columns by which the queries join, group and
+ * Creates the tables and views of a round. Some tables are shared, some belong to each user, and
+ * policies rule some, so that queries join all kinds. Every table has the columns by which the queries join, group and
  * order; the other columns are random. Many of these columns have an index, because a join is
  * maintained only where a key or an index serves it.
  */
@@ -14,9 +14,15 @@ import { COLUMN_TYPES, cellOf } from "../fuzz_sql/values.ts";
  */
 const CORE: ReadonlySet<string> = new Set(["i", "j", "m", "t", "u", "b", "ts"]);
 
-/** A table of a round. Its name begins with the letter of its kind. */
+/** Everybody reads a shared table, each user has own rows, and policies rule who reads a row. */
+export type TableKind = "shared" | "own" | "ruled";
+
+/** The kinds of tables, as often as they occur beside the first table, which is shared. */
+const KINDS: readonly TableKind[] = ["shared", "shared", "own", "ruled"];
+
+/** A table of a round. Its name begins with its kind. */
 export interface FollowedTable extends StoredTable {
-  readonly isShared: boolean;
+  readonly kind: TableKind;
 }
 
 export interface View extends Table {
@@ -32,17 +38,23 @@ export interface Schema {
 /** Runs a statement that must succeed, as the administrator. */
 type Preparing = (sql: string) => Promise<void>;
 
-/** Creates two or three tables, and views over the shared tables. */
+/** Who may read the rows with a value of `j`, under the policy of ruled tables. */
+const GUESTS =
+  "CREATE TABLE guests (room INT, guest TEXT, PRIMARY KEY (room, guest)) " +
+  "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'DBA')";
+
+/** Creates two or three tables, and views over those that are not divided among users. */
 export async function makeSchema(prepare: Preparing, chance: Chance): Promise<Schema> {
   const tables: FollowedTable[] = [];
   const count = 2 + chance.below(2);
+  await prepare(GUESTS);
   for (let number = 1; number <= count; number += 1) {
-    const isShared = number === 1 || chance.below(3) > 0;
-    tables.push(await makeTable(prepare, { number, isShared, chance }));
+    const kind = number === 1 ? "shared" : chance.pick(KINDS);
+    tables.push(await makeTable(prepare, { number, kind, chance }));
   }
   const views: View[] = [];
   for (let number = 1; number <= chance.below(3); number += 1) {
-    const sources = [...tables.filter(({ isShared }) => isShared).map(tableOf), ...views];
+    const sources = [...tables.filter(({ kind }) => kind !== "own").map(tableOf), ...views];
     const { sql, table } = viewOf(sources, chance, `vw${number}`);
     await prepare(sql);
     views.push({ ...table, query: sql.slice(sql.indexOf(" AS ") + " AS ".length) });
@@ -52,15 +64,20 @@ export async function makeSchema(prepare: Preparing, chance: Chance): Promise<Sc
 
 async function makeTable(
   prepare: Preparing,
-  { chance, isShared, number }: { number: number; isShared: boolean; chance: Chance },
+  { chance, kind, number }: { number: number; kind: TableKind; chance: Chance },
 ): Promise<FollowedTable> {
-  const name = `${isShared ? "shared" : "own"}${number}`;
+  const name = `${kind}${number}`;
   const columns = COLUMN_TYPES.filter((column) => CORE.has(column.name) || chance.below(4) === 0);
   const elements = columns.map((column) => `${column.name} ${column.type}`);
-  const options = isShared ? "TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC'" : "TYPE = 'USER'";
+  const options =
+    kind === "own" ? "TYPE = 'USER'" : `TYPE = 'SHARED', ACCESS_LEVEL = '${levelOf(kind)}'`;
   await prepare(
     `CREATE TABLE ${name} (id INT PRIMARY KEY, ${elements.join(", ")}) WITH (${options})`,
   );
+  if (kind === "ruled") {
+    const condition = ruleOf(name, { guests: "fuzz.guests", user: "CURRENT_USER()" });
+    await prepare(`CREATE POLICY by_guest ON ${name} FOR SELECT USING (${condition})`);
+  }
   for (const column of ["i", "j", "t"]) {
     if (chance.below(2) === 0)
       await prepare(`CREATE INDEX ${name}_${column} ON ${name} (${column})`);
@@ -70,7 +87,17 @@ async function makeTable(
   });
   if (rows.length > 0) await prepare(`INSERT INTO ${name} VALUES ${rows.join(", ")}`);
   if (chance.below(3) === 0) await prepare(`STORAGE FLUSH TABLE ${name}`);
-  return { name, columns, isShared };
+  return { name, columns, kind };
+}
+
+/** Returns the access level with which the reader may read a table. */
+export function levelOf(kind: "ruled" | "shared"): string {
+  return kind === "ruled" ? "RESTRICTED" : "PUBLIC";
+}
+
+/** Returns the condition of a ruled table's policy. */
+function ruleOf(table: string, { guests, user }: { guests: string; user: string }): string {
+  return `${table}.b OR EXISTS (SELECT 1 FROM ${guests} AS g WHERE g.room = ${table}.j AND g.guest = ${user})`;
 }
 
 /** Returns a table as queries name it. */
@@ -78,11 +105,22 @@ export function tableOf(table: StoredTable): Table {
   return { name: table.name, columns: columnsOf(table) };
 }
 
+/** A moment of a query, as expressions of SQL. */
+export interface Moment {
+  readonly seq: string;
+  /** The time; undefined for a query that does not read it. */
+  readonly time: string | undefined;
+  /** The user whose rows are selected by another user; undefined for the user who asks. */
+  readonly user: string | undefined;
+}
+
 /**
  * Returns a query over the tables as they were at a seq. Every table in a query has an alias. A
- * view is replaced by its query, because FOR SYSTEM_TIME applies only to tables.
+ * view is replaced by its query, because FOR SYSTEM_TIME applies only to tables, and the conditions
+ * of policies are written out if another user asks.
  */
-export function queryAsOf(sql: string, { tables, views }: Schema, seq: number): string {
+export function queryAsOf(sql: string, { tables, views }: Schema, moment: Moment): string {
+  const { seq, time, user } = moment;
   let text = sql;
   for (const { columns, name, query } of views.toReversed()) {
     const names = columns.map((column) => column.name).join(", ");
@@ -91,13 +129,29 @@ export function queryAsOf(sql: string, { tables, views }: Schema, seq: number): 
       (_, alias: string) => `(${query}) AS ${alias}(${names})`,
     );
   }
-  for (const { name } of tables) {
-    text = text.replaceAll(
-      new RegExp(`\\b${name} AS\\b`, "g"),
-      `${name} FOR SYSTEM_TIME AS OF ${seq} AS`,
-    );
+  const at = `FOR SYSTEM_TIME AS OF ${seq}`;
+  for (const { kind, name } of tables) {
+    const past = `${name} ${at}`;
+    const rule = ruleOf("p", { guests: `guests ${at}`, user: String(user) });
+    const isRuled = kind === "ruled" && user !== undefined;
+    const source = isRuled ? `(SELECT * FROM ${past} AS p WHERE ${rule})` : past;
+    text = text.replaceAll(new RegExp(`\\b${name} AS\\b`, "g"), () => `${source} AS`);
   }
-  return text;
+  if (user !== undefined) text = text.replaceAll("CURRENT_USER()", () => user);
+  return time === undefined ? text : text.replaceAll(CLOCK, (word) => clockAt(word, time));
+}
+
+/** The calls that read the time. */
+const CLOCK = /\b(?:NOW\(\)|LOCALTIMESTAMP|CURRENT_DATE)/g;
+
+/** Whether the rows of a query change as time passes. */
+export function readsClock(sql: string): boolean {
+  return sql.search(CLOCK) >= 0;
+}
+
+function clockAt(word: string, time: string): string {
+  if (word === "NOW()") return time;
+  return `(${time})::${word === "CURRENT_DATE" ? "date" : "timestamp"}`;
 }
 
 /** The type to which ALTER COLUMN may change each type. */
