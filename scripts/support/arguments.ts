@@ -214,6 +214,13 @@ function wholeNumber(given: string): number | undefined {
   return /^\d+$/.test(given) ? Number(given) : undefined;
 }
 
+/** The values that the notations of numbers stand for. */
+const WANTED: Readonly<Record<string, string>> = {
+  "<count>": "a whole number",
+  "<seed>": "a whole number",
+  "<count>,…": "whole numbers, separated by commas",
+};
+
 function valueOf(
   name: string,
   { form, read }: Option<unknown>,
@@ -222,7 +229,7 @@ function valueOf(
   if (given === undefined) refuse(`Cannot read --${name}: it needs a value, ${form}`);
   const value = read(given);
   if (value === undefined) {
-    const wanted = form === "<count>" || form === "<seed>" ? "a whole number" : form;
+    const wanted = WANTED[form] ?? form;
     refuse(`Cannot read --${name} "${given}": it must be ${wanted}`);
   }
   return value;

@@ -95,6 +95,7 @@ async function run(firstSeed: number, fault?: PlantedFault): Promise<number> {
       ...(fault !== undefined && { command: await bundleWithFault(folder, fault) }),
     });
     const tokens = { [ADMIN]: server.token, [READER]: await server.createUser(READER) };
+    const isOver = (): boolean => only !== undefined || totals.queries >= count || isEnough();
     let seed = firstSeed;
     do {
       const queries = only ?? Math.min(options.queries, count - totals.queries);
@@ -102,7 +103,7 @@ async function run(firstSeed: number, fault?: PlantedFault): Promise<number> {
       await new Round(round, totals, report).run();
       print(seed);
       seed += 1;
-    } while (only === undefined && totals.queries < count && !isEnough());
+    } while (!isOver());
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -59,6 +59,10 @@ test.each([
     'Cannot read --only "silent,kind": it must be silent,storm,',
   ],
   [
+    ["../tests/campaigns/fuzz_live.ts", "--only", "1,b"],
+    'Cannot read --only "1,b": it must be whole numbers, separated by commas',
+  ],
+  [
     ["../tests/campaigns/torture.ts", "--inject", "none"],
     'Cannot read --inject "none": it must be lost|invented|altered|reused|upload',
   ],

@@ -55,6 +55,6 @@ export class Connections {
 
   /** Asks for the positions of all subscriptions. */
   async ping(): Promise<void> {
-    await Promise.all(this.#all.map(({ socket }) => socket?.ping()));
+    await Promise.all(this.#all.map(async ({ socket }) => await socket?.ping()));
   }
 }

@@ -88,7 +88,7 @@ export function equality(left: From, right: From, chance: Chance): string {
 }
 
 /** Returns a comparison that neither a key nor an index serves. */
-export function inequality(left: From, right: From, chance: Chance): string {
+function inequality(left: From, right: From, chance: Chance): string {
   const alias = chance.pick(left.ids).split(".")[0] ?? "";
   const [ours, theirs] = [chance.pick(["id", "i", "j"]), chance.pick(["id", "i", "j"])];
   return `${alias}.${ours} ${chance.pick(["<", ">=", "<>"])} ${right.ids[0]?.split(".")[0]}.${theirs}`;

@@ -19,8 +19,11 @@ const SCHEMA: Schema = {
 function serverWith(rowsAt: Readonly<Record<number, readonly Cells[]>>): JudgedServer {
   return {
     token: "ada",
-    sql: async (_, { params } = {}) => {
-      const body = { status: "success", results: [{ rows: rowsAt[Number(params?.[0])] ?? [] }] };
+    sql: async (_, given) => {
+      const body = {
+        status: "success",
+        results: [{ rows: rowsAt[Number(given?.params?.[0])] ?? [] }],
+      };
       return { status: 200, body } as unknown as Awaited<ReturnType<JudgedServer["sql"]>>;
     },
   };

@@ -1,8 +1,8 @@
 /**
  * Creates the tables and views of a round. Some tables are shared, some belong to each user, and
- * policies rule some, so that queries join all kinds. Every table has the columns by which the queries join, group and
- * order; the other columns are random. Many of these columns have an index, because a join is
- * maintained only where a key or an index serves it.
+ * policies rule some, so that queries join all kinds. Every table has the columns by which the
+ * queries join, group and order; the other columns are random. Many of these columns have an index,
+ * because a join is maintained only where a key or an index serves it.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { columnsOf, type StoredTable } from "../fuzz_sql/changes.ts";
