@@ -30,6 +30,8 @@ export const SQL_FUNCTIONS: CaseFile = {
     "SELECT total(2), (SELECT max(total(id)) FROM t)",
     "CREATE FUNCTION per_row(x INT) RETURNS BIGINT LANGUAGE sql AS 'SELECT sum(x) FROM t'",
     "SELECT id, per_row(id) FROM t ORDER BY id",
+    "CREATE FUNCTION rounded(a INT DEFAULT 1.6) RETURNS INT LANGUAGE sql RETURN a",
+    "SELECT rounded(), rounded(3)",
     "CREATE FUNCTION texts() RETURNS TEXT LANGUAGE sql AS $$ SELECT 'fixed' $$",
     "SELECT texts(), upper(texts())",
     // STRICT

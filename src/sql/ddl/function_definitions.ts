@@ -355,7 +355,9 @@ function checkDefaults(
     const type = parameters[i]?.type;
     if (written === undefined) continue;
     const bound = bindExpression(written, context);
-    if (typeof type === "object") castTo(bound, { to: type, mode: "implicit", node: written });
+    // A literal is read at once, so that a faulty one is refused here.
+    const mode = bound.type.kind === "unknown" ? "implicit" : "assignment";
+    if (typeof type === "object") castTo(bound, { to: type, mode, node: written });
   }
 }
 

@@ -153,16 +153,10 @@ function candidateOf(
     }
     const omitted = defaults[i];
     if (omitted === undefined) return undefined;
-    const { routinesNamed, statement } = context;
-    args.push(
-      bind(omitted, {
-        statement,
-        scope: new Scope([]),
-        clause: "DEFAULT",
-        sink: undefined,
-        routinesNamed,
-      }),
-    );
+    const value = bind(omitted, defaultContext(context));
+    const to = inputs[i]?.type;
+    const isKnown = typeof to === "object";
+    args.push(isKnown ? castTo(value, { to, mode: "assignment", node: call }) : value);
   }
   const isListed = call.isVariadic !== true;
   const parameters = inputs.map(({ mode, type }) =>
@@ -175,6 +169,11 @@ function candidateOf(
   );
   if (fit === undefined) return undefined;
   return { callable, args, types: fit.types, cost: fit.cost };
+}
+
+/** Returns the context of a default, which sees nothing but functions. */
+function defaultContext({ routinesNamed, statement }: ExpressionContext): ExpressionContext {
+  return { statement, scope: new Scope([]), clause: "DEFAULT", sink: undefined, routinesNamed };
 }
 
 /**
