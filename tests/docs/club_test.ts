@@ -332,7 +332,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "board: members move cards by mouse and by keyboard, and lose them with their membership",
     async () => {
       const emma = await join("emmanuelle", "board.html");
