@@ -41,6 +41,8 @@ export const CONDITION_NOTES: Readonly<Record<ErrorCode, string>> = {
   FOREIGN_KEY_VIOLATION:
     "A row refers to a row that does not exist, or a row to which others refer would be deleted.",
   DUPLICATE_KEY: "A row with this primary key exists; see ON CONFLICT.",
+  EXCLUSION_VIOLATION:
+    "The range of a row overlaps that of another row, which an EXCLUDE constraint forbids.",
   CARDINALITY_VIOLATION:
     "A subquery used as a value returned several rows, or a statement would change a row twice.",
   INVALID_OPERATION: "The object does not support this operation.",

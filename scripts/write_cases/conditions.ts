@@ -49,6 +49,7 @@ const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
   "23502": ["NOT_NULL_VIOLATION"],
   "23505": ["DUPLICATE_KEY"],
   "23514": ["CHECK_VIOLATION"],
+  "23P01": ["EXCLUSION_VIOLATION"],
   "23503": ["FOREIGN_KEY_VIOLATION"],
   "22001": ["VALUE_TOO_LONG"],
   "22012": ["DIVISION_BY_ZERO"],

@@ -236,6 +236,15 @@ const STORED: readonly string[] = [
   "ALTER TABLE slots ADD COLUMN span INT8RANGE NOT NULL DEFAULT int8range(1, 5), ADD CHECK (NOT isempty(span))",
   "UPDATE slots SET span = 'empty' WHERE note = 'b'",
   "SELECT note, span FROM slots ORDER BY note",
+  "CREATE TABLE apart (id INT PRIMARY KEY, room INT, r NUMRANGE, gone BOOLEAN DEFAULT FALSE, EXCLUDE USING gist (room WITH =, r WITH &&) WHERE (NOT gone))",
+  "INSERT INTO apart VALUES (1, 1, '[1,5)'), (2, 1, '[5,9]'), (3, 2, '[1,9]'), (4, 1, 'empty'), (5, 1, 'empty'), (6, NULL, '(,)'), (7, NULL, '(,)'), (8, 1, '(,)', TRUE)",
+  "INSERT INTO apart VALUES (9, 1, '[9.0,10)')",
+  "INSERT INTO apart VALUES (9, 1, '(9.0,10)'), (10, 2, '[0,1)'), (11, 2, '[0.5,0.6]')",
+  "INSERT INTO apart VALUES (9, 1, '(9.0,10)'), (10, 2, '[0,1)')",
+  "UPDATE apart SET gone = FALSE WHERE id = 8",
+  "UPDATE apart SET r = r * '[2,)' WHERE room = 1",
+  "UPDATE apart SET room = 2 WHERE id = 1",
+  "SELECT id, room, r FROM apart ORDER BY room, r, id",
   "CREATE TABLE tagged (id INT PRIMARY KEY, r INT4RANGE, length INT GENERATED ALWAYS AS (upper(r) - lower(r)) STORED)",
   "INSERT INTO tagged (id, r) VALUES (1, '[3,9]')",
   "SELECT * FROM tagged",
@@ -244,6 +253,7 @@ const STORED: readonly string[] = [
 export const RANGES: CaseFile = {
   name: "ranges",
   about: "ranges and multiranges",
+  extension: "btree_gist",
   statements: [
     ...TEXTS.flatMap(([type, texts]) => texts.map((text) => `SELECT '${text}'::${type}`)),
     ...CONSTRUCTED,

@@ -46,6 +46,7 @@ export type ErrorCode =
   | "CHECK_VIOLATION"
   | "FOREIGN_KEY_VIOLATION"
   | "DUPLICATE_KEY"
+  | "EXCLUSION_VIOLATION"
   | "CARDINALITY_VIOLATION"
   // Codes for rights and operations.
   | "INVALID_OPERATION"

@@ -122,7 +122,12 @@ export interface IndexEntry {
   readonly isUnique: boolean;
   /** Whether a unique index treats NULLs as equal (NULLS NOT DISTINCT). */
   readonly equalNulls?: true;
-  /** Whether the index was defined as a UNIQUE constraint. */
+  /**
+   * Whether the index belongs to an EXCLUDE constraint: no two rows may have overlapping ranges in
+   * the last column while their other values are equal.
+   */
+  readonly isExclusion?: true;
+  /** Whether the index was defined as a UNIQUE or EXCLUDE constraint. */
   readonly isConstraint: boolean;
   /** Whether the index is the primary key of a table that was created without a primary key. */
   readonly isPrimary?: true;

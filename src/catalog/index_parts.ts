@@ -49,6 +49,14 @@ export function isInverted({ expressions = [] }: Pick<IndexEntry, "expressions">
   return expressions.some(({ terms }) => terms !== undefined);
 }
 
+/** Whether an index refuses rows, as that of a UNIQUE or EXCLUDE constraint does. */
+export function refusesRows({
+  isExclusion,
+  isUnique,
+}: Pick<IndexEntry, "isExclusion" | "isUnique">): boolean {
+  return isUnique || isExclusion === true;
+}
+
 /** Whether the keys or the selection of rows of an index depend on a column. */
 export function dependsOn(
   { columnIds, expressions = [], where }: IndexEntry,

@@ -78,6 +78,7 @@ export {
   KEY_INDEX_ID,
   operatorClassOf,
   readIndexesOf,
+  refusesRows,
 } from "./index_parts.ts";
 export type { JournalEntry } from "./journal.ts";
 export {

@@ -151,6 +151,7 @@ const WIRE_ERRORS: Record<ErrorCode, WireError> = {
   CHECK_VIOLATION: execution("check", "23514"),
   FOREIGN_KEY_VIOLATION: execution("foreign_key", "23503"),
   DUPLICATE_KEY: execution("duplicate_key", "23505"),
+  EXCLUSION_VIOLATION: execution("exclusion", "23P01"),
   CARDINALITY_VIOLATION: execution("other", "21000"),
 
   INVALID_OPERATION: execution("invalid_operation", "42809"),

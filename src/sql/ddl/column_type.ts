@@ -11,6 +11,7 @@ import {
   type ColumnEntry,
   computesFrom,
   type IndexEntry,
+  refusesRows,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import {
@@ -188,7 +189,9 @@ function rewritten(
   requireNoGenerated(table, column, position);
   requireNoComputedIndex(table, column, position);
   const isKey = table.primaryKey.includes(columnId);
-  const unique = table.indexes?.find((each) => each.isUnique && each.columnIds.includes(columnId));
+  const unique = table.indexes?.find(
+    (each) => refusesRows(each) && each.columnIds.includes(columnId),
+  );
   if (isKey || unique?.isPrimary === true) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",

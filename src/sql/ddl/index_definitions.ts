@@ -21,6 +21,7 @@ import {
   checkObjectName,
   type IndexEntry,
   keyNameOf,
+  refusesRows,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import { type Job, type JobEnd, runJob } from "../../storage/mod.ts";
@@ -298,7 +299,7 @@ function tableOfKey(
 export function resumeIndexBuilds(deps: IndexDeps & Pick<SqlEnvironment, "writeGates">): void {
   const tables = deps.catalog.tables();
   const gated = tables.filter(({ indexes = [] }) =>
-    indexes.some((index) => index.isUnique && isCommittedIndex(index)),
+    indexes.some((index) => refusesRows(index) && isCommittedIndex(index)),
   );
   const gatedIds = withReferring(
     gated.map(({ tableId }) => tableId),
@@ -439,7 +440,7 @@ async function build(deps: IndexDeps, built: Built): Promise<JobEnd> {
   if (!(await store.buildIndex(tableId, indexId, job))) return stopped();
   const index = indexOf(deps, built);
   if (index === undefined) return stopped();
-  if (index.isUnique) {
+  if (refusesRows(index)) {
     if (index.state === "building") {
       const seq = store.issueSeq();
       setIndex(deps, tableId, { ...index, state: "checking", enforcedSeq: seq });

@@ -14,8 +14,10 @@ import {
   type TableEntry,
 } from "../../catalog/mod.ts";
 import type { Store } from "../../storage/mod.ts";
+import { typeName } from "../../types/mod.ts";
 import type {
   ColumnConstraint,
+  ConstraintExclude,
   CreateColumnDef,
   CreateTableStatement,
   IndexedExpression,
@@ -44,6 +46,8 @@ export interface WrittenIndex {
   readonly equalNulls?: true | undefined;
   readonly isConstraint: boolean;
   readonly isPrimary?: true;
+  /** Whether the last part is a range that may not overlap that of another row. */
+  readonly isExclusion?: true;
   readonly position: number;
 }
 
@@ -86,6 +90,7 @@ export function withIndex<Table extends IndexedTable>(
       ? partsOf(table, written)
       : invertedPartsOf(table, written, written.classes);
   requireNullsApply(written);
+  if (written.isExclusion === true) requireRange(table, { columnIds, expressions }, position);
   requireIncluded(table, written);
   if (name !== undefined) checkObjectName("index", name.name, { position: name._location.start });
   const isTaken = takenNames(table, catalog);
@@ -104,6 +109,7 @@ export function withIndex<Table extends IndexedTable>(
     isUnique,
     // An index that is not unique compares no keys, so the clause has no effect, as in PostgreSQL.
     ...(isUnique && written.equalNulls === true && { equalNulls: true }),
+    ...(written.isExclusion === true && { isExclusion: true }),
     isConstraint,
     ...(written.where === undefined ? {} : { where: indexCondition(table, written.where) }),
     ...(isPrimary === true && { isPrimary }),
@@ -141,8 +147,51 @@ export function uniqueOfColumn({ constraints = [], name }: CreateColumnDef): Wri
   );
 }
 
+/** Returns the index of a UNIQUE or EXCLUDE constraint of a table. */
 export function uniqueOfTable(constraint: TableConstraint): WrittenIndex[] {
+  if (constraint.type === "exclude") return [exclusionOf(constraint)];
   return constraint.type === "unique" ? [constraintOn(constraint.columns, constraint)] : [];
+}
+
+/** @throws {DatabaseError} UNSUPPORTED_FEATURE */
+function exclusionOf({
+  _location,
+  constraintName: name,
+  parts,
+  where,
+}: ConstraintExclude): WrittenIndex {
+  const position = _location.start;
+  const ranges = parts.filter(({ operator }) => operator === "&&");
+  if (ranges.length !== 1) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot define the EXCLUDE constraint: it compares ${ranges.length} ranges WITH &&, but must compare exactly one`,
+      {
+        position,
+        hint: ranges.length === 0 ? "use UNIQUE" : "combine the conditions in one range",
+      },
+    );
+  }
+  // The index is sorted by the values that must be equal, and then by the range.
+  const equal = parts.filter(({ operator }) => operator === "=");
+  const columns = [...equal, ...ranges].map(({ part }) => part);
+  return { columns, where, name, isUnique: false, isConstraint: true, isExclusion: true, position };
+}
+
+/** @throws {DatabaseError} INVALID_DEFINITION if the last part of a key is no range. */
+function requireRange(
+  { columns }: IndexedTable,
+  { columnIds, expressions }: IndexParts,
+  position: number,
+): void {
+  const last = columnIds.at(-1);
+  const type = [...expressions, ...columns].find(({ columnId }) => columnId === last)?.type;
+  if (type?.kind === "range") return;
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot define the EXCLUDE constraint: && compares ranges, but the type is ${type === undefined ? "unknown" : typeName(type)}`,
+    { position },
+  );
 }
 
 function constraintOn(
@@ -340,10 +389,11 @@ function shortNameOf(part: Name | IndexedExpression): string {
  */
 function automaticName(
   { name: tableName }: IndexedTable,
-  { columns, isConstraint, isPrimary }: WrittenIndex,
+  { columns, isConstraint, isExclusion, isPrimary }: WrittenIndex,
   isTaken: (name: string) => boolean,
 ): string {
-  const ending = isPrimary ? "pkey" : isConstraint ? "key" : "idx";
+  const other = isExclusion === true ? "excl" : isConstraint ? "key" : "idx";
+  const ending = isPrimary ? "pkey" : other;
   const named = isPrimary ? [] : columns.map(shortNameOf);
   const wanted = [tableName, ...named].join("_");
   for (let number = 0; ; number += 1) {

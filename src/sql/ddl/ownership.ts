@@ -114,6 +114,7 @@ const BUILT_IN: ReadonlyMap<string, string> = new Map([
   ["pgcrypto", "gen_random_uuid()"],
   ["uuid-ossp", "uuid_generate_v4()"],
   ["pg_trgm", "similarity()"],
+  ["btree_gist", "EXCLUDE with equal columns"],
 ]);
 
 /** Binds CREATE EXTENSION, which has no effect. @throws {DatabaseError} UNSUPPORTED_FEATURE */

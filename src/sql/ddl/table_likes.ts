@@ -21,6 +21,7 @@ import {
 } from "../../catalog/mod.ts";
 import { columnTypeName, type TermKind } from "../../types/mod.ts";
 import { parseStored, typesOf, withTypes } from "../bind/expression/type_names.ts";
+import { exclusionText } from "../names/exclusion_text.ts";
 import { findTable } from "../names/table_names.ts";
 import type {
   CreateColumnDef,
@@ -100,8 +101,13 @@ function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): Create
   if (copies("indexes")) {
     const key = declaredKeyOf(table);
     if (key !== undefined) parts.push(`PRIMARY KEY (${columnsText(table, key.columnIds)})`);
-    for (const { columnIds, equalNulls, isConstraint, isPrimary } of table.indexes ?? []) {
+    for (const index of table.indexes ?? []) {
+      const { columnIds, equalNulls, isConstraint, isPrimary } = index;
       if (!isConstraint || isPrimary === true) continue;
+      if (index.isExclusion === true) {
+        parts.push(exclusionText(table, index));
+        continue;
+      }
       const nulls = equalNulls === true ? "NULLS NOT DISTINCT " : "";
       parts.push(`UNIQUE ${nulls}(${columnsText(table, columnIds)})`);
     }

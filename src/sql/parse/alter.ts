@@ -19,10 +19,10 @@ import {
   parseAlways,
   parseColumn,
   parseIdentity,
-  parseSourced,
   parseTableConstraint,
 } from "./ddl.ts";
 import { parseTiming } from "./foreign_keys.ts";
+import { parseSourced } from "./indexed_parts.ts";
 import { parseOptions, parseWord } from "./options.ts";
 import { acceptOwner } from "./ownership.ts";
 import { refuseAlteration } from "./refused.ts";

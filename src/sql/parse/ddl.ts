@@ -16,7 +16,6 @@ import type {
   DropNamespaceStatement,
   DropTableStatement,
   DropViewStatement,
-  Expr,
   LikedPart,
   Name,
   QName,
@@ -27,7 +26,9 @@ import type {
 import { requireListed } from "./bounds.ts";
 import { acceptCollation } from "./collations.ts";
 import type { Cursor } from "./cursor.ts";
+import { parseExclude } from "./exclude.ts";
 import { parseForeignKey, parseReferences } from "./foreign_keys.ts";
+import { parseSourced } from "./indexed_parts.ts";
 import { parseNameOrString, parseOptions, parseUserName } from "./options.ts";
 import { nameText } from "./print/print_expressions.ts";
 import { parseQuery, recursiveQuery } from "./select.ts";
@@ -226,23 +227,25 @@ export function isTableConstraint(cursor: Cursor): boolean {
       // The word may instead be the name of a column.
       return cursor.isAhead(1, "(") || cursor.isAhead(1, "nulls");
     case "exclude":
-      return cursor.isAhead(1, "(") || cursor.isAhead(1, "using")
-        ? cursor.refuse("EXCLUDE constraint")
-        : false;
+      return cursor.isAhead(1, "(") || cursor.isAhead(1, "using");
     default:
       return false;
   }
 }
 
 /**
- * Parses `[CONSTRAINT k] (PRIMARY KEY (…) | UNIQUE (…) | CHECK (…) | FOREIGN KEY (…) REFERENCES
- * …)`.
+ * Parses `[CONSTRAINT k] (PRIMARY KEY (…) | UNIQUE (…) | CHECK (…) | EXCLUDE (…) | FOREIGN KEY (…)
+ * REFERENCES …)`.
  */
 export function parseTableConstraint(cursor: Cursor): TableConstraint {
   const start = cursor.token;
   const constraintName = cursor.accept("constraint") ? cursor.name("a constraint") : undefined;
   if (cursor.is("foreign")) return parseForeignKey(cursor, start, constraintName);
-  if (cursor.is("exclude")) cursor.refuse("EXCLUDE constraint");
+  if (cursor.is("exclude")) {
+    const exclude = parseExclude(cursor, start, constraintName);
+    acceptKeyTiming(cursor);
+    return exclude;
+  }
   const isUnique = cursor.accept("unique");
   if (isUnique || cursor.acceptAll("primary", "key")) {
     const nulls = isUnique ? acceptNulls(cursor) : {};
@@ -312,13 +315,6 @@ function parseUniqueColumn(
   const nulls = acceptNulls(cursor);
   acceptKeyTiming(cursor);
   return { type: "unique", ...nulls, constraintName, _location: cursor.since(start) };
-}
-
-/** Parses an expression, and returns it with its text, which the catalog stores. */
-export function parseSourced(cursor: Cursor): { readonly expr: Expr; readonly source: string } {
-  const { start } = cursor;
-  const expr = cursor.grammar.expression(cursor);
-  return { expr, source: cursor.text.slice(start, cursor.end) };
 }
 
 /** Parses `name type constraint…`. */

@@ -19,7 +19,8 @@ import { changesRows, isSelectNode } from "./ast/query_nodes.ts";
 import { relocated } from "./ast/tree_parts.ts";
 import { requireListed } from "./bounds.ts";
 import { Cursor, type Mutable } from "./cursor.ts";
-import { acceptBehaviour, acceptIfExists, parseSourced } from "./ddl.ts";
+import { acceptBehaviour, acceptIfExists } from "./ddl.ts";
+import { parseSourced } from "./indexed_parts.ts";
 import { acceptOwner } from "./ownership.ts";
 import { Token, tokenize } from "./text/lexer.ts";
 

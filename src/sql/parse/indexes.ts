@@ -4,7 +4,6 @@ import type {
   CreateIndexStatement,
   DropIndexStatement,
   IndexedColumn,
-  IndexedExpression,
 } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
 import { acceptCollation } from "./collations.ts";
@@ -16,8 +15,8 @@ import {
   acceptIncluded,
   acceptNulls,
   parseQNames,
-  parseSourced,
 } from "./ddl.ts";
+import { parseIndexedExpression, parseIndexedPart } from "./indexed_parts.ts";
 import { parseOptions } from "./options.ts";
 import { refuseIndexAlteration } from "./refused.ts";
 import { Token } from "./text/lexer.ts";
@@ -104,23 +103,6 @@ function parseIndexedColumn(cursor: Cursor): IndexedColumn {
   const order = cursor.acceptOneOf("asc", "desc");
   const nulls = cursor.accept("nulls") ? cursor.expectOneOf("first", "last") : undefined;
   return { part, order, nulls };
-}
-
-/** Parses a column, a call, or an expression in parentheses. */
-function parseIndexedPart(cursor: Cursor): IndexedColumn["part"] {
-  if (cursor.accept("(")) {
-    const part = parseIndexedExpression(cursor);
-    cursor.expect(")");
-    return part;
-  }
-  const isQualified = cursor.isAhead(1, ".") && cursor.isAhead(3, "(");
-  const isCall = cursor.kindAhead(0) === Token.word && (cursor.isAhead(1, "(") || isQualified);
-  return isCall ? parseIndexedExpression(cursor) : cursor.name("a column");
-}
-
-function parseIndexedExpression(cursor: Cursor): IndexedExpression {
-  const start = cursor.token;
-  return { ...parseSourced(cursor), _location: cursor.since(start) };
 }
 
 function parseInvertedColumn(cursor: Cursor): IndexedColumn {

@@ -15,7 +15,8 @@ import type {
 } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";
-import { acceptIfExists, acceptIfNotExists, parseSourced } from "./ddl.ts";
+import { acceptIfExists, acceptIfNotExists } from "./ddl.ts";
+import { parseSourced } from "./indexed_parts.ts";
 import { parseOptions } from "./options.ts";
 
 const TOPIC = "a topic";

@@ -22,8 +22,8 @@ import {
   acceptIfNotExists,
   parseCheck,
   parseColumnConstraints,
-  parseSourced,
 } from "./ddl.ts";
+import { parseSourced } from "./indexed_parts.ts";
 import { acceptOwner } from "./ownership.ts";
 import { Token, tokenize } from "./text/lexer.ts";
 

@@ -137,6 +137,7 @@ export class DraftedStore implements Store {
     const known = this.#tables.get(tableId);
     const stored = known === undefined ? storedOf(tableId) : known.stored;
     const before = known?.definition ?? stored;
+    if (stored !== undefined) requireNoNewExclusion(definition, stored);
     this.#tables.set(tableId, { definition, stored });
     this.#holders.clear();
     if (before === undefined) return;
@@ -351,6 +352,9 @@ export class DraftedStore implements Store {
       indexes.find((each) => each.indexId === indexId),
       "the table must have the index",
     );
+    // Only a table that the transaction has created can have a new exclusion constraint, so the
+    // commit compares all of its rows.
+    if (index.isExclusion === true) return true;
     const { keyOf, types } = this.#keyOf(tableId, indexId);
     for (const owner of this.owners(tableId)) {
       const found = new Set<string>();
@@ -668,4 +672,23 @@ function* stagedBatches({
     rows = [];
   }
   if (rows.length > 0) yield batch();
+}
+
+/**
+ * Refuses a new exclusion constraint of a table with stored rows. It would be built after the
+ * commit, and could then find ranges that overlap.
+ *
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE
+ */
+function requireNoNewExclusion(definition: TableDefinition, stored: TableDefinition): void {
+  const known = new Set(stored.indexes?.map(({ indexId }) => indexId));
+  const added = definition.indexes?.find(
+    ({ indexId, isExclusion }) => isExclusion === true && !known.has(indexId),
+  );
+  if (added === undefined) return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot add EXCLUDE constraint "${added.name}" to ${definition.name} in a transaction: the table existed before`,
+    { hint: "add the constraint outside of a transaction" },
+  );
 }

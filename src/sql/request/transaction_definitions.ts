@@ -19,7 +19,13 @@ import { defined } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
-import type { DraftedCatalog, IndexEntry, PreparedDraft, TableEntry } from "../../catalog/mod.ts";
+import {
+  type DraftedCatalog,
+  type IndexEntry,
+  type PreparedDraft,
+  refusesRows,
+  type TableEntry,
+} from "../../catalog/mod.ts";
 import type { Commit, TableDefinition, TableWrite, WriteBatch } from "../../storage/mod.ts";
 import { WriteGates } from "../admission/write_gates.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
@@ -275,7 +281,7 @@ export class TransactionDefinitions {
       const { indexes = [] } = next;
       const kept = (stored?.indexes ?? [])
         .filter(({ indexId }) => indexes.every((index) => index.indexId !== indexId))
-        .map((index) => Object.assign({}, index, { isUnique: false }));
+        .map((index) => Object.assign({}, index, { isUnique: false, isExclusion: false }));
       this.#base.store.defineTable({
         ...next,
         columns: [...next.columns, ...droppedColumns({ definition: next, stored })],
@@ -371,7 +377,7 @@ export class TransactionDefinitions {
     const after = this.#state.draft.tableById(tableId);
     if (before === undefined || after === undefined) return false;
     const known = new Set(before.indexes?.map(({ indexId }) => indexId));
-    return after.indexes?.some(({ indexId, isUnique }) => isUnique && !known.has(indexId)) === true;
+    return after.indexes?.some((index) => refusesRows(index) && !known.has(index.indexId)) === true;
   }
 
   #notify(): void {

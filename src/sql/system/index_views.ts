@@ -14,6 +14,7 @@ import {
 } from "../../catalog/mod.ts";
 import { BOOLEAN, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
+import { exclusionText } from "../names/exclusion_text.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import { visibleTables } from "./show_rows.ts";
 import { type ColumnList, OPEN, principalOf, view } from "./system_view.ts";
@@ -60,7 +61,11 @@ function rowsOf(table: TableEntry): Row[] {
       const method = isInverted(index) ? " USING gin" : "";
       const nulls = equalNulls === true ? " NULLS NOT DISTINCT" : "";
       const condition = where === undefined ? "" : ` WHERE ${where.sql}`;
-      const definition = `CREATE ${unique}INDEX ${index.name} ON ${namespace}.${name}${method} (${columns})${nulls}${condition}`;
+      const created = `CREATE ${unique}INDEX ${index.name} ON ${namespace}.${name}${method} (${columns})${nulls}${condition}`;
+      const definition =
+        index.isExclusion === true
+          ? `ALTER TABLE ${namespace}.${name} ADD CONSTRAINT ${index.name} ${exclusionText(table, index)}`
+          : created;
       return [
         namespace,
         name,

@@ -320,10 +320,14 @@ function keyOf(table: TableEntry): readonly Pick<IndexEntry, "columnIds" | "name
   return key === undefined ? [] : [key];
 }
 
-/** Returns the UNIQUE constraints that are in force. */
+/**
+ * Returns the UNIQUE constraints that are in force. EXCLUDE constraints are not part of the
+ * schema.
+ */
 function uniqueOf({ indexes = [] }: TableEntry): readonly IndexEntry[] {
   return indexes.filter(
-    ({ isConstraint, isPrimary, state }) => isConstraint && isPrimary !== true && state === "ready",
+    ({ isConstraint, isPrimary, isUnique, state }) =>
+      isConstraint && isUnique && isPrimary !== true && state === "ready",
   );
 }
 

@@ -19,7 +19,7 @@ import { SHARED_OWNER } from "../contract/table_definition.ts";
 import { findDuplicate } from "../read/index_scan.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
-import { memIndexOf, type TableIndex } from "../table/table_index.ts";
+import { memIndexOf, refusesRows, type TableIndex } from "../table/table_index.ts";
 import { ownersOf } from "../table/table_stats.ts";
 import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
 
@@ -59,7 +59,7 @@ export async function buildIndex(build: IndexBuild, given: IndexBuildTools): Pro
     if (segment === undefined) break;
     segment.requireReadable();
     const done = table.segments.length - todo.length;
-    const share = index.stored.isUnique ? CHECK_SHARE : 1;
+    const share = refusesRows(index.stored) ? CHECK_SHARE : 1;
     job.advance(
       (share * done) / table.segments.length,
       `${done} of ${table.segments.length} segments`,
@@ -67,7 +67,7 @@ export async function buildIndex(build: IndexBuild, given: IndexBuildTools): Pro
     if (!(await makeFile({ table, segment, index, tools }))) return false;
   }
   const index = indexOf(build);
-  if (index === undefined || !index.stored.isUnique) return index !== undefined;
+  if (index === undefined || !refusesRows(index.stored)) return index !== undefined;
   for (const memtable of table.memtables()) {
     while (!memIndexOf(memtable, index).catchUpSome(MEMORY_ROWS_PER_STEP)) await pause();
     if (tools.isCancelled()) return false;
@@ -79,7 +79,7 @@ export async function buildIndex(build: IndexBuild, given: IndexBuildTools): Pro
  * Checks that no two live rows have the same key in a unique index, up to a seq above which new
  * duplicates are refused. Returns false if the work was cancelled, or the index is gone.
  *
- * @throws {DatabaseError} DUPLICATE_KEY
+ * @throws {DatabaseError} DUPLICATE_KEY, EXCLUSION_VIOLATION
  */
 export async function checkIndex(
   build: IndexBuild & { readonly upTo: number; readonly expiredSeq: number },
@@ -117,6 +117,14 @@ function duplicate(
   { order, stored }: TableIndex,
   { key, owner }: { readonly key: Parameters<typeof shownKey>[1]; readonly owner: number },
 ): DatabaseError {
+  if (stored.isExclusion === true) {
+    const shown = owner === SHARED_OWNER ? shownKey(order.columns, key) : "a row of a user";
+    return new DatabaseError(
+      "EXCLUSION_VIOLATION",
+      `Cannot create exclusion constraint "${stored.name}" of ${definition.name}: ${shown} overlaps another row`,
+      { hint: "change or delete one of them" },
+    );
+  }
   const found =
     owner === SHARED_OWNER
       ? `several rows have ${shownKey(order.columns, key)}`

@@ -14,13 +14,14 @@ import { PreparedReplacements } from "../deletions/prepared_replacements.ts";
 import { newGrowth } from "../memtable/mem_column.ts";
 import type { MemPartition } from "../memtable/mem_partition.ts";
 import { Memtable } from "../memtable/memtable.ts";
+import { Overlaps } from "../read/overlaps.ts";
 import { rowsToCompare } from "../table/new_keys.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
 import { holderOf, memIndexOf, type TableIndex } from "../table/table_index.ts";
 import { VersionCursor } from "../table/version_cursor.ts";
 import { changedMeanwhile } from "./conflicts.ts";
-import { duplicateIn, type TakenKey } from "./unique_keys.ts";
+import { duplicateIn, overlapIn, type TakenKey, takenIn } from "./unique_keys.ts";
 
 /**
  * If there are at most this many rows, they are copied to the active memtable in the commit's tick,
@@ -115,6 +116,10 @@ export class StagedTable {
   noteKeys(firstRow: number, expiredSeq: number): void {
     const { memtable, table } = this;
     for (const index of table.enforcedIndexes) {
+      if (index.stored.isExclusion === true) {
+        this.#noteRanges(index, firstRow, expiredSeq);
+        continue;
+      }
       const rows = memIndexOf(memtable, index);
       rows.catchUp();
       for (const row of rowsToCompare(table, index, { memtable, firstRow })) {
@@ -134,10 +139,40 @@ export class StagedTable {
   }
 
   /**
+   * Examines the ranges of the rows from `firstRow` on, for an exclusion constraint.
+   *
+   * @throws {DatabaseError} EXCLUSION_VIOLATION
+   */
+  #noteRanges(index: TableIndex, firstRow: number, expiredSeq: number): void {
+    const { memtable, table } = this;
+    const overlaps = new Overlaps(index);
+    const keys = memIndexOf(memtable, index);
+    const rows: number[] = [];
+    for (let row = firstRow; row < memtable.rowCount; row += 1) {
+      if (memtable.deleted[row] === 1) continue;
+      rows.push(row);
+      const values = keys.valuesAt(row);
+      if (!overlaps.canOverlap(values)) continue;
+      const taken = { values, isNew: memtable.prevs[row] === 0 };
+      const owner = memtable.owners[row] ?? 0;
+      const search = { owner, expiredSeq };
+      for (const _ of overlaps.rowsIn(memtable, values, { owner, expiredSeq: 0, end: firstRow })) {
+        throw overlapIn(table, index, taken);
+      }
+      for (const holder of overlaps.rowsOf(table, values, search)) {
+        const holderKey = table.keyPositions.length === 0 ? undefined : table.keyAt(holder);
+        this.#heldKeys.push({ index, owner, holderKey, ...taken });
+      }
+    }
+    const values = overlaps.keyAmong(memtable, rows);
+    if (values !== undefined) throw overlapIn(table, index, { values, isNew: true });
+  }
+
+  /**
    * Checks that this commit replaces every row that had one of its unique keys, a few rows in each
    * step.
    *
-   * @throws {DatabaseError} DUPLICATE_KEY
+   * @throws {DatabaseError} DUPLICATE_KEY, EXCLUSION_VIOLATION
    */
   *requireKeysFree(): Generator<void, void> {
     let looked = 0;
@@ -145,7 +180,7 @@ export class StagedTable {
       const partition = this.memtable.partitions.get(owner);
       const isReplaced =
         holderKey !== undefined && partition?.rowOf(keyOfValues(holderKey)) !== undefined;
-      if (!isReplaced) throw duplicateIn(this.table, index, taken);
+      if (!isReplaced) throw takenIn(this.table, index, taken);
       looked += 1;
       if (looked % BATCH_ROWS_MAX === 0) yield;
     }
@@ -296,6 +331,11 @@ function takesKey(
   if (version.isDeleted) return false;
   return table.enforcedIndexes.some((index) => {
     const values = index.order.columns.map((column) => table.keyValueAt(version, column));
+    if (index.stored.isExclusion === true) {
+      const overlaps = new Overlaps(index);
+      if (!overlaps.canOverlap(values)) return false;
+      return overlaps.rowsIn(own, values, { owner, expiredSeq: 0 }).next().done !== true;
+    }
     if (!index.order.canRecur(values)) return false;
     return memIndexOf(own, index).newestOf(owner, keyOfValues(index.order.formOf(values))) !== -1;
   });

@@ -9,6 +9,7 @@ import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import { keyOfValues } from "../contract/key.ts";
 import type { Memtable } from "../memtable/memtable.ts";
+import { Overlaps } from "../read/overlaps.ts";
 import { rowsToCompare } from "../table/new_keys.ts";
 import type { StoredTable } from "../table/table.ts";
 import { holderOf, memIndexOf, type TableIndex } from "../table/table_index.ts";
@@ -35,6 +36,10 @@ export function requireUnique(
   { expiredSeq, firstRow, memtable, snapshotSeq }: AddedRows,
 ): void {
   for (const index of table.enforcedIndexes) {
+    if (index.stored.isExclusion === true) {
+      requireApart(table, index, { expiredSeq, firstRow, memtable, snapshotSeq });
+      continue;
+    }
     const rows = memIndexOf(memtable, index);
     rows.catchUp(firstRow);
     const { deleted, owners, prevs, replacedBy, seqs } = memtable;
@@ -52,6 +57,40 @@ export function requireUnique(
         : duplicateIn(table, index, taken);
     }
   }
+}
+
+/**
+ * Checks that the ranges of added rows overlap no other range, for an exclusion constraint.
+ *
+ * @throws {DatabaseError} EXCLUSION_VIOLATION, or SERIALIZATION_FAILURE if another commit added the
+ *   overlapping range after the snapshot.
+ */
+function requireApart(
+  table: StoredTable,
+  index: TableIndex,
+  { expiredSeq, firstRow, memtable, snapshotSeq }: AddedRows,
+): void {
+  const overlaps = new Overlaps(index);
+  const keys = memIndexOf(memtable, index);
+  const { deleted, owners, prevs, replacedBy } = memtable;
+  const rows: number[] = [];
+  for (let row = firstRow; row < memtable.rowCount; row += 1) {
+    if (deleted[row] !== 1 && replacedBy[row] === 0) rows.push(row);
+  }
+  const added = { memtable, firstRow };
+  for (const row of rows) {
+    const values = keys.valuesAt(row);
+    if (!overlaps.canOverlap(values)) continue;
+    const search = { owner: owners[row] ?? 0, expiredSeq, added };
+    for (const { seq } of overlaps.rowsOf(table, values, search)) {
+      const taken = { values, isNew: prevs[row] === 0 };
+      throw snapshotSeq !== undefined && seq > snapshotSeq
+        ? keyTakenMeanwhile(table, index, taken)
+        : overlapIn(table, index, taken);
+    }
+  }
+  const values = rows.length > 1 ? overlaps.keyAmong(memtable, rows) : undefined;
+  if (values !== undefined) throw overlapIn(table, index, { values, isNew: true });
 }
 
 /** A key in a unique index that belongs to a different row. */
@@ -72,6 +111,22 @@ export function duplicateIn(
   );
 }
 
+/** Returns the error for a key that a row has, or that overlaps it. */
+export function takenIn(table: StoredTable, index: TableIndex, taken: TakenKey): DatabaseError {
+  return (index.stored.isExclusion === true ? overlapIn : duplicateIn)(table, index, taken);
+}
+
+export function overlapIn(
+  { definition }: StoredTable,
+  index: TableIndex,
+  { isNew, values }: TakenKey,
+): DatabaseError {
+  return new DatabaseError(
+    "EXCLUSION_VIOLATION",
+    `Cannot ${isNew ? "insert into" : "update"} ${definition.name}: ${shownKey(index.order.columns, values)} overlaps a row under exclusion constraint "${index.stored.name}"`,
+  );
+}
+
 function keyTakenMeanwhile(
   { definition }: StoredTable,
   index: TableIndex,
@@ -79,7 +134,7 @@ function keyTakenMeanwhile(
 ): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot ${isNew ? "insert into" : "update"} ${definition.name}: another transaction has used ${shownKey(index.order.columns, values)} of unique index "${index.stored.name}"`,
+    `Cannot ${isNew ? "insert into" : "update"} ${definition.name}: another transaction has used ${shownKey(index.order.columns, values)} of ${index.stored.isExclusion === true ? "exclusion constraint" : "unique index"} "${index.stored.name}"`,
     { hint: "run the transaction again" },
   );
 }

@@ -52,6 +52,12 @@ export interface StoredIndex {
   readonly isUnique: boolean;
   /** Whether a unique index treats NULLs as equal (NULLS NOT DISTINCT). */
   readonly equalNulls?: boolean | undefined;
+  /**
+   * Whether the index belongs to an exclusion constraint: it refuses two live rows of one owner
+   * whose ranges in the last column overlap while their other values are equal. NULLs equal
+   * nothing.
+   */
+  readonly isExclusion?: boolean | undefined;
   readonly state: IndexState;
   /**
    * Whether older segments may lack the file of the index, because no job builds it for them. The

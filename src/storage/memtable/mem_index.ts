@@ -231,17 +231,23 @@ export class MemIndex {
     return prefixes;
   }
 
-  /** Returns an owner's rows in runs, each of which is sorted by key. */
-  runsOf(partition: MemPartition): readonly Uint32Array[] {
+  /**
+   * Returns an owner's rows in runs, each of which is sorted by key.
+   *
+   * @param end The row at which the runs end; absent for all rows of the owner. No sorted rows are
+   *   dropped if a commit whose rows begin there is rolled back.
+   */
+  runsOf(partition: MemPartition, end?: number): readonly Uint32Array[] {
+    const count = end === undefined ? partition.count : partition.countBefore(end);
     let sorted = this.#sorted.get(partition.owner);
-    if (sorted === undefined || sorted.count > partition.count) {
+    if (sorted === undefined || sorted.count > count) {
       sorted = { runs: [], count: 0 };
       this.#sorted.set(partition.owner, sorted);
     }
     const { runs } = sorted;
-    if (sorted.count === partition.count) return runs;
-    runs.push(this.#sortedRun(partition.rows.slice(sorted.count, partition.count)));
-    sorted.count = partition.count;
+    if (sorted.count === count) return runs;
+    runs.push(this.#sortedRun(partition.rows.slice(sorted.count, count)));
+    sorted.count = count;
     for (;;) {
       const last = runs.at(-1);
       const before = runs.at(-2);

@@ -40,6 +40,18 @@ export class MemPartition {
     this.owner = owner;
   }
 
+  /** Returns the number of rows of the partition before a row of the memtable. */
+  countBefore(row: number): number {
+    let low = 0;
+    let high = this.count;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.rows[middle] ?? 0) < row) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
   /** Returns the newest row of a key, which may be a tombstone. */
   rowOf(key: Key): number | undefined {
     return this.#keys.get(key);

@@ -83,16 +83,18 @@ export function rowsWithin(
   return minSeq > bounds.upTo || maxSeq <= bounds.expiredSeq ? undefined : segment.rowsOf(owner);
 }
 
+/** @param end The row of the memtable at which the pieces end; absent for all rows. */
 export function piecesInMemtable(
   memtable: Memtable,
   index: TableIndex,
   { bounds, owner }: OwnerRead,
+  end?: number,
 ): IndexPiece[] {
   const partition = memtable.partitions.get(owner);
   if (partition === undefined) return [];
   const keys = memIndexOf(memtable, index);
   return keys
-    .runsOf(partition)
+    .runsOf(partition, end)
     .map((rows) => new MemRowsPiece({ memtable, keys, rows, order: index.order, bounds }));
 }
 

@@ -19,6 +19,7 @@ import { columnsReadBy, lookupIndex, type TableIndex } from "../table/table_inde
 import { VersionCursor } from "../table/version_cursor.ts";
 import { DefinitionWatch } from "./definition_watch.ts";
 import { type IndexPiece, piecesOf, placesIn } from "./index_pieces.ts";
+import { Overlaps } from "./overlaps.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
 /** The maximum number of rows that are visited in one step. */
@@ -166,6 +167,8 @@ class IndexScan implements OrderedScan {
   #known: readonly RowSpan[] = [];
   /** The range of keys that is read next. */
   #spanIndex: number;
+  /** The comparison of ranges; present if the index belongs to an exclusion constraint. */
+  readonly #overlaps: Overlaps | undefined;
   /** The row that was compared most recently. */
   #last: { readonly piece: IndexPiece; readonly place: number } | undefined;
   #isOpen = true;
@@ -175,6 +178,7 @@ class IndexScan implements OrderedScan {
     this.#table = table;
     this.#options = options;
     this.#order = index.order;
+    this.#overlaps = index.stored.isExclusion === true ? new Overlaps(index) : undefined;
     this.#step = isDescending ? -1 : 1;
     this.#watch = new DefinitionWatch(table, [...columnIds, ...columnsReadBy(index)]);
     this.#pinned = [...table.segments];
@@ -220,6 +224,17 @@ class IndexScan implements OrderedScan {
     const isMore = this.#walk(rowsMax, (piece, place) => {
       const last = this.#last;
       this.#last = { piece, place };
+      if (this.#overlaps !== undefined) {
+        const key = piece.keyAt(place);
+        if (!this.#overlaps.canOverlap(key)) this.#last = undefined;
+        else if (
+          last !== undefined &&
+          this.#overlaps.doOverlap(last.piece.keyAt(last.place), key)
+        ) {
+          found = key;
+        }
+        return;
+      }
       if (last === undefined || found !== undefined) return;
       if (piece.prefixAt(place) !== last.piece.prefixAt(last.place)) return;
       const key = piece.keyAt(place);

@@ -60,7 +60,15 @@ export function columnsReadBy({ order }: TableIndex): number[] {
 
 /** Whether an index is enforced, that is, refuses new duplicates. */
 export function isEnforced({ stored }: TableIndex): boolean {
-  return stored.isUnique && stored.state !== "building";
+  return refusesRows(stored) && stored.state !== "building";
+}
+
+/** Whether an index refuses rows once all existing rows have been checked. */
+export function refusesRows({
+  isExclusion,
+  isUnique,
+}: Pick<StoredIndex, "isExclusion" | "isUnique">): boolean {
+  return isUnique || isExclusion === true;
 }
 
 export function memIndexOf(memtable: Memtable, { order, stored }: TableIndex): MemIndex {

@@ -206,6 +206,8 @@ export class StatementGenerator {
       `ALTER COLUMN a TYPE ${pick(TYPES)}`,
       `ALTER COLUMN a SET DATA TYPE ${pick(TYPES)}`,
       `ADD CONSTRAINT k CHECK (${this.expression()})`,
+      `ADD CONSTRAINT k EXCLUDE USING gist (a WITH =, (${this.expression()}) WITH &&) WHERE (${this.expression()})`,
+      "ADD EXCLUDE USING gist (int4range(a, b) WITH &&) NOT DEFERRABLE",
       "DROP CONSTRAINT IF EXISTS k",
     ];
     if (this.#dialect === "tidemark") {

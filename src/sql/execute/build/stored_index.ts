@@ -17,7 +17,7 @@ export function storedIndexesOf(table: TableEntry): readonly StoredIndex[] | und
 
 /** Returns the store's definition of an index. */
 export function storedIndexOf(table: Pick<TableEntry, "columns">, index: IndexEntry): StoredIndex {
-  const { columnIds, enforcedSeq, equalNulls, indexId, isUnique, name, state } = index;
+  const { columnIds, enforcedSeq, equalNulls, indexId, isExclusion, isUnique, name, state } = index;
   const expressions = storedExpressionsOf(table, index);
   return {
     indexId,
@@ -26,6 +26,7 @@ export function storedIndexOf(table: Pick<TableEntry, "columns">, index: IndexEn
     ...(expressions.length === 0 ? {} : { expressions }),
     isUnique,
     ...(equalNulls === true && { equalNulls }),
+    ...(isExclusion === true && { isExclusion }),
     state,
     ...(indexId === KEY_INDEX_ID && { isOptional: true }),
     enforcedSeq,

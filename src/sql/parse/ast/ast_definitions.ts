@@ -225,7 +225,26 @@ export interface ConstraintForeignKey extends AstNode {
   readonly constraintName?: Name | undefined;
 }
 
-export type TableConstraint = TableConstraintKey | ConstraintCheck | ConstraintForeignKey;
+export type TableConstraint =
+  | TableConstraintKey
+  | ConstraintCheck
+  | ConstraintExclude
+  | ConstraintForeignKey;
+
+/** EXCLUDE USING gist (…): no two rows may meet all of its comparisons. */
+export interface ConstraintExclude extends AstNode {
+  readonly type: "exclude";
+  readonly parts: readonly ExcludedPart[];
+  /** The condition of the rows that the constraint compares. */
+  readonly where?: IndexedExpression | undefined;
+  readonly constraintName?: Name | undefined;
+}
+
+/** A value that EXCLUDE compares between rows, and the operator of the comparison. */
+export interface ExcludedPart {
+  readonly part: Name | IndexedExpression;
+  readonly operator: "=" | "&&";
+}
 
 export interface TableConstraintKey extends AstNode {
   readonly type: "primary key" | "unique";

@@ -9,6 +9,7 @@ import type {
   AlterUserStatement,
   AlterViewStatement,
   CommentStatement,
+  ConstraintExclude,
   CreateColumnDef,
   CreateIndexStatement,
   CreateTableAsStatement,
@@ -349,9 +350,20 @@ function tableConstraintText(constraint: TableConstraint): string {
     const columns = nameList(constraint.columns);
     return `${name}FOREIGN KEY (${columns}) ${referencesText(constraint)}`;
   }
+  if (constraint.type === "exclude") return excludeText(constraint);
   const { constraintName, columns, included } = constraint;
   const head = constraintName === undefined ? "" : `CONSTRAINT ${nameText(constraintName.name)} `;
   return `${head}${keyText(constraint)} (${nameList(columns)})${includedText(included)}`;
+}
+
+function excludeText({ constraintName, parts, where }: ConstraintExclude): string {
+  const head = constraintName === undefined ? "" : `CONSTRAINT ${nameText(constraintName.name)} `;
+  const list = parts.map(({ operator, part }) => {
+    const key = "name" in part ? nameText(part.name) : `(${expressionToSql(part.expr)})`;
+    return `${key} WITH ${operator}`;
+  });
+  const condition = where === undefined ? "" : ` WHERE (${expressionToSql(where.expr)})`;
+  return `${head}EXCLUDE USING gist (${list.join(", ")})${condition}`;
 }
 
 function alterationText(change: TableAlteration): string {
