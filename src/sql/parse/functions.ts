@@ -33,7 +33,14 @@ type Body = Pick<CreateFunctionStatement, "query" | "source">;
 interface Clauses {
   isStrict: boolean;
   volatility: FunctionVolatility;
-  body: Body | undefined;
+  /** The body; a text is parsed after all clauses, because its language may follow it. */
+  body: Body | BodyText | undefined;
+}
+
+/** A body that is written as a string. */
+interface BodyText {
+  readonly text: string;
+  readonly token: number;
 }
 
 /** Parses the rest after `CREATE [OR REPLACE] FUNCTION`. */
@@ -46,8 +53,9 @@ export function parseCreateFunction(
   const given = parseParameters(cursor);
   const { columns, ...result } = parseResult(cursor);
   const clauses = parseClauses(cursor);
-  const { body, isStrict, volatility } = clauses;
-  if (body === undefined) return cursor.unexpected("AS 'a query'");
+  const { body: written, isStrict, volatility } = clauses;
+  if (written === undefined) return cursor.unexpected("AS 'a query'");
+  const body = "text" in written ? parseText(cursor, written) : written;
   return {
     type: "create function",
     orReplace,
@@ -175,7 +183,7 @@ function acceptBody(cursor: Cursor, clauses: Clauses): boolean {
   const isText = cursor.accept("as");
   if (!isText && !cursor.is("return") && !cursor.is("begin")) return false;
   if (clauses.body !== undefined) cursor.unexpectedEnd("function");
-  clauses.body = isText ? parseText(cursor) : parseStandardBody(cursor);
+  clauses.body = isText ? acceptText(cursor) : parseStandardBody(cursor);
   return true;
 }
 
@@ -246,12 +254,17 @@ function acceptAdvice(cursor: Cursor): boolean {
   return false;
 }
 
-/** Parses a body that is written as a string. All of its errors have the position of the string. */
-function parseText(cursor: Cursor): Body {
-  const at = cursor.token;
-  const source = cursor.string("a query in quotes");
+function acceptText(cursor: Cursor): BodyText {
+  const { token } = cursor;
+  const text = cursor.string("a query in quotes");
   if (cursor.is(",")) cursor.refuse("a function of an object file", ONE_QUERY);
-  const { grammar, limits } = cursor;
+  return { text, token };
+}
+
+/** Parses a body that is written as a string. All of its errors have the position of the string. */
+function parseText(cursor: Cursor, { text: source, token: at }: BodyText): Body {
+  const { grammar, limits, tokens } = cursor;
+  const start = tokens.starts[at];
   const body = new Cursor({
     tokens: tokenize(source),
     grammar,
@@ -259,14 +272,17 @@ function parseText(cursor: Cursor): Body {
     slots: undefined,
     expectations: undefined,
   });
-  if (body.kind === Token.end) cursor.refuse("a function without a query", ONE_QUERY, cursor.start);
+  if (body.kind === Token.end) cursor.refuse("a function without a query", ONE_QUERY, start);
   const statement = parsedBody(body, cursor, at);
   const end = body.end;
   while (body.accept(";")) continue;
   if (body.kind !== Token.end) {
-    cursor.refuse("a function of several statements", ONE_QUERY, cursor.start);
+    cursor.refuse("a function of several statements", ONE_QUERY, start);
   }
-  const query = relocated(queryOf(cursor, statement), cursor.since(at));
+  const query = relocated(queryOf(cursor, statement), {
+    start: start ?? 0,
+    end: tokens.ends[at] ?? 0,
+  });
   return { query, source: source.slice(0, end).trim() };
 }
 

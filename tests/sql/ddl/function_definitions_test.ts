@@ -30,6 +30,7 @@ const HEAD = "CREATE FUNCTION app.x() RETURNS INT";
 
 test.each([
   [`${HEAD} LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'`, "CREATE FUNCTION with LANGUAGE plpgsql"],
+  [`${HEAD} AS 'DECLARE n INT; BEGIN RETURN n; END' LANGUAGE plpgsql`, "LANGUAGE plpgsql"],
   [`${HEAD} LANGUAGE 'C' AS 'file', 'symbol'`, "CREATE FUNCTION with LANGUAGE c"],
   [`${HEAD} LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'`, "SECURITY DEFINER"],
   [`${HEAD} LANGUAGE sql AS 'SELECT 1; SELECT 2'`, "a function of several statements"],
