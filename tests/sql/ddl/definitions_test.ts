@@ -56,7 +56,7 @@ const REFUSED_ELEMENTS: readonly (readonly [string, string])[] = [
   ],
   ["id INT CONSTRAINT p PRIMARY KEY, b INT, CONSTRAINT p CHECK (b > 1)", "ALREADY_EXISTS"],
   ["id INT PRIMARY KEY, b INT, CONSTRAINT t_pkey CHECK (b > 1)", "ALREADY_EXISTS"],
-  ["id INT PRIMARY KEY, CONSTRAINT _p CHECK (id > 1)", "INVALID_NAME"],
+  ['id INT PRIMARY KEY, CONSTRAINT "p-" CHECK (id > 1)', "INVALID_NAME"],
   [`id INT CONSTRAINT "a b" PRIMARY KEY`, "INVALID_NAME"],
   [`id INT, CONSTRAINT "a b" PRIMARY KEY (id)`, "INVALID_NAME"],
   ["id INT PRIMARY KEY, CHECK (other.id > 1)", "TABLE_NOT_FOUND"],

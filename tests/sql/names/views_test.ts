@@ -246,7 +246,7 @@ describe("view definitions with a fault are refused", () => {
     ["CREATE VIEW app.s AS SELECT 1", "ALREADY_EXISTS@1:12"],
     ["CREATE TABLE app.v (id INT PRIMARY KEY)", "ALREADY_EXISTS@1:13"],
     ["CREATE VIEW nope.v AS SELECT 1", "NAMESPACE_NOT_FOUND@1:12"],
-    ["CREATE VIEW app._x AS SELECT 1", "INVALID_NAME@1:12"],
+    ['CREATE VIEW app."x-" AS SELECT 1', "INVALID_NAME@1:12"],
     ["CREATE VIEW app.p AS SELECT $1", "INVALID_DEFINITION@1:0"],
     ["CREATE VIEW app.p AS SELECT 1, 2", "INVALID_DEFINITION@1:12"],
     ["CREATE VIEW app.p (a, b) AS SELECT 1", "INVALID_DEFINITION@1:12"],
