@@ -14,7 +14,7 @@ import { type Covered, coverageFrom, spansOf, sumOf } from "./support/coverage.t
 /**
  * The tests of the store and of the code that uses the store's files. They run in the test process.
  */
-const TESTS = "tests/storage,tests/copies,tests/maintenance";
+const TESTS = "tests/storage,tests/backup,tests/maintenance";
 
 /** The maximum duration of a test, which is longer than usual because instrumented code is slow. */
 const TEST_MS_MAX = 120_000;
