@@ -34,8 +34,8 @@ import { DEFAULT_NAMESPACE } from "./names.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import { type SequenceMark, SequenceNumbers } from "./sequence_numbers.ts";
 import type { SealedFile } from "./sqlite_file.ts";
-import { deletedAfterMs, hasSameAccess } from "./table_options.ts";
-import { type DefinitionRecord, jsonFromTable, tableFromJson } from "./table_records.ts";
+import { type Named, pathOf, TableHistory } from "./table_history.ts";
+import { type DefinitionRecord, jsonFromTable } from "./table_records.ts";
 
 /** The parts of the catalog that definitions change. */
 export interface DefinitionParts {
@@ -76,29 +76,9 @@ export class Definitions {
   readonly #sequences: NamedEntries<SequenceEntry>;
   readonly #types: DefinedTypes;
   readonly #namespaces: Map<string, NamespaceEntry> = new Map();
-  readonly #byId: Map<number, TableEntry> = new Map();
-  /** The current definition of each table, by table id. */
-  readonly #records: Map<number, DefinitionRecord> = new Map();
-  /** The ids of all definitions of each table, in ascending order. */
-  readonly #definitionIds: Map<number, number[]> = new Map();
   /** The ids of definitions on disk that are no longer needed. */
   #orphans: readonly number[];
-  /** The tables by namespace and name. */
-  readonly #byName: Map<string, Map<string, TableEntry>> = new Map();
-  /** The schema versions of each existing table, in ascending order. */
-  readonly #versions: Map<number, readonly TableVersion[]> = new Map();
-  /**
-   * The last definition of the table that was dropped most recently under each name, by {@linkcode
-   * pathOf}.
-   */
-  readonly #dropped: Map<string, DefinitionRecord> = new Map();
-  /** For each existing table, the last definition under each of its former names. */
-  #formerNames: readonly DefinitionRecord[] = [];
-  /** For each table id, the position that {@linkcode tableAccessSeq} returns. */
-  readonly #accessSeqs: Map<number, number> = new Map();
-  /** The ages that {@linkcode deletionAgeMs} returns, by table and in ascending order of seq. */
-  readonly #deletionAges: Map<number, readonly DeletionAge[]> = new Map();
-  #sorted: readonly TableEntry[] | undefined;
+  readonly #tables: TableHistory;
   #sortedNamespaces: readonly NamespaceEntry[] | undefined;
   #nextTableId: number;
 
@@ -106,6 +86,7 @@ export class Definitions {
     this.#file = file;
     const copied = from?.definitions;
     this.#types = new DefinedTypes(file, copied === undefined ? undefined : copied.#types);
+    this.#tables = new TableHistory(this.#types, copied === undefined ? undefined : copied.#tables);
     this.#views = new NamedEntries(file, {
       table: "views",
       idOf: ({ viewId }) => viewId,
@@ -134,16 +115,6 @@ export class Definitions {
       (copied === undefined ? undefined : copied.#nextTableId) ?? counters.get("next_table_id");
     if (copied !== undefined) {
       this.#namespaces = new Map(copied.#namespaces);
-      this.#byId = new Map(copied.#byId);
-      this.#records = new Map(copied.#records);
-      this.#definitionIds = new Map(copied.#definitionIds);
-      this.#byName = new Map([...copied.#byName].map(([name, tables]) => [name, new Map(tables)]));
-      this.#versions = new Map(copied.#versions);
-      this.#dropped = new Map(copied.#dropped);
-      this.#formerNames = copied.#formerNames;
-      this.#accessSeqs = new Map(copied.#accessSeqs);
-      this.#deletionAges = new Map(copied.#deletionAges);
-      this.#sorted = copied.#sorted;
       this.#sortedNamespaces = copied.#sortedNamespaces;
       this.#orphans = copied.#orphans;
       return;
@@ -152,15 +123,10 @@ export class Definitions {
       this.#namespaces.set(entry.name, entry);
     }
     const records = allSealed<DefinitionRecord>(file, "table_definitions");
-    const current = new Set(
-      records.filter(({ toSeq }) => toSeq === undefined).map(({ table }) => table.tableId),
-    );
-    const orphans: number[] = [];
-    for (const record of records) {
-      if (current.has(record.table.tableId)) this.#remember(record);
-      else orphans.push(...this.#noteDropped(record));
+    this.#orphans = this.#tables.read(records);
+    for (const { definitionId } of records) {
+      counters.raise("next_definition_id", definitionId + 1);
     }
-    this.#orphans = orphans;
   }
 
   get numbers(): IssuedNumbers {
@@ -227,7 +193,7 @@ export class Definitions {
   dropNamespace(name: string): void {
     this.#namespaceOrThrow(name, "drop");
     assert(name !== DEFAULT_NAMESPACE, "the default namespace must always exist");
-    const tableCount = this.#byName.get(name)?.size ?? 0;
+    const tableCount = this.#tables.countIn(name);
     const others = [...this.#views.all(), ...this.topics(), ...this.sequences(), ...this.types()];
     const held = tableCount + others.filter(({ namespace }) => namespace === name).length;
     if (held > 0) {
@@ -243,30 +209,27 @@ export class Definitions {
   }
 
   table(namespace: string, name: string): TableEntry | undefined {
-    return this.#byName.get(namespace)?.get(name);
+    return this.#tables.named(namespace, name);
   }
 
   tableById(tableId: number): TableEntry | undefined {
-    return this.#byId.get(tableId);
+    return this.#tables.byId(tableId);
   }
 
   tables(): readonly TableEntry[] {
-    this.#sorted ??= [...this.#byId.values()].toSorted(compareTables);
-    return this.#sorted;
+    return this.#tables.all();
   }
 
   tableVersions(tableId: number): readonly TableEntry[] {
-    return (this.#versions.get(tableId) ?? []).map(({ table }) => table);
+    return this.#tables.versionsOf(tableId);
   }
 
   tableAt(tableId: number, seq: Seq): TableEntry | undefined {
-    return this.#versions.get(tableId)?.findLast(({ fromSeq }) => fromSeq <= seq)?.table;
+    return this.#tables.at(tableId, seq);
   }
 
   tableDroppedSeq(namespace: string, name: string): number {
-    const path = pathOf({ namespace, name });
-    const former = this.#formerNames.filter(({ table }) => pathOf(table) === path);
-    return Math.max(this.#dropped.get(path)?.toSeq ?? 0, ...former.map(({ toSeq }) => toSeq ?? 0));
+    return this.#tables.droppedSeq(namespace, name);
   }
 
   /**
@@ -274,7 +237,7 @@ export class Definitions {
    * order; undefined if they did not expire.
    */
   deletionAgeMs(tableId: number, seq: Seq): number | undefined {
-    return this.#deletionAges.get(tableId)?.findLast(({ fromSeq }) => fromSeq <= seq)?.ageMs;
+    return this.#tables.deletionAgeMs(tableId, seq);
   }
 
   /**
@@ -282,7 +245,7 @@ export class Definitions {
    * last changed; 0 if they never were.
    */
   tableAccessSeq(tableId: number): number {
-    return this.#accessSeqs.get(tableId) ?? 0;
+    return this.#tables.accessSeq(tableId);
   }
 
   /**
@@ -296,7 +259,7 @@ export class Definitions {
   }
 
   createTable(entry: TableEntry, seq: Seq, others: Dependents): void {
-    assert(!this.#byId.has(entry.tableId), "a table id must never be reused");
+    assert(this.tableById(entry.tableId) === undefined, "a table id must never be reused");
     this.#namespaceOrThrow(entry.namespace, `create table ${entry.name} in`);
     this.#refuseTaken(entry, "create");
     this.#refuseTakenSequences(others);
@@ -313,7 +276,7 @@ export class Definitions {
   }
 
   changeTable(entry: TableEntry, seq: Seq, others: Dependents): void {
-    const before = defined(this.#byId.get(entry.tableId), "the table to change must exist");
+    const before = defined(this.tableById(entry.tableId), "the table to change must exist");
     assert(entry.schemaVersion >= before.schemaVersion, "schema versions must never decrease");
     if (before.name !== entry.name || before.namespace !== entry.namespace) {
       this.#refuseTaken(entry, "rename");
@@ -331,18 +294,9 @@ export class Definitions {
   }
 
   dropTable(tableId: number, seq: Seq, others: Dependents): void {
-    const entry = defined(this.#byId.get(tableId), "the table to drop must exist");
-    const definitionIds = defined(
-      this.#definitionIds.get(tableId),
-      "a table must have definitions",
-    );
-    const record = defined(this.#records.get(tableId), "a table must have a definition in force");
-    const ended = { ...record, toSeq: seq };
-    const before = this.#dropped.get(pathOf(entry));
-    const former = this.#formerNames.filter(({ table }) => table.tableId === tableId);
-    const kept = new Set([record, ...former].map(({ definitionId }) => definitionId));
-    const outdated = definitionIds.filter((id) => !kept.has(id));
-    if (before !== undefined) outdated.push(before.definitionId);
+    const entry = defined(this.tableById(tableId), "the table to drop must exist");
+    const ended = { ...this.#tables.recordOf(tableId), toSeq: seq };
+    const outdated = this.#tables.outdatedBy(entry);
     // Only one portion of files is removed here; the caller removes the others, because reading a
     // file takes up to 20 µs and removing it takes longer.
     const [files = []] = this.#files.portions({ tableId });
@@ -359,18 +313,7 @@ export class Definitions {
     dependents.remember();
     this.#files.forget(fileIds.length);
     this.#manifest.forget(listed);
-    this.#byId.delete(tableId);
-    this.#records.delete(tableId);
-    this.#definitionIds.delete(tableId);
-    this.#versions.delete(tableId);
-    this.#accessSeqs.delete(tableId);
-    this.#deletionAges.delete(tableId);
-    this.#byName.get(entry.namespace)?.delete(entry.name);
-    this.#dropped.set(pathOf(entry), ended);
-    this.#formerNames = this.#formerNames.filter((each) => !former.includes(each));
-    // Records that are no longer needed remain until the next startup removes them.
-    for (const each of former) this.#noteDropped(each);
-    this.#sorted = undefined;
+    this.#tables.forget(entry, ended);
   }
 
   view(namespace: string, name: string): ViewEntry | undefined {
@@ -551,25 +494,7 @@ export class Definitions {
     this.#change(() => this.#types.entries.put(entry));
     this.#types.entries.forget([before]);
     this.#types.remember(entry);
-    if (entry.domain !== undefined) this.#renewTablesOf(entry.typeId);
-  }
-
-  /** Gives the columns of all tables that use a domain the current state of the domain. */
-  #renewTablesOf(typeId: number): void {
-    for (const table of this.#byId.values()) {
-      if (table.columns.every(({ domain }) => domain?.typeId !== typeId)) continue;
-      const entry = {
-        ...table,
-        columns: table.columns.map((column) => this.#types.currentColumn(column)),
-      };
-      this.#byId.set(entry.tableId, entry);
-      this.#byName.get(entry.namespace)?.set(entry.name, entry);
-      const versions = this.#versions.get(entry.tableId) ?? [];
-      const newest = defined(versions.at(-1), "a table must have a version in force");
-      const earlier = versions.slice(0, -1);
-      this.#versions.set(entry.tableId, [...earlier, { ...newest, table: entry }]);
-    }
-    this.#sorted = undefined;
+    if (entry.domain !== undefined) this.#tables.renewUsersOf(entry.typeId);
   }
 
   dropTypes(entries: readonly TypeEntry[]): void {
@@ -706,61 +631,12 @@ export class Definitions {
   }
 
   #endDefinition(tableId: number, seq: Seq): void {
-    const record = defined(this.#records.get(tableId), "a table must have a definition in force");
-    this.#put({ ...record, toSeq: seq });
+    this.#put({ ...this.#tables.recordOf(tableId), toSeq: seq });
   }
 
-  /** Adds a definition to memory, which must be newer than all other definitions of its table. */
   #remember(record: DefinitionRecord): void {
-    const entry = tableFromJson(record.table, this.#types);
-    const last = this.#records.get(entry.tableId);
-    if (last !== undefined && pathOf(last.table) !== pathOf(entry)) {
-      this.#formerNames = [...this.#formerNames, { ...last, toSeq: record.fromSeq }];
-    }
     this.#counters.raise("next_definition_id", record.definitionId + 1);
-    this.#records.set(entry.tableId, record);
-    const definitionIds = this.#definitionIds.get(entry.tableId) ?? [];
-    this.#definitionIds.set(entry.tableId, [...definitionIds, record.definitionId]);
-    const before = this.#byId.get(entry.tableId);
-    if (before !== undefined) this.#byName.get(before.namespace)?.delete(before.name);
-    if (before !== undefined && !hasSameAccess(before, entry)) {
-      this.#accessSeqs.set(entry.tableId, record.fromSeq);
-    }
-    this.#rememberAge(record.fromSeq, entry);
-    this.#byId.set(entry.tableId, entry);
-    const names = this.#byName.get(entry.namespace) ?? new Map<string, TableEntry>();
-    names.set(entry.name, entry);
-    this.#byName.set(entry.namespace, names);
-    const versions = this.#versions.get(entry.tableId) ?? [];
-    // If only options have changed, the schema version stays the same, and the new definition
-    // replaces the previous one of that version.
-    const same = versions.at(-1);
-    const isSame = same?.table.schemaVersion === entry.schemaVersion;
-    const fromSeq = isSame ? same.fromSeq : record.fromSeq;
-    const earlier = isSame ? versions.slice(0, -1) : versions;
-    this.#versions.set(entry.tableId, [...earlier, { fromSeq, table: entry }]);
-    this.#sorted = undefined;
-  }
-
-  #rememberAge(fromSeq: number, entry: TableEntry): void {
-    const ages = this.#deletionAges.get(entry.tableId) ?? [];
-    const ageMs = deletedAfterMs(entry);
-    if (ageMs === ages.at(-1)?.ageMs) return;
-    this.#deletionAges.set(entry.tableId, [...ages, { fromSeq, ageMs }]);
-  }
-
-  /**
-   * Records a definition of a dropped table. Returns the ids of the definitions that are no longer
-   * needed.
-   */
-  #noteDropped(record: DefinitionRecord): readonly number[] {
-    const path = pathOf(record.table);
-    const before = this.#dropped.get(path);
-    if (before === undefined || (before.toSeq ?? 0) < (record.toSeq ?? 0)) {
-      this.#dropped.set(path, record);
-      return before === undefined ? [] : [before.definitionId];
-    }
-    return [record.definitionId];
+    this.#tables.remember(record);
   }
 
   /**
@@ -790,11 +666,6 @@ export class Definitions {
   }
 }
 
-interface Named {
-  readonly namespace: string;
-  readonly name: string;
-}
-
 interface StoredQueries {
   readonly all: readonly ViewEntry[];
   readonly views: readonly ViewEntry[];
@@ -805,29 +676,4 @@ interface StoredQueries {
 
 function isFunction(entry: ViewEntry): entry is FunctionEntry {
   return entry.routine !== undefined;
-}
-
-/** The age at which the rows of a table are deleted, and the seq from which it was valid. */
-interface DeletionAge {
-  readonly fromSeq: number;
-  readonly ageMs: number | undefined;
-}
-
-/** A schema version of a table, and the seq from which it was valid. */
-interface TableVersion {
-  readonly fromSeq: number;
-  readonly table: TableEntry;
-}
-
-/**
- * Returns a key for a namespace and a name. Both are encoded, because they may contain any
- * character and different pairs must not have the same key.
- */
-function pathOf({ name, namespace }: Named): string {
-  return JSON.stringify([namespace, name]);
-}
-
-function compareTables(left: TableEntry, right: TableEntry): number {
-  if (left.namespace !== right.namespace) return left.namespace < right.namespace ? -1 : 1;
-  return left.name < right.name ? -1 : 1;
 }
