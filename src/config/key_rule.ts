@@ -1,4 +1,5 @@
-/** Defines the rule for the values of one configuration key. */
+/** Defines the rule for the values of one configuration key, and the functions that make rules. */
+import type { LogLevel } from "../base/log.ts";
 
 /** The form that a string must have, and a description of this form. */
 export interface TextForm {
@@ -37,4 +38,78 @@ export interface KeyRule<Value = unknown> {
   readonly isUnavailable?: boolean;
   /** The name of the short environment variable, which exists in addition to the long name. */
   readonly environment?: string;
+}
+
+/** The form of a string that must not be empty. */
+export const FILLED: TextForm = { pattern: /\S/, expected: "a non-empty string" };
+
+/** The optional parts of a rule. */
+type Extra = Pick<KeyRule, "form" | "environment" | "isSecret" | "isUnavailable" | "share">;
+
+export function text(initial: string, description: string, extra: Extra = {}): KeyRule<string> {
+  return { type: "text", initial, description, ...extra };
+}
+
+/** Returns the rule for a string that may be absent. */
+export function maybe(description: string, extra: Extra = {}): KeyRule<string | undefined> {
+  return { type: "text", initial: undefined, description, form: FILLED, ...extra };
+}
+
+export function word<Word extends string>(
+  initial: Word,
+  words: readonly Word[],
+  description: string,
+  extra: Extra = {},
+): KeyRule<Word> {
+  return { type: "text", initial, words, description, ...extra };
+}
+
+/**
+ * Returns the rule for a whole number. Without an upper bound, the number may be as high as the
+ * highest integer that can be represented exactly.
+ */
+export function whole(
+  initial: number,
+  [min, max = Number.MAX_SAFE_INTEGER]: readonly [min: number, max?: number],
+  description: string,
+  extra: Extra = {},
+): KeyRule<number> {
+  return { type: "whole", initial, min, max, description, ...extra };
+}
+
+export function number(
+  initial: number,
+  [min, max]: readonly [min: number, max: number],
+  description: string,
+  extra: Extra = {},
+): KeyRule<number> {
+  return { type: "number", initial, min, max, description, ...extra };
+}
+
+export function flag(initial: boolean, description: string, extra: Extra = {}): KeyRule<boolean> {
+  return { type: "boolean", initial, description, ...extra };
+}
+
+/** Returns the rule for a flag whose default depends on other keys. */
+export function maybeFlag(description: string): KeyRule<boolean | undefined> {
+  return { type: "boolean", initial: undefined, description };
+}
+
+export function list(description: string, extra: Extra = {}): KeyRule<readonly string[]> {
+  return listOf([], description, extra);
+}
+
+export function listOf(
+  initial: readonly string[],
+  description: string,
+  extra: Extra = {},
+): KeyRule<readonly string[]> {
+  return { type: "list", initial, description, ...extra };
+}
+
+export function levels(
+  description: string,
+  extra: Extra,
+): KeyRule<Readonly<Record<string, LogLevel>>> {
+  return { type: "levels", initial: {}, description, ...extra };
 }

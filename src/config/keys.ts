@@ -12,13 +12,26 @@ import { rangeFromText } from "../base/ip_address.ts";
 import { COMMIT_BYTES_MAX } from "../base/limits.ts";
 import type { LogLevel } from "../base/log.ts";
 import { isOutboundHost } from "../base/outbound_hosts.ts";
-import type { KeyRule, TextForm } from "./key_rule.ts";
+import {
+  FILLED,
+  flag,
+  type KeyRule,
+  levels,
+  list,
+  listOf,
+  maybe,
+  maybeFlag,
+  number,
+  type TextForm,
+  text,
+  whole,
+  word,
+} from "./key_rule.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 const GIB = 1024 * MIB;
 
-const FILLED: TextForm = { pattern: /\S/, expected: "a non-empty string" };
 const HOST: TextForm = {
   pattern: /^[^\s/]+$/,
   isFitting: (host) => !host.includes(":") || isIPv6(host.replace(/^\[(.*)\]$/, "$1")),
@@ -651,71 +664,4 @@ export const KEYS_WITHOUT_EFFECT: ReadonlySet<string> = new Set([
 /** Returns whether an unknown path belongs to a feature that does not exist yet. */
 export function isToCome(path: string): boolean {
   return path.startsWith("cluster.");
-}
-
-type Extra = Pick<KeyRule, "form" | "environment" | "isSecret" | "isUnavailable" | "share">;
-
-function text(initial: string, description: string, extra: Extra = {}): KeyRule<string> {
-  return { type: "text", initial, description, ...extra };
-}
-
-/** Returns the rule for a string that may be absent. */
-function maybe(description: string, extra: Extra = {}): KeyRule<string | undefined> {
-  return { type: "text", initial: undefined, description, form: FILLED, ...extra };
-}
-
-function word<Word extends string>(
-  initial: Word,
-  words: readonly Word[],
-  description: string,
-  extra: Extra = {},
-): KeyRule<Word> {
-  return { type: "text", initial, words, description, ...extra };
-}
-
-/**
- * Returns the rule for a whole number. Without an upper bound, the number may be as high as the
- * highest integer that can be represented exactly.
- */
-function whole(
-  initial: number,
-  [min, max = Number.MAX_SAFE_INTEGER]: readonly [min: number, max?: number],
-  description: string,
-  extra: Extra = {},
-): KeyRule<number> {
-  return { type: "whole", initial, min, max, description, ...extra };
-}
-
-function number(
-  initial: number,
-  [min, max]: readonly [min: number, max: number],
-  description: string,
-  extra: Extra = {},
-): KeyRule<number> {
-  return { type: "number", initial, min, max, description, ...extra };
-}
-
-function flag(initial: boolean, description: string, extra: Extra = {}): KeyRule<boolean> {
-  return { type: "boolean", initial, description, ...extra };
-}
-
-/** Returns the rule for a flag whose default depends on other keys. */
-function maybeFlag(description: string): KeyRule<boolean | undefined> {
-  return { type: "boolean", initial: undefined, description };
-}
-
-function list(description: string, extra: Extra = {}): KeyRule<readonly string[]> {
-  return listOf([], description, extra);
-}
-
-function listOf(
-  initial: readonly string[],
-  description: string,
-  extra: Extra = {},
-): KeyRule<readonly string[]> {
-  return { type: "list", initial, description, ...extra };
-}
-
-function levels(description: string, extra: Extra): KeyRule<Readonly<Record<string, LogLevel>>> {
-  return { type: "levels", initial: {}, description, ...extra };
 }
