@@ -9,6 +9,7 @@ import type { BoundFrom, BoundJoin, BoundRelation, BoundSelect } from "../bind/b
 import type { BoundExpression, OuterReference } from "../bind/bound_expressions.ts";
 import { compared } from "../bind/change/index_terms.ts";
 import { columnIdsIn, conjunctionOf, conjunctsOf } from "../bind/walk.ts";
+import { equalitySides } from "./equality_sides.ts";
 
 interface GroupedSide {
   readonly rest: BoundFrom;
@@ -73,12 +74,7 @@ function keyIn(
   condition: BoundExpression,
   { columns, query }: GroupedSide,
 ): { readonly key: BoundExpression; readonly value: BoundExpression } | undefined {
-  if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
-  const { left, right } = condition;
-  for (const [column, value] of [
-    [left, right],
-    [right, left],
-  ] as const) {
+  for (const [column, value] of equalitySides(condition)) {
     if (column.kind !== "column") continue;
     const index = columns.findIndex(({ id }) => id === column.column.id);
     const output = query.outputs[index]?.expression;

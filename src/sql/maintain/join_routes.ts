@@ -17,6 +17,7 @@ import { type IndexEntry, readIndexesOf } from "../../catalog/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { columnIdsIn, withoutIdleCast } from "../bind/walk.ts";
 import { isReadable } from "../plan/index_access.ts";
+import { equalitySides } from "./equality_sides.ts";
 import type { JoinShape, Source } from "./join_shape.ts";
 import type { KeptColumns } from "./kept_index.ts";
 import { isKeyType } from "./key_types.ts";
@@ -320,12 +321,7 @@ export class JoinRoutes {
     condition: BoundExpression,
     reached: ReadonlySet<number>,
   ): { columnId: number; value: BoundExpression } | undefined {
-    if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
-    const { left, right } = condition;
-    for (const [side, value] of [
-      [left, right],
-      [right, left],
-    ] as const) {
+    for (const [side, value] of equalitySides(condition)) {
       const column = withoutIdleCast(side);
       if (column.kind !== "column" || this.#sourceOf.get(column.column.id) !== source) continue;
       const columnId = column.column.origin?.columnId ?? 0;

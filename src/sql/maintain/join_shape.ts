@@ -40,6 +40,7 @@ import {
   withoutIdleCast,
 } from "../bind/walk.ts";
 import { isReadable } from "../plan/index_access.ts";
+import { equalitySides } from "./equality_sides.ts";
 import { isExactQuery } from "./exactness.ts";
 import { groupsAsLateral } from "./grouped_joins.ts";
 import { isKeyType } from "./key_types.ts";
@@ -418,13 +419,8 @@ class ShapeReader {
   };
 
   #termOf(condition: BoundExpression): PartitionTerm | undefined {
-    if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
-    const { left, right } = condition;
-    if (!isKeyType(left.type)) return undefined;
-    for (const [value, own] of [
-      [left, right],
-      [right, left],
-    ] as const) {
+    if (condition.kind !== "compare" || !isKeyType(condition.left.type)) return undefined;
+    for (const [value, own] of equalitySides(condition)) {
       const isTerm = this.#isOwn(own) && !readsColumn(own) && !this.#isOwn(value);
       if (isTerm && readsColumn(value)) return { value, own };
     }
@@ -571,12 +567,7 @@ function findsOneRow({ columns, table }: Source, conditions: readonly BoundExpre
     [...columnIdsIn(expression)].some((id) => own.has(id));
   const fixed = new Set<number>();
   for (const condition of conditions) {
-    if (condition.kind !== "compare" || condition.operator !== "=") continue;
-    const { left, right } = condition;
-    for (const [side, value] of [
-      [left, right],
-      [right, left],
-    ] as const) {
+    for (const [side, value] of equalitySides(condition)) {
       const column = withoutIdleCast(side);
       if (column.kind !== "column" || !isOwn(column) || isOwn(value)) continue;
       if (isKeyType(column.type)) fixed.add(column.column.origin?.columnId ?? 0);

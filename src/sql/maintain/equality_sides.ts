@@ -1,0 +1,17 @@
+/** Reads conditions of the form `one = other`. */
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+
+/**
+ * Returns the sides of an equality in both orders, because either side may be the one that a caller
+ * looks for. For any other condition, the result is empty.
+ */
+export function equalitySides(
+  condition: BoundExpression,
+): readonly (readonly [one: BoundExpression, other: BoundExpression])[] {
+  if (condition.kind !== "compare" || condition.operator !== "=") return [];
+  const { left, right } = condition;
+  return [
+    [left, right],
+    [right, left],
+  ];
+}
