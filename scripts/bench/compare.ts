@@ -34,7 +34,7 @@ import { tableOf } from "./compare/report.ts";
 import { scanLines } from "./compare/scans.ts";
 import { planLine, textLines } from "./compare/text.ts";
 import { LIVE_SQL_JOBS } from "./live_sql/jobs.ts";
-import { startPlaces } from "./places/places.ts";
+import { startSystems } from "./systems/start_systems.ts";
 
 const JOBS = [
   "idle",
@@ -115,8 +115,8 @@ if (options.write) {
 }
 
 async function measureBesidePeers(): Promise<void> {
-  await using places = await startPlaces(isLiveWanted ? USER_COUNT : 0);
-  const jobOptions: JobOptions = { places, roundCount, seconds: isQuick ? 1 : 3 };
+  await using systems = await startSystems(isLiveWanted ? USER_COUNT : 0);
+  const jobOptions: JobOptions = { systems, roundCount, seconds: isQuick ? 1 : 3 };
 
   if (wanted.includes("insert")) lines.push(...(await noted("insert", jobOptions, insertLines)));
   // The jobs that read by key or read snapshots use the rows of the bulk job.
@@ -133,7 +133,7 @@ async function measureBesidePeers(): Promise<void> {
     const rowCount = options.rows ?? (isQuick ? 100_000 : 10_000_000);
     lines.push(
       ...(await noted("scan", jobOptions, ({ roundCount: rounds }) =>
-        scanLines({ places, roundCount: rounds * SCAN_ROUNDS, rowCount, wanted }),
+        scanLines({ systems, roundCount: rounds * SCAN_ROUNDS, rowCount, wanted }),
       )),
     );
   }

@@ -20,10 +20,10 @@ import { join } from "node:path";
 import { countOption, flag, oneOf, readOptions } from "../support/arguments.ts";
 import { runLoad, takeIds } from "./compare/jobs.ts";
 import type { LoadJob, LoadResult } from "./compare/load.ts";
-import { startTidemark } from "./places/places.ts";
 import { exitsIn } from "./profile/exits.ts";
 import { JitDump } from "./profile/jit_dump.ts";
 import { type Spot, samplesIn } from "./profile/samples.ts";
+import { startTidemark } from "./systems/start_systems.ts";
 
 const JOBS = ["insert", "bulk", "point", "same", "own"] as const;
 
@@ -58,10 +58,10 @@ const begun = await startTidemark(
     ? { BUN_JSC_printEachOSRExit: "1" }
     : { BUN_JSC_useJITDump: "1", BUN_JSC_jitDumpDirectory: directory },
 );
-const { place } = begun;
+const { system: tidemark } = begun;
 await using server = begun.server;
 if (kind === "point") {
-  await runLoad({ kind: "bulk", place, id: 1, rowCount: ROWS, batchRows: 1000 });
+  await runLoad({ kind: "bulk", system: tidemark, id: 1, rowCount: ROWS, batchRows: 1000 });
 }
 for (let round = 0; round < WARM_ROUNDS; round += 1) await load(kind, WARM_SECONDS);
 
@@ -73,14 +73,20 @@ async function load(job: (typeof JOBS)[number], loadSeconds: number): Promise<Lo
   const startMs = performance.now();
   let rows = 0;
   do {
-    await runLoad({ kind: "bulk", place, id: takeIds(ROWS), rowCount: ROWS, batchRows: 1000 });
+    await runLoad({
+      kind: "bulk",
+      system: tidemark,
+      id: takeIds(ROWS),
+      rowCount: ROWS,
+      batchRows: 1000,
+    });
     rows += ROWS;
   } while (performance.now() - startMs < loadSeconds * 1000);
   return { rate: (rows * 1000) / (performance.now() - startMs) };
 }
 
 function jobOf(job: Exclude<(typeof JOBS)[number], "bulk">, loadSeconds: number): LoadJob {
-  const common = { place, seconds: loadSeconds };
+  const common = { system: tidemark, seconds: loadSeconds };
   if (job === "point") return { ...common, kind: "point", clientCount: 64, id: ROWS };
   const id = takeIds(10_000_000);
   if (job === "insert") return { ...common, kind: "insert", clientCount: 64, id };

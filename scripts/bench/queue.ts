@@ -24,7 +24,7 @@ import {
   type Progress,
   runRound,
 } from "./queue/measure.ts";
-import { JOBS, type Queue } from "./queue/place.ts";
+import { JOBS, type Queue } from "./queue/measured_queue.ts";
 import { PostgresQueue } from "./queue/postgres.ts";
 import { isReplayFault, REPLAY_FAULTS, replayFaults } from "./queue/replay.ts";
 import { aliveAfter, insertSql, STATEMENTS_PER_ROUND, versionsPerRound } from "./queue/rounds.ts";

@@ -52,21 +52,21 @@ await fill(server);
 await measure(server);
 process.exitCode = brokenCount > 0 ? 1 : 0;
 
-async function prepare(place: ServerProcess): Promise<string[]> {
-  await place.rows("CREATE NAMESPACE scale");
+async function prepare(system: ServerProcess): Promise<string[]> {
+  await system.rows("CREATE NAMESPACE scale");
   for (const size of ["small", "large"]) {
-    await place.rows(definitionOf(`scale.keyed_${size}`, "SHARED"));
-    await place.rows(definitionOf(`scale.owned_${size}`, "USER"));
+    await system.rows(definitionOf(`scale.keyed_${size}`, "SHARED"));
+    await system.rows(definitionOf(`scale.owned_${size}`, "USER"));
   }
   const users: string[] = [];
-  for (let i = 0; i < READERS; i += 1) users.push(await place.createUser(`reader${i}`));
+  for (let i = 0; i < READERS; i += 1) users.push(await system.createUser(`reader${i}`));
   return users;
 }
 
-async function fill(place: ServerProcess): Promise<void> {
-  place.kill("SIGTERM");
-  await place.exited();
-  const database = await openStopped(place.dataPath);
+async function fill(system: ServerProcess): Promise<void> {
+  system.kill("SIGTERM");
+  await system.exited();
+  const database = await openStopped(system.dataPath);
   const small = { ownerCount: SMALL_OWNERS, rowsPerOwner };
   await timed(`${SMALL_ROWS} rows by key`, () =>
     fillKeyed(database, { name: "scale.keyed_small", rowCount: SMALL_ROWS }),
@@ -90,16 +90,16 @@ async function timed(what: string, work: () => Promise<void>): Promise<void> {
   say(`wrote ${what}: ${((performance.now() - startMs) / 1000).toFixed(0)} s`);
 }
 
-async function measure(place: ServerProcess): Promise<void> {
+async function measure(system: ServerProcess): Promise<void> {
   const startMs = performance.now();
-  await place.start();
-  await place.rows("SELECT 1");
+  await system.start();
+  await system.rows("SELECT 1");
   const readyMs = performance.now() - startMs;
-  say(`the process had used ${cpuMs(place)} ms of a processor when it was ready`);
+  say(`the process had used ${cpuMs(system)} ms of a processor when it was ready`);
   judge("ready, from the start of the process", readyMs, { max: READY_MS_MAX, unit: "ms" });
-  await judgeFiles(place, { name: "keyed_large", rows: rowCount });
-  await judgeFiles(place, { name: "owned_large", rows: ownerCount * rowsPerOwner });
-  judgeMemory(place, "after the start");
+  await judgeFiles(system, { name: "keyed_large", rows: rowCount });
+  await judgeFiles(system, { name: "owned_large", rows: ownerCount * rowsPerOwner });
+  judgeMemory(system, "after the start");
   // The first read of a block verifies its checksum; a large table has more blocks.
   const ids = Array.from({ length: KEYS }, () => Math.random());
   const byKey = (isLarge: boolean, turn: number): Question => ({
@@ -118,14 +118,14 @@ async function measure(place: ServerProcess): Promise<void> {
   }));
   judge("rows of an owner, times the small table's", owned.large / owned.small, ratio);
   judge("rows of an owner, median", owned.large, { max: OWNER_READ_MS_MAX, unit: "ms" });
-  judgeMemory(place, "after the reads");
+  judgeMemory(system, "after the reads");
 }
 
 async function judgeFiles(
-  place: ServerProcess,
+  system: ServerProcess,
   { name, rows }: { name: string; rows: number },
 ): Promise<void> {
-  const [found = []] = await place.rows(
+  const [found = []] = await system.rows(
     `SELECT COUNT(*), SUM(row_count), SUM(size_bytes) FROM system.segments WHERE table_name = '${name}'`,
   );
   const [files, stored, bytes] = found.map(Number);

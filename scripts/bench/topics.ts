@@ -9,14 +9,14 @@
  *     waits     4,000 requests that wait, and 4,000 sockets; the memory that a process takes or
  *               returns by itself would hide fewer
  *
- * The writer and the consumer of a job run in this process, and each place is a separate process.
+ * The writer and the consumer of a job run in this process, and each system is a separate process.
  * On a machine that does other work as well, only processor time and memory are meaningful. With
  * `--strict`, it exits with 1 if a target is missed.
  */
 import { countOption, flag, readOptions, someOf } from "../support/arguments.ts";
 import type { Line } from "./compare/jobs.ts";
 import { tableOf } from "./compare/report.ts";
-import type { ConsumerPlace } from "./topics/consumer_place.ts";
+import type { ConsumerSystem } from "./topics/consumer_system.ts";
 import { batchLines, latencyLines } from "./topics/delivery.ts";
 import { RedisConsumer } from "./topics/redis_consumer.ts";
 import { TidemarkConsumer } from "./topics/tidemark_consumer.ts";
@@ -44,14 +44,14 @@ process.stdout.write(`${table}\n`);
 process.exit(options.strict && table.includes("MISSED") ? 1 : 0);
 
 async function measureBesideRedis(): Promise<void> {
-  const places: ConsumerPlace[] = [await TidemarkConsumer.start()];
+  const systems: ConsumerSystem[] = [await TidemarkConsumer.start()];
   const redis = await RedisConsumer.start();
-  if (redis !== undefined) places.push(redis);
+  if (redis !== undefined) systems.push(redis);
   const { messages, rounds, seconds } = options;
-  const given = { places, messages, rounds, seconds };
+  const given = { systems, messages, rounds, seconds };
   if (wanted.includes("batch")) await noted("batch", () => batchLines(given));
   if (wanted.includes("latency")) await noted("latency", () => latencyLines(given));
-  for (const place of places) await place.stop();
+  for (const system of systems) await system.stop();
 }
 
 /** Prints on stderr which job has ended, since a whole run takes minutes. */

@@ -3,7 +3,7 @@
  * measurements.
  */
 import { expect, test } from "bun:test";
-import { answerFrom, HttpConnection } from "../../scripts/bench/places/http_connection.ts";
+import { answerFrom, HttpConnection } from "../../scripts/bench/systems/http_connection.ts";
 
 test.each([
   ["by length", 'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{"a":1}'],

@@ -3,7 +3,7 @@
  * with a code. It never causes a crash, a hang, a stack trace or a partial effect.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { signToken } from "../../scripts/bench/places/bearer.ts";
+import { signToken } from "../../scripts/bench/systems/bearer.ts";
 import { SocketClient } from "../support/client.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 

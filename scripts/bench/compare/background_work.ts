@@ -4,9 +4,13 @@
  */
 import { type ServerProcess, startReadyServer } from "../../../tests/support/server_process.ts";
 import { median, percentile } from "../../support/statistics.ts";
-import { HttpConnection } from "../places/http_connection.ts";
-import { type Place, sqlRequest, TIDEMARK_DEFINITIONS } from "../places/place.ts";
-import { EVENT_COLUMNS, itemFor } from "../places/rows.ts";
+import { HttpConnection } from "../systems/http_connection.ts";
+import {
+  type MeasuredSystem,
+  sqlRequest,
+  TIDEMARK_DEFINITIONS,
+} from "../systems/measured_system.ts";
+import { EVENT_COLUMNS, itemFor } from "../systems/rows.ts";
 import type { Line } from "./jobs.ts";
 
 /** The number of inserts that become due each second, far fewer than the server can process. */
@@ -35,8 +39,8 @@ export async function backgroundLines(roundCount: number): Promise<Line[]> {
   await using server = await startReadyServer({ config });
   await server.rows(TIDEMARK_DEFINITIONS);
   const { token, url } = server;
-  const place: Place = { name: "Tidemark", isTidemark: true, url, token, userTokens: [] };
-  const inserts = new SteadyInserts(place);
+  const system: MeasuredSystem = { name: "Tidemark", isTidemark: true, url, token, userTokens: [] };
+  const inserts = new SteadyInserts(system);
   await inserts.beside(Bun.sleep(QUIET_MS));
   const found: Record<Work, number[]> = { quiet: [], flush: [], merge: [] };
   for (let round = 0; round < roundCount; round += 1) {
@@ -82,18 +86,18 @@ async function fill(server: ServerProcess, table: string, above: number): Promis
 
 /** Clients that insert a row whenever one is due, even while earlier inserts are unanswered. */
 class SteadyInserts {
-  readonly #place: Place;
+  readonly #system: MeasuredSystem;
   readonly #idle: HttpConnection[] = [];
   #id = 0;
 
-  constructor(place: Place) {
-    this.#place = place;
+  constructor(system: MeasuredSystem) {
+    this.#system = system;
   }
 
   /** Returns the 99th percentile in milliseconds while the given work runs. */
   async beside(work: Promise<unknown>): Promise<number> {
     while (this.#idle.length < CLIENTS) {
-      this.#idle.push(await HttpConnection.open(this.#place.url));
+      this.#idle.push(await HttpConnection.open(this.#system.url));
     }
     const state = { isWorking: true };
     const ended = work.finally(() => {
@@ -126,7 +130,7 @@ class SteadyInserts {
     const { body, id, ts, usr } = itemFor(this.#id);
     const sql = "INSERT INTO bench.items (id, usr, body, ts) VALUES ($1, $2, $3, $4)";
     const request = sqlRequest(sql, [id, usr, body, ts]);
-    const answer = await connection.post(request.path, this.#place.token, request.body);
+    const answer = await connection.post(request.path, this.#system.token, request.body);
     if (answer.status !== 200) throw new Error(`Cannot insert: ${answer.status} ${answer.body}`);
   }
 }

@@ -4,12 +4,12 @@
  */
 import { join } from "node:path";
 import { median } from "../../support/statistics.ts";
-import type { Place } from "../places/place.ts";
-import type { Places } from "../places/places.ts";
+import type { MeasuredSystem } from "../systems/measured_system.ts";
+import type { MeasuredSystems } from "../systems/start_systems.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 
 export interface JobOptions {
-  places: Places;
+  systems: MeasuredSystems;
   roundCount: number;
   seconds: number;
 }
@@ -74,9 +74,9 @@ export async function insertLines(options: JobOptions): Promise<Line[]> {
   const lines: Line[] = [];
   const inserting =
     (clientCount: number) =>
-    (place: Place): LoadJob => ({
+    (system: MeasuredSystem): LoadJob => ({
       kind: "insert",
-      place,
+      system,
       clientCount,
       seconds: options.seconds,
       id: takeIds(10_000_000),
@@ -99,9 +99,9 @@ export async function insertLines(options: JobOptions): Promise<Line[]> {
  * snapshots.
  */
 export async function bulkLines(options: JobOptions): Promise<Line[]> {
-  const loading = async (place: Place): Promise<LoadJob> => {
-    await empty(options.places, place);
-    return { kind: "bulk", place, id: 1, rowCount: ITEM_COUNT, batchRows: 1000 };
+  const loading = async (system: MeasuredSystem): Promise<LoadJob> => {
+    await empty(options.systems, system);
+    return { kind: "bulk", system, id: 1, rowCount: ITEM_COUNT, batchRows: 1000 };
   };
   await measure({ ...options, roundCount: WARM_LOADS }, loading);
   const results = await measure(options, loading);
@@ -111,9 +111,9 @@ export async function bulkLines(options: JobOptions): Promise<Line[]> {
 }
 
 export async function pointLines(options: JobOptions): Promise<Line[]> {
-  const reading = (place: Place): LoadJob => ({
+  const reading = (system: MeasuredSystem): LoadJob => ({
     kind: "point",
-    place,
+    system,
     clientCount: CLIENTS_MAX,
     seconds: options.seconds,
     id: ITEM_COUNT,
@@ -141,8 +141,8 @@ export async function snapshotLines(options: JobOptions): Promise<Line[]> {
   ];
 }
 
-function snapshotOf(place: Place): LoadJob {
-  return { kind: "snapshot", place, rowCount: ITEM_COUNT };
+function snapshotOf(system: MeasuredSystem): LoadJob {
+  return { kind: "snapshot", system, rowCount: ITEM_COUNT };
 }
 
 export interface Measurement {
@@ -157,23 +157,23 @@ export interface Measurement {
  */
 export async function warm(
   options: JobOptions,
-  jobFor: (place: Place) => LoadJob | Promise<LoadJob>,
-  all?: readonly Place[],
+  jobFor: (system: MeasuredSystem) => LoadJob | Promise<LoadJob>,
+  all?: readonly MeasuredSystem[],
 ): Promise<void> {
   await measure({ ...options, roundCount: WARM_ROUNDS }, jobFor, all);
 }
 
 /** Measures the systems alternately, so that a slow minute of the machine affects all of them. */
 export async function measure(
-  { places, roundCount }: JobOptions,
-  jobFor: (place: Place) => LoadJob | Promise<LoadJob>,
-  all: readonly Place[] = [places.tidemark, ...places.peers],
+  { systems, roundCount }: JobOptions,
+  jobFor: (system: MeasuredSystem) => LoadJob | Promise<LoadJob>,
+  all: readonly MeasuredSystem[] = [systems.tidemark, ...systems.peers],
 ): Promise<Measurement[]> {
   const measurements: Measurement[] = [];
   for (let round = 0; round < roundCount; round += 1) {
-    for (const place of all) {
-      const job = await jobFor(place);
-      measurements.push({ name: place.name, result: await runLoad(job) });
+    for (const system of all) {
+      const job = await jobFor(system);
+      measurements.push({ name: system.name, result: await runLoad(job) });
     }
   }
   return measurements;
@@ -203,18 +203,19 @@ export async function runLoad(job: LoadJob): Promise<LoadResult> {
   const timer = setTimeout(() => child.kill("SIGKILL"), LOAD_MS_MAX);
   const [text, code] = await Promise.all([new Response(child.stdout).text(), child.exited]);
   clearTimeout(timer);
-  if (code !== 0) throw new Error(`Cannot measure ${job.kind} at ${job.place.name}: ended ${code}`);
+  if (code !== 0)
+    throw new Error(`Cannot measure ${job.kind} at ${job.system.name}: ended ${code}`);
   return JSON.parse(text) as LoadResult;
 }
 
-async function empty({ server }: Places, place: Place): Promise<void> {
-  if (place.isTidemark) {
+async function empty({ server }: MeasuredSystems, system: MeasuredSystem): Promise<void> {
+  if (system.isTidemark) {
     await server.rows(
       "DROP TABLE bench.items; CREATE TABLE bench.items " +
         "(id BIGINT PRIMARY KEY, usr TEXT, body TEXT, ts BIGINT)",
     );
     return;
   }
-  const headers = { Authorization: `Bearer ${place.token}` };
-  await fetch(`${place.url}/empty`, { method: "POST", headers });
+  const headers = { Authorization: `Bearer ${system.token}` };
+  await fetch(`${system.url}/empty`, { method: "POST", headers });
 }

@@ -16,7 +16,7 @@ import type { Database } from "../../../src/database.ts";
 import type { OnVisible } from "../../../src/storage/mod.ts";
 import { openAt } from "../../../tests/support/database.ts";
 import { median } from "../../support/statistics.ts";
-import { itemFor } from "../places/rows.ts";
+import { itemFor } from "../systems/rows.ts";
 import type { Line } from "./jobs.ts";
 import { BENCH_PRINCIPAL } from "./text.ts";
 

@@ -5,8 +5,8 @@
 
 import { median, percentile } from "../../support/statistics.ts";
 import { measureIdle } from "../idle_memory/measure.ts";
-import { insertRequest, type Place } from "../places/place.ts";
-import { bulkStatement, itemFor } from "../places/rows.ts";
+import { insertRequest, type MeasuredSystem } from "../systems/measured_system.ts";
+import { bulkStatement, itemFor } from "../systems/rows.ts";
 import {
   type JobOptions,
   type Line,
@@ -105,9 +105,9 @@ async function fanOut(
     rate: number;
   },
 ): Promise<Measurement[]> {
-  const { places, seconds } = options;
-  const all = [places.tidemark, ...places.peers, ...places.relays];
-  const jobFor = (place: Place) => ({ ...job, place, seconds, id: takeIds(10_000_000) });
+  const { systems, seconds } = options;
+  const all = [systems.tidemark, ...systems.peers, ...systems.relays];
+  const jobFor = (system: MeasuredSystem) => ({ ...job, system, seconds, id: takeIds(10_000_000) });
   if (job.kind === "capacity") await warm(options, jobFor, all);
   return measure(options, jobFor, all);
 }
@@ -133,8 +133,8 @@ function lostLine(results: readonly Measurement[], name: string): Line {
 }
 
 /** Measures the cost of a change that matches ten subscriptions, among many and among ten. */
-async function roomLines({ places, roundCount, seconds }: JobOptions): Promise<Line[]> {
-  const place = places.tidemark;
+async function roomLines({ systems, roundCount, seconds }: JobOptions): Promise<Line[]> {
+  const system = systems.tidemark;
   const costs: Record<keyof typeof ROOMS, number[]> = { few: [], many: [] };
   let lost = 0;
   for (let round = 0; round < roundCount; round += 1) {
@@ -142,13 +142,13 @@ async function roomLines({ places, roundCount, seconds }: JobOptions): Promise<L
       const [connectionCount, perConnection] = ROOMS[which];
       const result = await runLoad({
         kind: "rooms",
-        place,
+        system,
         connectionCount,
         perConnection,
         rate: ROOMS_RATE,
         seconds,
         id: takeIds(1_000_000),
-        serverPid: places.server.pid,
+        serverPid: systems.server.pid,
       });
       costs[which].push(result["cost"] ?? Number.NaN);
       lost += result["lost"] ?? Number.NaN;
@@ -177,13 +177,13 @@ async function roomLines({ places, roundCount, seconds }: JobOptions): Promise<L
 }
 
 /** This process writes while another one plays the clients. */
-async function reconnectLines({ places, roundCount }: JobOptions): Promise<Line[]> {
-  const { tidemark: place, server } = places;
+async function reconnectLines({ systems, roundCount }: JobOptions): Promise<Line[]> {
+  const { tidemark: system, server } = systems;
   const seconds: number[] = [];
   const writes: number[] = [];
   for (let round = 0; round < roundCount; round += 1) {
-    const { path, body } = insertRequest(place, "same", itemFor(takeIds(1)));
-    const before = await server.post(path, JSON.parse(body), authorization(place));
+    const { path, body } = insertRequest(system, "same", itemFor(takeIds(1)));
+    const before = await server.post(path, JSON.parse(body), authorization(system));
     const [entry] = ((await before.json()) as { results: { last_seq: number }[] }).results;
     const firstId = takeIds(MISSED_COUNT);
     // The missed changes come in several commits, as they would in practice.
@@ -193,14 +193,14 @@ async function reconnectLines({ places, roundCount }: JobOptions): Promise<Line[
     let isOver = false;
     const load = runLoad({
       kind: "reconnect",
-      place,
+      system,
       clientCount: USER_COUNT,
       fromSeq: entry?.last_seq ?? 0,
       missedCount: MISSED_COUNT,
     }).finally(() => {
       isOver = true;
     });
-    const took = await writeUntil(places, () => isOver);
+    const took = await writeUntil(systems, () => isOver);
     seconds.push((await load)["seconds"] ?? Number.NaN);
     writes.push(percentile(took, 0.99));
   }
@@ -227,7 +227,7 @@ async function reconnectLines({ places, roundCount }: JobOptions): Promise<Line[
  * Writes rows until a condition is met.
  * @returns The duration of each write in milliseconds, ascending.
  */
-async function writeUntil({ tidemark, server }: JobOptions["places"], isOver: () => boolean) {
+async function writeUntil({ tidemark, server }: JobOptions["systems"], isOver: () => boolean) {
   const took: number[] = [];
   while (!isOver()) {
     const { path, body } = insertRequest(tidemark, "same", itemFor(takeIds(1)));
@@ -243,8 +243,8 @@ async function writeUntil({ tidemark, server }: JobOptions["places"], isOver: ()
   return took.toSorted((a, b) => a - b);
 }
 
-function authorization(place: Place): Record<string, string> {
-  return { Authorization: `Bearer ${place.token}` };
+function authorization(system: MeasuredSystem): Record<string, string> {
+  return { Authorization: `Bearer ${system.token}` };
 }
 
 async function idleLines(): Promise<Line[]> {

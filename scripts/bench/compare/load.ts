@@ -2,10 +2,10 @@
  * The load generator. It is a separate process, so that it takes no time from the measured server.
  * It reads one job as JSON from its stdin, runs it, and prints its result as JSON.
  *
- *     echo '{"kind":"insert","place":{…},"clientCount":64,…}' | bun scripts/bench/compare/load.ts
+ *     echo '{"kind":"insert","system":{…},"clientCount":64,…}' | bun scripts/bench/compare/load.ts
  */
 
-import type { Place } from "../places/place.ts";
+import type { MeasuredSystem } from "../systems/measured_system.ts";
 import { fanOutCapacity, fanOutLatency } from "./load_fan_out.ts";
 import { runReconnect } from "./load_reconnect.ts";
 import { runBulk, runRequests } from "./load_requests.ts";
@@ -15,7 +15,7 @@ import { runSnapshot } from "./load_snapshot.ts";
 export type LoadJob =
   | {
       readonly kind: "insert" | "point";
-      readonly place: Place;
+      readonly system: MeasuredSystem;
       readonly clientCount: number;
       readonly seconds: number;
       /** Inserts use this id and the following ones; point reads take any id below it. */
@@ -23,15 +23,15 @@ export type LoadJob =
     }
   | {
       readonly kind: "bulk";
-      readonly place: Place;
+      readonly system: MeasuredSystem;
       readonly id: number;
       readonly rowCount: number;
       readonly batchRows: number;
     }
-  | { readonly kind: "snapshot"; readonly place: Place; readonly rowCount: number }
+  | { readonly kind: "snapshot"; readonly system: MeasuredSystem; readonly rowCount: number }
   | {
       readonly kind: "latency" | "capacity";
-      readonly place: Place;
+      readonly system: MeasuredSystem;
       readonly topic: "same" | "own";
       readonly subscriberCount: number;
       /**
@@ -44,7 +44,7 @@ export type LoadJob =
     }
   | {
       readonly kind: "rooms";
-      readonly place: Place;
+      readonly system: MeasuredSystem;
       readonly connectionCount: number;
       readonly perConnection: number;
       /** The number of writes per second. */
@@ -56,7 +56,7 @@ export type LoadJob =
     }
   | {
       readonly kind: "reconnect";
-      readonly place: Place;
+      readonly system: MeasuredSystem;
       readonly clientCount: number;
       readonly fromSeq: number;
       readonly missedCount: number;

@@ -5,9 +5,9 @@
  */
 
 import { percentile } from "../../support/statistics.ts";
-import { HttpConnection } from "../places/http_connection.ts";
-import { followMessage, insertRequest, type Place } from "../places/place.ts";
-import { itemFor } from "../places/rows.ts";
+import { HttpConnection } from "../systems/http_connection.ts";
+import { followMessage, insertRequest, type MeasuredSystem } from "../systems/measured_system.ts";
+import { itemFor } from "../systems/rows.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 import { openFollowers } from "./load_socket.ts";
 
@@ -37,7 +37,7 @@ export async function fanOutLatency(job: FanOutJob): Promise<LoadResult> {
       if (sentMs !== undefined) latencies.push(performance.now() - sentMs);
     }
   });
-  const idle = await openConnections(job.place, PACED_CONNECTIONS);
+  const idle = await openConnections(job.system, PACED_CONNECTIONS);
   const writes: Promise<void>[] = [];
   const startMs = performance.now();
   const writeCount = Math.round(job.rate * job.seconds);
@@ -71,7 +71,7 @@ export async function fanOutCapacity(job: FanOutJob): Promise<LoadResult> {
     deliveredCount += text.length < singleLength * 1.5 ? 1 : idsIn(text).length;
     lastMs = performance.now();
   });
-  const connections = await openConnections(job.place, job.rate);
+  const connections = await openConnections(job.system, job.rate);
   let writeCount = 0;
   const startMs = performance.now();
   const endMs = startMs + job.seconds * 1000;
@@ -100,13 +100,13 @@ interface Field {
 }
 
 async function openField(job: FanOutJob, onMessage: (text: string) => void): Promise<Field> {
-  const { place, topic, subscriberCount } = job;
+  const { system, topic, subscriberCount } = job;
   const tokenOf = (index: number): string =>
-    topic === "same" ? place.token : (place.userTokens[index % subscriberCount] ?? "");
+    topic === "same" ? system.token : (system.userTokens[index % subscriberCount] ?? "");
   await openFollowers(subscriberCount, (index) => ({
-    place,
+    system,
     token: tokenOf(index),
-    messages: [followMessage(place, topic)],
+    messages: [followMessage(system, topic)],
     onMessage,
   }));
   return {
@@ -115,19 +115,19 @@ async function openField(job: FanOutJob, onMessage: (text: string) => void): Pro
       // This step shares no factor with the number of users, so it visits all of them in mixed
       // order.
       const token = tokenOf((index * 7919) % subscriberCount);
-      const { path, body } = insertRequest(place, topic, itemFor(job.id + index));
+      const { path, body } = insertRequest(system, topic, itemFor(job.id + index));
       const answer = await connection.post(path, token, body);
       if (answer.status !== 200) {
         throw new Error(
-          `Cannot measure ${place.name}: it answered ${answer.status} ${answer.body}`,
+          `Cannot measure ${system.name}: it answered ${answer.status} ${answer.body}`,
         );
       }
     },
   };
 }
 
-function openConnections(place: Place, count: number): Promise<HttpConnection[]> {
-  return Promise.all(Array.from({ length: count }, () => HttpConnection.open(place.url)));
+function openConnections(system: MeasuredSystem, count: number): Promise<HttpConnection[]> {
+  return Promise.all(Array.from({ length: count }, () => HttpConnection.open(system.url)));
 }
 
 /**

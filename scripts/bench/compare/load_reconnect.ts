@@ -28,14 +28,14 @@ export async function runReconnect(
  * @returns The time in milliseconds until the client followed again.
  */
 function reconnect(
-  { place, fromSeq, missedCount }: Extract<LoadJob, { kind: "reconnect" }>,
+  { system, fromSeq, missedCount }: Extract<LoadJob, { kind: "reconnect" }>,
   startMs: number,
 ): Promise<number> {
   const done = Promise.withResolvers<number>();
   const timer = setTimeout(() => {
     done.reject(new Error("Cannot measure the reconnect: the subscription was not live in time"));
   }, RECONNECT_MS_MAX);
-  const socket = openSocket(place, place.token);
+  const socket = openSocket(system, system.token);
   let rowCount = 0;
   socket.addEventListener("open", () => {
     const sql = "SELECT id, usr, body, ts FROM bench.feed";

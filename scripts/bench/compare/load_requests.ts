@@ -1,15 +1,15 @@
 /** Sends requests over HTTP: single inserts, reads by key, and bulk inserts. */
 
 import { percentile } from "../../support/statistics.ts";
-import { HttpConnection } from "../places/http_connection.ts";
+import { HttpConnection } from "../systems/http_connection.ts";
 import {
   bulkRequest,
   insertRequest,
-  type Place,
-  type PlaceRequest,
+  type MeasuredSystem,
   pointRequest,
-} from "../places/place.ts";
-import { bulkStatement, itemFor } from "../places/rows.ts";
+  type SystemRequest,
+} from "../systems/measured_system.ts";
+import { bulkStatement, itemFor } from "../systems/rows.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 
 /**
@@ -22,15 +22,15 @@ const WARM_MS = 300;
 export async function runRequests(
   job: Extract<LoadJob, { kind: "insert" | "point" }>,
 ): Promise<LoadResult> {
-  const { place, clientCount, seconds } = job;
+  const { system, clientCount, seconds } = job;
   const connections = await Promise.all(
-    Array.from({ length: clientCount }, () => HttpConnection.open(place.url)),
+    Array.from({ length: clientCount }, () => HttpConnection.open(system.url)),
   );
   let sentCount = 0;
-  const next = (): PlaceRequest => {
+  const next = (): SystemRequest => {
     sentCount += 1;
-    if (job.kind === "insert") return insertRequest(place, "insert", itemFor(job.id + sentCount));
-    return pointRequest(place, 1 + ((sentCount * 7919) % job.id));
+    if (job.kind === "insert") return insertRequest(system, "insert", itemFor(job.id + sentCount));
+    return pointRequest(system, 1 + ((sentCount * 7919) % job.id));
   };
   const latencies: number[] = [];
   const startMs = performance.now() + WARM_MS;
@@ -40,7 +40,7 @@ export async function runRequests(
       for (;;) {
         const sentMs = performance.now();
         if (sentMs >= endMs) return;
-        await send(connection, place, next());
+        await send(connection, system, next());
         if (sentMs >= startMs) latencies.push(performance.now() - sentMs);
       }
     }),
@@ -58,17 +58,17 @@ export async function runRequests(
 
 /** Runs one client that sends statements of many rows, one after the other. */
 export async function runBulk(job: Extract<LoadJob, { kind: "bulk" }>): Promise<LoadResult> {
-  const { place, rowCount, batchRows } = job;
-  const requests: PlaceRequest[] = [];
+  const { system, rowCount, batchRows } = job;
+  const requests: SystemRequest[] = [];
   for (let first = 0; first < rowCount; first += batchRows) {
     const count = Math.min(batchRows, rowCount - first);
-    requests.push(bulkRequest(place, (table) => bulkStatement(table, job.id + first, count)));
+    requests.push(bulkRequest(system, (table) => bulkStatement(table, job.id + first, count)));
   }
   // The statements are created before the connection is opened, because creating many of them takes
   // longer than a server keeps an idle connection open.
-  const connection = await HttpConnection.open(place.url);
+  const connection = await HttpConnection.open(system.url);
   const startMs = performance.now();
-  for (const request of requests) await send(connection, place, request);
+  for (const request of requests) await send(connection, system, request);
   const tookMs = performance.now() - startMs;
   connection.close();
   return { rate: (rowCount * 1000) / tookMs, seconds: tookMs / 1000 };
@@ -76,11 +76,11 @@ export async function runBulk(job: Extract<LoadJob, { kind: "bulk" }>): Promise<
 
 async function send(
   connection: HttpConnection,
-  place: Place,
-  { path, body }: PlaceRequest,
+  system: MeasuredSystem,
+  { path, body }: SystemRequest,
 ): Promise<void> {
-  const answer = await connection.post(path, place.token, body);
+  const answer = await connection.post(path, system.token, body);
   if (answer.status !== 200) {
-    throw new Error(`Cannot measure ${place.name}: it answered ${answer.status} ${answer.body}`);
+    throw new Error(`Cannot measure ${system.name}: it answered ${answer.status} ${answer.body}`);
   }
 }

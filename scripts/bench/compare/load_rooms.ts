@@ -2,8 +2,8 @@
  * Measures the server's processor time per change: there are many subscriptions `WHERE room_id =
  * $1`, and changes at a steady pace that each match ten of them.
  */
-import { HttpConnection } from "../places/http_connection.ts";
-import { sqlRequest } from "../places/place.ts";
+import { HttpConnection } from "../systems/http_connection.ts";
+import { sqlRequest } from "../systems/measured_system.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 import { arrivalOf } from "./load_fan_out.ts";
 import { openFollowers } from "./load_socket.ts";
@@ -15,13 +15,13 @@ const WARM_SECONDS = 1;
 const INSERT = "INSERT INTO bench.rooms (id, room_id, body) VALUES ($1, $2, $3)";
 
 export async function runRooms(job: Extract<LoadJob, { kind: "rooms" }>): Promise<LoadResult> {
-  const { place, connectionCount, perConnection, rate, seconds, serverPid } = job;
+  const { system, connectionCount, perConnection, rate, seconds, serverPid } = job;
   const matching = 10;
   const roomCount = (connectionCount * perConnection) / matching;
   let deliveredCount = 0;
   await openFollowers(connectionCount, (index) => ({
-    place,
-    token: place.token,
+    system,
+    token: system.token,
     messages: Array.from({ length: perConnection }, (_, number) =>
       followRoom(`s${number}`, (index * perConnection + number) % roomCount),
     ),
@@ -29,7 +29,7 @@ export async function runRooms(job: Extract<LoadJob, { kind: "rooms" }>): Promis
       deliveredCount += 1;
     },
   }));
-  const connection = await HttpConnection.open(place.url);
+  const connection = await HttpConnection.open(system.url);
   const writeCount = Math.round((WARM_SECONDS + seconds) * rate);
   const warmCount = WARM_SECONDS * rate;
   const startMs = performance.now();
@@ -38,7 +38,7 @@ export async function runRooms(job: Extract<LoadJob, { kind: "rooms" }>): Promis
     await Bun.sleep(Math.max(0, startMs + (index * 1000) / rate - performance.now()));
     if (index === warmCount) startNs = cpuNsOf(serverPid);
     const { path, body } = sqlRequest(INSERT, [job.id + index, (index * 7919) % roomCount, "tide"]);
-    const answer = await connection.post(path, place.token, body);
+    const answer = await connection.post(path, system.token, body);
     if (answer.status !== 200)
       throw new Error(
         `Cannot measure changes: the server answered ${answer.status} ${answer.body}`,

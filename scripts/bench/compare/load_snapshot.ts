@@ -25,19 +25,19 @@ interface Batch {
 export async function runSnapshot(
   job: Extract<LoadJob, { kind: "snapshot" }>,
 ): Promise<LoadResult> {
-  const { place, rowCount } = job;
-  const socket = openSocket(place, place.token);
+  const { system, rowCount } = job;
+  const socket = openSocket(system, system.token);
   const done = Promise.withResolvers<number>();
   let rows = 0;
   let byteCount = 0;
   let startMs = 0;
   const start = (): void => {
     startMs = performance.now();
-    socket.send(place.isTidemark ? SUBSCRIBE : "snapshot");
-    for (let ahead = 0; place.isTidemark && ahead < AHEAD; ahead += 1) socket.send(NEXT);
+    socket.send(system.isTidemark ? SUBSCRIBE : "snapshot");
+    for (let ahead = 0; system.isTidemark && ahead < AHEAD; ahead += 1) socket.send(NEXT);
   };
   socket.addEventListener("open", () => {
-    if (!place.isTidemark) start();
+    if (!system.isTidemark) start();
   });
   socket.addEventListener("message", ({ data }: MessageEvent<string>) => {
     byteCount += data.length;
@@ -47,7 +47,7 @@ export async function runSnapshot(
     else if (message.type === "error") done.reject(new Error(data));
     else if (message.type === "ready" || message.batch_control?.has_more === false) {
       done.resolve(performance.now() - startMs);
-    } else if (place.isTidemark && message.type === "initial_data_batch") socket.send(NEXT);
+    } else if (system.isTidemark && message.type === "initial_data_batch") socket.send(NEXT);
   });
   const timer = setTimeout(
     () => done.reject(new Error("Cannot measure the snapshot: it did not end in time")),
@@ -56,7 +56,8 @@ export async function runSnapshot(
   const tookMs = await done.promise;
   clearTimeout(timer);
   socket.close();
-  if (rows !== rowCount) throw new Error(`Cannot trust ${place.name}: ${rows} rows of ${rowCount}`);
+  if (rows !== rowCount)
+    throw new Error(`Cannot trust ${system.name}: ${rows} rows of ${rowCount}`);
   return {
     seconds: tookMs / 1000,
     rate: (rows * 1000) / tookMs,

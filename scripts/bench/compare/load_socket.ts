@@ -2,7 +2,7 @@
  * A WebSocket that follows rows, handled in the same way for every measured system: rows that
  * arrive before the subscription is live are not counted.
  */
-import { type Place, socketUrl } from "../places/place.ts";
+import { type MeasuredSystem, socketUrl } from "../systems/measured_system.ts";
 
 const OPEN_MS_MAX = 30_000;
 
@@ -13,7 +13,7 @@ const OPEN_MS_MAX = 30_000;
 const OPENING_MAX = 50;
 
 export interface FollowerOptions {
-  place: Place;
+  system: MeasuredSystem;
   token: string;
   /** The messages that subscribe. Each gets one response. */
   messages: readonly string[];
@@ -22,18 +22,18 @@ export interface FollowerOptions {
 
 /** Opens a socket and subscribes. Resolves once changes will arrive. */
 function openFollower(options: FollowerOptions): Promise<WebSocket> {
-  const { place, messages, token, onMessage } = options;
+  const { system, messages, token, onMessage } = options;
   const opened = Promise.withResolvers<WebSocket>();
-  const socket = openSocket(place, token);
+  const socket = openSocket(system, token);
   const timer = setTimeout(() => {
-    opened.reject(new Error(`Cannot follow ${place.name}: no answer to the subscription`));
+    opened.reject(new Error(`Cannot follow ${system.name}: no answer to the subscription`));
   }, OPEN_MS_MAX);
   let missing = messages.length;
   socket.addEventListener("open", () => {
     for (const message of messages) socket.send(message);
   });
   socket.addEventListener("close", ({ code }) => {
-    opened.reject(new Error(`Cannot follow ${place.name}: closed with ${code}`));
+    opened.reject(new Error(`Cannot follow ${system.name}: closed with ${code}`));
   });
   socket.addEventListener("message", ({ data }: MessageEvent<string>) => {
     if (missing === 0) {
@@ -44,7 +44,7 @@ function openFollower(options: FollowerOptions): Promise<WebSocket> {
       clearTimeout(timer);
       opened.resolve(socket);
     } else if (/^\{"type":"(?:error|auth_error)"/.test(data)) {
-      opened.reject(new Error(`Cannot follow ${place.name}: ${data}`));
+      opened.reject(new Error(`Cannot follow ${system.name}: ${data}`));
     }
   });
   return opened.promise;
@@ -62,12 +62,12 @@ export async function openFollowers(
   const sockets: WebSocket[] = [];
   for (let first = 0; first < count; first += OPENING_MAX) {
     const length = Math.min(OPENING_MAX, count - first);
-    const some = Array.from({ length }, (_, place) => openFollower(optionsOf(first + place)));
+    const some = Array.from({ length }, (_, system) => openFollower(optionsOf(first + system)));
     sockets.push(...(await Promise.all(some)));
   }
   return sockets;
 }
 
-export function openSocket(place: Place, token: string): WebSocket {
-  return new WebSocket(socketUrl(place), { headers: { Authorization: `Bearer ${token}` } });
+export function openSocket(system: MeasuredSystem, token: string): WebSocket {
+  return new WebSocket(socketUrl(system), { headers: { Authorization: `Bearer ${token}` } });
 }

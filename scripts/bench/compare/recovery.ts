@@ -6,9 +6,9 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type ServerProcess, startReadyServer } from "../../../tests/support/server_process.ts";
 import { median } from "../../support/statistics.ts";
-import { HttpConnection } from "../places/http_connection.ts";
-import { sqlRequest, TIDEMARK_DEFINITIONS } from "../places/place.ts";
-import { bulkStatement } from "../places/rows.ts";
+import { HttpConnection } from "../systems/http_connection.ts";
+import { sqlRequest, TIDEMARK_DEFINITIONS } from "../systems/measured_system.ts";
+import { bulkStatement } from "../systems/rows.ts";
 import type { Line } from "./jobs.ts";
 
 const LOG_BYTES: number = 64 * 1024 * 1024;

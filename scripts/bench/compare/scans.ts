@@ -10,9 +10,9 @@ import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
 import { median } from "../../support/statistics.ts";
-import { sqlRequest } from "../places/place.ts";
-import { type Places, startOneReader } from "../places/places.ts";
-import { EVENT_COLUMNS, SCANS } from "../places/rows.ts";
+import { sqlRequest } from "../systems/measured_system.ts";
+import { EVENT_COLUMNS, SCANS } from "../systems/rows.ts";
+import { type MeasuredSystems, startOneReader } from "../systems/start_systems.ts";
 import type { Line } from "./jobs.ts";
 
 const ROWS_PER_STATEMENT = 200_000;
@@ -45,7 +45,7 @@ interface Scanned {
 }
 
 export interface ScanOptions {
-  places: Places;
+  systems: MeasuredSystems;
   roundCount: number;
   rowCount: number;
   /** The names of the jobs to run: "storage" and "scan". */
@@ -53,23 +53,23 @@ export interface ScanOptions {
 }
 
 export async function scanLines(options: ScanOptions): Promise<Line[]> {
-  const { places, roundCount, rowCount, wanted } = options;
-  const systems = [
-    await loadTidemark(places, rowCount),
-    await loadPostgres(places, rowCount),
-    loadSqlite(places, rowCount),
-    await loadDuckDb(places, rowCount),
+  const { systems, roundCount, rowCount, wanted } = options;
+  const scanned = [
+    await loadTidemark(systems, rowCount),
+    await loadPostgres(systems, rowCount),
+    loadSqlite(systems, rowCount),
+    await loadDuckDb(systems, rowCount),
   ];
-  const lines = wanted.includes("storage") ? [sizeLine(systems, rowCount)] : [];
+  const lines = wanted.includes("storage") ? [sizeLine(scanned, rowCount)] : [];
   if (!wanted.includes("scan")) return lines;
-  await using oneReader = await startOneReader(places.server);
-  systems.push({ name: "Tidemark with one reader", run: (sql) => asked(oneReader, sql) });
+  await using oneReader = await startOneReader(systems.server);
+  scanned.push({ name: "Tidemark with one reader", run: (sql) => asked(oneReader, sql) });
   for (const [name, sql] of Object.entries(SCANS)) {
-    const timesBySystem = new Map<string, number[]>(systems.map((system) => [system.name, []]));
+    const timesBySystem = new Map<string, number[]>(scanned.map((system) => [system.name, []]));
     const answers = new Set<string>();
     // The first round warms up compilers and caches, and is not counted.
     for (let round = -1; round < roundCount; round += 1) {
-      for (const system of systems) {
+      for (const system of scanned) {
         if (system.isSlow === true && round >= 0 && round % SLOW_EVERY !== 0) continue;
         const startMs = performance.now();
         const cells = await system.run(sql);
@@ -117,7 +117,7 @@ function answerOf(cells: Cells): string {
   );
 }
 
-async function loadTidemark({ server }: Places, rowCount: number): Promise<Scanned> {
+async function loadTidemark({ server }: MeasuredSystems, rowCount: number): Promise<Scanned> {
   await server.rows(`CREATE TABLE bench.events (${COLUMNS})`);
   for (let first = 1; first <= rowCount; first += ROWS_PER_STATEMENT) {
     const last = Math.min(rowCount, first + ROWS_PER_STATEMENT - 1);
@@ -149,7 +149,7 @@ async function asked(server: ServerProcess, sql: string): Promise<Cells> {
 
 const FLUSH_MS_MAX = 60_000;
 
-async function untilFlushed(server: Places["server"], rowCount: number): Promise<void> {
+async function untilFlushed(server: MeasuredSystems["server"], rowCount: number): Promise<void> {
   const deadlineMs = Date.now() + FLUSH_MS_MAX;
   for (;;) {
     const [row] = await server.rows(
@@ -161,7 +161,7 @@ async function untilFlushed(server: Places["server"], rowCount: number): Promise
   }
 }
 
-async function loadPostgres({ postgresUrl }: Places, rowCount: number): Promise<Scanned> {
+async function loadPostgres({ postgresUrl }: MeasuredSystems, rowCount: number): Promise<Scanned> {
   const sql = new Bun.SQL(postgresUrl, { max: 1 });
   await sql.unsafe(`CREATE TABLE events (${COLUMNS})`);
   await sql.unsafe(
@@ -175,7 +175,7 @@ async function loadPostgres({ postgresUrl }: Places, rowCount: number): Promise<
   };
 }
 
-function loadSqlite({ directory }: Places, rowCount: number): Scanned {
+function loadSqlite({ directory }: MeasuredSystems, rowCount: number): Scanned {
   const path = join(directory, "scan.db");
   const writer = new Database(path);
   writer.run("PRAGMA journal_mode = WAL");
@@ -191,7 +191,7 @@ function loadSqlite({ directory }: Places, rowCount: number): Scanned {
 }
 
 /** Like Tidemark's tables, the table has a sequence in addition to its columns. */
-async function loadDuckDb({ directory }: Places, rowCount: number): Promise<Scanned> {
+async function loadDuckDb({ directory }: MeasuredSystems, rowCount: number): Promise<Scanned> {
   const path = join(directory, "scan.duckdb");
   const writing = await DuckDBInstance.create(path);
   const writer = await writing.connect();

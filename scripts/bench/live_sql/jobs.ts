@@ -7,8 +7,8 @@ import type { Line } from "../compare/jobs.ts";
 import { cpuNsOf } from "../compare/process_time.ts";
 import { collectPath } from "../idle_memory/measure.ts";
 import { besideBulk, bytesOfFollower, type Changes, costUnder, fill, follow } from "./costs.ts";
-import { measureRooms, type RoomsFigures, type RoomsPlace } from "./rooms.ts";
-import { pgliteRooms, postgresRooms, tidemarkRooms } from "./rooms_places.ts";
+import { measureRooms, type RoomsFigures, type RoomsSystem } from "./rooms.ts";
+import { pgliteRooms, postgresRooms, tidemarkRooms } from "./rooms_systems.ts";
 import { surrealRooms } from "./surreal_rooms.ts";
 import type { Subscribed } from "./tidemark_followers.ts";
 
@@ -62,22 +62,22 @@ async function benchServer(): Promise<ServerProcess> {
 async function roomLines({ isQuick, seconds }: LiveSqlOptions): Promise<Line[]> {
   const userCount = isQuick ? 100 : 1000;
   const figures = new Map<string, RoomsFigures>();
-  const openers: readonly (() => Promise<RoomsPlace>)[] = [
+  const openers: readonly (() => Promise<RoomsSystem>)[] = [
     async () => {
       const server = await benchServer();
-      const place = await tidemarkRooms(server);
-      return { ...place, cpuNs: () => cpuNsOf(server.pid), stop: () => server.stop() };
+      const system = await tidemarkRooms(server);
+      return { ...system, cpuNs: () => cpuNsOf(server.pid), stop: () => server.stop() };
     },
     postgresRooms,
     pgliteRooms,
     surrealRooms,
   ];
   for (const open of openers) {
-    const place = await open();
+    const system = await open();
     try {
-      figures.set(place.name, await measureRooms(place, { userCount, seconds, rate: 200 }));
+      figures.set(system.name, await measureRooms(system, { userCount, seconds, rate: 200 }));
     } finally {
-      await place.stop();
+      await system.stop();
     }
   }
   const job = `room list, ${userCount.toLocaleString("en")} users in 200 rooms`;

@@ -25,7 +25,7 @@ const WARM_SECONDS = 1;
 const WRITERS = 16;
 
 /** A system in which users follow their room lists. */
-export interface RoomsPlace {
+export interface RoomsSystem {
   readonly name: string;
   /** Follows the lists of all users. `onRooms` receives the rows that are new or changed. */
   follow(
@@ -102,11 +102,11 @@ export function roomsData(userCount: number): string[] {
 
 /** Measures the delay at a rate, and then the highest rate. The first messages are not counted. */
 export async function measureRooms(
-  place: RoomsPlace,
+  system: RoomsSystem,
   { rate, seconds, userCount }: { rate: number; seconds: number; userCount: number },
 ): Promise<RoomsFigures> {
   const waiting = new Waiting(userCount);
-  await place.follow(userCount, (user, rows) => {
+  await system.follow(userCount, (user, rows) => {
     for (const row of rows) waiting.see(user, row);
   });
   let id = ROOM_COUNT * FIRST_MESSAGES;
@@ -114,7 +114,7 @@ export async function measureRooms(
     const message = { id, room: (id * 7919) % ROOM_COUNT };
     id += 1;
     waiting.expect(message);
-    await place.write(message);
+    await system.write(message);
   };
   const writeAtRate = async (count: number): Promise<void> => {
     const pending: Promise<void>[] = [];
@@ -128,10 +128,10 @@ export async function measureRooms(
   };
   await writeAtRate(rate * WARM_SECONDS);
   waiting.takeLatencies();
-  const beforeNs = place.cpuNs?.();
+  const beforeNs = system.cpuNs?.();
   await writeAtRate(rate * seconds);
   const { lost } = waiting;
-  const cpuNs = beforeNs === undefined ? undefined : (place.cpuNs?.() ?? 0) - beforeNs;
+  const cpuNs = beforeNs === undefined ? undefined : (system.cpuNs?.() ?? 0) - beforeNs;
   const latencies = waiting.takeLatencies();
   const beginMs = performance.now();
   const firstId = id;

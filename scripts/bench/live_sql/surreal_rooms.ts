@@ -4,12 +4,12 @@
  * rooms, and would have to keep the list and the numbers of unread messages by themselves.
  */
 import { importPeer } from "./npm_peer.ts";
-import { type RoomsPlace, roomsOf } from "./rooms.ts";
+import { type RoomsSystem, roomsOf } from "./rooms.ts";
 
 /** The part of the client that this benchmark uses. */
 interface SurrealClient {
   connect(url: string): Promise<unknown>;
-  use(place: { namespace: string; database: string }): Promise<unknown>;
+  use(system: { namespace: string; database: string }): Promise<unknown>;
   query(sql: string, values?: Readonly<Record<string, unknown>>): Promise<readonly unknown[]>;
   liveOf(id: unknown): Promise<{
     subscribe(receive: (message: { readonly value: LiveMessage }) => void): unknown;
@@ -30,7 +30,7 @@ interface EngineModule {
   readonly createNodeEngines: () => unknown;
 }
 
-export async function surrealRooms(): Promise<RoomsPlace> {
+export async function surrealRooms(): Promise<RoomsSystem> {
   const { Surreal } = (await importPeer("surrealdb")) as ClientModule;
   const { createNodeEngines } = (await importPeer("@surrealdb/node")) as EngineModule;
   const db = new Surreal({ engines: createNodeEngines() });

@@ -51,8 +51,8 @@ export async function followTidemark(
   for (let first = 0; first < count; first += LOADING_MAX) {
     const length = Math.min(LOADING_MAX, count - first);
     await Promise.all(
-      Array.from({ length }, (_, place) => {
-        const index = first + place;
+      Array.from({ length }, (_, system) => {
+        const index = first + system;
         const { params = [], sql } = queryOf(index);
         const subscription = { id: String(index), sql, params, namespace_id: "bench" };
         const socket = sockets[index % socketCount];

@@ -3,7 +3,7 @@
  * work on the machine affects both alike.
  */
 import { median } from "../../support/statistics.ts";
-import { JOBS, type JobName, type Queue } from "./place.ts";
+import { JOBS, type JobName, type Queue } from "./measured_queue.ts";
 import { aliveAfter, insertSql, type QueueShape, sqlOf, statementsOf } from "./rounds.ts";
 
 /** The number of rounds at the beginning that warm up compilers and caches and do not count. */

@@ -2,7 +2,7 @@
  * The queue in PostgreSQL, with its default autovacuum, over its own protocol without a front, and
  * with an index where Tidemark has `_seq`.
  */
-import type { Queue, Target } from "./place.ts";
+import type { Queue, Target } from "./measured_queue.ts";
 
 const CONNECTIONS = 16;
 

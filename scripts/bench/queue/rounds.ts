@@ -8,7 +8,7 @@
  *                   delete (r - 1) × step + 1 … and the other half, up to r × step
  *                   update each row whose id ends like r
  */
-import type { Target } from "./place.ts";
+import type { Target } from "./measured_queue.ts";
 
 /** The rows of one owner, or of a table without owners. */
 export interface QueueShape {

@@ -1,9 +1,9 @@
 /** The queue in a separate Tidemark server, over one HTTP connection and one WebSocket. */
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
-import { HttpConnection } from "../places/http_connection.ts";
-import { sqlRequest } from "../places/place.ts";
-import { makeUsers, startSecretServer } from "../places/places.ts";
-import type { Queue, Target } from "./place.ts";
+import { HttpConnection } from "../systems/http_connection.ts";
+import { sqlRequest } from "../systems/measured_system.ts";
+import { makeUsers, startSecretServer } from "../systems/start_systems.ts";
+import type { Queue, Target } from "./measured_queue.ts";
 
 export const TABLE = "queue.jobs";
 

@@ -73,7 +73,7 @@ export async function fillKeyed(database: Database, { name, rowCount }: KeyedTab
   const tableId = tableIdOf(database, name);
   for (let id = 1; id <= rowCount; id += COMMIT_ROWS) {
     const count = Math.min(COMMIT_ROWS, rowCount - id + 1);
-    const rows = Array.from({ length: count }, (_, place) => rowOf(id + place));
+    const rows = Array.from({ length: count }, (_, system) => rowOf(id + system));
     await commit(database, tableId, [{ owner: SHARED_OWNER, rows }]);
   }
   await database.store.flush(tableId);
@@ -94,10 +94,10 @@ export async function fillOwned(
     const rowCount = Math.min(rowsAtOnce, rowsPerOwner - written);
     for (let first = 1; first <= ownerCount; first += ownersAtOnce) {
       const count = Math.min(ownersAtOnce, ownerCount - first + 1);
-      const writes = Array.from({ length: count }, (_, place) => {
+      const writes = Array.from({ length: count }, (_, system) => {
         const rows = Array.from({ length: rowCount }, (_row, i) => rowOf(id + i));
         id += rowCount;
-        return { owner: first + place, rows };
+        return { owner: first + system, rows };
       });
       await commit(database, tableId, writes);
     }

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startPostgres } from "../../../tests/support/postgres.ts";
-import { signToken } from "../places/bearer.ts";
-import { startFront } from "../places/places.ts";
+import { signToken } from "../systems/bearer.ts";
+import { startFront } from "../systems/start_systems.ts";
 import { familyOf, RefusedStatement, type SoakTarget } from "./target.ts";
 import { openFollower } from "./tidemark.ts";
 

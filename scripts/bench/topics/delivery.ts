@@ -5,7 +5,7 @@
 import { median, percentile } from "../../support/statistics.ts";
 import type { Line } from "../compare/jobs.ts";
 import { cpuNsOf } from "../compare/process_time.ts";
-import type { ConsumerPlace } from "./consumer_place.ts";
+import type { ConsumerSystem } from "./consumer_system.ts";
 
 const BATCH_MESSAGES = 1000;
 
@@ -20,25 +20,25 @@ const WARM_WRITES = 400;
 type Values = Readonly<Record<string, number>>;
 
 export interface DeliveryOptions {
-  readonly places: readonly ConsumerPlace[];
+  readonly systems: readonly ConsumerSystem[];
   readonly rounds: number;
   readonly messages: number;
   readonly seconds: number;
 }
 
-export async function batchLines({ messages, places, rounds }: DeliveryOptions): Promise<Line[]> {
-  const rates = new Map(places.map(({ name }) => [name, [] as number[]]));
-  const costs = new Map(places.map(({ name }) => [name, [] as number[]]));
+export async function batchLines({ messages, systems, rounds }: DeliveryOptions): Promise<Line[]> {
+  const rates = new Map(systems.map(({ name }) => [name, [] as number[]]));
+  const costs = new Map(systems.map(({ name }) => [name, [] as number[]]));
   for (let round = 0; round < WARM_ROUNDS + rounds; round += 1) {
-    for (const place of places) {
-      await place.fill(messages);
-      const cpuNs = cpuNsOf(place.pid);
+    for (const system of systems) {
+      await system.fill(messages);
+      const cpuNs = cpuNsOf(system.pid);
       const startMs = performance.now();
-      await place.take(messages, { batch: BATCH_MESSAGES });
+      await system.take(messages, { batch: BATCH_MESSAGES });
       const tookMs = performance.now() - startMs;
       if (round < WARM_ROUNDS) continue;
-      rates.get(place.name)?.push((messages / tookMs) * 1000);
-      costs.get(place.name)?.push((cpuNsOf(place.pid) - cpuNs) / 1000 / messages);
+      rates.get(system.name)?.push((messages / tookMs) * 1000);
+      costs.get(system.name)?.push((cpuNsOf(system.pid) - cpuNs) / 1000 / messages);
     }
   }
   const job = "small messages taken by one consumer, 1,000 a batch";
@@ -53,14 +53,14 @@ export async function batchLines({ messages, places, rounds }: DeliveryOptions):
   ];
 }
 
-export async function latencyLines({ places, seconds }: DeliveryOptions): Promise<Line[]> {
+export async function latencyLines({ systems, seconds }: DeliveryOptions): Promise<Line[]> {
   const found = new Map<string, Latencies>();
-  for (const place of places) found.set(place.name, await latenciesOf(place, seconds));
+  for (const system of systems) found.set(system.name, await latenciesOf(system, seconds));
   const line = (name: string, of: (latencies: Latencies) => number): Line => ({
     job: `${WRITES_PER_SECOND} messages a second: ${name}`,
     unit: "ms",
     isRate: false,
-    values: Object.fromEntries([...found].map(([place, latencies]) => [place, of(latencies)])),
+    values: Object.fromEntries([...found].map(([system, latencies]) => [system, of(latencies)])),
   });
   return [
     {
@@ -80,10 +80,10 @@ interface Latencies {
   readonly answer: readonly number[];
 }
 
-async function latenciesOf(place: ConsumerPlace, seconds: number): Promise<Latencies> {
+async function latenciesOf(system: ConsumerSystem, seconds: number): Promise<Latencies> {
   const count = WARM_WRITES + seconds * WRITES_PER_SECOND;
   const deliveredMs: number[] = [];
-  const taking = place.take(count, {
+  const taking = system.take(count, {
     batch: BATCH_MESSAGES,
     onBody: (body) => {
       deliveredMs[Number(body)] = performance.now();
@@ -97,7 +97,7 @@ async function latenciesOf(place: ConsumerPlace, seconds: number): Promise<Laten
     const leftMs = dueMs - performance.now();
     if (leftMs > 0) await Bun.sleep(leftMs);
     writtenMs.push(performance.now());
-    await place.write(String(written));
+    await system.write(String(written));
     answeredMs.push(performance.now());
   }
   await taking;

@@ -4,15 +4,15 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Redis, startRedis } from "../places/redis_peer.ts";
-import type { ConsumerPlace, OnBody } from "./consumer_place.ts";
+import { type Redis, startRedis } from "../systems/redis_peer.ts";
+import type { ConsumerSystem, OnBody } from "./consumer_system.ts";
 
 /** The number of commands that share a write to Redis, and thus a sync. */
 const COMMANDS_AT_ONCE = 1000;
 
 const WAIT_MS = 30_000;
 
-export class RedisConsumer implements ConsumerPlace {
+export class RedisConsumer implements ConsumerSystem {
   readonly name = "Redis";
   readonly #directory: string;
   readonly #redis: Redis;

@@ -2,10 +2,10 @@
  * The consumer in Tidemark: requests that wait for messages, over connections that stay open.
  */
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
-import { HttpConnection } from "../places/http_connection.ts";
-import { sqlRequest } from "../places/place.ts";
-import { startSecretServer } from "../places/places.ts";
-import type { ConsumerPlace, OnBody } from "./consumer_place.ts";
+import { HttpConnection } from "../systems/http_connection.ts";
+import { sqlRequest } from "../systems/measured_system.ts";
+import { startSecretServer } from "../systems/start_systems.ts";
+import type { ConsumerSystem, OnBody } from "./consumer_system.ts";
 
 const ROWS_PER_INSERT = 10_000;
 
@@ -15,7 +15,7 @@ interface Consumed {
   readonly messages: readonly { readonly offset: number; readonly payload: string }[];
 }
 
-export class TidemarkConsumer implements ConsumerPlace {
+export class TidemarkConsumer implements ConsumerSystem {
   readonly name = "Tidemark";
   readonly #server: ServerProcess;
   readonly #writer: HttpConnection;
@@ -65,8 +65,8 @@ export class TidemarkConsumer implements ConsumerPlace {
   }
 
   async take(count: number, { batch, onBody }: { batch: number; onBody?: OnBody }): Promise<void> {
-    const place = { topic_id: "bench.work", group_id: "bench" };
-    const asked = { ...place, start: "Earliest", limit: batch, timeout_seconds: WAIT_SECONDS };
+    const system = { topic_id: "bench.work", group_id: "bench" };
+    const asked = { ...system, start: "Earliest", limit: batch, timeout_seconds: WAIT_SECONDS };
     const body = JSON.stringify(asked);
     let acking: Promise<unknown> = Promise.resolve();
     for (let left = count; left > 0; ) {
@@ -80,7 +80,7 @@ export class TidemarkConsumer implements ConsumerPlace {
       }
       left -= messages.length;
       await acking;
-      const ack = JSON.stringify({ ...place, upto_offset: last.offset });
+      const ack = JSON.stringify({ ...system, upto_offset: last.offset });
       acking = this.#post(this.#acker, "/v1/api/topics/ack", ack);
     }
     await acking;

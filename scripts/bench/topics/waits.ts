@@ -7,7 +7,7 @@
 import { type ServerProcess, startServer } from "../../../tests/support/server_process.ts";
 import type { Line } from "../compare/jobs.ts";
 import { closeAll, collectPath, openAll, settled } from "../idle_memory/measure.ts";
-import { HttpConnection } from "../places/http_connection.ts";
+import { HttpConnection } from "../systems/http_connection.ts";
 
 const WAITS = 4000;
 

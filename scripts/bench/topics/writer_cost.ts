@@ -15,7 +15,7 @@ import { openAt } from "../../../tests/support/database.ts";
 import { median } from "../../support/statistics.ts";
 import type { Line } from "../compare/jobs.ts";
 import { BENCH_PRINCIPAL } from "../compare/text.ts";
-import { itemFor } from "../places/rows.ts";
+import { itemFor } from "../systems/rows.ts";
 
 const TOPICS = ["default.one", "default.two", "default.three"];
 
@@ -112,10 +112,10 @@ class Reader {
   /** Receives this many messages, and waits for those that have not arrived. */
   async take(count: number): Promise<void> {
     const topics = this.#database.topicConsumers;
-    const place = { topicId: this.#topicId, partition: 0, group: "bench" };
+    const system = { topicId: this.#topicId, partition: 0, group: "bench" };
     for (let left = count; left > 0; ) {
       const { messages } = await topics.consume({
-        ...place,
+        ...system,
         start: { kind: "earliest" },
         limit: BATCH_MESSAGES,
         waitMs: WAIT_MS,
@@ -123,7 +123,7 @@ class Reader {
       });
       const last = messages.at(-1);
       if (last === undefined) throw new Error("Cannot read a topic: messages are missing");
-      await topics.ack({ ...place, upTo: last.offset, offsets: undefined });
+      await topics.ack({ ...system, upTo: last.offset, offsets: undefined });
       left -= messages.length;
     }
   }

@@ -80,7 +80,7 @@ function viewOf(number: number, count: number, chance: Chance): Values {
   const atMs = START_MS + Math.floor((number / count) * DAYS * DAY_MS);
   const time = new Date(atMs).toISOString();
   const visitor = skewed(chance, Math.max(10, Math.floor(count / 6)));
-  const place = visitor % COUNTRIES.length;
+  const index = visitor % COUNTRIES.length;
   const isMobile = visitor % 5 < 2;
   const width = WIDTHS[visitor % WIDTHS.length] ?? 0;
   return {
@@ -91,9 +91,9 @@ function viewOf(number: number, count: number, chance: Chance): Values {
     session_id: 9_000_000_000 + visitor * 40 + Math.floor(number / (count / 40)),
     ip_number: 167_772_160 + ((visitor * 2654435) % 16_777_216),
     region_id: (visitor * 13) % 500,
-    country: COUNTRIES[place] ?? "",
+    country: COUNTRIES[index] ?? "",
     city: `${WORDS[visitor % 20]}ton`,
-    language: LANGUAGES[place] ?? "",
+    language: LANGUAGES[index] ?? "",
     browser: BROWSERS[visitor % BROWSERS.length] ?? "",
     browser_major: 90 + (visitor % 31),
     system: SYSTEMS[visitor % SYSTEMS.length] ?? "",

@@ -4,7 +4,7 @@
  * token as Tidemark, runs one prepared statement, and routes each written row by topic. It accepts
  * SQL text only for bulk loads, and it has no versions and no filters.
  *
- *     bun scripts/bench/places/front.ts <postgres|sqlite|redis> <url or path> <token secret>
+ *     bun scripts/bench/systems/front.ts <postgres|sqlite|redis> <url or path> <token secret>
  *
  * It prints its port, and it ends when its stdin does, so that it cannot outlive the script that
  * started it.

@@ -5,7 +5,7 @@
 import { startPostgres } from "../../../tests/support/postgres.ts";
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
 import { importPeer } from "./npm_peer.ts";
-import { ROOMS_QUERY, ROOMS_SCHEMA, type RoomRow, type RoomsPlace, roomsData } from "./rooms.ts";
+import { ROOMS_QUERY, ROOMS_SCHEMA, type RoomRow, type RoomsSystem, roomsData } from "./rooms.ts";
 import { followTidemark } from "./tidemark_followers.ts";
 
 const INSERT = "INSERT INTO messages (id, room, text) VALUES ($1, $2, $3)";
@@ -16,7 +16,7 @@ const SOCKETS = 100;
 const CONNECTIONS_MAX = 16;
 
 /** Opens Tidemark in the namespace "bench" of a server, as one of the measured systems. */
-export async function tidemarkRooms(server: ServerProcess): Promise<RoomsPlace> {
+export async function tidemarkRooms(server: ServerProcess): Promise<RoomsSystem> {
   const shared = " WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC')";
   for (const sql of ROOMS_SCHEMA) {
     const text = sql.startsWith("CREATE TABLE") ? `${sql}${shared}` : sql;
@@ -42,7 +42,7 @@ export async function tidemarkRooms(server: ServerProcess): Promise<RoomsPlace> 
 }
 
 /** Each follower queries again after a NOTIFY, unless it is already waiting for a response. */
-export async function postgresRooms(): Promise<RoomsPlace> {
+export async function postgresRooms(): Promise<RoomsSystem> {
   const postgres = await startPostgres();
   const sql = new Bun.SQL(postgres.url, { max: CONNECTIONS_MAX, bigint: false });
   for (const text of ROOMS_SCHEMA) await sql.unsafe(text);
@@ -121,7 +121,7 @@ interface PgliteModule {
   };
 }
 
-export async function pgliteRooms(): Promise<RoomsPlace> {
+export async function pgliteRooms(): Promise<RoomsSystem> {
   const { PGlite } = (await importPeer("@electric-sql/pglite")) as PgliteModule;
   const { live } = (await importPeer("@electric-sql/pglite", "live")) as { live: unknown };
   const db = await PGlite.create({ extensions: { live } });

@@ -11,14 +11,14 @@ export interface Item {
 const WORDS = "tide mark moon shore wave salt kelp reef gull sand drift buoy".split(" ");
 
 export function itemFor(id: number, usr = `u${id % 1000}`): Item {
-  const words = Array.from({ length: 16 }, (_, place) => WORDS[(id * 7 + place * place) % 12]);
+  const words = Array.from({ length: 16 }, (_, index) => WORDS[(id * 7 + index * index) % 12]);
   return { id, usr, body: words.join(" "), ts: 1_795_000_000_000 + id };
 }
 
 /** Returns a statement that inserts consecutive rows, with their values in its text. */
 export function bulkStatement(table: string, firstId: number, count: number): string {
-  const values = Array.from({ length: count }, (_, place) => {
-    const { id, usr, body, ts } = itemFor(firstId + place);
+  const values = Array.from({ length: count }, (_, index) => {
+    const { id, usr, body, ts } = itemFor(firstId + index);
     return `(${id}, '${usr}', '${body}', ${ts})`;
   });
   return `INSERT INTO ${table} (id, usr, body, ts) VALUES ${values.join(", ")}`;

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { startPostgres } from "../../../tests/support/postgres.ts";
 import { ServerProcess, startReadyServer } from "../../../tests/support/server_process.ts";
 import { claimsOf, signToken } from "./bearer.ts";
-import { type Place, TIDEMARK_DEFINITIONS } from "./place.ts";
+import { type MeasuredSystem, TIDEMARK_DEFINITIONS } from "./measured_system.ts";
 import { startRedis } from "./redis_peer.ts";
 
 /** The secret that signs the tokens of all systems, which Tidemark and the fronts check. */
@@ -20,11 +20,11 @@ const PORT_MS_MAX = 20_000;
 /** The number of CREATE USER statements in one request. */
 const USERS_PER_REQUEST = 250;
 
-export interface Places extends AsyncDisposable {
-  readonly tidemark: Place;
-  readonly peers: readonly Place[];
+export interface MeasuredSystems extends AsyncDisposable {
+  readonly tidemark: MeasuredSystem;
+  readonly peers: readonly MeasuredSystem[];
   /** The systems that can only publish rows: Redis, if it is installed. */
-  readonly relays: readonly Place[];
+  readonly relays: readonly MeasuredSystem[];
   /** The server process of `tidemark`, for measuring and restarting it. */
   readonly server: ServerProcess;
   readonly postgresUrl: string;
@@ -32,10 +32,10 @@ export interface Places extends AsyncDisposable {
   readonly directory: string;
 }
 
-export async function startPlaces(userCount: number): Promise<Places> {
+export async function startSystems(userCount: number): Promise<MeasuredSystems> {
   const directory = await mkdtemp(join(tmpdir(), "tidemark-bench-"));
   process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
-  const { place: tidemark, server } = await startTidemark(userCount);
+  const { system: tidemark, server } = await startTidemark(userCount);
   const shared = { token: tidemark.token, userTokens: tidemark.userTokens };
   const postgres = await startPostgres();
   const redis = await startRedis(directory);
@@ -45,11 +45,16 @@ export async function startPlaces(userCount: number): Promise<Places> {
   ];
   const relays = redis ? [await startFront("Redis", ["redis", redis.url, SECRET])] : [];
   if (redis === undefined) process.stderr.write("Redis is skipped because it is not installed\n");
-  const placeOf = ({ name, url }: Front): Place => ({ name, isTidemark: false, url, ...shared });
+  const systemOf = ({ name, url }: Front): MeasuredSystem => ({
+    name,
+    isTidemark: false,
+    url,
+    ...shared,
+  });
   return {
     tidemark,
-    peers: fronts.map(placeOf),
-    relays: relays.map(placeOf),
+    peers: fronts.map(systemOf),
+    relays: relays.map(systemOf),
     server,
     postgresUrl: postgres.url,
     directory,
@@ -97,12 +102,12 @@ export function startSecretServer(
 export async function startTidemark(
   userCount: number,
   env: Readonly<Record<string, string>> = {},
-): Promise<{ readonly place: Place; readonly server: ServerProcess }> {
+): Promise<{ readonly system: MeasuredSystem; readonly server: ServerProcess }> {
   const server = await startSecretServer(env);
   await server.rows(TIDEMARK_DEFINITIONS);
   const userTokens = await makeUsers(server, userCount);
   const { token, url } = server;
-  return { place: { name: "Tidemark", isTidemark: true, url, token, userTokens }, server };
+  return { system: { name: "Tidemark", isTidemark: true, url, token, userTokens }, server };
 }
 
 /**

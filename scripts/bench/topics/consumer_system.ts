@@ -5,7 +5,7 @@
 /** Called with each message that arrived, as the text that the writer gave. */
 export type OnBody = (body: string) => void;
 
-export interface ConsumerPlace {
+export interface ConsumerSystem {
   readonly name: string;
   /** The process whose processor time is counted. */
   readonly pid: number;

@@ -4,7 +4,7 @@
  */
 import type { Item } from "./rows.ts";
 
-export interface Place {
+export interface MeasuredSystem {
   readonly name: string;
   readonly isTidemark: boolean;
   /** The base URL of the system's HTTP endpoint. */
@@ -15,7 +15,7 @@ export interface Place {
   readonly userTokens: readonly string[];
 }
 
-export interface PlaceRequest {
+export interface SystemRequest {
   readonly path: string;
   readonly body: string;
 }
@@ -41,8 +41,8 @@ export const TIDEMARK_DEFINITIONS: string = [
   "CREATE TABLE bench.rooms (id BIGINT PRIMARY KEY, room_id BIGINT, body TEXT)",
 ].join("; ");
 
-export function insertRequest(place: Place, kind: InsertKind, item: Item): PlaceRequest {
-  if (!place.isTidemark) return { path: `/${kind}`, body: JSON.stringify(item) };
+export function insertRequest(system: MeasuredSystem, kind: InsertKind, item: Item): SystemRequest {
+  if (!system.isTidemark) return { path: `/${kind}`, body: JSON.stringify(item) };
   return sqlRequest(`INSERT INTO ${TABLES[kind]} (id, usr, body, ts) VALUES ($1, $2, $3, $4)`, [
     item.id,
     item.usr,
@@ -51,8 +51,8 @@ export function insertRequest(place: Place, kind: InsertKind, item: Item): Place
   ]);
 }
 
-export function pointRequest(place: Place, id: number): PlaceRequest {
-  if (!place.isTidemark) return { path: "/point", body: JSON.stringify({ id }) };
+export function pointRequest(system: MeasuredSystem, id: number): SystemRequest {
+  if (!system.isTidemark) return { path: "/point", body: JSON.stringify({ id }) };
   return sqlRequest("SELECT id, usr, body, ts FROM bench.items WHERE id = $1", [id]);
 }
 
@@ -60,25 +60,28 @@ export function pointRequest(place: Place, id: number): PlaceRequest {
  * Returns the request that runs a bulk statement.
  * @param table The name of the table; the fronts use it without a namespace.
  */
-export function bulkRequest(place: Place, statement: (table: string) => string): PlaceRequest {
-  if (!place.isTidemark)
+export function bulkRequest(
+  system: MeasuredSystem,
+  statement: (table: string) => string,
+): SystemRequest {
+  if (!system.isTidemark)
     return { path: "/bulk", body: JSON.stringify({ sql: statement("items") }) };
   return sqlRequest(statement(TABLES.insert));
 }
 
-export function sqlRequest(sql: string, params?: readonly unknown[]): PlaceRequest {
+export function sqlRequest(sql: string, params?: readonly unknown[]): SystemRequest {
   const body = params === undefined ? { sql } : { sql, params };
   return { path: "/v1/api/sql", body: JSON.stringify(body) };
 }
 
 /** The message with which a socket subscribes. */
-export function followMessage(place: Place, kind: "same" | "own"): string {
-  if (!place.isTidemark) return kind;
+export function followMessage(system: MeasuredSystem, kind: "same" | "own"): string {
+  if (!system.isTidemark) return kind;
   const sql = `SELECT id, usr, body, ts FROM ${TABLES[kind]}`;
   return JSON.stringify({ type: "subscribe", subscription: { id: "f", sql, options: null } });
 }
 
-export function socketUrl(place: Place): string {
-  const base = place.url.replace(/^http/, "ws");
-  return place.isTidemark ? `${base}/v1/ws?compress=false` : `${base}/ws`;
+export function socketUrl(system: MeasuredSystem): string {
+  const base = system.url.replace(/^http/, "ws");
+  return system.isTidemark ? `${base}/v1/ws?compress=false` : `${base}/ws`;
 }
