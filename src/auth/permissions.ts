@@ -31,8 +31,8 @@ import type { Principal } from "./principal.ts";
 /** A group of statements that have the same row in the matrix. */
 export type StatementClass =
   /**
-   * SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE and SET. The table matrix
-   * applies in addition.
+   * SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE and SET. The rights
+   * to the tables themselves apply in addition.
    */
   | "rows"
   /** EXPORT USER DATA, SHOW EXPORT, and the download of an archive. */

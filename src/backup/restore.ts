@@ -79,7 +79,7 @@ export interface StageRequest {
     /** The seq of the point. It is not older than the backup. */
     readonly seq: Seq;
     readonly eras: readonly SeqEra[];
-    /** Rolls the copy forward to the point. Returns the resulting list of files. */
+    /** Replays commits over the copy up to `seq`. Returns the resulting list of files. */
     readonly run: (pending: DataPaths, list: BackupList) => Promise<BackupList>;
   };
 }

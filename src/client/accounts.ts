@@ -37,8 +37,8 @@ export interface AccountCalls extends ProviderCalls {
   deleteAccount(password?: string): Promise<void>;
   /**
    * Writes the user's own rows and files into an archive, and returns a URL from which it can be
-   * downloaded. A download needs no header. The URL is valid for an hour, but no longer than the
-   * session.
+   * downloaded. The download needs no Authorization header. The URL is valid for an hour, but no
+   * longer than the session.
    *
    * @throws {ServerError}
    */

@@ -17,7 +17,7 @@ export type Credentials =
   | TokenFunction;
 
 const CALL: Call = {
-  doing: "log in by auth",
+  doing: "log in with the option auth",
   example: 'auth: { token }, auth: { user, password } or auth: async () => "a token"',
 };
 

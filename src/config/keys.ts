@@ -432,7 +432,7 @@ const RULES = {
       form: NOTICE_SECRET,
       isSecret: true,
     }),
-    notice_page: maybe("URL of the application's page to which a link leads", {
+    notice_page: maybe("URL of the application's page to which the links in notices lead", {
       form: HTTP_URL,
     }),
     notices_in_log: flag(

@@ -21,7 +21,10 @@ import type { SubscriptionGroup } from "./delivery/groups.ts";
 import type { TickBudget } from "./scheduler/tick_budget.ts";
 import type { Subscription } from "./subscription/subscription.ts";
 
-/** @throws {SubscriptionError} */
+/**
+ * Plans the query of a subscription against the current definitions.
+ * @throws {SubscriptionError}
+ */
 type Planner = (principal: Principal, spec: SubscriptionSpec) => LivePlan;
 
 /**

@@ -418,17 +418,20 @@ export class LocalLiveEngine implements LiveEngine {
     });
   }
 
-  /** @throws {SubscriptionError} */
+  /** Plans a live query whose rows are delivered one by one. @throws {SubscriptionError} */
   #plan(principal: Principal, spec: SubscriptionSpec): LivePlan {
     return this.#planned(principal, spec, (request) => this.#sql.planLive(principal, request));
   }
 
-  /** @throws {SubscriptionError} */
+  /** Plans a live query whose whole result is followed. @throws {SubscriptionError} */
   #planFollowed(principal: Principal, spec: SubscriptionSpec): FollowedPlan {
     return this.#planned(principal, spec, (request) => this.#sql.planFollowed(principal, request));
   }
 
-  /** @throws {SubscriptionError} */
+  /**
+   * Plans a live query, and reports a refusal as an error of its subscription.
+   * @throws {SubscriptionError}
+   */
   #planned<Plan>(
     principal: Principal,
     spec: SubscriptionSpec,

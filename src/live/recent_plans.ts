@@ -19,7 +19,10 @@ const PLANS_MAX = 256;
 export class RecentPlans {
   readonly #byKey = new Map<string, WeakRef<LivePlan>>();
 
-  /** @param isOpen Whether a plan belongs to an open group. */
+  /**
+   * Returns the recent plan for a key if it can be used again; undefined otherwise.
+   * @param isOpen Whether a plan belongs to an open group.
+   */
   find(key: string, isOpen: (plan: LivePlan) => boolean): LivePlan | undefined {
     const plan = this.#byKey.get(key)?.deref();
     if (plan !== undefined && isOpen(plan) && plan.mayRead()) return plan;

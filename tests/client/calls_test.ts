@@ -203,7 +203,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "createClient with auth of text",
     () => create({ url, auth: "t" }),
-    /^Cannot log in by auth: it is a string; write/,
+    /^Cannot log in with the option auth: it is a string; write/,
   ],
   [
     "createClient with empty auth",

@@ -343,7 +343,7 @@ describe("a login fails and opens no session", () => {
     expect(errorOf(await late.go(callback.href))).toBe("exchange_failed");
     expect(await server.rows("SELECT CURRENT_USER", { token })).toEqual([["oidc:idp:ann"]]);
     expect((await refreshed(browser)).status).toBe(200);
-    // The provider returns with other keys.
+    // The provider is started again, with other keys.
     const { port } = provider;
     provider = await RealProvider.start({
       clients: [clientOf("idp")],

@@ -459,8 +459,9 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
 }
 
 /**
+ * Requires a condition on the order of commits.
  * @throws {StateInDoubtError} If commits arrive out of order. The process must not continue after
- * this error.
+ *   this error.
  */
 function requireOrder(condition: boolean, message: string): void {
   if (!condition) throw inDoubt(new AssertionError(message));

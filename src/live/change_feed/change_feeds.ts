@@ -77,7 +77,7 @@ export class ChangeFeeds<Feed extends PartitionKey> {
     known.set(key, feed);
   }
 
-  /** @param feed A feed that is listed here. */
+  /** Removes a feed from the list. @param feed A feed that is listed here. */
   remove(feed: PartitionKey): void {
     if (this.shared(feed) === feed) {
       forgetOwner(this.#shared, feed);

@@ -39,7 +39,10 @@ export interface ResumeOf<Plan> {
 
 export type Resume = ResumeOf<LivePlan>;
 
-/** @throws {SubscriptionError} RESUME_EXPIRED, SCHEMA_CHANGED */
+/**
+ * Requires that a query has had the same meaning since the position from which it resumes.
+ * @throws {SubscriptionError} RESUME_EXPIRED, SCHEMA_CHANGED
+ */
 export function requireSameMeaning(definitions: DefinitionHistory, resume: Resume): void {
   const { id, plan, position, principal } = resume;
   const users = [principal.userId];

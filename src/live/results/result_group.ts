@@ -74,7 +74,7 @@ export interface ResultHost {
   readonly frameBytesMax: number;
   readonly budget: StateBudget;
   readonly evaluations: Evaluations<ResultGroup>;
-  /** @throws {SubscriptionError} */
+  /** Plans the query of a subscription again. @throws {SubscriptionError} */
   plan(principal: Principal, spec: SubscriptionSpec): FollowedPlan;
   /** Removes a result group whose last subscription has left. */
   forget(group: ResultGroup): void;
@@ -458,7 +458,10 @@ export class ResultGroup implements Evaluated, FedGroup {
     };
   }
 
-  /** @throws {DatabaseError} MEMORY_EXCEEDED */
+  /**
+   * Updates the memory that this group counts in the budget.
+   * @throws {DatabaseError} MEMORY_EXCEEDED
+   */
   #countBytes(): void {
     const { budget } = this.#host;
     let bytes = this.stateBytes;

@@ -42,7 +42,10 @@ export class StateBudget {
     return bytes <= Math.floor(this.#bytesMax * QUERY_SHARE) && others + bytes <= this.#bytesMax;
   }
 
-  /** @throws {DatabaseError} MEMORY_EXCEEDED if the query may not use this many bytes. */
+  /**
+   * Requires that a query may use a number of bytes.
+   * @throws {DatabaseError} MEMORY_EXCEEDED if the query may not use this many bytes.
+   */
   check({ countedBytes }: Consumer, bytes: number): void {
     const queryMax = Math.floor(this.#bytesMax * QUERY_SHARE);
     if (bytes > queryMax) throw tooMuch(`its rows take more than ${queryMax} bytes`);

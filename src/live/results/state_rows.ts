@@ -45,7 +45,10 @@ export interface StateRows {
  */
 const FEW_ROWS_MAX = 8;
 
-/** @param bytes The approximate memory of all rows. */
+/**
+ * Returns the store for the rows of a result, depending on their number.
+ * @param bytes The approximate memory of all rows.
+ */
 export function stateRows(rows: Map<string, KeptRow>, bytes: number): StateRows {
   if (rows.size > FEW_ROWS_MAX) return new ManyRows(rows, bytes);
   return new FewRows([...rows.values()], bytes);

@@ -170,7 +170,10 @@ export class Scheduler {
     return feed.isSlow ? this.#slowFeeds : this.#feeds;
   }
 
-  /** @returns The number of units spent. */
+  /**
+   * Lets feeds read changes until the budget of a tick is spent.
+   * @returns The number of units spent.
+   */
   #advanceFeeds(due: Set<ScheduledFeed>, units: number): number {
     const budget = new TickBudget(units);
     for (const feed of due) {
@@ -184,7 +187,10 @@ export class Scheduler {
     return units - budget.left;
   }
 
-  /** @returns The number of units spent. */
+  /**
+   * Lets feeds review their subscriptions until the budget of a tick is spent.
+   * @returns The number of units spent.
+   */
   #advanceReviews(units: number): number {
     const budget = new TickBudget(units);
     for (const feed of this.#reviewed) {
@@ -210,7 +216,7 @@ export class Scheduler {
     }
   }
 
-  /** @returns The number of units spent. */
+  /** Runs waiting tasks until the budget of a tick is spent. @returns The number of units spent. */
   #advanceTasks(): number {
     const { tickUnits, sliceUnits } = this.#pace;
     let left = tickUnits;

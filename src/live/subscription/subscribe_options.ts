@@ -41,7 +41,10 @@ export function wayFromSpec({ id, options }: SubscriptionSpec): LiveRequest["way
   throw refused(id, "INVALID_OPTIONS", 'way must be "maintained" or "evaluated"');
 }
 
-/** @throws {SubscriptionError} INVALID_OPTIONS, INVALID_RESUME */
+/**
+ * Reads the position at which a subscription starts, and its batch size.
+ * @throws {SubscriptionError} INVALID_OPTIONS, INVALID_RESUME
+ */
 export function startFromSpec(
   spec: SubscriptionSpec,
   limits: { batchSizeDefault: number; batchSizeMax: number },
@@ -71,7 +74,10 @@ export function startFromSpec(
   return { start, batchSize: Math.min(batchSize ?? batchSizeDefault, limits.batchSizeMax) };
 }
 
-/** @throws {DatabaseError} INVALID_PARAMETER, which gives the 1-based position. */
+/**
+ * Reads the parameters of a subscription.
+ * @throws {DatabaseError} INVALID_PARAMETER, which gives the 1-based position.
+ */
 export function parametersFromSpec(params: SubscriptionSpec["params"]): SqlParameter[] {
   const given: unknown = params ?? [];
   if (!Array.isArray(given)) {

@@ -310,10 +310,14 @@ export function fileOperation(id: string): Operation {
       inPath("namespace", "The namespace of the table", OBJECT_NAME),
       inPath("table", "A USER or SHARED table", OBJECT_NAME),
       inPath("sub", "The field sub of the cell", { type: "string", pattern: "^f\\d{4,}$" }),
-      inPath("stored_name", "The stored name, or only the field id of the cell", {
-        type: "string",
-        pattern: "^\\d[^/\\\\]*$",
-      }),
+      inPath(
+        "stored_name",
+        "The name under which the file is stored, or only the field id of the cell",
+        {
+          type: "string",
+          pattern: "^\\d[^/\\\\]*$",
+        },
+      ),
       inQuery(
         "user_id",
         "The owner of the file in a USER table; another user's file needs role dba or system",

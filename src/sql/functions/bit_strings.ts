@@ -8,7 +8,7 @@ import { functionsNamed, overload } from "./base/define.ts";
 import type { ScalarFunction } from "./base/function.ts";
 import { overlay, positionOf, substring } from "./text/text_positions.ts";
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Requires that a bit string has a bit at an index. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 function checkPlace(bits: string, place: number): void {
   if (place >= 0 && place < bits.length) return;
   throw new DatabaseError(

@@ -55,7 +55,10 @@ function valuesBetween({ labels }: EnumType, [first = null, last = null]: readon
     );
 }
 
-/** @throws {DatabaseError} INVALID_OPERATION */
+/**
+ * Returns the position of the first or last label of an enum, which must have labels.
+ * @throws {DatabaseError} INVALID_OPERATION
+ */
 function endOf(type: EnumType, label: EnumLabel | undefined): Value {
   if (label !== undefined) return label.position;
   throw new DatabaseError(

@@ -21,7 +21,10 @@ export const FILE_URL_FUNCTIONS: readonly ScalarFunction[] = functionsNamed(
   overload(["any", DOUBLE], TEXT, fileUrl, { optionalCount: 1, volatility: "volatile" }),
 );
 
-/** @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
+/**
+ * Implements the function that returns a signed URL of a file.
+ * @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE
+ */
 function fileUrl(
   [file = null, seconds = SECONDS_DEFAULT]: readonly Value[],
   call: CallDeps,

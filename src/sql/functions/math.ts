@@ -335,7 +335,7 @@ const WHOLE_QUOTIENT: Overload = {
 /** The largest number whose factorial NUMERIC represents. */
 const FACTORIAL_MAX = 32_177;
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Returns the factorial of an integer. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 function factorial([value = null]: readonly Value[]): Value {
   const n = Number(value);
   if (n >= 0 && n <= FACTORIAL_MAX) return numericOf(productOf(1, n), 0);
@@ -379,7 +379,7 @@ function numericBucket([x = null, low = null, high = null, count = null]: readon
   return fitInteger("int", bucketOfNumeric(value, { low: from, high: to }, buckets));
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Checks the arguments of width_bucket. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 function requireBuckets(count: number, order: number): void {
   if (count > 0 && order !== 0) return;
   throw new DatabaseError(

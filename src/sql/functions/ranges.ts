@@ -29,7 +29,10 @@ const FLAGS: ReadonlyMap<string, readonly [boolean, boolean]> = new Map([
   ["()", [false, false]],
 ]);
 
-/** @throws {DatabaseError} INVALID_VALUE */
+/**
+ * Returns whether the lower and the upper bound are inclusive, from a text such as `[)`.
+ * @throws {DatabaseError} INVALID_VALUE
+ */
 function flagsOf(flags: Value): readonly [boolean, boolean] {
   const known = FLAGS.get(flags as string);
   if (known !== undefined) return known;

@@ -62,7 +62,7 @@ export function requireKnownClauses({
 export function requireKeys(keys: readonly BoundExpression[]): void {
   for (const { type } of keys) {
     if (!isKeyType(type))
-      throw new NotMaintained("it groups by values that may be equal in two forms");
+      throw new NotMaintained("it groups by values that may be equal without being identical");
   }
 }
 

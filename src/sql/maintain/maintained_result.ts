@@ -63,7 +63,7 @@ export interface FollowedPart {
   apply(joined: JoinChanges): RowChanges | undefined;
 }
 
-/** Returns the part of a query that keeps no rows of its own. All subscribers share it. */
+/** Returns the state of a maintained query that stores no rows. All subscribers share it. */
 export function partWithoutRows(rowsOf: MaintainedResultOptions["rowsOf"]): FollowedPart {
   return {
     bytes: 0,

@@ -50,7 +50,9 @@ export function nulls(types: readonly DataType[]): Expr[] {
   return types.map((type) => {
     // Two NULLs without a type would make a column of strings.
     if (type.kind === "unknown" || type.kind === "row") {
-      throw new NotMaintained("a block of its set operation has a value of a type without a name");
+      throw new NotMaintained(
+        "a query of its set operation returns a value whose type has no name",
+      );
     }
     return parseExpression(`CAST(NULL AS ${typeName(type)})`);
   });
@@ -90,7 +92,9 @@ export function treeOf(select: BoundSelect, blocks: { next: number }): SetTree {
   const isCounted = isAll && operator === "union";
   // Values that are equal in two forms would be counted as two values.
   if (!isCounted && !set.columns.every(({ type }) => isKeyType(type))) {
-    throw new NotMaintained("its set operation compares values that may be equal in two forms");
+    throw new NotMaintained(
+      "its set operation compares values that may be equal without being identical",
+    );
   }
   for (const side of [set.left, set.right]) {
     if (side.limit !== undefined || side.offset !== undefined) {

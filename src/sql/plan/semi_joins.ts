@@ -181,7 +181,7 @@ export function memberJoined(
   };
 }
 
-/** Whether a condition may become a join above all other conditions of the block. */
+/** Whether a condition is an EXISTS that may become a join after all other conditions. */
 export function isExistence(condition: BoundExpression): boolean {
   return existenceIn(condition) !== undefined;
 }

@@ -60,7 +60,8 @@ function changeHere({ prepared, runAt, store }: NewChange): DmlOutcome | Promise
 }
 
 /**
- * Begins a change that reads its rows in the given place or, without a place, on the event loop.
+ * Begins a change. It reads its rows in the thread of `place`, or on the event loop if there is
+ * none.
  *
  * A reader may read only durable data, so it reads at the visible seq. If a row was changed after
  * that seq, the commit detects the conflict, and the statement is run again.

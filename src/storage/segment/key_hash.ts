@@ -26,7 +26,10 @@ export function* hashKeys(
   const hashes = new Int32Array(owners.length);
   mixNumbers(hashes, owners, 0);
   for (const vector of keyVectors) {
-    assert(vector.length === hashes.length, "a key column must have the rows of its group");
+    assert(
+      vector.length === hashes.length,
+      "a key column must have one value for each row of its group",
+    );
     for (let start = 0; start < hashes.length; start += STEP_ROWS) {
       mixVector(hashes.subarray(start, start + STEP_ROWS), vector, start);
       yield;

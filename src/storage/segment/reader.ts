@@ -582,7 +582,7 @@ function rowsOfOwner(directory: Directory, owner: number): RowSpan | undefined {
  */
 function ownerAt(directory: Directory, index: number): RowSpan & { readonly owner: number } {
   const { ownerCount, owners, sections } = directory;
-  assert(index >= 0 && index < ownerCount, "an owner must be within its segment");
+  assert(index >= 0 && index < ownerCount, "the index of an owner must be within the segment");
   sections.owners.touch(index * 8);
   return { owner: owners[index] as number, ...rowsAt(directory, index) };
 }

@@ -174,7 +174,10 @@ class FormatReader {
     }
   }
 
-  /** @param width The number of digits to read, if the text does not delimit the field. */
+  /**
+   * Reads one field of a date or time from the text.
+   * @param width The number of digits to read, if the text does not delimit the field.
+   */
   #field({ field }: FieldPiece, width: number | undefined): void {
     const fields = this.#fields;
     fields.meet(field);

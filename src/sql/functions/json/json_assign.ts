@@ -17,8 +17,9 @@ import {
 import { checkMadeLength } from "../base/made_length.ts";
 
 /**
+ * Returns a document with a value assigned at a path.
  * @param json The document. NULL is treated as an empty array if the first step is an integer, and
- * as an empty object otherwise.
+ *   as an empty object otherwise.
  * @param steps Strings or integers.
  * @param value The document to assign; NULL assigns null.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE

@@ -5,7 +5,7 @@ import { numberOf, PathFault, type PathItem } from "./path_items.ts";
 import { momentFromIso, momentFromTemplate, type PathMoment } from "./path_moments.ts";
 import { absolute, numberOfDouble, wholeNumber } from "./path_numbers.ts";
 
-/** @throws {PathFault} */
+/** Applies a numeric method of a JSON path to an item. @throws {PathFault} */
 export function numericMethod(name: "abs" | "ceiling" | "floor", item: PathItem): PathItem {
   const number = numberOf(item);
   if (number === undefined) throw new PathFault(`.${name}() needs a number`);
@@ -27,7 +27,7 @@ export function doubleOf(item: PathItem): PathItem {
   return { number: numberOfDouble(checkedDouble(item)) };
 }
 
-/** @throws {PathFault} */
+/** Reads a double from the text of a JSON string. @throws {PathFault} */
 function checkedDouble(text: string): number {
   try {
     return doubleFromText(text, "double precision");
@@ -37,7 +37,7 @@ function checkedDouble(text: string): number {
   }
 }
 
-/** @throws {PathFault} */
+/** Applies the method datetime() of a JSON path to an item. @throws {PathFault} */
 export function datetimeOf(item: PathItem, template: string | undefined): PathMoment {
   if (typeof item !== "string") throw new PathFault(".datetime() needs a string");
   if (template === undefined) {

@@ -17,7 +17,10 @@ const SCALE_MAX = 1000;
 /** The number of digits in a group. PostgreSQL estimates the length of a quotient in groups. */
 const GROUP = 4;
 
-/** @throws {DatabaseError} DIVISION_BY_ZERO, VALUE_OUT_OF_RANGE */
+/**
+ * Calculates with two JSON numbers, and returns the text of the result.
+ * @throws {DatabaseError} DIVISION_BY_ZERO, VALUE_OUT_OF_RANGE
+ */
 export function calculated(op: PathArithmetic, leftText: string, rightText: string): string {
   const [left, right] = [digitsOf(leftText), digitsOf(rightText)];
   const scale = Math.max(left.scale, right.scale);
@@ -106,7 +109,10 @@ function magnitude(value: bigint): bigint {
   return value < 0n ? -value : value;
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE if JSONB cannot store so many digits. */
+/**
+ * Returns the text of a decimal number as JSONB stores it.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if JSONB cannot store so many digits.
+ */
 function written(unscaled: bigint, scale: number): string {
   return canonicalNumber(textFromDecimal(unscaled, scale));
 }

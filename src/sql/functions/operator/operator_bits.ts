@@ -44,7 +44,7 @@ export function resolveBitsPrefix(op: string, operand: DataType): OperatorForm |
   );
 }
 
-/** @throws {DatabaseError} INVALID_VALUE */
+/** Combines two bit strings of equal length bit by bit. @throws {DatabaseError} INVALID_VALUE */
 export function combinedBits(combine: BitPairOperation, left: Value, right: Value): string {
   const [a, b] = [left as string, right as string];
   if (a.length !== b.length) {

@@ -122,7 +122,10 @@ function shareNetwork(left: InetAddress, right: InetAddress): boolean {
   return (left.address & mask) === (right.address & mask);
 }
 
-/** @throws {DatabaseError} INVALID_VALUE */
+/**
+ * Returns two network addresses, which must both be IPv4 or both IPv6.
+ * @throws {DatabaseError} INVALID_VALUE
+ */
 function sameFamily(left: Value, right: Value): readonly [InetAddress, InetAddress] {
   const a = inetOfValue(left as string);
   const b = inetOfValue(right as string);
@@ -133,7 +136,7 @@ function sameFamily(left: Value, right: Value): readonly [InetAddress, InetAddre
   );
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Adds a number to a network address. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 function moved(value: Value, count: bigint): Value {
   const inet = inetOfValue(value as string);
   const address = inet.address + count;
@@ -146,7 +149,10 @@ function moved(value: Value, count: bigint): Value {
   );
 }
 
-/** @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+/**
+ * Returns the difference between two network addresses.
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
+ */
 function distance(left: Value, right: Value): Value {
   const [a, b] = sameFamily(left, right);
   const difference = a.address - b.address;

@@ -27,7 +27,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
 /** The configuration that is used if a call names none. */
 export const DEFAULT_CONFIGURATION: SearchConfiguration = "english";
 
-/** @throws {DatabaseError} OBJECT_NOT_FOUND */
+/** Returns the text search configuration with a name. @throws {DatabaseError} OBJECT_NOT_FOUND */
 export function configurationOf(name: string): SearchConfiguration {
   const known = name
     .trim()

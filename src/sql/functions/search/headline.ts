@@ -56,7 +56,10 @@ interface TextRun {
   readonly to: number;
 }
 
-/** @throws {DatabaseError} INVALID_VALUE for unknown or contradictory options. */
+/**
+ * Returns the parts of a text that match a query, with the matching words marked.
+ * @throws {DatabaseError} INVALID_VALUE for unknown or contradictory options.
+ */
 export function headlineOf(
   text: string,
   query: TsQuery | undefined,

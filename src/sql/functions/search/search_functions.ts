@@ -96,7 +96,10 @@ function queries(
   );
 }
 
-/** @throws {DatabaseError} INVALID_VALUE */
+/**
+ * Returns the weight of a text search that a letter stands for.
+ * @throws {DatabaseError} INVALID_VALUE
+ */
 function weightFrom(letter: Value): TsWeight {
   const weight = tsWeightOf(letter as string);
   if (weight !== undefined) return weight;

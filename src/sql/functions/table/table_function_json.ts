@@ -164,7 +164,7 @@ const RECORD_SET: Omit<TableForm, "parameters"> = {
   },
 };
 
-/** @throws {DatabaseError} INVALID_VALUE */
+/** Requires that a part of a JSON document is an object. @throws {DatabaseError} INVALID_VALUE */
 function requireObject(text: string, slice: JsonSlice): void {
   const kind = jsonKindAt(text, slice.start);
   if (kind === "object") return;

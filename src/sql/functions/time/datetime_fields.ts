@@ -64,7 +64,10 @@ function fieldName(text: string): string {
   return ALIASES.get(word) ?? word;
 }
 
-/** @throws {DatabaseError} INVALID_VALUE */
+/**
+ * Returns the error for a field that a type does not have.
+ * @throws {DatabaseError} INVALID_VALUE
+ */
 function noSuchField(field: string, type: DataType): DatabaseError {
   return new DatabaseError(
     "INVALID_VALUE",

@@ -46,13 +46,19 @@ export function addToDate(days: number, count: Whole): number {
   return isFiniteDate(days) ? checkDate(days + Number(count)) : days;
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE if a date is infinite. */
+/**
+ * Returns the number of days between two dates.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if a date is infinite.
+ */
 export function daysBetween(later: number, earlier: number): number {
   if (isFiniteDate(later) && isFiniteDate(earlier)) return later - earlier;
   throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot subtract dates: one of them is infinite");
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE if a timestamp is infinite. */
+/**
+ * Requires that two timestamps are finite.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if a timestamp is infinite.
+ */
 function requireFinite(left: Whole, right: Whole): void {
   if (isFiniteTimestamp(left) && isFiniteTimestamp(right)) return;
   throw new DatabaseError(
