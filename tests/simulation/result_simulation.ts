@@ -66,8 +66,11 @@ const STREAM_QUERIES: readonly string[] = [
 /** The number of steps between two comparisons of the clients with the SELECT. */
 const STEPS_PER_LOOK = 40;
 
-/** The maximum number of ticks of the event loop in which all due work is done. */
-const TURNS_MAX = 2000;
+/**
+ * The maximum number of ticks of the event loop in which all due work is done. A join of 100,000
+ * rows takes several thousand.
+ */
+const TURNS_MAX = 20_000;
 
 export interface ResultSimulationOptions {
   readonly steps: number;
