@@ -26,8 +26,10 @@ test.each<[string, string, object, string | undefined, boolean]>([
   const options = {
     bucket: { takeAttempt: () => undefined },
     catalog: {
-      user: () => ({ authType: "oauth" }),
-      dropUser: (userId: string) => void dropped.push(userId),
+      accounts: {
+        user: () => ({ authType: "oauth" }),
+        drop: (userId: string) => void dropped.push(userId),
+      },
     },
     clock: { nowMs: () => NOW_MS },
     log: { info: () => undefined },
