@@ -24,12 +24,14 @@ test("a logout token is used up only when its sessions have ended", async () => 
   };
   const options = {
     catalog: {
-      isRevoked: (id: string) => revoked.has(id),
-      revoke: (id: string) => {
-        if (isFull && id.startsWith("provider ")) throw new Error("The disk is full");
-        revoked.add(id);
+      revocations: {
+        isRevoked: (id: string) => revoked.has(id),
+        revoke: (id: string) => {
+          if (isFull && id.startsWith("provider ")) throw new Error("The disk is full");
+          revoked.add(id);
+        },
       },
-      userByLink: () => undefined,
+      accounts: { userByLink: () => undefined },
     },
     clock: { nowMs: () => NOW_MS },
     providers: { named: () => provider },

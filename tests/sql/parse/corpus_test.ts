@@ -123,6 +123,7 @@ const LIBRARY_FAULTS: readonly { readonly of: RegExp; readonly because: string }
     of: /^WITH RECURSIVE\b/,
     because: "its tree has room for one entry, without a list of columns",
   },
+  { of: /^DROP FUNCTION\b/, because: "it drops a single function" },
   { of: /^SHOW\b/, because: "any word is the name of a variable" },
   { of: /\bFETCH FIRST ROW\b/, because: "FIRST is the name of a column" },
   { of: /\bnormalize\(.*, NF/, because: "the form is the name of a column" },
