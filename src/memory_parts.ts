@@ -148,7 +148,7 @@ function threadRows({ readers, store }: MemoryUse): readonly MemoryRow[] {
 /** Plans are heap objects: they are live, but counted separately. */
 function heapRows({ plans, process: { heapBytes, liveBytes } }: MemoryUse): readonly MemoryRow[] {
   return [
-    ["plans", plans.bytes, plans.bytesMax, "cached plans of statements; an estimate"],
+    ["plans", plans.bytes, plans.bytesMax, "cached statement plans (estimated)"],
     [
       "heap_live",
       Math.max(0, liveBytes - plans.bytes),

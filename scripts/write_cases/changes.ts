@@ -1,4 +1,4 @@
-/** Cases of changes of rows and of definitions, and of refused changes. */
+/** Cases of changes to rows and of definitions, and of refused changes. */
 import type { CaseFile } from "./answer.ts";
 import { FIXTURE } from "./queries.ts";
 

@@ -12,7 +12,7 @@ function followed(...statements: readonly string[]): string[] {
 
 export const KEY_CHANGES: CaseFile = {
   name: "key_changes",
-  about: "changes of primary keys",
+  about: "changes to primary keys",
   statements: [
     "CREATE TABLE parent (id INT PRIMARY KEY, name TEXT UNIQUE)",
     "CREATE TABLE child (p INT REFERENCES parent ON UPDATE CASCADE ON DELETE CASCADE, n INT, v TEXT, PRIMARY KEY (p, n))",

@@ -179,7 +179,7 @@ export class AccountLinks {
   }
 
   /**
-   * Marks a user's address as verified, or replaces it by a verified one, given the token of a
+   * Marks a user's address as verified, or replaces it with a verified one, given the token of a
    * link.
    *
    * @throws {AuthError}

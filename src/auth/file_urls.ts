@@ -8,7 +8,7 @@
  *                claims as a sixth element if a provider identified the user, or
  *                ["token", name of the service token]
  *     file id    for the archive of an export, "export " and its id: `/v1/exports/{user}/{id}`
- *     until      Unix seconds, from which the URL is expired
+ *     until      the time at which the URL expires, in Unix seconds
  *     signature  base64url(HMAC-SHA256(key, "{session}.{until}.{file id}"))
  *     key        base64url(HMAC-SHA256(secret, "file urls\n{session}\n{hash of the service token}"))
  *
@@ -64,7 +64,7 @@ export function fileUrlKey(
 /**
  * Returns the path and the query of a signed URL.
  *
- * @param until Unix seconds, from which the URL is expired.
+ * @param until The time at which the URL expires, in Unix seconds.
  */
 export function signedFileUrl(
   { basePath = "", key, session }: Omit<FileUrlKey, "secondsMax">,

@@ -2,7 +2,7 @@
  * Decides how much work ends because of a bug.
  *
  *     work of one caller ──bug──► that work ends; its caller gets an error, the log has the stack
- *     a change of durable state, or of the order of commits
+ *     a change to durable state, or of the order of commits
  *                        ──bug──► StateInDoubtError ──► the process stops; the log makes that safe
  *
  * Code that changes shared state marks the errors that it throws ({@linkcode inDoubt}). Code that
@@ -19,13 +19,13 @@ import type { Log, LogFields } from "./log.ts";
  */
 export class StateInDoubtError extends Error {
   constructor(cause: unknown) {
-    super("a bug interrupted a change of shared state", { cause });
+    super("a bug interrupted a change to shared state", { cause });
     this.name = "StateInDoubtError";
   }
 }
 
 /**
- * Returns the error to throw when a change of shared state fails. If the error is a bug, it is
+ * Returns the error to throw when a change to shared state fails. If the error is a bug, it is
  * wrapped to show that the state is in doubt.
  */
 export function inDoubt(error: unknown): unknown {
@@ -34,7 +34,7 @@ export function inDoubt(error: unknown): unknown {
 }
 
 /**
- * Performs a change of shared state within one tick.
+ * Performs a change to shared state within one tick.
  * @throws {StateInDoubtError} For a bug in the change.
  */
 export function asOneChange<T>(change: () => T): T {

@@ -45,7 +45,7 @@ let isCollectionDue = false;
 
 /**
  * Called when a large statement has ended. The statement's data becomes garbage one tick later,
- * when no running code refers to it any longer. For example, a refused change of a million rows
+ * when no running code refers to it any longer. For example, a refused change to a million rows
  * left 230 MB in typed arrays, which still existed when the next statement took the same amount.
  */
 export function collectAfterTurn(clock: Clock): void {

@@ -45,7 +45,7 @@ export interface NewUser {
 }
 
 /**
- * A change by ALTER USER. Absent fields stay unchanged. A change of the password or the role also
+ * A change by ALTER USER. Absent fields stay unchanged. A change to the password or the role also
  * increments `tokenVersion`.
  */
 export interface UserChange {
@@ -58,7 +58,7 @@ export interface UserChange {
   readonly loginName?: string;
   readonly authType?: UserEntry["authType"];
   readonly metadata?: string;
-  /** The links to providers, as {@linkcode UserEntry.authData} has them; null for none. */
+  /** The links to providers, in the form of {@linkcode UserEntry.authData}; null for none. */
   readonly authData?: string | null;
   readonly passwordHash?: string;
   readonly tokenVersion?: number;

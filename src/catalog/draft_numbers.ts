@@ -105,7 +105,7 @@ export class DraftNumbers implements IssuedNumbers {
   }
 }
 
-/** Collects changes of sequence numbers, which take effect once the definitions are durable. */
+/** Collects changes to sequence numbers, which take effect once the definitions are durable. */
 export class LaterNumbers implements IssuedNumbers {
   readonly #numbers: IssuedNumbers;
   readonly #later: (() => void)[] = [];
@@ -114,7 +114,7 @@ export class LaterNumbers implements IssuedNumbers {
     this.#numbers = numbers;
   }
 
-  /** Makes the collected changes of sequence numbers. */
+  /** Makes the collected changes to sequence numbers. */
   settle(): void {
     for (const change of this.#later.splice(0)) change();
   }

@@ -533,7 +533,7 @@ export interface WebhookEntry {
   readonly createdAtMs: number;
 }
 
-/** A topic: a work queue whose messages are the changes of its source tables. */
+/** A topic: a work queue whose messages are the changes to its source tables. */
 export interface TopicEntry {
   /** The id, which is unique among tables, views and topics. */
   readonly topicId: number;

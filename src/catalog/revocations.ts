@@ -48,7 +48,7 @@ export class Revocations implements CatalogRevocations {
     return this.#entries.has(id);
   }
 
-  /** Returns the entry of an id, or undefined if the id was not revoked. */
+  /** Returns the revocation of an id, or undefined if the id is not revoked. */
   revocation(id: string): RevocationRecord | undefined {
     return this.#entries.get(id);
   }

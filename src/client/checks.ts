@@ -14,7 +14,7 @@ export type FieldRules = Readonly<Record<string, ValueRule>>;
 
 /** The description of a client method in error messages. */
 export interface Call {
-  /** The action of the method, which follows "Cannot" in messages. */
+  /** The verb phrase that follows "Cannot" in error messages, such as "log in". */
   readonly doing: string;
   readonly example: string;
 }

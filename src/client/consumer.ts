@@ -32,7 +32,7 @@ import type { ClientEnvironment } from "./environment.ts";
 import { ServerError } from "./errors.ts";
 import { guarded } from "./handlers.ts";
 
-/** A message of a topic, which describes one change of a row. */
+/** A message of a topic, which describes one change to a row. */
 export interface ConsumedMessage<Payload extends object = Record<string, unknown>> {
   readonly topic: string;
   readonly partition: number;

@@ -139,7 +139,7 @@ const PROVIDER_NAME: ValueRule = {
 const FAILURES: Readonly<Record<string, string>> = {
   denied: "The login was not permitted at the provider",
   state_mismatch: "The login did not begin in this browser, or took too long: log in again",
-  exchange_failed: "The provider cannot be reached, or refused the login: try again",
+  exchange_failed: "The provider could not be reached or refused the login: try again",
   token_invalid: "The provider's response is not valid: its operator or yours has to investigate",
   unknown_user: "No account belongs to this login: an administrator can create one",
 };

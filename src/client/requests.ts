@@ -193,7 +193,7 @@ function unanswered(url: string, cause: unknown): ConnectionError {
   // Some runtimes quote the requested URL in the message.
   const why = textOfCauses(cause).replaceAll(url, shown);
   return new ConnectionError(
-    `The server at ${shown} cannot be reached, or broke off its response: ${why}`,
+    `The server at ${shown} could not be reached or broke off its response: ${why}`,
     cause,
   );
 }

@@ -7,7 +7,7 @@
  * The review runs in slices, because reviewing 5,000 queries in one go would block the event loop
  * for more than half a second. A feed reads nothing until all of its groups are reviewed, so that
  * no subscriber receives a row written after the change that ends its subscription. The cost is
- * that changes of the table wait during the review, and that a client which subscribes during the
+ * that changes to the table wait during the review, and that a client which subscribes during the
  * review gets a separate group.
  */
 import type { Principal } from "../auth/mod.ts";

@@ -79,7 +79,7 @@ export function planRepair(
   if (catalog.isOnlyLogDamaged) {
     const offset = catalog.damage[0]?.offset ?? 0;
     sacrifices.push(
-      `${walPath} from byte ${offset}: the newest changes of tables, users and the list of segments`,
+      `${walPath} from byte ${offset}: the newest changes to tables, users and the list of segments`,
     );
   }
   for (const { root, storageId, what } of check.missingStorages) {

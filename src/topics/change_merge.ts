@@ -1,4 +1,4 @@
-/** Merges the changes of a topic's source tables by seq, one batch at a time. */
+/** Merges the changes to a topic's source tables by seq, one batch at a time. */
 import type { Seq } from "../base/seq.ts";
 import type { HistoryStore, OwnedChangeBatch, OwnedChangeScan } from "../storage/mod.ts";
 import type { OnMessage, TableSources } from "./table_sources.ts";

@@ -1,6 +1,6 @@
 /**
  * Defines the interface that topics offer to the layers above: a topic is a named position in the
- * changes of its source tables, and these changes are its messages.
+ * changes to its source tables, and these changes are its messages.
  *
  * - The offset of a message is the number of earlier messages in its partition, in seq order. It
  *   depends only on the history of the tables and the definition of the topic, so no restart,

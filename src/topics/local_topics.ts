@@ -50,7 +50,7 @@ export class LocalTopics implements TopicLogs {
     return this.#logs.get(topicId);
   }
 
-  /** Called in the tick in which changes of these partitions have become visible. */
+  /** Called in the tick in which changes in these partitions have become visible. */
   noteChanges(changed: readonly ChangedPartition[]): void {
     if (this.#byTable.size === 0) return;
     let before = -1;
@@ -240,7 +240,7 @@ function tablesOf({ sources }: TopicEntry): ReadonlySet<number> {
   return new Set(sources.map(({ tableId }) => tableId));
 }
 
-/** Returns a seq up to which no change of the table is a message of the topic. */
+/** Returns a seq up to which no change to the table is a message of the topic. */
 function firstSeqOf({ sources }: TopicEntry, tableId: number): number {
   let first = Infinity;
   for (const source of sources) {

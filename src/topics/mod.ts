@@ -1,5 +1,5 @@
 /**
- * Exports topics, which offer the changes of tables as messages with offsets, so that consumers can
+ * Exports topics, which offer the changes to tables as messages with offsets, so that consumers can
  * read them at their own pace.
  */
 export type {

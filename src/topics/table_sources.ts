@@ -1,5 +1,5 @@
 /**
- * Decides which changes of a table are messages of a topic, and to which partition each belongs.
+ * Decides which changes to a table are messages of a topic, and to which partition each belongs.
  *
  * - A version without a predecessor, or whose predecessor is a tombstone, is an insert; a tombstone
  *   is a delete; any other version is an update.
@@ -201,7 +201,7 @@ export class TableSources {
       if (!isExpected(error)) throw error;
       const { name, namespace } = this.table;
       this.onFault(
-        `changes of ${namespace}.${name} are omitted: the condition of their source fails: ${error.message}`,
+        `changes to ${namespace}.${name} are omitted: the condition of their source fails: ${error.message}`,
       );
     }
   }

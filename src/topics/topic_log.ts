@@ -1,5 +1,5 @@
 /**
- * Implements one topic: counts the changes of its source tables, and reads them as messages.
+ * Implements one topic: counts the changes to its source tables, and reads them as messages.
  *
  *              ┌──────────────────────── a table changed ─────────────────────┐
  *              ▼                                                              │

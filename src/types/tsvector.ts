@@ -74,7 +74,7 @@ export function tsVectorFromText(text: string): TsWord[] {
 }
 
 /**
- * Removes the escapes from a word and, if it is quoted, replaces each doubled quote by a single
+ * Removes the escapes from a word and, if it is quoted, replaces each doubled quote with a single
  * one.
  */
 export function unescapedTsWord(written: string, isQuoted: boolean): string {

@@ -1,5 +1,5 @@
 /**
- * Checks the promises of topics. Each change of a source table has one message at one offset, the
+ * Checks the promises of topics. Each change to a source table has one message at one offset, the
  * offsets of a partition are contiguous, and the messages of a row keep their order. A group misses
  * no message and receives only unacknowledged messages again. An effect that is committed with an
  * acknowledgement happens once.

@@ -170,7 +170,7 @@ test("CatalogDatabase has the same state on disk as in memory if the process is 
   catalog.close();
 });
 
-test("CatalogDatabase.version rises with every change of a definition, and with nothing else", () => {
+test("CatalogDatabase.version rises with every change to a definition, and with nothing else", () => {
   const catalog = openCatalog(freshPath());
   const versions = [catalog.version];
   const note = (action: () => unknown): void => {

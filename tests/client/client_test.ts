@@ -101,7 +101,7 @@ test("execute distinguishes an unreachable server from a refusal", async () => {
   expect(thrown).toBeInstanceOf(ConnectionError);
   expect(thrown).toMatchObject({
     message:
-      "The server at http://db.test:2900 cannot be reached, or broke off its response: Failed to fetch: connect ECONNREFUSED",
+      "The server at http://db.test:2900 could not be reached or broke off its response: Failed to fetch: connect ECONNREFUSED",
   });
   expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);
 });
@@ -162,7 +162,7 @@ test("a failed request does not reveal the password in the address", async () =>
   expect(thrown).toBeInstanceOf(ConnectionError);
   expect(thrown).toMatchObject({
     message:
-      "The server at http://db.test/a cannot be reached, or broke off its response: Cannot fetch http://db.test/a/v1/api/auth/status",
+      "The server at http://db.test/a could not be reached or broke off its response: Cannot fetch http://db.test/a/v1/api/auth/status",
   });
 });
 

@@ -78,7 +78,7 @@ async function positionOf(id: string): Promise<number> {
 }
 
 describe.each(["json", "msgpack"] as const)(
-  "a live query over %s follows every change of its rows",
+  "a live query over %s follows every change to its rows",
   (serialization) => {
     beforeAll(async () => {
       server = await startReadyServer();

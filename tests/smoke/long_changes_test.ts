@@ -1,5 +1,5 @@
 /**
- * Tests changes of many rows on the real process: the messages to their subscribers, and how such a
+ * Tests changes to many rows on the real process: the messages to their subscribers, and how such a
  * change is stopped over HTTP.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

@@ -155,7 +155,7 @@ async function prepared({ change, kind, query }: Case): Promise<Prepared> {
 describe.each([
   ["on one server", false],
   ["over a kill", true],
-])("a client that resumes %s gets the changes of definitions", (_where, isKilled) => {
+])("a client that resumes %s gets the changes to definitions", (_where, isKilled) => {
   const cases = new Map<string, Prepared>();
 
   beforeAll(async () => {

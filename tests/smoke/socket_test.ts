@@ -246,7 +246,7 @@ describe.each(["json", "msgpack"] as const)(
       });
     });
 
-    describe("a subscription delivers the changes of its rows", () => {
+    describe("a subscription delivers the changes to its rows", () => {
       test("a change is an insert, update or delete depending on whether the row matched before and matches now", async () => {
         const table = await newTable();
         const socket = await connect();

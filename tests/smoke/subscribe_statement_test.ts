@@ -135,7 +135,7 @@ test("EXPLAIN SUBSCRIBE TO shows the group, index, predicate and cost", async ()
   ]);
   const without = await explained("app.board WHERE n > 2");
   expect(without.slice(-3)).toEqual([
-    "index: none; every change of these rows is tested",
+    "index: none; every change to these rows is tested",
     "group: 0 open subscription(s) share it, evaluated once for all",
     "cost: a change is tested against 2 of 5 group(s), 2 of them unindexed",
   ]);

@@ -38,7 +38,7 @@ async function offsets(sql: string, params?: readonly (string | number)[]): Prom
   return rows.map(([, , offset]) => offset);
 }
 
-test("messages are the changes of all sources in commit order, with the payload of each source", async () => {
+test("messages are the changes to all sources in commit order, with the payload of each source", async () => {
   await server.rows(`
     CREATE TABLE app.items (id INT PRIMARY KEY, kind TEXT, n INT);
     CREATE TABLE app.notes (id INT PRIMARY KEY, text TEXT) WITH (TYPE = 'USER');
@@ -135,7 +135,7 @@ test("CONSUME without NO ACK acknowledges what it returns", async () => {
   expect(await offsets("CONSUME FROM app.fire GROUP 'late'")).toEqual([]);
 });
 
-test("a partition contains all changes of a key, and an unknown partition has no messages", async () => {
+test("a partition contains all changes to a key, and an unknown partition has no messages", async () => {
   await feedOf("wide", "PARTITIONS 4");
   await server.rows(
     `INSERT INTO app.wide_rows (id) VALUES ${Array.from({ length: 40 }, (_, id) => `(${id})`).join(", ")}`,

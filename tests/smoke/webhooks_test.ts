@@ -236,7 +236,7 @@ test("a webhook redelivers a message after an error, a redirect or a slow respon
   expect(await stateOf(server)).toMatchObject({ status: "delivering", last_error: null });
 }, 300_000);
 
-test("an ordered webhook sends no change of a row before the earlier changes are accepted", async () => {
+test("an ordered webhook sends no change to a row before the earlier changes are accepted", async () => {
   const { receiver, server } = await start();
   await run(
     server,

@@ -307,7 +307,7 @@ describe("joined changes with a fault are refused", () => {
   });
 });
 
-test("limits.require_where refuses a change of all rows, whatever is joined", async () => {
+test("limits.require_where refuses a change to all rows, whatever is joined", async () => {
   await using strict = await TestEngine.open({ config: "limits.require_where = true" });
   await strict.run("CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 1)");
   for (const sql of [

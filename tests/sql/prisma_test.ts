@@ -1,7 +1,7 @@
 /**
  * Replays what Prisma 7 sent to PostgreSQL 15 for a blog, a shop and a chat: the script of its
  * first migration, and the statements of its client for nested writes, relations, upserts, pages,
- * aggregates and changes of keys.
+ * aggregates and changes to keys.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

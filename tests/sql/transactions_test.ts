@@ -118,7 +118,7 @@ describe("COMMIT writes the net effect", () => {
     expect(await engine.rows("SELECT id, v, _seq FROM t")).toEqual(before);
   });
 
-  test("COMMIT writes one version for several changes of a key", async () => {
+  test("COMMIT writes one version for several changes to a key", async () => {
     await engine.run(
       "BEGIN; UPDATE t SET v = 1 WHERE id = 1; UPDATE t SET v = 2 WHERE id = 1; DELETE FROM t WHERE id = 2;" +
         "INSERT INTO t VALUES (2, 5); COMMIT",

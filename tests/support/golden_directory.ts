@@ -44,7 +44,7 @@ const EVERY_TYPE = `
   raw BYTES, doc JSON, tree JSONB, moment TIMESTAMP, instant DATETIME, day DATE, hour TIME,
   tag UUID, place EMBEDDING(3)`;
 
-/** The values of each column after the key. Values that a row lacks are NULL. */
+/** The values of each column after the key. Missing values are NULL. */
 const TYPE_ROWS: readonly string[] = [
   `true, 32767, 2147483647, 9223372036854775807, 0.1, 1e300, 9999999999.99,
    12345678901234567890123456789012.123456, 'ä€𝄞', 'ÄÖÜß', '\\x00ff10', '{"b": 1.50, "a": [null]}',

@@ -29,7 +29,7 @@ export function snapshotReader(
   return new SnapshotReader(options);
 }
 
-/** Returns a feed of the changes of one partition. */
+/** Returns a feed of the changes in one partition. */
 export function feedOver<Member extends GroupMember>(
   options: ConstructorParameters<typeof ChangeFeed<Member>>[0],
 ): ChangeFeed<Member> {

@@ -286,7 +286,7 @@ export class SimulatedDirectory {
     return new Set(this.#changes);
   }
 
-  /** Makes changes of the directory durable. @param covered The changes that become durable. */
+  /** Makes changes to the directory durable. @param covered The changes that become durable. */
   sync(covered: ReadonlySet<object> = this.changes): void {
     for (const change of this.#changes.filter((each) => covered.has(each))) {
       applyName(this.#durable, change, this);

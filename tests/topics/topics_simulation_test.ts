@@ -290,7 +290,7 @@ class TopicsSimulation {
       const row = `${entry.topicId} ${version.tableId} ${version.owner} ${keyOf(version)}`;
       expect(this.partitionOfKey.get(row) ?? partition).toBe(partition);
       this.partitionOfKey.set(row, partition);
-      // A published change of the partition between the two offsets would be a gap.
+      // A published change in the partition between the two offsets would be a gap.
       const skipped = [...expected.values()].filter(
         (each) => each.partition === partition && each.seq > before && each.seq < seq,
       );

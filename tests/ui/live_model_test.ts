@@ -93,7 +93,7 @@ test.each([
   expect(model.counts().missed).toBe(1);
 });
 
-test("changes of rows beyond the maximum number do not count as missed", () => {
+test("changes to rows beyond the maximum number do not count as missed", () => {
   const model = new LiveModel(2);
   model.apply(start(), 0);
   model.apply(rows([row(1, "a", 1), row(2, "b", 2)]), 0);

@@ -54,7 +54,7 @@ export const strings = {
     failures: new Map([
       ["denied", "The login was not permitted at the provider."],
       ["state_mismatch", "The login did not begin in this browser, or took too long. Try again."],
-      ["exchange_failed", "The provider cannot be reached, or refused the login. Try again."],
+      ["exchange_failed", "The provider could not be reached or refused the login. Try again."],
       [
         "token_invalid",
         "The provider's response is not valid. The server's log contains the reason.",

@@ -190,7 +190,7 @@ function loadSqlite({ directory }: MeasuredSystems, rowCount: number): Scanned {
   return { name: "SQLite", isSlow: true, run: (text) => db.query(text).values() };
 }
 
-/** Like Tidemark's tables, the table has a sequence in addition to its columns. */
+/** Loads the events with an additional `seq` column, because every table of Tidemark stores one. */
 async function loadDuckDb({ directory }: MeasuredSystems, rowCount: number): Promise<Scanned> {
   const path = join(directory, "scan.duckdb");
   const writing = await DuckDBInstance.create(path);

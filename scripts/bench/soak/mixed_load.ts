@@ -1,5 +1,5 @@
 /**
- * Generates the load of ordinary use: short changes of several rows at a steady rate, which replace
+ * Generates the load of ordinary use: short changes to several rows at a steady rate, which replace
  * rows so that the number of live rows stays the same; one grouped query after the other; and
  * followers that connect, load a table, follow its changes for a while, and leave.
  */

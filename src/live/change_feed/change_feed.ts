@@ -1,5 +1,5 @@
 /**
- * Reads the changes of one partition (the rows of one table that belong to one owner). The feed
+ * Reads the changes in one partition (the rows of one table that belong to one owner). The feed
  * reads each change once, for all groups that follow the partition.
  *
  * Invariants:

@@ -101,7 +101,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   readonly #members = new FewItems<ResultMember>();
   #plan: ResultPlan;
   /**
-   * Updates the result from the changes of the tables. Undefined until the maintenance has been
+   * Updates the result from the changes to the tables. Undefined until the maintenance has been
    * planned, and for a query that has to be evaluated again after each change.
    */
   #maintainer: ResultMaintainer | undefined;

@@ -5,7 +5,7 @@
  *
  * Feeds whose definition has changed are reviewed before they are read. Reviews run alongside the
  * feeds that can be read, not before them: otherwise a table with thousands of followers would
- * delay the changes of all other tables. Invariant: a feed that is being reviewed is not among the
+ * delay the changes to all other tables. Invariant: a feed that is being reviewed is not among the
  * feeds to be read.
  *
  * A bug in a feed or subscription ends only that feed or subscription. The tick continues with the

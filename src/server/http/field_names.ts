@@ -59,7 +59,7 @@ export function unknownFieldOf(
   const known = Object.keys(names).map((name) => `"${name}"`);
   return (
     nearMissOf(fields, names) ??
-    `"${withoutMiddle(unknown, NAME_SHOWN_MAX)}": the body may have ${known.join(", ")} and nothing else`
+    `"${withoutMiddle(unknown, NAME_SHOWN_MAX)}": expected only ${known.join(", ")}`
   );
 }
 

@@ -409,7 +409,7 @@ export const SOCKET_OPERATION: Operation = {
   tag: "data",
   summary: "Open a WebSocket, to follow queries",
   description:
-    "The token is sent in a header or in the message authenticate. x-websocket-messages names schemas.",
+    "The token is sent in a header or in an authenticate message. x-websocket-messages lists the schemas of all messages.",
   access: "anyone",
   messages: { client: reference("ClientMessage"), server: reference("ServerMessage") },
   parameters: [

@@ -3,7 +3,10 @@ import type { Operation } from "../http/operation.ts";
 import { inPath } from "./operations.ts";
 import { jsonOf } from "./schemas.ts";
 
-const ID = inPath("transaction_id", "The transaction, as its opening returned it");
+const ID = inPath(
+  "transaction_id",
+  "The transaction_id from the response that opened the transaction",
+);
 
 const NOT_FOUND = { 404: ["TRANSACTION_NOT_FOUND"] } as const;
 

@@ -88,7 +88,7 @@ export interface PastRead {
   readonly isExact?: boolean;
 }
 
-/** The changes of a table above one seq and up to another. */
+/** The changes to a table above one seq and up to another. */
 export interface ChangesRead {
   /** The table, and the seq above which its changes are read. */
   readonly past: PastRead;
@@ -171,7 +171,7 @@ export type BoundRelation =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** The changes of a table: changes('ns.t', from_seq, to_seq). */
+      /** The changes to a table: changes('ns.t', from_seq, to_seq). */
       readonly kind: "changes";
       readonly changes: ChangesRead;
       readonly alias: string;

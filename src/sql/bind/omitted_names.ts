@@ -15,13 +15,13 @@ export function omittedFeatureOf(name: string): string | undefined {
 const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
   [
     /^(?:point|box|lseg|line|path|polygon|circle|center|diameter|radius|height|width|area|npoints|pclose|popen|isclosed|isopen|isvertical|ishorizontal|slope|bound_box|diagonal)$/,
-    "there are no geometric types",
+    "geometric types are not supported",
   ],
   [
     /^(?:xml\w*|xpath|xpath_exists|(?:table|query|schema|cursor|database)_to_xml\w*)$/,
-    "there is no XML",
+    "XML is not supported",
   ],
-  [/^(?:lo_\w+|loread|lowrite)$/, "there are no large objects; use BYTES or FILE columns"],
+  [/^(?:lo_\w+|loread|lowrite)$/, "large objects are not supported; use BYTES or FILE columns"],
   [
     /^(?:to_)?reg(?:class|collation|config|dictionary|namespace|oper|operator|proc|procedure|role|type)$/,
     "objects have no oids; information_schema and system list them by name",
@@ -34,7 +34,7 @@ const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
   [/^pg_partition_\w+$/, "tables have no partitions"],
   [
     /^pg_(?:notify|listening_channels|notification_queue_usage)$/,
-    "there is no NOTIFY; live queries and topics deliver changes",
+    "NOTIFY is not supported; live queries and topics deliver changes",
   ],
   [
     /^(?:ts_debug|ts_parse|ts_token_type|ts_stat|ts_rewrite)$/,

@@ -136,7 +136,7 @@ const FUNCTIONS = entries([
   ["rownum", "write row_number() OVER (ORDER BY id), or LIMIT n"],
   ["database schema db_name", "write CURRENT_NAMESPACE()"],
   ["connection_id pg_backend_pid", "SELECT * FROM system.my_connections lists them"],
-  ["txid_current pg_current_xact_id", "read _seq, the position of the last change of a row"],
+  ["txid_current pg_current_xact_id", "read _seq, the position of the last change to a row"],
   ["sleep waitfor", "write pg_sleep(seconds)"],
   ["varchar string text", "write CAST(price AS TEXT), or price::text"],
   ["signed unsigned int integer", "write CAST(code AS INT), or code::int"],

@@ -26,7 +26,7 @@ import { indexNamed } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 
 /**
- * The maximum length of a comment, in UTF-16 units. Every change of a table stores all of its
+ * The maximum length of a comment, in UTF-16 units. Every change to a table stores all of its
  * comments again.
  */
 const COMMENT_LENGTH_MAX = 10_000;

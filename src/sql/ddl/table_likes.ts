@@ -53,7 +53,7 @@ export interface LikedTable {
 }
 
 /**
- * Replaces LIKE in a statement by the definitions of the tables that it names. Returns the new
+ * Replaces LIKE in a statement with the definitions of the tables that it names. Returns the new
  * statement and the tables.
  *
  * @throws {DatabaseError} TABLE_NOT_FOUND, INVALID_OPERATION for a view

@@ -1,7 +1,7 @@
 /**
  * Executes CREATE TOPIC and ALTER TOPIC.
  *
- * The offset of a message is derived from the changes of the source tables, and from the sources
+ * The offset of a message is derived from the changes to the source tables, and from the sources
  * that were in force at the time of each change. A source therefore keeps its entry after it is
  * dropped, and every definition has a seq.
  */
@@ -167,8 +167,8 @@ export function alterTopic(
 }
 
 /**
- * Checks an alteration. Returns a function that takes the seq of the definition and returns the
- * altered topic.
+ * Checks one action of ALTER TOPIC. Returns a function that takes the seq of the definition and
+ * returns the altered topic.
  */
 function alteration(
   { change }: AlterTopicStatement,

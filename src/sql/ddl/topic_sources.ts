@@ -1,5 +1,5 @@
 /**
- * Adapts topics to a change of a source table.
+ * Adapts topics to a change to a source table.
  *
  * - The condition of a source keeps its meaning: if a column is renamed, the condition is rewritten
  *   to use the new name.

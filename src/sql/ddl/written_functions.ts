@@ -203,7 +203,7 @@ function expressionOf(query: SelectStatement): Expr | undefined {
   return only.expr;
 }
 
-/** Replaces the parameters in an expression by the arguments. */
+/** Replaces the parameters in an expression with the arguments. */
 function substitutedText(
   expression: Expr,
   {
@@ -290,7 +290,7 @@ function requireCurrentNames(
   });
 }
 
-/** Qualifies the tables of a query, and replaces `$n` by the column that has its value. */
+/** Qualifies the tables of a query, and replaces `$n` with the column that has its value. */
 function withTableNames(
   query: SelectStatement,
   { searchNamespace }: FunctionEntry,

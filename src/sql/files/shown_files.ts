@@ -14,7 +14,7 @@ import type { SqlEngine, StatementResult } from "../ports/engine.ts";
 
 type ViewCatalog = Pick<Catalog, "viewById" | "views">;
 
-/** Returns the views with their owner's rights that read the FILE column of the given file. */
+/** Returns the views that read the column of the given file with the rights of the view's owner. */
 export function viewsWithFile(entry: FileEntry, catalog: ViewCatalog): readonly ViewEntry[] {
   return catalog
     .views()

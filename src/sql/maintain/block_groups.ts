@@ -73,7 +73,7 @@ export class BlockGroups implements KeptRows {
   }
 
   /**
-   * Applies changes of the joined rows to the groups.
+   * Applies changes to the joined rows to the groups.
    * @throws {CannotFollow}
    * @throws {DatabaseError}
    */

@@ -170,7 +170,7 @@ export class Groups {
   }
 
   /**
-   * Applies changes of the join, and returns the changes of the rows.
+   * Applies changes of the join, and returns the changes to the rows.
    *
    * @throws {CannotFollow}
    * @throws {DatabaseError}

@@ -1,5 +1,5 @@
 /**
- * Computes how the rows of a join change between two seqs, from the changes of its tables.
+ * Computes how the rows of a join change between two seqs, from the changes to its tables.
  *
  * The sources change one after another, so that the changes of each are joined with the new rows of
  * the sources before it, and with the old rows of the sources after it:
@@ -97,7 +97,7 @@ interface StepReading {
   readonly contexts: StepContexts;
 }
 
-/** The changes of one partition while they are being collected. */
+/** The changes in one partition while they are being collected. */
 interface OpenChanges extends JoinChanges {
   readonly tuples: Row[];
   readonly weights: number[];
@@ -122,7 +122,7 @@ interface ReadChanges extends Pick<ChangeRange, "after" | "upTo"> {
 interface SourceChange {
   readonly source: number;
   readonly change: TableChanges;
-  /** The changes of each table that the query reads. */
+  /** The changes to each table that the query reads. */
   readonly changes: readonly TableChanges[];
   readonly range: ChangeRange;
   readonly contexts: StepContexts;
@@ -165,7 +165,7 @@ export class ChangesOfJoin implements IndexedChanges {
   /** The changes that were read last. They are kept until a step has followed them. */
   #read: ReadChanges | undefined;
 
-  /** Plans how changes of each table reach the joined rows. @throws {NotMaintained} */
+  /** Plans how changes to each table reach the joined rows. @throws {NotMaintained} */
   constructor(options: JoinChangesOptions) {
     this.#options = options;
     const { indexes, owners, routes, shape, space, store } = options;
@@ -194,7 +194,7 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Returns a line about each source, which says how a change of that source finds the other rows.
+   * Returns a line about each source, which says how a change to that source finds the other rows.
    */
   describe(): string[] {
     const { shape } = this.#options;
@@ -235,7 +235,7 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Returns the changes of the partitions that have followers. A tuple may be added and removed
+   * Returns the changes in the partitions that have followers. A tuple may be added and removed
    * again.
    */
   *between(range: ChangeRange): Generator<undefined, PartitionedChanges | undefined> {
@@ -263,7 +263,7 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Reads the changes of the tables, and extends them along the routes.
+   * Reads the changes to the tables, and extends them along the routes.
    * @throws {CannotFollow}
    * @throws {DatabaseError}
    */
@@ -300,7 +300,7 @@ export class ChangesOfJoin implements IndexedChanges {
     return lost.size === 0 ? partitions : withLost(partitions, lost);
   }
 
-  /** Adds the changes of the joined rows that result from changes of one source. */
+  /** Adds the changes to the joined rows that result from changes to one source. */
   *#addChanges(
     { change, changes, contexts, range, source }: SourceChange,
     { add, lost }: FoundChanges,
@@ -404,7 +404,7 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Returns the changes of each source. The next step between the same seqs reuses them.
+   * Returns the changes to each source. The next step between the same seqs reuses them.
    *
    * @throws {CannotFollow} If there are too many.
    */
@@ -421,7 +421,7 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Reads the changes of each source. Sources of the same table share them. Returns undefined if
+   * Reads the changes to each source. Sources of the same table share them. Returns undefined if
    * there are too many.
    */
   #readChanges(after: Seq, upTo: Seq): readonly TableChanges[] | undefined {

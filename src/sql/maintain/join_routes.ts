@@ -167,7 +167,7 @@ export class JoinRoutes {
     };
   }
 
-  /** Returns whether the rows that are affected by a change of any source can be found. */
+  /** Returns whether the rows that are affected by a change to any source can be found. */
   isComplete(shape: JoinShape): boolean {
     const { coreCount, parts, sources } = shape;
     const known = Array.from({ length: coreCount }, (_, source) => source);

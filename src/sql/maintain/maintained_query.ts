@@ -1,5 +1,5 @@
 /**
- * Plans how the result of a query is kept up to date from the changes of its tables, so that the
+ * Plans how the result of a query is kept up to date from the changes to its tables, so that the
  * cost of a change does not depend on the size of the tables.
  *
  *     tables ──changes──► joins ──tuples ±──► groups ──rows ±──► window ──rows ±──► result
@@ -78,7 +78,7 @@ interface Stages {
 export class MaintainedQuery {
   /** The statement that computes the rows with which a result begins. */
   readonly seed: SelectFromStatement;
-  /** The changes of the joined rows, for all subscribers. */
+  /** The changes to the joined rows, for all subscribers. */
   readonly changes: ChangesOfJoin;
   readonly values: PlanValues;
   readonly #partition: readonly ((context: ExecutionContext) => Row[number])[];
@@ -118,7 +118,7 @@ export class MaintainedQuery {
     return textOfRow(this.#partition.map((own) => own(context)));
   }
 
-  /** Returns lines that say how a change of each table is followed. */
+  /** Returns lines that say how a change to each table is followed. */
   describe(): string[] {
     return [...this.changes.describe(), ...(this.#stages.block?.describe() ?? [])];
   }

@@ -27,7 +27,7 @@ export interface KeptRows {
   begin(seeds: readonly Row[], pause: Pause): Promise<readonly Row[]>;
   rows(): Iterable<Row>;
   /**
-   * Applies changes of the joined rows. Returns the changes of the result.
+   * Applies changes to the joined rows. Returns the changes of the result.
    * @throws {CannotFollow}
    * @throws {DatabaseError}
    */

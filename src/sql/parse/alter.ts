@@ -44,7 +44,7 @@ export function parseAlterTable(
   const changes = [parseAlteration(cursor)];
   while (cursor.accept(",")) {
     changes.push(parseAlteration(cursor));
-    requireListed(cursor, changes.length, "changes of one table");
+    requireListed(cursor, changes.length, "changes to one table");
   }
   const _location = cursor.since(start);
   return { type: "alter table", kind, table, ifExists, changes, _location };
@@ -206,7 +206,7 @@ const IDENTITY_OPTIONS = [
 ] as const;
 
 /**
- * Parses changes of an identity column: `SET GENERATED …`, `SET` with a sequence option, and
+ * Parses changes to an identity column: `SET GENERATED …`, `SET` with a sequence option, and
  * `RESTART`.
  */
 function parseIdentityChange(cursor: Cursor, start: number): AlterColumn {

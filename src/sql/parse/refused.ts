@@ -185,7 +185,7 @@ const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: 
   ["set without", "SET WITHOUT"],
 ];
 
-/** Refuses a change of a table that only other systems support. */
+/** Refuses a change to a table that only other systems support. */
 export function refuseAlteration(cursor: Cursor): void {
   refuseWords(cursor, ALTERATIONS);
 }

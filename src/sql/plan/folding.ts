@@ -97,7 +97,7 @@ export function isConditionOnce({ columnIds, expression }: Condition): boolean {
   return columnIds.length === 0 && isAskedOnce(expression);
 }
 
-/** Replaces an expression by a cheaper one with the same value, if there is one. */
+/** Replaces an expression with a cheaper one with the same value, if there is one. */
 function folded(expression: BoundExpression): BoundExpression {
   if (!isFoldable(expression)) return expression;
   const over = mapChildren(expression, folded);

@@ -47,7 +47,7 @@ export function planLeftJoin(
 }
 
 /**
- * Replaces the right side by an empty relation if no right row can match, so that it is not read.
+ * Replaces the right side with an empty relation if no right row can match, so that it is not read.
  */
 function partnersOfNone(
   { condition, right }: BoundJoin,

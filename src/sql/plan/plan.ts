@@ -228,7 +228,7 @@ export interface WindowNode {
   readonly kind: "window";
   readonly input: PlanNode;
   readonly calls: readonly BoundWindowCall[];
-  /** The columns of the input that nodes above read, followed by the columns of the calls. */
+  /** The input columns that the nodes above need, followed by the columns of the calls. */
   readonly columns: readonly BoundColumn[];
 }
 
@@ -265,7 +265,7 @@ export type PlanNode =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** The changes of a table between two seqs. */
+      /** The changes to a table between two seqs. */
       readonly kind: "changes";
       readonly changes: ChangesRead;
       /** For each column, its position among all columns of a change. */

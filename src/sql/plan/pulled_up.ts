@@ -141,7 +141,7 @@ function mayReadAround(relation: BoundRelation): boolean {
   }
 }
 
-/** Replaces outer references by the expressions of the left side whose values they read. */
+/** Replaces outer references with the expressions of the left side whose values they read. */
 function instead(
   expression: BoundExpression,
   read: ReadonlyMap<number, BoundExpression>,

@@ -244,7 +244,7 @@ export interface LiveRequest {
   readonly params: readonly SqlParameter[];
   readonly namespace?: string;
   /**
-   * Whether a materialised query has to be maintained from the changes of its
+   * Whether a materialised query has to be maintained from the changes to its
    * tables, or evaluated again. If absent, the engine chooses.
    */
   readonly way?: "maintained" | "evaluated" | undefined;
@@ -483,7 +483,7 @@ export interface IndexInMemory {
   hold(): () => void;
 }
 
-/** Computes the changes of a query's tables once for all of its results. */
+/** Computes the changes to a query's tables once for all of its results. */
 export interface JoinChangeSource {
   /** The indexes in memory that the live query uses. */
   readonly kept: readonly IndexInMemory[];
@@ -499,7 +499,7 @@ export interface JoinChangeSource {
   commitsBetween(range: Pick<ChangeRange, "after" | "upTo">): readonly Seq[] | undefined;
 }
 
-/** Keeps a result up to date from the changes of its tables. */
+/** Keeps a result up to date from the changes to its tables. */
 export interface ResultMaintainer {
   /**
    * The source of the changes that this result follows. Results with the same source follow them
@@ -564,7 +564,7 @@ export interface ResultPlan {
   readonly claimsKey: string | undefined;
   /** Whether a user may currently read the rows of the live query. */
   readonly mayRead: (principal: Principal) => boolean;
-  /** The newest change of a view, if the query reads a view; otherwise 0. */
+  /** The newest change to a view, if the query reads a view; otherwise 0. */
   readonly viewsChangedSeq: number;
   /**
    * The owners of views in the query whose tables are read with the owner's rights instead of the

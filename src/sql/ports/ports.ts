@@ -171,7 +171,7 @@ export type TopicStart =
   /** The first message that was committed at or after this time. */
   | { readonly kind: "time"; readonly unixMs: number };
 
-/** A change of a source table, in the form in which consumers of a topic receive it. */
+/** A change to a source table, in the form in which consumers of a topic receive it. */
 export interface TopicMessage {
   readonly partition: number;
   /** The number of earlier messages in the partition. */

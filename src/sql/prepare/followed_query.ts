@@ -134,7 +134,7 @@ function nextChangesOf(
 }
 
 /**
- * Plans how the result is maintained from the changes of its tables. If this is impossible, returns
+ * Plans how the result is maintained from the changes to its tables. If this is impossible, returns
  * the reason, and the query has to be evaluated again after each change.
  *
  * @throws {DatabaseError} If a definition has changed.

@@ -1,6 +1,6 @@
 /**
  * Binds the texts of materialised queries. The result of such a query is either maintained from the
- * changes of its tables, or evaluated again after each change.
+ * changes to its tables, or evaluated again after each change.
  *
  * The plan of a text is an ordinary statement. Columns that identify or order the rows are added to
  * the select list, unless it contains them. A bound text does not depend on the caller or on the

@@ -156,7 +156,7 @@ export function* prepareInSteps(
   }
 }
 
-/** A change of rows, planned and compiled. */
+/** A change to rows, planned and compiled. */
 interface MadeChange {
   readonly compiled: CompiledChange;
   readonly rows: ReadingPlan;

@@ -418,7 +418,7 @@ const NO_ADVISORY_LOCKS: AdvisoryCalls = {
 function refuseLock(): never {
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    "Cannot use advisory locks here: only a query or a change of rows can call their functions, and no view or live query",
+    "Cannot use advisory locks here: only a query or a change to rows can call their functions, and no view or live query",
     { hint: "call the function in the select list of a query" },
   );
 }

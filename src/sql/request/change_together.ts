@@ -23,7 +23,7 @@ import { READ_HERE } from "../readers/row_stream.ts";
 
 const ATTEMPTS_MAX = 3;
 
-/** A change of rows that has begun. */
+/** A change to rows that has begun. */
 interface BegunChange {
   readonly context: StatementContext;
   readonly outcome: DmlOutcome | Promise<DmlOutcome>;

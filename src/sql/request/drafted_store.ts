@@ -492,7 +492,7 @@ export class DraftedStore implements Store {
     if (drafted === undefined) return;
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot read the past of ${drafted.definition.name}: the transaction has created or altered it`,
+      `Cannot read an earlier state of ${drafted.definition.name}: this transaction has created or altered it`,
       { hint: "read it before the transaction begins, or after it has ended" },
     );
   }
@@ -575,7 +575,7 @@ export class DraftedStore implements Store {
 }
 
 function outside(what: string): Error {
-  return new Error(`${what} does not belong to the statements of a transaction`);
+  return new Error(`${what} is not possible in a statement of a transaction`);
 }
 
 function keyTypesOf({ columns, keyColumnIds }: TableDefinition): readonly DataType[] {

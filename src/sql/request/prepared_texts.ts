@@ -18,7 +18,7 @@ import type {
 import { partsOf, relocated } from "../parse/ast/tree_parts.ts";
 
 /**
- * Replaces each EXECUTE by the prepared statement that it names.
+ * Replaces each EXECUTE with the prepared statement that it names.
  * @param earlier The statements that earlier requests of the transaction have prepared.
  * @param lengthMax The maximum length of the expanded text, because a short text could otherwise
  * expand to any number of trees.

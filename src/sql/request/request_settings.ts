@@ -20,7 +20,7 @@ export type SettingDeps = Pick<SqlEnvironment, "limits" | "settings">;
 /** The maximum number of settings that a request may define under its own names. */
 const OWN_SETTINGS_MAX = 100;
 
-/** A change of a setting, as requested by a statement or a function call. */
+/** A change to a setting, as requested by a statement or a function call. */
 interface AskedChange {
   readonly name: string;
   /** The new value of the setting; undefined for DEFAULT. */

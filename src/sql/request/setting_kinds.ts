@@ -130,7 +130,7 @@ const MEMORY_NUMBERS = [
   ["work_mem", "4MB"],
 ] as const;
 
-const OWN_PLANS = "Has no effect: plans are chosen by the sizes of tables";
+const OWN_PLANS = "Has no effect: plans are chosen by table size";
 const OWN_MEMORY = "Has no effect: performance.query_memory_bytes limits the memory of a statement";
 
 /** The settings in the order in which SHOW lists them. */
@@ -168,7 +168,7 @@ const KINDS: readonly SettingKind[] = [
     "Has no effect: backslashes are escapes only in E'…' strings",
     "on",
   ),
-  word("xmloption", ["content", "document"], "Has no effect: there is no XML"),
+  word("xmloption", ["content", "document"], "Has no effect: XML is not supported"),
   word(
     "client_min_messages",
     [

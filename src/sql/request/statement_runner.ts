@@ -91,7 +91,7 @@ export interface StatementDeps
   readonly readers: QueryReaders | undefined;
 }
 
-/** A change of rows that is in progress. */
+/** A change to rows that is in progress. */
 interface RunningChange {
   readonly prepared: PreparedDml;
   readonly options: RunOptions;

@@ -4,14 +4,14 @@
  * A block describes itself and is read only by the process that wrote it, so it has no version
  * number and uses the machine's byte order. Its columns follow one another:
  *
- *     u8 kind │ u8 has nulls │ to 8 │ u8 × n nulls, where it has │ to 8 │ values
+ *     u8 kind │ u8 has nulls │ to 8 │ u8 × n nulls, if any │ to 8 │ values
  *
  *     KIND     VALUES
  *     null                                every row is NULL
  *     bool     u8 × n
  *     i32      i32 × n
  *     f64      f64 × n
- *     utf8     u32 × (n + 1) │ UTF-8      all that is text, dictionaries too
+ *     utf8     u32 × (n + 1) │ UTF-8      all text types, also dictionaries
  *     values   a tag and a value, n times
  *     const    a tag and a value
  */

@@ -1,6 +1,6 @@
 /**
  * Implements SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO. The former shows the message that a client
- * sends to follow a query; the latter shows how changes of its tables would be matched with the
+ * sends to follow a query; the latter shows how changes to its tables would be matched with the
  * query. No subscription is opened, and no changes are streamed.
  */
 import { DatabaseError, withDetails } from "../../base/errors.ts";
@@ -122,7 +122,7 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
     typeof plan === "string"
       ? [`  evaluated: ${when}, taking at most a quarter of the time`, `    because ${plan}`]
       : [
-          "  maintained: from the changes of these tables",
+          "  maintained: from the changes to these tables",
           ...plan.shared.query.describe().map((line) => `    ${line}`),
         ];
   const { costMs, evaluations = 0, followed = 0, stateBytes = 0, subscriptions = 0 } = match ?? {};
@@ -191,7 +191,7 @@ function matchLines(plan: LivePlan, table: TableEntry | undefined, match: LiveMa
   const column = table?.columns.find(({ columnId }) => columnId === equality?.columnId);
   const index =
     equality === undefined
-      ? "none; every change of these rows is tested"
+      ? "none; every change to these rows is tested"
       : `${nameText(column?.name ?? "?")} = ${JSON.stringify(equality.value)}, found by value`;
   return [
     `  index: ${index}`,

@@ -167,7 +167,7 @@ async function copiedFrom({ table, segments, tools, pending }: Merge): Promise<C
 }
 
 /**
- * Replaces the sources by the merged segments. Prevents flushes from changing the segments in the
+ * Replaces the sources with the merged segments. Prevents flushes from changing the segments in the
  * meantime.
  */
 async function publish(

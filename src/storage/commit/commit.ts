@@ -161,7 +161,7 @@ export class Committer {
   }
 
   /**
-   * While the log is paused, makes a commit together with a change of the catalog: both are
+   * While the log is paused, makes a commit together with a change to the catalog: both are
    * durable, or neither is.
    *
    * @param definitions.seq The seq of the definitions under which the rows are written.

@@ -93,7 +93,7 @@ export interface ManifestState {
   readonly firstLogFile?: number | undefined;
 }
 
-/** A change of the manifest, which is applied completely or not at all. */
+/** A change to the manifest, which is applied completely or not at all. */
 export interface ManifestChange {
   readonly addSegments?: readonly SegmentEntry[];
   /** Replaces the entries with the same ids, for example with a new deletion generation. */

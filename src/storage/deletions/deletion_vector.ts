@@ -180,7 +180,7 @@ export class DeletionVector {
     this.#changedIn[pageIndex] = this.#version;
   }
 
-  /** Returns the version of the last change of a page; 0 before the first change. */
+  /** Returns the version of the last change to a page; 0 before the first change. */
   pageVersion(pageIndex: number): number {
     return this.#changedIn[pageIndex] ?? 0;
   }

@@ -133,7 +133,7 @@ export class Memtable {
   /**
    * Returns an inverted index, which may lag behind the memtable.
    *
-   * @param columns The parts of the index, which never change for its id.
+   * @param columns The parts of the index. An index id always has the same parts.
    */
   terms(indexId: number, columns: readonly IndexColumn[]): MemTerms {
     let terms = this.#terms.get(indexId);

@@ -138,7 +138,7 @@ class AllChangeScan implements OwnedChangeScan {
     if (this.#table.isDropped) {
       throw new DatabaseError(
         "TABLE_NOT_FOUND",
-        `Cannot read changes of ${this.#table.definition.name}: the table was dropped`,
+        `Cannot read changes to ${this.#table.definition.name}: the table was dropped`,
       );
     }
     return this.#nextStored() ?? this.#nextInMemory();

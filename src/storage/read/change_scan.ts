@@ -64,7 +64,7 @@ export class StoreChangeScan implements ChangeScan {
     if (this.#table.isDropped) {
       throw new DatabaseError(
         "TABLE_NOT_FOUND",
-        `Cannot read changes of ${this.#table.definition.name}: the table was dropped`,
+        `Cannot read changes to ${this.#table.definition.name}: the table was dropped`,
       );
     }
     for (;;) {

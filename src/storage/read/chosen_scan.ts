@@ -232,7 +232,7 @@ function countInPieces(
   return count;
 }
 
-/** Returns the rows that some pieces have in ranges of keys, in ascending order. */
+/** Returns the rows of the given pieces whose keys lie in the chosen ranges, in ascending order. */
 function rowsInPieces(
   pieces: readonly IndexPiece[],
   choice: Extract<RowChoice, { kind: "keys" }>,

@@ -6,7 +6,7 @@
 export type Operation = "Insert" | "Update" | "Delete";
 export type TableName = "items" | "board" | "notes";
 
-/** One committed change of one row. */
+/** One committed change to one row. */
 export interface Change {
   readonly table: TableName;
   /** The owner of a row of the USER table. */

@@ -338,8 +338,8 @@ class Story {
   }
 
   /**
-   * Called when a commit was rolled back: no later state may contain it, and earlier states are
-   * useless.
+   * Called when a commit was rolled back. No later state may contain it. Waiting crash states are
+   * discarded, because they may contain it.
    */
   #noteTakenBack(store: LocalStore, commitSeq: number): void {
     this.#report.takenBack += 1;

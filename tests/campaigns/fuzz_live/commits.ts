@@ -9,7 +9,7 @@ import { textOf } from "../fuzz_sql/tree.ts";
 import { type ColumnType, cellOf } from "../fuzz_sql/values.ts";
 import type { FollowedTable } from "./tables.ts";
 
-/** The number of keys from which changes of single rows choose. */
+/** The number of keys from which changes to single rows choose. */
 const KEYS = 30;
 
 /** Returns the SQL text of one commit: a statement, or a transaction. */
@@ -95,7 +95,7 @@ function momentOf(chance: Chance): string {
   return `date_trunc('second', LOCALTIMESTAMP) + (id % ${1 + chance.below(7)} - 2) * INTERVAL '1 second'`;
 }
 
-/** Returns a change of the rows that policies show, or of a row if no table has policies. */
+/** Returns a change to the rows that policies show, or of a row if no table has policies. */
 function guestChangeOf(tables: readonly FollowedTable[], chance: Chance): string {
   const room = chance.below(5);
   if (!tables.some(({ kind }) => kind === "ruled")) return upsertOf(chance.pick(tables), chance);

@@ -82,8 +82,8 @@ export class Selects {
   }
 
   /**
-   * Whether a query can be read at an earlier seq. The reader may not read the past of shared
-   * tables, nor the administrator the past of the reader's own rows.
+   * Whether a query can be read at an earlier seq. The reader may not read earlier states of shared
+   * tables, nor the administrator those of the reader's own rows.
    */
   hasPast(asked: Asked): boolean {
     const isOfAdministrator = asked.token === this.#server.token;

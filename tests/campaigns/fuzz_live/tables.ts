@@ -163,7 +163,7 @@ const WIDER: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns a random change of a table's definition, and the resulting table. The server may refuse
+ * Returns a random change to a table's definition, and the resulting table. The server may refuse
  * the change because of a view that depends on the table.
  */
 export function alterationOf(

@@ -78,7 +78,7 @@ export class Verdicts {
   async judge(followers: Iterable<Follower>, burst: Burst): Promise<void> {
     const { isKilled, isRedefined, previousSeq, seqs } = burst;
     this.#burst = burst;
-    // A change of a definition may write rows, too, and the first burst is the creation of tables.
+    // A change to a definition may write rows, too, and the first burst is the creation of tables.
     const isKnown = !isKilled && !isRedefined && previousSeq > 0;
     this.#commits = isKnown ? [previousSeq, ...seqs.toSorted((a, b) => a - b)] : undefined;
     await Promise.all(Array.from(followers, (follower) => this.#judgeFollower(follower)));

@@ -16,7 +16,7 @@ export interface Copy {
 }
 
 export interface SecondOpinion {
-  /** Replaces all tables and views in DuckDB by the given ones. */
+  /** Replaces all tables and views in DuckDB with the given ones. */
   copy(tables: readonly Copy[], views: ReadonlyMap<string, string>): Promise<void>;
   /** Returns the rows of a query; undefined if DuckDB has no opinion. */
   rows(sql: string, types: readonly WireType[]): Promise<readonly string[] | undefined>;

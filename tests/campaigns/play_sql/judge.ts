@@ -117,7 +117,7 @@ export class Judge {
     return verdict;
   }
 
-  /** Remembers from which tables a view reads, because a change of the view changes them. */
+  /** Remembers from which tables a view reads, because a change to the view changes them. */
   #noteView(sql: string): void {
     const view = VIEW.exec(sql)?.[1];
     if (view === undefined) return;

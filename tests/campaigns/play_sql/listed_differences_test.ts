@@ -32,7 +32,7 @@ test("a name of a side is a listed difference, and any other value is wrong", ()
   expect(new Judge().judge(sql, rows("other"), theirs)).toBe("wrong");
 });
 
-test("a change of a view that was omitted may have changed its table", () => {
+test("a change to a view that was omitted may have changed its table", () => {
   const judge = new Judge();
   expect(judge.judge("CREATE VIEW v AS SELECT a FROM t", rows(), rows())).toBe("alike");
   expect(judge.judge("SELECT a FROM t", rows("1"), rows("2"))).toBe("wrong");

@@ -614,7 +614,7 @@ test("subscribers share the changes that a test of one row for each of them divi
   expect(lines.flat()).toContain("    a change to items: finds stock by index stock_pkey");
 });
 
-test("a change of a column that EXISTS does not read is not followed", async () => {
+test("a change to a column that EXISTS does not read is not followed", async () => {
   const [[rome] = []] = await followEach(IN_STOCK, [1]);
   const params = [{ number: "1" }];
   const before = await stepsOf(IN_STOCK, params);

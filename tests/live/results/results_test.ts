@@ -373,7 +373,7 @@ test("subscribers share a result whether the digits of a parameter are sent or i
   ]);
 });
 
-describe("a live query reacts to changes of definitions and rights", () => {
+describe("a live query reacts to changes to definitions and rights", () => {
   const JOIN = "SELECT r.name, m.text FROM app.rooms r JOIN app.messages m ON m.room = r.id";
   const ENDINGS: readonly (readonly [string, string, string, string])[] = [
     ["a dropped table", JOIN, "DROP TABLE app.messages", "NOT_FOUND"],

@@ -205,7 +205,7 @@ test("rows found for a plan that has been replaced are dropped", async () => {
   expect(openCount()).toBe(0);
 });
 
-test("a change of definitions that ends the subscription ends its search", async () => {
+test("a change to definitions that ends the subscription ends its search", async () => {
   const { arrive, fixture, openCount } = searched();
   fill(fixture, 6);
   const { sink } = fixture.open(LOBBY);

@@ -1,6 +1,6 @@
 /**
  * Tests definitions of foreign keys: which are refused, when existing rows are checked, and how
- * changes of columns and tables affect them.
+ * changes to columns and tables affect them.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

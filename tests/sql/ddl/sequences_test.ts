@@ -420,7 +420,7 @@ test.each([
   const many =
     "SELECT min(n), max(n) FROM (SELECT nextval('a.s') - 10 FROM generate_series(1, 9000)) x(n)";
   expect(await slow.rows(many)).toEqual([[1, 9000]]);
-  // Each call of setval is a durable change of the catalog, so only a few rows make one.
+  // Each call of setval is a durable change to the catalog, so only a few rows make one.
   const back = `SELECT (SELECT count(setval('a.s', 10 + 0 * y)) FROM generate_series(1, 9000) y WHERE y % 300 = 1)`;
   expect(await slow.rows(`${back}; SELECT nextval('a.s')`)).toEqual([[11]]);
   await slow.run("SELECT setval('a.s', 10)");

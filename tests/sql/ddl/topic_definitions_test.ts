@@ -362,7 +362,7 @@ test("DROP TABLE checks again after it has waited, because another request may d
   await engine.run("DROP TOPIC app.t");
 });
 
-test("counting continues after a change of a source table was refused", async () => {
+test("counting continues after a change to a source table was refused", async () => {
   await engine.run(`
     CREATE TABLE app.full (id INT PRIMARY KEY, a INT);
     INSERT INTO app.full VALUES (1, -1);

@@ -203,7 +203,7 @@ describe("properties are fixed when a view is created", () => {
     await engine.run("DROP TABLE app.p");
   });
 
-  test("a cached plan follows changes of a view", async () => {
+  test("a cached plan follows changes to a view", async () => {
     const sql = "SELECT * FROM app.v WHERE id = 1";
     await engine.rows(sql);
     await engine.run("CREATE OR REPLACE VIEW app.v AS SELECT id, 'x' AS b, c FROM app.u");

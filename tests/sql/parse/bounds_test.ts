@@ -107,8 +107,8 @@ test.each([
     (n: number) => `CREATE TABLE t (${each(n, (i) => `c${i} INT`)})`,
   ],
   [
-    "changes of a table",
-    `more than ${LISTED_MAX} changes of one table`,
+    "changes to a table",
+    `more than ${LISTED_MAX} changes to one table`,
     LISTED_MAX,
     (n: number) => `ALTER TABLE t ${each(n, (i) => `ADD COLUMN c${i} INT`)}`,
   ],

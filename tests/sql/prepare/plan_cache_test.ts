@@ -142,7 +142,7 @@ test("a text of another caller has that caller's rights and rows", async () => {
   engine.userId = "root";
 });
 
-test("a text after a change of its table has a new result", async () => {
+test("a text after a change to its table has a new result", async () => {
   await engine.run("CREATE TABLE a.d (id INT PRIMARY KEY, v INT); INSERT INTO a.d VALUES (1, 1)");
   expect(await answer("SELECT v FROM a.d")).toEqual([[1]]);
   expect(await answer("SELECT id, v FROM a.d WHERE v = 1")).toEqual([[1, 1]]);

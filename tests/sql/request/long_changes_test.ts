@@ -340,7 +340,7 @@ describe("concurrent writes during a long change are detected", () => {
     expect(await totals()).toEqual([ROWS, "1000"]);
   });
 
-  test("a change of a table that is altered meanwhile runs on the altered table", async () => {
+  test("a change to a table that is altered meanwhile runs on the altered table", async () => {
     const long = begin("UPDATE t SET v = v + 1");
     await engine.run("ALTER TABLE t ADD COLUMN w INT DEFAULT 3");
     expect(await errorCodeOf(long)).toBeUndefined();
@@ -349,7 +349,7 @@ describe("concurrent writes during a long change are detected", () => {
     ]);
   });
 
-  test("a change of a table that is dropped meanwhile fails", async () => {
+  test("a change to a table that is dropped meanwhile fails", async () => {
     const long = begin("UPDATE t SET v = v + 1");
     await engine.run("DROP TABLE t");
     expect((await long.ended).error).toMatchObject({

@@ -54,11 +54,11 @@ test("ROLLBACK TO releases the row locks since the savepoint", async () => {
   const kept = "SELECT id FROM t WHERE id = 2 FOR UPDATE NOWAIT";
   expect(await engine.failure(kept, second)).toBe("LOCK_NOT_AVAILABLE@1:0");
   await engine.run("UPDATE t SET v = 0 WHERE id = 1");
-  // The first transaction no longer locks that row, so this change of the row is no conflict.
+  // The first transaction no longer locks that row, so this change to the row is no conflict.
   await engine.run("COMMIT", first);
 });
 
-test("ROLLBACK TO replaces a stronger lock by the previous one", async () => {
+test("ROLLBACK TO replaces a stronger lock with the previous one", async () => {
   const first = opened();
   await engine.run("SELECT id FROM t WHERE id = 1 FOR SHARE; SAVEPOINT s", first);
   await engine.run(`${LOCK}; ROLLBACK TO s`, first);

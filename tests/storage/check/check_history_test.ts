@@ -161,7 +161,7 @@ function rowsOf(disk: SimulatedDisk, entry: SegmentEntry): Row[] {
   return rows;
 }
 
-/** Replaces a segment by one with other rows, whose bytes are all valid. */
+/** Replaces a segment with one with other rows, whose bytes are all valid. */
 function rewrite({ disk, manifest }: Directory, entry: SegmentEntry, rows: readonly Row[]): void {
   const all = rows.toSorted((a, b) => a.owner - b.owner || a.seq - b.seq);
   const numbers = (of: (row: Row) => number): Float64Array => Float64Array.from(all, of);

@@ -87,7 +87,7 @@ function boundTerms(table: TableEntry, { expressions = [], where }: IndexEntry):
 }
 
 /**
- * Replaces the expressions of an index by the columns that represent them. Adds the guards of these
+ * Replaces the expressions of an index with the columns that represent them. Adds the guards of these
  * replacements to the given guards.
  */
 export function asKeysOf(

@@ -163,7 +163,7 @@ function withName(column: BoundColumn, name: string): BoundColumn {
   return { ...column, name };
 }
 
-/** Replaces computed columns of a view by their values. @throws {DatabaseError} */
+/** Replaces computed columns of a view with their values. @throws {DatabaseError} */
 export function withValues(
   expression: BoundExpression,
   values: ReadonlyMap<number, BoundExpression>,

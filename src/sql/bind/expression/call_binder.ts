@@ -258,7 +258,7 @@ function bindNullif(
   other: BoundExpression,
   node: ExprCall,
 ): BoundExpression {
-  // A comparison with a DECIMAL may replace a NUMERIC or a literal by a value that only compares
+  // A comparison with a DECIMAL may replace a NUMERIC or a literal with a value that only compares
   // like it. Since the value is also the result, both are compared as NUMERIC here.
   const isUnsized = value.type.kind === "numeric" || value.type.kind === "unknown";
   const isReplaced = isUnsized && other.type.kind === "decimal";

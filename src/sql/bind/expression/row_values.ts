@@ -166,7 +166,7 @@ function presenceColumn(relation: ScopeRelation, statement: StatementBinding): B
   return made;
 }
 
-/** Replaces the relation by a query over it that adds a column that is never NULL. */
+/** Replaces the relation with a query over it that adds a column that is never NULL. */
 function marked(node: RelationNode, mark: BoundColumn, statement: StatementBinding): void {
   const { relation } = node;
   const inner = relation.columns.map(({ name, type }) => statement.newColumn({ name, type }));

@@ -81,11 +81,8 @@ function tableNamed(text: string, node: Expr, source: SelectDeps["source"]): Tab
   const what = isView ? "a view" : "a STREAM table";
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot read the changes of ${what}: it keeps none`,
-    {
-      position: node._location.start,
-      hint: "only USER and SHARED tables keep their changes",
-    },
+    `Cannot read changes to ${what}: only USER and SHARED tables keep their changes`,
+    { position: node._location.start },
   );
 }
 

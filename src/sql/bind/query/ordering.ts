@@ -25,7 +25,7 @@ export function outputByOrdinal(
     if (!isOtherConstant(expression)) return undefined;
     throw new DatabaseError("INVALID_QUERY", `Cannot use this constant in ${clause}`, {
       position: expression._location.start,
-      hint: "a whole number is a position in the select list; a name needs no quotes or double quotes",
+      hint: "write the position of a column in the select list, or a name without quotes or in double quotes",
     });
   }
   const { value: ordinal } = expression;

@@ -249,7 +249,7 @@ function elementIn(
   return undefined;
 }
 
-/** Replaces a polymorphic type by the type that it has in a call. @throws {DatabaseError} */
+/** Replaces a polymorphic type with the type that it has in a call. @throws {DatabaseError} */
 export function typeIn(
   type: RoutineType,
   { element, node }: { element: DataType | undefined; node: AstNode },

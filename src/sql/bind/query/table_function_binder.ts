@@ -55,7 +55,7 @@ import { resolveType } from "../expression/types.ts";
 import { routineRows } from "./routine_calls.ts";
 import { type RoutineCall, resolveRoutine, routinesOf } from "./routine_resolution.ts";
 
-/** The function that yields the changes of a table; `changes_binder.ts` binds it. */
+/** The function that yields the changes to a table; `changes_binder.ts` binds it. */
 export const CHANGES = "changes";
 
 /** A column of a call, and the domain against which its values are checked. */

@@ -278,7 +278,10 @@ class Followed {
     return all;
   }
 
-  /** Returns a changed row with its computed columns. @throws {DatabaseError} */
+  /**
+   * Computes the generated columns of a changed row, and checks the row against its constraints.
+   * @throws {DatabaseError}
+   */
   #checked(changed: Row, { parent, reference: { child } }: HeldKeys): readonly Row[] {
     const runtime = runtimeOf(child);
     try {

@@ -108,7 +108,10 @@ export function shownIn(
 export interface ReferencePlace {
   /** The positions of the referring columns, in the order of the referenced key. */
   readonly positions: readonly number[];
-  /** Returns the key to which a row refers, or undefined if the row refers to no parent. */
+  /**
+   * Returns the key to which a row refers, undefined if the row refers to no parent, or "mixed" if
+   * MATCH FULL is violated because only some of its columns are NULL.
+   */
   readonly keyOf: (row: Row) => Row | undefined | "mixed";
 }
 

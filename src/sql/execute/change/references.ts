@@ -34,7 +34,7 @@ import {
 } from "./referenced_key.ts";
 import type { RowChange } from "./row_changes.ts";
 
-/** A planned change of rows that has not run yet. */
+/** A planned change to rows that has not run yet. */
 export interface PlannedChange {
   readonly target: TableEntry;
   /** Whether the planned change may delete rows. */

@@ -13,7 +13,7 @@ export class TakenNumbers {
     this.#lastSequence = sequenceId;
   }
 
-  /** Replaces the stored number of a sequence by the number that setval has set. */
+  /** Replaces the stored number of a sequence with the number that setval has set. */
   correct(sequenceId: number, value: Whole): void {
     this.#bySequence.set(sequenceId, value);
   }

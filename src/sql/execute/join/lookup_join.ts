@@ -31,7 +31,7 @@ import type { JoinOptions } from "./hash_join.ts";
 /** The maximum number of rows of a driving batch that is joined by look-ups. */
 const BATCH_LOOKUPS_MAX = 8;
 
-/** The number of driving rows for which a hash join takes less time than further look-ups. */
+/** The number of driving rows from which a hash join takes less time than look-ups. */
 const LOOKUPS_MAX = 64;
 
 /**

@@ -164,7 +164,7 @@ function calendarOnly(moment: Moment, piece: CalendarPiece): string {
   if (days === undefined) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot format an interval with ${piece.field}: it is not tied to a calendar date`,
+      `Cannot format an interval with ${piece.field}: an interval has no calendar date`,
     );
   }
   switch (piece.field) {

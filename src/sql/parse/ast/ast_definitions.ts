@@ -429,7 +429,7 @@ export type AlterColumn =
   | AlterColumnDropExpression;
 
 /**
- * A change of an identity column: SET GENERATED …, SET INCREMENT … and other options, or RESTART
+ * A change to an identity column: SET GENERATED …, SET INCREMENT … and other options, or RESTART
  * [[WITH] n].
  */
 export interface AlterColumnIdentity extends AstNode {

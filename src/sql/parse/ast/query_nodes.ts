@@ -1,5 +1,5 @@
 /**
- * Classifies nodes of the syntax tree: queries, changes of rows, and statements that begin a
+ * Classifies nodes of the syntax tree: queries, changes to rows, and statements that begin a
  * transaction.
  */
 import type {

@@ -1,6 +1,6 @@
 /**
  * Decodes strings and names that specify characters by number: `U&'d\0061t\+000061'` and `U&"…"`.
- * An optional UESCAPE replaces the backslash by another character.
+ * An optional UESCAPE replaces the backslash with another character.
  */
 
 import { closingQuote, stringContinuation } from "./characters.ts";

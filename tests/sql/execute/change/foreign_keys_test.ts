@@ -158,7 +158,7 @@ describe.each(RELATIONS)(
     ];
 
     test.each(["", "ON UPDATE RESTRICT"])(
-      "%p prevents the change of a referenced key",
+      "%p prevents the change to a referenced key",
       async (action) => {
         await coded(action);
         expect(await code(`INSERT INTO ${c} VALUES (13, 'q')`)).toBe("FOREIGN_KEY_VIOLATION");
@@ -299,7 +299,7 @@ test("deferred foreign keys to a unique index are checked at the commit", async 
   expect(await rows(`SELECT b, a FROM ${c}`)).toEqual([[7, 9]]);
 });
 
-test("long changes of unique keys change referring rows, and a long INSERT finds its parents", async () => {
+test("long changes to unique keys change referring rows, and a long INSERT finds its parents", async () => {
   await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY, code TEXT UNIQUE);
     CREATE TABLE ${c} (id INT PRIMARY KEY, code TEXT REFERENCES ${p} (code) ON UPDATE CASCADE);
     INSERT INTO ${p} SELECT g, 'k' || g FROM generate_series(1, 3000) x(g);
