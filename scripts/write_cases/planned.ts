@@ -368,7 +368,7 @@ const READERS: readonly string[] = [
 
 const WANTED_CASES: CaseFile = {
   name: "wanted",
-  about: "WITH entries of which each reader wants a part of the rows",
+  about: "WITH entries whose readers each want a part of the rows",
   statements: [
     "CREATE TABLE t (id INT PRIMARY KEY, g INT, v INT)",
     "INSERT INTO t SELECT i, nullif(i % 7, 3), i % 11 FROM generate_series(1, 60) i",

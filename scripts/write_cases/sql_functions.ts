@@ -74,7 +74,7 @@ export const SQL_FUNCTIONS: CaseFile = {
     "SELECT * FROM one_row(1)",
     "SELECT * FROM one_row(99)",
     "SELECT (one_row(2)).s, (one_row(99)).s",
-    // Parameters for output
+    // Output parameters
     "CREATE FUNCTION both_of(a INT, OUT b INT, OUT c TEXT) AS $$ SELECT a + 1, 'x' || a $$ LANGUAGE sql",
     "SELECT * FROM both_of(5)",
     "SELECT (both_of(5)).c",

@@ -1,6 +1,6 @@
 /**
- * Schedules the computation of password hashes, of which only a few may run at a time. Senders are
- * served in rotation, so that a sender of many requests delays only its own hashes.
+ * Schedules the computation of password hashes. Only a few computations may run at a time. Senders
+ * are served in rotation, so that a sender of many requests delays only its own hashes.
  *
  *     trusted:  sender ─ sender ─ sender      users with a token, and known devices
  *     others:   sender ─ sender               ◄── senders of a lane take turns, and so do the

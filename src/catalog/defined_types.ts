@@ -70,7 +70,7 @@ export class DefinedTypes {
       return;
     }
     if (fields !== undefined) {
-      // All columns of the type share this object, of which only the name can change.
+      // All columns of the type share this object. Only its name can change.
       const named = Object.assign(this.#rows.get(typeId)?.named ?? { typeId }, { namespace, name });
       this.#rows.set(typeId, { kind: "row", fields: this.#currentFields(fields), named });
       return;

@@ -354,9 +354,9 @@ export interface FunctionEntry extends ViewEntry {
 export interface Routine {
   /** The name of the function, without its types. */
   readonly name: string;
-  /** All parameters in the order of the definition, including those for output. */
+  /** All parameters in the order of the definition, including output parameters. */
   readonly parameters: readonly RoutineParameter[];
-  /** The type after RETURNS; absent if the parameters for output determine the result. */
+  /** The type after RETURNS; absent if output parameters determine the result. */
   readonly returns?: RoutineType | undefined;
   /** The name of that type. */
   readonly returnsName?: string | undefined;

@@ -21,8 +21,8 @@ export interface KeyRule<Value = unknown> {
   readonly initial: Value;
   readonly description: string;
   /**
-   * The default as a fraction of the memory that the runtime leaves (`memory.ts`), if this is less
-   * than `initial`.
+   * The default as a fraction of the memory that the runtime does not need (`memory.ts`), if this
+   * is less than `initial`.
    */
   readonly share?: number;
   /** The bounds of a number, both inclusive. */

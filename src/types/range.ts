@@ -48,7 +48,7 @@ const KEY_END = "!";
 const SHOWN = " ";
 
 /**
- * Returns the value of a type for ranges in ascending order, of which none are adjacent. A range
+ * Returns the value of a type for ranges in ascending order, none of which are adjacent. A range
  * type takes at most one.
  */
 export function valueOfRanges(type: DataType, ranges: readonly Range[]): string {
@@ -196,7 +196,10 @@ function stepped(bound: DataType, end: RangeEnd): RangeEnd {
   return next === undefined ? end : { ...end, value: next, isIncluded: !end.isIncluded };
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/**
+ * Returns the next value; undefined if values have no next one.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
 function nextValue(bound: DataType, value: Value): Value | undefined {
   if (value === null) return undefined;
   switch (bound.kind) {
@@ -221,7 +224,7 @@ export class RangeMath {
     this.#compare = comparatorFor(bound);
   }
 
-  /** Compares two ends, of which each may be a lower or an upper one. */
+  /** Compares two ends, each of which may be a lower or an upper one. */
   compareEnds(left: RangeEnd, right: RangeEnd): number {
     if (left.value === null && right.value === null) {
       return Number(right.isLower) - Number(left.isLower);
@@ -297,7 +300,7 @@ export class RangeMath {
     return parts;
   }
 
-  /** Returns the union of ranges in any order, as ranges of which none are adjacent. */
+  /** Returns the union of ranges in any order, as ranges none of which are adjacent. */
   union(ranges: readonly Range[]): Range[] {
     const sorted = ranges.toSorted(
       (left, right) =>

@@ -412,7 +412,7 @@ export interface CallableRoutine {
   /** The name of the function, as "namespace.name". */
   readonly name: string;
   readonly routine: Routine;
-  /** The defaults of the parameters for input, in their order. */
+  /** The defaults of the input parameters, in order. */
   readonly defaults: readonly (Expr | undefined)[];
   /** Binds the query of the function. `outer` resolves the names of its parameters. */
   readonly bindQuery: (outer: Correlation, node: AstNode) => BoundSelect;

@@ -1,9 +1,9 @@
 /**
  * Executes CREATE, ALTER and DROP FUNCTION.
  *
- * A function is stored as a view with parameters, so everything that protects the objects of a view
- * protects those of a function. Its query is bound once with values of the declared types, which
- * finds its errors and the objects that it needs.
+ * A function is stored as a view with parameters, so the rules that protect the objects of a view
+ * also protect the objects of a function. CREATE FUNCTION binds the query once, with values of the
+ * declared types, to find its errors and the objects that it needs.
  */
 import { requireReach, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -63,8 +63,8 @@ export function isFunctionDefinition(node: Statement): node is FunctionDefinitio
 }
 
 /**
- * Checks the caller's right to define functions, which is that to define views, before any part of
- * the request runs.
+ * Requires that the caller may define functions, which takes the right to define views. Called
+ * before any part of the request runs.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -206,7 +206,7 @@ function definedTypesIn(node: CreateFunctionStatement): DataType[] {
     if (domain === undefined) return definedType ?? [];
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot use domain ${domain.namespace}.${domain.name} in a function: ALTER DOMAIN would not reach it`,
+      `Cannot use domain ${domain.namespace}.${domain.name} in a function: a later ALTER DOMAIN would not apply to the function`,
       { position: _location.start, hint: "use the type of the domain" },
     );
   });
@@ -245,7 +245,7 @@ function checkParameters(node: CreateFunctionStatement): void {
     throw invalid(node, "the VARIADIC parameter must be the last one");
   }
   if (outputs.some((each) => each.default !== undefined && each.mode !== "inout")) {
-    throw invalid(node, "a parameter for output must not have a default");
+    throw invalid(node, "an output parameter must not have a default");
   }
 }
 
@@ -282,7 +282,7 @@ function checkResult(
   const fits =
     others.length > 0 ? returns === "record" : only !== undefined && isSame(only.type, returns);
   if (!fits) {
-    throw invalid(node, "RETURNS does not match its parameters for output", "omit RETURNS");
+    throw invalid(node, "RETURNS does not match its output parameters", "omit RETURNS");
   }
 }
 
@@ -298,7 +298,7 @@ type NeededObjects = Pick<FunctionEntry, "tables" | "views">;
 
 /**
  * Binds the query and the defaults of a function, and returns the objects that it needs. The query
- * of a polymorphic function may fit only some types, so its errors are left to the calls.
+ * of a polymorphic function may fit only some types, so each call reports its own errors.
  *
  * @throws {DatabaseError}
  */
@@ -355,14 +355,14 @@ function checkDefaults(
     const type = parameters[i]?.type;
     if (written === undefined) continue;
     const bound = bindExpression(written, context);
-    // A literal is read at once, so that a faulty one is refused here.
+    // A literal is converted here, so that an invalid one is refused when the function is defined.
     const mode = bound.type.kind === "unknown" ? "implicit" : "assignment";
     if (typeof type === "object") castTo(bound, { to: type, mode, node: written });
   }
 }
 
 /**
- * Requires that the callers of a function can keep their form.
+ * Requires that existing calls of a function stay valid after it is replaced.
  *
  * @throws {DatabaseError} INVALID_DEFINITION
  */

@@ -1,12 +1,13 @@
 /**
- * Writes functions out in the expressions that are stored with a table: CHECK, DEFAULT, generated
- * columns, indexes and policies.
+ * Expands the calls of functions in the expressions that are stored with a table: CHECK, DEFAULT,
+ * generated columns, indexes and policies.
  *
  *     CHECK (app.half(n) > 2)         is stored as    CHECK (CAST(CAST(n AS int) / 2 AS int) > 2)
  *
  * Such an expression is evaluated without the catalog, and with the rights of its author. If it
- * called the function, whoever replaces the function could change what rows mean that are already
- * stored, or what a policy permits. So the expression keeps the text that the function has now.
+ * called the function, replacing the function could change the meaning of stored rows, or what a
+ * policy permits. The expression therefore contains the query that the function had when the
+ * expression was defined.
  */
 import { mayReadView, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -147,7 +148,7 @@ function textOf(entry: FunctionEntry, args: readonly Expr[], at: WrittenCall): s
   const inputs = routine.parameters.filter(isInput);
   const outputs = routine.parameters.filter(isOutput);
   if (routine.isSet || outputs.length > 1 || isRow(entry)) {
-    throw refused(call, entry, "it returns rows, and must return one value");
+    throw refused(call, entry, "it returns rows, but must return one value");
   }
   if (inputs.some(({ mode, type }) => mode === "variadic" || isRowType(type))) {
     throw refused(call, entry, "it takes rows, or any number of arguments");
@@ -234,7 +235,7 @@ interface NodeParts {
   readonly index?: number;
 }
 
-/** Returns the index of the parameter that a node means; undefined for any other node. */
+/** Returns the index of the parameter to which a node refers; undefined for any other node. */
 function parameterIn(
   node: object,
   { routine }: FunctionEntry,

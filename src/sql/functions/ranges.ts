@@ -77,7 +77,7 @@ function constructorsOf(bound: DataType): ScalarFunction[] {
   ];
 }
 
-/** Returns the multirange of some ranges. A single NULL gives NULL. */
+/** Combines ranges into a multirange. A single NULL gives NULL. */
 function unionOf(several: RangeType, values: readonly Value[]): Value {
   if (values.length === 1 && values[0] === null) return null;
   if (values.includes(null)) {
@@ -91,7 +91,7 @@ function unionOf(several: RangeType, values: readonly Value[]): Value {
   return valueOfRanges(several, new RangeMath(several.bound).union(ranges));
 }
 
-/** Returns the overloads of a function of the smallest range that contains a value. */
+/** Returns the overloads of a function that reads only the smallest range around its argument. */
 function ofHull(
   result: Overload["result"],
   compute: (hull: Range | undefined) => Value,
@@ -111,7 +111,7 @@ function boundType([type = TEXT]: readonly DataType[]): DataType {
   return isRangeType(type) ? type.bound : TEXT;
 }
 
-/** Returns the range or the multirange with the same bounds as the type of the first argument. */
+/** Returns a range or multirange type with bounds of the same type as the first argument has. */
 function ofKind(kind: RangeType["kind"]): (types: readonly DataType[]) => DataType {
   return (types) => ({ kind, bound: boundType(types) });
 }

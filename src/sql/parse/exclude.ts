@@ -36,7 +36,7 @@ export function parseExclude(
 
 function parsePart(cursor: Cursor): ExcludedPart {
   const part = parseIndexedPart(cursor);
-  // An operator class, such as range_ops, chooses nothing: a type has only one order.
+  // An operator class, such as range_ops, has no effect, because a type has only one order.
   if (cursor.kind === Token.word && cursor.nameText(cursor.token).endsWith("_ops")) {
     cursor.token += 1;
   }

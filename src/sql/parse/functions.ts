@@ -237,7 +237,11 @@ function acceptAdvice(cursor: Cursor): boolean {
     cursor.expect("leakproof");
     return true;
   }
-  if (cursor.is("leakproof")) cursor.refuse("LEAKPROOF", "omit it: conditions are ordered safely");
+  if (cursor.is("leakproof"))
+    cursor.refuse(
+      "LEAKPROOF",
+      "omit it: the server never evaluates a condition in an order that could leak rows",
+    );
   if (cursor.is("window")) cursor.refuse("a window function in SQL", "omit WINDOW");
   if (cursor.is("support")) cursor.refuse("SUPPORT of a function", "omit it");
   if (cursor.is("set")) cursor.refuse("SET of a function", "set the value before the call");

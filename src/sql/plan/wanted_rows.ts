@@ -34,7 +34,7 @@ interface Reader {
   readonly conditions: readonly BoundExpression[];
 }
 
-/** Restricts the entries of which one block contains all readers. */
+/** Restricts the WITH entries whose readers are all in one block. */
 export function withWantedRows(select: BoundSelect): BoundSelect {
   if (select.from?.kind !== "join" || !readsWhole(select.from)) return select;
   const readers = new Map<BoundCte, Reader[]>();

@@ -40,7 +40,7 @@ export class Cursors {
   readonly #byName = new Map<string, OpenCursor>();
 
   /**
-   * Creates the cursors of a transaction, of which none is open yet.
+   * Creates the cursors of a transaction. None is open yet.
    * @param bytesMax The maximum size of the rows of all cursors.
    */
   constructor(bytesMax: number) {

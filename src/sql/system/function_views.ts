@@ -1,6 +1,6 @@
 /**
- * The rows of SHOW FUNCTIONS, DESCRIBE FUNCTION and information_schema.routines. They list the
- * functions that the caller may call. Only users who may define functions see their queries.
+ * Provides the rows of SHOW FUNCTIONS, DESCRIBE FUNCTION and information_schema.routines. They list
+ * the functions that the caller may call. Only users who may define functions see their queries.
  */
 import { mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import type { Catalog, FunctionEntry, Routine, RoutineParameter } from "../../catalog/mod.ts";
@@ -55,7 +55,7 @@ export const DESCRIBE_FUNCTION_COLUMNS: readonly PlainColumn[] = [
   { name: "definition", type: TEXT },
 ];
 
-/** Returns the statement that creates a function again; null for those who may not see it. */
+/** Returns the statement that creates a function again; null if the caller may not see it. */
 export function definitionOf(
   entry: FunctionEntry,
   principal: Principal,

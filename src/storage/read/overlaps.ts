@@ -13,7 +13,7 @@ import { memIndexOf, type TableIndex } from "../table/table_index.ts";
 import { VersionCursor } from "../table/version_cursor.ts";
 import { type IndexPiece, piecesInMemtable, piecesInSegment } from "./index_pieces.ts";
 
-/** The rows of one owner among which overlapping ranges are looked for. */
+/** The rows of one owner among which to search for overlapping ranges. */
 export interface OverlapSearch {
   readonly owner: number;
   /** Rows up to this seq have expired. */
@@ -81,7 +81,7 @@ export class Overlaps {
   }
 
   /**
-   * Returns one of the keys of new rows that overlaps another of them; undefined if there is none.
+   * Returns a key of a new row that overlaps the key of another new row; undefined if none does.
    */
   keyAmong(memtable: Memtable, rows: readonly number[]): Row | undefined {
     const indexed = memIndexOf(memtable, this.#index);

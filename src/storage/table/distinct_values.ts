@@ -2,8 +2,8 @@
  * Estimates how many distinct values a column has, from a sample of the largest segment of its
  * table and from the zone maps. The planner orders joins by these estimates.
  *
- * The sample consists of runs of adjacent rows at equal distances, because sorted columns have few
- * values in each run and other values in the next run:
+ * The sample consists of runs of adjacent rows at equal intervals, because a sorted column has few
+ * values in each run and other values in the next one:
  *
  *     column          distinct in each of 8 runs of 512 rows      in all runs      estimate
  *     a state                          50                              50          50

@@ -102,7 +102,7 @@ function overIndex(table: StoredTable, chance: Chance): Law | undefined {
   return lawFrom("index", form, [list("outputs", ["id"]), node("from", table.name), condition]);
 }
 
-/** Returns three conditions, of which each row satisfies exactly one. */
+/** Returns three conditions. Each row satisfies exactly one of them. */
 function cases(condition: string): readonly string[] {
   return [condition, `NOT ${condition}`, `(${condition}) IS NULL`];
 }

@@ -1,7 +1,7 @@
 /**
  * Verifies that indexes over expressions and partial indexes find rows, refuse duplicates, and
  * never change a result. The tests examine plans and the number of rows that they read, and compare
- * statements over two tables with the same rows, of which only one has indexes. Keys are computed
+ * statements over two tables with the same rows, only one of which has indexes. Keys are computed
  * in memory, in files, in transactions, in a later build of the index and after a restart.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -1,7 +1,7 @@
 /**
  * Verifies that conditions on text search, LIKE, similarity, JSONB and arrays use inverted indexes,
  * and that the indexes never change a result. The tests examine plans and the number of rows that
- * they read, and compare random statements over two tables with the same rows, of which only one
+ * they read, and compare random statements over two tables with the same rows, only one of which
  * has indexes, in memory, in files, after merges and after a restart.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
  * Verifies that a primary key of several columns finds rows by its first columns, and in its order,
- * as an index does. The tests compare pages of two tables with the same rows, of which only one has
+ * as an index does. The tests compare pages of two tables with the same rows, only one of which has
  * such a key, through memory, files, merges and a restart, and check the number of rows that a page
  * reads.
  */

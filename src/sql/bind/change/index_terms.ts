@@ -87,8 +87,8 @@ function boundTerms(table: TableEntry, { expressions = [], where }: IndexEntry):
 }
 
 /**
- * Replaces the expressions of an index with the columns that represent them. Adds the guards of these
- * replacements to the given guards.
+ * Replaces the expressions of an index with the columns that represent them. Adds the guards of
+ * these replacements to the given ones.
  */
 export function asKeysOf(
   expression: BoundExpression,

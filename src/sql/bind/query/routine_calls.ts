@@ -1,6 +1,6 @@
 /**
  * Binds calls of functions that users have created, by putting the query of the function in place
- * of the call. Plans, rights, policies and live queries therefore know no functions.
+ * of the call. Plans, rights, policies and live queries therefore never see a call.
  *
  *     f(a)            (query of f)            a scalar subquery, or just its expression
  *     FROM f(a)       FROM LATERAL (query)    a relation
@@ -48,7 +48,7 @@ import {
  * Binds the query of a function that is being defined, with unknown arguments.
  *
  * @param options.element The type that replaces polymorphic ones.
- * @throws {DatabaseError} The errors of the query, and those of a result that it does not have.
+ * @throws {DatabaseError} If the query has an error, or does not return the declared result.
  */
 export function boundDefinition(
   routine: Routine,
@@ -218,7 +218,7 @@ function firstRow(query: BoundSelect, statement: StatementBinding): BoundSelect 
   return isLimited ? { ...selectFromQuery(query, statement), limit } : { ...query, limit };
 }
 
-/** Makes the outputs of a query one row value. */
+/** Combines the outputs of a query into one row value. */
 function asRow(query: BoundSelect, call: RoutineCall, statement: StatementBinding): BoundSelect {
   const whole = query.distinct === "none" ? query : selectFromQuery(query, statement);
   return {

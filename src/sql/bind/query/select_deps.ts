@@ -48,7 +48,7 @@ export interface ViewRelation {
 /** A function in SQL that a query calls. */
 export interface RoutineRelation extends ViewRelation {
   readonly routine: Routine;
-  /** The defaults of the parameters for input, in their order. */
+  /** The defaults of the input parameters, in order. */
   readonly defaults: readonly (Expr | undefined)[];
 }
 

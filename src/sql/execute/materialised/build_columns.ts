@@ -43,7 +43,7 @@ class BuildColumn {
   readonly #numbers: PageNumbers[] = [];
   /** The NULL flags of each page of numbers; undefined for a page without NULL. */
   readonly #nulls: (Uint8Array | undefined)[] = [];
-  /** The values of a column whose values are not numbers, or of which one needs a bigint. */
+  /** The values of a column that are not numbers, or one of which needs a bigint. */
   #values: Value[][] | undefined;
 
   constructor(type: DataType) {

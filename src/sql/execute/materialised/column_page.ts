@@ -254,7 +254,7 @@ export class TextPage {
     this.#nulls = nulls;
   }
 
-  /** Replaces the buffer with a larger one. Vectors that were passed on keep the previous buffer. */
+  /** Replaces the buffer with a larger one. Vectors passed on earlier keep the previous buffer. */
   #reserveBytes(byteCount: number): void {
     const { bytes } = this.source;
     if (byteCount <= bytes.length) return;

@@ -18,9 +18,9 @@ export interface CreateFunctionStatement extends AstNode {
   readonly type: "create function";
   readonly orReplace?: true | undefined;
   readonly name: QName;
-  /** The parameters, including those for output and the columns of RETURNS TABLE. */
+  /** The parameters, including output parameters and the columns of RETURNS TABLE. */
   readonly parameters: readonly FunctionParameterNode[];
-  /** The type after RETURNS; absent if the parameters for output determine it. */
+  /** The type after RETURNS; absent if output parameters determine it. */
   readonly dataType?: DataTypeDef | undefined;
   /** Whether the function returns any number of rows. */
   readonly isSet: boolean;
@@ -47,7 +47,7 @@ export interface FunctionParameterNode extends AstNode {
  * belong to one function only.
  */
 export interface FunctionName extends QName {
-  /** The types of the parameters for input; absent if the text has no parentheses. */
+  /** The types of the input parameters; absent if the text has no parentheses. */
   readonly parameters?: readonly FunctionParameterNode[] | undefined;
 }
 
