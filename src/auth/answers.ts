@@ -1,7 +1,4 @@
-/**
- * Reads the request bodies of the auth endpoints, and builds their response bodies, as the wire
- * contract defines them.
- */
+/** Reads the request bodies of the auth endpoints, and builds their response bodies. */
 import type { Role, UserEntry } from "../catalog/mod.ts";
 import type { UserBody } from "../protocol/mod.ts";
 import { AuthError } from "./auth_error.ts";

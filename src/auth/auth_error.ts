@@ -1,6 +1,6 @@
 /**
- * Authentication errors: a closed set of codes, which the wire contract defines for the auth
- * endpoints (lower case) and for bearer checks (upper case).
+ * Authentication errors: a closed set of codes, some for the auth endpoints (lower case) and some
+ * for bearer checks (upper case).
  *
  * They are not SQL conditions. The server determines the status and the envelope of each error.
  */

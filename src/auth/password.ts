@@ -97,7 +97,7 @@ export class PasswordHasher {
     const password = preparedPassword(given);
     assert(
       Buffer.byteLength(password) <= PASSWORD_BYTES_MAX,
-      "the policy limits the length of a password",
+      "the policy must limit the length of a password",
     );
     return this.#inTurn(turn, () =>
       Bun.password.hash(password, { algorithm: "argon2id", memoryCost: 19456, timeCost: 2 }),

@@ -93,8 +93,8 @@ export class Setup {
   /**
    * Performs the setup.
    *
-   * @throws {AuthError} The error of the first check that fails, in the order that the wire
-   *   contract defines.
+   * @throws {AuthError} The error of the first check that fails. Clients may rely on the order of
+   *   the checks.
    */
   async setUp(body: unknown, caller: Caller): Promise<SetupBody> {
     this.#refuseConfigured();

@@ -3,8 +3,8 @@
  * separate from the error classes, because the client library imports the protocol, which uses the
  * codes, and must not import anything from the server.
  *
- * An error code is the machine-readable name of a failure in the SQL contract. An exhaustive table
- * in `protocol/error_codes.ts` maps each code to its form on the wire (code, reason, status).
+ * An error code is the machine-readable name of a failure. An exhaustive table in
+ * `protocol/error_codes.ts` maps each code to its form on the wire (code, reason, status).
  */
 
 /** The code of every failure that can be reported to a caller. */

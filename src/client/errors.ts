@@ -75,7 +75,7 @@ export function textOfCauses(error: unknown): string {
 }
 
 /**
- * Reads the body of a failed response, in either shape that the contract defines. If the body has
+ * Reads the body of a failed response, in either shape that the server uses. If the body has
  * neither shape, for example because it comes from a proxy, the error contains only the status.
  *
  * @param told Details from the headers. They are used if the body does not contain them.

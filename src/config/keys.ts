@@ -386,7 +386,7 @@ const RULES = {
       "Hours until a refresh token expires; not below jwt_expiry_hours",
     ),
     jwt_trusted_issuers: list(
-      "Issuers whose tokens are accepted without a section in oidc.providers, for whatever audience",
+      "Issuers whose tokens are accepted without a section in oidc.providers, for any audience",
       { form: ISSUER, environment: "TIDEMARK_JWT_TRUSTED_ISSUERS" },
     ),
     cookie_secure: flag(true, "Whether cookies are sent over https only", {

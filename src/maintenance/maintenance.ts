@@ -236,8 +236,7 @@ function requireUnused(
  */
 function refuseMoving(disk: Disk, paths: DataPaths): void {
   if (stagedStep(disk, paths) !== "moving") return;
-  const what = "a restore has begun to replace it, and has not finished";
-  throw refused(`${what}; start the server, which finishes it`);
+  throw refused("a restore that replaces it is unfinished; start the server to finish the restore");
 }
 
 function noteStaged(disk: Disk, paths: DataPaths, report: Report): void {

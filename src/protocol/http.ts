@@ -1,4 +1,4 @@
-/** Defines the bodies of the HTTP endpoints, as specified in the wire contract. */
+/** Defines the types of the bodies that HTTP endpoints receive and return. */
 import type { SchemaField } from "./messages.ts";
 
 /** The request body of `POST /v1/api/sql`. */

@@ -75,7 +75,7 @@ export function numericSign(value: string): number {
   return kind === ZERO ? 0 : kind < ZERO ? -1 : 1;
 }
 
-/** Returns NaN, an infinity or 0. */
+/** Returns the numeric value of a number that is NaN, infinite or 0. */
 export function numericOfSpecial(value: number): string {
   if (Number.isNaN(value)) return NUMERIC_NAN;
   if (value === 0) return ZERO;

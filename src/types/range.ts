@@ -64,7 +64,10 @@ export function valueOfRanges(type: DataType, ranges: readonly Range[]): string 
 
 /** Returns the type of the bounds of a range or a multirange. */
 export function boundOf(type: DataType): DataType {
-  assert(type.kind === "range" || type.kind === "multirange", "only ranges have bounds");
+  assert(
+    type.kind === "range" || type.kind === "multirange",
+    "a type with bounds must be a range or a multirange",
+  );
   return type.bound;
 }
 

@@ -23,7 +23,7 @@ afterAll(async () => {
 
 function runningCount(): number {
   const found = server.server.metrics().find(({ name }) => name.endsWith("_http_requests_running"));
-  return Number(defined(found, "a metric").value);
+  return Number(defined(found, "the metric must exist").value);
 }
 
 /**

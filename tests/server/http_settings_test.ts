@@ -200,7 +200,7 @@ test("limits.queries_per_sec_per_user applies to each user, with 429 in shape B"
       {
         error: {
           code: "RATE_LIMIT_EXCEEDED",
-          message: "Too many requests from this user, who may send 1 per second",
+          message: "Too many requests: a user may send at most 1 per second",
           retry_after_seconds: 1,
         },
       },

@@ -8,7 +8,7 @@ import { startTestServer, type TestServer } from "../support/http.ts";
 
 const ID_FIELD = { name: "id", data_type: "BigInt", index: 0 } as const;
 
-describe("a server with the default configuration responds as the contract specifies", () => {
+describe("a server with the default configuration responds as docs/http.md describes", () => {
   let server: TestServer;
 
   beforeAll(async () => {

@@ -54,7 +54,7 @@ test.skipIf(!existsSync("/proc/self/fd"))(
     // Four of the messages fit into the limit.
     await until(() => refused().length === 8);
     expect(refused()[0]?.answer).toContain(
-      "those of this address may use 16777216 bytes together; finish each message before",
+      "those of this address exceed 16777216 bytes in total; finish one message before",
     );
     expect(refused()[0]?.answer).toContain("RATE_LIMIT_EXCEEDED");
     await until(() => refused().every(({ socket }) => socket.closed));

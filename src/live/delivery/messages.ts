@@ -26,7 +26,7 @@ import {
 } from "../rows/frame_budget.ts";
 import { RowPage } from "../rows/row_page.ts";
 
-/** The maximum number of rows in one `change`, as the wire contract promises to clients. */
+/** The maximum number of rows in one `change`, as docs/live.md promises to clients. */
 const CHANGE_ROWS_MAX = 1000;
 
 /**

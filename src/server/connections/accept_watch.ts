@@ -84,7 +84,8 @@ export class AcceptWatch {
       resume();
     } catch (error) {
       // Only the first failure is logged. The next check tries to listen again.
-      if (!this.#isFailing) log.error("cannot listen again", { reason: String(error) });
+      if (!this.#isFailing)
+        log.error("cannot resume listening; the server will try again", { reason: String(error) });
       this.#isFailing = true;
       return;
     }

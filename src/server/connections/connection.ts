@@ -190,7 +190,10 @@ export class Connection
     const retryAfterMs = this.#intakeNow().rateWaitMs(this.#parts.clock.monotonicMs());
     const { slices } = this.#parts;
     if (retryAfterMs > 0 && !isFull) {
-      this.#refuseRate(retryAfterMs, `More than ${this.#perSecond} messages per second`);
+      this.#refuseRate(
+        retryAfterMs,
+        `Too many messages: a connection may send at most ${this.#perSecond} per second`,
+      );
     } else if (isFull || this.#isChecking || this.#intake?.hasWaiting === true || !slices.hasTime) {
       this.#wait(frame, isFull);
     } else {
@@ -346,7 +349,8 @@ export class Connection
     if (isKept && !isFull) this.#parts.slices.enqueue(this);
     else if (!isKept && isFull)
       this.#close(CLOSE_POLICY, "messages sent without reading the responses");
-    else if (!isKept) this.#refuseRate(BUSY_RETRY_MS, "The server is busy: too many messages wait");
+    else if (!isKept)
+      this.#refuseRate(BUSY_RETRY_MS, "The server is busy: too many messages are waiting");
   }
 
   #refuseRate(retryAfterMs: number, message: string): void {
@@ -571,7 +575,9 @@ export class Connection
 
   /** Called when the WebSocket has dropped a frame. */
   sendFailed(): void {
-    this.#parts.log.warn("websocket dropped a message; closing", { connection: this.connectionId });
+    this.#parts.log.warn("a WebSocket dropped a message, so its connection is closed", {
+      connection: this.connectionId,
+    });
     this.#close(CLOSE_INTERNAL, "send failed");
   }
 

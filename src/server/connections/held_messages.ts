@@ -297,9 +297,9 @@ export class HeldMessages {
     this.remove(socket);
     socket.refuse(
       bound === undefined
-        ? `Too many unfinished or waiting messages: all connections together may use ${bytesMax} bytes`
-        : `Too many unfinished or waiting messages: those of ${bound.whose} may use ` +
-            `${bound.bytesMax} bytes together; finish each message before the next connection ` +
+        ? `Too many unfinished or waiting messages: those of all connections exceed ${bytesMax} bytes in total`
+        : `Too many unfinished or waiting messages: those of ${bound.whose} exceed ` +
+            `${bound.bytesMax} bytes in total; finish one message before another connection ` +
             "begins one, and read the responses",
     );
   }

@@ -31,7 +31,7 @@ const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
 
 /** Each of these messages is also the reason in a close frame, which has room for 123 bytes. */
 const MESSAGES: Readonly<Record<string, string>> = {
-  AUTH_TIMEOUT: "Authentication timed out",
+  AUTH_TIMEOUT: "Authentication timed out: send authenticate right after connecting",
   TOKEN_EXPIRED: "The token has expired: POST /v1/api/auth/refresh returns a new one",
   AUTHENTICATION_ERROR: "The keys of the token's issuer cannot be fetched; try again later",
   OTHER_USER: "A connection keeps its user: open another connection for another user",

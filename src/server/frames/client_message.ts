@@ -2,8 +2,8 @@
  * Reads the messages that clients send on `/v1/ws`: turns a decoded value into typed fields, or
  * into the error that the client receives.
  *
- * A message is checked in the order that the wire contract defines: first its type, then whether
- * the connection may send it, then its fields. Each type therefore has a separate reader function.
+ * A message is checked in this order: first its type, then whether the connection may send it, then
+ * its fields. Each type therefore has a separate reader function.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";

@@ -1,7 +1,6 @@
 /**
- * Encodes and decodes messages as MessagePack, in the subset that the wire contract allows: nil,
- * bool, int, float64, str, array, and map with str keys. The types bin, ext and timestamp are not
- * allowed.
+ * Encodes and decodes messages as MessagePack, in the subset that clients may use: nil, bool, int,
+ * float64, str, array, and map with str keys. The types bin, ext and timestamp are not allowed.
  *
  * A client's frame is scanned before it is decoded. The scan checks that types, lengths, keys,
  * nesting and the number of values are within their limits. Decoding can then neither allocate more

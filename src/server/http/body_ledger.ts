@@ -206,7 +206,7 @@ function tooMuch(whose: string, bytesMax: number): HttpError {
   return new HttpError(
     429,
     "RATE_LIMIT_EXCEEDED",
-    `Cannot read the body: the unanswered requests of ${whose} may use ${bytesMax} bytes for their bodies together; send fewer at once`,
+    `Cannot read the body: the unanswered requests of ${whose} have bodies of more than ${bytesMax} bytes in total; send fewer requests at once`,
     { retryAfterSeconds: RETRY_SECONDS, closes: true },
   );
 }
@@ -215,7 +215,7 @@ function tooMuchOfAll(bytesMax: number): HttpError {
   return new HttpError(
     503,
     "TOO_MANY_CONNECTIONS",
-    `Cannot read the body: all unanswered requests may use ${bytesMax} bytes for their bodies together; try again soon`,
+    `Cannot read the body: the unanswered requests of all clients have bodies of more than ${bytesMax} bytes in total; try again soon`,
     { retryAfterSeconds: RETRY_SECONDS, closes: true },
   );
 }

@@ -3,7 +3,7 @@
  * `result_format.ts` produces for a complete response, except for values that are unknown when the
  * first rows are sent.
  *
- * If a statement fails after the first bytes, the document ends as the wire contract defines: JSON
+ * If a statement fails after the first bytes, the end of the document depends on its format: JSON
  * closes the entry with the rows that were sent and adds "error"; NDJSON has the error as its last
  * line; CSV has no place for an error, so the connection is broken off.
  */

@@ -23,7 +23,7 @@ export class UserRate {
     throw new HttpError(
       429,
       "RATE_LIMIT_EXCEEDED",
-      `Too many requests from this user, who may send ${this.#perSecond} per second`,
+      `Too many requests: a user may send at most ${this.#perSecond} per second`,
       { retryAfterSeconds: Math.ceil(waitMs / 1000) },
     );
   }

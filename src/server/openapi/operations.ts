@@ -267,7 +267,10 @@ export const EXPORT_OPERATION: Operation = {
   summary: "Download the archive of a finished EXPORT USER DATA",
   access: "bearer",
   parameters: [
-    inPath("user_id", "The user whose data it is; another user's needs role dba or system"),
+    inPath(
+      "user_id",
+      "The user to whom the data belongs; the data of another user requires role dba or system",
+    ),
     inPath("export_id", "The job_id of the export", { type: "string", pattern: "^EX\\d+$" }),
     inQuery("access", "A signature. SHOW EXPORT returns the whole URL, which needs no token"),
     inHeader("Range", "One range of bytes"),
@@ -320,7 +323,7 @@ export function fileOperation(id: string): Operation {
       ),
       inQuery(
         "user_id",
-        "The owner of the file in a USER table; another user's file needs role dba or system",
+        "The owner of the file in a USER table; another user's file requires role dba or system",
       ),
       inQuery(
         "access",

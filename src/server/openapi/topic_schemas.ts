@@ -89,7 +89,7 @@ export const TOPIC_SCHEMAS: Readonly<Record<TopicSchemaName, Schema>> = {
   TopicMessage: bodyOf<TopicMessageBody>({
     topic_id: TOPIC_ID,
     partition_id: COUNT,
-    offset: { ...COUNT, description: "The number of messages before it in the partition" },
+    offset: { ...COUNT, description: "The number of earlier messages in the partition" },
     payload: { ...TEXT, description: "Base64 of JSON over HTTP; JSON text on a socket" },
     key: {
       type: ["string", "null"],

@@ -104,7 +104,11 @@ function metrics(exchange: Exchange, options: HealthRouteOptions): Response | Pr
   if (!isOnAllowList(exchange, options.metricsAllow)) {
     const header = exchange.request.headers.get("authorization");
     if (!mayRun(options.auth.authenticateHeader(header, exchange), "inspect")) {
-      throw new HttpError(403, "INSUFFICIENT_PERMISSIONS", "Metrics need role dba or system");
+      throw new HttpError(
+        403,
+        "INSUFFICIENT_PERMISSIONS",
+        "Cannot read the metrics: this requires role dba or system",
+      );
     }
   }
   return textResponse(exchange, options.metrics.text(), {

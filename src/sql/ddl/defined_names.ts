@@ -250,8 +250,8 @@ function ownNames(node: Statement): readonly DefinedName[] {
 }
 
 /**
- * Returns the names of tokens and invitations in a statement, and names that a statement contains
- * in addition to the name of a relation.
+ * Returns the names in a statement about tokens, invitations, owners or comments, except the name
+ * of a relation.
  */
 function namesBesideObject(node: Statement): readonly DefinedName[] {
   if (node.type === "create token") return [named("user", node.user), named("token", node.name)];

@@ -203,7 +203,9 @@ export class RowRewrite {
       const batch = scan.next();
       if (batch === undefined) return { nextAfter: undefined };
       const seqs = batch.columns.at(-1);
-      const nextAfter = Number(defined(seqs && valueAt(seqs, batch.rowCount - 1), "a row")) as Seq;
+      const nextAfter = Number(
+        defined(seqs && valueAt(seqs, batch.rowCount - 1), "a batch must have a row"),
+      ) as Seq;
       const others = this.#others(seqs, batch.rowCount);
       if (others.length === 0) return { nextAfter };
       const rows = this.#rewritten(batch);

@@ -87,7 +87,10 @@ export class UserExports implements ArchiveAccess, ExportAccess {
   begin({ userId }: Principal): BegunJob {
     const { catalog, jobs } = this.#options;
     // A user who has never written data gets an owner number now, and an empty archive.
-    const owner = defined(catalog.accounts.ownerNumber(userId, { create: true }), "it was created");
+    const owner = defined(
+      catalog.accounts.ownerNumber(userId, { create: true }),
+      "a created owner number must exist",
+    );
     const known = this.#jobsOf(owner);
     const open = known.find((job) => !job.isEnded);
     if (open !== undefined) return { job: open, isNew: false };

@@ -217,7 +217,7 @@ export class LocalFileAccess implements FileAccess {
     await readWhole(entry, bytes);
     if (this.#verified.size >= VERIFIED_COUNT_MAX) this.#verified.clear();
     this.#verified.add(entry.fileId);
-    return defined(bytes, "missing bytes are not verified");
+    return defined(bytes, "verified bytes must exist");
   }
 }
 

@@ -23,7 +23,7 @@ import { chosen, type TuplePlaces } from "./tuple_space.ts";
  */
 export type RowStep = (tuples: readonly Row[], context: ExecutionContext) => readonly Row[];
 
-/** The maximum number of rows that a part may create from the changed rows. */
+/** The maximum number of rows that a LATERAL part may create from the rows of one step. */
 const TUPLES_MAX = 20_000;
 
 export function rowStepOf(part: ComputedPart, places: TuplePlaces): RowStep {

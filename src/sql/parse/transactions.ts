@@ -62,7 +62,7 @@ export function parseSetTransaction(
   const { isolationLevel, writeable } = parseModes(cursor);
   if (isolationLevel === undefined && writeable === undefined) {
     cursor.couldBe("isolation", "read");
-    cursor.unexpected("a mode of the transaction");
+    cursor.unexpected("a transaction mode");
   }
   if (writeable === "read only")
     cursor.refuse("SET TRANSACTION READ ONLY", "write BEGIN READ ONLY", at);
@@ -92,7 +92,7 @@ function parseModes(cursor: Cursor): Modes {
   }
   if (hasComma) {
     cursor.couldBe("isolation", "read");
-    cursor.unexpected("a mode of the transaction");
+    cursor.unexpected("a transaction mode");
   }
   return made;
 }

@@ -86,7 +86,7 @@ export function narrowed(
   let node = narrowedBy(input, early, state);
   for (const membership of memberships) {
     const { expression } = membership;
-    assert(isMembership(expression), "narrowing leaves a membership a membership");
+    assert(isMembership(expression), "a narrowed membership must remain a membership");
     state.readers.close([membership]);
     const join = memberJoined(node, expression, state.planWhole);
     node = { ...join, columns: stillRead(join.columns, state) };

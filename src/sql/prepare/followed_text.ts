@@ -82,7 +82,7 @@ export interface FollowedText {
   /** The seq of the newest change to a view that the query reads; 0 if it reads no view. */
   readonly viewsChangedSeq: number;
   readonly viewOwners: ResultPlan["viewOwners"];
-  /** The comparisons of the query with the current time. */
+  /** The conditions of the query that compare a value with the current time. */
   readonly clockTerms: ClockTerms;
   /** Whether a user may currently read the rows of the live query. */
   readonly mayRead: (principal: Principal) => boolean;

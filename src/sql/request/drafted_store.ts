@@ -382,7 +382,7 @@ export class DraftedStore implements Store {
 
   /** Stages the rows that a definition rewrites. */
   apply({ writes }: WriteBatch): Commit {
-    assert(this.#isForDefinitions, "statements stage their rows themselves");
+    assert(this.#isForDefinitions, "only a definition may apply a write batch");
     let firstSeq = Number.POSITIVE_INFINITY;
     let lastSeq = 0;
     for (const write of writes) {
@@ -397,7 +397,7 @@ export class DraftedStore implements Store {
 
   /** Returns the places of the staged rows of a write. */
   #stage({ operation, owner, rows, tableId }: TableWrite): readonly number[] {
-    assert(operation === "update", "a definition only rewrites rows");
+    assert(operation === "update", "a definition must only rewrite rows");
     const definition = this.#definitionOf(tableId);
     const table = defined(this.#options.catalog.tableById(tableId), "the table must exist");
     const columnIds = definition.columns.map(({ columnId }) => columnId);

@@ -300,7 +300,7 @@ export class DeletionVector {
     }
   }
 
-  /** Copies the replacements up to a seq to a separate vector. */
+  /** Returns a copy that contains only the replacements whose seq is at most `upTo`. */
   upTo(upTo: number): DeletionVector {
     const copy = new DeletionVector(this);
     for (const [index, page] of this.#pages.entries()) {

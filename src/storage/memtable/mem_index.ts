@@ -190,7 +190,7 @@ export class MemIndex {
 
   /** Returns a row's value in one column of the key, where `at` counts from 0. */
   valueAt(at: number, row: number): Value {
-    const column = defined(this.order.columns[at], "a part of the key");
+    const column = defined(this.order.columns[at], "the position must be in the key");
     const value =
       column.expression === undefined
         ? this.#columnOf(column).valueAt(row)

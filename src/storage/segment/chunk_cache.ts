@@ -62,7 +62,7 @@ export class ChunkCache {
 
   get(reader: number, chunkIndex: number): Vector | undefined {
     const item = this.#used(keyOf(reader, chunkIndex));
-    assert(!(item instanceof Uint8Array), "a reader of chunks caches vectors");
+    assert(!(item instanceof Uint8Array), "a reader of chunks must cache only vectors");
     assert(!(item instanceof ColumnOrder), "vectors and orders must never share a cache key");
     return item;
   }
@@ -77,7 +77,10 @@ export class ChunkCache {
 
   bytes(reader: number, blockIndex: number): Uint8Array | undefined {
     const item = this.#used(keyOf(reader, blockIndex));
-    assert(item === undefined || item instanceof Uint8Array, "a reader of blocks caches bytes");
+    assert(
+      item === undefined || item instanceof Uint8Array,
+      "a reader of blocks must cache only bytes",
+    );
     return item;
   }
 

@@ -81,9 +81,9 @@ export class ColumnOrders {
     group: number,
     { end, live, start }: RowSpan & { readonly live: LiveRows },
   ): ColumnOrder | undefined {
-    assert(this.has(columnId, group), "the rows can be put in order");
+    assert(this.has(columnId, group), "the column must have an order");
     const rows = this.#reader.columnRows(columnId, group, { start, end });
-    return liveOrderOf(defined(rows, "it has the column"), live);
+    return liveOrderOf(defined(rows, "the segment must have the column"), live);
   }
 
   /** Drops all orders, because the file is being closed. */

@@ -51,7 +51,7 @@ export function* buildIndex(
     yield;
   }
   const ties = new TieSorter(new IndexOrder(columns), (at, row) =>
-    keyValueOf(reader, defined(columns[at], "a column of the index"), row),
+    keyValueOf(reader, defined(columns[at], "the position must be in the index"), row),
   );
   for (let index = 0; index < reader.ownerCount; index += 1) {
     const { end, start } = reader.ownerAt(index);

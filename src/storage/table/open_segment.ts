@@ -222,7 +222,7 @@ export class OpenSegment {
     const file = this.#files.openIndex(this.entry, indexId, openIndexFile);
     const entries = file ?? this.guard(() => finished(buildIndex(reader, { columns })));
     const index = new SegmentIndex(entries, order, (at, row) => {
-      const column = defined(columns[at], "a column of the index");
+      const column = defined(columns[at], "the position must be in the index");
       return this.guard(() => keyValueOf(this.reader, column, row));
     });
     this.#indexes.set(indexId, { index, close: () => file?.close() });

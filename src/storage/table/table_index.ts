@@ -106,7 +106,7 @@ export function holderOf(
   const { enforcedSeq = 0 } = index.stored;
   const memtables = table.memtables();
   for (let at = memtables.length - 1; at >= 0; at -= 1) {
-    const memtable = defined(memtables[at], "a memtable of the table");
+    const memtable = defined(memtables[at], "each position must have a memtable");
     const rows = memIndexOf(memtable, index);
     rows.catchUp();
     const isOwn = memtable === written.memtable && written.row !== undefined;

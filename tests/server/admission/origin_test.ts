@@ -1,6 +1,6 @@
 /**
- * Tests which callers count as local, and which address identifies the sender of a request: the
- * rules of the contract, as a table of peers and headers.
+ * Tests which callers count as local, and which address identifies the sender of a request. The
+ * tests are a table of peers and headers.
  */
 
 import { expect, test } from "bun:test";

@@ -134,8 +134,8 @@ test("new sockets of a user above the limit are refused, then existing ones clos
   lookAtAll();
   expect(refusedOf(mallory)).toBe(2);
   expect(mallory.find(({ refusal }) => refusal !== undefined)?.refusal).toBe(
-    "Too many unfinished or waiting messages: those of this user may use 10485760 bytes together; " +
-      "finish each message before the next connection begins one, and read the responses",
+    "Too many unfinished or waiting messages: those of this user exceed 10485760 bytes in total; " +
+      "finish one message before another connection begins one, and read the responses",
   );
   expect(alice?.refusal).toBeUndefined();
   expect(held.heldBytes).toBe(12 * MIB);
@@ -152,10 +152,10 @@ test("the limits for an address and for unauthenticated clients also apply", () 
   const strangers = open(3);
   for (const socket of strangers) socket.arrive(MIB);
   lookAtAll();
-  expect(strangers.map(({ refusal }) => refusal?.slice(0, 97))).toEqual([
+  expect(strangers.map(({ refusal }) => refusal?.slice(0, 100))).toEqual([
     undefined,
     undefined,
-    "Too many unfinished or waiting messages: those of this address may use 2097152 bytes together; fi",
+    "Too many unfinished or waiting messages: those of this address exceed 2097152 bytes in total; finish",
   ]);
   const users = ["a", "b", "c", "d"].flatMap((user) => open(1, user));
   for (const socket of users) socket.arrive(3.5 * MIB);

@@ -76,7 +76,7 @@ test("all senders share a limit, and short bodies have their own", () => {
   fill(ledger, sender("ann", "1.1.1.1"), 200_000);
   fill(ledger, sender("bob", "2.2.2.2"), 200_000);
   expect(refusal(() => ledger.enter(sender("cem", "3.3.3.3"), 1))).toMatch(
-    /^503 TOO_MANY_CONNECTIONS: Cannot read the body: all unanswered requests .* 400000 bytes/,
+    /^503 TOO_MANY_CONNECTIONS: Cannot read the body: the unanswered requests of all clients .* 400000 bytes/,
   );
   for (const userId of ["cem", "dot"]) {
     for (let count = 0; count < 20; count += 1) ledger.takeShort(userId, 10_000);

@@ -27,7 +27,7 @@ const INSERTED: StatementResult = {
   lastSeq: 114809241600002,
 };
 
-test("jsonBody writes the example of the contract", () => {
+test("jsonBody writes the result of an INSERT", () => {
   expect(jsonBody([INSERTED], { tookMs: 1.402 })).toBe(
     '{"results":[{"row_count":1,"message":"Inserted 1 row(s)","as_user":"ada","last_seq":114809241600002}],"status":"success","took":1.402}',
   );

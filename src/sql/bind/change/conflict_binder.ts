@@ -107,12 +107,7 @@ function targetOf(
     if (name === keyNameOf(table)) return "key";
     const index = unique.find((each) => each.name === name);
     if (index !== undefined) return index;
-    const isCheck = table.checks.some((check) => check.name === name);
-    throw new DatabaseError(
-      isCheck ? "INVALID_QUERY" : "OBJECT_NOT_FOUND",
-      `Cannot ${isCheck ? "use" : "find"} constraint "${name}": the primary key of ${nameOf(table)} is ${declaredKeyOf(table)?.name ?? "not declared"}`,
-      { position: on._location.start },
-    );
+    throw noConflictTarget(name, { position: on._location.start, table, unique });
   }
   const context = indexContext(named);
   const parts = on.exprs.map((expr) => bindExpression(expr, context));
@@ -150,6 +145,36 @@ function partIn(
   const guards: BoundExpression[] = [];
   const id = columnOf(asKeysOf(part, place, guards));
   return guards.length === 0 ? id : undefined;
+}
+
+/** Returns the error for ON CONFLICT ON CONSTRAINT with a name that is no conflict target. */
+function noConflictTarget(
+  name: string,
+  {
+    position,
+    table,
+    unique,
+  }: {
+    readonly position: number;
+    readonly table: TableEntry;
+    readonly unique: readonly IndexEntry[];
+  },
+): DatabaseError {
+  if (table.checks.some((check) => check.name === name)) {
+    return new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot use constraint "${name}" as the conflict target: it is a CHECK constraint`,
+      { position },
+    );
+  }
+  const key = declaredKeyOf(table)?.name;
+  const names = new Set([...(key === undefined ? [] : [key]), ...unique.map((each) => each.name)]);
+  const shown = names.size === 0 ? "no primary key and no unique index" : [...names].join(" and ");
+  return new DatabaseError(
+    "OBJECT_NOT_FOUND",
+    `Cannot find constraint "${name}": ${nameOf(table)} has ${shown}`,
+    { position },
+  );
 }
 
 /** Lists the valid conflict targets of a table, for the error message. */

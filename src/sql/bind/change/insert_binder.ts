@@ -376,9 +376,13 @@ function* bindCells(
   let hasQuery = false;
   for (const row of values) {
     if (row.length !== targets.length) {
-      throw new DatabaseError("INVALID_QUERY", "Cannot insert: the rows differ in length", {
-        position: _location.start,
-      });
+      throw new DatabaseError(
+        "INVALID_QUERY",
+        "Cannot insert: the rows have different numbers of values",
+        {
+          position: _location.start,
+        },
+      );
     }
     const cells = row.map((cell, i): BoundCell => {
       const position = targets[i] ?? 0;

@@ -228,7 +228,7 @@ function bindChoice(merge: MergeStatement, target: Target, deps: DmlDeps): Chose
       ...target,
       columns: target.columns.map(again),
       from: {
-        from: defined(rows.from, "it has rows"),
+        from: defined(rows.from, "the source must have a FROM"),
         scope: renewedScope(target.from.scope, again),
       },
     },

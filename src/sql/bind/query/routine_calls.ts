@@ -388,7 +388,10 @@ function filtered(
   };
 }
 
-/** Joins a query with the arguments that it reads, so that each is evaluated once. */
+/**
+ * Joins the query of a function with one row that contains the arguments of the call, so that each
+ * argument is evaluated once, however often the query reads it.
+ */
 function besideArguments(
   query: BoundSelect,
   {

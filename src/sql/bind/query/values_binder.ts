@@ -55,9 +55,13 @@ export function* bindRows(
 ): Generator<void, BoundRows> {
   const width = values[0]?.length ?? 0;
   if (values.some((row) => row.length !== width)) {
-    throw new DatabaseError("INVALID_QUERY", "Cannot read VALUES: its rows differ in length", {
-      position: _location.start,
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      "Cannot read VALUES: its rows have different numbers of values",
+      {
+        position: _location.start,
+      },
+    );
   }
   const rows: BoundExpression[][] = values.map(() => []);
   const types: DataType[] = [];

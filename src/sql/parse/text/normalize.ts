@@ -77,7 +77,7 @@ const DECIMAL_DIGITS_MAX = 38;
 /** The effects of a word on the literals that follow it at the same depth of parentheses. */
 const Effect = {
   none: 0,
-  /** Literals after this word are lifted. */
+  /** Literals after this word are replaced with slots. */
   lift: 1,
   /** Literals after this word stay. */
   keep: 2,
@@ -88,7 +88,7 @@ const Effect = {
    * determine the size, the precision or the scale of a result.
    */
   type: 4,
-  /** The word begins a statement whose literals may be lifted. */
+  /** The word begins a statement whose literals may be replaced with slots. */
   begin: 5,
   /**
    * Literals up to the DO of ON CONFLICT stay, because they determine which index is the conflict
