@@ -1,6 +1,6 @@
 /**
- * Verifies that login, refresh and logout follow the wire contract. Ending a session takes effect
- * at once and everywhere, and survives a restart.
+ * Tests login, refresh and logout. Ending a session takes effect at once and everywhere, and
+ * survives a restart.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { Auth, Caller, Revocation } from "../../src/auth/mod.ts";
@@ -28,7 +28,7 @@ afterAll(removeCatalogs);
 const RIGHT = { user: "ada", password: PASSWORD };
 const WRONG = { user: "ada", password: "wrong horse 9" };
 
-test("Auth.login returns the fields and lifetimes that the contract specifies", async () => {
+test("Auth.login returns the tokens, the user and the configured lifetimes", async () => {
   const { auth, clock } = configuredServer();
   clock.setWall(Date.parse("2026-11-21T10:00:00.250Z"));
   const answer = await auth.login({ username: "ada", password: PASSWORD }, LOCAL);

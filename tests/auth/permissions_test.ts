@@ -1,6 +1,6 @@
 /**
- * Verifies the permission matrices of the SQL contract, cell by cell. U, S, D and Y stand for the
- * roles user, service, dba and system; O is a user of role user who owns the namespace.
+ * Verifies what each role may do, cell by cell of a matrix. U, S, D and Y stand for the roles user,
+ * service, dba and system; O is a user of role user who owns the namespace.
  */
 import { expect, test } from "bun:test";
 import {

@@ -66,7 +66,7 @@ test.each([
 
 test("IpRanges.has compares whole and partial bytes, and never compares across families", () => {
   const has = (range: string, address: string): boolean =>
-    rangesFrom("key", [range]).has(defined(ipFromText(address), "the address is readable"));
+    rangesFrom("key", [range]).has(defined(ipFromText(address), "the address must be readable"));
   expect(has("10.16.0.0/12", "10.31.255.255")).toBe(true);
   expect(has("10.16.0.0/12", "10.32.0.0")).toBe(false);
   expect(has("10.16.9.9/12", "10.17.0.0")).toBe(true);

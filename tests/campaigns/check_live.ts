@@ -9,7 +9,7 @@
  * are computed from the writers' acknowledgements alone. At intervals the writers stop, and the
  * views of the subscribers are compared with a SELECT at the same seq. Exits with 1 if anything is
  * wrong. With `--inject`, it damages the messages, the requests or the stored rows of additional
- * subscriptions, and exits with 0 only if it notices the damage, and only there.
+ * subscriptions, and exits with 0 only if it reports these subscriptions and no others.
  */
 
 import {

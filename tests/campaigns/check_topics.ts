@@ -8,8 +8,8 @@
  * consumers work through four topics with filters, all operations and all payloads. Consumers crash
  * with their messages, sleep for longer than their claims last and acknowledge late. The server
  * itself is stopped and killed during the run. The expected messages are computed from the writers'
- * acknowledgements alone. Exits with 1 if anything is wrong. With `--inject`, it damages what a
- * group receives or does, and exits with 0 only if the damage is noticed, and only there.
+ * acknowledgements alone. Exits with 1 if anything is wrong. With `--inject`, it damages what some
+ * groups receive or do, and exits with 0 only if it reports these groups and no others.
  */
 import {
   countOption,

@@ -110,7 +110,7 @@ class DocumentRun implements AsyncDisposable {
       case "js":
         return await runner?.program(block, "snippet.mjs", SCRIPT_RUNNER);
       case "html":
-        return await this.#open(block, defined(runner, "a server runs"));
+        return await this.#open(block, defined(runner, "a server must be running"));
       case "toml":
         // A secret never appears in a document.
         parseConfig(text, path, { env: { TIDEMARK_JWT_SECRET: crypto.randomUUID() } });
@@ -124,7 +124,7 @@ class DocumentRun implements AsyncDisposable {
 
   /** Checks that a message or a response matches its schema in the server's own description. */
   async #checkMessage(message: object): Promise<void> {
-    const answer = await defined(this.#server, "a server runs").get("/v1/openapi.json");
+    const answer = await defined(this.#server, "a server must be running").get("/v1/openapi.json");
     const { components } = (await answer.json()) as {
       components: { schemas: Readonly<Record<string, Schema>> };
     };

@@ -136,7 +136,7 @@ testUnless(programMissing("python3", "python3"))(
 );
 
 async function open(query: string): Promise<Page> {
-  const page = await defined(browser, "Chromium is there").newPage();
+  const page = await defined(browser, "Chromium must be installed").newPage();
   await page.goto(`http://127.0.0.1:${pages.port}/${query}`);
   return page;
 }

@@ -1,6 +1,6 @@
 /**
- * Runs the SQL contract's live examples (88 to 98) against the real process, and tests the effect
- * of changed definitions on open subscriptions, over JSON and over MessagePack.
+ * Runs the acceptance examples of live queries against the real process, and tests the effect of
+ * changed definitions on open subscriptions, over JSON and over MessagePack.
  *
  * To prove that nothing was sent, the tests wait for the next message: the pong of a ping follows
  * everything that was sent before it.

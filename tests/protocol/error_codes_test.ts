@@ -1,4 +1,4 @@
-/** Checks the mapping from error codes to wire codes against the rules of the contract. */
+/** Verifies that each error code has the right wire code and HTTP status. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import type { ErrorCode } from "../../src/base/error_code.ts";
@@ -22,7 +22,7 @@ test("wireErrorOf knows every error code, and gives a reason only with SQL_EXECU
   }
 });
 
-test("wireErrorOf returns 400 except for the statuses that the contract specifies", () => {
+test("wireErrorOf returns status 400 except for the listed codes", () => {
   const others = errorCodes()
     .map((errorCode) => [errorCode, wireErrorOf(errorCode).status] as const)
     .filter(([, status]) => status !== 400);

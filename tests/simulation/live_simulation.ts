@@ -322,13 +322,16 @@ class Client {
   #takeAck(control: InitialDataBatch["batch_control"]): void {
     if (control.has_more) return;
     this.#isReady = true;
-    this.position = defined(control.last_seq_id ?? undefined, "live only begins at a boundary");
+    this.position = defined(
+      control.last_seq_id ?? undefined,
+      "live delivery must begin at a boundary",
+    );
     this.#checkedSeq = this.position;
   }
 
   #takeBatch({ rows, batch_control }: InitialDataBatch): void {
     if (this.#isReady) violation("a batch came after the last one");
-    const lastSeq = defined(batch_control.last_seq_id ?? undefined, "a batch has a position");
+    const lastSeq = defined(batch_control.last_seq_id ?? undefined, "a batch must have a position");
     for (const row of rows) {
       const seq = this.#ascend(row);
       if (batch_control.status === "ready" && seq > lastSeq) violation("a row above the boundary");
@@ -368,7 +371,7 @@ class Client {
     for (let index = 0; index < count; index += 1) {
       const row = change.rows[index];
       const old = change.old_values?.[index];
-      const seq = this.#ascend(defined(row ?? old, "a change has a row"));
+      const seq = this.#ascend(defined(row ?? old, "a change must have a row"));
       const isNet = this.#kind === "latest" && !this.#isReady;
       if (!isNet) this.#passOver(seq);
       const version = this.#versionAt(seq);
@@ -384,7 +387,7 @@ class Client {
         this.#checkedSeq = seq;
       }
       if (change.change_type === "delete") this.rows.delete(version.id);
-      else this.rows.set(version.id, defined(row, "an insert or update has a row"));
+      else this.rows.set(version.id, defined(row, "an insert or update must have a row"));
     }
     if (this.#kind !== "latest" || this.#isReady) this.position = this.#highSeq;
   }
@@ -431,7 +434,7 @@ class Client {
     const isNew = this.#matches(version);
     const isOld = this.#matches(version.before);
     if (isNew && isOld) {
-      const before = this.#wire(defined(version.before, "an old row that matches is there"));
+      const before = this.#wire(defined(version.before, "a matching old row must exist"));
       const row = this.#wire(version);
       const changed = Object.entries(before).filter(
         ([name, cell]) => name === "id" || name === "_seq" || cell !== row[name],
@@ -440,7 +443,7 @@ class Client {
     }
     if (isNew) return { type: "insert", row: this.#wire(version), old: undefined };
     if (!isOld) return undefined;
-    const last = this.#wire(defined(version.before, "an old row that matches is there"));
+    const last = this.#wire(defined(version.before, "a matching old row must exist"));
     return { type: "delete", row: undefined, old: { ...last, _seq: version.seq, _deleted: true } };
   }
 }
@@ -467,7 +470,10 @@ export async function simulateLive(simulation: Simulation): Promise<SimulationRe
   } finally {
     state.stop();
   }
-  assert(world.store.visibleSeq === world.store.appliedSeq, "everything is visible at the end");
+  assert(
+    world.store.visibleSeq === world.store.appliedSeq,
+    "everything must be visible at the end",
+  );
   return state.report();
 }
 
@@ -654,7 +660,7 @@ class World {
     const seqs = versions.map(({ isDeleted, row }, index) => {
       return { isDeleted, row, seq: commit.firstSeq + index };
     });
-    assert(seqs.at(-1)?.seq === commit.lastSeq, "the ids of a small commit are neighbours");
+    assert(seqs.at(-1)?.seq === commit.lastSeq, "the ids of a small commit must be contiguous");
     this.#ledger.add(owner, seqs, commit.lastSeq);
   }
 

@@ -327,7 +327,7 @@ class ResultWorld {
     const { params, ruled } = client;
     if (ruled === undefined) return this.#planOf(client);
     const plan = this.#planOf({ sql: ruled.writtenOut, params, ruled: undefined });
-    return defined(plan, "a query with its policies written out is followed as a whole");
+    return defined(plan, "a query with its policies written out must be followed as a whole");
   }
 
   async #catchUp(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Tests `GET /v1/api/live` on the real process (8.2 of the wire contract): WebSocket messages
- * arrive as server-sent events, with positions from which a client resumes without loss.
+ * Tests `GET /v1/api/live` on the real process: WebSocket messages arrive as server-sent events,
+ * with positions from which a client resumes without loss.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";

@@ -1,6 +1,5 @@
 /**
- * Tests files that are uploaded with a statement and downloaded by their owner (chapter 6 of the
- * wire contract).
+ * Tests files that are uploaded with a statement and downloaded by their owner.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** Tests first-time setup, login, refresh, logout and users (chapter 4 of the wire contract). */
+/** Tests first-time setup, login, refresh, logout and users. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
 import {
@@ -176,7 +176,7 @@ describe("a user has a session from the login to the logout", () => {
     }
   });
 
-  test("the claims of a token match the contract", async () => {
+  test("a token has exactly the documented claims", async () => {
     const { access_token: token } = await server.login(ADMIN);
     const [, body = ""] = token.split(".");
     const claims = JSON.parse(Buffer.from(body, "base64url").toString()) as Record<string, unknown>;

@@ -1,6 +1,5 @@
 /**
- * Tests probes, the page of the user interface, and the common parts of all responses (chapters 1
- * and 8 of the wire contract).
+ * Tests probes, the admin page, and the common parts of all responses.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";

@@ -164,7 +164,7 @@ describe.each([
   });
 
   test.each(Object.entries(CASES))("when %s", async (what, { told }) => {
-    const { position, query, user } = defined(cases.get(what), "the case is prepared");
+    const { position, query, user } = defined(cases.get(what), "the case must be prepared");
     const token = (await server.login(user)).access_token;
 
     const resumed = await follow(query, { token, from_seq_id: position });

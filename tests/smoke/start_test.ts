@@ -1,6 +1,6 @@
 /**
- * Tests how the server starts, and the cases in which it refuses to start (chapters 11 and 12 of
- * the wire contract): one clear message on stderr, exit code 1, and no side effects.
+ * Tests how the server starts, and the cases in which it refuses to start: one clear message on
+ * stderr, exit code 1, and no side effects.
  */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";

@@ -1,7 +1,7 @@
 /**
- * Tests responses that are streamed while their rows are produced (5.3 and 5.4 of the wire
- * contract): they have the same bytes as a complete response, and the tests cover failures after
- * the first bytes, and clients that read slowly or disconnect.
+ * Tests responses that are streamed while their rows are produced. They have the same bytes as a
+ * complete response. The tests also cover failures after the first bytes, and clients that read
+ * slowly or disconnect.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, type SqlBody, startReadyServer } from "../support/server_process.ts";

@@ -1,5 +1,5 @@
 /**
- * Runs the SQL contract's acceptance examples, `contract/examples.slt`, against the real process.
+ * Runs the acceptance examples of SQL, `contract/examples.slt`, against the real process.
  */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { startServer } from "../support/server_process.ts";
 import { runSlt } from "../support/slt.ts";
 import { senderTo } from "../support/slt_server.ts";
 
-test("every example of the contract returns its result", async () => {
+test("every acceptance example returns its result", async () => {
   await using server = await startServer();
   await server.setup();
   const text = await Bun.file(join(import.meta.dir, "contract/examples.slt")).text();

@@ -1,8 +1,8 @@
 /**
  * Verifies that a number that looks like milliseconds or seconds, as from `Date.now()`, is stored
- * in a timestamp column as microseconds, as the wire contract specifies, and that a notice in the
- * response shows the stored timestamp. If a date or time type does not accept such a number, the
- * error shows the form to send.
+ * in a timestamp column as microseconds, and that a notice in the response shows the stored
+ * timestamp. If a date or time type does not accept such a number, the error shows the form to
+ * send.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

@@ -25,5 +25,5 @@ export function evictSharedCache(): void {
 
 /** Returns the order of a column with these numbers. */
 export function orderOfNumbers(values: readonly number[]): ColumnOrder {
-  return defined(orderOf(vectorFromValues(BIGINT, values)), "numbers have an order");
+  return defined(orderOf(vectorFromValues(BIGINT, values)), "numbers must have an order");
 }

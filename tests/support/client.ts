@@ -87,7 +87,7 @@ export class SocketClient {
     await this.#until(() => this.frames.length > this.#readIndex || this.#closed !== undefined);
     const frame = this.frames[this.#readIndex];
     this.#readIndex += 1;
-    return defined(frame, "a message comes before the socket closes").message;
+    return defined(frame, "a message must arrive before the socket closes").message;
   }
 
   /** Returns the next message, which must be of this type. */
@@ -108,7 +108,7 @@ export class SocketClient {
   /** Waits until the server closes the socket. Returns the code and the reason. */
   async closed(): Promise<Closed> {
     await this.#until(() => this.#closed !== undefined);
-    return defined(this.#closed, "the socket is closed");
+    return defined(this.#closed, "the socket must be closed");
   }
 
   close(): void {

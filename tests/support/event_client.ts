@@ -111,7 +111,7 @@ export class EventClient {
 }
 
 function chunksOf({ body }: Response): AsyncIterator<Uint8Array> {
-  const stream: AsyncIterable<Uint8Array> = defined(body ?? undefined, "a stream has a body");
+  const stream: AsyncIterable<Uint8Array> = defined(body ?? undefined, "a stream must have a body");
   return stream[Symbol.asyncIterator]();
 }
 

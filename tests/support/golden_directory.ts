@@ -170,9 +170,9 @@ async function fill(
   });
   await run("DROP TABLE app.dropped");
   const segments = database.store.segments();
-  assert(segments.length > 4, "there are several segments");
+  assert(segments.length > 4, "there must be several segments");
   const kinds = new Set(segments.map(({ kind }) => kind));
-  assert(kinds.size === 2, "there are segments of current versions, and of history");
+  assert(kinds.size === 2, "there must be segments of current versions and of history");
 }
 
 /**
@@ -335,11 +335,11 @@ async function fillPacked(database: Database, run: Run): Promise<void> {
   await settled();
   const segments = database.store.segments();
   const packedCount = segments.filter(({ compression }) => compression === "zstd").length;
-  assert(packedCount >= 3, "there are packed segments");
+  assert(packedCount >= 3, "there must be packed segments");
 }
 
 function tableIdOf({ catalog }: Database, name: string): number {
-  return defined(catalog.table("app", name), "it is there").tableId;
+  return defined(catalog.table("app", name), "the table must exist").tableId;
 }
 
 /** Waits until a background merge has ended. */

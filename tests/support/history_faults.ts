@@ -67,7 +67,10 @@ export const HISTORY_FAULTS: readonly HistoryFault[] = [
     name: "share",
     injected: {
       value(this: KnownTables, ...given: Parameters<KnownTables["share"]>): SharedTable {
-        return { ...defined(share.value, "a method has a value").apply(this, given), history: [] };
+        return {
+          ...defined(share.value, "a method must have a value").apply(this, given),
+          history: [],
+        };
       },
     },
   },

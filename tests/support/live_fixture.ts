@@ -88,7 +88,7 @@ export function messagesTable(tableId: number = MESSAGES): TableDefinition {
     name: "chat.messages",
     columns: [ID, ROOM, N, BODY].map((columnId) => ({
       columnId,
-      name: defined(COLUMN_NAMES.get(columnId), "a column has a name"),
+      name: defined(COLUMN_NAMES.get(columnId), "a column must have a name"),
       type: defined(COLUMN_TYPES.get(columnId), "a column must have a type"),
       missing: null,
     })),
@@ -193,7 +193,7 @@ export function queryTexts(): string[] {
  * evaluate it.
  */
 export function isInResult(sql: string, row: Row, parameter?: string): boolean {
-  const known = defined(KNOWN[sql], "the query is known");
+  const known = defined(KNOWN[sql], "the query must be known");
   if (sql.endsWith("$1")) return row[1] === parameter;
   return known.filter === undefined || known.filter((id) => row[id - 1] ?? null) === true;
 }
@@ -243,7 +243,7 @@ export class KnownQueries implements Pick<SqlEngine, "planFollowed" | "planLive"
     return {
       tableId: this.tableId,
       tableName: "chat.messages",
-      owner: defined(principal.owner, "a subscriber has an owner number"),
+      owner: defined(principal.owner, "a subscriber must have an owner number"),
       schemaVersion: this.schemaVersion,
       columnIds: known.reads,
       filter: filter === undefined ? undefined : compiled(BOOLEAN, known.reads, filter),
@@ -282,7 +282,7 @@ function withRoom(known: Known, room: string): Known {
 
 function stored(columnId: number): Computed {
   return {
-    name: defined(COLUMN_NAMES.get(columnId), "a column has a name"),
+    name: defined(COLUMN_NAMES.get(columnId), "a column must have a name"),
     type: defined(COLUMN_TYPES.get(columnId), "a column must have a type"),
     value: (cells) => cells(columnId),
   };

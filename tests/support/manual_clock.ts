@@ -50,7 +50,7 @@ export class ManualClock implements Clock {
    * Advances both clocks and fires the timers that become due, in time order, each at its own time.
    */
   advance(ms: number): void {
-    assert(ms >= 0, "time goes on");
+    assert(ms >= 0, "the time must not go back");
     const untilMs = this.#monotonicMs + ms;
     for (;;) {
       const timer = this.#earliest();

@@ -40,11 +40,11 @@ export class MemoryManifest implements Manifest {
     this.publishCount += 1;
     this.highestSeq();
     for (const entry of change.addSegments ?? []) {
-      assert(!this.#segments.has(entry.segmentId), "an added segment is new");
+      assert(!this.#segments.has(entry.segmentId), "an added segment must be new");
       this.#segments.set(entry.segmentId, entry);
     }
     for (const entry of change.changeSegments ?? []) {
-      assert(this.#segments.has(entry.segmentId), "a changed segment is there");
+      assert(this.#segments.has(entry.segmentId), "a changed segment must exist");
       this.#segments.set(entry.segmentId, entry);
     }
     for (const segmentId of change.removeSegmentIds ?? []) this.#segments.delete(segmentId);

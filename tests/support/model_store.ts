@@ -138,7 +138,7 @@ export class ModelStore implements Store {
 
   apply({ writes }: WriteBatch): Commit {
     const count = writes.reduce((sum, { rows }) => sum + rows.length, 0);
-    assert(count > 0, "a commit writes a row");
+    assert(count > 0, "a commit must write a row");
     const seqs = Array.from({ length: count }, () => this.#seqs.next());
     const firstSeq = seqs[0] ?? SEQ_ZERO;
     const commitSeq = seqs.at(-1) ?? SEQ_ZERO;
@@ -474,7 +474,7 @@ export class ModelStore implements Store {
     if (columnId === SEQ_COLUMN_ID) return vectorFromValues(BIGINT, values);
     if (columnId === DELETED_COLUMN_ID) return vectorFromValues(BOOLEAN, values);
     const column = this.#definition(tableId).columns.find((c) => c.columnId === columnId);
-    assert(column !== undefined, "a scan names columns of the table");
+    assert(column !== undefined, "a scan must name columns of the table");
     return vectorFromValues(column.type, values);
   }
 
@@ -483,13 +483,13 @@ export class ModelStore implements Store {
     if (columnId === DELETED_COLUMN_ID) return version.isDeleted;
     const { columns } = this.#definition(version.tableId);
     const index = columns.findIndex((column) => column.columnId === columnId);
-    assert(index >= 0, "a scan names columns of the table");
+    assert(index >= 0, "a scan must name columns of the table");
     return version.row[index] ?? null;
   }
 
   #definition(tableId: number): TableDefinition {
     const definition = this.#definitions.get(tableId);
-    assert(definition !== undefined, "a table is defined before it is used");
+    assert(definition !== undefined, "a table must be defined before it is used");
     return definition;
   }
 

@@ -52,7 +52,7 @@ export const PAST_FAULTS: readonly PastFault[] = [
     injected: {
       value(this: KnownTables, ...given: Parameters<KnownTables["share"]>): SharedTable {
         const [table, options] = given;
-        const call = defined(share.value, "a method has a value");
+        const call = defined(share.value, "a method must have a value");
         return call.call(this, table, { ...options, pastSeqs: [] });
       },
     },

@@ -103,7 +103,7 @@ export class ResultFollower implements LiveSink {
       case "initial_data_batch": {
         for (const row of message.rows) this.#rows.set(keyOf(row), row);
         const { has_more: hasMore, last_seq_id: lastSeq } = message.batch_control;
-        assert(hasMore === (lastSeq === null), "only the last batch ends at a position");
+        assert(hasMore === (lastSeq === null), "only the last batch may end at a position");
         if (hasMore) queueMicrotask(() => this.subscription?.nextBatch());
         else this.#complete(lastSeq);
         break;
@@ -130,7 +130,8 @@ export class ResultFollower implements LiveSink {
       const key = keyOf(row);
       const has = this.#rows.has(key);
       if (has === (type === "insert")) throw new Error(`${type} of ${key}, which is there: ${has}`);
-      if (type === "update") assert(keyOf(olds[index] ?? {}) === key, "old values have the key");
+      if (type === "update")
+        assert(keyOf(olds[index] ?? {}) === key, "old values must contain the key");
       if (type === "delete") this.#rows.delete(key);
       else this.#rows.set(key, row);
     }
@@ -138,7 +139,7 @@ export class ResultFollower implements LiveSink {
   }
 
   #complete(seq: number | null): void {
-    assert(seq !== null, "a complete state has a seq");
+    assert(seq !== null, "a complete state must have a seq");
     this.#isComplete = true;
     this.#completeRows = undefined;
     this.#seq = seq;
@@ -169,6 +170,6 @@ function alteredIn(row: WireRow): WireRow {
 
 function keyOf(row: WireRow): string {
   const key = row["_key"];
-  assert(typeof key === "string" && Number(row["_seq"]) > 0, "each row has a key and a seq");
+  assert(typeof key === "string" && Number(row["_seq"]) > 0, "each row must have a key and a seq");
   return key;
 }

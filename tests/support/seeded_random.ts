@@ -43,7 +43,7 @@ export class SeededRandom implements Random {
 
   /** Returns a whole number from 0 to `bound` - 1. */
   below(bound: number): number {
-    assert(bound >= 1, "there is a number below the bound");
+    assert(bound >= 1, "the bound must be positive");
     return Math.floor(this.unit() * bound);
   }
 

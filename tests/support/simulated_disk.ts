@@ -310,7 +310,7 @@ export class SimulatedDisk implements Disk {
 
   #parentOf(path: string, operation: string): { parent: SimulatedDirectory; name: string } {
     const parts = partsOf(path);
-    const name = defined(parts.pop(), "the root has no parent");
+    const name = defined(parts.pop(), "only the root may lack a parent");
     return { parent: this.#directoryAt(parts.join("/"), operation), name };
   }
 }
@@ -337,7 +337,7 @@ class SimulatedFile implements DiskFile {
   }
 
   write(bytes: Uint8Array, offset: number): void {
-    assert(this.#isOpen, "only an open file is written");
+    assert(this.#isOpen, "only an open file may be written");
     const room = this.#disk.freeBytes(this.path) + Math.max(0, this.#inode.size - offset);
     const full: Fault | undefined =
       bytes.length > room ? { code: "ENOSPC", bytesWritten: room } : undefined;
@@ -365,7 +365,7 @@ class SimulatedFile implements DiskFile {
   }
 
   async sync(): Promise<void> {
-    assert(this.#isOpen, "only an open file is synced");
+    assert(this.#isOpen, "only an open file may be synced");
     const fault = this.#disk.begin("sync", this.path);
     const covered = this.#inode.changeCount;
     await this.#disk.syncTurn();
@@ -388,7 +388,7 @@ class SimulatedFile implements DiskFile {
   }
 
   #begin(operation: DiskOperation): void {
-    assert(this.#isOpen, "only an open file is used");
+    assert(this.#isOpen, "only an open file may be used");
     const fault = this.#disk.begin(operation, this.path);
     if (fault !== undefined) throw new DiskError(fault.code, this.path, operation);
   }

@@ -17,5 +17,5 @@ export function tableOf(store: LocalStore, tableId: number): StoredTable {
   } finally {
     StoredTable.prototype.requireAvailable = original;
   }
-  return defined(found[0], "the store has the table");
+  return defined(found[0], "the store must have the table");
 }

@@ -53,7 +53,7 @@ const range = (from: number, to: number): number[] =>
   Array.from({ length: to - from }, (_, index) => from + index);
 
 function topicId(): number {
-  return defined(engine.database.catalog.topic("default", "work"), "the topic exists").topicId;
+  return defined(engine.database.catalog.topic("default", "work"), "the topic must exist").topicId;
 }
 
 function nack(offsets: readonly number[], delayMs: number): Promise<void> {

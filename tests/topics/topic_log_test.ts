@@ -41,8 +41,8 @@ afterEach(() => engine[Symbol.asyncDispose]());
 
 function logOf(name: string, namespace = "app"): TopicLog {
   const { catalog, topicLogs } = engine.database;
-  const entry = defined(catalog.topic(namespace, name), "the topic exists");
-  return defined(topicLogs.log(entry.topicId), "the topic has a log");
+  const entry = defined(catalog.topic(namespace, name), "the topic must exist");
+  return defined(topicLogs.log(entry.topicId), "the topic must have a log");
 }
 
 async function read(name: string, partition = 0, from = 0): Promise<readonly TopicMessage[]> {
@@ -196,7 +196,10 @@ test("messages are kept for the hours of the topic, and history is held for them
     INSERT INTO app.jobs VALUES (1, 'a', 1);
     DELETE FROM app.jobs`);
   await engine.run("STORAGE FLUSH TABLE app.jobs");
-  const tableId = defined(engine.database.catalog.table("app", "jobs"), "it exists").tableId;
+  const tableId = defined(
+    engine.database.catalog.table("app", "jobs"),
+    "the table must exist",
+  ).tableId;
   clock.advance(10 * HOUR_MS);
   await tidied();
   await store.compact(tableId);
@@ -340,7 +343,12 @@ test("rows in a damaged segment are omitted, and other messages keep their offse
   await engine.run("INSERT INTO app.jobs VALUES (3, 'c', 1)");
   expect(await read("t")).toHaveLength(3);
   const segment = engine.database.store.segments().find(({ tableId }) => tableId === 1);
-  const path = join(engine.dataPath, "segments", "1", `${defined(segment, "it").segmentId}.seg`);
+  const path = join(
+    engine.dataPath,
+    "segments",
+    "1",
+    `${defined(segment, "the table must have a segment").segmentId}.seg`,
+  );
   await engine.database.close();
   const bytes = readFileSync(path);
   bytes.fill(0xee, Math.floor(bytes.length / 3), Math.floor(bytes.length / 2));

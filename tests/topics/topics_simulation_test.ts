@@ -160,7 +160,7 @@ class TopicsSimulation {
     let index = 0;
     for (const { operation, owner, rows, tableId } of writes) {
       for (const row of rows) {
-        const seq = defined(commit.seqs?.[index], "each row has a seq");
+        const seq = defined(commit.seqs?.[index], "each row must have a seq");
         this.versions.push({ tableId, owner, seq, operation, row, old: olds[index] });
         index += 1;
       }
@@ -190,7 +190,7 @@ class TopicsSimulation {
 
   /** Drops the source of the third topic, or adds it again. */
   changeSource({ store, topics }: OpenTopics): void {
-    const entry = defined(this.definitions.topicEntries.get(13), "the topic exists");
+    const entry = defined(this.definitions.topicEntries.get(13), "the topic must exist");
     const seq = store.issueSeq();
     const last = entry.sources.at(-1);
     const sources =
@@ -202,7 +202,7 @@ class TopicsSimulation {
   }
 
   clear({ store, topics }: OpenTopics): void {
-    const entry = defined(this.definitions.topicEntries.get(11), "the topic exists");
+    const entry = defined(this.definitions.topicEntries.get(11), "the topic must exist");
     const seq = store.issueSeq();
     this.definitions.changeTopic({ ...entry, clearedSeq: seq }, seq);
     topics.topicsChanged();
@@ -232,9 +232,9 @@ class TopicsSimulation {
     await store.durable(store.appliedSeq);
     // The check for expired messages must have ended before messages are read.
     await topics.looked();
-    const log = defined(topics.log(topicId), "the topic exists");
+    const log = defined(topics.log(topicId), "the topic must exist");
     await log.count();
-    const entry = defined(this.definitions.topicEntries.get(topicId), "the topic exists");
+    const entry = defined(this.definitions.topicEntries.get(topicId), "the topic must exist");
     for (let partition = 0; partition < entry.partitions; partition += 1) {
       await this.checkPartition(log, partition);
     }
@@ -282,7 +282,7 @@ class TopicsSimulation {
       if (known !== undefined) expect(seq, place).toBe(known);
       this.seen.set(place, seq);
       expect(seq).toBeGreaterThan(before);
-      const version = defined(expected.get(seq), `${place} is a change that is published`);
+      const version = defined(expected.get(seq), `${place} must be a published change`);
       expect(message.op).toBe(OPS[version.operation]);
       expect(message.key).toBe(keyOf(version));
       expect(message.user).toBe(version.owner === 0 ? undefined : `user${version.owner}`);
@@ -323,7 +323,7 @@ class TopicsSimulation {
 /** Returns a message's seq in the index. A payload that consists of only the key contains none. */
 function seqAt(log: TopicLog, { offset, partition }: TopicMessage): number {
   if (!(log instanceof LocalTopicLog)) throw new Error("the log has an index");
-  const page = defined(log.index.pageAt(partition, offset), "a message that was read is kept");
+  const page = defined(log.index.pageAt(partition, offset), "a message that was read must be kept");
   return log.index.contentsOf(partition, page).seqs[offset - page.firstOffset] ?? 0;
 }
 
@@ -400,7 +400,7 @@ const FAULTS: readonly InjectedFault[] = [
 
 for (const { fault, name, of, injected } of FAULTS) {
   test(`the simulation finds ${fault}`, async () => {
-    const before = defined(Object.getOwnPropertyDescriptor(of, name), "the method exists");
+    const before = defined(Object.getOwnPropertyDescriptor(of, name), "the method must exist");
     Object.defineProperty(of, name, { ...before, value: injected });
     const failures: unknown[] = [];
     try {

@@ -1,6 +1,6 @@
 /**
- * Verifies that each pair of types can be cast in exactly the contexts that the SQL contract names,
- * and that the values are correct.
+ * Verifies that each pair of types can be cast in exactly the contexts of the matrix below, and
+ * that the values are correct.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -103,7 +103,7 @@ const ALLOWED: Readonly<Record<string, readonly CastMode[]>> = {
 };
 
 test.each(TYPES.map((from, row) => [typeName(from), from, MATRIX[row] ?? []] as const))(
-  "canCast from %s allows each type in the contexts of the contract",
+  "canCast from %s allows each type in the contexts of the matrix",
   (name, from, row) => {
     for (const [column, to] of TYPES.entries()) {
       for (const mode of ["implicit", "assignment", "explicit"] as const) {

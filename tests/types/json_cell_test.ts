@@ -1,6 +1,5 @@
 /**
- * Verifies that cells are exactly as the wire contract specifies, and that parameters keep every
- * digit.
+ * Verifies the exact JSON text of a cell of each type, and that parameters keep every digit.
  */
 import { expect, test } from "bun:test";
 import {

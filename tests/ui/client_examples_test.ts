@@ -98,7 +98,7 @@ interface Opened {
 
 async function open(html: string): Promise<Opened> {
   served.set("/", { text: html, type: "text/html; charset=utf-8" });
-  const page = await defined(browser, "Chromium is there").newPage();
+  const page = await defined(browser, "Chromium must be installed").newPage();
   const faults: string[] = [];
   const sockets: string[] = [];
   page.on("console", (message) => {

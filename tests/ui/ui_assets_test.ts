@@ -8,14 +8,14 @@ import { silentLog } from "../../src/base/log.ts";
 import { loadUi } from "../../src/ui_assets.ts";
 
 test("the page refers to permanent assets that exist, and carries its nonce", async () => {
-  const ui = defined(loadUi(silentLog), "the packages of the page are installed");
+  const ui = defined(loadUi(silentLog), "the packages of the page must be installed");
   const page = await ui.page("n0nce", "/db");
   expect(page).toContain('nonce="n0nce"');
   expect(page).not.toMatch(/https?:\/\/(?!www\.w3\.org)/);
   const names = [...page.matchAll(/"\/db\/ui\/([^"]+)"/g)].map(([, name]) => name ?? "");
   expect(names.map((name) => name.split(".").at(-1))).toEqual(["css", "js"]);
   for (const name of names) {
-    const asset = defined(await ui.get(name), "an asset that the page names exists");
+    const asset = defined(await ui.get(name), "an asset that the page names must exist");
     expect(asset.immutable).toBe(true);
     expect(name).toMatch(/-[a-z0-9]{8}\./);
     // The editor and the grid are loaded later.

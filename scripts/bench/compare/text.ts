@@ -96,13 +96,13 @@ function textOf(n: number): string {
 
 function keyOf(plans: PlanCache, text: string): CacheKey {
   const key = plans.keyOf(text, { namespace: "default", types: [] });
-  return defined(key, "the text is one query");
+  return defined(key, "the text must be one query");
 }
 
 /** Looks up the plan and the values of the literals of a statement in the cache. */
 function hit(plans: PlanCache, text: string): void {
   const key = keyOf(plans, text);
-  defined(plans.get(key, BENCH_PRINCIPAL), "the first text left a plan");
+  defined(plans.get(key, BENCH_PRINCIPAL), "the first text must leave a plan in the cache");
   literalValues(key.normalized.literals);
 }
 
@@ -151,7 +151,7 @@ function joinOfShape(n: number): string {
 }
 
 function plan(text: string, database: Database): void {
-  const normalized = defined(normalizeStatement(text), "the text is one query");
+  const normalized = defined(normalizeStatement(text), "the text must be one query");
   const { deps, node } = parsedSelect(text, normalized, database);
   planSelect(bindQuery(node, deps));
 }
@@ -161,7 +161,7 @@ function parsedSelect(
   normalized: NormalizedStatement,
   { catalog, store }: Database,
 ): { node: SelectFromStatement; deps: DmlDeps } {
-  const parsed = defined(parseNormalized(text, normalized), "its literals are slots");
+  const parsed = defined(parseNormalized(text, normalized), "the literals must be slots");
   const { statement: node } = parsed;
   if (node.type !== "select") throw new Error("Cannot plan the text: it is no SELECT");
   const deps = {
@@ -173,7 +173,7 @@ function parsedSelect(
     source: {
       namespace: "default",
       table: ({ name, schema }: { name: string; schema?: string | undefined }) =>
-        defined(catalog.table(schema ?? "default", name), "the table was made"),
+        defined(catalog.table(schema ?? "default", name), "the created table must exist"),
       systemView: () => undefined,
       view: () => undefined,
       functions: () => [],

@@ -103,7 +103,7 @@ export class FollowerSocket {
         this.#pong?.();
         break;
       case "error":
-        assert(message.ended, "no message of a follower is refused");
+        assert(message.ended, "no message of a follower may be refused");
         this.#subscriptions.get(message.subscription_id)?.follower.end(message);
         this.#subscriptions.delete(message.subscription_id);
         break;

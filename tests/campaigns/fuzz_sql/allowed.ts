@@ -4,8 +4,7 @@
  *
  * The random statements avoid the following, because there is nothing to compare:
  *
- * - NaN and infinity, which Tidemark does not have;
- * - SELECT *, which shows `_seq` and `_deleted` and orders rows by the first;
+ * - SELECT *, which also returns `_seq` and `_deleted`;
  * - alternatives in regular expressions: Tidemark takes the first that matches, not the longest;
  * - FULL JOIN on anything but equalities, which only Tidemark accepts;
  * - grouping sets over expressions: PostgreSQL keeps one that turns out constant in a set without

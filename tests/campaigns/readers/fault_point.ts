@@ -1,6 +1,6 @@
 /**
- * Makes the readers of a server fail that `faults.ts` has bundled. Each stage of its readers calls
- * a global function of this module.
+ * Makes a reader fail in a server that `faults.ts` has bundled. Each stage of its readers calls a
+ * global function of this module.
  *
  * A call fails once, in the way that the file named by READER_FAULT specifies: the first thread
  * that reaches the call takes the file and fails.

@@ -150,7 +150,7 @@ export class Writer {
       return true;
     }
     // If the outcome is unknown, the change stays pending until the comparison after the restart
-    // reveals it.
+    // shows whether it was committed.
     if (body.error?.code === "COMMIT_UNKNOWN") return false;
     scope.ledger.refuse(writer);
     tally.refused += 1;

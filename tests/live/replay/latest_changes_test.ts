@@ -32,7 +32,7 @@ test("LatestChanges abandons a walk if its version is gone when the next batch i
       upTo: boundary,
       columnIds: program.storedColumnIds,
     });
-    const batch = defined(scan.next(), "there are changes");
+    const batch = defined(scan.next(), "there must be changes");
     scan.close();
     const budget = tickOf(units);
     return latest.changesFrom(batch, { store, program, position, after, boundary, budget })

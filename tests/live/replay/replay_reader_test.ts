@@ -265,7 +265,7 @@ test("replay latest: versions are evaluated once, however many ticks a preceding
   }
   for (let id = 10; id < 210; id += 1) write(fixture, "insert", message(id, "lobby"));
   const plan = fixture.sql.planLive(ANN, { sql: LOBBY, params: [] });
-  const filter = defined(plan.filter, "the query has a filter");
+  const filter = defined(plan.filter, "the query must have a filter");
   let evaluatedCount = 0;
   const evaluate: typeof filter.evaluate = (batch) => {
     evaluatedCount += batch.rowCount;

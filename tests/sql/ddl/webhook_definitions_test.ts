@@ -59,7 +59,7 @@ test("ALTER WEBHOOK changes only what it names, and keeps the position", async (
   expect(altered?.message).toBe("Webhook w altered");
   expect(webhooksOf("t")).toEqual([
     {
-      ...defined(before, "a webhook"),
+      ...defined(before, "the webhook must exist"),
       url: "http://localhost:2/",
       secret: "sixteen numbers!",
       concurrency: 1,

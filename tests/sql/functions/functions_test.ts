@@ -1,6 +1,6 @@
 /**
- * Verifies that every scalar function gives the results of the SQL contract and of PostgreSQL. The
- * tests are a table of calls, and a function without a case fails the suite.
+ * Verifies that every scalar function gives the results of PostgreSQL. The tests are a table of
+ * calls, and a function without a case fails the suite.
  */
 
 import { expect, test } from "bun:test";
@@ -861,7 +861,7 @@ test("namedForm lists the parameters of functions that accept named arguments", 
   expect(namedForm("abs")).toBeUndefined();
 });
 
-test("the volatility of each function matches the contract", () => {
+test("each function has the expected volatility", () => {
   const volatilityOf = (name: string): string | undefined =>
     resolveFunction(name, [])?.overload.volatility;
   expect(volatilityOf("now")).toBe("stable");

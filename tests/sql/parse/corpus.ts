@@ -17,7 +17,7 @@ const SQL = join(import.meta.dir, "..");
 const OWN_CASES = ["cases/functions.slt", "cases/errors.slt", "contract/examples.slt"];
 
 /**
- * Returns the requests of our own cases, including the contract's examples. Some contain several
+ * Returns the requests of our own cases, including the acceptance examples. Some contain several
  * statements.
  */
 export async function requestsOfCases(): Promise<string[]> {

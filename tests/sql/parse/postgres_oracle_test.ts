@@ -35,7 +35,7 @@ test("parseExpression has the operator precedence of PostgreSQL", () => {
     const text = `SELECT ${generator.flatExpression()}`;
     const expected = postgresTreeIfRead(text);
     if (expected === undefined) {
-      // Only chains differ: PostgreSQL refuses `a IS NULL IS NULL`, but the SQL contract allows it.
+      // Only chains differ: PostgreSQL refuses `a IS NULL IS NULL`, but Tidemark allows it.
       const isRefused = refuses(text);
       expect([text, isRefused || text.split(" IS ").length > 2]).toEqual([text, true]);
       continue;

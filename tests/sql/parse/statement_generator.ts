@@ -1,5 +1,5 @@
 /**
- * Generates random statements as text, following the grammar in the SQL contract.
+ * Generates random statements as text, following the grammar in docs/reference/statements.md.
  *
  * There are three dialects, each a subset of the next: the statements that pgsql-ast-parser reads
  * without a known fault, the statements that PostgreSQL reads, and all statements of Tidemark.

@@ -1,5 +1,5 @@
 /**
- * Tests the system views that are read with SELECT: their columns match the contract, and they
+ * Tests the system views that are read with SELECT: they have exactly the expected columns, and
  * contain the rows that the caller may see.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

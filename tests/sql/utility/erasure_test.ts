@@ -134,7 +134,7 @@ describe("PURGE erases the history of a user", () => {
       "CREATE TOPIC dead; CREATE TOPIC work WITH (MAX_DELIVERIES = 1, DEAD_LETTER = 'default.dead')",
     );
     const { catalog, store } = engine.database;
-    const { topicId } = defined(catalog.topic("default", "dead"), "the topic exists");
+    const { topicId } = defined(catalog.topic("default", "dead"), "the topic must exist");
     const rows = ["ada", "bob", null].map((user, index) => {
       const work = "default.work";
       return [`letter ${index}`, topicId, work, 0, index, "g", 1, "k", "Insert", user, 0, "{}"];
@@ -266,7 +266,7 @@ describe("PURGE erases the history of a user", () => {
       await Promise.resolve();
       found = engine.database.jobs.all().find(({ kind }) => kind === "purge");
     }
-    const job = defined(found, "the erasure is listed");
+    const job = defined(found, "the erasure must be listed");
     expect(job.isEnded).toBe(false);
     // Closing the database stops the job, and so does KILL JOB.
     job.isCancelled = true;

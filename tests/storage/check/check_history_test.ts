@@ -133,7 +133,7 @@ async function small(): Promise<Directory & { current: SegmentEntry; history: Se
   const entryOf = (isHistory: boolean): SegmentEntry =>
     defined(
       segments.find(({ history }) => (history !== undefined) === isHistory),
-      "there is one of each kind",
+      "there must be one of each kind",
     );
   const [current, history] = [entryOf(false), entryOf(true)];
   expect([current.rowCount, history.rowCount]).toEqual([4, 6]);
@@ -219,9 +219,9 @@ test.each(["the next one", "the flushed one"])(
     const rows = rowsOf(disk, current);
     const live = defined(
       rows.find(({ key }) => key === 3),
-      "it is there",
+      "the row must exist",
     );
-    const { flushedSeq } = defined(manifest.load().tables[0], "the table was flushed");
+    const { flushedSeq } = defined(manifest.load().tables[0], "the table must have been flushed");
     const replacedBy = what === "the flushed one" ? flushedSeq : live.seq + 1;
     rewrite(
       directory,
@@ -261,7 +261,7 @@ test("the check does not miss versions discarded by the low watermark of their o
     rowsOf(disk, history).filter(({ owner }) => owner === 2),
   );
   const [state] = manifest.load().tables;
-  const known = defined(state, "the table was flushed");
+  const known = defined(state, "the table must have been flushed");
   manifest.publish({ tables: [{ ...known, ownerLowWaters: [[1, known.flushedSeq]] }] });
   expect(findingsIn(directory)).toEqual({ damaged: [], what: [] });
 });
@@ -271,7 +271,7 @@ test.each(["highestReplacingSeq", "lowestReplacingSeq"] as const)(
   async (bound) => {
     const directory = await small();
     const { history, manifest } = directory;
-    const bounds = defined(history.history, "it is history");
+    const bounds = defined(history.history, "the segment must be history");
     const changed = { ...history, history: { ...bounds, [bound]: (bounds[bound] - 1) as Seq } };
     manifest.publish({ changeSegments: [changed] });
     const { damaged, what } = findingsIn(directory);
@@ -285,7 +285,7 @@ test("the check finds unlisted history", async () => {
   manifest.publish({ removeSegmentIds: [history.segmentId] });
   const live = defined(
     rowsOf(disk, current).find(({ prev }) => prev !== 0),
-    "a row was updated",
+    "a row must have been updated",
   );
   const { damaged, what } = findingsIn({ disk, manifest });
   expect(damaged).toEqual([]);
@@ -298,7 +298,10 @@ test("the check finds a version that is in two segments", async () => {
   const directory = await small();
   const { current, disk, history } = directory;
   const [doubled] = rowsOf(disk, history);
-  rewrite(directory, current, [...rowsOf(disk, current), defined(doubled, "history has rows")]);
+  rewrite(directory, current, [
+    ...rowsOf(disk, current),
+    defined(doubled, "the history must have rows"),
+  ]);
   const { what } = findingsIn(directory);
   expect(what).toContainEqual(expect.stringMatching(/is in segment \d+ as well$/));
 });
@@ -310,7 +313,7 @@ test("the check finds a seq of a replacement that is off by one, or above the fl
     const rows = rowsOf(disk, history);
     const replaced = defined(
       rows.find(({ isDeleted, key }) => key === 1 && !isDeleted),
-      "it is there",
+      "the row must exist",
     );
     replaced.replacedBy += change;
     rewrite(directory, history, rows);
@@ -333,7 +336,7 @@ test("the check finds a deletion vector that lacks a replacement, by comparison 
   expect(findingsIn(directory).what).toEqual([]);
   const entry = defined(
     manifest.load().segments.find(({ deletionGeneration }) => deletionGeneration > 0),
-    "it has a deletion vector",
+    "the segment must have a deletion vector",
   );
   const path = deletionVectorPath(PATHS, entry);
   expect(listedDeletionCount(disk, path, entry)).toBe(1);

@@ -251,7 +251,7 @@ test("changesOfAll and versions read a held history as a plain list does", async
 test("holdHistory without a hold lets replaced versions disappear when their history ends", async () => {
   const clock = new ManualClock();
   const [{ definition } = { definition: undefined }] = TABLES;
-  const table = defined(definition, "there is a table");
+  const table = defined(definition, "there must be a table");
   for (const isHeld of [false, true]) {
     const store = await openStore({ clock, definitions: [table] });
     if (isHeld) store.holdHistory(1, 0 as Seq);

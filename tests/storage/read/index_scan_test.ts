@@ -68,7 +68,7 @@ function valuesIn(row: Row, { columnIds }: StoredIndex): Value[] {
 function compareKeys({ columnIds }: StoredIndex, left: Row, right: Row): number {
   for (const [at, columnId] of columnIds.slice(0, Math.min(left.length, right.length)).entries()) {
     const [a = null, b = null] = [left[at], right[at]];
-    const type = defined(TYPES[columnId - 1], "a column");
+    const type = defined(TYPES[columnId - 1], "the column must exist");
     const order =
       a === null || b === null
         ? Number(a === null) - Number(b === null)
@@ -196,7 +196,10 @@ function expectAsModel(store: LocalStore, model: Model, random: SeededRandom): v
       const { indexId } = index;
       const spans = spansFor(random, index);
       const isDescending = random.chance(0.5);
-      const found = defined(readIndex(store, { indexId, owner, spans, isDescending }), "is ready");
+      const found = defined(
+        readIndex(store, { indexId, owner, spans, isDescending }),
+        "the index must be ready",
+      );
       const expected = all.filter((row) =>
         spans.some((span) => isWithin(index, valuesIn(row, index), span)),
       );

@@ -59,7 +59,7 @@ function open(store: LocalStore, { tableId, columns }: TableDefinition, asked: A
   };
   // An order is created only at the second request.
   const scan = store.scanOrdered(tableId, options) ?? store.scanOrdered(tableId, options);
-  return defined(scan, "there is an order");
+  return defined(scan, "there must be an order");
 }
 
 function readOrdered(store: LocalStore, table: TableDefinition, asked: Asked): Value[][] {
@@ -80,7 +80,7 @@ function readOrdered(store: LocalStore, table: TableDefinition, asked: Asked): V
 /** Expects the same rows in order; rows with equal values may come in any order. */
 function expectSame(store: LocalStore, table: TableDefinition, asked: Asked): void {
   const { columnId, isDescending = false, max, min, owner = 0, upTo = store.visibleSeq } = asked;
-  const column = defined(table.columns[columnId - 1], "a column of the table");
+  const column = defined(table.columns[columnId - 1], "the position must be in the table");
   const compare = comparatorFor(column.type);
   const valueOf = (row: readonly Value[]): Value => row[columnId] ?? null;
   const expected = readRows(store, table, { owner, upTo, after: asked.after ?? 0 }).filter(
@@ -144,7 +144,7 @@ describe("scanOrdered reads rows in order", () => {
     await store.compact(1);
     expectSameOfAll(store, store.visibleSeq);
     // Rows that were replaced since are in history, which has no orders.
-    const older = { columnId: 1, upTo: defined(seqs.at(-2), "there is an earlier state") };
+    const older = { columnId: 1, upTo: defined(seqs.at(-2), "there must be an earlier state") };
     expect(() => open(store, TABLE, older)).toThrow("there is an order");
     await store.close();
   });
@@ -197,7 +197,7 @@ describe("scanOrdered reads rows in order", () => {
     const scan = open(store, TABLE, { columnId: 1, min: 7000 });
     // The first step sorts a group and the second reads it, so no third one is needed.
     expect(scan.next(10)?.rowCount).toBe(0);
-    expect(valuesOf(defined(scan.next(10)?.columns[1], "there is a key"))[0]).toBe(7000);
+    expect(valuesOf(defined(scan.next(10)?.columns[1], "there must be a key"))[0]).toBe(7000);
     expect(scan.rowsPassed).toBe(10);
     scan.close();
     await store.close();
@@ -209,7 +209,7 @@ describe("scanOrdered reads rows in order", () => {
     const scan = open(store, TABLE, { columnId: 1 });
     let count = 0;
     while (count < 1234) count += scan.skip(1234 - count) ?? 0;
-    expect(valuesOf(defined(scan.next(5)?.columns[1], "there is a key"))).toEqual(
+    expect(valuesOf(defined(scan.next(5)?.columns[1], "there must be a key"))).toEqual(
       all.slice(1234, 1239),
     );
     let isMore = true;
@@ -271,7 +271,7 @@ describe("scanOrdered reads rows in order", () => {
     const scan = open(store, TABLE, { columnId: 1, isDescending: true });
     expect(scan.next(10)?.rowCount).toBe(0);
     expect(scan.next(10)?.rowCount).toBe(0);
-    expect(valuesOf(defined(scan.next(10)?.columns[1], "there is a key"))[0]).toBe(69_999);
+    expect(valuesOf(defined(scan.next(10)?.columns[1], "there must be a key"))[0]).toBe(69_999);
     scan.close();
     await store.close();
   });
@@ -362,7 +362,7 @@ test("an ordered scan skips few deleted rows, and has all rows at any bound", as
       let batch = scan.next(1);
       // Sorting the rows is a separate step.
       while (batch?.rowCount === 0) batch = scan.next(1);
-      expect(valuesOf(defined(batch?.columns[1], "there is a row"))).toEqual([first + count]);
+      expect(valuesOf(defined(batch?.columns[1], "there must be a row"))).toEqual([first + count]);
       expect(scan.rowsPassed).toBeLessThanOrEqual(passedMax);
       scan.close();
     }

@@ -70,7 +70,7 @@ test("a scan with defersNumbers decodes unselected values when they are read", a
   const options = { owner: 0, upTo: store.visibleSeq, columnIds: [1], reusesMemory: true };
   for (const defersNumbers of [false, true]) {
     const scan = store.scan(1, { ...options, defersNumbers });
-    const column = defined(scan.next()?.columns[0], "the scan has the column");
+    const column = defined(scan.next()?.columns[0], "the scan must have the column");
     expect("choose" in column).toBe(defersNumbers);
     expect(valuesOf(take(column, { rows: Uint32Array.of(0, 3), count: 2 }))).toEqual([7, 5]);
     expect(valuesOf(column)).toEqual(ids);

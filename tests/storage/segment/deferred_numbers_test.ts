@@ -96,7 +96,7 @@ test.each(CASES)("columnRows defers $encoding of $type.kind, NULLs: $hasNulls", 
   const read = (): ReturnType<typeof reader.columnRows> & object => {
     const buffer = new ColumnBuffer();
     const span = { start, end, buffer, isDeferred: true };
-    return defined(reader.columnRows(COLUMN_ID, 0, span), "it has the column");
+    return defined(reader.columnRows(COLUMN_ID, 0, span), "the segment must have the column");
   };
 
   const untouched = read();

@@ -244,7 +244,7 @@ describe("segments are read as they were written", () => {
     const { MAX_SAFE_INTEGER: most } = Number;
     const values = Array.from({ length: 2000 }, (_, row) => (row === 700 ? -most : most - 1));
     const reader = open(encodeSegment(plainInput([{ type: BIGINT, values }])));
-    const column = defined(reader.column(1, 0), "the segment has its column");
+    const column = defined(reader.column(1, 0), "the segment must have its column");
     expect(valuesOf(column)).toEqual(values);
     reader.close();
   });

@@ -182,7 +182,7 @@ test("ConsumerGroup counts an acknowledgement that arrives before its consumer w
   // The request stores the position from which the group below begins.
   poll(world, { limit: 1, userId: "ada" });
   await turns();
-  const log = defined(topics.log(TOPIC), "the topic");
+  const log = defined(topics.log(TOPIC), "the topic must exist");
   const deps = { clock, store, log: new SeldomLog(silentLog, clock), visibilityMs: VISIBILITY_MS };
   const group = new ConsumerGroup(PLACE, deps, { isNew: true, log, restoredEnd: 0 });
   const fetch = async (): Promise<number[]> => {

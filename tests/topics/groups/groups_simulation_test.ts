@@ -225,7 +225,7 @@ class GroupsSimulation {
   async deadLetters({ store, topics }: World): Promise<string[]> {
     // No caller waits for the commits of dead letters.
     await store.durable(store.appliedSeq);
-    const log = defined(topics.log(DEAD_TOPIC), "the topic exists");
+    const log = defined(topics.log(DEAD_TOPIC), "the topic must exist");
     await log.count();
     const { messages } = await log.read(0, { from: 0, limit: 10_000 });
     return messages.map(({ payload }, index) => {
@@ -346,7 +346,7 @@ class GroupsSimulation {
         for (const message of messages) await this.finish(world, group, message);
         this.forgetAcked();
       }
-      const log = defined(world.topics.log(TOPIC), "the topic exists");
+      const log = defined(world.topics.log(TOPIC), "the topic must exist");
       for (let offset = 0; offset < log.nextOffset(partition); offset += 1) {
         expect(this.published.has(`${partition} ${offset}`), `${offset} came`).toBe(true);
       }
@@ -467,7 +467,11 @@ test.each(Object.entries(FAULTS))("the simulation finds that %s", async (_name, 
   } finally {
     Object.assign(GroupWindow.prototype, { ack, expire, isHeldByKey, plan });
     DeadLetters.prototype.burialOf = burialOf;
-    Object.defineProperty(ConsumerGroup.prototype, "isStored", defined(isStored, "a getter"));
+    Object.defineProperty(
+      ConsumerGroup.prototype,
+      "isStored",
+      defined(isStored, "the getter must exist"),
+    );
   }
   expect(found).toBe(true);
 });

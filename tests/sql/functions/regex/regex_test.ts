@@ -1,7 +1,7 @@
 /**
- * Verifies that regular expressions match as the contract specifies, in linear time. The tests
- * compare random patterns with RegExp, leaving out the features that differ, and run patterns that
- * would overwhelm a backtracking matcher on texts of increasing length. To repeat a failure:
+ * Verifies that regular expressions match as in PostgreSQL, but in linear time. The tests compare
+ * random patterns with RegExp, leaving out the features that differ, and run patterns that would
+ * overwhelm a backtracking matcher on texts of increasing length. To repeat a failure:
  * SEED=<n> bun test tests/sql/functions
  */
 import { describe, expect, test } from "bun:test";

@@ -1,6 +1,5 @@
 /**
- * Verifies that every token in the contract is read as specified, with its exact value and
- * position.
+ * Verifies that every kind of token is read with its exact value and position.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";

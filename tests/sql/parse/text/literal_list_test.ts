@@ -63,7 +63,10 @@ test("scanLiteralList does not keep the memory of a very large list", () => {
 test("a list whose bytes were released cannot be read as empty cells", () => {
   const text = " (1, 'a long text of many words'), (2, 'b')";
   const bytes = new TextEncoder().encode(text);
-  const list = defined(scanLiteralList(new Utf8Text(text, bytes), 0)?.list, "it is plain");
+  const list = defined(
+    scanLiteralList(new Utf8Text(text, bytes), 0)?.list,
+    "the list must be plain",
+  );
   const _location = { start: 0, end: text.length };
   const statement: LiteralValuesStatement = { type: "literal values", ...list, _location };
   const reads: (() => unknown)[] = [
