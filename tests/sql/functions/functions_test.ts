@@ -631,7 +631,30 @@ const RANGE_CASES: readonly Case[] = [
   ["range_merge", [of(INT_RANGE, "[1,2)"), of(INT_RANGE, "[7,9)")], "[1,9)", "int4range"],
 ];
 
+/** The numbers of PostgreSQL. */
+const HASHES: readonly Case[] = [
+  ["hashtext", ["a"], "1075015857"],
+  ["hashtextextended", ["a", 7], "6761863715122467050"],
+  ["hashint2", [of(SMALLINT, "7")], "-978793473"],
+  ["hashint2extended", [of(SMALLINT, "7"), 1], "-3604598377573523768"],
+  ["hashint4", [-7], "-82204417"],
+  ["hashint4extended", [7, 0], "-3288951424994980865"],
+  ["hashint8", [of(BIGINT, "5000000000")], "-694934712"],
+  ["hashint8extended", [of(BIGINT, "-5000000000"), 3], "5112412090131384660"],
+  ["hashfloat4", [of(FLOAT, "1.5")], "630860146"],
+  ["hashfloat4extended", [of(FLOAT, "1.5"), 1], "3331962287256816647"],
+  ["hashfloat8", [dbl("NaN")], "-1275764840"],
+  ["hashfloat8extended", [dbl("0.1"), -1], "497474359275273223"],
+  ["uuid_hash", [of(UUID, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")], "1154666245"],
+  [
+    "uuid_hash_extended",
+    [of(UUID, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"), 2],
+    "8544098317360673571",
+  ],
+];
+
 const CASES: readonly Case[] = [
+  ...HASHES,
   ...RANGE_CASES,
   ...NETWORK_CASES,
   ...MATH,

@@ -77,6 +77,10 @@ const VIEWS: Readonly<Record<string, string>> = {
     "sequence_catalog, sequence_schema, sequence_name, data_type, numeric_precision i, " +
     "numeric_precision_radix i, numeric_scale i, start_value, minimum_value, maximum_value, " +
     "increment, cycle_option",
+  "information_schema.routines":
+    "specific_catalog, specific_schema, specific_name, routine_catalog, routine_schema, " +
+    "routine_name, routine_type, data_type, routine_body, routine_definition, external_language, " +
+    "is_deterministic, is_null_call, security_type, created z, last_altered z",
   "system.users":
     "user_id, role, email, auth_type, auth_data j, failed_login_attempts i, locked_until z, " +
     "last_login_at z, last_seen z, created_at z, updated_at z, deleted_at z, erase_after z, " +
@@ -191,6 +195,9 @@ test("the table in this test lists all system views", async () => {
 /** The SHOW statements, in the same notation. */
 const SHOWN: Readonly<Record<string, string>> = {
   "SHOW NAMESPACES": "namespace_id, name, owner, created_at z, options j, table_count b",
+  "SHOW FUNCTIONS":
+    "namespace_id, function_name, arguments, result_type, volatility, is_strict B, " +
+    "function_comment, created_by, created_at z, updated_at z",
   "SHOW TABLES":
     "table_id, table_name, namespace_id, table_type, created_at z, schema_version i, " +
     "table_comment, updated_at z, options j, access_level, storage_id",
