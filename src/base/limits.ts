@@ -153,5 +153,8 @@ export const STATEMENT_COLUMNS_MAX: number = 64 * 1024;
 export const VIEW_DEPTH_MAX = 32;
 export const VIEWS_MAX = 256;
 
+/** The maximum length of the texts of functions that a definition stores in place of calls. */
+export const WRITTEN_TEXT_MAX: number = 256 * 1024;
+
 // A row group consists of whole batches, so that no batch of a scan crosses its boundary.
 assert(ROW_GROUP_ROWS_MAX % BATCH_ROWS_MAX === 0, "a row group must hold whole batches");

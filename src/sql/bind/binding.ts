@@ -414,6 +414,8 @@ export interface CallableRoutine {
   readonly routine: Routine;
   /** The defaults of the input parameters, in order. */
   readonly defaults: readonly (Expr | undefined)[];
+  /** Returns the functions that the defaults call by a name. */
+  readonly routinesNamed: ExpressionContext["routinesNamed"];
   /** Binds the query of the function. `outer` resolves the names of its parameters. */
   readonly bindQuery: (outer: Correlation, node: AstNode) => BoundSelect;
 }

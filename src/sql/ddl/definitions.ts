@@ -182,11 +182,17 @@ export class DefinitionStatements {
     return messageResult(await change(), principal.userId);
   }
 
+  /** Returns a definition with the functions and types that its names have now. */
+  #current(written: DefiningStatement, principal: Principal, namespace: string): DefiningStatement {
+    const { catalog } = this.#deps;
+    const named = asRenamedRelation(written, namespace, catalog);
+    const node = writeFunctions(named, { catalog, principal, namespace });
+    return withTypes(node, typesIn(catalog, namespace) ?? (() => undefined));
+  }
+
   /** Binds a definition against the current catalog. */
   #bound(written: DefiningStatement, principal: Principal, namespace: string): BoundDefinition {
-    const node = asRenamedRelation(written, namespace, this.#deps.catalog);
-    writeFunctions(node, { catalog: this.#deps.catalog, principal, namespace });
-    withTypes(node, typesIn(this.#deps.catalog, namespace));
+    const node = this.#current(written, principal, namespace);
     switch (node.type) {
       case "create namespace":
         return createNamespace(node, principal, this.#deps);

@@ -11,10 +11,13 @@
  */
 import { mayReadView, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { VIEW_DEPTH_MAX } from "../../base/limits.ts";
+import { VIEW_DEPTH_MAX, VIEWS_MAX, WRITTEN_TEXT_MAX } from "../../base/limits.ts";
 import type { Catalog, FunctionEntry, RoutineParameter } from "../../catalog/mod.ts";
 import { isBuiltIn } from "../bind/binding.ts";
+import { typeNamesIn } from "../bind/expression/type_names.ts";
 import { isInput, isOutput, placedArguments } from "../bind/query/routine_resolution.ts";
+import { isVolatileFunction } from "../functions/registry.ts";
+import { functionsIn } from "../names/views.ts";
 import type {
   Expr,
   ExprCall,
@@ -25,12 +28,13 @@ import type {
 } from "../parse/ast/ast.ts";
 import { holdsQuery } from "../parse/ast/query_nodes.ts";
 import { isPart, partsOf, relocated } from "../parse/ast/tree_parts.ts";
+import type { Mutable } from "../parse/cursor.ts";
 import { parseExpression, parseStatements } from "../parse/parser.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import { expressionToSql, queryText } from "../parse/print/print_queries.ts";
 
 interface WritingPlace {
-  readonly catalog: Pick<Catalog, "functionsNamed" | "namespace" | "tableById">;
+  readonly catalog: Pick<Catalog, "functionsNamed" | "namespace" | "tableById" | "viewById">;
   readonly principal: Principal;
   /** The namespace of unqualified names. */
   readonly namespace: string;
@@ -39,58 +43,108 @@ interface WritingPlace {
 /** Definitions whose text keeps its calls, and is bound with the catalog. */
 const KEPT: ReadonlySet<Statement["type"]> = new Set(["create function", "create view"] as const);
 
+/** A text in which calls are written out. */
+interface WrittenText extends WritingPlace {
+  /** The function whose text this is; undefined for the definition itself. */
+  readonly caller: FunctionEntry | undefined;
+  /** The number of functions around the text. */
+  readonly depth: number;
+  /** Counts a call that is written out. @throws {DatabaseError} LIMIT_EXCEEDED */
+  readonly countCall: (call: ExprCall) => void;
+  /** Counts characters that are written for a call. @throws {DatabaseError} LIMIT_EXCEEDED */
+  readonly count: (characters: number, call: ExprCall) => void;
+}
+
 /**
- * Writes out the functions that a definition calls in its expressions, in place.
+ * Returns a definition in which the functions are written out that its expressions call. The given
+ * definition stays as it is, because its functions may be replaced before it is bound again.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE, LIMIT_EXCEEDED
  */
-export function writeFunctions(node: Statement, place: WritingPlace): void {
-  if (KEPT.has(node.type)) return;
+export function writeFunctions<Node extends Statement>(node: Node, place: WritingPlace): Node {
+  if (KEPT.has(node.type)) return node;
+  const text = { ...place, caller: undefined, depth: 0, ...counters() };
   const isPolicy = node.type === "create policy" || node.type === "alter policy";
-  for (const part of partsOf(node)) {
-    const holder = part as Record<string, unknown>;
-    if (typeof holder["source"] !== "string" && !(isPolicy && part === node)) continue;
-    for (const [key, value] of Object.entries(holder)) {
+  const written = (part: object): object => {
+    const isHolder = !Array.isArray(part) && (hasSource(part) || (isPolicy && part === node));
+    if (!isHolder) return changedPart(part, written);
+    let copy: Record<string, unknown> | undefined;
+    for (const [key, value] of Object.entries(part)) {
       if (!isPart(value) || key === "_location" || key === "name") continue;
-      const written = writtenIn(value, place, 0);
-      if (written === value) continue;
-      holder[key] = written;
-      if (typeof holder["source"] === "string") holder["source"] = expressionToSql(written as Expr);
+      const expression = writtenIn(value, text);
+      if (expression === value) continue;
+      copy ??= { ...part };
+      copy[key] = expression;
+      if (hasSource(part)) copy["source"] = expressionToSql(expression as Expr);
     }
-  }
+    return copy ?? part;
+  };
+  return written(node) as Node;
+}
+
+/** Whether a part of a definition keeps the text of its expression. */
+function hasSource(part: object): boolean {
+  return "source" in part && typeof part.source === "string";
+}
+
+/** Counts what a definition stores: it doubles with each function that calls another one twice. */
+function counters(): Pick<WrittenText, "count" | "countCall"> {
+  let calls = 0;
+  let total = 0;
+  const requireSmall = ({ function: { name }, _location }: ExprCall): void => {
+    if (calls <= VIEWS_MAX && total <= WRITTEN_TEXT_MAX) return;
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot store the text of function ${name}: the definition calls more than ${VIEWS_MAX} functions, or their texts have more than ${WRITTEN_TEXT_MAX} characters`,
+      { position: _location.start },
+    );
+  };
+  return {
+    count: (characters, call) => {
+      total += characters;
+      requireSmall(call);
+    },
+    countCall: (call) => {
+      calls += 1;
+      requireSmall(call);
+    },
+  };
 }
 
 /** Returns a tree in which the calls of functions are written out; the same tree if it has none. */
-function writtenIn(tree: unknown, place: WritingPlace, depth: number): unknown {
-  if (!isPart(tree)) return tree;
-  if (Array.isArray(tree)) {
-    const items: unknown[] = tree;
-    const written = items.map((each) => writtenIn(each, place, depth));
-    return written.some((each, i) => each !== items[i]) ? written : tree;
-  }
-  // A long list of literals contains no calls.
-  if ("literals" in tree && tree.literals !== undefined) return tree;
-  let copy: Record<string, unknown> | undefined;
-  for (const [key, value] of Object.entries(tree)) {
-    const written = writtenIn(value, place, depth);
-    if (written === value) continue;
-    copy ??= { ...tree };
-    copy[key] = written;
-  }
-  const node = copy ?? tree;
+function writtenIn(tree: object, text: WrittenText): object {
+  const node = changedPart(tree, (inside) => writtenIn(inside, text));
   const isCall = "type" in node && node.type === "call";
-  return isCall ? writtenCall(node as unknown as ExprCall, place, depth) : node;
+  return isCall ? writtenCall(node as ExprCall, text) : node;
 }
 
-function writtenCall(call: ExprCall, place: WritingPlace, depth: number): Expr {
-  const { name, schema = place.namespace } = call.function;
+/** Returns a part whose direct parts are changed; the same part if none of them changes. */
+function changedPart(part: object, change: (inside: object) => object): object {
+  // A long list of literals contains no calls.
+  if ("literals" in part && part.literals !== undefined) return part;
+  let isChanged = false;
+  const changed = (inside: unknown): unknown => {
+    if (!isPart(inside)) return inside;
+    const now = change(inside);
+    isChanged ||= now !== inside;
+    return now;
+  };
+  const copy: object = Array.isArray(part) ? part.map(changed) : mapped(part, changed);
+  return isChanged ? copy : part;
+}
+
+function writtenCall(call: ExprCall, text: WrittenText): Expr {
+  const { name, schema = text.namespace } = call.function;
   if (call.function.schema === undefined && isBuiltIn(name)) return call;
-  const { catalog, principal } = place;
-  const found = catalog
-    .functionsNamed(schema, name)
+  const { caller, catalog, depth, principal } = text;
+  const named =
+    caller === undefined
+      ? catalog.functionsNamed(schema, name)
+      : functionsIn(caller, { namespace: schema, name }, catalog);
+  const found = named
     .filter((entry) => mayReadView(principal, entry, catalog.namespace(schema)))
     .flatMap((entry) => {
-      const args = argumentsFor(entry, call);
+      const args = argumentsFor(entry, call, text);
       return args === undefined ? [] : [{ entry, args }];
     });
   const [only, ...others] = found;
@@ -107,8 +161,19 @@ function writtenCall(call: ExprCall, place: WritingPlace, depth: number): Expr {
       { position: call._location.start },
     );
   }
-  const expression = parseExpression(textOf(only.entry, only.args, { call, place, depth }));
+  const expression = parseExpression(textOf(only.entry, only.args, { call, text }));
   return relocated(expression, call._location);
+}
+
+/** Returns the place of the names in the text of a function. */
+function within(entry: FunctionEntry, text: WrittenText): WrittenText {
+  return { ...text, namespace: entry.searchNamespace, caller: entry, depth: text.depth + 1 };
+}
+
+/** Gives the types that a text names the namespace in which the function looks them up. */
+function withNamespaces<Tree extends object>(tree: Tree, { searchNamespace }: FunctionEntry): Tree {
+  for (const node of typeNamesIn(tree)) (node as Mutable<typeof node>).schema ??= searchNamespace;
+  return tree;
 }
 
 function refused(
@@ -125,26 +190,33 @@ function refused(
 }
 
 /** Returns the argument of each parameter; undefined if the call does not fit the function. */
-function argumentsFor({ routine }: FunctionEntry, call: ExprCall): Expr[] | undefined {
-  const inputs = routine.parameters.filter(isInput);
+function argumentsFor(entry: FunctionEntry, call: ExprCall, text: WrittenText): Expr[] | undefined {
+  const inputs = entry.routine.parameters.filter(isInput);
   const placed = placedArguments(call, inputs);
   const args = placed?.map((argument, i) => {
-    const text = inputs[i]?.defaultSql;
-    return argument ?? (text === undefined ? undefined : parseExpression(text));
+    const omitted = inputs[i]?.defaultSql;
+    if (argument !== undefined || omitted === undefined) return argument;
+    const parsed = withNamespaces(parseExpression(omitted), entry);
+    return writtenIn(parsed, within(entry, text)) as Expr;
   });
   return args?.every((each) => each !== undefined) === true ? args : undefined;
 }
 
 interface WrittenCall {
   readonly call: ExprCall;
-  readonly place: WritingPlace;
-  readonly depth: number;
+  readonly text: WrittenText;
+}
+
+/** An argument of a call, as it is written in place of a parameter. */
+interface GivenArgument {
+  readonly sql: string;
+  readonly isVolatile: boolean;
 }
 
 /** Returns the text of an expression that has the value of a call. */
 function textOf(entry: FunctionEntry, args: readonly Expr[], at: WrittenCall): string {
-  const { call, depth, place } = at;
-  const { routine, searchNamespace } = entry;
+  const { call, text } = at;
+  const { routine, sql } = entry;
   const inputs = routine.parameters.filter(isInput);
   const outputs = routine.parameters.filter(isOutput);
   if (routine.isSet || outputs.length > 1 || isRow(entry)) {
@@ -153,22 +225,40 @@ function textOf(entry: FunctionEntry, args: readonly Expr[], at: WrittenCall): s
   if (inputs.some(({ mode, type }) => mode === "variadic" || isRowType(type))) {
     throw refused(call, entry, "it takes rows, or any number of arguments");
   }
-  const given = args.map((argument, i) => castText(expressionToSql(argument), inputs[i]));
-  const [query] = parseStatements(entry.sql) as [SelectStatement];
-  const around = { ...place, namespace: searchNamespace };
-  const body = writtenIn(query, around, depth + 1) as SelectStatement;
+  text.countCall(call);
+  const given = args.map((argument, i) => ({
+    sql: castText(expressionToSql(argument), inputs[i]),
+    isVolatile: callsVolatile(argument),
+  }));
+  const [parsed] = parseStatements(sql) as [SelectStatement];
+  const body = writtenIn(withNamespaces(parsed, entry), within(entry, text)) as SelectStatement;
   const expression = expressionOf(body);
   const value =
     expression === undefined
-      ? queriedText(entry, body, { given, call, place })
-      : substitutedText(expression, { inputs, given, entry });
+      ? queriedText(entry, body, { given, ...at })
+      : substitutedText(expression, { given, entry, ...at });
   const result = castText(
     value,
     outputs[0] ?? { type: routine.returns, typeName: routine.returnsName },
   );
   if (!routine.isStrict || given.length === 0) return result;
-  const isMissing = given.map((each) => `(${each}) IS NULL`).join(" OR ");
+  if (given.some(({ isVolatile }) => isVolatile)) throw evaluatedTwice(call, entry);
+  const isMissing = given.map((each) => `(${each.sql}) IS NULL`).join(" OR ");
+  text.count(isMissing.length, call);
   return `CASE WHEN ${isMissing} THEN NULL ELSE ${result} END`;
+}
+
+function callsVolatile(argument: Expr): boolean {
+  for (const part of partsOf(argument)) {
+    const { function: called, type }: { type?: unknown; function?: ExprCall["function"] } = part;
+    if (type === "call" && called !== undefined && isVolatileFunction(called.name)) return true;
+  }
+  return false;
+}
+
+function evaluatedTwice(call: ExprCall, entry: FunctionEntry): DatabaseError {
+  const why = "it does not read a volatile argument exactly once";
+  return refused(call, entry, why, { hint: "write the expression itself" });
 }
 
 function isRowType(type: unknown): boolean {
@@ -208,24 +298,28 @@ function expressionOf(query: SelectStatement): Expr | undefined {
 function substitutedText(
   expression: Expr,
   {
+    call,
     entry,
     given,
-    inputs,
-  }: {
-    readonly inputs: readonly RoutineParameter[];
-    readonly given: readonly string[];
-    readonly entry: FunctionEntry;
-  },
+    text,
+  }: WrittenCall & { readonly given: readonly GivenArgument[]; readonly entry: FunctionEntry },
 ): string {
-  const replaced = (tree: unknown): unknown => {
-    if (!isPart(tree)) return tree;
-    if (Array.isArray(tree)) return tree.map(replaced);
-    const at = parameterIn(tree, entry, inputs);
-    const text = at === undefined ? undefined : given[at];
-    if (text !== undefined) return parseExpression(`(${text})`);
-    return mapped(tree, replaced);
+  const inputs = entry.routine.parameters.filter(isInput);
+  const counts = given.map(() => 0);
+  const values = given.map(({ sql }) => parseExpression(`(${sql})`));
+  const replaced = (tree: object): object => {
+    const at = Array.isArray(tree) ? undefined : parameterIn(tree, entry, inputs);
+    const value = at === undefined ? undefined : values[at];
+    if (at === undefined || value === undefined) return changedPart(tree, replaced);
+    text.count(given[at]?.sql.length ?? 0, call);
+    counts[at] = (counts[at] ?? 0) + 1;
+    return value;
   };
-  return expressionToSql(replaced(expression) as Expr);
+  const written = replaced(expression) as Expr;
+  if (given.some(({ isVolatile }, i) => isVolatile && counts[i] !== 1)) {
+    throw evaluatedTwice(call, entry);
+  }
+  return expressionToSql(written);
 }
 
 /** The parts of a node that are read before its type is known. */
@@ -252,20 +346,16 @@ function parameterIn(
 function queriedText(
   entry: FunctionEntry,
   body: SelectStatement,
-  {
-    call,
-    given,
-    place,
-  }: { readonly given: readonly string[]; readonly call: ExprCall; readonly place: WritingPlace },
+  { call, given, text: { catalog } }: WrittenCall & { readonly given: readonly GivenArgument[] },
 ): string {
   const { routine } = entry;
-  requireCurrentNames(entry, call, place);
+  requireCurrentNames(entry, call, catalog);
   const inputs = routine.parameters.filter(isInput);
   const alias = nameText(routine.name);
   const named = (at: number): string => nameText(inputs[at]?.name ?? String(at + 1));
   const text = queryText(withTableNames(body, entry, (at) => `${alias}.${named(at)}`));
   if (given.length === 0) return `(SELECT r.v FROM (${text}) AS r (v) LIMIT 1)`;
-  const values = given.map((each, i) => `${each} AS ${named(i)}`).join(", ");
+  const values = given.map(({ sql }, i) => `${sql} AS ${named(i)}`).join(", ");
   return `(SELECT r.v FROM (SELECT ${values}) AS ${alias}, LATERAL (${text}) AS r (v) LIMIT 1)`;
 }
 
@@ -273,7 +363,7 @@ function queriedText(
 function requireCurrentNames(
   entry: FunctionEntry,
   call: ExprCall,
-  { catalog }: WritingPlace,
+  catalog: WritingPlace["catalog"],
 ): void {
   const isRenamed = entry.tables.some(({ columns, renamedFrom, tableId }) => {
     const table = catalog.tableById(tableId);

@@ -157,6 +157,11 @@ export function resolveFunction(
   return { overload: { ...overload, evaluate }, argumentTypes: types, result };
 }
 
+/** Whether two calls of a function may return different values for one row. */
+export function isVolatileFunction(name: string): boolean {
+  return FUNCTIONS.get(name)?.overloads.some((each) => each.volatility === "volatile") === true;
+}
+
 /** Whether a function takes any number of arguments, so that VARIADIC can give them as an array. */
 export function isVariadicFunction(name: string): boolean {
   return FUNCTIONS.get(name)?.overloads.some(({ variadic }) => variadic !== undefined) === true;

@@ -132,10 +132,10 @@ function sourceIn(entry: ViewEntry, deps: ViewDeps): RelationSource {
 }
 
 /** Returns the functions that a name in the text means, even if they have been renamed. */
-function functionsIn(
+export function functionsIn(
   { views }: ViewEntry,
   { name, namespace }: { namespace: string; name: string },
-  deps: ViewDeps,
+  deps: Pick<ViewDeps, "viewById">,
 ): FunctionEntry[] {
   return views.flatMap(({ renamedFrom, viewId }) => {
     const entry = deps.viewById(viewId);

@@ -184,6 +184,83 @@ describe("stored expressions", () => {
     ]);
   });
 
+  test("are written anew when a request replaces a function or a type before it uses them", async () => {
+    await using own = await TestEngine.open();
+    await own.run("CREATE FUNCTION f(n INT) RETURNS INT LANGUAGE sql RETURN n + 1");
+    const table = "CREATE TABLE t (id INT PRIMARY KEY, g INT GENERATED ALWAYS AS (f(id)) STORED)";
+    await own.run(
+      `CREATE OR REPLACE FUNCTION f(n INT) RETURNS INT LANGUAGE sql RETURN n + 10; ${table}`,
+    );
+    await own.run("INSERT INTO t (id) VALUES (1); CREATE TYPE mood AS ENUM ('sad')");
+    expect(await own.rows("SELECT g FROM t")).toEqual([[11]]);
+    expect(
+      await refusal(own, "DROP TYPE mood; CREATE TABLE u (id INT PRIMARY KEY, m mood)"),
+    ).toContain("there is no such type");
+  });
+
+  test("keep the meaning of names that have changed", async () => {
+    await using own = await TestEngine.open();
+    await own.run(
+      `CREATE FUNCTION f(n INT) RETURNS INT LANGUAGE sql RETURN n + 1;
+       CREATE FUNCTION g(n INT DEFAULT f(10)) RETURNS INT LANGUAGE sql RETURN f(n);
+       ALTER FUNCTION f RENAME TO former;
+       CREATE FUNCTION f(n INT) RETURNS INT LANGUAGE sql RETURN 0;
+       CREATE TABLE t (id INT PRIMARY KEY, v INT DEFAULT g())`,
+    );
+    await own.run("INSERT INTO t (id) VALUES (1)");
+    expect(await own.rows("SELECT v, g(), (SELECT g()) FROM t")).toEqual([[12, 12, 12]]);
+  });
+
+  test("look up types in the namespace of the function", async () => {
+    await using own = await TestEngine.open();
+    await own.run(
+      `CREATE NAMESPACE app; CREATE TYPE app.mood AS ENUM ('sad'); CREATE TYPE default.mood AS ENUM ('other');
+       SET search_path = app; CREATE FUNCTION app.moody(n TEXT DEFAULT 'sad'::mood) RETURNS BOOLEAN LANGUAGE sql RETURN n::mood = 'sad'`,
+    );
+    await own.run(
+      "CREATE TABLE default.t (id INT PRIMARY KEY, m app.mood, b BOOLEAN DEFAULT true CHECK (b = app.moody(m::text)))",
+    );
+    await own.run("INSERT INTO default.t VALUES (1, 'sad', true)");
+    expect(await own.rows("SELECT b FROM default.t")).toEqual([[true]]);
+  });
+
+  test("stay small although each function calls another one twice", async () => {
+    await using own = await TestEngine.open();
+    const call = (n: number): string => (n === 0 ? "1" : `f${n - 1}()`);
+    const make = (n: number, body: string): string =>
+      `CREATE OR REPLACE FUNCTION f${n}() RETURNS BIGINT LANGUAGE sql RETURN ${body}`;
+    const numbers = Array.from({ length: 31 }, (_, n) => n);
+    await own.run(numbers.map((n) => make(n, call(n))).join(";"));
+    for (const n of numbers.toReversed()) await own.run(make(n, `${call(n)} + ${call(n)}`));
+    expect(await refusal(own, "SELECT f30()")).toContain("LIMIT_EXCEEDED");
+    const checked = "CREATE TABLE t (id INT PRIMARY KEY CHECK (f30() > id))";
+    expect(await refusal(own, checked)).toContain("LIMIT_EXCEEDED");
+    await own.run("CREATE FUNCTION twice(n BIGINT) RETURNS BIGINT LANGUAGE sql RETURN n + n");
+    const nested = numbers.reduce((inside) => `twice(${inside})`, "id");
+    expect(
+      await refusal(own, `CREATE TABLE t (id BIGINT PRIMARY KEY CHECK (${nested} > 0))`),
+    ).toContain("LIMIT_EXCEEDED");
+  });
+
+  test.each([
+    ["RETURN n + n", "drawn(nextval('s'))"],
+    ["RETURN 1", "drawn(nextval('s'))"],
+    ["STRICT RETURN n", "drawn(nextval('s'))"],
+    ["RETURN n + n", "drawn()"],
+  ])("do not repeat or omit a volatile argument: %s", async (body, call) => {
+    await using own = await TestEngine.open();
+    await own.run(
+      `CREATE SEQUENCE s;
+       CREATE FUNCTION drawn(n BIGINT DEFAULT nextval('s')) RETURNS BIGINT LANGUAGE sql ${body};
+       CREATE FUNCTION once(n BIGINT) RETURNS BIGINT LANGUAGE sql RETURN n * 10`,
+    );
+    const table = "CREATE TABLE t (id INT PRIMARY KEY, v BIGINT DEFAULT";
+    expect(await refusal(own, `${table} ${call})`)).toContain("a volatile argument exactly once");
+    await own.run(`${table} once(nextval('s')))`);
+    await own.run("INSERT INTO t (id) VALUES (1), (2)");
+    expect(await own.rows("SELECT v FROM t ORDER BY id")).toEqual([[10], [20]]);
+  });
+
   test.each([
     [
       "CREATE TABLE app.y (id INT PRIMARY KEY, v TEXT CHECK (app.kind(v) = 'x'))",

@@ -79,15 +79,17 @@ export function parseStored(sql: string, columns: readonly TypedColumn[]): Expr 
   return withTypes(parseExpression(sql), typesOf(columns));
 }
 
-/** Resolves the type names in a tree, in place. Unknown names remain unresolved. */
+/**
+ * Resolves the type names in a tree, in place. Unknown names are unresolved afterwards, even if the
+ * tree was bound before, when the types still existed.
+ */
 export function withTypes<Tree extends object>(tree: Tree, find: TypeFinder | undefined): Tree {
   if (find === undefined) return tree;
   for (const node of typeNamesIn(tree)) {
     const found = find(node);
-    if (found === undefined) continue;
     const named = node as Mutable<BasicDataTypeDef>;
-    named.definedType = found.type;
-    named.domain = found.domain;
+    named.definedType = found?.type;
+    named.domain = found?.domain;
   }
   return tree;
 }

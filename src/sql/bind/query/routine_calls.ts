@@ -63,7 +63,13 @@ export function boundDefinition(
     readonly statement: StatementBinding;
   },
 ): BoundSelect {
-  const callable = { name: routine.name, routine, defaults: [], bindQuery };
+  const callable = {
+    name: routine.name,
+    routine,
+    defaults: [],
+    routinesNamed: undefined,
+    bindQuery,
+  };
   const args = routine.parameters.filter(isInput).map(({ type }): BoundExpression => {
     const known = typeIn(type, { element, node });
     return { kind: "outer", type: known, id: statement.newColumn({ name: "", type: known }).id };

@@ -153,7 +153,7 @@ function candidateOf(
     }
     const omitted = defaults[i];
     if (omitted === undefined) return undefined;
-    const value = bind(omitted, defaultContext(context));
+    const value = bind(omitted, defaultContext(context, callable));
     const to = inputs[i]?.type;
     const isKnown = typeof to === "object";
     args.push(isKnown ? castTo(value, { to, mode: "assignment", node: call }) : value);
@@ -171,8 +171,11 @@ function candidateOf(
   return { callable, args, types: fit.types, cost: fit.cost };
 }
 
-/** Returns the context of a default, which sees nothing but functions. */
-function defaultContext({ routinesNamed, statement }: ExpressionContext): ExpressionContext {
+/** Returns the context of a default, which sees nothing but the functions of its own text. */
+function defaultContext(
+  { statement }: ExpressionContext,
+  { routinesNamed }: CallableRoutine,
+): ExpressionContext {
   return { statement, scope: new Scope([]), clause: "DEFAULT", sink: undefined, routinesNamed };
 }
 

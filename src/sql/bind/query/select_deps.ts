@@ -139,6 +139,7 @@ export function queriesAround(deps: SelectDeps): QueriesAround {
         name: relation.name,
         routine: relation.routine,
         defaults: relation.defaults,
+        routinesNamed: queriesAround({ ...deps, source: relation.source }).routinesNamed,
         bindQuery: (outer, node) => bindRoutine(relation, { outer, node }, deps),
       })),
     bindInner: (query, outer) =>
