@@ -42,6 +42,10 @@ beforeAll(async () => {
      CREATE VIEW other.hidden_second AS SELECT id, n FROM app.near;
      CREATE FUNCTION app.seen(mood app.mood) RETURNS SETOF app.base LANGUAGE sql AS 'SELECT * FROM app.base';
      CREATE FUNCTION other.hidden_function(mood app.mood) RETURNS SETOF app.base LANGUAGE sql AS 'SELECT * FROM app.seen(mood)';
+     CREATE FUNCTION app.opened() RETURNS BIGINT LANGUAGE sql AS 'SELECT count(*) FROM other.hidden_view';
+     CREATE FUNCTION app.called() RETURNS BIGINT LANGUAGE sql AS 'SELECT count(*) FROM other.hidden_function(NULL)';
+     CREATE FUNCTION other.hidden_value() RETURNS BIGINT LANGUAGE sql RETURN 1;
+     CREATE FUNCTION app.omitted(n BIGINT DEFAULT other.hidden_value()) RETURNS BIGINT LANGUAGE sql RETURN app.opened() + n;
      CREATE SEQUENCE app.counter;
      CREATE TABLE other.hidden_numbers (id BIGINT PRIMARY KEY DEFAULT nextval('app.counter'));
      CREATE TABLE other.hidden_more (id BIGINT PRIMARY KEY DEFAULT nextval('app.counter'));
@@ -107,6 +111,10 @@ test.each([
   "CREATE OR REPLACE VIEW app.near AS SELECT id FROM app.base",
   "ALTER VIEW app.near RENAME TO nearby",
   "SELECT other.nothing(1)",
+  "SELECT app.opened()",
+  "SELECT app.called()",
+  "SELECT app.omitted()",
+  "CREATE TABLE app.more (id INT PRIMARY KEY, n BIGINT DEFAULT app.omitted())",
   "SHOW FUNCTIONS",
   "SELECT * FROM information_schema.routines",
   "DROP FUNCTION app.seen",

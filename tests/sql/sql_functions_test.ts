@@ -63,9 +63,10 @@ describe("rights", () => {
     );
     engine.userId = "bob";
     expect(await engine.rows("SELECT n FROM app.shown")).toEqual([[6]]);
-    for (const sql of ["SELECT app.secret()", "SELECT n FROM app.called"]) {
-      expect(await refusal(engine, sql)).toContain("TABLE_NOT_FOUND");
-    }
+    const direct = await refusal(engine, "SELECT app.secret()");
+    expect(direct).toContain("PERMISSION_DENIED");
+    expect(direct).not.toContain("secrets");
+    expect(await refusal(engine, "SELECT n FROM app.called")).toContain("TABLE_NOT_FOUND");
   });
 
   test("a function may read a view that runs with the rights of its owner", async () => {
@@ -74,6 +75,27 @@ describe("rights", () => {
     );
     engine.userId = "bob";
     expect(await engine.rows("SELECT app.through()")).toEqual([[6]]);
+  });
+
+  test("a better fit is called, whatever the order of the names, and an equal one is refused", async () => {
+    await engine.run(
+      ["ANYELEMENT", "INT", "BIGINT", "TEXT"]
+        .map(
+          (type) => `CREATE FUNCTION app.fit(n ${type}) RETURNS TEXT LANGUAGE sql RETURN '${type}'`,
+        )
+        .join(";"),
+    );
+    expect(
+      await engine.rows("SELECT app.fit(1), app.fit(1::BIGINT), app.fit('x'), app.fit(1.5)"),
+    ).toEqual([["INT", "BIGINT", "TEXT", "ANYELEMENT"]]);
+    await engine.run(
+      `CREATE FUNCTION app.tie(a INT, b BIGINT) RETURNS INT LANGUAGE sql RETURN 1;
+       CREATE FUNCTION app.tie(a BIGINT, b INT) RETURNS INT LANGUAGE sql RETURN 2`,
+    );
+    expect(await refusal(engine, "SELECT app.tie(1, 1)")).toContain(
+      "fit the arguments equally well",
+    );
+    expect(await engine.rows("SELECT app.tie(1, 1::BIGINT)")).toEqual([[1]]);
   });
 
   test("who may not create views may not create functions", async () => {

@@ -235,6 +235,21 @@ export class StatementBinding {
   }
 
   /**
+   * Binds a part of the text of a function. A refusal of the rights that it needs names the
+   * function that the statement calls, because the caller may not see what the text names.
+   */
+  within<Bound>(routine: string, bind: () => Bound): Bound {
+    const { requirements } = this;
+    const from = requirements.length;
+    const bound = bind();
+    for (const needed of requirements.splice(from)) {
+      const isAsked = needed.action === "read" || needed.action === "read-view";
+      requirements.push(isAsked ? { ...needed, routine } : needed);
+    }
+    return bound;
+  }
+
+  /**
    * Refuses functions that wait in a change, because other statements wait for the change, which
    * may also have to run again.
    *

@@ -32,6 +32,8 @@ export type Requirement =
       readonly table: TableEntry;
       /** The user who needs the right; absent for the caller. */
       readonly viewOwner?: ViewOwner | undefined;
+      /** The function whose text needs the right; absent if the statement itself needs it. */
+      readonly routine?: string;
     }
   /**
    * The right to read or write the rows that these policies permit, or all rows of the table if
@@ -59,6 +61,8 @@ export type Requirement =
       readonly ownRights: ViewRights | undefined;
       /** The user who needs the right; absent for the caller. */
       readonly viewOwner?: ViewOwner | undefined;
+      /** The function whose text needs the right; absent if the statement itself needs it. */
+      readonly routine?: string;
     }
   /** The right to read a system view, whose name includes the namespace. */
   | { readonly action: "read-system"; readonly name: string; readonly view: SystemView }

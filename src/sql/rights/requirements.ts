@@ -205,6 +205,7 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
     const namespace = catalog.namespace(table.namespace);
     // The caller's rights have changed since the name was resolved.
     if (!mayRead(principal, table, namespace)) {
+      if ("routine" in requirement) throw routineDenied(requirement.routine);
       throw notFound(`${table.namespace}.${table.name}`);
     }
     if (action === "rows") {
@@ -214,11 +215,22 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
     requireWrite(principal, table, { namespace });
     return;
   }
-  if (requirement.action === "read-view") throw notFound(requirement.name);
+  if (requirement.action === "read-view") {
+    const { name, routine } = requirement;
+    throw routine === undefined ? notFound(name) : routineDenied(routine);
+  }
   const asked = askedOf(requirement);
   if (asked === undefined) return;
   const { statement, ...named } = asked;
   requireRun(principal, statement, named);
+}
+
+/** Creates the error for a function that reads what the caller may not see. */
+function routineDenied(name: string): DatabaseError {
+  return new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot call function ${name}: it reads a table, a view or a function that the caller may not read`,
+  );
 }
 
 function notFound(name: string): DatabaseError {

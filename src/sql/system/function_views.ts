@@ -1,6 +1,7 @@
 /**
  * Provides the rows of SHOW FUNCTIONS, DESCRIBE FUNCTION and information_schema.routines. They list
- * the functions that the caller may call. Only users who may define functions see their queries.
+ * the functions that the caller may call. Only users who may define functions see their queries and
+ * the defaults of their parameters.
  */
 import { mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import type { Catalog, FunctionEntry, Routine, RoutineParameter } from "../../catalog/mod.ts";
@@ -39,7 +40,7 @@ export function functionRows(catalog: FunctionCatalog, principal: Principal): Ro
     return [
       namespace,
       routine.name,
-      argumentsText(routine),
+      argumentsText(routine, mayDefine(entry, principal, catalog)),
       resultText(routine),
       routine.volatility,
       routine.isStrict,
@@ -55,6 +56,15 @@ export const DESCRIBE_FUNCTION_COLUMNS: readonly PlainColumn[] = [
   { name: "definition", type: TEXT },
 ];
 
+/** Whether a user may define functions in the namespace of a function. */
+function mayDefine(
+  { namespace }: FunctionEntry,
+  principal: Principal,
+  catalog: Pick<Catalog, "namespace">,
+): boolean {
+  return mayRun(principal, "inspect") || ownsNamespace(principal, catalog.namespace(namespace));
+}
+
 /** Returns the statement that creates a function again; null if the caller may not see it. */
 export function definitionOf(
   entry: FunctionEntry,
@@ -62,13 +72,11 @@ export function definitionOf(
   catalog: Pick<Catalog, "namespace">,
 ): string | null {
   const { namespace, routine, sql } = entry;
-  const mayDefine =
-    mayRun(principal, "inspect") || ownsNamespace(principal, catalog.namespace(namespace));
-  if (!mayDefine) return null;
+  if (!mayDefine(entry, principal, catalog)) return null;
   const words = [routine.volatility.toUpperCase(), ...(routine.isStrict ? ["STRICT"] : [])];
   const quote = quoteFor(sql);
   return [
-    `CREATE OR REPLACE FUNCTION ${nameText(namespace)}.${nameText(routine.name)}(${argumentsText(routine)})`,
+    `CREATE OR REPLACE FUNCTION ${nameText(namespace)}.${nameText(routine.name)}(${argumentsText(routine, true)})`,
     ` RETURNS ${resultText(routine)}`,
     " LANGUAGE sql",
     ` ${words.join(" ")}`,
@@ -83,13 +91,18 @@ function quoteFor(text: string): string {
   return tag;
 }
 
-/** Returns the parameters of a function, as CREATE FUNCTION accepts them. */
-function argumentsText({ parameters }: Routine): string {
+/**
+ * Returns the parameters of a function, as CREATE FUNCTION accepts them.
+ *
+ * @param isWhole Whether defaults are shown, which may name objects that the caller may not see.
+ */
+function argumentsText({ parameters }: Routine, isWhole: boolean): string {
   return parameters
     .filter(({ mode }) => mode !== "table")
     .map((each) => {
       const mode = each.mode === "in" ? "" : `${each.mode.toUpperCase()} `;
-      const end = each.defaultSql === undefined ? "" : ` DEFAULT ${each.defaultSql}`;
+      const { defaultSql } = each;
+      const end = defaultSql === undefined ? "" : ` DEFAULT ${isWhole ? defaultSql : "…"}`;
       return `${mode}${parameterText(each)}${end}`;
     })
     .join(", ");

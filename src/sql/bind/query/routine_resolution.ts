@@ -76,15 +76,36 @@ export function resolveRoutine(
     known.set(node, value);
     return value;
   };
-  let best: Candidate | undefined;
-  for (const callable of callables) {
-    const candidate = candidateOf(callable, { call, bound, bind, context });
-    if (candidate !== undefined && candidate.cost < (best?.cost ?? Number.POSITIVE_INFINITY)) {
-      best = candidate;
-    }
-  }
-  if (best !== undefined) return called(best, call);
-  throw noneFits(call, callables, call.args.map(bound));
+  const fitting = callables.flatMap(
+    (callable) => candidateOf(callable, { call, bound, bind, context }) ?? [],
+  );
+  const [best, second] = fitting.toSorted(compareFits);
+  if (best === undefined) throw noneFits(call, callables, call.args.map(bound));
+  if (second !== undefined && compareFits(best, second) === 0) throw severalFit(call, best, second);
+  return called(best, call);
+}
+
+/** Orders functions by how well they fit the same call, the best first. */
+function compareFits(left: Candidate, right: Candidate): number {
+  const [cost, open, count] = misfitOf(left);
+  const [otherCost, otherOpen, otherCount] = misfitOf(right);
+  return cost - otherCost || open - otherOpen || count - otherCount;
+}
+
+/** Returns what makes a function fit worse: costs, open types, and parameters with defaults. */
+function misfitOf({ callable, cost }: Candidate): readonly [number, number, number] {
+  const inputs = callable.routine.parameters.filter(isInput);
+  const open = inputs.filter(({ mode, type }) => mode === "variadic" || typeof type === "string");
+  return [cost, open.length, inputs.length];
+}
+
+function severalFit(call: ExprCall, ...fitting: readonly Candidate[]): DatabaseError {
+  const forms = fitting.map(({ callable }) => signatureOf(callable));
+  return new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot choose a function: ${forms.join(" and ")} fit the arguments equally well`,
+    { position: call._location.start, hint: "cast the arguments to the types of one of them" },
+  );
 }
 
 function refuseClauses(call: ExprCall): void {
@@ -153,7 +174,9 @@ function candidateOf(
     }
     const omitted = defaults[i];
     if (omitted === undefined) return undefined;
-    const value = bind(omitted, defaultContext(context, callable));
+    const value = context.statement.within(callable.name, () =>
+      bind(omitted, defaultContext(context, callable)),
+    );
     const to = inputs[i]?.type;
     const isKnown = typeof to === "object";
     args.push(isKnown ? castTo(value, { to, mode: "assignment", node: call }) : value);

@@ -172,7 +172,9 @@ function bindRoutine(
       viewDepth,
       outer,
     });
-  const bound = statement.named(bind, { name, position: node._location.start });
+  const bound = statement.within(name, () =>
+    statement.named(bind, { name, position: node._location.start }),
+  );
   statement.readTower(bound.height);
   return bound.query;
 }
