@@ -107,6 +107,14 @@ const PAIRS: readonly (readonly [left: string, right: string])[] = [
   ["'{[1,3),[5,7)}'::int4multirange", "'{[3,4),[9,)}'::int4multirange"],
   ["'{(,3)}'::int4multirange", "'{[7,9)}'::int4multirange"],
   ["'{}'::int4multirange", "'{}'::int4multirange"],
+  ["'{[1,20),[30,40),[50,)}'::int4multirange", "'{[3,5),[7,9),[15,35),[60,70)}'::int4multirange"],
+  ["'{(,3),[5,7),[9,12)}'::int4multirange", "'{[1,2),[6,10),[11,12)}'::int4multirange"],
+  ["'{[1,9),[20,29),[40,)}'::int4multirange", "'{[2,3),[4,5),[21,29),[50,60)}'::int4multirange"],
+  ["'{[1,3),[5,7)}'::int4multirange", "'{[3,5),[7,9)}'::int4multirange"],
+  [
+    "'{[1.0,2.0),(2.0,3.0],(5,6)}'::nummultirange",
+    "'{[2.00,2.00],[3.00,4),[5.0,6.0]}'::nummultirange",
+  ],
 ];
 
 const SETS: readonly (readonly [left: string, right: string])[] = PAIRS.filter(

@@ -290,27 +290,10 @@ export class RangeMath {
     };
   }
 
-  /** Returns the parts of a range that are not in another one: at most two. */
-  difference(from: Range, removed: Range): Range[] {
-    if (!this.overlap(from, removed)) return [from];
-    const parts: Range[] = [];
-    if (this.compareEnds(from.lower, removed.lower) < 0) {
-      parts.push({ lower: from.lower, upper: opposite(removed.lower) });
-    }
-    if (this.compareEnds(from.upper, removed.upper) > 0) {
-      parts.push({ lower: opposite(removed.upper), upper: from.upper });
-    }
-    return parts;
-  }
-
   /** Returns the union of ranges in any order, as ranges none of which are adjacent. */
   union(ranges: readonly Range[]): Range[] {
-    const sorted = ranges.toSorted(
-      (left, right) =>
-        this.compareEnds(left.lower, right.lower) || this.compareEnds(left.upper, right.upper),
-    );
     const merged: Range[] = [];
-    for (const range of sorted) {
+    for (const range of this.#sorted(ranges)) {
       const last = merged.at(-1);
       if (last !== undefined && (this.overlap(last, range) || this.areAdjacent(last, range))) {
         merged[merged.length - 1] = this.hull(last, range);
@@ -319,25 +302,76 @@ export class RangeMath {
     return merged;
   }
 
+  /** Sorts ranges. Most are in order already, and finding that out takes a fraction of the time. */
+  #sorted(ranges: readonly Range[]): readonly Range[] {
+    const order = (left: Range, right: Range): number =>
+      this.compareEnds(left.lower, right.lower) || this.compareEnds(left.upper, right.upper);
+    const isSorted = ranges.every((range, at) => {
+      const before = ranges[at - 1];
+      return before === undefined || order(before, range) <= 0;
+    });
+    return isSorted ? ranges : ranges.toSorted(order);
+  }
+
+  /** Whether each range of a set is in a range of another set. Both are in ascending order. */
+  containsAll(outer: readonly Range[], inner: readonly Range[]): boolean {
+    let at = 0;
+    return inner.every((part) => {
+      for (;;) {
+        const range = outer[at];
+        if (range === undefined) return false;
+        if (this.compareEnds(range.upper, part.upper) >= 0) return this.contains(range, part);
+        at += 1;
+      }
+    });
+  }
+
+  /** Whether two sets of ranges have a value in common. Both are in ascending order. */
+  meet(left: readonly Range[], right: readonly Range[]): boolean {
+    return this.#commonRangesOf(left, right).next().done !== true;
+  }
+
   /** Returns the ranges that two sets have in common. Both are in ascending order. */
   commonRanges(left: readonly Range[], right: readonly Range[]): Range[] {
-    const common: Range[] = [];
+    return [...this.#commonRangesOf(left, right)];
+  }
+
+  *#commonRangesOf(left: readonly Range[], right: readonly Range[]): Generator<Range, void> {
     let a = 0;
     let b = 0;
     for (;;) {
       const [l, r] = [left[a], right[b]];
-      if (l === undefined || r === undefined) return common;
+      if (l === undefined || r === undefined) return;
       const both = this.intersection(l, r);
-      if (both !== undefined) common.push(both);
+      if (both !== undefined) yield both;
       if (this.compareEnds(l.upper, r.upper) < 0) a += 1;
       else b += 1;
     }
   }
 
-  /** Returns the parts of a set of ranges that are not in another set. */
+  /** Returns the parts of a set of ranges that are not in another. Both are in ascending order. */
   remainder(from: readonly Range[], removed: readonly Range[]): Range[] {
-    let rest = [...from];
-    for (const each of removed) rest = rest.flatMap((range) => this.difference(range, each));
+    const rest: Range[] = [];
+    let at = 0;
+    for (const { lower: first, upper } of from) {
+      let lower = first;
+      for (;;) {
+        const hole = removed[at];
+        if (hole === undefined || this.compareEnds(hole.lower, upper) > 0) {
+          rest.push({ lower, upper });
+          break;
+        }
+        if (this.compareEnds(hole.upper, lower) >= 0) {
+          if (this.compareEnds(lower, hole.lower) < 0) {
+            rest.push({ lower, upper: opposite(hole.lower) });
+          }
+          // The hole may extend into the next range.
+          if (this.compareEnds(upper, hole.upper) <= 0) break;
+          lower = opposite(hole.upper);
+        }
+        at += 1;
+      }
+    }
     return rest;
   }
 

@@ -37,6 +37,27 @@ test.each([
   expect(await engine.failure(`SELECT ${expression}`)).toStartWith(`${code}@1`);
 });
 
+test("operators on multiranges of 100,000 ranges read each range once", async () => {
+  const answers: readonly (readonly [expression: string, answer: unknown])[] = [
+    ["m @> parts", true],
+    ["parts <@ m", true],
+    ["m && gaps", false],
+    ["length((m - parts)::text)", 3_155_581],
+    ["m - m", "{}"],
+    ["m * gaps", "{}"],
+    ["range_merge(m + gaps)", "[10,1000007)"],
+  ];
+  const [m, parts, gaps] = [
+    "10 * i, 10 * i + 3",
+    "10 * i + 1, 10 * i + 2",
+    "10 * i + 5, 10 * i + 7",
+  ];
+  const sql = `SELECT ${answers.map(([expression]) => expression).join(", ")}
+    FROM (SELECT range_agg(int4range(${m})) AS m, range_agg(int4range(${parts})) AS parts,
+      range_agg(int4range(${gaps})) AS gaps FROM generate_series(1, 100000) AS g (i)) AS made`;
+  expect(await engine.rows(sql)).toEqual([answers.map(([, answer]) => answer)]);
+});
+
 test("rows with slow calls leave the event loop free, and the statement can time out between two rows", async () => {
   const call = "regexp_replace(repeat('ab', 20000), '(a|b)*' || g || 'c', '', 'g')";
   let turns = 0;

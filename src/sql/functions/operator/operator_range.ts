@@ -21,19 +21,15 @@ import { binaryForm } from "../base/operator_form.ts";
 type RangeTest = (math: RangeMath, left: readonly Range[], right: readonly Range[]) => boolean;
 
 const TESTS: ReadonlyMap<string, RangeTest> = new Map<string, RangeTest>([
-  ["@>", contains],
-  ["<@", (math, left, right) => contains(math, right, left)],
-  ["&&", (math, left, right) => left.some((l) => right.some((r) => math.overlap(l, r)))],
+  ["@>", (math, left, right) => math.containsAll(left, right)],
+  ["<@", (math, left, right) => math.containsAll(right, left)],
+  ["&&", (math, left, right) => math.meet(left, right)],
   ["<<", isBefore],
   [">>", (math, left, right) => isBefore(math, right, left)],
   ["&<", ofHulls((math, l, r) => math.compareEnds(l.upper, r.upper) <= 0)],
   ["&>", ofHulls((math, l, r) => math.compareEnds(l.lower, r.lower) >= 0)],
   ["-|-", ofHulls((math, l, r) => math.areAdjacent(l, r))],
 ]);
-
-function contains(math: RangeMath, outer: readonly Range[], inner: readonly Range[]): boolean {
-  return inner.every((part) => outer.some((range) => math.contains(range, part)));
-}
 
 function isBefore(math: RangeMath, left: readonly Range[], right: readonly Range[]): boolean {
   return hullTest(math, left, right, (l, r) => math.compareEnds(l.upper, r.lower) < 0);
