@@ -273,6 +273,7 @@ export {
   squareRootNumeric,
 } from "./numeric_functions.ts";
 export { type PortableBatch, portableBatch } from "./portable.ts";
+export { quotientColumn } from "./quotient_column.ts";
 export {
   type Range,
   type RangeEnd,

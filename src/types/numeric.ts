@@ -408,7 +408,8 @@ export interface NumericHead {
   readonly first: number;
 }
 
-const GROUP_DIGITS = 4;
+/** The number of digits in a group. */
+export const GROUP_DIGITS = 4;
 
 export const ZERO_HEAD: NumericHead = { weight: 0, first: 0 };
 

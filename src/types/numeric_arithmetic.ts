@@ -166,7 +166,7 @@ export function quotientAtScales(
 }
 
 /** Returns the first group of digits of `value` / 10^`scale`. */
-function wholeHead(value: Whole, scale: number): NumericHead {
+export function wholeHead(value: Whole, scale: number): NumericHead {
   if (typeof value !== "number") return bigHead({ unscaled: value, scale });
   if (value === 0) return ZERO_HEAD;
   const size = Math.abs(value);
@@ -196,7 +196,7 @@ function quotientScale(left: string, right: string): number {
   return resultScale(scale, numericScale(left), numericScale(right));
 }
 
-function significantScale(left: NumericHead, right: NumericHead): number {
+export function significantScale(left: NumericHead, right: NumericHead): number {
   const weight = left.weight - right.weight - (left.first <= right.first ? 1 : 0);
   return SIGNIFICANT_DIGITS_MIN - weight * 4;
 }

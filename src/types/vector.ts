@@ -77,12 +77,23 @@ export interface Utf8Vector {
   readonly choose?: (selection: Selection) => Utf8Vector | undefined;
 }
 
-interface AnyVector {
+export interface AnyVector {
   readonly kind: "any";
   readonly length: number;
   readonly values: readonly Value[];
+  /** The values of NUMERIC as doubles; present if their strings may not exist yet. */
+  readonly short?: ShortNumerics;
   /** The array from which the values were taken, if many rows may have the same of its values. */
   readonly origin?: ValueOrigin | undefined;
+}
+
+/** Finite values of NUMERIC: row i is `unscaled[i]` / 10^`scale`. */
+export interface ShortNumerics {
+  readonly unscaled: Float64Array;
+  readonly scale: number;
+  /** The number of digits that each value shows after its point. */
+  readonly shown: Uint16Array;
+  readonly nulls: Uint8Array | undefined;
 }
 
 /** The origin of the values of a vector: row i has `values[codes[i]]`. */

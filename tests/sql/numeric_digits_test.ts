@@ -69,3 +69,26 @@ test("a recursive query keeps the digits of each step", async () => {
     SELECT scale(x) FROM r WHERE n = 9`);
   expect(square).toBe(2560);
 });
+
+test("a column divided by a number has the digits and sums of a division row by row", async () => {
+  await engine.run(`CREATE TABLE x.q (id INT PRIMARY KEY, g INT, n NUMERIC(12,2), two INT);
+    INSERT INTO x.q VALUES (1, 1, 0.05, 2), (2, 1, -7.35, 2), (3, 1, NULL, 2), (4, 2, 0, 2),
+      (5, 2, 123456789.01, 2), (6, 3, NULL, 2), (7, 4, -0.01, 2), (8, 4, 20003, 2)`);
+  const of = (divisor: string): Promise<unknown> =>
+    engine.rows(`SELECT g, sum(n / ${divisor}), avg(n / ${divisor}), min(n / ${divisor}),
+      count(n / ${divisor}) FROM x.q GROUP BY g ORDER BY g`);
+  expect(await of("2")).toEqual(await of("two"));
+  expect(await engine.rows("SELECT sum(n / 2), sum(n / -0.5) FROM x.q")).toEqual([
+    ["61738392.35000000000000000000", "-246953569.40000000000000000000"],
+  ]);
+  expect(await engine.rows("SELECT n / 2 FROM x.q WHERE id < 6 ORDER BY id")).toEqual([
+    ["0.02500000000000000000"],
+    ["-3.6750000000000000"],
+    [null],
+    ["0.00000000000000000000"],
+    ["61728394.505000000000"],
+  ]);
+  expect(await engine.rows("SELECT sum(n / 0) FROM x.q WHERE n IS NULL")).toEqual([[null]]);
+  const { error } = await engine.ask("SELECT sum(n / 0) FROM x.q");
+  expect(error?.code).toBe("DIVISION_BY_ZERO");
+});

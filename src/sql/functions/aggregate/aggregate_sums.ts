@@ -405,6 +405,19 @@ class NumericState implements AggregateState {
     }
   }
 
+  addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
+    if (vector?.kind !== "any" || vector.short === undefined) return false;
+    const { nulls, scale, shown, unscaled } = vector.short;
+    for (let row = 0; row < count; row += 1) {
+      if (nulls !== undefined && nulls[row] === 1) continue;
+      const group = groups?.ids[row] ?? 0;
+      this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+      this.#addFinite(group, unscaled[row] ?? 0, scale);
+      this.#show(group, shown[row] ?? 0);
+    }
+    return true;
+  }
+
   #addFinite(group: number, unscaled: Whole, added: number): void {
     const held = this.#scales[group] ?? 0;
     const scale = Math.max(held, added);

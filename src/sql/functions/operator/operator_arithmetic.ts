@@ -30,6 +30,7 @@ import {
   negateWhole,
   powerNumeric,
   quotientAtScales,
+  quotientColumn,
   remainderNumeric,
   remainderWhole,
   rescale,
@@ -202,10 +203,20 @@ function decimalArithmetic(
     }
     case "/": {
       const divide = quotientAtScales(left.scale, right.scale);
-      return binaryForm([left, right], NUMERIC, (l, r) => {
+      const form = binaryForm([left, right], NUMERIC, (l, r) => {
         if (r === 0) throw divisionByZero();
         return divide(l as Whole, r as Whole);
       });
+      return {
+        ...form,
+        evaluateVector: (vector, [, divisor], position) => {
+          if (position !== 0 || typeof divisor !== "number" || divisor === 0) return undefined;
+          return quotientColumn(
+            { unscaled: vector, scale: left.scale },
+            { unscaled: divisor, scale: right.scale },
+          );
+        },
+      };
     }
     case "%":
       return atOneScale(left, right, {
