@@ -145,7 +145,8 @@ export interface IndexEntry {
   readonly isCommitted?: true;
   /**
    * The seq of the definition that began to refuse duplicates; absent if the index was created
-   * together with the table.
+   * together with the table. Once an exclusion constraint is ready, no two rows that were live at a
+   * later time overlap.
    */
   readonly enforcedSeq?: number;
   /** The text of COMMENT ON; absent if there is none. */

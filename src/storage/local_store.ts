@@ -407,9 +407,10 @@ export class LocalStore implements Store, HistoryStore {
 
   checkIndex(tableId: number, indexId: number, job: Job): Promise<boolean> {
     const table = this.#available(tableId);
-    const bounds = { upTo: this.appliedSeq, expiredSeq: table.expiredSeq(this.#seqs) };
-    const build = { table, indexId, job, isClosing: () => !this.#isOpen, ...bounds };
-    return checkIndex(build, this.#indexTools);
+    const build = { table, indexId, job, isClosing: () => !this.#isOpen };
+    const upTo = (): number => this.appliedSeq;
+    const bounds = { upTo, expiredSeq: table.expiredSeq(this.#seqs) };
+    return checkIndex({ ...build, ...bounds }, this.#indexTools);
   }
 
   async erase(tableId: number, owner: number, job?: Job): Promise<number> {

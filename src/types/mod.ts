@@ -275,6 +275,7 @@ export {
 export { type PortableBatch, portableBatch } from "./portable.ts";
 export { quotientColumn } from "./quotient_column.ts";
 export {
+  boundOf,
   type Range,
   type RangeEnd,
   RangeMath,

@@ -160,7 +160,10 @@ function requireNoComputedIndex(
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
     `Cannot change the type of column "${name}" of ${nameOf(table)}: index "${index.name}" computes values from it`,
-    { position, hint: "drop the index first, and create it again afterwards" },
+    {
+      position,
+      hint: `drop the ${index.isConstraint ? "constraint" : "index"} first, and create it again afterwards`,
+    },
   );
 }
 

@@ -450,7 +450,9 @@ async function build(deps: IndexDeps, built: Built): Promise<JobEnd> {
   const checked = indexOf(deps, built);
   if (checked === undefined) return stopped();
   const { isCommitted: _, ...rest } = checked;
-  setIndex(deps, tableId, { ...rest, state: "ready" });
+  // Only from now on it is certain that no two live ranges overlap.
+  const apart = index.isExclusion === true ? { enforcedSeq: store.issueSeq() } : {};
+  setIndex(deps, tableId, { ...rest, ...apart, state: "ready" });
   return { status: "completed", message: `index ${index.name} is ready` };
 }
 

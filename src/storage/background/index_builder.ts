@@ -82,7 +82,7 @@ export async function buildIndex(build: IndexBuild, given: IndexBuildTools): Pro
  * @throws {DatabaseError} DUPLICATE_KEY, EXCLUSION_VIOLATION
  */
 export async function checkIndex(
-  build: IndexBuild & { readonly upTo: number; readonly expiredSeq: number },
+  build: IndexBuild & { readonly upTo: () => number; readonly expiredSeq: number },
   { clock }: Pick<IndexBuildTools, "clock">,
 ): Promise<boolean> {
   const { expiredSeq, job, table, upTo } = build;
@@ -91,7 +91,7 @@ export async function checkIndex(
   for (const [at, owner] of owners.entries()) {
     const index = indexOf(build);
     if (index === undefined || isCancelled(build)) return false;
-    const steps = findDuplicate(table, index, { owner, upTo, after: expiredSeq });
+    const steps = findDuplicate(table, index, { owner, upTo: upTo(), after: expiredSeq });
     for (let step = steps.next(); ; step = steps.next()) {
       if (step.done === true) {
         if (step.value !== undefined) throw duplicate(table, index, { owner, key: step.value });

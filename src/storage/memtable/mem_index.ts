@@ -45,9 +45,16 @@ const COMPUTED_ROWS = 2048;
 /** If at least this many rows are needed, their values are decoded together. */
 const TOGETHER_MIN = 16;
 
+/** Some rows of an owner in key order. */
+export interface SortedRun {
+  readonly rows: Uint32Array;
+  /** The newest of the rows, apart from tombstones; 0 if there are only tombstones. */
+  readonly newest: number;
+}
+
 /** An owner's rows in key order, in runs that are sorted separately. */
 interface SortedOwner {
-  readonly runs: Uint32Array[];
+  readonly runs: SortedRun[];
   /** The number of rows of the partition's list that the runs cover. */
   count: number;
 }
@@ -145,6 +152,7 @@ export class MemIndex {
   /** Removes the newest row of the memtable, if it is in the index. */
   pop(row: number): void {
     this.#forget(row);
+    this.#dropSorted(row);
     this.#askedRow = NONE;
     for (const values of this.#computed.values()) values.length = Math.min(values.length, row);
   }
@@ -153,15 +161,23 @@ export class MemIndex {
     if (row >= this.#count) return;
     this.#count = row;
     const owner = this.#memtable.owners[row] ?? 0;
-    // The owner's sorted rows are dropped, because they would otherwise have to be searched for the
-    // removed row.
-    this.#sorted.delete(owner);
     const keys = this.#newest.get(owner);
     const key = keys === undefined ? undefined : this.keyOf(row);
     if (keys === undefined || key === undefined || keys.get(key) !== row) return;
     const older = this.olderOf(row);
     if (older === NONE) keys.forget(key);
     else keys.set(key, older);
+  }
+
+  /**
+   * Drops the sorted rows of an owner if they include the newest row, because they would otherwise
+   * have to be searched for it.
+   */
+  #dropSorted(row: number): void {
+    const { owners, partitions } = this.#memtable;
+    const owner = owners[row] ?? 0;
+    const before = partitions.get(owner)?.countBefore(row) ?? 0;
+    if ((this.#sorted.get(owner)?.count ?? 0) > before) this.#sorted.delete(owner);
   }
 
   /** Returns the newest row with a key, which may be obsolete; -1 if no row has the key. */
@@ -237,7 +253,7 @@ export class MemIndex {
    * @param end The row at which the runs end; absent for all rows of the owner. No sorted rows are
    *   dropped if a commit whose rows begin there is rolled back.
    */
-  runsOf(partition: MemPartition, end?: number): readonly Uint32Array[] {
+  runsOf(partition: MemPartition, end?: number): readonly SortedRun[] {
     const count = end === undefined ? partition.count : partition.countBefore(end);
     let sorted = this.#sorted.get(partition.owner);
     if (sorted === undefined || sorted.count > count) {
@@ -253,7 +269,8 @@ export class MemIndex {
       const before = runs.at(-2);
       // Each run is at most half as long as the previous one, so that a row is merged only a few
       // times.
-      if (last === undefined || before === undefined || before.length > 2 * last.length) break;
+      if (last === undefined || before === undefined || before.rows.length > 2 * last.rows.length)
+        break;
       runs.splice(-2, 2, this.#merged(before, last));
     }
     return runs;
@@ -268,15 +285,18 @@ export class MemIndex {
     return keys;
   }
 
-  #sortedRun(rows: Uint32Array): Uint32Array {
+  /** Sorts rows, which must be in ascending order. */
+  #sortedRun(rows: Uint32Array): SortedRun {
+    const { deleted } = this.#memtable;
+    const newest = rows.findLast((row) => deleted[row] !== 1) ?? 0;
     const keys = this.prefixesOf(rows);
     for (const _ of sortByKey(keys, rows));
     const ties = new TieSorter(this.order, (at, row) => this.valueAt(at, row));
     for (const _ of ties.sort(keys, rows, 0));
-    return rows;
+    return { rows, newest };
   }
 
-  #merged(left: Uint32Array, right: Uint32Array): Uint32Array {
+  #merged({ newest, rows: left }: SortedRun, { newest: other, rows: right }: SortedRun): SortedRun {
     const rows = new Uint32Array(left.length + right.length);
     let fromLeft = 0;
     let fromRight = 0;
@@ -289,7 +309,7 @@ export class MemIndex {
       if (takesLeft) fromLeft += 1;
       else fromRight += 1;
     }
-    return rows;
+    return { rows, newest: Math.max(newest, other) };
   }
 
   #compareRows(left: number, right: number): number {

@@ -2,7 +2,7 @@
 import { SEQ_ZERO } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import type { IndexScanOptions, IndexSpan } from "../contract/index_reads.ts";
-import type { MemIndex } from "../memtable/mem_index.ts";
+import type { MemIndex, SortedRun } from "../memtable/mem_index.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import { type IndexOrder, prefixOf } from "../segment/index_order.ts";
 import type { RowSpan } from "../segment/reader.ts";
@@ -25,6 +25,11 @@ export interface IndexPiece {
   /** Returns the row whose key is at a position of the index. */
   rowAt(place: number): number;
   isCurrent(place: number): boolean;
+  /**
+   * Returns the seq that replaced the row at a position, if each row of the piece was committed
+   * before; otherwise 0, as for a tombstone.
+   */
+  outlivedBySeq(place: number): number;
   /** Moves a cursor to the row whose key is at a position of the index. */
   stand(cursor: VersionCursor, place: number): void;
 }
@@ -95,7 +100,7 @@ export function piecesInMemtable(
   const keys = memIndexOf(memtable, index);
   return keys
     .runsOf(partition, end)
-    .map((rows) => new MemRowsPiece({ memtable, keys, rows, order: index.order, bounds }));
+    .map((run) => new MemRowsPiece({ memtable, keys, run, order: index.order, bounds }));
 }
 
 export interface SeqBounds {
@@ -121,6 +126,7 @@ class SegmentRowsPiece implements IndexPiece {
   readonly #segment: OpenSegment;
   readonly #keys: SegmentIndex;
   readonly #bounds: SeqBounds;
+  #newestCommitSeq: number | undefined;
 
   constructor(parts: {
     readonly segment: OpenSegment;
@@ -158,6 +164,15 @@ class SegmentRowsPiece implements IndexPiece {
     return isLiveAt(this.#segment, this.#keys.rowAt(place), this.#bounds);
   }
 
+  outlivedBySeq(place: number): number {
+    const segment = this.#segment;
+    const row = this.#keys.rowAt(place);
+    if (segment.isDeletedAt(row)) return 0;
+    this.#newestCommitSeq ??= segment.guard(() => segment.reader.commitSeqAt(this.span.end - 1));
+    const replacement = segment.replacedByAt(row);
+    return replacement > this.#newestCommitSeq ? replacement : 0;
+  }
+
   stand(cursor: VersionCursor, place: number): void {
     cursor.standInSegment(this.#segment, this.#keys.rowAt(place));
   }
@@ -168,20 +183,22 @@ class MemRowsPiece implements IndexPiece {
   readonly #memtable: Memtable;
   readonly #keys: MemIndex;
   readonly #rows: Uint32Array;
+  readonly #newest: number;
   readonly #order: IndexOrder;
   readonly #bounds: SeqBounds;
 
   constructor(parts: {
     readonly memtable: Memtable;
     readonly keys: MemIndex;
-    readonly rows: Uint32Array;
+    readonly run: SortedRun;
     readonly order: IndexOrder;
     readonly bounds: SeqBounds;
   }) {
-    this.span = { start: 0, end: parts.rows.length };
+    this.span = { start: 0, end: parts.run.rows.length };
     this.#memtable = parts.memtable;
     this.#keys = parts.keys;
-    this.#rows = parts.rows;
+    this.#rows = parts.run.rows;
+    this.#newest = parts.run.newest;
     this.#order = parts.order;
     this.#bounds = parts.bounds;
   }
@@ -224,6 +241,13 @@ class MemRowsPiece implements IndexPiece {
 
   isCurrent(place: number): boolean {
     return isCurrentIn(this.#memtable, this.rowAt(place), this.#bounds);
+  }
+
+  outlivedBySeq(place: number): number {
+    const { commitSeqs, deleted, replacedBy } = this.#memtable;
+    const row = this.rowAt(place);
+    const replacement = replacedBy[row] ?? 0;
+    return deleted[row] !== 1 && replacement > (commitSeqs[this.#newest] ?? 0) ? replacement : 0;
   }
 
   stand(cursor: VersionCursor, place: number): void {

@@ -2,11 +2,21 @@
  * Finds live rows whose ranges overlap, for exclusion constraints. The index of such a constraint
  * is sorted by its other columns, in which the rows must be equal, and then by the range.
  *
- * The live rows that already met the constraint do not overlap each other, so only the neighbours
- * of a range in the order of the index can overlap it.
+ * The live rows that already met the constraint do not overlap each other, so only the live
+ * neighbours of a range in the order of the index can overlap it. Replaced rows between them are
+ * skipped without reading their keys.
  */
 import { defined } from "../../base/assert.ts";
-import { isRangeType, type Range, RangeMath, type Row, rangesOf } from "../../types/mod.ts";
+import {
+  boundOf,
+  type DataType,
+  type Range,
+  RangeMath,
+  type Row,
+  rangesOf,
+  unboundedEnd,
+  valueOfRanges,
+} from "../../types/mod.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";
 import { memIndexOf, type TableIndex } from "../table/table_index.ts";
@@ -23,16 +33,16 @@ export interface OverlapSearch {
 export class Overlaps {
   readonly #index: TableIndex;
   readonly #math: RangeMath;
+  readonly #type: DataType;
   /** The position of the range in each key. */
   readonly #at: number;
 
   constructor(index: TableIndex) {
     const { columns } = index.order;
-    const type = columns.at(-1)?.type;
     this.#index = index;
     this.#at = columns.length - 1;
-    const bound = type !== undefined && isRangeType(type) ? type.bound : undefined;
-    this.#math = new RangeMath(defined(bound, "an exclusion constraint must end with a range"));
+    this.#type = defined(columns.at(-1), "an index must have columns").type;
+    this.#math = new RangeMath(boundOf(this.#type));
   }
 
   /** Whether a row with a key can violate the constraint: a NULL or an empty range never does. */
@@ -109,26 +119,58 @@ export class Overlaps {
 
   /** Yields the positions of the neighbours of a key that overlap it, on both sides. */
   *#placesIn(piece: IndexPiece, key: Row): Generator<number, void> {
-    const { end, start } = piece.span;
-    const middle = piece.placeOf(key, { isAfter: false, from: start });
-    for (let place = middle - 1; place >= start; place -= 1) {
-      const isPassed = this.#isApart(piece, place, key);
-      if (isPassed === true) break;
-      if (isPassed === false) yield place;
+    const { from, middle, to } = this.#limitsIn(piece, key);
+    for (let place = middle - 1; place >= from; place -= 1) {
+      if (piece.isCurrent(place)) {
+        if (this.#isApart(piece, place, key)) break;
+        yield place;
+      } else if (this.#endsBefore(piece, place, key)) break;
     }
-    for (let place = middle; place < end; place += 1) {
-      const isPassed = this.#isApart(piece, place, key);
-      if (isPassed === true) break;
-      if (isPassed === false) yield place;
+    for (let place = middle; place < to; place += 1) {
+      if (!piece.isCurrent(place)) continue;
+      if (this.#isApart(piece, place, key)) break;
+      yield place;
     }
   }
 
-  /** Whether a row does not overlap a key; undefined if it is not live or has no range. */
-  #isApart(piece: IndexPiece, place: number, key: Row): boolean | undefined {
+  /**
+   * Returns where the rows with the equal values of a key begin, where its own place is, and where
+   * the rows end that begin before the end of its range.
+   */
+  #limitsIn(
+    piece: IndexPiece,
+    key: Row,
+  ): { readonly from: number; readonly middle: number; readonly to: number } {
+    const { end, start } = piece.span;
+    const equal = key.slice(0, this.#at);
+    const isWhole = equal.length === 0;
+    const from = isWhole ? start : piece.placeOf(equal, { isAfter: false, from: start });
+    const middle = piece.placeOf(key, { isAfter: false, from });
+    const { upper } = this.#mustHaveRange(key);
+    if (upper.value === null) {
+      return { from, middle, to: isWhole ? end : piece.placeOf(equal, { isAfter: true, from }) };
+    }
+    const lower = { value: upper.value, isIncluded: !upper.isIncluded, isLower: true };
+    const next = valueOfRanges(this.#type, [{ lower, upper: unboundedEnd(false) }]);
+    const values = this.#index.order.formOf([...equal, next]);
+    return { from, middle, to: piece.placeOf(values, { isAfter: false, from: middle }) };
+  }
+
+  /** Whether a live row with equal values does not overlap a key. */
+  #isApart(piece: IndexPiece, place: number, key: Row): boolean {
     const found = piece.keyAt(place);
-    if (this.#index.order.compare(found.slice(0, this.#at), key) !== 0) return true;
-    if (!piece.isCurrent(place) || !this.canOverlap(found)) return undefined;
-    return !this.doOverlap(found, key);
+    return !this.canOverlap(found) || !this.doOverlap(found, key);
+  }
+
+  /**
+   * Whether a replaced row shows that no row before it overlaps a key. All rows of the piece were
+   * live together with it, so a range that begins before its range also ends before it.
+   */
+  #endsBefore(piece: IndexPiece, place: number, key: Row): boolean {
+    const { enforcedSeq = 0, state } = this.#index.stored;
+    // Until the check of the existing rows has ended, some of them may overlap.
+    if (state !== "ready" || piece.outlivedBySeq(place) <= enforcedSeq) return false;
+    return this.#isApart(piece, place, key);
   }
 
   #mustHaveRange(key: Row): Range {
@@ -136,9 +178,7 @@ export class Overlaps {
   }
 
   #rangeIn(key: Row): Range | undefined {
-    const { columns } = this.#index.order;
-    const column = defined(columns[this.#at], "an index must have columns");
-    return rangesOf(column.type, key[this.#at] ?? null)[0];
+    return rangesOf(this.#type, key[this.#at] ?? null)[0];
   }
 }
 

@@ -3,6 +3,8 @@
  * between transactions, and how they are added to a table with rows.
  */
 import { expect, test } from "bun:test";
+import { bunDisk } from "../../../src/base/bun_disk.ts";
+import { FullDisk } from "../../support/full_disk.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 const STAYS = `CREATE NAMESPACE app; CREATE EXTENSION IF NOT EXISTS btree_gist;
@@ -199,6 +201,89 @@ test("a large statement is compared like a small one", async () => {
   expect(await engine.rows("SELECT count(*), min(lower(r)) FROM app.slots")).toEqual([[12_001, 2]]);
 });
 
+const SLOTS = `CREATE NAMESPACE app;
+  CREATE TABLE app.slots (id INT PRIMARY KEY, r INT4RANGE, CONSTRAINT apart EXCLUDE USING gist (r WITH &&))`;
+
+test("a deleted range does not hide a longer one that replaced it", async () => {
+  await using engine = await opened(SLOTS);
+  const flush = "STORAGE FLUSH TABLE app.slots";
+  const replace =
+    "BEGIN; DELETE FROM app.slots WHERE id = 1; INSERT INTO app.slots VALUES (2, '[0,100)'); COMMIT";
+  for (const between of [[], [flush]]) {
+    for (const after of [[], [flush]]) {
+      const steps = ["INSERT INTO app.slots VALUES (1, '[50,60)')", ...between, replace, ...after];
+      for (const step of steps) await engine.run(step);
+      for (const r of ["[70,80)", "[50,60)", "[99,)", "(,1)"]) {
+        const code = await codeOf(engine, `INSERT INTO app.slots VALUES (3, '${r}')`);
+        expect({ steps, r, code }).toEqual({ steps, r, code: VIOLATION });
+      }
+      await engine.run("DELETE FROM app.slots WHERE true");
+    }
+  }
+});
+
+test("a range that was deleted before the constraint existed hides no other one", async () => {
+  await using engine = await opened(SLOTS);
+  await engine.run(`ALTER TABLE app.slots DROP CONSTRAINT apart;
+    INSERT INTO app.slots VALUES (1, '[0,100)'), (2, '[50,60)')`);
+  await engine.run("STORAGE FLUSH TABLE app.slots");
+  await engine.run(`DELETE FROM app.slots WHERE id = 2;
+    ALTER TABLE app.slots ADD CONSTRAINT apart EXCLUDE USING gist (r WITH &&)`);
+  for (let round = 0; round < 2; round += 1) {
+    expect(await codeOf(engine, "INSERT INTO app.slots VALUES (3, '[70,80)')")).toBe(VIOLATION);
+    await engine.restart();
+  }
+});
+
+test("thousands of ranges change their keys, or are replaced by others, in one commit", async () => {
+  await using engine = await opened(SLOTS);
+  const rows = "SELECT g, int4range(g, g + 1) FROM generate_series(1, 3000) g";
+  await engine.run(`INSERT INTO app.slots ${rows}`);
+  await engine.run("UPDATE app.slots SET id = id + 10000 WHERE true");
+  await engine.run(
+    `BEGIN; DELETE FROM app.slots WHERE true; INSERT INTO app.slots ${rows}; COMMIT`,
+  );
+  expect(await codeOf(engine, "INSERT INTO app.slots VALUES (0, '[9,10)')")).toBe(VIOLATION);
+  expect(await engine.rows("SELECT count(*) FROM app.slots")).toEqual([[3000]]);
+});
+
+test("ranges are found in order after commits that the log could not store", async () => {
+  const disk = new FullDisk(bunDisk);
+  await using engine = await TestEngine.open({ disk });
+  await engine.run(`${SLOTS}; INSERT INTO app.slots VALUES (1, '[5,9)')`);
+  disk.isFull = true;
+  const failed = await Promise.all([
+    codeOf(engine, "INSERT INTO app.slots VALUES (2, '[0,1)')"),
+    codeOf(engine, "INSERT INTO app.slots VALUES (3, '[20,30)')"),
+  ]);
+  expect(failed).toEqual(["DISK_FULL", "DISK_FULL"]);
+  await engine.run("INSERT INTO app.slots VALUES (4, NULL)");
+  expect(await codeOf(engine, "INSERT INTO app.slots VALUES (5, '[1,6)')")).toBe(VIOLATION);
+});
+
+test("rows of different users are not compared, neither by a statement nor by a build", async () => {
+  await using engine = await opened(`CREATE NAMESPACE app; CREATE USER ann PASSWORD 'ann-secret-1';
+    CREATE USER TABLE app.own (id INT PRIMARY KEY, r INT4RANGE, CONSTRAINT apart EXCLUDE USING gist (r WITH &&))`);
+  const insert = "INSERT INTO app.own VALUES (1, '[1,5)')";
+  await engine.run(insert);
+  engine.userId = "ann";
+  await engine.run(insert);
+  const second = "INSERT INTO app.own VALUES (2, '[4,9)')";
+  expect(await codeOf(engine, second)).toBe(VIOLATION);
+  engine.userId = "root";
+  await engine.run("ALTER TABLE app.own DROP CONSTRAINT apart");
+  const add = "ALTER TABLE app.own ADD CONSTRAINT apart EXCLUDE USING gist (r WITH &&)";
+  await engine.run(add);
+  await engine.run("ALTER TABLE app.own DROP CONSTRAINT apart");
+  engine.userId = "ann";
+  await engine.run(second);
+  engine.userId = "root";
+  const { error } = await engine.ask(add);
+  expect(error?.code).toBe(VIOLATION);
+  // The ranges of another user are not shown.
+  expect(error?.message).toContain("a row of a user overlaps another row");
+});
+
 test("other forms of EXCLUDE are refused by name", async () => {
   await using engine = await opened();
   const refused = async (parts: string): Promise<string | undefined> =>
@@ -212,4 +297,29 @@ test("other forms of EXCLUDE are refused by name", async () => {
   expect(await refused("USING gist (a WITH =)")).toContain("it compares 0 ranges WITH &&");
   expect(await refused("USING gist (a WITH &&)")).toContain("the type is integer");
   expect(await refused("USING gist (m WITH &&)")).toContain("the type is int4multirange");
+});
+
+test("statements that cannot handle an EXCLUDE constraint tell what to do", async () => {
+  await using engine = await opened();
+  const hintOf = async (sql: string): Promise<string | undefined> => {
+    const { error } = await engine.ask(sql);
+    return `${error?.code}: ${error?.hint}`;
+  };
+  expect(
+    await hintOf(
+      "INSERT INTO app.stays (id) VALUES (1) ON CONFLICT ON CONSTRAINT no_double DO NOTHING",
+    ),
+  ).toBe("UNSUPPORTED_FEATURE: handle the error with the reason exclusion in the program");
+  expect(await hintOf("DROP INDEX app.no_double")).toBe(
+    "DEPENDENT_OBJECTS: use ALTER TABLE app.stays DROP CONSTRAINT no_double",
+  );
+  await engine.run(
+    "ALTER TABLE app.stays ADD EXCLUDE USING gist (tsrange(lower(during), NULL) WITH &&)",
+  );
+  expect(await hintOf("ALTER TABLE app.stays ALTER COLUMN during TYPE TEXT")).toBe(
+    "DEPENDENT_OBJECTS: drop the constraint first, and create it again afterwards",
+  );
+  expect(await hintOf("ALTER TABLE app.stays ADD EXCLUDE USING gist (room WITH &&)")).toBe(
+    "INVALID_DEFINITION: compare a range WITH &&, such as tsrange(starts, ends)",
+  );
 });

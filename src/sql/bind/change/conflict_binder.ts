@@ -167,6 +167,14 @@ function noConflictTarget(
       { position },
     );
   }
+  const named = table.indexes?.find((index) => index.name === name);
+  if (named?.isExclusion === true) {
+    return new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot use constraint "${name}" as the conflict target: it is an EXCLUDE constraint`,
+      { position, hint: "handle the error with the reason exclusion in the program" },
+    );
+  }
   const key = declaredKeyOf(table)?.name;
   const names = new Set([...(key === undefined ? [] : [key]), ...unique.map((each) => each.name)]);
   const shown = names.size === 0 ? "no primary key and no unique index" : [...names].join(" and ");
