@@ -281,7 +281,7 @@ async function serve(path: string): Promise<void> {
   systemClock.after(STARTED_MS, settlePages);
 }
 
-/** A failure is no reason to stop: the service manager has its own timeout. */
+/** A failure does not stop the server: the service manager has its own timeout. */
 function notifyManager(lines: readonly string[], log: Log): void {
   const reason = tellServiceManager(lines);
   if (reason !== undefined)

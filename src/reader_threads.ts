@@ -25,7 +25,8 @@ export function readerThreads(settings: (number: number) => ReaderSettings): Ope
     thread.post({ settings: settings(number), answers: inThread }, [inThread]);
     return {
       post: (message) => thread.post(message),
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port is no window
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port is not a
+      // window
       answer: (message) => answers.postMessage(message),
       close() {
         thread.close();

@@ -3,7 +3,7 @@
  *
  *     node examples/club/start.mjs
  *
- * This is no back end: the pages talk to Tidemark alone, with the tokens of their visitors, and any
+ * This is not a back end: the pages talk to Tidemark alone, with the tokens of their visitors, and any
  * server of files can take the place of this one. Only the tables and policies of schema.sql are
  * made here, once, by an administrator.
  */

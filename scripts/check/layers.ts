@@ -280,7 +280,7 @@ function faultOfFile(path: string, target: string): string | undefined {
   if (from === to) return isDoor(target) ? "is the folder's own mod.ts" : undefined;
   if (from !== undefined && BELOW[from]?.includes(to) !== true) return `is not below ${from}`;
   if (from !== undefined && SECOND_DOORS[target]?.includes(from) === false) {
-    return `is no entry point for ${from}`;
+    return `is not an entry point for ${from}`;
   }
   return to === "base" || isDoor(target) ? undefined : `bypasses src/${to}/mod.ts`;
 }

@@ -54,7 +54,7 @@ const DIFFERENCES: ReadonlyMap<string, Difference> = new Map<string, Difference>
   ["SELECT '\"s\"'::jsonb ->> -1", { because: SCALAR_INDEX, answer: rows("T", [null]) }],
   [
     "SELECT count() FROM emp",
-    { because: "count without an argument is no function", answer: failure("42883") },
+    { because: "count without an argument is not a function", answer: failure("42883") },
   ],
   [
     "SELECT nullif(1)",

@@ -60,7 +60,7 @@ interface At {
 export interface DraftSource {
   /** The catalog, which provides everything except definitions. */
   readonly catalog: Catalog;
-  /** Returns a copy of the definitions. Changes of the copy are not recorded. */
+  /** Returns a copy of the definitions. Changes to the copy are not recorded. */
   copyOf(definitions: Definitions, numbers: DraftNumbers): Definitions;
   /** Returns a catalog version that no other copy has. */
   newVersion(): number;

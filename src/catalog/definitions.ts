@@ -337,7 +337,7 @@ export class Definitions {
     return this.#storedQueries().named.get(pathOf({ namespace, name })) ?? [];
   }
 
-  /** Returns the views and the functions, divided once for each change of them. */
+  /** Returns the views and the functions, divided once after each change. */
   #storedQueries(): StoredQueries {
     const all = this.#views.all();
     if (this.#queries?.all !== all) {

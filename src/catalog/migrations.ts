@@ -4,7 +4,7 @@
  * Every table has only a key and a sealed body (see `records.ts`), because the checksum would not
  * cover any other column. Indexes over values in the bodies are only used to find rows. If damage
  * to such an index hides an unused file, the next sweep still removes the file, because it does not
- * use the index. A released step must never change; a change of the format adds a step.
+ * use the index. A released step must never change; a change to the format adds a step.
  *
  * Steps run in rollback-journal mode, so that the version in the first page of the file is always
  * correct: an older server can read it without opening the log, and refuse the file.

@@ -3,7 +3,7 @@
  *
  * The names of namespaces, tables, views, topics, webhooks, storages, tokens, invitations and
  * constraints follow the same rule, except that the names of tables and of the objects on them may
- * begin with "_", because Prisma names tables so. Column names may contain other characters if they
+ * begin with "_", because Prisma uses such names. Column names may contain other characters if they
  * are quoted. User ids have separate rules, because other systems assign them.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";

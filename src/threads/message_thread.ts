@@ -64,7 +64,8 @@ export function startThread<ToThread, FromThread>(
   });
   worker.unref();
   return {
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is not a
+    // window
     post: (message, moved = []) => worker.postMessage(message, [...moved]),
     close,
   };

@@ -45,7 +45,7 @@ export function killedCopy(path: string): string {
 
 export function seqOf(value: number): Seq {
   const seq = seqFromNumber(value);
-  if (seq === undefined) throw new Error(`${value} is no seq`);
+  if (seq === undefined) throw new Error(`${value} is not a seq`);
   return seq;
 }
 

@@ -78,7 +78,7 @@ test.each(BODIES)("after %s, every call fails with the received status", async (
 });
 
 test.each<[string, unknown]>([
-  ["results that are no list", { status: "success", results: {} }],
+  ["results that are not a list", { status: "success", results: {} }],
   ["results of null", { status: "success", results: [null] }],
   ["no results", { status: "success" }],
   ["rows that are none", { status: "success", results: [{ rows: 5 }] }],
@@ -106,7 +106,7 @@ test.each<[string, unknown]>([
 });
 
 test.each<[string, unknown, object]>([
-  ["a code that is no text", { error: { code: 5, message: "no" } }, { code: "http_error" }],
+  ["a code that is not a string", { error: { code: 5, message: "no" } }, { code: "http_error" }],
   [
     "no message",
     { error: { code: "INVALID_SQL" } },

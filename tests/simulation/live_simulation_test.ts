@@ -1,5 +1,5 @@
 /**
- * Verifies that a subscriber sees every change of its result exactly once and in order, and has the
+ * Verifies that a subscriber sees every change to its result exactly once and in order, and has the
  * right rows, whatever writers, sockets and connections do. The tests run seeded simulations over
  * the model store, and over the real store on a simulated disk, judged by an oracle that shares no
  * code with the engine. They also inject faults, which the oracle must find. To repeat a failure:

@@ -283,7 +283,7 @@ function checkFrom(words: readonly string[], { block, full }: Source): Check | u
 }
 
 function unknownForm({ line, words }: Source): Error {
-  return new Error(`Cannot read line ${line}: "${words.join(" ")}" is no sqllogictest record`);
+  return new Error(`Cannot read line ${line}: "${words.join(" ")}" is not a sqllogictest record`);
 }
 
 function isSort(word: string): word is Sort {

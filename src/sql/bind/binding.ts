@@ -416,7 +416,9 @@ export interface ExpressionContext {
   readonly mergeAction?: BoundColumn | undefined;
   /** Binds a query inside the expression; absent if the clause allows no queries. */
   readonly bindInner?: BindInner | undefined;
-  /** Returns the functions of one name that users have created; absent like `bindInner`. */
+  /**
+   * Returns the functions of one name that users have created; absent where `bindInner` is absent.
+   */
   readonly routinesNamed?: ((name: QName) => readonly CallableRoutine[]) | undefined;
   /** Resolves names that the scope does not contain. */
   readonly outer?: Correlation | undefined;

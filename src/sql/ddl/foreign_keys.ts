@@ -215,7 +215,7 @@ function isReferable(
   );
 }
 
-/** Returns the foreign keys that need an index which a change of the parent table drops. */
+/** Returns the foreign keys that need an index which a change to the parent table drops. */
 export function referencesLosing(
   next: TableEntry,
   catalog: Pick<Catalog, "tables" | "version">,

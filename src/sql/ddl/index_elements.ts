@@ -178,7 +178,7 @@ function exclusionOf({
   return { columns, where, name, isUnique: false, isConstraint: true, isExclusion: true, position };
 }
 
-/** @throws {DatabaseError} INVALID_DEFINITION if the last part of a key is no range. */
+/** @throws {DatabaseError} INVALID_DEFINITION if the last part of a key is not a range. */
 function requireRange(
   { columns }: IndexedTable,
   { columnIds, expressions }: IndexParts,

@@ -167,8 +167,8 @@ type StoredContent = Pick<ViewEntry, "tables" | "views">;
  * Binds the query of a view or a function once, and returns the objects to which it refers.
  *
  * @param options.bind Binds the query in the given environment.
- * @param options.isTried Whether errors of the query are ignored, so that only the objects count
- *   that were found before the error.
+ * @param options.isTried Whether errors of the query are ignored, so that only the objects found
+ *   before the error are returned.
  */
 export function storedContent(
   { ledger, namespace, principal }: NewViewCall,
@@ -224,7 +224,7 @@ function boundOrNothing(bind: () => BoundSelect, isTried: boolean): BoundSelect 
   try {
     return bind();
   } catch (error) {
-    // Safe to ignore: whoever tries a query knows that it may be invalid.
+    // Safe to ignore: callers that set `isTried` expect that the query may be invalid.
     if (!isTried || !(error instanceof DatabaseError)) throw error;
     return plainSelect({ from: undefined, outputs: [] });
   }

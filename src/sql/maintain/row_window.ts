@@ -74,7 +74,7 @@ export class RowWindow {
     this.#rows = sorted.slice(0, this.#rowsMax);
   }
 
-  /** Applies changes of the input. The window may be short afterwards. */
+  /** Applies changes to the input. The window may be short afterwards. */
   apply({ added, removed }: RowChanges): void {
     for (const row of removed) this.#remove(row);
     for (const row of added) this.#add(row);

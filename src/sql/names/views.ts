@@ -81,7 +81,7 @@ export function viewRelation(
 
 const defaults = new WeakMap<FunctionEntry, readonly (Expr | undefined)[]>();
 
-/** Returns a function as statements call it. */
+/** Returns a function in the form that calls need. */
 export function routineOf(entry: FunctionEntry, deps: ViewDeps): RoutineRelation {
   const { routine } = entry;
   let known = defaults.get(entry);
@@ -131,7 +131,7 @@ function sourceIn(entry: ViewEntry, deps: ViewDeps): RelationSource {
   };
 }
 
-/** Returns the functions that a name in the text means, even if they have been renamed. */
+/** Returns the functions to which a name in the text refers, even if they have been renamed. */
 export function functionsIn(
   { views }: ViewEntry,
   { name, namespace }: { namespace: string; name: string },

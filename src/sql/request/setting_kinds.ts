@@ -121,7 +121,7 @@ const PLANNER_NUMBERS = [
   ["seq_page_cost", "1"],
 ] as const;
 
-/** The settings of PostgreSQL's memory, with PostgreSQL's defaults. */
+/** PostgreSQL's memory settings, with their defaults. */
 const MEMORY_NUMBERS = [
   ["hash_mem_multiplier", "2"],
   ["maintenance_work_mem", "64MB"],

@@ -171,7 +171,7 @@ export class TransactionDefinitions {
     } = this.#depsWith(this.#storeFor((tableId) => state.inspected.add(tableId)));
     return {
       ...deps,
-      // Others can write until the commit, which finds out whether they did.
+      // Other statements can write until the commit, which checks whether they did.
       writeGates: new WriteGates(clock),
       live: () => ({
         tableChanged: (tableId) => void state.notified.add(tableId),

@@ -111,7 +111,9 @@ export function duplicateIn(
   );
 }
 
-/** Returns the error for a key that a row has, or that overlaps it. */
+/**
+ * Returns the error for a key that another row has, or a range that overlaps one of another row.
+ */
 export function takenIn(table: StoredTable, index: TableIndex, taken: TakenKey): DatabaseError {
   return (index.stored.isExclusion === true ? overlapIn : duplicateIn)(table, index, taken);
 }

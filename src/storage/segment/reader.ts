@@ -370,7 +370,7 @@ export class SegmentReader {
     return typeof value === "number" ? value : 0;
   }
 
-  /** Returns the seq that replaced one row of a history segment. */
+  /** Returns the seq of the version that replaced a row of a history segment. */
   replacingSeqAt(row: number): number {
     return this.#numberAt(REPLACING_COLUMN_ID, row);
   }

@@ -375,7 +375,7 @@ class TopicStory {
       }
     }
     for (const version of this.#durable.slice(0, state.durableCount)) {
-      if (!places.has(version)) return `lost: version ${version} is no message`;
+      if (!places.has(version)) return `lost: version ${version} is not a message`;
     }
     for (const { place, version } of this.#seen.slice(0, state.seenCount)) {
       const now = places.get(version);

@@ -100,7 +100,7 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
   refused("timestamps begin on 4714-11-24 BC", /\bBC\b/, /4714-11-24 BC/),
   refused("zones have names or offsets", /\b(?:VET|IST|FOO8BAR|PST8PDT)|'\+1:/, /time zone/),
   refused(
-    "words such as yesterday are no elements of arrays",
+    "words such as yesterday cannot be elements of arrays",
     /'yesterday'/,
     /time of the statement/,
   ),

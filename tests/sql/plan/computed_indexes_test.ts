@@ -257,7 +257,7 @@ test.each([
   expect(await messageOf(engine, `CREATE INDEX refused ON jobs (${part})`)).toContain(named);
 });
 
-test("columns that an index reads are protected from changes of their definition", async () => {
+test("columns that an index reads are protected from changes to their definition", async () => {
   await using own = await TestEngine.open({ clock: systemClock });
   await own.run(
     "CREATE TABLE t (id INT PRIMARY KEY, a TEXT, b INT, c INT);" +

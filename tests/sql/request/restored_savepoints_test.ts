@@ -54,7 +54,7 @@ test("ROLLBACK TO releases the row locks since the savepoint", async () => {
   const kept = "SELECT id FROM t WHERE id = 2 FOR UPDATE NOWAIT";
   expect(await engine.failure(kept, second)).toBe("LOCK_NOT_AVAILABLE@1:0");
   await engine.run("UPDATE t SET v = 0 WHERE id = 1");
-  // The first transaction no longer locks that row, so this change to the row is no conflict.
+  // The first transaction no longer locks that row, so this change to the row is not a conflict.
   await engine.run("COMMIT", first);
 });
 

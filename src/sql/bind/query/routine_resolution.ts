@@ -1,6 +1,7 @@
 /**
- * Resolves calls of functions that users have created: which function a call means, its arguments
- * as that function takes them, and the columns of its result. `routine_calls.ts` binds the query.
+ * Resolves calls of functions that users have created: to which function a call refers, its
+ * arguments as that function takes them, and the columns of its result. `routine_calls.ts` binds
+ * the query.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Routine, RoutineParameter, RoutineType } from "../../../catalog/mod.ts";
@@ -46,8 +47,9 @@ export function isOutput({ mode }: Pick<RoutineParameter, "mode">): boolean {
 }
 
 /**
- * Returns the functions that a call may mean; undefined if it calls none that a user has created. A
- * built-in function hides the functions of its name unless the call names their namespace.
+ * Returns the functions to which a call may refer; undefined if it calls none that a user has
+ * created. A built-in function hides the functions of its name unless the call names their
+ * namespace.
  */
 export function routinesOf(
   { function: name }: Pick<ExprCall, "function">,
@@ -59,7 +61,7 @@ export function routinesOf(
 }
 
 /**
- * Finds the function that a call means, and binds the arguments.
+ * Finds the function to which a call refers, and binds the arguments.
  *
  * @param callables The functions of the name.
  * @throws {DatabaseError} FUNCTION_NOT_FOUND

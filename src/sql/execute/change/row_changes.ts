@@ -237,7 +237,7 @@ export function writesOf(
   for (const change of changes) {
     if (changesNothing(change)) continue;
     const { operation, row } = change;
-    assert(!movesKey(runtime, change), "a primary key must change in a transaction");
+    assert(!movesKey(runtime, change), "a change to a primary key must be in a transaction");
     const last = writes.at(-1);
     if (last?.operation === operation) (last.rows as Row[]).push(row);
     else writes.push({ tableId: table.tableId, owner, operation, rows: [row] });

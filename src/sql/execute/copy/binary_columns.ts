@@ -7,7 +7,7 @@
  *     float, double      4 or 8 bytes                   timestamps    µs since 2000-01-01, i64
  *     text, json         UTF-8                          interval      µs i64, days i32, months i32
  *     jsonb              1, then UTF-8                  uuid, bytes   the bytes
- *     decimal            count, weight, sign, scale as u16, then digits to the base of 10,000
+ *     decimal            count, weight, sign, scale as u16, then digits in base 10,000
  *     embedding          count u16, 0 u16, then 4 bytes for each number
  *     array              dimensions i32, has NULLs i32, type u32; for each dimension its length and
  *                        first index as i32; then the elements of all as cells
@@ -400,7 +400,8 @@ function rangeAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Ran
 /** Returns the place of a cell within a value, which its length precedes. */
 function innerCell(bytes: Buffer, { end, start }: CellRange, type: DataType): CellRange {
   const length = start + 4 > end ? -1 : bytes.readInt32BE(start);
-  if (length < 0 || start + 4 + length > end) throw refuse(type, "it ends within a part of it");
+  if (length < 0 || start + 4 + length > end)
+    throw refuse(type, "it ends in the middle of a field");
   return { start: start + 4, end: start + 4 + length };
 }
 

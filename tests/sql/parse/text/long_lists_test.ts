@@ -82,7 +82,7 @@ test.each([
   ["fractions", ["(1, 2.50)", "(1, 7)"]],
   ["truths", ["(TRUE)", "(FALSE)"]],
   ["texts and numbers", ["('1')", "(2)"]],
-  ["texts that are no numbers", ["('x')", "(2)"]],
+  ["strings that are not numbers", ["('x')", "(2)"]],
   ["nothing but NULL", ["(NULL)"]],
   ["rows of DEFAULT", ["(1)", "(DEFAULT)"]],
 ])("VALUES, a long list of %s is what an ordinary one is", async (_, rows) => {
