@@ -63,7 +63,7 @@ export async function bringInThread(
   thread.addEventListener("close", () => fail("it ended"));
   const cancel = watchedFlag(clock, () => listener.isCancelled());
   const message: PointMessage = { ...work, cancelled: cancel.flag };
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is not a window
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
   thread.postMessage(message);
   try {
     return await ended.promise;

@@ -46,6 +46,6 @@ async function bring({ cancelled, pending, list, request }: PointMessage): Promi
 }
 
 function tell(answer: PointAnswer): void {
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is not a window
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
   self.postMessage(answer);
 }

@@ -1,10 +1,10 @@
 /**
- * Divides a column of decimals by one number, if each quotient is exact in a double. That is so for
+ * Divides a column of decimals by one number, if each quotient is exact in a double. This holds for
  * a divisor whose reciprocal has few digits, such as 2 or 100:
  *
  *     1.25 ÷ 2  →  625 ÷ 10^3, which shows 20 digits after its point
  *
- * The strings of the quotients are created when they are read first. A sum reads only the numbers.
+ * The strings of the quotients are created when they are first read. A sum reads only the numbers.
  */
 import { GROUP_DIGITS, type NumericHead, numericShowing } from "./numeric.ts";
 import { resultScale, significantScale, wholeHead } from "./numeric_arithmetic.ts";

@@ -13,7 +13,7 @@ self.addEventListener("message", ({ data: { work } }: MessageEvent<JobMessage>) 
     const steps = flushSteps(bunDisk, work.job, () => false);
     let step = steps.next();
     while (step.done !== true) step = steps.next();
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is not a window
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
     self.postMessage({ kind: "flush", outcome: step.value });
     return;
   }

@@ -1,5 +1,5 @@
 /** A thread that reports that it has started. */
 declare const self: Worker;
 
-// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is not a window
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
 self.postMessage("started");

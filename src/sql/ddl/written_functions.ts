@@ -56,8 +56,8 @@ interface WrittenText extends WritingPlace {
 }
 
 /**
- * Returns a definition in which the functions are written out that its expressions call. The given
- * definition stays as it is, because its functions may be replaced before it is bound again.
+ * Returns a definition in which the calls of functions in its expressions are written out. The
+ * given definition stays as it is, because its functions may be replaced before it is bound again.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE, LIMIT_EXCEEDED
  */
@@ -170,7 +170,7 @@ function within(entry: FunctionEntry, text: WrittenText): WrittenText {
   return { ...text, namespace: entry.searchNamespace, caller: entry, depth: text.depth + 1 };
 }
 
-/** Gives the types that a text names the namespace in which the function looks them up. */
+/** Qualifies the types in a text with the namespace in which the function looks them up. */
 function withNamespaces<Tree extends object>(tree: Tree, { searchNamespace }: FunctionEntry): Tree {
   for (const node of typeNamesIn(tree)) (node as Mutable<typeof node>).schema ??= searchNamespace;
   return tree;

@@ -56,7 +56,8 @@ test("all statements of a text are one transaction", async () => {
   expect([error?.code, error?.statementIndex]).toEqual(["DUPLICATE_KEY", 1]);
   expect(results).toEqual([]);
   expect(await count()).toBe(1);
-  // A failure leaves no record, so the key may be used again, and a different body is not a conflict.
+  // A failure leaves no record, so the key may be used again, and a different body causes no
+  // conflict.
   const text = "INSERT INTO t VALUES (2, 1); UPDATE t SET v = v + 1; SELECT sum(v) FROM t";
   expect((await ask(text, key)).results.map(({ rowCount }) => rowCount)).toEqual([1, 2, 1]);
   expect((await ask(text, key)).results[2]?.rows).toEqual([[13]]);

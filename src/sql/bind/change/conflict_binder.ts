@@ -147,7 +147,7 @@ function partIn(
   return guards.length === 0 ? id : undefined;
 }
 
-/** Returns the error for ON CONFLICT ON CONSTRAINT with a name that is no conflict target. */
+/** Returns the error for ON CONFLICT ON CONSTRAINT with a name that is not a conflict target. */
 function noConflictTarget(
   name: string,
   {
