@@ -25,8 +25,7 @@ export function readerThreads(settings: (number: number) => ReaderSettings): Ope
     thread.post({ settings: settings(number), answers: inThread }, [inThread]);
     return {
       post: (message) => thread.post(message),
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port is not a
-      // window
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port has no origin
       answer: (message) => answers.postMessage(message),
       close() {
         thread.close();

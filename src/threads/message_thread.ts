@@ -64,8 +64,7 @@ export function startThread<ToThread, FromThread>(
   });
   worker.unref();
   return {
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is not a
-    // window
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
     post: (message, moved = []) => worker.postMessage(message, [...moved]),
     close,
   };
