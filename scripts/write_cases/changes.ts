@@ -210,7 +210,7 @@ const DEFINITIONS: CaseFile = {
 
 const ERRORS: CaseFile = {
   name: "refusals",
-  about: "statements that both systems refuse, by the condition of the error",
+  about: "statements that both systems refuse with the same kind of error",
   statements: [
     ...FIXTURE,
     "SELECT nope FROM emp",

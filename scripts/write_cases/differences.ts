@@ -15,11 +15,11 @@ function failure(state: string): Answer {
 }
 
 const SCALE = "A quotient has 16 decimals";
-const LOCALE = "The other side was asked in the locale C, which knows no case beyond ASCII";
-const ROW_ANSWER = "The answer has rows as JSON";
+const LOCALE = "PostgreSQL ran in the locale C, which converts only the case of ASCII letters";
+const ROW_ANSWER = "The response contains rows as JSON";
 const UNTYPED_FIELD = "A field that is an untyped literal is text";
-const SCALAR_INDEX = "A scalar has no elements; the other side takes it for an array of one";
-const CONDITION = "The definition is at fault, not a value";
+const SCALAR_INDEX = "A scalar has no elements; PostgreSQL treats it as an array of one element";
+const CONDITION = "The error is in the definition, not in a value";
 
 const DIFFERENCES: ReadonlyMap<string, Difference> = new Map<string, Difference>([
   ["SELECT 2.5 / 9223372036854775807", { because: SCALE, answer: rows("N", ["0"]) }],
@@ -27,18 +27,19 @@ const DIFFERENCES: ReadonlyMap<string, Difference> = new Map<string, Difference>
   [
     "SELECT 'a' LIKE 'a\\'",
     {
-      because: "A pattern that ends in its escape is refused, whatever it meets",
+      because:
+        "A pattern that ends in its escape character is refused, whatever text it is compared with",
       answer: failure("22025"),
     },
   ],
   [
     "SELECT k FROM num ORDER BY k LIMIT k",
-    { because: "LIMIT has no columns in scope", answer: failure("42703") },
+    { because: "LIMIT cannot refer to columns", answer: failure("42703") },
   ],
   [
     "SELECT unistr('\\xyz')",
     {
-      because: "The value is at fault, not the statement",
+      because: "The error is in the value, not in the statement",
       answer: failure("22P02"),
     },
   ],
@@ -59,20 +60,20 @@ const DIFFERENCES: ReadonlyMap<string, Difference> = new Map<string, Difference>
   [
     "SELECT nullif(1)",
     {
-      because: "NULLIF is a function, and the other side has it in its grammar",
+      because: "NULLIF is a function here, and a part of the grammar in PostgreSQL",
       answer: failure("42883"),
     },
   ],
   [
     "SELECT coalesce()",
     {
-      because: "COALESCE is a function, and the other side has it in its grammar",
+      because: "COALESCE is a function here, and a part of the grammar in PostgreSQL",
       answer: failure("42883"),
     },
   ],
   [
     "SELECT mode() FROM emp",
-    { because: "mode is known, and needs WITHIN GROUP", answer: failure("42P20") },
+    { because: "mode exists, but must be called with WITHIN GROUP", answer: failure("42P20") },
   ],
   [
     "SELECT ARRAY[1, 2.5]",
@@ -81,7 +82,10 @@ const DIFFERENCES: ReadonlyMap<string, Difference> = new Map<string, Difference>
   ["SELECT upper('héé😀')", { because: LOCALE, answer: rows("U", ["HÉÉ😀"]) }],
   [
     "SELECT '99999999999'::interval",
-    { because: "The time of an interval has 53 bits of microseconds", answer: failure("22008") },
+    {
+      because: "The time of an interval is stored as microseconds in 53 bits",
+      answer: failure("22008"),
+    },
   ],
   [
     "CREATE TABLE b (id INT PRIMARY KEY, v INT DEFAULT 'x')",

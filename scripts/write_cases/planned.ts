@@ -306,7 +306,7 @@ const CONDITIONS_ON_PARTNERS: readonly string[] = [
 
 const PARTNERS_CASES: CaseFile = {
   name: "partners",
-  about: "conditions on left joins that the planner turns into inner joins, and of those it keeps",
+  about: "conditions on left joins, some of which the planner turns into inner joins",
   statements: [
     "CREATE TABLE t (id INT PRIMARY KEY, g INT, v INT)",
     "CREATE TABLE d (g INT PRIMARY KEY, h INT, n TEXT)",

@@ -78,11 +78,6 @@ function hintOf(error: Error, program: string): string | undefined {
   return `${program} verify lists the damage, and ${program} repair shows what can be done`;
 }
 
-/** Returns text like "1 file" or "2 files". */
-export function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
-}
-
 export function megabytes(byteCount: number): string {
   return `${(byteCount / 1e6).toFixed(1)} MB`;
 }

@@ -11,8 +11,10 @@
  *   entries in the manifest. If a DROP is refused, nothing changes.
  * - Memory is updated only after the transaction is durable.
  */
+
 import { assert, defined } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
+import { counted } from "../base/counted.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Seq } from "../base/seq.ts";
 import type { Dependents } from "./catalog.ts";
@@ -199,7 +201,7 @@ export class Definitions {
     if (held > 0) {
       throw new DatabaseError(
         "DEPENDENT_OBJECTS",
-        `Cannot drop namespace ${name}: it still contains ${held} object(s) (tables, views, functions, topics, sequences or types)`,
+        `Cannot drop namespace ${name}: it still contains ${counted(held, "object")}, such as tables, views, functions, topics, sequences or types`,
         { hint: "use CASCADE to drop them too" },
       );
     }

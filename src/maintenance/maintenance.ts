@@ -10,7 +10,6 @@
 import { stagedPath, stagedStep } from "../backup/mod.ts";
 import {
   type CommandOutput,
-  counted,
   EXIT_DAMAGED,
   EXIT_DONE,
   EXIT_MISUSE,
@@ -22,6 +21,7 @@ import {
   textWithHint,
   withoutTrailingSlashes,
 } from "../base/command_output.ts";
+import { counted } from "../base/counted.ts";
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
 import { CATALOG_FILE } from "../catalog/mod.ts";

@@ -23,7 +23,6 @@ import {
 } from "../backup/mod.ts";
 import {
   type CommandOutput,
-  counted,
   EXIT_DAMAGED,
   EXIT_DONE,
   EXIT_MISUSE,
@@ -36,6 +35,7 @@ import {
   withoutTrailingSlashes,
 } from "../base/command_output.ts";
 import { removeTree } from "../base/copy_file.ts";
+import { counted } from "../base/counted.ts";
 import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import type { Random } from "../base/random.ts";
 import { SeqTimes } from "../base/seq_times.ts";

@@ -11,8 +11,10 @@
  *   before the definition of a table changes, and are never counted again under the new one.
  * - After a failure, the index is at the last change that was counted completely.
  */
+
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
+import { counted } from "../base/counted.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { pauser } from "../base/pauser.ts";
 import type { SeldomLog } from "../base/seldom_log.ts";
@@ -112,7 +114,7 @@ export class LocalTopicLog implements TopicLog {
       ...(this.#rowFault === undefined ? [] : [this.#rowFault]),
       ...(lostCount === 0
         ? []
-        : [`${lostCount} message(s) were omitted: their rows no longer exist`]),
+        : [`${counted(lostCount, "message")} omitted, because their rows no longer exist`]),
     ];
   }
 

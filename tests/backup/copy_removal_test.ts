@@ -50,7 +50,7 @@ async function engineOn(disk: NotingDisk, root: string): Promise<TestEngine> {
   return engine;
 }
 
-/** Kills a copy of one kind once it has reached the segments of a directory. */
+/** Kills the running backup or restore once it writes segments to a directory. */
 function killAtSegments(
   { disk, engine, kind }: { disk: NotingDisk; engine: TestEngine; kind: "backup" | "restore" },
   directory: string,

@@ -70,7 +70,7 @@ test("the compiled server flushes and merges in its own threads", async () => {
     expect(job?.[2]).toBe("completed");
   }
   const [job] = await server.rows("STORAGE COMPACT TABLE app.t");
-  expect(job?.[5]).toBe("3 segment(s) merged, 0 old row version(s) discarded");
+  expect(job?.[5]).toBe("3 segments merged, 0 old row versions discarded");
   expect(await server.rows("SELECT id, v FROM app.t ORDER BY id")).toEqual([
     [1, "row 1"],
     [2, "row 2"],

@@ -112,8 +112,8 @@ test("EXPLAIN SUBSCRIBE TO shows the group, index, predicate and cost", async ()
     "columns read: id, room, n",
     "filter: room = 'a' AND n > 2",
     'index: room = "a", found by value',
-    "group: 0 open subscription(s) share it, evaluated once for all",
-    "cost: a change with this value is tested against 1 of 1 group(s), 0 of them unindexed",
+    "group: shared by 0 open subscriptions, evaluated once for all",
+    "cost: a change with this value is tested against 1 of 1 group, 0 of them unindexed",
   ]);
   const socket = await SocketClient.connect(server.url, { token: server.token });
   await socket.expect("auth_success");
@@ -130,14 +130,14 @@ test("EXPLAIN SUBSCRIBE TO shows the group, index, predicate and cost", async ()
   }
   const busy = await explained(sql);
   expect(busy.slice(-2)).toEqual([
-    "group: 2 open subscription(s) share it, evaluated once for all",
-    "cost: a change with this value is tested against 3 of 4 group(s), 1 of them unindexed",
+    "group: shared by 2 open subscriptions, evaluated once for all",
+    "cost: a change with this value is tested against 3 of 4 groups, 1 of them unindexed",
   ]);
   const without = await explained("app.board WHERE n > 2");
   expect(without.slice(-3)).toEqual([
     "index: none; every change to these rows is tested",
-    "group: 0 open subscription(s) share it, evaluated once for all",
-    "cost: a change is tested against 2 of 5 group(s), 2 of them unindexed",
+    "group: shared by 0 open subscriptions, evaluated once for all",
+    "cost: a change is tested against 2 of 5 groups, 2 of them unindexed",
   ]);
   socket.close();
   const { body } = await server.sql("EXPLAIN SUBSCRIBE TO app.board", { token: alice });

@@ -39,7 +39,7 @@ test("the refusal of a view or of its parameters names them", async () => {
     "Cannot name 2 columns of view app.w: its query has 1",
   );
   expect((await refusal("SELECT 1", { params: [1] })).message).toContain(
-    "Cannot bind 1 parameter(s): the text has none",
+    "Cannot bind 1 parameter: the text has none",
   );
 });
 

@@ -184,7 +184,7 @@ test("a dropped table takes its messages with it, but their offsets stay", async
     [2, "2"],
   ]);
   const [state] = engine.database.topicLogs.states();
-  expect(state?.faults.join("; ")).toContain("1 message(s) were omitted");
+  expect(state?.faults.join("; ")).toContain("1 message omitted");
 });
 
 test("messages are kept for the hours of the topic, and history is held for them as long", async () => {

@@ -3,6 +3,7 @@
  * the context of an expression.
  */
 
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   QUERY_TOWER_MAX,
@@ -301,7 +302,7 @@ export class StatementBinding {
     if (type !== undefined) return { kind: "slot", type, slot: index - 1, isParameter: true };
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind $${index}: the request has ${this.parameterTypes.length} parameter(s)`,
+      `Cannot bind $${index}: the request has ${counted(this.parameterTypes.length, "parameter")}`,
       { position: node._location.start },
     );
   }

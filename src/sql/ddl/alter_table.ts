@@ -9,6 +9,7 @@
  */
 
 import { requireReach } from "../../auth/mod.ts";
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type ColumnEntry,
@@ -377,7 +378,7 @@ function dropColumn(
   if (generated.length > 0 && behaviour !== "cascade") {
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop column "${name}": ${generated.length} generated column(s) are computed from it`,
+      `Cannot drop column "${name}": it is read by ${counted(generated.length, "generated column")}`,
       { position, hint: "add CASCADE to drop the generated columns as well" },
     );
   }
@@ -397,7 +398,7 @@ function dropColumn(
   if (dependent.length > 0 && behaviour !== "cascade") {
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop column "${name}": ${dependent.length} constraint(s) use it`,
+      `Cannot drop column "${name}": it is used by ${counted(dependent.length, "constraint")}`,
       { position, hint: "add CASCADE to drop the constraints as well" },
     );
   }
@@ -467,7 +468,7 @@ function dropOwnSequence(
   if (others.length > 0) {
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop column "${name}": the DEFAULTs of ${others.length} other column(s) use its sequence`,
+      `Cannot drop column "${name}": its sequence is used by the DEFAULT of ${counted(others.length, "other column")}`,
       { position, hint: "drop these DEFAULTs first, with ALTER COLUMN … DROP DEFAULT" },
     );
   }

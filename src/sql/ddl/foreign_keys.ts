@@ -10,7 +10,9 @@
  * A foreign key refers to the primary key of a table or to the columns of a unique index that is
  * ready. Such an index cannot be dropped if it is the last unique index on its columns.
  */
+
 import { type Principal, requireAlter } from "../../auth/mod.ts";
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type Catalog,
@@ -96,7 +98,7 @@ function newForeignKey(
   if (columns.length !== referenced.length) {
     throw invalid(
       position,
-      `it has ${columns.length} column(s), but refers to ${referenced.length}`,
+      `it has ${counted(columns.length, "column")}, but refers to ${referenced.length}`,
     );
   }
   if (new Set(columns).size !== columns.length) {
@@ -370,7 +372,7 @@ export function refuseReferring(
   if (first === undefined) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${action}: it is referenced by ${referring.length} foreign key(s), including "${first.key.name}" on ${nameOf(first.child)}`,
+    `Cannot ${action}: it is referenced by ${counted(referring.length, "foreign key")}, including "${first.key.name}" on ${nameOf(first.child)}`,
     { position, hint: "add CASCADE to drop the foreign keys as well" },
   );
 }

@@ -3,6 +3,7 @@
  */
 
 import { type Principal, requireRun } from "../../auth/mod.ts";
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import {
@@ -178,14 +179,14 @@ function dropNamespace(
     const functions = views.filter(isFunction);
     const free = sequences.filter(({ ownedBy }) => ownedBy === undefined);
     const others = [
-      ...(topics.length === 0 ? [] : [` and ${topics.length} topic(s)`]),
-      ...(free.length === 0 ? [] : [` and ${free.length} sequence(s)`]),
-      ...(types.length === 0 ? [] : [` and ${types.length} type(s)`]),
-      ...(functions.length === 0 ? [] : [` and ${functions.length} function(s)`]),
+      ...(topics.length === 0 ? [] : [` and ${counted(topics.length, "topic")}`]),
+      ...(free.length === 0 ? [] : [` and ${counted(free.length, "sequence")}`]),
+      ...(types.length === 0 ? [] : [` and ${counted(types.length, "type")}`]),
+      ...(functions.length === 0 ? [] : [` and ${counted(functions.length, "function")}`]),
     ].join("");
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop namespace ${name}: it contains ${tables.length} table(s) and ${views.length - functions.length} view(s)${others}`,
+      `Cannot drop namespace ${name}: it contains ${counted(tables.length, "table")} and ${counted(views.length - functions.length, "view")}${others}`,
       { position, hint: "drop the objects in the namespace first, or add CASCADE" },
     );
   }
@@ -254,7 +255,7 @@ function refuseNumberedElsewhere(
   if (elsewhere.length === 0) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot drop namespace ${name}: the DEFAULTs of ${elsewhere.length} column(s) in other namespaces use its sequences`,
+    `Cannot drop namespace ${name}: its sequences are used by the DEFAULT of ${counted(elsewhere.length, "column")} in other namespaces`,
     { position, hint: "drop these DEFAULTs first, with ALTER COLUMN … DROP DEFAULT" },
   );
 }

@@ -1,5 +1,7 @@
 /** Executes CREATE SEQUENCE, ALTER SEQUENCE and DROP SEQUENCE. */
+
 import { type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type Catalog,
@@ -206,7 +208,7 @@ export function refuseNumbered(
   const name = first.table.columns.find(({ columnId }) => columnId === first.columnId)?.name;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${action}: ${columns.length} DEFAULT(s) use it, including the DEFAULT of column "${name}" in ${first.table.namespace}.${first.table.name}`,
+    `Cannot ${action}: it is used by ${counted(columns.length, "DEFAULT")}, including the DEFAULT of column "${name}" in ${first.table.namespace}.${first.table.name}`,
     { position, hint: "add CASCADE to drop the DEFAULTs as well" },
   );
 }

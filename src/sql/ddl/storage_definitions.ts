@@ -6,6 +6,7 @@
  * once, when a table is created, and the id of the table is appended, so no two tables ever share a
  * directory.
  */
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type Catalog,
@@ -374,7 +375,7 @@ function refuseUsed(
   if (count === 0) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${action} ${storageId}: it contains ${count} table(s)`,
+    `Cannot ${action} ${storageId}: it contains ${counted(count, "table")}`,
     { position, hint },
   );
 }

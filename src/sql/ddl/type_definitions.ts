@@ -1,5 +1,7 @@
 /** Executes CREATE TYPE and ALTER TYPE, and DROP for all types that users define. */
+
 import { type Principal, requireReach, requireRun } from "../../auth/mod.ts";
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type Catalog, checkObjectName, type TypeEntry } from "../../catalog/mod.ts";
 import type { EnumLabel, RowField } from "../../types/mod.ts";
@@ -469,7 +471,7 @@ function refuseUsed(
   if (node.cascade === "cascade") {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `${what} with CASCADE: ${users.length} object(s) use it, including ${shownUsers(users.slice(0, 1))}`,
+      `${what} with CASCADE: it is used by ${counted(users.length, "object")}, including ${shownUsers(users.slice(0, 1))}`,
       { position, hint: "drop the objects that use the type first" },
     );
   }

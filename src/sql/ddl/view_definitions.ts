@@ -5,7 +5,9 @@
  * options were set later, the user who set them. A user can therefore not use a view to show data
  * that only a former owner may read.
  */
+
 import { type Principal, requireReach, requireRun } from "../../auth/mod.ts";
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type Catalog,
@@ -291,7 +293,7 @@ function requireReplaceable(
   const names = broken.map((each) => `${each.namespace}.${each.name}`).join(", ");
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot replace view ${shown}: ${broken.length} view(s) depend on its current form: ${names}`,
+    `Cannot replace view ${shown}: its current form is used by ${counted(broken.length, "view")}: ${names}`,
     { position, hint: "drop these views first" },
   );
 }

@@ -5,6 +5,7 @@
  * array. An array of several dimensions keeps its dimensions. Unlike in PostgreSQL, positions
  * cannot be below 1.
  */
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type ArrayValue,
@@ -109,7 +110,7 @@ function prepared(items: ArrayValue, ranges: readonly AssignedRange[]): ArrayVal
   if (dimensions.length !== ranges.length) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot assign to an element with ${ranges.length} position(s): the array has ${dimensions.length} dimension(s)`,
+      `Cannot assign to an element with ${counted(ranges.length, "position")}: the array has ${counted(dimensions.length, "dimension")}`,
     );
   }
   const [length = 0] = dimensions;

@@ -59,7 +59,10 @@ export interface FollowedPart {
    * else changes, so that the result may begin again, or go, between two steps.
    */
   computeAhead(joined: JoinChanges): Generator<undefined, void> | undefined;
-  /** Follows changes. Returns undefined if the result has to begin again. */
+  /**
+   * Applies changes of the joined tables to the result. Returns the resulting changes of its rows;
+   * undefined if the result must be computed again.
+   */
   apply(joined: JoinChanges): RowChanges | undefined;
 }
 

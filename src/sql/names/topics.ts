@@ -1,6 +1,7 @@
 /**
  * Finds topics and webhooks by name, and the topics that read a table.
  */
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { Catalog, TopicEntry, WebhookEntry } from "../../catalog/mod.ts";
@@ -76,7 +77,7 @@ export function refuseDeadLetterTopics(
     if (users.length === 0) continue;
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop topic ${shown}: ${users.length} topic(s) send their dead letters to it: ${users.join(", ")}`,
+      `Cannot drop topic ${shown}: it receives the dead letters of ${counted(users.length, "topic")}: ${users.join(", ")}`,
       {
         position,
         hint: "for each of these topics, run ALTER TOPIC … SET (MAX_DELIVERIES = 0, DEAD_LETTER = '')",
@@ -117,7 +118,7 @@ export function refuseWebhooksOf(
   const names = webhooks.map((webhook) => webhook.name).join(", ");
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot drop topic ${namespace}.${name}: ${webhooks.length} webhook(s) deliver its messages: ${names}`,
+    `Cannot drop topic ${namespace}.${name}: its messages are delivered by ${counted(webhooks.length, "webhook")}: ${names}`,
     { position, hint: "drop the webhooks first" },
   );
 }

@@ -6,7 +6,9 @@
  * it had when the view was created. A column that was added later is hidden, renamed columns and
  * tables keep their old names in the view, and a column that the view needs cannot be dropped.
  */
+
 import { mayReadView, type Principal } from "../../auth/mod.ts";
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type {
   Catalog,
@@ -398,12 +400,16 @@ export function refuseDependents(
   const names = dependents.map(({ name, namespace }) => `${namespace}.${name}`).join(", ");
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${what}: ${dependents.length} ${kindsOf(dependents)} depend on it: ${names}`,
+    `Cannot ${what}: it is used by ${shownCounts(dependents)}: ${names}`,
     { position, hint },
   );
 }
 
-function kindsOf(entries: readonly ViewEntry[]): string {
-  if (!entries.some(isFunction)) return "view(s)";
-  return entries.every(isFunction) ? "function(s)" : "view(s) and function(s)";
+function shownCounts(entries: readonly ViewEntry[]): string {
+  const functions = entries.filter(isFunction).length;
+  const views = entries.length - functions;
+  return [
+    ...(views === 0 ? [] : [counted(views, "view")]),
+    ...(functions === 0 ? [] : [counted(functions, "function")]),
+  ].join(" and ");
 }

@@ -4,6 +4,7 @@
  */
 
 import type { Principal } from "../../auth/mod.ts";
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { digestKey, shortKey } from "../../base/short_key.ts";
 import { type Catalog, DEFAULT_NAMESPACE, type TableEntry } from "../../catalog/mod.ts";
@@ -297,7 +298,7 @@ export function followedNode(
   if (parsed.parameterCount !== parameterCount) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind ${parameterCount} parameter(s): the highest parameter in the text is $${parsed.parameterCount}`,
+      `Cannot bind ${counted(parameterCount, "parameter")}: the highest parameter in the text is $${parsed.parameterCount}`,
     );
   }
   return node;

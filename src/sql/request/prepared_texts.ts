@@ -5,6 +5,7 @@
  * a transaction that spans requests, statements that earlier requests prepared can also be
  * executed.
  */
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type {
   DeallocateStatement,
@@ -101,7 +102,7 @@ function executed(
   if (args.length !== parameterCount) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot execute "${name.name}": it needs ${parameterCount} value(s), but ${args.length} are given`,
+      `Cannot execute "${name.name}": it needs ${counted(parameterCount, "value")}, but got ${args.length}`,
       { position: _location.start, statementIndex },
     );
   }

@@ -2,6 +2,7 @@
  * Parses the text of a request and checks that its statements may be combined. This happens before
  * anything is bound, and does not need the catalog.
  */
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { ExecuteAsStatement, PrepareStatement, Statement } from "../parse/ast/ast.ts";
 import { isBegin, rowsNode } from "../parse/ast/query_nodes.ts";
@@ -68,7 +69,7 @@ export function statementsOf(
   if (highest !== parameterCount) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind ${parameterCount} parameter(s): ${highest === 0 ? "the text has none" : `the highest in the text is $${highest}`}`,
+      `Cannot bind ${counted(parameterCount, "parameter")}: ${highest === 0 ? "the text has none" : `the highest in the text is $${highest}`}`,
     );
   }
   return statements;

@@ -13,6 +13,7 @@
  *   again.
  * - Log files keep the data until they are reused, and a backup keeps it permanently.
  */
+import { counted } from "../../base/counted.ts";
 import { isExpected } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import type { Erasure, TableEntry } from "../../catalog/mod.ts";
@@ -126,7 +127,7 @@ async function erase(
   log.info("account erased", { user: userId, versions, files });
   return {
     status: "completed",
-    message: `${versions} row version(s) and ${files} file(s) of ${userId} erased`,
+    message: `${counted(versions, "row version")} and ${counted(files, "file")} of ${userId} erased`,
   };
 }
 

@@ -3,6 +3,7 @@
  * sends to follow a query; the latter shows how changes to its tables would be matched with the
  * query. No subscription is opened, and no changes are streamed.
  */
+import { counted } from "../../base/counted.ts";
 import { DatabaseError, withDetails } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import { SHARED_OWNER } from "../../storage/mod.ts";
@@ -134,8 +135,8 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
     `  order: ${terms.length === 0 ? "none" : terms.join(", ")}`,
     ...way,
     `  cost of an evaluation: ${cost}`,
-    `  so far: ${evaluations} evaluation(s), ${followed} step(s) without an evaluation`,
-    `  group: ${subscriptions} open subscription(s) share it and its rows, ${stateBytes} bytes`,
+    `  so far: ${counted(evaluations, "evaluation")}, ${counted(followed, "step")} without an evaluation`,
+    `  group: shared with its rows by ${counted(subscriptions, "open subscription")}, ${stateBytes} bytes`,
   ];
 }
 
@@ -195,9 +196,9 @@ function matchLines(plan: LivePlan, table: TableEntry | undefined, match: LiveMa
       : `${nameText(column?.name ?? "?")} = ${JSON.stringify(equality.value)}, found by value`;
   return [
     `  index: ${index}`,
-    `  group: ${match.subscriptions} open subscription(s) share it, evaluated once for all`,
+    `  group: shared by ${counted(match.subscriptions, "open subscription")}, evaluated once for all`,
     `  cost: ${equality === undefined ? "a change" : "a change with this value"} is tested against ` +
-      `${match.testedGroups} of ${match.groups} group(s), ${match.unindexedGroups} of them unindexed`,
+      `${match.testedGroups} of ${counted(match.groups, "group")}, ${match.unindexedGroups} of them unindexed`,
   ];
 }
 

@@ -9,8 +9,10 @@
  * A failed flush leaves the frozen memtable readable and in the log. The table's next flush writes
  * it first.
  */
+
 import { inDoubt } from "../../base/bugs.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
+import { counted } from "../../base/counted.ts";
 import { DatabaseError, DiskError, hasNoDescriptor, isExpected } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -516,7 +518,7 @@ export class Flusher {
 
 /** Describes a completed flush in the message of its job. */
 export function flushedText({ versions }: FlushResult): string {
-  return `${versions} row version(s) written to a segment`;
+  return `${counted(versions, "row version")} written to a segment`;
 }
 
 /** Whether a memtable has a row whose seq is at or below the given one. */

@@ -6,7 +6,9 @@
  * Each table has at most one merge at a time, possibly beside a flush (`flush.ts`). A merge is a
  * job, so users can list and cancel it.
  */
+
 import type { Clock } from "../../base/clock.ts";
+import { counted } from "../../base/counted.ts";
 import { isDamage, isExpected } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { pauser } from "../../base/pauser.ts";
@@ -358,7 +360,7 @@ const CHOICE = "the choice of segments to merge";
 
 /** Describes a completed merge in the message of its job. */
 export function mergedText(segments: number, discarded = 0): string {
-  return `${segments} segment(s) merged, ${discarded} old row version(s) discarded`;
+  return `${counted(segments, "segment")} merged, ${counted(discarded, "old row version")} discarded`;
 }
 
 /** Returns segments that are due to be merged because of their number or their obsolete rows. */

@@ -10,7 +10,9 @@
  *   backup, a scrub reads one chunk at a time through a separate reader, so it evicts nothing from
  *   the cache.
  */
+
 import { type Clock, HOUR_MS } from "../../base/clock.ts";
+import { counted } from "../../base/counted.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError, isExpected } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -121,7 +123,7 @@ export class Scrubber {
       }
       if (isStopped()) return;
       const readCount = index + 1 - failures.length;
-      const text = `${readCount} of ${segments.length} segment(s) read, ${damagedCount} damaged`;
+      const text = `${readCount} of ${counted(segments.length, "segment")} read, ${damagedCount} damaged`;
       job.advance((index + 1) / segments.length, text);
     }
     const [failure] = failures;

@@ -1,7 +1,7 @@
 /**
- * The ledger of one story: the changes that were passed to the store, as plain lists of row
- * versions. It also determines how many of these changes a store that was opened after a crash
- * contains.
+ * The ledger of one sequence of operations: the changes that were passed to the store, as plain
+ * lists of row versions. It also determines how many of these changes a store that was opened after
+ * a crash contains.
  *
  * In a table with a time to live, rows that may have expired may be present or not, rows that must
  * have expired must be gone, and all other rows follow the rules of every table.

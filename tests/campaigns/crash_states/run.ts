@@ -92,11 +92,14 @@ export interface CrashReport {
   acknowledged: number;
   /** The number of commits that were rolled back because the disk was full. */
   takenBack: number;
-  /** The findings. There is at most one per story, because a finding ends the story. */
+  /** The findings. A finding ends its sequence of operations, so each sequence has at most one. */
   readonly findings: string[];
 }
 
-/** Runs stories until `count` states have been compared or a finding ends the campaign. */
+/**
+ * Runs random sequences of operations until `count` states have been compared, or until a finding
+ * ends the campaign.
+ */
 export async function crashStates(
   options: {
     readonly stateCount: number;
@@ -191,7 +194,7 @@ class Story {
     return this.#random.chance(0.5) ? inStorage(table, this.#storage) : table;
   }
 
-  /** Runs the story. Returns the first fault, or undefined if there is none. */
+  /** Runs the operations. Returns the first fault, or undefined if there is none. */
   async tell(): Promise<string | undefined> {
     for (let life = 0; life < LIVES_PER_STORY; life += 1) {
       const store = await this.#open();

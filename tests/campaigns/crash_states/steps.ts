@@ -60,7 +60,7 @@ export interface CrashState {
   readonly nowMs: number;
   /** The latest time that any clock has shown so far. */
   readonly latestMs: number;
-  /** 1 for a crash of the story, 2 for a crash while the store opens after it. */
+  /** 1 for a crash during the operations, 2 for a crash while the store opens after that one. */
   readonly generation: number;
 }
 

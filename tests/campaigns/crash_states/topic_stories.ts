@@ -89,7 +89,10 @@ interface SeenMessage {
   readonly place: string;
 }
 
-/** Runs stories until the given number of states is compared, or there is a finding. */
+/**
+ * Runs random sequences of topic operations until the given number of states is compared, or there
+ * is a finding.
+ */
 export async function topicStates({
   injected,
   seed: firstSeed,
@@ -147,7 +150,7 @@ class TopicStory {
     this.#definitions.topicEntries.set(TOPIC, topicEntry(entry));
   }
 
-  /** Runs the story. Returns the first fault, or undefined if there is none. */
+  /** Runs the operations. Returns the first fault, or undefined if there is none. */
   async tell(): Promise<string | undefined> {
     for (let life = 0; life < LIVES_PER_STORY; life += 1) {
       this.#watch(life);

@@ -912,7 +912,7 @@ test("a join whose index does not fit into the memory for live queries is evalua
   const pairs = follower.rows.map(({ b, id }) => `${Number(id)} ${Number(b)}`).toSorted();
   expect(pairs).toEqual(["1 1", "2 2", "2 7"]);
   const lines = (await ask(`EXPLAIN SUBSCRIBE TO ${sql}`)).flat();
-  expect(lines).toContain("  so far: 2 evaluation(s), 0 step(s) without an evaluation");
+  expect(lines).toContain("  so far: 2 evaluations, 0 steps without an evaluation");
   expect(lines).toContain("    a change to a: finds b by an index in memory on (n)");
   await small.close();
 });
@@ -944,7 +944,7 @@ test("memory for maintained queries includes their texts", async () => {
     const steps = lines.filter((line) => String(line).includes("so far"));
     expect([sql, ...steps]).toEqual([
       sql,
-      "  so far: 2 evaluation(s), 0 step(s) without an evaluation",
+      "  so far: 2 evaluations, 0 steps without an evaluation",
     ]);
     follower.subscription.close();
   }

@@ -257,7 +257,7 @@ test("subscriptions to the same query share an evaluation and its rows, even acr
   const explained = (await run(`EXPLAIN SUBSCRIBE TO ${sql}`)).map(([line]) => String(line));
   expect(explained[0]).toBe("The live query is materialised because it has an aggregate");
   expect(explained.at(-1)).toMatch(
-    /^ {2}group: 2 open subscription\(s\) share it and its rows, [1-9]\d* bytes$/,
+    /^ {2}group: shared with its rows by 2 open subscriptions, [1-9]\d* bytes$/,
   );
   const rows = await run("SELECT user_id, table_name, state_bytes > 0 FROM system.live ORDER BY 1");
   expect(rows).toEqual([
@@ -369,7 +369,7 @@ test("subscribers share a result whether the digits of a parameter are sent or i
   });
   const lines = results.at(-1)?.rows?.flat() ?? [];
   expect(lines.filter((line) => String(line).includes("open subscription"))).toEqual([
-    expect.stringContaining("2 open subscription(s)"),
+    expect.stringContaining("2 open subscriptions"),
   ]);
 });
 

@@ -144,7 +144,7 @@ describe("dependents", () => {
     );
     expect(await refusal(own, "DROP TYPE mood")).toContain("function app.of_mood(mood)");
     expect(await refusal(own, "DROP TYPE pair")).toContain("function app.of_text()");
-    expect(await refusal(own, "DROP NAMESPACE app")).toContain("2 function(s)");
+    expect(await refusal(own, "DROP NAMESPACE app")).toContain("2 functions");
     await own.run("DROP NAMESPACE app CASCADE; DROP TYPE mood, pair");
     expect(await own.rows("SHOW FUNCTIONS")).toEqual([]);
   });

@@ -390,7 +390,7 @@ test("DROP NAMESPACE counts topics, and drops them only with CASCADE", async () 
     ALTER TOPIC app.other ADD SOURCE short.t ON INSERT`);
   const { error } = await engine.ask("DROP NAMESPACE short");
   expect(error?.code).toBe("DEPENDENT_OBJECTS");
-  expect(error?.message).toContain("1 table(s) and 0 view(s) and 1 topic(s)");
+  expect(error?.message).toContain("1 table and 0 views and 1 topic");
   await engine.run("DROP NAMESPACE short CASCADE");
   expect(engine.database.catalog.topic("short", "own")).toBeUndefined();
   expect(sourcesOf("other")[0]?.toSeq).toBeGreaterThan(0);

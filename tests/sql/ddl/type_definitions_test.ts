@@ -97,7 +97,7 @@ describe("a type with a faulty definition is refused", () => {
     ],
     [
       "DROP TYPE app.mood CASCADE",
-      "UNSUPPORTED_FEATURE: Cannot drop type app.mood with CASCADE: 2 object",
+      "UNSUPPORTED_FEATURE: Cannot drop type app.mood with CASCADE: it is used by 2 objects",
     ],
     [
       "CREATE SHARED TABLE app.t (id INT PRIMARY KEY, x TEXT DEFAULT 'sad'::app.mood)",
@@ -177,7 +177,7 @@ test("DROP NAMESPACE drops its types, but not those that other namespaces use", 
     `CREATE NAMESPACE gone; CREATE TYPE gone.t AS ENUM ('x');
      CREATE SHARED TABLE other.uses (id INT PRIMARY KEY, t gone.t)`,
   );
-  expect(await failure("DROP NAMESPACE gone")).toMatch(/^DEPENDENT_OBJECTS: .* and 1 type\(s\)/);
+  expect(await failure("DROP NAMESPACE gone")).toMatch(/^DEPENDENT_OBJECTS: .* and 1 type$/);
   expect(await failure("DROP NAMESPACE gone CASCADE")).toMatch(
     /^DEPENDENT_OBJECTS: .* its types are used in other namespaces, by column other.uses.t/,
   );

@@ -166,7 +166,7 @@ describe("PURGE erases the history of a user", () => {
       await engine.rows("DROP USER ada PURGE");
     expect(id).toMatch(/^PU\d+$/);
     expect([kind, status, namespace, table]).toEqual(["purge", "completed", null, null]);
-    expect(message).toMatch(/^\d+ row version\(s\) and 1 file\(s\) of ada erased$/);
+    expect(message).toMatch(/^\d+ row versions? and 1 file of ada erased$/);
     expect(
       await engine.rows("SELECT progress, created_by FROM system.jobs WHERE job_type = 'purge'"),
     ).toEqual([[1, "root"]]);

@@ -36,7 +36,7 @@ test("COMPACT merges flushed rows, and has nothing left to do afterwards", async
   }
   await engine.run("UPDATE a.t SET v = 'y' WHERE id = 1; STORAGE FLUSH TABLE a.t");
   expect(await jobs("STORAGE COMPACT TABLE a.t")).toEqual([
-    ["CO", "compact", "completed", "a.t", "4 segment(s) merged, 0 old row version(s) discarded"],
+    ["CO", "compact", "completed", "a.t", "4 segments merged, 0 old row versions discarded"],
   ]);
   expect(await jobs("STORAGE COMPACT TABLE a.t")).toEqual([nothing]);
   const [entry] = await engine.run("SELECT id, v FROM a.t ORDER BY id");
@@ -86,8 +86,8 @@ test("system.jobs lists requested jobs and automatic ones", async () => {
   await flushed("seen");
   await engine.run("STORAGE FLUSH TABLE a.seen");
   expect(await listed("table_name = 'seen'")).toEqual([
-    ["flush", "completed", "seen", "1 row version(s) written to a segment", 1, "root"],
-    ["flush", "completed", "seen", "2 row version(s) written to a segment", 1, null],
+    ["flush", "completed", "seen", "1 row version written to a segment", 1, "root"],
+    ["flush", "completed", "seen", "2 row versions written to a segment", 1, null],
     ["flush", "skipped", "seen", "nothing to flush", null, "root"],
   ]);
   expect(

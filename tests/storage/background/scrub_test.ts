@@ -89,7 +89,7 @@ test("every segment is read within a week, each in its hour", async () => {
   expect(most).toBe(1);
   const scrubs = all.jobs.all().filter(({ kind }) => kind === "scrub");
   expect(scrubs.map(({ message, status }) => [status, message])).toEqual(
-    paths.map(() => ["completed", "1 of 1 segment(s) read, 0 damaged"]),
+    paths.map(() => ["completed", "1 of 1 segment read, 0 damaged"]),
   );
   await all.store.close();
 });
@@ -107,7 +107,7 @@ test.each(["1.seg", "1.1.dv"])(
     expect(statuses).toEqual([first, "2 live", "3 live", "4 live"]);
     expect(readRows(store, OTHER).length).toBe(1);
     const messages = all.jobs.all().map(({ message }) => message);
-    expect(messages).toContain("1 of 1 segment(s) read, 1 damaged");
+    expect(messages).toContain("1 of 1 segment read, 1 damaged");
     await store.close();
   },
 );
@@ -163,7 +163,7 @@ test("a segment that cannot be opened does not keep others from being read, but 
   store.scrub();
   const scrub = jobs.all().find(({ kind }) => kind === "scrub");
   await scrub?.ended;
-  const message = "3 of 4 segment(s) read, 1 damaged";
+  const message = "3 of 4 segments read, 1 damaged";
   expect(scrub).toMatchObject({ status: "failed", message, error: { code: "EMFILE" } });
   const statuses = store.segments().map(({ segmentId, status }) => `${segmentId} ${status}`);
   expect(statuses).toEqual(["1 live", "2 live", "3 quarantined", "4 live"]);

@@ -104,7 +104,8 @@ test("segments in which every row has expired are removed, and a half-expired on
   expect(store.liveRowCount(1, undefined)).toBe(20);
   store.dropExpired();
   await untilSegments(store, [20]);
-  // At this point, early in its 30 seconds, ten rows of the other table have expired.
+  // The third ten rows were inserted 30 seconds after the second ten, so only the second ten have
+  // expired now.
   clock.advance(46_000);
   expect(store.liveRowCount(1, undefined)).toBe(10);
   store.dropExpired();

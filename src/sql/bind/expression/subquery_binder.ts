@@ -1,7 +1,9 @@
 /**
  * Binds queries in expressions: scalar and row subqueries, EXISTS, IN, ANY and ALL, ARRAY(query).
  */
+
 import { defined } from "../../../base/assert.ts";
+import { counted } from "../../../base/counted.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, type DataType } from "../../../types/mod.ts";
 import type {
@@ -264,7 +266,7 @@ function requireWidth({ node, query }: InnerQuery, width: number): void {
   if (length === width) return;
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot use a query of ${length} column(s) here: it must have ${width}`,
+    `Cannot use a query of ${counted(length, "column")} here: it must have ${width}`,
     { position: node._location.start },
   );
 }

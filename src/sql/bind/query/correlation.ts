@@ -6,7 +6,9 @@
  * becomes an outer reference of the query in between, so an inner query depends only on its own
  * outer references.
  */
+
 import { defined } from "../../../base/assert.ts";
+import { counted } from "../../../base/counted.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import type { AstNode, ExprRef } from "../../parse/ast/ast.ts";
 import type { Correlation, ExpressionContext, StatementBinding } from "../binding.ts";
@@ -150,7 +152,7 @@ export class RoutineArguments implements Correlation {
     if (found !== undefined) return found.value();
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind $${index}: the function has ${this.#arguments.length} parameter(s)`,
+      `Cannot bind $${index}: the function has ${counted(this.#arguments.length, "parameter")}`,
       { position: node._location.start },
     );
   }

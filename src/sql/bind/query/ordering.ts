@@ -1,4 +1,5 @@
 /** Binds ORDER BY and LIMIT, for blocks and set operations. */
+import { counted } from "../../../base/counted.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { BIGINT, isInteger } from "../../../types/mod.ts";
 import type { Expr, LimitStatement } from "../../parse/ast/ast.ts";
@@ -33,7 +34,7 @@ export function outputByOrdinal(
   if (output !== undefined) return output.expression;
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot find position ${ordinal} of ${clause}: the select list has ${outputs.length} column(s)`,
+    `Cannot find position ${ordinal} of ${clause}: the select list has ${counted(outputs.length, "column")}`,
     { position: expression._location.start },
   );
 }

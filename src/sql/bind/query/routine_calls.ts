@@ -8,7 +8,9 @@
  *
  * The arguments are outer references of the query, so each is evaluated once for each call.
  */
+
 import { defined } from "../../../base/assert.ts";
+import { counted } from "../../../base/counted.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Routine } from "../../../catalog/mod.ts";
 import {
@@ -126,7 +128,7 @@ function conforming(
   }
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot use the query of function ${call.callable.name}: it returns ${query.outputs.length} column(s), but must return ${columns.length}`,
+    `Cannot use the query of function ${call.callable.name}: it returns ${counted(query.outputs.length, "column")}, but must return ${columns.length}`,
     { position: node._location.start },
   );
 }
@@ -146,7 +148,7 @@ function castOutputs(outputs: readonly BoundOutput[], call: RoutineCall): BoundO
   if (outputs.length !== columns.length) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot use the query of function ${callable.name}: it returns a row of ${outputs.length} column(s), but must return ${columns.length}`,
+      `Cannot use the query of function ${callable.name}: it returns a row of ${counted(outputs.length, "column")}, but must return ${columns.length}`,
       { position: node._location.start },
     );
   }

@@ -63,7 +63,7 @@ export interface WindowOperatorOptions extends SpillOptions {
   readonly calls: readonly WindowCall[];
 }
 
-/** The number of rows that calls may read, and of values that they may return, in one batch. */
+/** The maximum number of rows that the window functions read or compute for one batch. */
 const WORK_MAX = 250_000;
 
 /** The number of rows between two time checks during the search for the end of a partition. */
