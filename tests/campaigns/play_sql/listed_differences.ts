@@ -123,7 +123,7 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
   refused("INSERT writes whole columns", /\binsert\b[^)]*\[/i, /found "\["/),
   refused("a temporary table is played as an ordinary table", /\bpg_temp\./i, /pg_temp/),
   refused("names are printable", /colname with tab/, /printable/),
-  refused("a table is no type", /\b(?:fullname|int8_tbl)\b/i, /there is no such type/),
+  refused("a table is not a type", /\b(?:fullname|int8_tbl)\b/i, /there is no such type/),
   refused("X'…' is a string of bytes", /\bx'/i, /pairs of hex digits/),
   refused("a key has no arrays", /\bunique\b/i, /cannot have the type/),
   refused("intervals and moments have no rarer ISO forms", /'(?:P[\d.]+e|Y\d)/, /Cannot read/),
