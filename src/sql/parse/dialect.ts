@@ -55,8 +55,9 @@ export function parseSet(cursor: Cursor, start: number): Statement {
   if (scope === "session" && cursor.is("characteristics")) {
     return parseSetTransaction(cursor, start, { isOfSession: true });
   }
+  const isSetting = cursor.isAhead(1, "=") || cursor.isAhead(1, "to");
   const isOwnRole = cursor.is("role") && cursor.isAhead(1, "none");
-  if (cursor.is("transaction") || (cursor.is("role") && !isOwnRole)) {
+  if (cursor.is("transaction") || (cursor.is("role") && !isOwnRole && !isSetting)) {
     cursor.refuse(`SET ${cursor.word.toUpperCase()}`, INSTEAD_OF_SET.get(cursor.word));
   }
   if (cursor.acceptAll("time", "zone")) return parseSetTimezone(cursor, start);

@@ -206,10 +206,14 @@ export class StatementGenerator {
       `ALTER COLUMN a TYPE ${pick(TYPES)}`,
       `ALTER COLUMN a SET DATA TYPE ${pick(TYPES)}`,
       `ADD CONSTRAINT k CHECK (${this.expression()})`,
-      `ADD CONSTRAINT k EXCLUDE USING gist (a WITH =, (${this.expression()}) WITH &&) WHERE (${this.expression()})`,
-      "ADD EXCLUDE USING gist (int4range(a, b) WITH &&) NOT DEFERRABLE",
       "DROP CONSTRAINT IF EXISTS k",
     ];
+    if (this.#dialect !== "library") {
+      actions.push(
+        `ADD CONSTRAINT k EXCLUDE USING gist (a WITH =, (${this.expression()}) WITH &&) WHERE (${this.expression()})`,
+        "ADD EXCLUDE USING gist (int4range(a, b) WITH &&) NOT DEFERRABLE",
+      );
+    }
     if (this.#dialect === "tidemark") {
       actions.push("MODIFY a BIGINT NOT NULL", "SET (flush_policy = 'rows:1')", "RESET (a, b)");
       actions.push("SET ACCESS LEVEL public", "SET TBLPROPERTIES (x = 1)", "RENAME a TO b");

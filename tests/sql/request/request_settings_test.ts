@@ -93,6 +93,8 @@ test.each([
   ["SET work_mem = '64MB'", "work_mem", "64MB"],
   ["SET random_page_cost TO 1.1; RESET random_page_cost", "random_page_cost", "4"],
   ["SET ROLE NONE", "role", "none"],
+  ["SET ROLE TO none", "role", "none"],
+  ["SET role = DEFAULT", "role", "none"],
   ["RESET ROLE", "role", "none"],
   ["USE public; RESET search_path", "search_path", "default"],
   ["SET application_name = word", "application_name", "word"],
