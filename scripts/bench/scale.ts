@@ -100,7 +100,8 @@ async function measure(system: ServerProcess): Promise<void> {
   await judgeFiles(system, { name: "keyed_large", rows: rowCount });
   await judgeFiles(system, { name: "owned_large", rows: ownerCount * rowsPerOwner });
   judgeMemory(system, "after the start");
-  // The first read of a block verifies its checksum; a large table has more blocks.
+  // The first read of a block also verifies its checksum, so a large table, which has more blocks,
+  // needs more reads to warm up.
   const ids = Array.from({ length: KEYS }, () => Math.random());
   const byKey = (isLarge: boolean, turn: number): Question => ({
     where: "WHERE id = $1",

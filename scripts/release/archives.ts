@@ -5,7 +5,10 @@
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
 
 export interface ArchivedFile {
-  /** The path inside the archive, with `/`, at most 100 bytes. A folder ends with `/`. */
+  /**
+   * The path inside the archive, separated by `/`, at most 100 bytes. The path of a folder ends with
+   * `/`.
+   */
   readonly path: string;
   /** The contents of the file; empty for a folder. */
   readonly bytes: Uint8Array;

@@ -1,4 +1,4 @@
-/** Cases of whole rows, and of rare spellings of FROM, operators and literals. */
+/** Test cases for whole-row references, and for rare spellings of FROM, operators and literals. */
 import type { CaseFile } from "./answer.ts";
 import { FIXTURE } from "./queries.ts";
 

@@ -55,12 +55,13 @@ export interface BearersOptions {
   refreshLifetimeSeconds: number;
 }
 
-/** The maximum validity of a file URL, in seconds. */
+/** The maximum lifetime of a file URL, in seconds. */
 const FILE_URL_SECONDS_MAX = 7 * 86_400;
 
 /**
- * The maximum validity of file URLs that a session of an external issuer has signed. The end of
- * such a session is remembered for this long after its token has expired.
+ * The maximum lifetime, in seconds, of a file URL signed in a session whose token comes from an
+ * external issuer. If such a session ends, its end is remembered for this long after the token has
+ * expired, so that its URLs stay revoked.
  */
 const EXTERNAL_FILE_URL_SECONDS = 3600;
 

@@ -115,7 +115,7 @@ export class SignUps {
     return {
       message:
         request.name === undefined
-          ? "If the address was free, an email is being sent to it; the link in it completes the sign-up"
+          ? "If the address is not yet in use, an email is being sent to it; follow the link in the email to complete the sign-up"
           : "If the name was free, it is yours: log in. Otherwise the login fails; choose another name",
     };
   }

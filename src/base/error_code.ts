@@ -48,7 +48,7 @@ export type ErrorCode =
   | "DUPLICATE_KEY"
   | "EXCLUSION_VIOLATION"
   | "CARDINALITY_VIOLATION"
-  // Codes for rights and operations.
+  // Codes for missing permissions and invalid operations.
   | "INVALID_OPERATION"
   | "READ_ONLY_OBJECT"
   | "SYSTEM_COLUMN"

@@ -27,7 +27,7 @@ export interface SeqEra {
 }
 
 export interface SeqTimesOptions {
-  /** The eras of the clock in ascending order of their first seq. */
+  /** The eras, which begin where the clock jumped, in ascending order of their first seq. */
   readonly eras: readonly SeqEra[];
   /**
    * Saves the eras durably. Absent if the caller will begin no era.

@@ -128,7 +128,8 @@ async function signUp(session: Session, fields: SignUpFields): Promise<Identity 
     return await session.loginBy(`${API}/login`, { user, password });
   } catch (error) {
     if (!(error instanceof ServerError) || error.code !== "unauthorized") throw error;
-    const message = "The login after the sign-up failed: the name may be taken; choose another one";
+    const message =
+      "Signed up, but could not log in: the name may already be taken; choose another one";
     throw new ServerError("unauthorized", message, { status: error.status });
   }
 }

@@ -150,7 +150,7 @@ function infinityOf(cell: unknown): number | undefined {
 
 /**
  * Converts microseconds since 1970 to a Date. Times far from the present exceed the exact range of
- * a number and arrive as digits.
+ * a number and arrive as strings of digits.
  */
 function dateFromMicroseconds(cell: unknown): Date | number {
   const infinity = infinityOf(cell);

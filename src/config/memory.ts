@@ -70,8 +70,8 @@ export function defaultOf({ initial, min = 0, share }: KeyRule, memoryBytes: num
 }
 
 /**
- * Returns a text that describes how the default of a key depends on the memory. It follows the
- * description of the key.
+ * Returns the sentence that says how the default of a key depends on the available memory. It is
+ * appended to the description of the key.
  */
 export function shareText({ initial, share }: KeyRule): string {
   if (share === undefined) return "";

@@ -270,7 +270,7 @@ test("all memory limits together fit into 512 MiB, along with the runtime", () =
   const parts = [
     performance.total_query_memory_bytes,
     storage.memtable_bytes,
-    // Readers get half as much again for parts of segments.
+    // Readers may keep parts of segments in memory, up to another half of the cache size.
     1.5 * storage.cache_bytes,
     // This budget covers both short and long bodies.
     2 * server.bodyBytes,

@@ -1,7 +1,8 @@
 /**
- * Verifies that people log in through a provider in their browser and get their own account and no
- * other, and that nobody else can end or steal the login. The tests use the real process, a
- * certified provider in a separate process, and a browser that follows redirects and keeps cookies.
+ * Verifies that users can log in through a provider in their browser, that each gets only their own
+ * account, and that nobody else can complete or steal the login. The tests use the real server
+ * process, a certified OpenID provider in a separate process, and a browser that follows redirects
+ * and keeps cookies.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

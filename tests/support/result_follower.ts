@@ -113,7 +113,7 @@ export class ResultFollower implements LiveSink {
     }
   }
 
-  /** Resolves once the follower's state is that of a seq or later. */
+  /** Resolves once the follower's state has reached `seq`. */
   async reaches(seq: number): Promise<void> {
     await until(() => {
       if (this.failure !== undefined) throw new Error(JSON.stringify(this.failure));

@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Statements of the load, which every target understands. */
+/** A server under soak test, with the operations of the workload that every server supports. */
 export interface SoakTarget extends AsyncDisposable {
   readonly name: string;
   /** Creates a table of the load: `id BIGINT PRIMARY KEY, room INT, author TEXT, body TEXT`. */

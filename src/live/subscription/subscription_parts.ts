@@ -1,5 +1,5 @@
 /**
- * Functions that subscriptions to rows and subscriptions to whole results share. They create ids,
+ * Functions shared by subscriptions to rows and subscriptions to whole results. They create ids,
  * start loading, count sent changes and build the rows of `system.live`.
  */
 import type { Principal } from "../../auth/mod.ts";

@@ -126,7 +126,11 @@ export class Metrics {
     lines.push(`tidemark_subscriptions_loading ${delivery.loading}`);
     metric("tidemark_subscriptions_behind", "gauge", "Ready subscriptions with more to be sent.");
     lines.push(`tidemark_subscriptions_behind ${delivery.behind}`);
-    metric("tidemark_live_lag_seconds", "gauge", "Age of the oldest position of a subscription.");
+    metric(
+      "tidemark_live_lag_seconds",
+      "gauge",
+      "How far the slowest subscription is behind, in seconds.",
+    );
     lines.push(`tidemark_live_lag_seconds ${(delivery.lagMsMax / 1000).toFixed(3)}`);
     metric("tidemark_live_changes_total", "counter", "Changes sent to subscriptions.");
     lines.push(`tidemark_live_changes_total ${delivery.changes}`);

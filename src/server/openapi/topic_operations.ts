@@ -14,7 +14,7 @@ export const TOPIC_OPERATIONS: Readonly<Record<"ack" | "consume" | "nack", Opera
   consume: {
     id: "consumeTopic",
     tag: "data",
-    summary: "Read messages of a topic for a group",
+    summary: "Read messages from a topic as a consumer group",
     description:
       "The group has limits.topic_visibility_secs to acknowledge them; after that they are " +
       "delivered again. The request waits until there is a message or timeout_seconds have passed. " +

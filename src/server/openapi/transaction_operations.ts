@@ -18,7 +18,7 @@ export const TRANSACTION_OPERATIONS: Readonly<
     tag: "data",
     summary: "Open a transaction that spans requests",
     description:
-      "Statements of POST /v1/api/sql run in it if they carry the header Tidemark-Transaction. It " +
+      "Statements sent to POST /v1/api/sql run in the transaction if the request has the header Tidemark-Transaction. It " +
       "belongs to the login session that opened it. It is rolled back at expires_at, after " +
       "limits.transaction_idle_secs without a request, and when the session ends.",
     access: "bearer",

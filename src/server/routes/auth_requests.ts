@@ -99,7 +99,7 @@ export async function bodyOf(
 }
 
 /**
- * Reads a form, as other servers send it.
+ * Reads a form-encoded body, the format in which other servers send their requests.
  *
  * @throws {HttpError} unsupported_media_type, invalid_request
  */

@@ -103,7 +103,7 @@ const FUNCTIONS = entries([
   ["printf str", "write format('%s', name), or to_char(price, '999D99')"],
   [
     "obj_description col_description shobj_description",
-    "read the comments of system.tables and system.columns",
+    "read comments from system.tables and system.columns",
   ],
   ["format_type pg_get_expr", "read data_type and column_default of information_schema.columns"],
   ["pg_get_userbyid", "read schema_owner of information_schema.schemata"],

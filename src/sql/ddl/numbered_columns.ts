@@ -113,7 +113,7 @@ function sequenceFor(column: ColumnEntry, place: SequencePlace): SequenceEntry {
   if (type === undefined) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot number column "${column.name}" of type ${typeName(column.type)}: the values of a sequence have type SMALLINT, INTEGER or BIGINT`,
+      `Cannot generate numbers for column "${column.name}" of type ${typeName(column.type)}: a column with a sequence must have type SMALLINT, INTEGER or BIGINT`,
       {
         position,
         hint:

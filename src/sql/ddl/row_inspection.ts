@@ -217,7 +217,7 @@ export class RowInspection {
       throw new DatabaseError(
         isBroken ? "CHECK_VIOLATION" : "NOT_NULL_VIOLATION",
         `Cannot apply domain ${domainName(domain)} to column "${name}" of ${nameOf(next)}: an existing row violates it`,
-        { position, hint: "change or delete the rows that violate it first" },
+        { position, hint: "first change or delete the rows that violate it" },
       );
     };
   }
@@ -250,7 +250,7 @@ export class RowInspection {
         throw new DatabaseError(
           "CHECK_VIOLATION",
           `Cannot apply check "${check.name}" to ${nameOf(next)}: an existing row violates it`,
-          { position, hint: "change or delete the rows that violate it first" },
+          { position, hint: "first change or delete the rows that violate it" },
         );
       };
     }

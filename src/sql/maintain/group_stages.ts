@@ -123,7 +123,7 @@ function seqAggregateOf({ outputCount, select }: Model): number | undefined {
 
 /** Returns a key of GROUP BY as it was written in the select list or, failing that, in GROUP BY. */
 function writtenKey({ core, outputCount, select }: Model, index: number): Expr {
-  const key = defined(select.groupBy[index], "a key must have an index").column;
+  const key = defined(select.groupBy[index], "GROUP BY must have a key at each position").column;
   const { columns = [] } = core;
   const at = select.outputs.findIndex(({ expression }) => {
     return expression.kind === "column" && expression.column.id === key.id;

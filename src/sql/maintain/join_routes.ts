@@ -248,7 +248,10 @@ export class JoinRoutes {
     return values;
   }
 
-  /** Returns the access by an index in memory. Only rows with a primary key can be listed there. */
+  /**
+   * Returns the access path through an in-memory index. Only rows with a primary key can be indexed
+   * in this way.
+   */
   #keptBy<Value>(
     source: number,
     values: ReadonlyMap<number, Value>,

@@ -85,10 +85,10 @@ export class SourceRows {
   }
 
   /**
-   * Returns the rows with a key.
+   * Returns the rows that have the key as of `upTo`.
    *
-   * @throws {CannotFollow} If the index does not have the rows of this seq, or the step reads too
-   * many rows.
+   * @throws {CannotFollow} If the index no longer has the rows as of that seq, or if too many rows
+   * have been read for one change.
    *
    * @throws {DatabaseError}
    */

@@ -1,5 +1,6 @@
 /**
- * Restricts a WITH entry to the rows that its readers want.
+ * Filters a WITH query (an entry of WITH) to the rows that its readers, which are the references to
+ * it, need.
  *
  *     WITH c AS (SELECT k, g, sum(v) FROM t GROUP BY k, g)
  *     SELECT … FROM c x JOIN c y ON y.k = x.k WHERE x.g = 1 AND y.g = 2
@@ -28,13 +29,16 @@ const READERS_MAX = 16;
 
 type EntryRelation = Extract<BoundRelation, { kind: "cte" }>;
 
-/** A reader of an entry, and conditions that all rows that it reads must satisfy in the end. */
+/**
+ * A reference to a WITH query, and the conditions that every row read through it must eventually
+ * satisfy.
+ */
 interface Reader {
   readonly relation: EntryRelation;
   readonly conditions: readonly BoundExpression[];
 }
 
-/** Restricts the WITH entries whose readers are all in one block. */
+/** Filters each WITH query to the needed rows if one query block holds all references to it. */
 export function withWantedRows(select: BoundSelect): BoundSelect {
   if (select.from?.kind !== "join" || !readsWhole(select.from)) return select;
   const readers = new Map<BoundCte, Reader[]>();

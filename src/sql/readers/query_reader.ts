@@ -486,7 +486,10 @@ export class QueryReader {
   }
 }
 
-/** Keeps the rows that a change in WITH has returned, for the parts that read them. */
+/**
+ * Keeps the rows that a data-modifying statement in WITH has returned, for the parts of the query
+ * that read them.
+ */
 function keepReturned(
   { returned }: PartRead,
   batches: readonly Batch[],

@@ -74,7 +74,7 @@ export class Questions implements StagedRows, SettingCalls {
     return this.#settings.get(name);
   }
 
-  /** Changes a setting of the request on the event loop. */
+  /** Asks the event loop to change a setting of the request. Returns the new value. */
   set(name: string, value: string | undefined, isLocal: boolean): string {
     this.#settings.clear();
     const set = { value, isLocal };

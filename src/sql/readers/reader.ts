@@ -335,7 +335,7 @@ export class ReaderThread {
         const table = tables.find((each) => each.tableId === tableId);
         const owner = ownerOf(
           principal,
-          defined(table, "a job must read tables that it was given"),
+          defined(table, "a job must read only the tables that it was given"),
         );
         return staged?.stagedOf(tableId, owner) ?? [];
       },

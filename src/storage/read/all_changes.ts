@@ -179,7 +179,7 @@ class AllChangeScan implements OwnedChangeScan {
     for (let index = 0; index < rowCount; index += 1) {
       const segment = this.#segments[places[from + index] ?? 0];
       const row = rows[from + index] ?? 0;
-      assert(segment !== undefined, "every version of a window must lie in a segment");
+      assert(segment !== undefined, "every row version in the window must lie in a segment");
       this.#cursor.standInSegment(segment, row);
       owners[index] = ownerOf(segment, row);
       commitSeqs[index] = segment.guard(() => segment.reader.commitSeqAt(row));

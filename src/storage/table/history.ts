@@ -1,16 +1,17 @@
 /**
- * Decides where a merge puts each version, how long replaced versions are kept, and from which
- * position on every change can still be replayed.
+ * Decides where a merge puts each version, how long replaced versions are kept, and the earliest
+ * position from which every change can still be replayed: the low watermark of each owner.
  *
  *     A version becomes obsolete at the seq that replaced it. A tombstone that was never replaced is
  *     obsolete from its own seq.
- *     While that seq is above the retention floor, the version is kept. Otherwise, it is discarded.
+ *     While that seq is above the retention floor, the seq from which history is kept, the version
+ *     is kept. Otherwise, it is discarded.
  *     Once that seq is at or below the flushed seq, neither a crash nor a rollback can make the
  *     version current again. It moves to history, and nothing in history ever changes.
  *     All versions of an erased owner are discarded.
  *
- * - A version that was replaced less than an hour ago is never discarded, so that a client does not
- *   lose rows while it loads a snapshot. This hour is real time, even if the clock jumps forward
+ * - Unless it has expired or its owner was erased, a version that was replaced less than an hour ago
+ *   is kept, so that a client does not lose rows while it loads a snapshot. This hour is real time, even if the clock jumps forward
  *   while the server runs.
  * - An expired version is always discarded, and does not raise the low watermark. A client that
  *   resumes from an older position thereby misses only rows that are no longer visible.

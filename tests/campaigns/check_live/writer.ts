@@ -86,7 +86,7 @@ async function written(
 
 type Cells = readonly (readonly unknown[])[];
 
-/** Runs a statement. Returns undefined if the server ended during it. */
+/** Runs a statement. Returns undefined if the server stops before it answers. */
 async function askedOnce(world: World, sql: string, token: string): Promise<Cells | undefined> {
   const { life } = world;
   try {

@@ -185,8 +185,8 @@ class Followed {
   }
 
   /**
-   * Carries out the actions for removed keys. Returns the rows that these actions change, whose own
-   * referring rows follow.
+   * Carries out the actions for removed keys. Returns the rows that these actions changed, so that
+   * the rows that refer to those can be processed next.
    */
   #followLevel(changed: ChangedRows): ChangedRows[] {
     const more: ChangedRows[] = [];

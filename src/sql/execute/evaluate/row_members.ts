@@ -23,7 +23,7 @@ interface RowMembers {
   readonly rows: readonly Row[];
   /** The keys of the listed rows that contain no NULL. */
   readonly keys: ReadonlySet<string>;
-  /** The listed rows of values that contain NULL. */
+  /** The rows in the list that contain a NULL. */
   readonly open: readonly Row[];
   /**
    * Cached results for operands that contain NULL, which have to be compared with every listed row.

@@ -34,8 +34,8 @@ function jsonContains(outer: JsonNode, inner: JsonNode): boolean {
 }
 
 /**
- * The maximum number of parts for which the text of the other document is searched separately for
- * each part.
+ * If one document has at most this many parts, the text of the other is searched once for each of
+ * them.
  */
 const SOUGHT_PARTS_MAX = 16;
 

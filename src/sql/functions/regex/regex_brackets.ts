@@ -36,7 +36,7 @@ export function readBracket(
   const sets: CharacterSet[] = [];
   let at = first;
   while (pattern[at] !== "]" || at === first) {
-    if (at >= pattern.length) throw malformed("brackets do not match");
+    if (at >= pattern.length) throw malformed("brackets are not balanced");
     const item = readItem(pattern, at, malformed);
     at = item.end;
     const isRange = pattern[at] === "-" && pattern[at + 1] !== "]" && item.code !== undefined;
@@ -44,7 +44,7 @@ export function readBracket(
       sets.push(item.set);
       continue;
     }
-    if (at + 1 >= pattern.length) throw malformed("brackets do not match");
+    if (at + 1 >= pattern.length) throw malformed("brackets are not balanced");
     const last = readItem(pattern, at + 1, malformed);
     if (item.code === undefined || last.code === undefined || last.code < item.code) {
       throw malformed("a range in brackets must ascend");
@@ -75,7 +75,7 @@ function readItem(pattern: string, at: number, malformed: Malformed): BracketIte
 function readNamed(pattern: string, at: number, malformed: Malformed): BracketItem {
   const mark = pattern[at + 1] ?? "";
   const close = pattern.indexOf(`${mark}]`, at + 2);
-  if (close === -1) throw malformed("brackets do not match");
+  if (close === -1) throw malformed("brackets are not balanced");
   const name = pattern.slice(at + 2, close);
   if (mark === ":") {
     const set = setOfClass(name);

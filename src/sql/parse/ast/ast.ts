@@ -133,7 +133,7 @@ export interface SelectFromStatement extends AstNode {
   readonly from?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
   readonly groupBy?: readonly GroupItem[] | undefined;
-  /** Whether GROUP BY DISTINCT keeps only one of several equal grouping sets. */
+  /** Whether GROUP BY has DISTINCT, which keeps only one of several equal grouping sets. */
   readonly groupDistinct?: true | undefined;
   readonly having?: Expr | undefined;
   /** The windows that the WINDOW clause defines (extension). */
