@@ -80,6 +80,13 @@ testThoroughly("chains can be stored in views, defaults and checks, and explaine
       `CREATE VIEW unions AS ${chain("SELECT v FROM t WHERE id = 1", "UNION ALL")};` +
       `CREATE TABLE k (id INT PRIMARY KEY, v INT DEFAULT ${chain("1", "+")}, CHECK (${chain("v", "-")} < 0))`,
   );
+  await engine.run(
+    `CREATE FUNCTION sum_of(n INT) RETURNS INT LANGUAGE SQL IMMUTABLE AS 'SELECT ${chain("n", "+")}';` +
+      "CREATE TABLE f (id INT PRIMARY KEY, v INT GENERATED ALWAYS AS (sum_of(id)) STORED)",
+  );
+  expect(await engine.rows("INSERT INTO f VALUES (2) RETURNING v, sum_of(id)")).toEqual([
+    [2 * TERMS, 2 * TERMS],
+  ]);
   expect(await engine.rows("SELECT total FROM sums")).toEqual([[TERMS]]);
   expect(await engine.rows("SELECT count(*) FROM unions")).toEqual([[TERMS]]);
   expect(await engine.rows("INSERT INTO k (id) VALUES (1) RETURNING v")).toEqual([[TERMS]]);

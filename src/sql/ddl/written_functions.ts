@@ -27,7 +27,7 @@ import type {
   Statement,
 } from "../parse/ast/ast.ts";
 import { holdsQuery } from "../parse/ast/query_nodes.ts";
-import { isPart, partsOf, relocated } from "../parse/ast/tree_parts.ts";
+import { changedPart, isPart, partsOf, relocated, rewritten } from "../parse/ast/tree_parts.ts";
 import type { Mutable } from "../parse/cursor.ts";
 import { parseExpression, parseStatements } from "../parse/parser.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
@@ -113,24 +113,10 @@ function counters(): Pick<WrittenText, "count" | "countCall"> {
 
 /** Returns a tree in which the calls of functions are written out; the same tree if it has none. */
 function writtenIn(tree: object, text: WrittenText): object {
-  const node = changedPart(tree, (inside) => writtenIn(inside, text));
-  const isCall = "type" in node && node.type === "call";
-  return isCall ? writtenCall(node as ExprCall, text) : node;
-}
-
-/** Returns a part whose direct parts are changed; the same part if none of them changes. */
-function changedPart(part: object, change: (inside: object) => object): object {
-  // A long list of literals contains no calls.
-  if ("literals" in part && part.literals !== undefined) return part;
-  let isChanged = false;
-  const changed = (inside: unknown): unknown => {
-    if (!isPart(inside)) return inside;
-    const now = change(inside);
-    isChanged ||= now !== inside;
-    return now;
-  };
-  const copy: object = Array.isArray(part) ? part.map(changed) : mapped(part, changed);
-  return isChanged ? copy : part;
+  return rewritten(tree, (node) => {
+    const isCall = "type" in node && node.type === "call";
+    return isCall ? writtenCall(node as ExprCall, text) : node;
+  });
 }
 
 function writtenCall(call: ExprCall, text: WrittenText): Expr {
@@ -307,15 +293,14 @@ function substitutedText(
   const inputs = entry.routine.parameters.filter(isInput);
   const counts = given.map(() => 0);
   const values = given.map(({ sql }) => parseExpression(`(${sql})`));
-  const replaced = (tree: object): object => {
-    const at = Array.isArray(tree) ? undefined : parameterIn(tree, entry, inputs);
+  const written = rewritten(expression, (part) => {
+    const at = Array.isArray(part) ? undefined : parameterIn(part, entry, inputs);
     const value = at === undefined ? undefined : values[at];
-    if (at === undefined || value === undefined) return changedPart(tree, replaced);
+    if (at === undefined || value === undefined) return part;
     text.count(given[at]?.sql.length ?? 0, call);
     counts[at] = (counts[at] ?? 0) + 1;
     return value;
-  };
-  const written = replaced(expression) as Expr;
+  });
   if (given.some(({ isVolatile }, i) => isVolatile && counts[i] !== 1)) {
     throw evaluatedTwice(call, entry);
   }
@@ -392,21 +377,12 @@ function withTableNames(
     const { bind }: { bind?: readonly { readonly alias: { readonly name: string } }[] } = part;
     for (const { alias } of bind ?? []) entries.add(alias.name);
   }
-  const changed = (tree: unknown): unknown => {
-    if (!isPart(tree)) return tree;
-    if (Array.isArray(tree)) return tree.map(changed);
-    const node = tree as NodeParts & Pick<Partial<FromTable>, "name">;
-    if (node.type === "parameter") return parseExpression(parameter((node.index ?? 0) - 1));
-    const copy = mapped(tree, changed);
-    const { name, type } = node;
+  return rewritten(query, (part) => {
+    if (Array.isArray(part)) return part;
+    const { index = 0, name, type } = part as NodeParts & Pick<Partial<FromTable>, "name">;
+    if (type === "parameter") return parseExpression(parameter(index - 1));
     if (type !== "table" || name?.schema !== undefined || entries.has(name?.name ?? ""))
-      return copy;
-    return { ...copy, name: { ...name, schema: searchNamespace } };
-  };
-  return changed(query) as SelectStatement;
-}
-
-/** Returns a copy of a part with changed contents. */
-function mapped(part: object, change: (inside: unknown) => unknown): object {
-  return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, change(value)]));
+      return part;
+    return { ...part, name: { ...name, schema: searchNamespace } };
+  });
 }

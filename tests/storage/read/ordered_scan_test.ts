@@ -145,7 +145,7 @@ describe("scanOrdered reads rows in order", () => {
     expectSameOfAll(store, store.visibleSeq);
     // Rows that were replaced since are in history, which has no orders.
     const older = { columnId: 1, upTo: defined(seqs.at(-2), "there must be an earlier state") };
-    expect(() => open(store, TABLE, older)).toThrow("there is an order");
+    expect(() => open(store, TABLE, older)).toThrow("there must be an order");
     await store.close();
   });
 

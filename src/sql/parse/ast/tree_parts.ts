@@ -37,6 +37,46 @@ export function directPartsOf(part: object): readonly unknown[] {
 }
 
 /**
+ * Changes every object and list of a tree, each after its contents. Returns the same tree if nothing
+ * changes. Long lists of literals keep their contents. A chain of thousands of operators is a deep
+ * tree, so this function keeps a stack of its own.
+ */
+export function rewritten<Tree extends object>(root: Tree, change: (part: object) => object): Tree {
+  const done = new Map<object, object>();
+  const open: object[] = [root];
+  for (let part = open.at(-1); part !== undefined; part = open.at(-1)) {
+    const openCount = open.length;
+    for (const inside of done.has(part) || holdsLiterals(part) ? [] : directPartsOf(part)) {
+      if (isPart(inside) && !done.has(inside)) open.push(inside);
+    }
+    if (open.length > openCount) continue;
+    open.pop();
+    if (done.has(part)) continue;
+    done.set(part, change(changedPart(part, (inside) => done.get(inside) ?? inside)));
+  }
+  return (done.get(root) ?? root) as Tree;
+}
+
+/**
+ * Changes the direct parts of a part. Returns the same part if none of them changes. A long list of
+ * literals keeps its contents.
+ */
+export function changedPart(part: object, change: (inside: object) => object): object {
+  if (holdsLiterals(part)) return part;
+  let isChanged = false;
+  const changed = (inside: unknown): unknown => {
+    if (!isPart(inside)) return inside;
+    const now = change(inside);
+    isChanged ||= now !== inside;
+    return now;
+  };
+  const copy: object = Array.isArray(part)
+    ? part.map(changed)
+    : Object.fromEntries(Object.entries(part).map(([key, value]) => [key, changed(value)]));
+  return isChanged ? copy : part;
+}
+
+/**
  * Copies a tree, giving all its nodes the same location. The values of a long list of literals are
  * copied on demand.
  */
