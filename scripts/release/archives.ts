@@ -6,8 +6,8 @@ import { crc32, deflateRawSync, gzipSync } from "node:zlib";
 
 export interface ArchivedFile {
   /**
-   * The path inside the archive, separated by `/`, at most 100 bytes. The path of a folder ends with
-   * `/`.
+   * The path inside the archive, separated by `/`, at most 100 bytes. The path of a folder ends
+   * with `/`.
    */
   readonly path: string;
   /** The contents of the file; empty for a folder. */

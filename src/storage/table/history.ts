@@ -10,9 +10,9 @@
  *     version current again. It moves to history, and nothing in history ever changes.
  *     All versions of an erased owner are discarded.
  *
- * - Unless it has expired or its owner was erased, a version that was replaced less than an hour ago
- *   is kept, so that a client does not lose rows while it loads a snapshot. This hour is real time, even if the clock jumps forward
- *   while the server runs.
+ * - Unless it has expired or its owner was erased, a version that was replaced less than an hour
+ *   ago is kept, so that a client does not lose rows while it loads a snapshot. This hour is real
+ *   time, even if the clock jumps forward while the server runs.
  * - An expired version is always discarded, and does not raise the low watermark. A client that
  *   resumes from an older position thereby misses only rows that are no longer visible.
  * - An erased owner no longer reads anything, so discarding that owner's versions does not raise

@@ -357,8 +357,8 @@ class RegexParser {
 }
 
 /**
- * Forces an item to match lazily or greedily, regardless of its own preference: `(l*){1,1}?` matches
- * as little as `l*?`.
+ * Forces an item to match lazily or greedily, regardless of its own preference: `(l*){1,1}?`
+ * matches as little as `l*?`.
  */
 function forced(item: RegexNode, isLazy: boolean): RegexNode {
   switch (item.kind) {

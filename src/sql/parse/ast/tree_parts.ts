@@ -37,9 +37,9 @@ export function directPartsOf(part: object): readonly unknown[] {
 }
 
 /**
- * Changes every object and list of a tree, each after its contents. Returns the same tree if nothing
- * changes. Long lists of literals keep their contents. A chain of thousands of operators is a deep
- * tree, so this function keeps a stack of its own.
+ * Changes every object and list of a tree, each after its contents. Returns the same tree if
+ * nothing changes. Long lists of literals keep their contents. A chain of thousands of operators
+ * is a deep tree, so this function keeps a stack of its own.
  */
 export function rewritten<Tree extends object>(root: Tree, change: (part: object) => object): Tree {
   const done = new Map<object, object>();

@@ -1,6 +1,6 @@
 /**
- * Verifies that an evaluation checks its time limit every so many calls, and more often if the calls
- * are slow, and that the size of its results is counted and limited.
+ * Verifies that an evaluation checks its time limit every so many calls, and more often if the
+ * calls are slow, and that the size of its results is counted and limited.
  */
 import { expect, test } from "bun:test";
 import { Effort } from "../../../../src/sql/execute/context/effort.ts";
