@@ -54,7 +54,7 @@ test("account.signUp says that the name may be taken if the login fails", async 
     .catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(ServerError);
   expect(failure).toMatchObject({ code: "unauthorized", status: 401 });
-  expect(String(failure)).toContain("the name may be taken");
+  expect(String(failure)).toContain("the name may already be taken");
 });
 
 test("account.exportData waits for its archive, and returns a URL below the client's address", async () => {

@@ -533,7 +533,7 @@ describeUnless(chromiumMissing)("the club", () => {
       await jana.page.getByRole("alert").filter({ hasText: /./ }).waitFor();
       await jana.page.getByRole("button", { name: "I am new here" }).click();
       await jana.page.getByRole("button", { name: "Create account" }).click();
-      await jana.page.getByText("the name may be taken").waitFor();
+      await jana.page.getByText("the name may already be taken").waitFor();
       await expectAccessible(jana);
       await jana.page.getByRole("button", { name: "I have an account" }).click();
       await jana.page.getByLabel("Password").fill(PASSWORD);
