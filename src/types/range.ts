@@ -272,7 +272,7 @@ export class RangeMath {
   }
 
   /**
-   * Returns the smallest range that contains both. Of equal bounds, it shows the digits of the
+   * Returns the smallest range that contains both. If bounds are equal, it shows the digits of the
    * right one, as in PostgreSQL.
    */
   hull(left: Range, right: Range): Range {

@@ -1,7 +1,7 @@
 /**
  * Compares the states of followers with the SELECT at the same seq, run with the same rights.
  *
- * Where nobody can read earlier states, only the newest state is compared. Rows are compared as
+ * If nobody can read earlier states, only the newest state is compared. Rows are compared as
  * texts of cells. The result of a query that reads the time must be the one at some moment since
  * the followers last caught up; its rows change only at whole seconds.
  */

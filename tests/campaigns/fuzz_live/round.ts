@@ -36,12 +36,12 @@ export const READER = "bob";
 const COMMITS_PER_BURST_MAX = 9;
 const PARAMETERS_MAX = 2;
 
-/** Of so many bursts, the server is killed in one and restarted in another. */
+/** The server is killed in one of this many bursts, and restarted in another. */
 const BURSTS_PER_RESTART = 40;
 const KILL_AT = 4;
 const RESTART_AT = 9;
 
-/** Of so many bursts, a definition changes in one, and a right in another. */
+/** A definition changes in one of this many bursts, and a right in another. */
 const BURSTS_PER_CHANGE = 20;
 
 /** A connection is cut in one of so many bursts, and so is a subscription. */

@@ -38,7 +38,7 @@ export interface Schema {
 /** Runs a statement that must succeed, as the administrator. */
 type Preparing = (sql: string) => Promise<void>;
 
-/** Who may read the rows with a value of `j`, under the policy of ruled tables. */
+/** Lists the users who may read the rows with a value of `j` under the policy of ruled tables. */
 const GUESTS =
   "CREATE TABLE guests (room INT, guest TEXT, PRIMARY KEY (room, guest)) " +
   "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'DBA')";
