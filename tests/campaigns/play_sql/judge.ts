@@ -128,9 +128,14 @@ export class Judge {
     );
   }
 
-  #tablesOf(view: string): readonly string[] {
-    const tables = (this.#views.get(view) ?? []).filter((name) => name !== view);
-    return tables.concat(tables.flatMap((name) => this.#tablesOf(name)));
+  /** Returns the tables and views below a view. Views with recursive queries may name each other. */
+  #tablesOf(view: string, found = new Set<string>()): ReadonlySet<string> {
+    for (const name of this.#views.get(view) ?? []) {
+      if (found.has(name)) continue;
+      found.add(name);
+      this.#tablesOf(name, found);
+    }
+    return found;
   }
 
   /** Remembers the setting of a SET that only PostgreSQL ran. */
