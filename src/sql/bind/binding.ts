@@ -303,7 +303,7 @@ export class StatementBinding {
     throw new DatabaseError(
       "INVALID_PARAMETER",
       `Cannot bind $${index}: the request has ${counted(this.parameterTypes.length, "parameter")}`,
-      { position: node._location.start },
+      { position: node._location.start, hint: "pass a value for each parameter in params" },
     );
   }
 

@@ -110,6 +110,7 @@ function assignedMember(
         "Cannot assign to a slice of a JSONB value: only SQL arrays can be sliced",
         {
           position: _location.start,
+          hint: "assign one element at a time",
         },
       );
     }

@@ -53,7 +53,10 @@ export function bindConflict(
     throw new DatabaseError(
       "INVALID_QUERY",
       "Cannot run ON CONFLICT DO UPDATE: its conflict target must be the primary key or a unique index",
-      { position: action._location.start },
+      {
+        position: action._location.start,
+        hint: "write the columns of the key in parentheses after ON CONFLICT",
+      },
     );
   }
   const excluded = table.columns.map(({ columnId, name, type }) =>
@@ -164,7 +167,7 @@ function noConflictTarget(
     return new DatabaseError(
       "INVALID_QUERY",
       `Cannot use constraint "${name}" as the conflict target: it is a CHECK constraint`,
-      { position },
+      { position, hint: "name the primary key or a unique constraint" },
     );
   }
   const named = table.indexes?.find((index) => index.name === name);

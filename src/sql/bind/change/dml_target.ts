@@ -436,6 +436,7 @@ function assignedTwice(
 ): DatabaseError {
   return new DatabaseError("INVALID_QUERY", `Cannot assign column "${column}" twice`, {
     position: _location.start,
+    hint: "assign each column once",
   });
 }
 
@@ -452,6 +453,9 @@ export function notUpdatable(
   return new DatabaseError(
     "INVALID_OPERATION",
     `Cannot run ${what} on ${nameOf(table)}: rows of a STREAM table can only be inserted and deleted`,
-    { position: node._location.start },
+    {
+      position: node._location.start,
+      hint: "insert a row with the new values, or create a USER or SHARED table",
+    },
   );
 }

@@ -108,7 +108,7 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot insert into ${nameOf(table)}: there are ${more} values (${width}) than columns (${targets.length})`,
-      { position: insert.insert._location.start },
+      { position: insert.insert._location.start, hint: "write one value for each column" },
     );
   }
   checkShownTwice(target, targets, given);
@@ -168,7 +168,7 @@ function bindCopy(
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot copy into ${nameOf(table)}: column "${name.name}" is named in an option, but not in the list of columns`,
-      { position: name._location.start },
+      { position: name._location.start, hint: "add the column to the list" },
     );
   }
   const files = targets.find((position) => table.columns[position]?.type.kind === "file");
@@ -176,7 +176,7 @@ function bindCopy(
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot copy into column "${table.columns[files]?.name}": COPY cannot upload files, but INSERT can`,
-      { position: into._location.start },
+      { position: into._location.start, hint: "omit the column, and set it later with UPDATE" },
     );
   }
   const computed = targets.flatMap((position) => table.columns[position] ?? []).find(isComputed);
@@ -236,7 +236,10 @@ function conflictOf(
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot copy into ${nameOf(table)} with ON_CONFLICT update: it has no primary key`,
-      { position: _location.start },
+      {
+        position: _location.start,
+        hint: "add a primary key with ALTER TABLE … ADD PRIMARY KEY, or omit ON_CONFLICT",
+      },
     );
   }
   const key = table.columns.filter(({ columnId }) => keyIds.includes(columnId));
@@ -381,6 +384,7 @@ function* bindCells(
         "Cannot insert: the rows have different numbers of values",
         {
           position: _location.start,
+          hint: "write the same number of values in each row; DEFAULT stands for a missing one",
         },
       );
     }

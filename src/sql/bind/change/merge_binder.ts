@@ -331,7 +331,7 @@ function bindInserted(
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot insert into ${nameOf(table)}: there are ${more} values (${values.length}) than columns (${positions.length})`,
-      { position: _location.start },
+      { position: _location.start, hint: "write one value for each column" },
     );
   }
   return positions.map((position, i): BoundSet => {

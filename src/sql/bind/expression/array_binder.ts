@@ -46,7 +46,7 @@ export function bindSubscript(
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
       `Cannot take a part of an array with ${subscripts.length} subscripts: an array has at most ${DIMENSIONS_MAX} dimensions`,
-      { position: node._location.start },
+      { position: node._location.start, hint: "use fewer subscripts" },
     );
   }
   const isSlice = subscripts.some(({ type }) => type === "arraySlice");
@@ -180,6 +180,7 @@ function bindMembers(
         "Cannot take a slice of a JSON value: only SQL arrays can be sliced",
         {
           position: node._location.start,
+          hint: "read one element with ->, or cast the elements to an array",
         },
       );
     }
@@ -198,7 +199,7 @@ function bindMember(
     throw new DatabaseError(
       "TYPE_MISMATCH",
       `Cannot subscript JSON with a value of type ${typeName(index.type)}: the subscript must be a string or an integer`,
-      { position: node.index._location.start },
+      { position: node.index._location.start, hint: "cast the subscript to TEXT or INTEGER" },
     );
   }
   const args = [

@@ -236,7 +236,7 @@ function bindFile(call: ExprCall, context: ExpressionContext): BoundExpression {
     throw new DatabaseError(
       "INVALID_INPUT",
       "Cannot use FILE here: it is allowed only as a value in INSERT VALUES and UPDATE SET",
-      { position },
+      { position, hint: "upload the file in an INSERT or UPDATE, and read its column afterwards" },
     );
   }
   return context.statement.file(argument.value);

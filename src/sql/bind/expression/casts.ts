@@ -318,7 +318,7 @@ function castAllTo(
   if (type === undefined) {
     const types = [...new Set(expressions.map((e) => typeName(e.type)))].join(" and ");
     const [node] = nodes;
-    const hint = mixedTimesHint(typesOf(expressions));
+    const hint = mixedTimesHint(typesOf(expressions)) ?? "cast them to one type, as in value::text";
     const details = node === undefined ? { hint } : { position: node._location.start, hint };
     throw new DatabaseError("TYPE_MISMATCH", `Cannot match types ${types} in ${what}`, details);
   }

@@ -171,7 +171,7 @@ export function bindLike(
     throw new DatabaseError(
       "TYPE_MISMATCH",
       `Cannot apply ${expression.op} to ${typeName(left.type)} and ${typeName(right.type)}`,
-      { position: expression._location.start },
+      { position: expression._location.start, hint: "cast one side to the type of the other" },
     );
   }
   return {
@@ -205,7 +205,7 @@ export function bindQuantified(
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot compare with ${call.function.name.toUpperCase()} without operands: its operand must be a query or an array`,
-      { position: call._location.start },
+      { position: call._location.start, hint: "write = ANY(SELECT …) or = ANY(array)" },
     );
   }
   const op = expression.op === "!=" ? "<>" : expression.op;

@@ -30,6 +30,7 @@ export function bindRowIn(
         "Cannot compare a row with a single value: both sides must be rows",
         {
           position: item._location.start,
+          hint: "write (a, b) = (1, 2)",
         },
       );
     }
@@ -97,7 +98,7 @@ function pairsOf(left: ExprList, right: ExprList): [Expr, Expr][] {
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot compare rows of ${left.expressions.length} and ${right.expressions.length} values: their lengths must be equal`,
-      { position: right._location.start },
+      { position: right._location.start, hint: "write the same number of values on both sides" },
     );
   }
   return left.expressions.flatMap((expression, i) => {
@@ -133,7 +134,7 @@ function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundEx
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
       `Cannot order rows of ${pairs.length} values: the maximum is ${ORDERED_FIELDS_MAX}`,
-      { position: node._location.start },
+      { position: node._location.start, hint: "compare fewer values at a time" },
     );
   }
   const strict = op === "<" || op === "<=" ? "<" : ">";

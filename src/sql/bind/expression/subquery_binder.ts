@@ -179,7 +179,7 @@ export function noTruth(operator: string, node: Expr): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
     `Cannot use ANY or ALL with ${operator}: the operator must have a boolean result`,
-    { position: node._location.start },
+    { position: node._location.start, hint: "use a comparison, such as = or <" },
   );
 }
 
@@ -267,7 +267,7 @@ function requireWidth({ node, query }: InnerQuery, width: number): void {
   throw new DatabaseError(
     "INVALID_QUERY",
     `Cannot use a query of ${counted(length, "column")} here: it must have ${width}`,
-    { position: node._location.start },
+    { position: node._location.start, hint: "select as many columns as this place needs" },
   );
 }
 

@@ -135,7 +135,7 @@ function notDistinguished({ function: { name } }: ExprCall, by: Expr): DatabaseE
   return new DatabaseError(
     "INVALID_QUERY",
     `Cannot order ${name}(DISTINCT …) by this expression: it must be one of the arguments`,
-    { position: by._location.start },
+    { position: by._location.start, hint: "order by an argument, or remove DISTINCT" },
   );
 }
 
@@ -175,7 +175,7 @@ function checkOrder(call: ExprCall, name: string): void {
   throw new DatabaseError(
     "INVALID_QUERY",
     `Cannot call ${name} with DISTINCT or ORDER BY in its parentheses together with WITHIN GROUP`,
-    { position },
+    { position, hint: "write the order only after WITHIN GROUP" },
   );
 }
 
@@ -289,6 +289,7 @@ export function bindGrouping(
   if (context.sink === undefined) {
     throw new DatabaseError("INVALID_QUERY", `Cannot use GROUPING in ${context.clause}`, {
       position,
+      hint: "call GROUPING in the select list, HAVING or ORDER BY",
     });
   }
   if (call.args.length === 0 || call.args.length > GROUPING_ARGUMENTS_MAX) {

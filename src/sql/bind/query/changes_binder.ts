@@ -82,7 +82,7 @@ function tableNamed(text: string, node: Expr, source: SelectDeps["source"]): Tab
   throw new DatabaseError(
     "INVALID_OPERATION",
     `Cannot read changes to ${what}: only USER and SHARED tables keep their changes`,
-    { position: node._location.start },
+    { position: node._location.start, hint: "name a USER or SHARED table" },
   );
 }
 

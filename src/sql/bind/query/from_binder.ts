@@ -495,7 +495,7 @@ function checkNames(names: readonly Name[] | undefined, count: number, node: Ast
   throw new DatabaseError(
     "INVALID_QUERY",
     `Cannot name ${names.length} columns: the item has ${count}`,
-    { position: node._location.start },
+    { position: node._location.start, hint: "write at most one name for each column" },
   );
 }
 

@@ -202,7 +202,10 @@ function checkCount(count: number, { _location }: GroupItem): void {
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
     `Cannot group by ${count} grouping sets: the maximum is ${SETS_MAX}`,
-    { position: _location.start },
+    {
+      position: _location.start,
+      hint: "write fewer columns in CUBE and ROLLUP, or name the grouping sets that you need",
+    },
   );
 }
 
@@ -317,7 +320,10 @@ export class GroupedBlock {
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot select column "${name}": it must be in GROUP BY or in an aggregate`,
-      { position: startOfRead(this.#block.select, expression.column, this.#block.scope) },
+      {
+        position: startOfRead(this.#block.select, expression.column, this.#block.scope),
+        hint: `add "${name}" to GROUP BY, or use min("${name}")`,
+      },
     );
   }
 
@@ -347,6 +353,7 @@ export class GroupedBlock {
       throw misuse(
         "Cannot call GROUPING with this argument: it must be an expression of GROUP BY",
         call.start,
+        "add the argument to GROUP BY",
       );
     });
     const masks = (this.#sets ?? []).map((set) =>
@@ -390,10 +397,18 @@ export class GroupedBlock {
 
   #checkGroup(expression: BoundExpression, position: number): void {
     if (expression.kind === "column" && this.#ownIds.has(expression.column.id)) {
-      throw misuse("Cannot use an aggregate or a window function in GROUP BY", position);
+      throw misuse(
+        "Cannot use an aggregate or a window function in GROUP BY",
+        position,
+        "compute it in a subquery in FROM, and group by its column",
+      );
     }
     if (expression.kind === "call" && expression.name === GROUPING) {
-      throw misuse("Cannot use GROUPING in GROUP BY", position);
+      throw misuse(
+        "Cannot use GROUPING in GROUP BY",
+        position,
+        "call GROUPING in the select list, HAVING or ORDER BY",
+      );
     }
     mapChildren(expression, (child) => {
       this.#checkGroup(child, position);
@@ -402,8 +417,8 @@ export class GroupedBlock {
   }
 }
 
-function misuse(message: string, position: number): DatabaseError {
-  return new DatabaseError("INVALID_QUERY", message, { position });
+function misuse(message: string, position: number, hint: string): DatabaseError {
+  return new DatabaseError("INVALID_QUERY", message, { position, hint });
 }
 
 function columnLike(expression: BoundExpression): Omit<BoundColumn, "id"> {

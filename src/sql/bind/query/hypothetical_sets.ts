@@ -41,7 +41,7 @@ export function countsOfHypothetical(call: ExprCall): Expr | undefined {
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot call ${name} with DISTINCT or ORDER BY in its parentheses together with WITHIN GROUP`,
-      { position: call._location.start },
+      { position: call._location.start, hint: "write the order only after WITHIN GROUP" },
     );
   }
   return new Rewriting(call, value, withinGroup).counts();

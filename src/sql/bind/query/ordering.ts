@@ -35,7 +35,7 @@ export function outputByOrdinal(
   throw new DatabaseError(
     "INVALID_QUERY",
     `Cannot find position ${ordinal} of ${clause}: the select list has ${counted(outputs.length, "column")}`,
-    { position: expression._location.start },
+    { position: expression._location.start, hint: "positions count from 1" },
   );
 }
 
@@ -74,7 +74,10 @@ export function orderedOutput(
   throw new DatabaseError(
     "AMBIGUOUS_COLUMN",
     `Cannot order by "${target.name}": several columns of the select list have this name`,
-    { position: target._location.start },
+    {
+      position: target._location.start,
+      hint: "give the columns different aliases, or order by the position of one",
+    },
   );
 }
 
@@ -115,6 +118,7 @@ export function bindLimit(
       "Cannot use WITH TIES without ORDER BY: only an order can tie rows",
       {
         position: limit._location.start,
+        hint: "add ORDER BY, or write ONLY instead of WITH TIES",
       },
     );
   }

@@ -108,7 +108,10 @@ function bindMoment(node: Expr, statement: StatementBinding): BoundExpression {
       throw new DatabaseError(
         "TYPE_MISMATCH",
         `Cannot read a table AS OF a value of type ${typeName(type)}: it must be BIGINT, TIMESTAMP or TIMESTAMPTZ`,
-        { position: node._location.start },
+        {
+          position: node._location.start,
+          hint: "cast the value, as in TIMESTAMPTZ '2026-01-31 12:00Z', or pass a seq",
+        },
       );
   }
 }

@@ -116,7 +116,7 @@ function misplacedInto({ _location }: QName): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
     "Cannot use INTO here: only the first SELECT of a statement creates a table",
-    { position: _location.start },
+    { position: _location.start, hint: "move INTO to the first SELECT, or use CREATE TABLE … AS" },
   );
 }
 
@@ -324,7 +324,7 @@ function tooManyOutputs({ _location }: Expr): DatabaseError {
   return new DatabaseError(
     "LIMIT_EXCEEDED",
     `Cannot select more than ${OUTPUTS_MAX} columns by "*" in one list`,
-    { position: _location.start },
+    { position: _location.start, hint: "name the columns that you need" },
   );
 }
 
@@ -425,7 +425,7 @@ function checkDistinct(bound: BoundSelect, { orderBy = [], _location }: SelectFr
       throw new DatabaseError(
         "INVALID_QUERY",
         "Cannot order by an expression that SELECT DISTINCT does not select",
-        { position: startOf(i) },
+        { position: startOf(i), hint: "add the expression to the select list, or use GROUP BY" },
       );
     }
   }
@@ -438,7 +438,7 @@ function checkDistinct(bound: BoundSelect, { orderBy = [], _location }: SelectFr
     throw new DatabaseError(
       "INVALID_QUERY",
       "Cannot use DISTINCT ON: its expressions must be the first ones of ORDER BY",
-      { position: startOf(i) },
+      { position: startOf(i), hint: "begin ORDER BY with the expressions of DISTINCT ON" },
     );
   }
 }

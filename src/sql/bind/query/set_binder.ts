@@ -35,7 +35,10 @@ export function setOperationOf(
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot run ${word.toUpperCase()}: its sides have ${left.outputs.length} and ${right.outputs.length} columns`,
-      { position: query.right._location.start },
+      {
+        position: query.right._location.start,
+        hint: "select the same number of columns on both sides",
+      },
     );
   }
   const columns = withCommonTypes(query, [left, right]);

@@ -117,6 +117,7 @@ function bindOneCall(
       `Cannot call ${name} in FROM with OVER or FILTER: neither is allowed there`,
       {
         position: item._location.start,
+        hint: "call it without them, and filter its rows with WHERE",
       },
     );
   }

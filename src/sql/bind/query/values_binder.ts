@@ -60,6 +60,7 @@ export function* bindRows(
       "Cannot read VALUES: its rows have different numbers of values",
       {
         position: _location.start,
+        hint: "write the same number of values in each row; NULL stands for a missing one",
       },
     );
   }

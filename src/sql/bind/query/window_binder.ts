@@ -62,7 +62,11 @@ export function bindWindowCall(
   const sink = context.windows;
   checkForm(call, name);
   if (sink === undefined) {
-    throw misuse(`Cannot use window function ${name} in ${context.clause}`, call);
+    throw misuse(
+      `Cannot use window function ${name} in ${context.clause}`,
+      call,
+      "compute it in a subquery in FROM, and use its column here",
+    );
   }
   const inner: ExpressionContext = {
     ...context,
@@ -102,7 +106,7 @@ function addOrder(window: BoundWindow, { knownOrders, orders }: WindowSink, call
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
     `Cannot use this window: one query can have at most ${WINDOWS_MAX} different windows`,
-    { position: call._location.start },
+    { position: call._location.start, hint: "compute some of the windows in a subquery in FROM" },
   );
 }
 
@@ -113,6 +117,7 @@ function checkForm(call: ExprCall, name: string): void {
     throw misuse(
       `Cannot use OVER with ${name}: it is neither a window function nor an aggregate`,
       call,
+      "remove OVER",
     );
   }
   const words = [call.filter, call.distinct, call.orderBy, call.withinGroup];
@@ -120,6 +125,7 @@ function checkForm(call: ExprCall, name: string): void {
     throw misuse(
       `Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is not an aggregate`,
       call,
+      "remove them; the window after OVER has an order of its own",
     );
   }
   const isPlain = call.orderBy === undefined && call.withinGroup === undefined;
@@ -141,6 +147,7 @@ function aggregateOver(call: ExprCall, inner: ExpressionContext, bind: Bind): Bo
       `Cannot call ${form.name} OVER a window: it is an ordered-set aggregate`,
       {
         position: call._location.start,
+        hint: "compute it in a subquery with GROUP BY, and join the result",
       },
     );
   }
@@ -188,7 +195,12 @@ export function bindNamedWindows(
 ): void {
   const { named } = around.sink;
   for (const { name, window } of windows) {
-    if (named.has(name.name)) throw misuse(`Cannot define window "${name.name}" twice`, name);
+    if (named.has(name.name))
+      throw misuse(
+        `Cannot define window "${name.name}" twice`,
+        name,
+        "give the windows different names",
+      );
     const hasFrame = window.frame !== undefined;
     named.set(name.name, { window: windowOf(window, context, around), hasFrame });
   }
@@ -219,7 +231,11 @@ function windowOf(
 function namedWindow(name: AstNode & { readonly name: string }, sink: WindowSink): NamedWindow {
   const known = sink.named.get(name.name);
   if (known !== undefined) return known;
-  throw misuse(`Cannot find window "${name.name}": the WINDOW clause does not define it`, name);
+  throw misuse(
+    `Cannot find window "${name.name}": the WINDOW clause does not define it`,
+    name,
+    `add WINDOW ${name.name} AS (…) after HAVING`,
+  );
 }
 
 /**
@@ -280,12 +296,14 @@ function frameOf(frame: WindowFrame, around: FrameAround): BoundFrame {
     throw misuse(
       `Cannot use a frame from ${start.type.toUpperCase()} to ${end.type.toUpperCase()}: it ends before it starts`,
       frame,
+      "exchange the two bounds",
     );
   }
   if (mode === "groups" && around.orderBy.length === 0) {
     throw misuse(
       "Cannot use a GROUPS frame in a window without ORDER BY: ORDER BY defines the groups",
       frame,
+      "add ORDER BY to the window, or use ROWS",
     );
   }
   return {
@@ -321,6 +339,7 @@ function boundOf(
     throw misuse(
       "Cannot use a RANGE frame with an offset: ORDER BY must have exactly one entry",
       bound,
+      "order the window by one expression, or use ROWS",
     );
   }
   const reach = resolveReach(sort.expression.type, offset.type);

@@ -61,6 +61,7 @@ function requireOwnNames({ bind }: WithStatement): void {
     if (names.has(alias.name)) {
       throw new DatabaseError("INVALID_QUERY", `Cannot define "${alias.name}" twice in WITH`, {
         position: alias._location.start,
+        hint: "give the entries different names",
       });
     }
     names.add(alias.name);
@@ -160,7 +161,7 @@ export function namesOf(
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot name ${columnNames.length} columns of "${alias.name}": its query has ${outputs.length}`,
-      { position: alias._location.start },
+      { position: alias._location.start, hint: "write at most one name for each column" },
     );
   }
   return outputs.map((output, i) => columnNames?.[i]?.name ?? output.name);
