@@ -128,7 +128,7 @@ export class Judge {
     );
   }
 
-  /** Returns the tables and views below a view. Views with recursive queries may name each other. */
+  /** Returns the tables and views below a view, which may be below itself if it is recursive. */
   #tablesOf(view: string, found = new Set<string>()): ReadonlySet<string> {
     for (const name of this.#views.get(view) ?? []) {
       if (found.has(name)) continue;
