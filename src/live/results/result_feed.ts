@@ -10,9 +10,9 @@
  * changes, it lets other work run, and some groups already have the result at a later seq. Before a
  * group joins, the feed follows these changes to their end.
  *
- * If the rows do not contain the seqs of their last changes, each commit is a separate step, so
- * that the seq of a step is also the seq of its change. A feed that is far behind follows several
- * commits in each step.
+ * If the rows do not contain the seqs of their last changes, or a condition begins to permit rows,
+ * each commit is a separate step, so that the seq of a step is also the seq of its change. A feed
+ * that is far behind follows several commits in each step.
  */
 import type { Clock } from "../../base/clock.ts";
 import { pauser } from "../../base/pauser.ts";
@@ -243,13 +243,13 @@ export class ResultFeed implements Evaluated {
   /** Returns the steps that lead from a seq to a later one. */
   #stepsBetween(after: Seq, upTo: Seq): readonly Step[] {
     const { hasChangeSeqs, source } = this.#options;
-    const whole: readonly Step[] = [{ after, upTo }];
-    if (hasChangeSeqs) return whole;
     const commits = source.commitsBetween({ after, upTo });
-    if (commits === undefined) return whole;
-    const share = Math.ceil(commits.length / STEPS_MAX);
-    const ends = commits.filter((_, index) => {
-      return (index + 1) % share === 0 || index === commits.length - 1;
+    if (commits === undefined) return [{ after, upTo }];
+    const { changeConditions, seqs } = commits;
+    const stepsMax = hasChangeSeqs && !changeConditions ? 1 : STEPS_MAX;
+    const share = Math.ceil(seqs.length / stepsMax);
+    const ends = seqs.filter((_, index) => {
+      return (index + 1) % share === 0 || index === seqs.length - 1;
     });
     return ends.map((seq, index) => ({ after: ends[index - 1] ?? after, upTo: seq }));
   }

@@ -57,7 +57,7 @@ export async function newState(
   const kept = new Map<string, KeptRow>();
   const keys = new KeysOfRows(shape);
   const changes: LiveChange[] = [];
-  const seqs = { after: before?.seq ?? SEQ_ZERO, upTo: changedSeq };
+  const seqs = seqsBetween(before, { seq, changedSeq });
   let bytes = 0;
   let foundCount = 0;
   let comparedCount = 0;
@@ -94,8 +94,20 @@ export async function newState(
   return { state, changes: inOrder(changes) };
 }
 
-/** The seqs of the states between which a change occurred. */
+/** The seqs between which a change occurred: `after` is exclusive, and `upTo` is inclusive. */
 type ChangedSeqs = Pick<JoinChanges, "after" | "upTo">;
+
+/**
+ * Returns the seqs between which rows changed from one state to the next. If no commit changed a
+ * table in between, such as when the time changed rows, `upTo` is the seq of the later state.
+ */
+function seqsBetween(
+  before: Pick<ResultState, "seq"> | undefined,
+  { changedSeq, seq }: Pick<ResultState, "changedSeq" | "seq">,
+): ChangedSeqs {
+  const after = before?.seq ?? SEQ_ZERO;
+  return { after, upTo: changedSeq > after ? changedSeq : seq };
+}
 
 /** Builds a state from the previous state and the rows that have changed since. */
 export function changedState(
@@ -159,7 +171,7 @@ export function changesBetween(
 ): readonly LiveChange[] {
   if (before.rows === after.rows) return [];
   const changes: LiveChange[] = [];
-  const seqs = { after: before.seq, upTo: after.changedSeq };
+  const seqs = seqsBetween(before, after);
   const since = before.rows.changedUntil(after.rows);
   if (since !== undefined) {
     for (const [key, old] of since) {
@@ -167,7 +179,7 @@ export function changesBetween(
       if (row === undefined) {
         if (old !== undefined) changes.push(shape.deletion(old, after.seq));
       } else if (old === undefined || !sameCells(old.cells, row.cells)) {
-        changes.push(shape.changeTo(shape.changedRow(row, seqs), old, after.seq));
+        changes.push(shape.changeTo(changedRow(row, seqs), old, after.seq));
       }
     }
     return inOrder(changes);
@@ -178,7 +190,7 @@ export function changesBetween(
   for (const row of after.rows.values()) {
     const old = before.rows.get(row.key);
     if (old === row || (old !== undefined && sameCells(old.cells, row.cells))) continue;
-    changes.push(shape.changeTo(shape.changedRow(row, seqs), old, after.seq));
+    changes.push(shape.changeTo(changedRow(row, seqs), old, after.seq));
   }
   return inOrder(changes);
 }
@@ -208,12 +220,12 @@ function isScaled(field: SchemaField | undefined): boolean {
 export class ResultShape {
   readonly #names: readonly string[];
   readonly keyFields: readonly KeyField[] | undefined;
-  readonly #rowSeq: ResultPlan["rowSeq"];
+  readonly #hasSeqs: boolean;
 
   constructor({ fields, keyFields, rowSeq }: Pick<ResultPlan, "fields" | "keyFields" | "rowSeq">) {
     this.#names = fields.map(({ name }) => name);
     this.keyFields = keyFields?.map((at) => ({ at, isScaled: isScaled(fields[at]) }));
-    this.#rowSeq = rowSeq;
+    this.#hasSeqs = rowSeq !== undefined;
   }
 
   /**
@@ -223,25 +235,11 @@ export class ResultShape {
    */
   partsOf(
     given: readonly WireCell[],
-    { after, upTo }: ChangedSeqs,
+    seqs: ChangedSeqs,
   ): { readonly cells: readonly WireCell[]; readonly rowSeq: Seq } {
-    if (this.#rowSeq === undefined) return { cells: given, rowSeq: upTo };
+    if (!this.#hasSeqs) return { cells: given, rowSeq: seqs.upTo };
     const cells = given.slice(0, -1);
-    const newest = Number(given.at(-1) ?? 0) as Seq;
-    return { cells, rowSeq: this.#isChange(newest, after) ? newest : upTo };
-  }
-
-  /** Returns a row that changed between two states, with a seq that lies between them. */
-  changedRow(row: KeptRow, { after, upTo }: ChangedSeqs): KeptRow {
-    return this.#isChange(row.seq, after) ? row : { ...row, seq: upTo };
-  }
-
-  /**
-   * Whether `seq` can be the seq of a change that happened after `after`. It cannot be if the
-   * change was the removal of a table row, because all remaining table rows are older.
-   */
-  #isChange(seq: Seq, after: Seq): boolean {
-    return seq > after || this.#rowSeq === "last change";
+    return { cells, rowSeq: seqOfChange(Number(given.at(-1) ?? 0) as Seq, seqs) };
   }
 
   /** Returns a row in the form that is sent to subscribers. */
@@ -276,6 +274,22 @@ export class ResultShape {
     row["_seq"] = seq;
     return row;
   }
+}
+
+/**
+ * Returns the seq of a change between two states.
+ * @param newest The seq of the newest table row in the changed row. It is too old if the row
+ * changed because a table row was removed, a policy now permits the row, or the row takes the place
+ * of another in a window.
+ */
+function seqOfChange(newest: Seq, { after, upTo }: ChangedSeqs): Seq {
+  return newest > after ? newest : upTo;
+}
+
+/** Returns a row that changed between two states, with a seq that lies between them. */
+function changedRow(row: KeptRow, seqs: ChangedSeqs): KeptRow {
+  const seq = seqOfChange(row.seq, seqs);
+  return seq === row.seq ? row : { ...row, seq };
 }
 
 function setCell(row: Record<string, WireCell>, name: string, cell: WireCell): void {

@@ -19,6 +19,7 @@ import type { Row, Value } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import type {
   ChangeRange,
+  Commits,
   JoinChangeSource,
   JoinChanges,
   PartitionedChanges,
@@ -252,10 +253,16 @@ export class ChangesOfJoin implements IndexedChanges {
     }
   }
 
-  commitsBetween({ after, upTo }: Pick<ChangeRange, "after" | "upTo">): Seq[] | undefined {
+  commitsBetween({ after, upTo }: Pick<ChangeRange, "after" | "upTo">): Commits | undefined {
+    const { coreCount, sources } = this.#options.shape;
     try {
-      const seqs = commitSeqsOf(this.#tableChanges(after, upTo));
-      return seqs.toSorted((left, right) => left - right) as Seq[];
+      const changes = this.#tableChanges(after, upTo);
+      const seqs = commitSeqsOf(changes).toSorted((left, right) => left - right) as Seq[];
+      const changeConditions = changes.some(({ commitSeqs }, source) => {
+        const isCondition = source >= coreCount || sources[source]?.isTested === true;
+        return isCondition && commitSeqs.size > 0;
+      });
+      return { seqs, changeConditions };
     } catch (error) {
       if (isRefusal(error)) return undefined;
       throw error;

@@ -13,11 +13,10 @@
  * Invariant: every block is a SELECT without an order or limit. A block that does not only join and
  * filter is evaluated again for the groups that a change touches (`keyed_block.ts`).
  */
-import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import type { SelectFromStatement, SelectStatement } from "../parse/ast/ast.ts";
 import { mapCore } from "../parse/ast/query_nodes.ts";
-import type { ChangeRange, PartitionedChanges } from "../ports/engine.ts";
+import type { ChangeRange, Commits, PartitionedChanges } from "../ports/engine.ts";
 import { BlockGroups, type KeptBlock } from "./block_groups.ts";
 import { blocksOfFullJoin } from "./full_join.ts";
 import { netChanges } from "./groups.ts";
@@ -134,11 +133,15 @@ class ChangesOfBlocks implements IndexedChanges {
     return [...new Set(this.#blocks.flatMap(({ describe }) => describe()))];
   }
 
-  commitsBetween(range: Pick<ChangeRange, "after" | "upTo">): Seq[] | undefined {
+  commitsBetween(range: Pick<ChangeRange, "after" | "upTo">): Commits | undefined {
     const found = this.#blocks.map(({ joins }) => joins.changes.commitsBetween(range));
-    const known = found.filter((seqs) => seqs !== undefined);
+    const known = found.filter((commits) => commits !== undefined);
     if (known.length < found.length) return undefined;
-    return [...new Set(known.flat())].toSorted((left, right) => left - right);
+    const seqs = new Set(known.flatMap((commits) => commits.seqs));
+    return {
+      seqs: [...seqs].toSorted((left, right) => left - right),
+      changeConditions: known.some(({ changeConditions }) => changeConditions),
+    };
   }
 
   *between({

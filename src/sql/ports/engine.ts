@@ -483,6 +483,17 @@ export interface IndexInMemory {
   hold(): () => void;
 }
 
+/** The commits between two seqs that changed a table of a query. */
+export interface Commits {
+  /** The last seq of each commit, ascending. */
+  readonly seqs: readonly Seq[];
+  /**
+   * Whether some of them changed a table that only conditions read, such as that of the memberships
+   * in a policy. Rows may then appear without a newer table row.
+   */
+  readonly changeConditions: boolean;
+}
+
 /** Computes the changes to a query's tables once for all of its results. */
 export interface JoinChangeSource {
   /** The indexes in memory that the live query uses. */
@@ -493,10 +504,10 @@ export interface JoinChangeSource {
    */
   between(range: ChangeRange): Generator<undefined, PartitionedChanges | undefined>;
   /**
-   * Returns the seqs of the commits between two seqs that changed a table, ascending; undefined if
-   * the changes are too many for {@linkcode between}.
+   * Returns the commits between two seqs that changed a table; undefined if the changes are too
+   * many for {@linkcode between}.
    */
-  commitsBetween(range: Pick<ChangeRange, "after" | "upTo">): readonly Seq[] | undefined;
+  commitsBetween(range: Pick<ChangeRange, "after" | "upTo">): Commits | undefined;
 }
 
 /** Keeps a result up to date from the changes to its tables. */
@@ -551,7 +562,8 @@ export interface ResultPlan {
    * The seq that follows the field values of each row; undefined if the rows have none. It is
    * always the seq of the newest table row from which the result row is made. That is the seq of
    * the row's last change ("last change"), unless the row may also change because a table row is
-   * removed ("newest part").
+   * removed ("newest part"). In both cases, the seq may be too old for a row that a policy begins
+   * to permit, or that enters a window.
    */
   readonly rowSeq: "last change" | "newest part" | undefined;
   readonly sort: readonly ResultSort[];

@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import type { SubscriptionAck, WireRow } from "../../../src/protocol/mod.ts";
-import { Judge } from "./judge.ts";
+import { Judge, type JudgedRound } from "./judge.ts";
 import { type JudgedServer, Selects } from "./selects.ts";
 import type { Schema } from "./tables.ts";
 
@@ -29,6 +29,13 @@ function serverWith(rowsAt: Readonly<Record<number, readonly Cells[]>>): JudgedS
   };
 }
 
+const ROUND: JudgedRound = {
+  commitUpTo: (seq) => seq,
+  startMs: 0,
+  endMs: 0,
+  isRedefined: false,
+};
+
 interface Case {
   readonly keys: readonly string[];
   /** The columns of the rows on the wire; the columns of the SELECT come first. */
@@ -36,12 +43,20 @@ interface Case {
   readonly before: readonly WireRow[];
   readonly rows: readonly WireRow[];
   readonly rowsAt: Readonly<Record<number, readonly Cells[]>>;
+  readonly isRedefined?: boolean;
 }
 
 /** Judges a state at seq 9 that follows a state at seq 5. */
-async function judged({ before, columns, keys, rows, rowsAt }: Case): Promise<string | undefined> {
+async function judged({
+  before,
+  columns,
+  isRedefined = false,
+  keys,
+  rows,
+  rowsAt,
+}: Case): Promise<string | undefined> {
   const selects = new Selects(serverWith(rowsAt), () => SCHEMA);
-  const judge = new Judge(selects, () => ({ commitUpTo: (seq) => seq, startMs: 0, endMs: 0 }));
+  const judge = new Judge(selects, () => ({ ...ROUND, isRedefined }));
   const schema = [...columns, "_key", "_seq"].map((name) => ({ name }));
   const ack = { key_columns: keys, schema } as unknown as SubscriptionAck;
   const state = { seq: 9, rows, before: { seq: 5, rows: before }, isResumed: false };
@@ -94,6 +109,8 @@ test("a row that changed after a state has a later seq than the state", async ()
   const rows = [row({ t: "a" }, "x", 5)];
   const given = { keys: [], columns: ["t"], before: [], rows, rowsAt: { 9: [["a"]] } };
   expect(await judged(given)).toMatch(/changed after 5 has the seq 5/);
+  const older = [row({ t: "a" }, "x", 4)];
+  expect(await judged({ ...given, rows: older })).toMatch(/changed after 5 has the seq 4/);
 });
 
 test("rows that the time changes are those of some moment since the last burst", async () => {
@@ -110,7 +127,7 @@ test("rows that the time changes are those of some moment since the last burst",
   const asked = { sql, params: [], user: "ada", token: "ada", way: undefined };
   const ack = { key_columns: ["id"], schema: [{ name: "id" }] } as unknown as SubscriptionAck;
   const differenceIn = async (rows: readonly WireRow[], startMs: number) => {
-    const judge = new Judge(selects, () => ({ commitUpTo: (seq) => seq, startMs, endMs: 2500 }));
+    const judge = new Judge(selects, () => ({ ...ROUND, startMs, endMs: 2500 }));
     const state = { seq: 9, rows, before: undefined, isResumed: false };
     return await judge.differenceOf(asked, { ack, state, isByCommit: true, isNewest: true });
   };

@@ -127,14 +127,14 @@ const REPLACEMENTS = {
   // A row that changes because a table row is removed has the seq of an older change.
   old_seqs: {
     file: "live/results/result_state.ts",
-    line: 'return seq > after || this.#rowSeq === "last change";',
-    instead: "return true;",
+    line: "return newest > after ? newest : upTo;",
+    instead: "return newest;",
   },
   // A row has the seq of the last commit among those that arrive with its change.
   late_seqs: {
     file: "live/results/result_feed.ts",
-    line: "if (hasChangeSeqs) return whole;",
-    instead: "return whole;",
+    line: "const stepsMax = hasChangeSeqs && !changeConditions ? 1 : STEPS_MAX;",
+    instead: "const stepsMax = 1;",
   },
   // The minimum of a group stays the same after its row was removed.
   min_after_delete: {

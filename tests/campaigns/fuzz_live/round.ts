@@ -57,11 +57,13 @@ const CATCH_UP_MS_MAX = 120_000;
 /**
  * Whether a maintained result has a state after each single commit, and never has to be evaluated
  * again. Results of inner joins may combine several commits, because their rows have seqs of their
- * own. Recomputed parts have a time limit, and groups may have to be read again.
+ * own. Recomputed parts, such as those of policies, have a time limit, and groups may have to be
+ * read again.
  */
 function followsEachCommit(sql: string, plan: string): boolean {
   const showsAbsence = /\b(?:GROUP BY|LEFT JOIN|UNION|INTERSECT|EXCEPT|DISTINCT)\b/;
-  const runsAgain = /\b(?:LATERAL|WITH|min|max|bool_and|bool_or|every)\b|\(SELECT\b/i;
+  const runsAgain =
+    /\b(?:LATERAL|WITH|min|max|bool_and|bool_or|every|(?:ruled|vw)\d)\b|\(SELECT\b/i;
   return showsAbsence.test(sql) && !runsAgain.test(sql) && !plan.includes("computed again");
 }
 

@@ -189,6 +189,17 @@ test("a commit between two moments counts, and the next moment is found again", 
   await until(() => follower.rows.every(({ id }) => id !== 1));
 });
 
+test("a row that the time shows has the seq of the state", async () => {
+  await begin();
+  const follower = follow("SELECT id FROM posts WHERE at <= now()");
+  await settle();
+  const before = database.store.visibleSeq;
+  expect(follower.rows.some(({ id }) => id === 4)).toBe(false);
+  clock.advance(HOUR);
+  await until(() => follower.rows.some(({ id }) => id === 4));
+  expect(Number(follower.rows.find(({ id }) => id === 4)?.["_seq"])).toBe(before);
+});
+
 test("a query whose rows will not change by time waits for a commit", async () => {
   await begin();
   const timerCount = clock.timerCount;
