@@ -144,6 +144,22 @@ describe("_seq has the right value in statements that change rows", () => {
     expect(await engine.rows("SELECT id, _seq FROM t")).toEqual(before);
   });
 
+  test.each([1, 20_000])(
+    "NaN stays the same in UPDATE, and 0 differs from -0: %i rows",
+    async (count) => {
+      await engine.run(`CREATE TABLE f (id INT PRIMARY KEY, d DOUBLE, list DOUBLE[]);
+      INSERT INTO f SELECT n, 'NaN', ARRAY['NaN'::DOUBLE] FROM generate_series(1, ${count}) AS g(n)`);
+      const [same] = await engine.run("UPDATE f SET d = 'NaN', list = ARRAY['NaN'::DOUBLE]");
+      expect([same?.rowCount, same?.lastSeq]).toEqual([count, null]);
+      await engine.run("UPDATE f SET d = 0, list = ARRAY[0::DOUBLE]");
+      await engine.run("UPDATE f SET d = '-0', list = ARRAY['-0'::DOUBLE]");
+      expect(await engine.rows("SELECT DISTINCT d::TEXT, list::TEXT FROM f")).toEqual([
+        ["-0", "{-0}"],
+      ]);
+      await engine.run("DROP TABLE f");
+    },
+  );
+
   test("_seq changes only in the rows that a statement changes", async () => {
     const [[, first] = []] = await engine.rows("SELECT id, _seq FROM t");
     const returned = await engine.rows("UPDATE t SET a = 2 RETURNING id, _seq");

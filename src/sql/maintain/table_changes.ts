@@ -85,10 +85,14 @@ function addVersion(rows: Map<number, NetChange>, batch: ChangeBatch, row: numbe
   rows.set(seq, { removed, added });
 }
 
-/** Whether a row has the same values as before, apart from its seq. */
+/**
+ * Whether a row has the same values as before, apart from its seq. The zeros of floats differ,
+ * because a condition may read their text.
+ */
 function isSame({ added, removed }: NetChange): boolean {
   if (added === undefined || removed === undefined) return added === removed;
-  return added.every((value, index) => value === removed[index] || index === added.length - 1);
+  const last = added.length - 1;
+  return added.every((value, index) => index === last || Object.is(value, removed[index]));
 }
 
 function rowAt(columns: ChangeBatch["columns"], row: number, seq: number): Row {

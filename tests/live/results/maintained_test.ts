@@ -983,6 +983,40 @@ test("rows whose floats differ only within an array or by the sign of zero diffe
   await run("DROP TABLE shop.floats");
 });
 
+test("a zero that changes its sign is sent where the SELECT shows it, and conditions see it", async () => {
+  await run(`DROP TABLE IF EXISTS shop.floats;
+    CREATE SHARED TABLE shop.floats (id INT PRIMARY KEY, d DOUBLE);
+    INSERT INTO shop.floats VALUES (1, 0), (2, 'NaN')`);
+  const queries = [
+    "SELECT a.id, a.d FROM shop.floats a JOIN shop.floats b ON b.id = a.id",
+    "SELECT a.id, a.d::TEXT AS d FROM shop.floats a JOIN shop.floats b ON b.id = a.id",
+    "SELECT a.id FROM shop.floats a WHERE EXISTS (SELECT 1 FROM shop.floats b WHERE b.id = a.id AND b.d::TEXT = '-0')",
+  ];
+  for (const way of ["maintained", "evaluated"] as const) {
+    await run("UPDATE shop.floats SET d = 0 WHERE id = 1");
+    const followers = queries.map((sql) => ({ sql, follower: follow(sql, way) }));
+    for (const { follower } of followers) await current(follower);
+    for (const value of ["d = '-0'", "d = 0", "d = 'NaN'", "d = '-0'"]) {
+      await run(`UPDATE shop.floats SET ${value} WHERE id = 1`);
+      for (const { follower, sql } of followers) {
+        const followed = (await current(follower)).rows.map(({ _key, _seq, ...row }) => {
+          return JSON.stringify(Object.values(row).slice(0, 2));
+        });
+        const selected = (await run(sql)).map((row) => JSON.stringify(row));
+        const shown = sql.includes("EXISTS")
+          ? followed.map((row) => JSON.stringify((JSON.parse(row) as unknown[]).slice(0, 1)))
+          : followed;
+        expect([way, value, sql, shown.toSorted()]).toEqual([way, value, sql, selected.toSorted()]);
+      }
+    }
+    // JSON has one zero, so only the changes to and from NaN are sent.
+    expect(followers[0]?.follower.changes.length).toBe(2);
+    expect(followers[1]?.follower.changes.length).toBe(4);
+    for (const { follower } of followers) follower.subscription?.close();
+  }
+  await run("DROP TABLE shop.floats");
+});
+
 test("min and max of NUMERIC show the digits of the SELECT", async () => {
   await run(`DROP TABLE IF EXISTS shop.digits;
     CREATE SHARED TABLE shop.digits (id INT PRIMARY KEY, g INT, v NUMERIC);

@@ -129,7 +129,7 @@ function comparison(before: Vector, after: Vector): (row: number) => boolean {
   if (before.kind === "f64" && after.kind === "f64" && !before.nulls && !after.nulls) {
     const { values } = before;
     const others = after.values;
-    return (row) => values[row] === others[row];
+    return (row) => Object.is(values[row], others[row]);
   }
   if (before.kind === "i32" && after.kind === "i32" && !before.nulls && !after.nulls) {
     const { values } = before;

@@ -563,12 +563,13 @@ export function sameRow(left: Row, right: Row): boolean {
 
 /** Whether two values have the same bits. */
 export function sameValue(left: Value, right: Value): boolean {
-  if (left === right) return true;
+  // NaN is the same as NaN, and the two zeros of floats differ.
+  if (Object.is(left, right)) return true;
   if (left instanceof Uint8Array && right instanceof Uint8Array) {
     return Buffer.compare(left, right) === 0;
   }
   if (left instanceof Float32Array && right instanceof Float32Array) {
-    return left.length === right.length && left.every((number, i) => number === right[i]);
+    return left.length === right.length && left.every((number, i) => Object.is(number, right[i]));
   }
   if (left === null || right === null) return false;
   if (isArrayValue(left) && isArrayValue(right)) {
