@@ -27,6 +27,7 @@ import { JSON_DOCUMENTS } from "./write_cases/json_documents.ts";
 import { JSON_PARTS } from "./write_cases/json_parts.ts";
 import { JSON_PATHS } from "./write_cases/json_paths.ts";
 import { KEY_CHANGES } from "./write_cases/key_changes.ts";
+import { MATERIALIZED_VIEWS } from "./write_cases/materialized_views.ts";
 import { MERGES } from "./write_cases/merges.ts";
 import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
@@ -58,6 +59,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "json_parts",
   "json_paths",
   "key_changes",
+  "materialized_views",
   "merges",
   "ranges",
   "rarer_types",
@@ -83,6 +85,7 @@ const files = [
   ...CHANGES,
   CHANGES_IN_WITH,
   KEY_CHANGES,
+  MATERIALIZED_VIEWS,
   MERGES,
   ...ROW_CASES,
   ...WALK_CASES,

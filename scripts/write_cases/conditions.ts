@@ -45,6 +45,7 @@ const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
     "INVALID_VALUE",
   ],
   "2BP01": ["DEPENDENT_OBJECTS"],
+  "55000": ["INVALID_OPERATION", "READ_ONLY_OBJECT"],
   "21000": ["CARDINALITY_VIOLATION"],
   "23502": ["NOT_NULL_VIOLATION"],
   "23505": ["DUPLICATE_KEY"],

@@ -81,7 +81,7 @@ export interface RevokeOptions {
 export interface Dependents {
   /** The views that are dropped together with an object. */
   readonly views?: readonly ViewEntry[];
-  /** Views, each of which replaces the view with the same viewId. */
+  /** Views, each of which is created or replaces the view with the same viewId. */
   readonly changedViews?: readonly ViewEntry[];
   /** Topics, each of which replaces the topic with the same topicId. */
   readonly topics?: readonly TopicEntry[];
@@ -333,6 +333,8 @@ export interface Catalog {
   view(namespace: string, name: string): ViewEntry | undefined;
   /** Returns all views, ordered by namespace and name. */
   views(): readonly ViewEntry[];
+  /** Returns all views, all functions and the queries of all materialized views. */
+  storedQueries(): readonly ViewEntry[];
   /** Returns all functions, ordered by namespace, name and types. */
   functions(): readonly FunctionEntry[];
   /** Returns the functions of one name, which differ in the types of their parameters. */

@@ -249,6 +249,10 @@ export class CatalogDatabase implements Catalog {
     return this.#definitions.views();
   }
 
+  storedQueries(): readonly ViewEntry[] {
+    return this.#definitions.storedQueries();
+  }
+
   functions(): readonly FunctionEntry[] {
     return this.#definitions.functions();
   }

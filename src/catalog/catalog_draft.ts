@@ -245,6 +245,10 @@ export class CatalogDraft implements DraftedCatalog {
     return this.#definitions.views();
   }
 
+  storedQueries(): readonly ViewEntry[] {
+    return this.#definitions.storedQueries();
+  }
+
   functions(): readonly FunctionEntry[] {
     return this.#definitions.functions();
   }

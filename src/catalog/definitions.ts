@@ -331,6 +331,10 @@ export class Definitions {
     return this.#storedQueries().views;
   }
 
+  storedQueries(): readonly ViewEntry[] {
+    return this.#views.all();
+  }
+
   functions(): readonly FunctionEntry[] {
     return this.#storedQueries().functions;
   }
@@ -346,7 +350,7 @@ export class Definitions {
       const functions = all.filter(isFunction);
       this.#queries = {
         all,
-        views: all.filter((entry) => !isFunction(entry)),
+        views: all.filter((entry) => !isFunction(entry) && entry.resultId === undefined),
         functions,
         named: Map.groupBy(functions, ({ namespace, routine: { name } }) =>
           pathOf({ namespace, name }),

@@ -299,6 +299,8 @@ export interface TableEntry {
    * These rows stay expired.
    */
   readonly expiredSeq?: number;
+  /** Set for a materialized view, whose rows only REFRESH changes. */
+  readonly materialized?: Materialized;
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly schemaVersion: number;
@@ -307,6 +309,14 @@ export interface TableEntry {
   readonly createdBy: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
+}
+
+/** The properties in which a materialized view differs from a SHARED table. */
+export interface Materialized {
+  /** The `viewId` of the entry that contains the query of the materialized view. */
+  readonly queryId: number;
+  /** Whether the table contains a result of the query. Only then may the table be read. */
+  readonly isPopulated: boolean;
 }
 
 /**
@@ -341,6 +351,11 @@ export interface ViewEntry {
   readonly changedSeq?: number;
   /** Set for a function; absent for a view. */
   readonly routine?: Routine | undefined;
+  /**
+   * The id of the table that contains the result; set for the query of a materialized view. Such an
+   * entry has the name that `materializedQueryName` returns, which no view can have.
+   */
+  readonly resultId?: number | undefined;
 }
 
 /**

@@ -38,6 +38,7 @@ export type {
   IndexEntryState,
   IndexExpression,
   InvitationEntry,
+  Materialized,
   NamespaceEntry,
   OnDeleteAction,
   PolicyCommand,

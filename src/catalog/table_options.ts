@@ -73,8 +73,19 @@ function kindsOf(table: KindAndOptions): readonly TableKind[] {
 
 type KindAndOptions = Pick<TableEntry, "kind" | "options">;
 
-/** Returns the word with which CREATE TABLE specifies the kind of a table. */
-export function shownKindOf({ kind, options }: KindAndOptions): "USER" | "SHARED" | "STREAM" {
+/**
+ * Returns the word with which CREATE TABLE specifies the kind of a table, or "MATERIALIZED VIEW".
+ */
+export function shownKindOf({
+  kind,
+  materialized,
+  options,
+}: KindAndOptions & Pick<TableEntry, "materialized">):
+  | "MATERIALIZED VIEW"
+  | "SHARED"
+  | "STREAM"
+  | "USER" {
+  if (materialized !== undefined) return "MATERIALIZED VIEW";
   if (kind === "user") return "USER";
   return options.ttlSeconds === undefined ? "SHARED" : "STREAM";
 }

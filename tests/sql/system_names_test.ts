@@ -44,6 +44,7 @@ test("users can describe and list only the readable parts of the system", async 
   const listed = await engine.rows("SHOW TABLES IN system");
   expect(listed.map((row) => [row[1], row[3]])).toEqual([
     ["indexes", "SYSTEM"],
+    ["materialized_views", "SYSTEM"],
     ["my_account", "SYSTEM"],
     ["my_connections", "SYSTEM"],
     ["my_files", "SYSTEM"],

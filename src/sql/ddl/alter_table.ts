@@ -32,6 +32,7 @@ import { Scope } from "../bind/scope.ts";
 import { isVolatile } from "../bind/walk.ts";
 import { compileDefaultSql } from "../execute/build/table_runtime.ts";
 import type { ExecutionContext, IncomingReference } from "../execute/context/execution_context.ts";
+import { refuseMaterialized } from "../names/materialized_views.ts";
 import { columnsTakingFrom } from "../names/sequences.ts";
 import { requireKnownTypes } from "../names/types.ts";
 import type {
@@ -46,6 +47,7 @@ import type {
   TableAlterationAddConstraint,
   TableAlterationDropColumn,
   TableAlterationDropConstraint,
+  TableAlterationPopulate,
   TableAlterationRenameColumn,
 } from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
@@ -111,6 +113,7 @@ export function alteredTable(
   node: AlterTableStatement,
   alterer: Alterer,
 ): Alteration {
+  requireMaterializedChanges(table, node);
   let next = table;
   const altering = new Altering(table, alterer);
   let additions: TableAlterationAddColumn[] = [];
@@ -158,6 +161,8 @@ type OtherAlteration = Exclude<TableAlteration, TableAlterationAddColumn>;
 
 function apply(table: TableEntry, change: OtherAlteration, altering: Altering): TableEntry {
   switch (change.type) {
+    case "populate":
+      return populated(table, change);
     case "drop column":
       return dropColumn(table, change, altering);
     case "rename table":
@@ -197,6 +202,28 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
     case "drop constraint":
       return dropConstraint(table, change, altering);
   }
+}
+
+/** The changes that ALTER MATERIALIZED VIEW accepts. */
+const MATERIALIZED_CHANGES: ReadonlySet<TableAlteration["type"]> = new Set<TableAlteration["type"]>(
+  ["populate", "rename column", "rename table", "reset options", "set options"],
+);
+
+/**
+ * Refuses changes that only a table accepts, if the table is a materialized view.
+ *
+ * @throws {DatabaseError} INVALID_OPERATION
+ */
+function requireMaterializedChanges(table: TableEntry, { changes }: AlterTableStatement): void {
+  const refused = changes.find(({ type }) => !MATERIALIZED_CHANGES.has(type));
+  if (refused === undefined) return;
+  refuseMaterialized(`run ${refused.type.toUpperCase()} on`, table, refused);
+}
+
+function populated(table: TableEntry, { isPopulated }: TableAlterationPopulate): TableEntry {
+  const { materialized } = table;
+  if (materialized === undefined || materialized.isPopulated === isPopulated) return table;
+  return { ...table, materialized: { ...materialized, isPopulated } };
 }
 
 /** Adds several columns together, so that existing columns are checked only once. */

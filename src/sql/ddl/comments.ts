@@ -9,6 +9,7 @@ import { nearestName } from "../../base/nearest_name.ts";
 import { type Catalog, keyNameOf, shownColumnsOf, type TableEntry } from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import { findFunction } from "../names/functions.ts";
+import { requireMaterialized } from "../names/materialized_views.ts";
 import { findSequence } from "../names/sequences.ts";
 import {
   findNamespace,
@@ -220,7 +221,11 @@ function commentedTable(
   });
   const table = findTable(deps, name, { namespace, node: name, principal });
   const comment = textOf(node);
-  if (part === undefined) return { ...table, comment };
+  if (part === undefined) {
+    const isMaterialized = node.kind === "materialized view";
+    requireMaterialized(isMaterialized, table, { node: name, verb: "COMMENT ON" });
+    return { ...table, comment };
+  }
   return node.kind === "column"
     ? withColumnComment(table, part, comment)
     : withConstraintComment(table, part, comment);

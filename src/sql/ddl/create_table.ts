@@ -14,6 +14,7 @@ import type { CreateTableStatement } from "../parse/ast/ast.ts";
 import { withQualifiedDefault } from "./alter_column.ts";
 import { foreignKeysIn, inForceSince, withForeignKeys } from "./foreign_keys.ts";
 import { type IndexedTable, withFreeKeyName, withUnique } from "./index_elements.ts";
+import { materializedQuery } from "./materialized_views.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { withSequences } from "./numbered_columns.ts";
 import { withOwnerPolicies, withoutOwnerOption } from "./policy_definitions.ts";
@@ -50,19 +51,9 @@ export function createTable(
   const position = written.name._location.start;
   requireHolder(catalog, inNamespace, written.name);
   checkObjectName("table", name, { position });
-  const isTaken =
-    catalog.table(inNamespace, name) !== undefined ||
-    catalog.view(inNamespace, name) !== undefined ||
-    catalog.sequence(inNamespace, name) !== undefined ||
-    catalog.type(inNamespace, name) !== undefined;
-  refuseTopicName(catalog, "table", { namespace: inNamespace, name, position });
-  if (isTaken) {
-    if (written.ifNotExists === true) return () => `Table ${inNamespace}.${name} already exists`;
-    throw new DatabaseError(
-      "ALREADY_EXISTS",
-      `Cannot create table ${inNamespace}.${name}: it already exists`,
-      { position },
-    );
+  const shown = written.materialized === undefined ? "Table" : "Materialized view";
+  if (isTaken(written, { catalog, inNamespace })) {
+    return () => `${shown} ${inNamespace}.${name} already exists`;
   }
   const { likes, node } = withLikes(written, { deps, namespace, principal });
   const { options: entries, owner } = withoutOwnerOption(node.options);
@@ -75,6 +66,7 @@ export function createTable(
   const place = { namespace: inNamespace, name };
   const numbered = { ...elements, columns, kind, options, ...place, tableId: 0 };
   const keys = foreignKeysIn(node);
+  const queryOf = materializedQuery(node, call, deps);
   const indexed = <T extends IndexedTable>(table: T): T =>
     withLikedParts(withUnique(withFreeKeyName(table, catalog), node, catalog), likes, catalog);
   const owned = (table: TableEntry): TableEntry =>
@@ -89,6 +81,7 @@ export function createTable(
   return () => {
     store.requireFreeSpace();
     const nowMs = clock.nowMs();
+    const queryId = queryOf === undefined ? undefined : catalog.nextTableId();
     const tableId = catalog.nextTableId();
     const made = withSequences({ ...numbered, tableId }, numberings, maker);
     const seq = store.issueSeq();
@@ -97,14 +90,43 @@ export function createTable(
       ...(directoryOf === undefined
         ? {}
         : { storageDirectory: directoryOf({ ...place, tableId }) }),
+      ...(queryId === undefined ? {} : { materialized: { queryId, isPopulated: false } }),
       schemaVersion: 1,
       createdBy,
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
     };
     const table = owned(inForceSince(entry, seq));
-    catalog.createTable(table, seq, { sequences: made.sequences });
+    const queries =
+      queryId === undefined
+        ? []
+        : [queryOf?.(table, { queryId, seq })].flatMap((each) => each ?? []);
+    catalog.createTable(table, seq, { sequences: made.sequences, changedViews: queries });
     store.defineTable(definitionOf(entry));
-    return `Table ${inNamespace}.${name} created`;
+    return `${shown} ${inNamespace}.${name} created`;
   };
+}
+
+/**
+ * Returns whether the name of the table is taken and IF NOT EXISTS allows it.
+ *
+ * @throws {DatabaseError} ALREADY_EXISTS
+ */
+function isTaken(
+  { ifNotExists, name: { _location, name } }: CreateTableStatement,
+  { catalog, inNamespace }: { readonly catalog: Catalog; readonly inNamespace: string },
+): boolean {
+  const position = _location.start;
+  refuseTopicName(catalog, "table", { namespace: inNamespace, name, position });
+  const isFree =
+    catalog.table(inNamespace, name) === undefined &&
+    catalog.view(inNamespace, name) === undefined &&
+    catalog.sequence(inNamespace, name) === undefined &&
+    catalog.type(inNamespace, name) === undefined;
+  if (isFree || ifNotExists === true) return !isFree;
+  throw new DatabaseError(
+    "ALREADY_EXISTS",
+    `Cannot create table ${inNamespace}.${name}: it already exists`,
+    { position },
+  );
 }

@@ -174,6 +174,8 @@ function relationsAlteredBy(node: Statement): readonly QName[] {
       return [node.name, ...renamed(node.name, node.renamedTo)];
     case "alter table":
       return [node.table, ...newNamesIn(node)];
+    case "refresh materialized view":
+      return [node.name];
     case "alter index":
       return [node.name, ...renamed(node.name, node.to)];
     case "alter view": {

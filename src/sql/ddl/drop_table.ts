@@ -9,6 +9,7 @@ import type { Catalog, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { removeDroppedFiles } from "../files/uploads.ts";
+import { materializedAmong, requireMaterialized } from "../names/materialized_views.ts";
 import { type PlacedPolicy, policiesNeeding, refusePolicies } from "../names/policies.ts";
 import { referencesTo } from "../names/references.ts";
 import { columnsTakingFrom, type NumberedColumn, sequencesOf } from "../names/sequences.ts";
@@ -101,18 +102,20 @@ function droppedBy(
     const found = table ?? findTable(deps, name, { namespace, node: name, principal });
     requireDrop(principal, found, { namespace: catalog.namespace(found.namespace) });
     requireKind(node.kind, found, node);
+    requireMaterialized(node.isMaterialized === true, found, { node: name, verb: "DROP" });
     tables.set(found.tableId, found);
   }
-  const ids = new Set(tables.keys());
-  const views = dependentsOf(catalog, { tableIds: ids });
   const dropped = [...tables.values()].map((each) => `${each.namespace}.${each.name}`);
+  const views = viewsDroppedWith(tables, { catalog, principal });
+  const ids = new Set(tables.keys());
   const sequences = [...ids].flatMap((tableId) => sequencesOf(catalog, tableId));
   const numbered = columnsTakingFrom(catalog, sequences, ids);
   const referring = [...ids].flatMap((tableId) =>
     referencesTo(catalog, tableId).filter(({ child }) => !ids.has(child.tableId)),
   );
   const policies = policiesNeeding(catalog, { tableIds: ids });
-  const action = `drop table ${dropped.join(", ")}`;
+  const kind = node.isMaterialized === true ? "materialized view" : "table";
+  const action = `drop ${kind} ${dropped.join(", ")}`;
   const position = node._location.start;
   const elsewhere = [
     ...views,
@@ -127,8 +130,38 @@ function droppedBy(
     refuseReferring(action, referring, position);
     refusePolicies(action, policies, { position });
   }
-  const message = droppedMessage("table", { dropped, missing });
+  const message = droppedMessage(kind, { dropped, missing });
   return { tables: [...tables.values()], views, numbered, policies, referring, message };
+}
+
+/**
+ * Returns the views to drop with tables, and adds the tables of the materialized views among them.
+ * The queries of materialized views that the statement names are not among the views, because
+ * {@linkcode drop} drops them with their tables.
+ */
+function viewsDroppedWith(
+  tables: Map<number, TableEntry>,
+  { catalog, principal }: { catalog: Catalog; principal: Principal },
+): readonly ViewEntry[] {
+  const own = queriesOf([...tables.values()], catalog);
+  const viewIds = new Set(own.map(({ viewId }) => viewId));
+  const views = dependentsOf(catalog, { tableIds: new Set(tables.keys()), viewIds });
+  const dependent = materializedAmong(views, catalog).filter(({ tableId }) => !tables.has(tableId));
+  for (const table of dependent) {
+    requireDrop(principal, table, { namespace: catalog.namespace(table.namespace) });
+    tables.set(table.tableId, table);
+  }
+  if (dependent.length === 0) return views;
+  const known = new Set(views.map(({ viewId }) => viewId));
+  const more = viewsDroppedWith(tables, { catalog, principal });
+  return [...views, ...more.filter(({ viewId }) => !known.has(viewId))];
+}
+
+/** Returns the entries with the queries of the materialized views among some tables. */
+function queriesOf(tables: readonly TableEntry[], catalog: Catalog): ViewEntry[] {
+  return tables.flatMap(({ materialized }) =>
+    materialized === undefined ? [] : (catalog.viewById(materialized.queryId) ?? []),
+  );
 }
 
 /**
@@ -156,7 +189,9 @@ async function dropAll(
       for (const each of referring) dropForeignKey(deps, each);
       for (const each of policies) dropPolicy(deps, each);
       for (const [index, table] of tables.entries()) {
-        removals.push(drop(table, { views: index === 0 ? views : [], ledger }, deps));
+        // The query of a materialized view is dropped with its own table.
+        const plain = views.filter(({ resultId }) => resultId === undefined);
+        removals.push(drop(table, { views: index === 0 ? plain : [], ledger }, deps));
       }
       message = dropped.message;
     }
@@ -186,8 +221,13 @@ export async function dropTableWithin(
       if (each.child.tableId !== tableId) dropForeignKey(deps, each);
     }
     for (const each of policiesNeeding(catalog, { tableIds: ids })) dropPolicy(deps, each);
-    const views = dependentsOf(catalog, { tableIds: ids });
-    removal = drop(table, { views, ledger }, deps);
+    // The tables of materialized views are dropped by themselves, each with its query.
+    const views = dependentsOf(catalog, {
+      tableIds: ids,
+      viewIds: new Set(queriesOf([table], catalog).map(({ viewId }) => viewId)),
+    });
+    const plain = views.filter(({ resultId }) => resultId === undefined);
+    removal = drop(table, { views: plain, ledger }, deps);
   } finally {
     held.release();
   }
@@ -201,12 +241,14 @@ export async function dropTableWithin(
  * @throws {DatabaseError}
  */
 function drop(
-  { tableId }: TableEntry,
-  { ledger, views }: { views: readonly ViewEntry[]; ledger: RequestLedger },
+  table: TableEntry,
+  { ledger, views: dependents }: { views: readonly ViewEntry[]; ledger: RequestLedger },
   deps: TableDeps,
 ): Promise<void> {
   const { catalog, live, store, topics: topicAccess } = deps;
+  const { tableId } = table;
   const seq = store.issueSeq();
+  const views = [...dependents, ...queriesOf([table], catalog)];
   const topics = topicsWithout(catalog, tableId, seq);
   const droppedSequences = sequencesOf(catalog, tableId);
   catalog.dropTable(tableId, seq, { views, topics, droppedSequences });

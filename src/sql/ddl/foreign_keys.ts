@@ -28,6 +28,7 @@ import {
 import { type DataType, isInteger, sameType, typeName } from "../../types/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";
+import { refuseMaterialized } from "../names/materialized_views.ts";
 import { referencesTo } from "../names/references.ts";
 import { findTable } from "../names/table_names.ts";
 import type {
@@ -137,6 +138,7 @@ function referencedTable(
   const { name, schema = namespace } = named;
   if (name === table.name && schema === table.namespace) return table;
   const parent = findTable(deps, named, { namespace, node: named, principal });
+  refuseMaterialized("refer to", parent, named);
   requireReference(principal, parent, deps);
   return parent;
 }

@@ -34,8 +34,9 @@ import {
   routineTypeOf,
   shownName,
 } from "../names/functions.ts";
+import { refuseMaterializedDependents } from "../names/materialized_views.ts";
 import { requireHolder } from "../names/table_names.ts";
-import { dependentsOf, refuseDependents, storedQueries } from "../names/views.ts";
+import { dependentsOf, refuseDependents } from "../names/views.ts";
 import type {
   AlterFunctionStatement,
   CreateFunctionStatement,
@@ -422,7 +423,7 @@ export function renameFunction(
       routine: { ...routine, name: to.name },
       updatedAtMs: clock.nowMs(),
     };
-    const callers = storedQueries(catalog).flatMap((each) => {
+    const callers = catalog.storedQueries().flatMap((each) => {
       if (!each.views.some((view) => view.viewId === viewId)) return [];
       const views = each.views.map((view) =>
         view.viewId === viewId ? { renamedFrom: routine.name, ...view } : view,
@@ -459,6 +460,7 @@ export function dropFunctions(
   const position = node._location.start;
   requireReach(call.principal, dependents, { action, position });
   if (node.cascade !== "cascade") refuseDependents(action, dependents, { position });
+  refuseMaterializedDependents(action, dependents, { catalog, position });
   return () => {
     catalog.dropViews([...entries.values(), ...dependents]);
     live().viewChanged();

@@ -18,11 +18,12 @@ import {
   type TypeEntry,
   type ViewEntry,
 } from "../../catalog/mod.ts";
+import { refuseMaterializedDependents } from "../names/materialized_views.ts";
 import { columnsTakingFrom } from "../names/sequences.ts";
 import { findNamespace } from "../names/table_names.ts";
 import { refuseDeadLetterTopics } from "../names/topics.ts";
 import { columnsOfType, shownUsers } from "../names/types.ts";
-import { dependentsOf, isFunction, storedQueries } from "../names/views.ts";
+import { dependentsOf, isFunction } from "../names/views.ts";
 import type {
   AlterNamespaceStatement,
   CreateNamespaceStatement,
@@ -193,6 +194,11 @@ function dropNamespace(
   refuseDeadLetterTopics(catalog, topics, position);
   refuseNumberedElsewhere(name, catalog, { sequences, position });
   refuseTypesUsedElsewhere(name, catalog, { types, position });
+  const dependents = dependentsOf(catalog, {
+    tableIds: new Set(tables.map(({ tableId }) => tableId)),
+    viewIds: new Set(views.map(({ viewId }) => viewId)),
+  });
+  refuseMaterializedElsewhere(name, catalog, { dependents, position });
   return async () => {
     await dropHeld(name, deps, steps);
     // Another statement may have dropped the namespace in the meantime.
@@ -222,7 +228,10 @@ async function dropHeld(
     }
     const tableIds = new Set(tables.map(({ tableId }) => tableId));
     const viewIds = new Set(views.map(({ viewId }) => viewId));
-    catalog.dropViews([...views, ...dependentsOf(catalog, { tableIds, viewIds })]);
+    const dependents = dependentsOf(catalog, { tableIds, viewIds });
+    refuseMaterializedElsewhere(name, catalog, { dependents, position: undefined });
+    const plain = dependents.filter(({ resultId }) => resultId === undefined);
+    catalog.dropViews([...views, ...plain]);
     if (views.length > 0) live().viewChanged();
     if (tables.length === 0) {
       // The sequences of dropped tables have already been removed.
@@ -238,6 +247,22 @@ async function dropHeld(
       checkCancelled();
     }
   }
+}
+
+/**
+ * Refuses to drop a namespace if materialized views in other namespaces read its tables or views.
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
+function refuseMaterializedElsewhere(
+  name: string,
+  catalog: Catalog,
+  {
+    dependents,
+    position,
+  }: { readonly dependents: readonly ViewEntry[]; readonly position: number | undefined },
+): void {
+  const elsewhere = dependents.filter(({ namespace }) => namespace !== name);
+  refuseMaterializedDependents(`drop namespace ${name}`, elsewhere, { catalog, position });
 }
 
 /**
@@ -298,7 +323,10 @@ function heldBy(name: string, catalog: Catalog): Contents {
     tables: catalog.tables().filter(({ namespace }) => namespace === name),
     topics: catalog.topics().filter(({ namespace }) => namespace === name),
     types: catalog.types().filter(({ namespace }) => namespace === name),
-    views: storedQueries(catalog).filter(({ namespace }) => namespace === name),
+    // The query of a materialized view belongs to its table.
+    views: catalog
+      .storedQueries()
+      .filter(({ namespace, resultId }) => namespace === name && resultId === undefined),
   };
 }
 

@@ -92,6 +92,9 @@ function kindOf(
   if (kind !== "sequence" && isView) return "view";
   if (kind !== "view" && isSequence) return "sequence";
   if (kind === "table" && isTable) return "table";
+  if (kind === "materialized view" && catalog.table(schema, name)?.materialized !== undefined) {
+    return kind;
+  }
   if (ifExists === true && !isTable && !isView && !isSequence) return undefined;
   if (kind === "sequence") findSequence(catalog, node, namespace);
   const table = findTable(deps, node, { namespace, node, principal });

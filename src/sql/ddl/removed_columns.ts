@@ -3,6 +3,7 @@
  * the removed columns.
  */
 import type { Catalog, PolicyEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
+import { refuseMaterializedDependents } from "../names/materialized_views.ts";
 import { type PlacedPolicy, policiesNeeding, refusePolicies } from "../names/policies.ts";
 import { dependentsOf, type QueryCatalog, type Removal, refuseDependents } from "../names/views.ts";
 import type { AlterTableStatement } from "../parse/ast/ast.ts";
@@ -66,7 +67,7 @@ export function retypedColumns(
 }
 
 interface DependentsDeps {
-  readonly catalog: Pick<Catalog, "tables"> & QueryCatalog;
+  readonly catalog: Pick<Catalog, "tableById" | "tables"> & QueryCatalog;
   readonly reach: TokenReach;
 }
 
@@ -84,6 +85,7 @@ export function viewsWithout(
     const dependents = dependentsOf(catalog, { columns });
     reach(dependents);
     if (!isCascading) refuseDependents(action, dependents, refusal);
+    refuseMaterializedDependents(action, dependents, { catalog, position: refusal.position });
     for (const view of dependents) views.set(view.viewId, view);
   }
   return [...views.values()];

@@ -16,6 +16,7 @@ import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { Catalog, IndexEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import { checkDeadline } from "../execute/context/request_ledger.ts";
+import { requireMaterialized } from "../names/materialized_views.ts";
 import { type PlacedPolicy, withoutPolicies } from "../names/policies.ts";
 import { findTable, visibleTable, visibleView } from "../names/table_names.ts";
 import type { AlterTableStatement, CreateIndexStatement } from "../parse/ast/ast.ts";
@@ -126,6 +127,9 @@ class AlterTable {
     const table = nextColumnId === undefined ? found : { ...found, nextColumnId };
     requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
     requireKind(node.kind, table, node);
+    if (node.isMaterialized === true) {
+      requireMaterialized(true, table, { node: node.table, verb: "ALTER" });
+    }
     const { next: altered, ...alteration } = alteredTable(table, node, {
       deps: this.#deps,
       principal,
@@ -232,7 +236,8 @@ class AlterTable {
     const changedViews = viewsAfterRename(this.#deps.catalog, before, after);
     const others = { changedViews, droppedSequences, marks, sequences, views };
     redefineTable(this.#deps, { before, after }, others);
-    return `Table ${nameOf(after)} altered to schema version ${after.schemaVersion}`;
+    const what = after.materialized === undefined ? "Table" : "Materialized view";
+    return `${what} ${nameOf(after)} altered to schema version ${after.schemaVersion}`;
   }
 
   /**

@@ -15,7 +15,8 @@ import {
   type ViewEntry,
 } from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
-import { type QueryCatalog, storedQueries } from "../names/views.ts";
+import { materializedQueryName } from "../names/materialized_views.ts";
+import { type QueryCatalog } from "../names/views.ts";
 import type {
   Name,
   TableAlterationRename,
@@ -57,7 +58,7 @@ export function renamedTable(
 
 /**
  * Returns changed entries for the views and functions whose texts still use the former
- * name of a renamed table.
+ * name of a renamed table, and for the query of a renamed materialized view.
  */
 export function viewsAfterRename(
   catalog: QueryCatalog,
@@ -66,7 +67,8 @@ export function viewsAfterRename(
 ): readonly ViewEntry[] {
   if (before.name === after.name) return [];
   const { tableId } = before;
-  return storedQueries(catalog).flatMap((view) => {
+  return catalog.storedQueries().flatMap((view) => {
+    if (view.resultId === tableId) return [{ ...view, name: materializedQueryName(after.name) }];
     if (!view.tables.some((each) => each.tableId === tableId)) return [];
     // The text of the view contains the name that the table had when the view was created, even if
     // the table is renamed repeatedly.

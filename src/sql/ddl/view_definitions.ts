@@ -31,6 +31,7 @@ import { bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource, SelectDeps } from "../bind/query/select_deps.ts";
 import { childrenOf } from "../bind/walk.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import { refuseMaterializedDependents } from "../names/materialized_views.ts";
 import { findNamespace, requireHolder } from "../names/table_names.ts";
 import { refuseTopicName } from "../names/topics.ts";
 import {
@@ -38,7 +39,6 @@ import {
   depsOf,
   refuseDependents,
   shapeOf,
-  storedQueries,
   type ViewDeps,
   type ViewShape,
 } from "../names/views.ts";
@@ -52,7 +52,7 @@ import type {
 import { type BindingDeps, dmlDepsOf, type NameDeps } from "../prepare/binding_deps.ts";
 import { boundFor } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
-import { authorize, meetsOwn } from "../rights/requirements.ts";
+import { meetsOwn, requireRights } from "../rights/requirements.ts";
 import type { DefinitionFollowers } from "./definition_followers.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
@@ -206,7 +206,8 @@ export function storedContent(
   const query = boundFor({ catalog, principal, statement }, () =>
     boundOrNothing(() => bind({ ...dmlDeps, source }), isTried),
   );
-  authorize(statement.requirements, principal, catalog);
+  // The definition may read a materialized view that is not populated yet.
+  requireRights(statement.requirements, principal, catalog);
   readLiterals(statement.literals);
   const used = storedColumnsOf(query);
   const content: StoredContent = {
@@ -367,6 +368,7 @@ export function dropViews(
   const position = node._location.start;
   requireReach(principal, dependents, { action, position });
   if (node.cascade !== "cascade") refuseDependents(action, dependents, { position });
+  refuseMaterializedDependents(action, dependents, { catalog, position });
   return () => {
     catalog.dropViews([...entries.values(), ...dependents]);
     live().viewChanged();
@@ -390,13 +392,15 @@ function viewNamed(
 ): ViewEntry | undefined {
   const { name, schema = namespace, _location } = node;
   const entry = catalog.view(schema, name);
-  if (entry !== undefined) return entry;
+  if (entry !== undefined && entry.resultId === undefined) return entry;
   const position = _location.start;
-  if (catalog.table(schema, name) !== undefined) {
+  const table = catalog.table(schema, name);
+  if (table !== undefined) {
+    const kind = table.materialized === undefined ? "table" : "materialized view";
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot ${action} view ${schema}.${name}: it is a table`,
-      { position, hint: `${action.toUpperCase()} TABLE` },
+      `Cannot ${action} view ${schema}.${name}: it is a ${kind}`,
+      { position, hint: `${action.toUpperCase()} ${kind.toUpperCase()}` },
     );
   }
   if (ifExists === true) return undefined;
@@ -480,7 +484,7 @@ function renameView(
   return () => {
     const { viewId } = found;
     const renamed = { ...found, name: to.name, updatedAtMs: clock.nowMs() };
-    const readers = storedQueries(catalog).flatMap((view) => {
+    const readers = catalog.storedQueries().flatMap((view) => {
       if (!view.views.some((each) => each.viewId === viewId)) return [];
       const views = view.views.map((each) =>
         each.viewId === viewId ? { renamedFrom: found.name, ...each } : each,
@@ -499,7 +503,15 @@ function renameView(
  * @param missing The names that IF EXISTS skipped.
  */
 export function droppedMessage(
-  kind: "domain" | "function" | "index" | "sequence" | "table" | "type" | "view",
+  kind:
+    | "domain"
+    | "function"
+    | "index"
+    | "materialized view"
+    | "sequence"
+    | "table"
+    | "type"
+    | "view",
   { dropped, missing }: { dropped: readonly string[]; missing: readonly string[] },
 ): string {
   const parts: string[] = [];

@@ -16,7 +16,7 @@ import type { QName } from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { PARSE_LIMITS, parseExpression, parseStatements } from "../parse/parser.ts";
 import { findNamespace } from "./table_names.ts";
-import { isFunction, type QueryCatalog, storedQueries } from "./views.ts";
+import { isFunction, type QueryCatalog } from "./views.ts";
 
 /**
  * Returns the type with the given name.
@@ -157,7 +157,7 @@ function textsWhere(
     );
   // The parser's limits apply to requests only. These texts were accepted when they were stored.
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
-  const inQueries = storedQueries(catalog).filter(({ sql, tables }) => {
+  const inQueries = catalog.storedQueries().filter(({ sql, tables }) => {
     const tableIds = tables.map(({ tableId }) => tableId);
     return holds(parseStatements(sql, limits), tableIds);
   });

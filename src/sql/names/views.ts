@@ -343,14 +343,8 @@ export interface Removal {
   readonly columns?: { readonly tableId: number; readonly columnIds: ReadonlySet<number> };
 }
 
-/** The part of the catalog that contains views and functions. */
-export type QueryCatalog = Pick<Catalog, "functions" | "views">;
-
-/** Returns all views and functions. */
-export function storedQueries(catalog: QueryCatalog): readonly ViewEntry[] {
-  const functions = catalog.functions();
-  return functions.length === 0 ? catalog.views() : [...catalog.views(), ...functions];
-}
+/** The part of the catalog that contains views, functions and queries of materialized views. */
+export type QueryCatalog = Pick<Catalog, "storedQueries">;
 
 /**
  * Returns the views and functions that depend on removed objects, directly or indirectly, except
@@ -365,7 +359,7 @@ export function dependentsOf(
   let isComplete = false;
   while (!isComplete) {
     isComplete = true;
-    for (const entry of storedQueries(catalog)) {
+    for (const entry of catalog.storedQueries()) {
       if (gone.has(entry.viewId)) continue;
       const needs =
         entry.views.some(({ viewId }) => gone.has(viewId)) ||

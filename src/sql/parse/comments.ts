@@ -23,6 +23,7 @@ function parseObject(cursor: Cursor): Pick<CommentStatement, "kind" | "name" | "
     "domain",
     "function",
     "index",
+    "materialized",
     "namespace",
     "schema",
     "sequence",
@@ -31,6 +32,9 @@ function parseObject(cursor: Cursor): Pick<CommentStatement, "kind" | "name" | "
     "view",
   );
   switch (word) {
+    case "materialized":
+      cursor.expect("view");
+      return { kind: "materialized view", name: cursor.qname("a materialized view") };
     case "namespace":
     case "schema":
       return { kind: "namespace", name: parseNamespaceName(cursor) };
@@ -60,12 +64,15 @@ const ARTICLES = {
   view: "a view",
 } as const satisfies Partial<Record<CommentedKind, string>>;
 
-const COMMENTED: ReadonlySet<string> = new Set<CommentedKind | "domain" | "schema">([
+const COMMENTED: ReadonlySet<string> = new Set<
+  CommentedKind | "domain" | "materialized" | "schema"
+>([
   "column",
   "constraint",
   "domain",
   "function",
   "index",
+  "materialized",
   "namespace",
   "schema",
   "sequence",

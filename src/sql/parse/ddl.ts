@@ -195,7 +195,8 @@ function refusePartition(cursor: Cursor): never {
   cursor.refuse("PARTITION BY of a table", "partitioning by user is built in: CREATE USER TABLE");
 }
 
-function refuseTableClauses(cursor: Cursor): void {
+/** Refuses clauses of CREATE TABLE that only other systems support. */
+export function refuseTableClauses(cursor: Cursor): void {
   switch (cursor.word) {
     case "as":
       return cursor.refuse(

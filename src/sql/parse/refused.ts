@@ -5,8 +5,6 @@ import { Token } from "./text/lexer.ts";
 const RIGHTS =
   "rights depend on roles (CREATE USER … ROLE) and on ALTER TABLE … SET ACCESS LEVEL; pg_dump --no-privileges omits it";
 const INDEX_HINT = "write CREATE INDEX name ON table_name (column_name)";
-const FRESH_VIEWS =
-  "use CREATE VIEW: a view is computed from the current rows each time it is read";
 const LIVE = "live queries deliver changes as they are committed";
 
 const OWN_ROWS =
@@ -69,7 +67,6 @@ export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, 
   ["checkpoint", ["CHECKPOINT", "STORAGE FLUSH ALL writes segments"]],
   ["import", ["IMPORT FOREIGN SCHEMA"]],
   ["security", ["SECURITY LABEL"]],
-  ["refresh", ["REFRESH MATERIALIZED VIEW", FRESH_VIEWS]],
   ["reassign", ["REASSIGN OWNED", "write ALTER NAMESPACE … OWNER TO for each namespace"]],
 ]);
 
@@ -98,7 +95,6 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["foreign", ["FOREIGN objects"]],
   ["external", ["EXTERNAL TABLE"]],
   ["virtual", ["VIRTUAL TABLE"]],
-  ["materialized", ["MATERIALIZED VIEW", FRESH_VIEWS]],
   ["fulltext", ["FULLTEXT INDEX", INDEX_HINT]],
   ["spatial", ["SPATIAL INDEX", INDEX_HINT]],
   ["clustered", ["CLUSTERED INDEX", INDEX_HINT]],

@@ -34,6 +34,12 @@ import { parseDelete, parseInsert, parseTruncate, parseUpdate } from "./dml.ts";
 import { parseAlterFunction, parseCreateFunction, parseDropFunction } from "./functions.ts";
 import { parseAlterIndex, parseCreateIndex, parseDropIndex } from "./indexes.ts";
 import { parseBackup, parseExport, parseKill, parseRestore, parseStorage } from "./maintenance.ts";
+import {
+  parseAlterMaterialized,
+  parseCreateMaterialized,
+  parseDropMaterialized,
+  parseRefresh,
+} from "./materialized_views.ts";
 import { parseMerge } from "./merge.ts";
 import { parseOptions } from "./options.ts";
 import { acceptOwner, parseCreateExtension } from "./ownership.ts";
@@ -122,6 +128,7 @@ const STATEMENTS = new Map<string, Parse>([
   ["backup", parseBackup],
   ["restore", parseRestore],
   ["export", parseExport],
+  ["refresh", parseRefresh],
   ["clear", parseClearTopic],
   ["consume", parseConsume],
   ["ack", parseAck],
@@ -169,8 +176,21 @@ function isView(cursor: Cursor): boolean {
 function parseReplace(cursor: Cursor, start: number): Statement {
   if (isView(cursor)) return parseCreateView(cursor, start, true);
   if (cursor.accept("function")) return parseCreateFunction(cursor, start, true);
+  if (cursor.is("materialized")) {
+    cursor.refuse(
+      "CREATE OR REPLACE MATERIALIZED VIEW",
+      "use DROP MATERIALIZED VIEW, and create it",
+    );
+  }
   refuseObject(cursor, "CREATE");
   return cursor.unexpected("VIEW or FUNCTION");
+}
+
+/** Parses the rest of CREATE VIEW and CREATE MATERIALIZED VIEW, if it follows. */
+function acceptCreateView(cursor: Cursor, start: number): Statement | undefined {
+  if (isView(cursor)) return parseCreateView(cursor, start, undefined);
+  const isMaterialized = cursor.acceptAll("materialized", "view");
+  return isMaterialized ? parseCreateMaterialized(cursor, start) : undefined;
 }
 
 function parseCreate(cursor: Cursor, start: number): Statement {
@@ -184,7 +204,8 @@ function parseCreate(cursor: Cursor, start: number): Statement {
   if (cursor.accept("type")) return parseCreateType(cursor, start);
   if (cursor.accept("domain")) return parseCreateDomain(cursor, start);
   if (cursor.accept("policy")) return parseCreatePolicy(cursor, start);
-  if (isView(cursor)) return parseCreateView(cursor, start, undefined);
+  const view = acceptCreateView(cursor, start);
+  if (view !== undefined) return view;
   if (cursor.accept("function")) return parseCreateFunction(cursor, start, undefined);
   refuseObject(cursor, "CREATE");
   cursor.couldBe("table", "index", "unique", "view");
@@ -230,6 +251,7 @@ function parseAlter(cursor: Cursor, start: number): Statement {
   if (cursor.accept("domain")) return parseAlterDomain(cursor, start);
   if (cursor.accept("policy")) return parseAlterPolicy(cursor, start);
   if (cursor.accept("function")) return parseAlterFunction(cursor, start);
+  if (cursor.acceptAll("materialized", "view")) return parseAlterMaterialized(cursor, start);
   refuseObject(cursor, "ALTER");
   if (cursor.is("view")) return parseAlterView(cursor, start);
   switch (
@@ -287,6 +309,7 @@ function parseDrop(cursor: Cursor, start: number): Statement {
   if (cursor.accept("domain")) return parseDropType(cursor, start, true);
   if (cursor.accept("policy")) return parseDropPolicy(cursor, start);
   if (cursor.accept("function")) return parseDropFunction(cursor, start);
+  if (cursor.acceptAll("materialized", "view")) return parseDropMaterialized(cursor, start);
   refuseObject(cursor, "DROP");
   switch (
     cursor.expectOneOf(

@@ -28,10 +28,16 @@ export function parseTableAs(
     cursor.refuse("CREATE TABLE … AS EXECUTE", "write the query itself after AS");
   }
   const query = parseQuery(cursor);
-  const isEmpty = cursor.acceptAll("with", "no", "data");
-  if (!isEmpty) cursor.acceptAll("with", "data");
+  const withData = acceptData(cursor);
   const _location = cursor.since(start);
-  return { type: "create table as", ...before, query, withData: !isEmpty, _location };
+  return { type: "create table as", ...before, query, withData, _location };
+}
+
+/** Reads `WITH [NO] DATA`. Returns false for WITH NO DATA. */
+export function acceptData(cursor: Cursor): boolean {
+  if (cursor.acceptAll("with", "no", "data")) return false;
+  cursor.acceptAll("with", "data");
+  return true;
 }
 
 /** Converts SELECT … INTO to CREATE TABLE … AS. Any other statement is returned unchanged. */

@@ -24,7 +24,6 @@ import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { expressionsIn, relationsIn } from "../bind/query/query_walk.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
 import { childrenOf } from "../bind/walk.ts";
-import { storedQueries } from "../names/views.ts";
 import type { AstNode, SelectStatement, Statement } from "../parse/ast/ast.ts";
 import { changesRows, isSelectNode } from "../parse/ast/query_nodes.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
@@ -184,7 +183,7 @@ export function newFollowedText(
     keyFields: keyFieldsOf(select),
     sort: sortOf(select).slice(0, sortCount),
     expiring: expiringSourcesOf(select),
-    viewsChangedSeq: statement.viewCount === 0 ? 0 : newestChangeOf(storedQueries(catalog)),
+    viewsChangedSeq: statement.viewCount === 0 ? 0 : newestChangeOf(catalog.storedQueries()),
     viewOwners: viewOwnersOf(requirements),
     clockTerms,
     mayRead: (reader) => mayReadNow(catalog, requirements, reader),

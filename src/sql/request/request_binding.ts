@@ -36,6 +36,7 @@ import { isAdministering, isDefining } from "../rights/statement_kinds.ts";
 import { isSystemViews } from "../system/system_views.ts";
 import { topicParameters } from "../utility/topic_arguments.ts";
 import { lockedTables } from "./locking_read.ts";
+import { refreshedView } from "./refresh.ts";
 import type { RequestScope } from "./request_scope.ts";
 import { RequestSettings, requireSettable } from "./request_settings.ts";
 import { refuseInside } from "./request_text.ts";
@@ -262,6 +263,11 @@ export class RequestBinding {
       this.#takesParameters = true;
       definitions.authorize(tableOf(node), principal, this.namespace);
       yield* this.#prepare(unboundUnit(rowsOf(node)), runsAs);
+      return;
+    }
+    if (node.type === "refresh materialized view") {
+      const { change } = refreshedView(node, { deps, namespace: this.namespace, principal });
+      definitions.authorize(change, principal, this.namespace);
       return;
     }
     if (rows === undefined) {

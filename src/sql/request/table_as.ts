@@ -7,7 +7,7 @@
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { type Catalog } from "../../catalog/mod.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
 import { typeName } from "../../types/mod.ts";
 import type {
   CreateTableAsStatement,
@@ -23,11 +23,22 @@ import { nameText, qnameText } from "../parse/print/print_expressions.ts";
 import type { StatementResult } from "../ports/engine.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import type { DefiningStatement } from "../rights/statement_kinds.ts";
+import { fill, populationOf, type RefreshingStatement } from "./refresh.ts";
 
 /** Returns the definition of the table without its columns. */
 export function tableOf(node: CreateTableAsStatement): CreateTableStatement {
-  const { _location, ifNotExists, kind, name, options } = node;
-  return { type: "create table", kind, name, ifNotExists, columns: [], options, _location };
+  const { _location, ifNotExists, kind, materialized, name, options } = node;
+  const columns: CreateTableStatement["columns"] = [];
+  return {
+    type: "create table",
+    kind,
+    name,
+    ifNotExists,
+    columns,
+    options,
+    materialized,
+    _location,
+  };
 }
 
 /** Returns the query without the system columns that `*` would include in a separate statement. */
@@ -42,38 +53,63 @@ export function rowsOf({ _location, query }: CreateTableAsStatement): SelectStat
 }
 
 export interface TableAsSteps {
-  readonly catalog: Pick<Catalog, "table">;
+  /** Returns the current definition of a table. */
+  readonly table: (path: { namespace: string; name: string }) => TableEntry | undefined;
   /** The namespace in which CREATE TABLE AS looks up unqualified names. */
   readonly namespace: string;
   readonly prepare: (query: SelectStatement) => Prepared;
   readonly define: (node: DefiningStatement) => Promise<StatementResult>;
-  readonly insert: (node: InsertStatement) => Promise<StatementResult>;
+  readonly change: (node: InsertStatement | RefreshingStatement) => Promise<StatementResult>;
 }
 
-/** Runs CREATE TABLE AS. @throws {DatabaseError} */
+/** Runs CREATE TABLE AS and CREATE MATERIALIZED VIEW. @throws {DatabaseError} */
 export async function createTableAs(
   node: CreateTableAsStatement,
-  { catalog, define, insert, namespace, prepare }: TableAsSteps,
+  steps: TableAsSteps,
 ): Promise<StatementResult> {
-  const { _location, name, query, withData } = node;
-  const found = (): number | undefined =>
-    catalog.table(name.schema ?? namespace, name.name)?.tableId;
+  const { define, prepare } = steps;
+  const { _location, materialized, withData } = node;
+  const name = { ...node.name, schema: node.name.schema ?? steps.namespace };
+  const path = { namespace: name.schema, name: name.name };
+  const found = (): TableEntry | undefined => steps.table(path);
   const isThere = found() !== undefined;
   const created = await define(definitionOf(node, prepare(rowsOf(node))));
   // The table may already exist only if the statement says IF NOT EXISTS.
   if (isThere || !withData) return created;
-  const tableId = found();
+  const tableId = found()?.tableId;
   try {
-    const into = relocated(parsed(`INSERT INTO ${qnameText(name)} SELECT 1`, "insert"), _location);
-    const { lastSeq, rowCount } = await insert({ ...into, insert: query });
-    const message = `Table ${name.schema ?? namespace}.${name.name} created with ${rowCount} row(s)`;
+    const { lastSeq, rowCount } =
+      materialized === undefined
+        ? await insertRows(node, steps)
+        : await fillRows(node, steps, found);
+    const what = materialized === undefined ? "Table" : "Materialized view";
+    const message = `${what} ${name.schema}.${name.name} created with ${rowCount} row(s)`;
     return { ...created, message, rowCount, lastSeq: lastSeq ?? null };
   } catch (error) {
     const names = [{ ...name, _location }];
-    const drop: DropTableStatement = { type: "drop table", names, _location };
-    if (tableId !== undefined && found() === tableId) await define(drop);
+    const isMaterialized = materialized === undefined ? undefined : true;
+    const drop: DropTableStatement = { type: "drop table", isMaterialized, names, _location };
+    if (tableId !== undefined && found()?.tableId === tableId) await define(drop);
     throw error;
   }
+}
+
+function insertRows(
+  { _location, name, query }: CreateTableAsStatement,
+  { change }: TableAsSteps,
+): Promise<StatementResult> {
+  const into = relocated(parsed(`INSERT INTO ${qnameText(name)} SELECT 1`, "insert"), _location);
+  return change({ ...into, insert: query });
+}
+
+function fillRows(
+  { _location, name }: CreateTableAsStatement,
+  { change, define }: TableAsSteps,
+  table: () => TableEntry | undefined,
+): Promise<StatementResult> {
+  const populate = (isPopulated: boolean): Promise<StatementResult> =>
+    define(populationOf(name, isPopulated, _location));
+  return fill({ _location }, { change, populate, table });
 }
 
 /** Returns the definition of a table for the rows of a query. @throws {DatabaseError} */

@@ -23,6 +23,7 @@ import type {
   FetchStatement,
   InsertStatement,
   PrepareStatement,
+  RefreshStatement,
   SavepointStatement,
   SelectForStatement,
   Statement,
@@ -43,6 +44,7 @@ import {
 import { ackRequest, ackResult } from "../utility/topic_statements.ts";
 import { copyFeedOf, copyResult } from "./copy_statements.ts";
 import { readAndLock } from "./locking_read.ts";
+import { populationOf, type RefreshingStatement, refresh, refreshedView } from "./refresh.ts";
 import { type BoundUnit, type RequestBinding, unboundUnit } from "./request_binding.ts";
 import type { RequestDeps } from "./request_deps.ts";
 import type { RequestScope } from "./request_scope.ts";
@@ -100,6 +102,7 @@ export class UnitRunner {
     const own = await this.#runOwn(node);
     if (own !== undefined) return own;
     if (node.type === "create table as") return await this.#createTableAs(node, parameters);
+    if (node.type === "refresh materialized view") return await this.#refresh(node);
     const steps = this.#binding.renew(unit);
     while (steps.next().done !== true) await this.#parts.pause();
     const prepared = this.#binding.renewed(unit);
@@ -220,11 +223,28 @@ export class UnitRunner {
   ): Promise<StatementResult> {
     const { namespace } = this.#binding;
     return createTableAs(node, {
-      catalog: this.#deps.catalog,
+      // A definition may replace the catalog by a draft.
+      table: (path) => this.#deps.catalog.table(path.namespace, path.name),
       namespace,
       prepare: (query) => this.#binding.prepareNow(query),
       define: (each) => this.#define(each, namespace),
-      insert: (each) => this.#change(each, parameters),
+      change: (each) => this.#change(each, parameters),
+    });
+  }
+
+  #refresh(node: RefreshStatement): Promise<StatementResult> {
+    const { namespace } = this.#binding;
+    const { table } = refreshedView(node, {
+      deps: this.#deps,
+      namespace,
+      principal: this.#principal,
+    });
+    return refresh(node, {
+      // A definition may replace the catalog by a draft.
+      table: () => this.#deps.catalog.tableById(table.tableId),
+      populate: (isPopulated) =>
+        this.#define(populationOf(node.name, isPopulated, node._location), namespace),
+      change: (each) => this.#change(each, []),
     });
   }
 
@@ -245,7 +265,7 @@ export class UnitRunner {
 
   /** Runs a change that the server derived from a statement. */
   async #change(
-    node: DeleteStatement | InsertStatement,
+    node: DeleteStatement | InsertStatement | RefreshingStatement,
     parameters: readonly Value[],
   ): Promise<StatementResult> {
     const unit = unboundUnit(node);

@@ -28,11 +28,40 @@ import {
 } from "./row_policies.ts";
 
 /**
+ * Checks every right that a statement needs, and that the materialized views that it reads have
+ * rows to show.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED, TABLE_NOT_FOUND for a table that is hidden, and
+ *   INVALID_OPERATION for a materialized view that is not populated
+ */
+export function authorize(
+  requirements: readonly Requirement[],
+  principal: Principal,
+  catalog: Catalog,
+): void {
+  requireRights(requirements, principal, catalog);
+  requirePopulated(requirements);
+}
+
+function requirePopulated(requirements: readonly Requirement[]): void {
+  for (const requirement of requirements) {
+    if (requirement.action !== "read" && requirement.action !== "policy-read") continue;
+    const { materialized, name, namespace } = requirement.table;
+    if (materialized?.isPopulated !== false) continue;
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot read materialized view ${namespace}.${name}: it has not been populated`,
+      { hint: `run REFRESH MATERIALIZED VIEW ${namespace}.${name}` },
+    );
+  }
+}
+
+/**
  * Checks every right that a statement needs.
  *
  * @throws {DatabaseError} PERMISSION_DENIED, and TABLE_NOT_FOUND for a table that is hidden
  */
-export function authorize(
+export function requireRights(
   requirements: readonly Requirement[],
   principal: Principal,
   catalog: Catalog,

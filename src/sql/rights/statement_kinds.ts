@@ -199,6 +199,7 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "select for": ROWS,
   "declare cursor": ROWS,
   truncate: REQUEST,
+  "refresh materialized view": { right: "object", home: "request", work: "other" },
   "create table as": { right: "object", home: "request", work: "other" },
   prepare: REQUEST,
   "execute prepared": REQUEST,

@@ -76,7 +76,7 @@ interface SchemaViewDeps {
 interface Relation {
   readonly namespace: string;
   readonly name: string;
-  readonly type: "BASE TABLE" | "VIEW" | "SYSTEM VIEW";
+  readonly type: "BASE TABLE" | "MATERIALIZED VIEW" | "VIEW" | "SYSTEM VIEW";
   /** Whether INSERT, UPDATE and DELETE accept the table or view. */
   readonly isWritten: boolean;
   readonly columns: readonly ShownColumn[];
@@ -101,15 +101,7 @@ interface ShownColumn
 function relationsSeenBy(deps: SchemaViewDeps, call: SystemCall): Relation[] {
   const { catalog, systemViews } = deps;
   const principal = principalOf(call);
-  const stored = visibleTables(catalog, principal).map(
-    (table): Relation => ({
-      namespace: table.namespace,
-      name: table.name,
-      type: "BASE TABLE",
-      isWritten: true,
-      columns: [...shownColumnsOf(table).map(writtenColumn), ...systemColumnsOf(table)],
-    }),
-  );
+  const stored = visibleTables(catalog, principal).map(relationOf);
   const views = viewsSeenBy(deps, principal).map(({ columns, entry, written }): Relation => {
     const names = written();
     return {
@@ -137,6 +129,20 @@ function relationsSeenBy(deps: SchemaViewDeps, call: SystemCall): Relation[] {
     ];
   });
   return [...stored, ...views, ...system].toSorted(compareNames);
+}
+
+function relationOf(table: TableEntry): Relation {
+  const isWritten = table.materialized === undefined;
+  const columns = shownColumnsOf(table).map((column) =>
+    isWritten ? writtenColumn(column) : column,
+  );
+  return {
+    namespace: table.namespace,
+    name: table.name,
+    type: isWritten ? "BASE TABLE" : "MATERIALIZED VIEW",
+    isWritten,
+    columns: [...columns, ...systemColumnsOf(table)],
+  };
 }
 
 function viewsSeenBy(deps: SchemaViewDeps, principal: Principal): ShownView[] {

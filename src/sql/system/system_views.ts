@@ -34,6 +34,7 @@ import { informationSchema } from "./information_schema.ts";
 import { jobViews } from "./job_views.ts";
 import { liveViews } from "./live_views.ts";
 import type { ManifestDeps } from "./manifest_rows.ts";
+import { materializedViewList } from "./materialized_view_list.ts";
 import { policyViews } from "./policy_views.ts";
 import { sequencesView } from "./sequence_views.ts";
 import { serverViews } from "./server_views.ts";
@@ -133,6 +134,7 @@ function allViews(environment: SqlEnvironment): ReadonlyMap<string, SystemView> 
     ["system.types", typesView(catalog)],
     ["system.segments", segmentsView(environment)],
     ...indexViews(environment),
+    ...materializedViewList(environment),
     ...jobViews(environment),
     ...liveViews(environment),
     ["system.settings", settingsView(settings)],

@@ -106,6 +106,7 @@ function targetOf(node: Statement, namespace: string): string | undefined {
   switch (node.type) {
     case "create table":
     case "create table as":
+    case "refresh materialized view":
     case "create view":
     case "create function":
     case "alter function":

@@ -147,7 +147,11 @@ test.each([
   ["CALL p()", "CALL", ""],
   ["LISTEN x", "LISTEN", "live queries"],
   ["NOTIFY x", "NOTIFY", "STREAM"],
-  ["CREATE MATERIALIZED VIEW v AS SELECT 1", "MATERIALIZED VIEW", ""],
+  [
+    "CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT 1",
+    "CREATE OR REPLACE MATERIALIZED VIEW",
+    "DROP",
+  ],
   ["SELECT (SELECT a FROM t FOR UPDATE)", "FOR UPDATE", "outermost"],
   ["CREATE VIEW v AS SELECT a FROM t FOR SHARE", "FOR SHARE", "outermost"],
   ["INSERT INTO t SELECT a FROM u FOR NO KEY UPDATE", "FOR NO KEY UPDATE", "outermost"],

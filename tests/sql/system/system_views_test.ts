@@ -98,6 +98,8 @@ const VIEWS: Readonly<Record<string, string>> = {
     "increment_by b, cycle B, cache_size b, last_value b, owned_by, sequence_comment",
   "system.types":
     'namespace_id, type_name, labels {"Array":"Text"}, type_comment, type_kind, base_type, checks {"Array":"Text"}, fields {"Array":"Text"}',
+  "system.materialized_views":
+    "namespace_id, view_name, access_level, is_populated B, definition, created_by, created_at z",
   "system.indexes":
     "namespace_id, table_name, index_name, columns, is_unique B, is_primary B, is_constraint B, " +
     "state, definition, index_comment",
@@ -322,7 +324,8 @@ test("a user sees the tables that they may read, and only their own rows of syst
     expect(await engine.rows(seen)).toEqual([["f"]]);
     const system = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'system'";
     // A caller sees the indexes of the tables that the caller may read.
-    for (const [name] of await engine.rows(system)) expect(name).toMatch(/^(?:my_.*|indexes)$/);
+    const open = /^(?:my_.*|indexes|materialized_views)$/;
+    for (const [name] of await engine.rows(system)) expect(name).toMatch(open);
     for (const name of ["schemas", "storages", "files", "queries", "query_stats", "tables"]) {
       expect(await engine.failure(`SELECT * FROM system.${name}`)).toBe("PERMISSION_DENIED@1");
     }

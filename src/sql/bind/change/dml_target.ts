@@ -75,6 +75,7 @@ export function bindTarget(
   const relation = source.view(name);
   if (relation !== undefined) return bindViewTarget(relation, { commands, deps, name });
   const table = source.table(name, name);
+  if (name.isRefresh !== true) refuseMaterializedTarget(table, name);
   statement.requirements.push({ action: "write", table });
   noteRows(table, deps);
   const from = tableResult(table, {
@@ -91,6 +92,26 @@ export function bindTarget(
     named: table,
     order: shownColumnsOf(table).map((_, position) => position),
   };
+}
+
+/**
+ * Refuses to change the rows of a materialized view.
+ *
+ * @throws {DatabaseError} READ_ONLY_OBJECT
+ */
+export function refuseMaterializedTarget(
+  table: TableEntry,
+  node: { readonly _location: { readonly start: number } },
+): void {
+  if (table.materialized === undefined) return;
+  throw new DatabaseError(
+    "READ_ONLY_OBJECT",
+    `Cannot write to ${nameOf(table)}: it is a materialized view`,
+    {
+      position: node._location.start,
+      hint: `REFRESH MATERIALIZED VIEW ${nameOf(table)} computes its rows again`,
+    },
+  );
 }
 
 function columnsOf({ scope }: FromResult): readonly BoundColumn[] {

@@ -71,6 +71,7 @@ function tableOf(view: ViewRelation, node: ViewPosition, deps: SelectDeps): Tabl
   const { tableId } = view.source.table(item.name, node);
   const table = deps.rights.tableById(tableId);
   if (table === undefined) throw readOnly(view, node, "its table was dropped");
+  if (table.materialized !== undefined) throw readOnly(view, node, "it reads a materialized view");
   return table;
 }
 

@@ -63,6 +63,11 @@ export interface QName extends Name {
 /** The target of a change: `ns.t AS alias`. */
 export interface QNameAliased extends QName {
   readonly alias?: string | undefined;
+  /**
+   * Whether the target may be a materialized view. REFRESH sets this in the changes that it makes;
+   * no text sets it.
+   */
+  readonly isRefresh?: true;
 }
 
 /** A table in FROM, with its aliases: `ns.t AS alias (c1, c2)`. */

@@ -34,6 +34,7 @@ export type DefinitionStatement =
   | CreateViewStatement
   | AlterViewStatement
   | DropViewStatement
+  | RefreshStatement
   | CreateUserStatement
   | AlterUserStatement
   | DropUserStatement
@@ -110,11 +111,22 @@ export interface CreateTableStatement extends AstNode {
   readonly constraints?: readonly TableConstraint[] | undefined;
   /** The entries of WITH (…). */
   readonly options?: readonly OptionEntry[] | undefined;
+  /** The query of a materialized view, whose rows the table contains. */
+  readonly materialized?: MaterializedQuery | undefined;
 }
 
-/** The statement `CREATE TABLE … AS query`, also written `SELECT … INTO`. */
+export interface MaterializedQuery {
+  readonly query: SelectStatement;
+  /** The text of the query, which the catalog stores. */
+  readonly source: string;
+}
+
+/**
+ * The statement `CREATE TABLE … AS query`, also written `SELECT … INTO`, and `CREATE MATERIALIZED
+ * VIEW … AS query`.
+ */
 export interface CreateTableAsStatement
-  extends Pick<CreateTableStatement, "ifNotExists" | "kind" | "name" | "options">,
+  extends Pick<CreateTableStatement, "ifNotExists" | "kind" | "materialized" | "name" | "options">,
     AstNode {
   readonly type: "create table as";
   /** New names for the first columns, which replace those of the query. */
@@ -315,6 +327,7 @@ export type CommentedKind =
   | "constraint"
   | "function"
   | "index"
+  | "materialized view"
   | "namespace"
   | "sequence"
   | "table"
@@ -339,7 +352,7 @@ export interface AlterOwnerStatement extends AstNode {
    * The type of object that the statement names. A view or a sequence may also be called a table,
    * as in dumps of older servers.
    */
-  readonly kind: "function" | "sequence" | "table" | "type" | "view";
+  readonly kind: "function" | "materialized view" | "sequence" | "table" | "type" | "view";
   readonly name: FunctionName | QName;
   readonly ifExists?: true | undefined;
   readonly owner: UserName;
@@ -354,6 +367,8 @@ export interface CreateExtensionStatement extends AstNode {
 export interface AlterTableStatement extends AstNode {
   readonly type: "alter table";
   readonly kind?: TableKindWord | undefined;
+  /** Whether the statement is ALTER MATERIALIZED VIEW. */
+  readonly isMaterialized?: true | undefined;
   readonly table: QNameAliased;
   readonly ifExists?: true | undefined;
   readonly changes: readonly TableAlteration[];
@@ -363,6 +378,7 @@ export type TableAlteration =
   | TableAlterationAddColumn
   | TableAlterationDropColumn
   | TableAlterationRename
+  | TableAlterationPopulate
   | TableAlterationRenameColumn
   | TableAlterationAlterConstraint
   | TableAlterationRenameConstraint
@@ -391,6 +407,12 @@ export interface TableAlterationDropColumn extends AstNode {
 export interface TableAlterationRename extends AstNode {
   readonly type: "rename table";
   readonly to: Name;
+}
+
+/** Records whether a materialized view is populated. REFRESH makes this change; no text can. */
+export interface TableAlterationPopulate extends AstNode {
+  readonly type: "populate";
+  readonly isPopulated: boolean;
 }
 
 export interface TableAlterationRenameColumn extends AstNode {
@@ -518,9 +540,20 @@ export interface TableAlterationResetOptions extends AstNode {
 export interface DropTableStatement extends AstNode {
   readonly type: "drop table";
   readonly kind?: TableKindWord | undefined;
+  /** Whether the statement is DROP MATERIALIZED VIEW. */
+  readonly isMaterialized?: true | undefined;
   readonly names: readonly QName[];
   readonly ifExists?: true | undefined;
   readonly cascade?: DropBehaviour | undefined;
+}
+
+/** The statement `REFRESH MATERIALIZED VIEW [CONCURRENTLY] name [WITH [NO] DATA]`. */
+export interface RefreshStatement extends AstNode {
+  readonly type: "refresh materialized view";
+  readonly name: QName;
+  readonly concurrently?: true | undefined;
+  /** False for WITH NO DATA, after which the view is not populated. */
+  readonly withData?: boolean | undefined;
 }
 
 export interface CreateViewStatement extends AstNode {

@@ -18,9 +18,12 @@ import type {
   DefinitionStatement,
   DoStatement,
   DropIndexStatement,
+  DropTableStatement,
+  DropViewStatement,
   FunctionDefinition,
   PolicyDefinition,
   QName,
+  RefreshStatement,
   SecretDefinition,
   StorageSetting,
   TableAlteration,
@@ -94,20 +97,17 @@ export function definitionText(statement: DefinitionStatement): string {
     case "create table as":
       return tableAsText(statement);
     case "alter table": {
-      const kind = kindText(statement.kind);
+      const kind = tableText(statement.kind, statement.isMaterialized);
       const changes = statement.changes.map(alterationText).join(", ");
       const ie = flag(statement.ifExists, "IF EXISTS ");
-      return `ALTER ${kind}TABLE ${ie}${qnameText(statement.table)} ${changes}`;
+      return `ALTER ${kind} ${ie}${qnameText(statement.table)} ${changes}`;
     }
+    case "refresh materialized view":
+      return refreshText(statement);
     case "drop table":
     case "drop view": {
-      const kind =
-        statement.type === "drop view" || statement.kind === undefined
-          ? ""
-          : `${statement.kind.toUpperCase()} `;
-      const what = statement.type === "drop view" ? "VIEW" : "TABLE";
       const ie = flag(statement.ifExists, "IF EXISTS ");
-      return `DROP ${kind}${what} ${ie}${qnames(statement.names)}${behaviour(statement.cascade)}`;
+      return `DROP ${droppedKindText(statement)} ${ie}${qnames(statement.names)}${behaviour(statement.cascade)}`;
     }
     case "create view": {
       const { columnNames } = statement;
@@ -131,7 +131,22 @@ function tableAsText(statement: CreateTableAsStatement): string {
   const columns = columnNames === undefined ? "" : ` (${nameList(columnNames)})`;
   const table = `${ine}${qnameText(name)}${columns}${withOptions(options)}`;
   const end = withData ? "" : " WITH NO DATA";
-  return `CREATE ${kindText(statement.kind)}TABLE ${table} AS ${queryText(query)}${end}`;
+  const kind = tableText(statement.kind, statement.materialized !== undefined);
+  return `CREATE ${kind} ${table} AS ${queryText(query)}${end}`;
+}
+
+function droppedKindText(statement: DropTableStatement | DropViewStatement): string {
+  if (statement.type === "drop view") return "VIEW";
+  return tableText(statement.kind, statement.isMaterialized);
+}
+
+function tableText(kind: CreateTableStatement["kind"], isMaterialized?: boolean): string {
+  return isMaterialized === true ? "MATERIALIZED VIEW" : `${kindText(kind)}TABLE`;
+}
+
+function refreshText({ concurrently, name, withData }: RefreshStatement): string {
+  const end = withData === undefined ? "" : ` WITH ${withData ? "" : "NO "}DATA`;
+  return `REFRESH MATERIALIZED VIEW ${flag(concurrently, "CONCURRENTLY ")}${qnameText(name)}${end}`;
 }
 
 /** Returns the keyword for the type of a table, which precedes TABLE. */
@@ -150,6 +165,7 @@ type OtherDefinition = Exclude<
       | "create table as"
       | "alter table"
       | "drop table"
+      | "refresh materialized view"
       | "drop view"
       | "create view";
   }
@@ -370,6 +386,8 @@ function alterationText(change: TableAlteration): string {
   switch (change.type) {
     case "add column":
       return `ADD COLUMN ${flag(change.ifNotExists, "IF NOT EXISTS ")}${columnText(change.column)}`;
+    case "populate":
+      throw new Error("no text populates a materialized view");
     case "drop column": {
       const ie = flag(change.ifExists, "IF EXISTS ");
       return `DROP COLUMN ${ie}${nameText(change.column.name)}${behaviour(change.behaviour)}`;

@@ -1,0 +1,93 @@
+/**
+ * Defines the rules of materialized views that other statements observe. A materialized view is a
+ * SHARED table without a primary key, together with an entry among the views that contains its
+ * query. Only REFRESH MATERIALIZED VIEW changes the rows.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { Catalog, TableEntry, ViewEntry } from "../../catalog/mod.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import type { AstNode } from "../parse/ast/ast.ts";
+
+/**
+ * Returns the name of the entry with the query. No view can have it, because of its parentheses.
+ */
+export function materializedQueryName(name: string): string {
+  return `${name} (materialized)`;
+}
+
+/**
+ * Refuses a statement that only a table accepts.
+ *
+ * @throws {DatabaseError} INVALID_OPERATION
+ */
+export function refuseMaterialized(action: string, table: TableEntry, node: AstNode): void {
+  if (table.materialized === undefined) return;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot ${action} ${nameOf(table)}: it is a materialized view`,
+    { position: node._location.start },
+  );
+}
+
+/**
+ * Requires that a statement names a materialized view if, and only if, it says so.
+ *
+ * @throws {DatabaseError} INVALID_OPERATION
+ */
+export function requireMaterialized(
+  isMaterialized: boolean,
+  table: TableEntry,
+  {
+    node,
+    verb,
+  }: { readonly node: AstNode; readonly verb: "ALTER" | "COMMENT ON" | "DROP" | "REFRESH" },
+): void {
+  if (isMaterialized === (table.materialized !== undefined)) return;
+  const position = node._location.start;
+  if (isMaterialized) {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot ${verb.toLowerCase()} materialized view ${nameOf(table)}: it is a table`,
+      verb === "REFRESH" ? { position } : { position, hint: `use ${verb} TABLE` },
+    );
+  }
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot ${verb.toLowerCase()} table ${nameOf(table)}: it is a materialized view`,
+    { position, hint: `use ${verb} MATERIALIZED VIEW` },
+  );
+}
+
+/** Returns the materialized views whose queries are among the given entries. */
+export function materializedAmong(
+  entries: readonly ViewEntry[],
+  catalog: Pick<Catalog, "tableById">,
+): TableEntry[] {
+  return entries.flatMap(({ resultId }) =>
+    resultId === undefined ? [] : (catalog.tableById(resultId) ?? []),
+  );
+}
+
+/**
+ * Refuses to drop an object together with the materialized views that need it. DROP TABLE and DROP
+ * MATERIALIZED VIEW can do that; other statements with CASCADE cannot.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
+export function refuseMaterializedDependents(
+  action: string,
+  entries: readonly ViewEntry[],
+  { catalog, position }: { catalog: Pick<Catalog, "tableById">; position: number | undefined },
+): void {
+  const tables = materializedAmong(entries, catalog);
+  const [first] = tables;
+  if (first === undefined) return;
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot ${action}: materialized view ${tables.map(nameOf).join(", ")} needs it`,
+    {
+      ...(position === undefined ? {} : { position }),
+      hint: `run DROP MATERIALIZED VIEW ${nameOf(first)} first`,
+    },
+  );
+}
