@@ -51,7 +51,7 @@ const FEW_ROWS_MAX = 8;
  */
 export function stateRows(rows: Map<string, KeptRow>, bytes: number): StateRows {
   if (rows.size > FEW_ROWS_MAX) return new ManyRows(rows, bytes);
-  return new FewRows([...rows.values()], bytes);
+  return rows.size === 0 ? NO_ROWS : new FewRows([...rows.values()], bytes);
 }
 
 /** Rows by key, as they were before a change; undefined for a key that did not exist. */
@@ -89,6 +89,7 @@ class FewRows implements StateRows {
     for (const [key, row] of changed) {
       if (row !== undefined && !this.has(key)) rows.push(row);
     }
+    if (rows.length === 0) return NO_ROWS;
     if (rows.length <= FEW_ROWS_MAX) return new FewRows(rows, bytes);
     return new ManyRows(new Map(rows.map((row) => [row.key, row])), bytes);
   }
@@ -97,6 +98,9 @@ class FewRows implements StateRows {
     return other === this ? new Map() : undefined;
   }
 }
+
+/** All results without rows share one object, because thousands of followers may have none. */
+const NO_ROWS: StateRows = new FewRows([], 0);
 
 /** Replaces rows by key. An undefined row removes its key. */
 function change(rows: Map<string, KeptRow>, changed: OldRows): void {
