@@ -10,6 +10,8 @@ second_attempts=$work/second_attempts
 : >"$second_attempts"
 durations=$work/durations
 : >"$durations"
+step_seconds=$work/step_seconds
+: >"$step_seconds"
 trap end_steps EXIT
 chmod 755 "$work"
 
@@ -31,6 +33,12 @@ keep_failure() {
   } >>"$failures"
 }
 
+# Keeps the duration of a step, which began when the shell had run for the given seconds.
+keep_seconds() {
+  local name=$1 begun=$2
+  printf '%5d s  %s\n' "$((SECONDS - begun))" "$name" >>"$step_seconds"
+}
+
 # Counts one check, which passed when its command ended with 0.
 count_check() {
   local name=$1 code=$2 log=$3
@@ -45,23 +53,26 @@ count_check() {
 
 # One check is one command. It runs alone.
 check() {
-  local name=$1 log=$work/check.log
+  local name=$1 log=$work/check.log begun code
   shift
   end_beside
   note "$name"
+  begun=$SECONDS
   "$@" 2>&1 | tee "$log"
-  count_check "$name" "${PIPESTATUS[0]}" "$log"
+  code=${PIPESTATUS[0]}
+  keep_seconds "$name" "$begun"
+  count_check "$name" "$code" "$log"
 }
 
 # The names and beginnings of the checks that run beside each other, by their numbers. A check that
 # ends writes its exit code and its number into the pipe.
-declare -A beside_names=() beside_times=()
+declare -A beside_names=() beside_times=() beside_begun=()
 beside_count=0
 mkfifo "$work/ended"
 exec 9<>"$work/ended"
 
-# One more than the number of processors, because some commands wait for a server.
-beside_max=$(($(nproc) + 1))
+# Two more than the number of processors, because some commands wait, for a server or for a time.
+beside_max=$(($(nproc) + 2))
 
 # Like check, but the command runs beside those before and after it. Its output is printed whole once
 # it has ended.
@@ -72,6 +83,7 @@ beside() {
   beside_count=$((beside_count + 1))
   beside_names[$beside_count]=$name
   beside_times[$beside_count]=$(date +%T)
+  beside_begun[$beside_count]=$SECONDS
   # Gives the command a process group of its own.
   set -m
   {
@@ -87,9 +99,10 @@ end_one_beside() {
   log=$work/beside.$number.log
   printf '\n== %s (%s to %s)\n' "${beside_names[$number]}" "${beside_times[$number]}" "$(date +%T)"
   cat "$log"
+  keep_seconds "${beside_names[$number]}" "${beside_begun[$number]}"
   count_check "${beside_names[$number]}" "$code" "$log"
   rm "$log"
-  unset "beside_names[$number]" "beside_times[$number]"
+  unset "beside_names[$number]" "beside_times[$number]" "beside_begun[$number]"
 }
 
 end_beside() {
@@ -112,12 +125,14 @@ durations_in() {
 # Adds the closing figures of a `bun test` run. A run that gave none, or failed without a failing
 # test, counts as one failure.
 tests() {
-  local name=$1 log=$work/tests.log code pass fail
+  local name=$1 log=$work/tests.log begun code pass fail
   shift
   end_beside
   note "$name"
+  begun=$SECONDS
   "$@" 2>&1 | tee "$log" | grep -vE '^\(pass\)'
   code=${PIPESTATUS[0]}
+  keep_seconds "$name" "$begun"
   pass=$(sed -nE 's/^ *([0-9]+) pass$/\1/p' "$log" | tail -n 1)
   fail=$(sed -nE 's/^ *([0-9]+) fail$/\1/p' "$log" | tail -n 1)
   if [ "$code" -ne 0 ] && [ "${fail:-0}" -eq 0 ]; then fail=1; fi
@@ -132,14 +147,16 @@ tests() {
   failed=$((failed + ${fail:-0}))
 }
 
-# Closes with the slowest tests, what failed and what passed only at the second attempt. Returns 1 if
-# anything failed.
+# Closes with the slowest tests, the duration of each step, what failed and what passed only at the
+# second attempt. Returns 1 if anything failed.
 close_steps() {
   end_beside
   if [ -s "$durations" ]; then
     note "the slowest tests"
     sort -rn "$durations" | head -n 40
   fi
+  note "the slowest steps"
+  sort -rn "$step_seconds" | head -n 20
   if [ "$failed" -ne 0 ]; then
     note "what failed"
     cat "$failures"

@@ -4,19 +4,29 @@ import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
 
-/** Runs steps to completion. Times of day are removed from the output. */
-function run(steps: string): { output: string; code: number } {
+/** The closing list of the steps with their durations. */
+const SECONDS = /\n== the slowest steps\n((?: +\d+ s {2}.*\n)+)/;
+
+/** Runs steps to completion. Times of day and durations are removed from the output. */
+function run(steps: string): { output: string; code: number; timed: readonly string[] } {
   const script = `set -uo pipefail; . .ci/steps.sh\n${steps}\nclose_steps`;
   const ended = Bun.spawnSync(["bash", "-c", script], { cwd: ROOT, stdin: "ignore" });
+  const output = ended.stdout.toString().replace(/ \(\d\d:\d\d:\d\d[^)]*\)/g, "");
+  const timed = SECONDS.exec(output)?.[1]?.trimEnd().split("\n") ?? [];
   return {
-    output: ended.stdout.toString().replace(/ \(\d\d:\d\d:\d\d[^)]*\)/g, ""),
+    output: output.replace(SECONDS, ""),
     code: ended.exitCode,
+    timed: timed.map((line) => line.replace(/^ +\d+ s {2}/, "")).toSorted(),
   };
 }
 
 test("a check counts as passed or failed by its exit code, and the summary repeats the failures", () => {
   const good = run(`check "good" echo fine`);
-  expect(good).toEqual({ code: 0, output: "\n== good\nfine\n\n1 passed, 0 failed\n" });
+  expect(good).toEqual({
+    code: 0,
+    output: "\n== good\nfine\n\n1 passed, 0 failed\n",
+    timed: ["good"],
+  });
   const bad = run(`check "bad" bash -c 'echo wrong; exit 3'; check "good" echo fine`);
   expect(bad.code).toBe(1);
   expect(bad.output).toEndWith(
@@ -64,6 +74,15 @@ test("the summary lists the slowest tests, slowest first", () => {
       "    900 ms  tests/b_test.ts: group > middling\n" +
       "      1 ms  tests/a_test.ts: quick\n\n4 passed, 0 failed\n",
   );
+});
+
+test("the summary lists the duration of every step", () => {
+  const { timed } = run(`
+    check "alone" true
+    beside "left" true
+    beside "right" false
+    tests "tests" printf ' 1 pass\\n'`);
+  expect(timed).toEqual(["alone", "left", "right", "tests"]);
 });
 
 test("tests are counted from the last totals of the runner, and the summary names second attempts", () => {
