@@ -20,8 +20,9 @@
  * module, and it saves a quarter of the run, which loading the sources for each of 300 files would
  * take.
  *
- * A complete run starts the slowest files first, according to `tests/timings.json`, and updates
- * that file with `--thorough --update-timings`. Some files are slow only in a thorough run.
+ * A complete run starts the slowest files first, according to `tests/timings/usual.json`, or to
+ * `thorough.json` beside it with `--thorough`, because some files are slow only in a thorough run.
+ * With `--update-timings`, it updates the file that it uses.
  *
  * At the end, a run lists what it skipped or shortened, and the command that runs it.
  *
@@ -63,7 +64,7 @@ const WORKERS = navigator.hardwareConcurrency + 1;
 const PROGRAM = "TIDEMARK_TEST_PROGRAM";
 
 /** The slowest files start first, so that no single slow file prolongs the run. */
-const TIMINGS = "--timings=tests/timings.json";
+const TIMINGS = "tests/timings";
 
 /** The folder of a file system in memory. */
 const MEMORY_FOLDER = "/dev/shm";
@@ -243,7 +244,8 @@ try {
     if (memory !== undefined) directories.push(openFolder(memory));
     env["TMPDIR"] = directories.at(-1) ?? "";
   }
-  const parallel = [`--parallel=${WORKERS}`, "--no-isolate", ...(isWhole ? [TIMINGS] : [])];
+  const timings = `--timings=${TIMINGS}/${isThorough ? "thorough" : "usual"}.json`;
+  const parallel = [`--parallel=${WORKERS}`, "--no-isolate", ...(isWhole ? [timings] : [])];
   const code = await run([...parallel, ...args], env, [skipped, failed]);
   const mayRetry = code !== 0 && options["retry-failed"];
   process.exitCode = mayRetry ? await retried(failed, code, env) : code;

@@ -106,54 +106,58 @@ async function contentOf(server: ServerProcess, table: string): Promise<[number,
   return rows.map(([id, seq]) => [Number(id), Number(seq)]);
 }
 
-test("a backup made under load contains every commit up to its seq, and no later one", async () => {
-  const root = freshDirectory();
-  await using server = await serverWithRoot(root);
-  await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
-  await server.rows("CREATE USER TABLE mine (id INT PRIMARY KEY, v TEXT)");
-  const ledger = new Map<number, number>();
-  const load = { isWriting: true };
-  let nextId = 0;
-  const write = async (table: string): Promise<void> => {
-    while (load.isWriting) {
-      nextId += 1;
-      const id = nextId;
-      const text = `INSERT INTO ${table} VALUES (${id}, '${"x".repeat(300)}')`;
-      const { body } = await server.sql(text);
-      if (table === "t") ledger.set(id, Number(body.results[0]?.last_seq));
+testThoroughly(
+  "a backup made under load contains every commit up to its seq, and no later one",
+  async () => {
+    const root = freshDirectory();
+    await using server = await serverWithRoot(root);
+    await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
+    await server.rows("CREATE USER TABLE mine (id INT PRIMARY KEY, v TEXT)");
+    const ledger = new Map<number, number>();
+    const load = { isWriting: true };
+    let nextId = 0;
+    const write = async (table: string): Promise<void> => {
+      while (load.isWriting) {
+        nextId += 1;
+        const id = nextId;
+        const text = `INSERT INTO ${table} VALUES (${id}, '${"x".repeat(300)}')`;
+        const { body } = await server.sql(text);
+        if (table === "t") ledger.set(id, Number(body.results[0]?.last_seq));
+      }
+    };
+    const writers = ["t", "t", "t", "mine"].map(write);
+    const backups: Backup[] = [];
+    const roundCount = amountOf({ usual: 2, thorough: 4 });
+    for (let round = 0; round < roundCount; round += 1) {
+      // So many rows are written that a flush happens even on a slow machine.
+      const rowCount = ledger.size + 800 / roundCount;
+      await Promise.all([Bun.sleep(250), until(() => ledger.size >= rowCount)]);
+      backups.push(await backUp(server, join(root, `b${round}`)));
     }
-  };
-  const writers = ["t", "t", "t", "mine"].map(write);
-  const backups: Backup[] = [];
-  const roundCount = amountOf({ usual: 2, thorough: 4 });
-  for (let round = 0; round < roundCount; round += 1) {
-    // So many rows are written that a flush happens even on a slow machine.
-    const rowCount = ledger.size + 800 / roundCount;
-    await Promise.all([Bun.sleep(250), until(() => ledger.size >= rowCount)]);
-    backups.push(await backUp(server, join(root, `b${round}`)));
-  }
-  load.isWriting = false;
-  await Promise.all(writers);
-  const highest = Math.max(...ledger.values());
-  const [[flushes] = []] = await server.rows(
-    "SELECT count(*) FROM system.jobs WHERE job_type = 'flush' AND status = 'completed'",
-  );
-  expect(Number(flushes)).toBeGreaterThan(0);
+    load.isWriting = false;
+    await Promise.all(writers);
+    const highest = Math.max(...ledger.values());
+    const [[flushes] = []] = await server.rows(
+      "SELECT count(*) FROM system.jobs WHERE job_type = 'flush' AND status = 'completed'",
+    );
+    expect(Number(flushes)).toBeGreaterThan(0);
 
-  for (const { path, seq } of backups) {
-    expect(maintain("verify", [path])).toMatchObject({ code: 0 });
-    const target = join(freshDirectory(), "data");
-    expect(await restore(path, target)).toMatchObject({ code: 0 });
-    expect(maintain("verify", [target])).toMatchObject({ code: 0 });
-    await using restored = await serverOn(target);
-    const expected = [...ledger].filter(([, written]) => written <= seq);
-    expect(await contentOf(restored, "t")).toEqual(expected.toSorted(([a], [b]) => a - b));
-    await restored.rows("INSERT INTO t VALUES (1000000, 'new')");
-    const [[seqAfter] = []] = await restored.rows("SELECT _seq FROM t WHERE id = 1000000");
-    expect(Number(seqAfter)).toBeGreaterThan(highest);
-  }
-  expect(backups.at(-1)?.seq).toBeGreaterThan(backups[0]?.seq ?? Infinity);
-}, 300_000);
+    for (const { path, seq } of backups) {
+      expect(maintain("verify", [path])).toMatchObject({ code: 0 });
+      const target = join(freshDirectory(), "data");
+      expect(await restore(path, target)).toMatchObject({ code: 0 });
+      expect(maintain("verify", [target])).toMatchObject({ code: 0 });
+      await using restored = await serverOn(target);
+      const expected = [...ledger].filter(([, written]) => written <= seq);
+      expect(await contentOf(restored, "t")).toEqual(expected.toSorted(([a], [b]) => a - b));
+      await restored.rows("INSERT INTO t VALUES (1000000, 'new')");
+      const [[seqAfter] = []] = await restored.rows("SELECT _seq FROM t WHERE id = 1000000");
+      expect(Number(seqAfter)).toBeGreaterThan(highest);
+    }
+    expect(backups.at(-1)?.seq).toBeGreaterThan(backups[0]?.seq ?? Infinity);
+  },
+  300_000,
+);
 
 test("RESTORE prepares a restore, a restart completes it, and no id is issued twice", async () => {
   const root = freshDirectory();
@@ -1140,19 +1144,22 @@ class LeadFile extends ForwardingFile {
   }
 }
 
-test("a segment is copied right after it is checked, so that it is read from the disk once", async () => {
-  const root = freshDirectory();
-  const disk = new LeadDisk(bunDisk);
-  const config = `storage.allowed_roots = [${JSON.stringify(root)}]`;
-  await using engine = await TestEngine.open({ config, disk });
-  const columns = ["a", "b", "c", "d"];
-  const types = columns.map((name) => `${name} DOUBLE`).join(", ");
-  const values = columns.map(() => "random()").join(", ");
-  await engine.run(`CREATE SHARED TABLE t (id INT PRIMARY KEY, ${types})`);
-  await engine.run(`INSERT INTO t SELECT g, ${values} FROM generate_series(1, 200000) g`);
-  await engine.run("STORAGE FLUSH TABLE t");
-  disk.leads.length = 0;
-  await engine.run(`BACKUP DATABASE TO '${join(root, "b")}'`);
-  expect(disk.leads.length).toBeGreaterThan(5);
-  expect(Math.max(...disk.leads)).toBeLessThan(1 << 20);
-});
+testThoroughly(
+  "a segment is copied right after it is checked, so that it is read from the disk once",
+  async () => {
+    const root = freshDirectory();
+    const disk = new LeadDisk(bunDisk);
+    const config = `storage.allowed_roots = [${JSON.stringify(root)}]`;
+    await using engine = await TestEngine.open({ config, disk });
+    const columns = ["a", "b", "c", "d"];
+    const types = columns.map((name) => `${name} DOUBLE`).join(", ");
+    const values = columns.map(() => "random()").join(", ");
+    await engine.run(`CREATE SHARED TABLE t (id INT PRIMARY KEY, ${types})`);
+    await engine.run(`INSERT INTO t SELECT g, ${values} FROM generate_series(1, 200000) g`);
+    await engine.run("STORAGE FLUSH TABLE t");
+    disk.leads.length = 0;
+    await engine.run(`BACKUP DATABASE TO '${join(root, "b")}'`);
+    expect(disk.leads.length).toBeGreaterThan(5);
+    expect(Math.max(...disk.leads)).toBeLessThan(1 << 20);
+  },
+);

@@ -44,7 +44,7 @@ import { principalFor } from "../support/principal_for.ts";
 import { fileMissing, testThoroughly, testUnless } from "../support/requirements.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { startReadyServer } from "../support/server_process.ts";
-import { amountOf, shareOf } from "../support/thoroughness.ts";
+import { shareOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
 afterAll(removeDirectories);
@@ -331,54 +331,58 @@ async function endOfArchive(world: World): Promise<number> {
   return (JSON.parse(body) as { lastSeq: number }).lastSeq;
 }
 
-const RANDOM_POINTS = amountOf({ usual: 1, thorough: 14 });
-const DEFINITION_POINTS = amountOf({ usual: 1, thorough: 4 });
+const RANDOM_POINTS = 14;
+const DEFINITION_POINTS = 4;
 
-test("a backup made under load is restored to many seqs from archive and log, always with the right rows", async () => {
-  const world = await theWorld();
-  const { archive, data } = world.place;
-  const archiveEnd = await endOfArchive(world);
-  expect(archiveEnd).toBeGreaterThan(world.backupSeq);
-  const random = new SeededRandom(SEED + 1);
-  const span = world.endSeq - world.backupSeq;
-  const isBeside = (seq: number): boolean =>
-    world.definitions.some((definition) => seq > definition.before && seq < definition.seq);
-  const points: number[] = [];
-  while (points.length < RANDOM_POINTS) {
-    const seq = world.backupSeq + Math.floor(random.unit() * span);
-    // At a point while a definition is being made, the object may or may not exist.
-    if (!isBeside(seq)) points.push(seq);
-  }
-  // The points to restore are next to definitions and at both ends.
-  points.push(...world.definitions.map(({ before }) => before).slice(0, DEFINITION_POINTS));
-  points.push(world.backupSeq, world.endSeq);
-  expect(points).toHaveLength(RANDOM_POINTS + DEFINITION_POINTS + 2);
-  let fromArchive = 0;
-  for (const [index, seq] of points.entries()) {
-    // Some restores use only the archive and another directory; the others replace the database
-    // itself.
-    const isElsewhere = seq <= archiveEnd && index % 2 === 0;
-    const target = isElsewhere ? join(freshDirectory(), "data") : copyOf(data);
-    fromArchive += isElsewhere ? 1 : 0;
-    const args = [world.backup, target, "--archive", archive, "--to-seq", String(seq)];
-    const held = index % 3 === 0 ? { heldBytesMax: 1_500_000 } : {};
-    const { code, said } = await restore(args, held);
-    expect(code, said).toBe(0);
-    expect(said).toContain(`the state at _seq ${seq}`);
-    const database = await open(world.place, { data: target });
-    expect({ seq, found: await differences(database, world, seq) }).toEqual({ seq, found: [] });
-    await rows(database, "INSERT INTO shared VALUES (1000000, 'new')");
-    const [[newSeq] = []] = (await rows(
-      database,
-      "SELECT _seq FROM shared WHERE id = 1000000",
-    )) as unknown[][];
-    expect(Number(newSeq)).toBeGreaterThan(isElsewhere ? seq : world.endSeq);
-    await database.close();
-    expect(maintain("verify", [target])).toMatchObject({ code: 0 });
-    rmSync(target, { recursive: true });
-  }
-  expect(fromArchive).toBeGreaterThan(points.length / 6);
-}, 300_000);
+testThoroughly(
+  "a backup made under load is restored to many seqs from archive and log, always with the right rows",
+  async () => {
+    const world = await theWorld();
+    const { archive, data } = world.place;
+    const archiveEnd = await endOfArchive(world);
+    expect(archiveEnd).toBeGreaterThan(world.backupSeq);
+    const random = new SeededRandom(SEED + 1);
+    const span = world.endSeq - world.backupSeq;
+    const isBeside = (seq: number): boolean =>
+      world.definitions.some((definition) => seq > definition.before && seq < definition.seq);
+    const points: number[] = [];
+    while (points.length < RANDOM_POINTS) {
+      const seq = world.backupSeq + Math.floor(random.unit() * span);
+      // At a point while a definition is being made, the object may or may not exist.
+      if (!isBeside(seq)) points.push(seq);
+    }
+    // The points to restore are next to definitions and at both ends.
+    points.push(...world.definitions.map(({ before }) => before).slice(0, DEFINITION_POINTS));
+    points.push(world.backupSeq, world.endSeq);
+    expect(points).toHaveLength(RANDOM_POINTS + DEFINITION_POINTS + 2);
+    let fromArchive = 0;
+    for (const [index, seq] of points.entries()) {
+      // Some restores use only the archive and another directory; the others replace the database
+      // itself.
+      const isElsewhere = seq <= archiveEnd && index % 2 === 0;
+      const target = isElsewhere ? join(freshDirectory(), "data") : copyOf(data);
+      fromArchive += isElsewhere ? 1 : 0;
+      const args = [world.backup, target, "--archive", archive, "--to-seq", String(seq)];
+      const held = index % 3 === 0 ? { heldBytesMax: 1_500_000 } : {};
+      const { code, said } = await restore(args, held);
+      expect(code, said).toBe(0);
+      expect(said).toContain(`the state at _seq ${seq}`);
+      const database = await open(world.place, { data: target });
+      expect({ seq, found: await differences(database, world, seq) }).toEqual({ seq, found: [] });
+      await rows(database, "INSERT INTO shared VALUES (1000000, 'new')");
+      const [[newSeq] = []] = (await rows(
+        database,
+        "SELECT _seq FROM shared WHERE id = 1000000",
+      )) as unknown[][];
+      expect(Number(newSeq)).toBeGreaterThan(isElsewhere ? seq : world.endSeq);
+      await database.close();
+      expect(maintain("verify", [target])).toMatchObject({ code: 0 });
+      rmSync(target, { recursive: true });
+    }
+    expect(fromArchive).toBeGreaterThan(points.length / 6);
+  },
+  300_000,
+);
 
 testThoroughly(
   "a restore reaches a point inside a commit of many files, although segments contain later changes",
@@ -551,45 +555,52 @@ test("a restore to a point leaves no files if it is killed or its thread dies", 
   await database.close();
 });
 
-test("the statement and the command both report uploads that no archive contains", async () => {
-  const place = freshPlace();
-  const config = { storage: { allowed_roots: [place.root], archive_path: place.archive } };
-  await using server = await startReadyServer({ config });
-  await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, f FILE)");
-  const base = join(place.root, "base");
-  await server.rows(`BACKUP DATABASE TO '${base}'`);
-  const seqs: number[] = [];
-  for (const id of [1, 2]) {
-    const form = new FormData();
-    form.set("sql", `INSERT INTO t VALUES (${id}, FILE("doc"))`);
-    form.set("file:doc", new File([`upload ${id}`], `${id}.txt`));
-    const headers = { Authorization: `Bearer ${server.token}` };
-    const answer = await fetch(`${server.url}/v1/api/sql`, { method: "POST", headers, body: form });
-    const { results } = (await answer.json()) as { results: { last_seq: number }[] };
-    seqs.push(results[0]?.last_seq ?? 0);
-  }
-  const files = join(server.dataPath, "files");
-  const [first = "", second = ""] = readdirSync(files, { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".txt"))
-    .toSorted((left, right) => Number(left.endsWith("2.txt")) - Number(right.endsWith("2.txt")));
-  rmSync(join(files, first));
-  const restoreTo = async (seq = 0): Promise<string> => {
-    const [row = []] = await server.rows(`RESTORE DATABASE FROM '${base}' TO SEQ ${seq}`);
-    rmSync(join(server.dataPath, "restore"), { recursive: true });
-    return String(row[5]);
-  };
-  expect(await restoreTo(seqs[1])).toContain(
-    `1 uploaded file is lost, for instance files/${first}: the log archive contains no files uploaded after the backup`,
-  );
-  rmSync(join(files, second));
-  expect(await restoreTo(seqs[1])).toContain("2 uploaded files are lost");
-  expect(await restoreTo(seqs[0])).toContain("1 uploaded file is lost");
-  server.kill("SIGTERM");
-  await server.exited();
-  const { code, said } = await restore([base, server.dataPath, "--to-seq", String(seqs[1])]);
-  expect(code, said).toBe(0);
-  expect(said).toContain("2 uploaded files are lost");
-});
+testThoroughly(
+  "the statement and the command both report uploads that no archive contains",
+  async () => {
+    const place = freshPlace();
+    const config = { storage: { allowed_roots: [place.root], archive_path: place.archive } };
+    await using server = await startReadyServer({ config });
+    await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, f FILE)");
+    const base = join(place.root, "base");
+    await server.rows(`BACKUP DATABASE TO '${base}'`);
+    const seqs: number[] = [];
+    for (const id of [1, 2]) {
+      const form = new FormData();
+      form.set("sql", `INSERT INTO t VALUES (${id}, FILE("doc"))`);
+      form.set("file:doc", new File([`upload ${id}`], `${id}.txt`));
+      const headers = { Authorization: `Bearer ${server.token}` };
+      const answer = await fetch(`${server.url}/v1/api/sql`, {
+        method: "POST",
+        headers,
+        body: form,
+      });
+      const { results } = (await answer.json()) as { results: { last_seq: number }[] };
+      seqs.push(results[0]?.last_seq ?? 0);
+    }
+    const files = join(server.dataPath, "files");
+    const [first = "", second = ""] = readdirSync(files, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".txt"))
+      .toSorted((left, right) => Number(left.endsWith("2.txt")) - Number(right.endsWith("2.txt")));
+    rmSync(join(files, first));
+    const restoreTo = async (seq = 0): Promise<string> => {
+      const [row = []] = await server.rows(`RESTORE DATABASE FROM '${base}' TO SEQ ${seq}`);
+      rmSync(join(server.dataPath, "restore"), { recursive: true });
+      return String(row[5]);
+    };
+    expect(await restoreTo(seqs[1])).toContain(
+      `1 uploaded file is lost, for instance files/${first}: the log archive contains no files uploaded after the backup`,
+    );
+    rmSync(join(files, second));
+    expect(await restoreTo(seqs[1])).toContain("2 uploaded files are lost");
+    expect(await restoreTo(seqs[0])).toContain("1 uploaded file is lost");
+    server.kill("SIGTERM");
+    await server.exited();
+    const { code, said } = await restore([base, server.dataPath, "--to-seq", String(seqs[1])]);
+    expect(code, said).toBe(0);
+    expect(said).toContain("2 uploaded files are lost");
+  },
+);
 
 test("a transaction with definitions exists completely from the seq of its commit on", async () => {
   const place = freshPlace();
@@ -626,7 +637,7 @@ test("a transaction with definitions exists completely from the seq of its commi
   await after.close();
 });
 
-test("a backup that cannot reach the point is refused, and nothing changes", async () => {
+testThoroughly("a backup that cannot reach the point is refused, and nothing changes", async () => {
   const world = await theWorld();
   const target = copyOf(world.place.data);
   const before = treeOf(target, ["LOCK", "tmp"]);
@@ -717,15 +728,25 @@ test("a backup that cannot reach the point is refused, and nothing changes", asy
   expect(treeOf(target, ["LOCK", "tmp"])).toEqual(before);
 });
 
-test("a log that does not begin where the log of the backup begins is refused", async () => {
-  const world = await theWorld();
-  const other = await theOtherLog(world);
-  const target = join(freshDirectory(), "data");
-  const seq = String(await endOfArchive(world));
-  const { code, said } = await restore([world.backup, target, "--archive", other, "--to-seq", seq]);
-  expect(code, said).toBe(1);
-  expect(said).toContain("it is damaged, or the log of another database");
-});
+testThoroughly(
+  "a log that does not begin where the log of the backup begins is refused",
+  async () => {
+    const world = await theWorld();
+    const other = await theOtherLog(world);
+    const target = join(freshDirectory(), "data");
+    const seq = String(await endOfArchive(world));
+    const { code, said } = await restore([
+      world.backup,
+      target,
+      "--archive",
+      other,
+      "--to-seq",
+      seq,
+    ]);
+    expect(code, said).toBe(1);
+    expect(said).toContain("it is damaged, or the log of another database");
+  },
+);
 
 /** Returns an archive with intact files of a different database that has the same name. */
 async function theOtherLog(world: World): Promise<string> {

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
 import { ProcessMemoryGauge } from "../../src/base/process_memory.ts";
+import { testThoroughly } from "../support/requirements.ts";
 
 test("ProcessMemoryGauge reads the memory of mapped files from Linux", () => {
   const gauge = new ProcessMemoryGauge({
@@ -38,26 +39,29 @@ function collectAll(gauge: ProcessMemoryGauge): void {
   }
 }
 
-test("ProcessMemoryGauge counts growth since the smallest of the last six samples as garbage", () => {
-  const gauge = new ProcessMemoryGauge(bunDisk);
-  collectAll(gauge);
-  gauge.sample();
-  const before = gauge.read();
-  const objects = Array.from({ length: 200_000 }, (_, id) => ({ id, text: `text ${id}` }));
-  const grown = gauge.read();
-  expect(grown.heapBytes - before.heapBytes).toBeGreaterThan(5_000_000);
-  expect(grown.liveBytes).toBeLessThanOrEqual(before.liveBytes);
-  Bun.gc(true);
-  for (let count = 0; count < 6; count += 1) gauge.sample();
-  expect(gauge.read().liveBytes - before.liveBytes).toBeGreaterThan(5_000_000);
-  expect(objects).toHaveLength(200_000);
-  const array = new Uint8Array(20_000_000);
-  Bun.gc(true);
-  const { arrayBytes, heapBytes, liveBytes, residentBytes } = gauge.read();
-  expect(arrayBytes).toBeGreaterThanOrEqual(array.length);
-  expect(liveBytes).toBeLessThanOrEqual(heapBytes);
-  expect(heapBytes).toBeLessThan(residentBytes);
-});
+testThoroughly(
+  "ProcessMemoryGauge counts growth since the smallest of the last six samples as garbage",
+  () => {
+    const gauge = new ProcessMemoryGauge(bunDisk);
+    collectAll(gauge);
+    gauge.sample();
+    const before = gauge.read();
+    const objects = Array.from({ length: 200_000 }, (_, id) => ({ id, text: `text ${id}` }));
+    const grown = gauge.read();
+    expect(grown.heapBytes - before.heapBytes).toBeGreaterThan(5_000_000);
+    expect(grown.liveBytes).toBeLessThanOrEqual(before.liveBytes);
+    Bun.gc(true);
+    for (let count = 0; count < 6; count += 1) gauge.sample();
+    expect(gauge.read().liveBytes - before.liveBytes).toBeGreaterThan(5_000_000);
+    expect(objects).toHaveLength(200_000);
+    const array = new Uint8Array(20_000_000);
+    Bun.gc(true);
+    const { arrayBytes, heapBytes, liveBytes, residentBytes } = gauge.read();
+    expect(arrayBytes).toBeGreaterThanOrEqual(array.length);
+    expect(liveBytes).toBeLessThanOrEqual(heapBytes);
+    expect(heapBytes).toBeLessThan(residentBytes);
+  },
+);
 
 test("ProcessMemoryGauge does not count files as arrays, whether mapped or just unmapped", () => {
   const gauge = new ProcessMemoryGauge(bunDisk);

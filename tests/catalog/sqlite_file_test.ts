@@ -13,6 +13,7 @@ import { APPLICATION_ID, FORMAT_VERSION, MIGRATIONS } from "../../src/catalog/mi
 import { allSealed, putSealed } from "../../src/catalog/records.ts";
 import { SqliteFile } from "../../src/catalog/sqlite_file.ts";
 import { ManualClock } from "../support/manual_clock.ts";
+import { amountOf } from "../support/thoroughness.ts";
 import {
   FILE,
   freshPath,
@@ -220,8 +221,8 @@ test("CatalogDatabase detects damage to any byte, or gives the correct result", 
   const good = readFileSync(path);
   const copy = freshPath();
   let noticed = 0;
-
-  for (let offset = 100; offset < good.length; offset += 41) {
+  const step = amountOf({ usual: 401, thorough: 41 });
+  for (let offset = 100; offset < good.length; offset += step) {
     const damaged = Buffer.from(good);
     damaged[offset] = (damaged[offset] ?? 0) ^ 0x55;
     writeFileSync(copy, damaged);

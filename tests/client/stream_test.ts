@@ -4,6 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { createClient, type ExecutionPart, ServerError } from "../../src/client/mod.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { ADMIN, PASSWORD, startServer } from "../support/server_process.ts";
 import { FakeServer, loginBody, ok } from "./scripted_server.ts";
 
@@ -109,22 +110,25 @@ test("the stream throws a failure after the first rows, and an invalid or incomp
   expect(codes).toEqual(["QUERY_TIMEOUT", "http_error", "ConnectionError"]);
 });
 
-test("while the client does not read, the server does not start the next statement", async () => {
-  await using server = await startServer();
-  await server.setup();
-  await server.rows("CREATE NAMESPACE s; CREATE TABLE s.t (id BIGINT PRIMARY KEY)");
-  const client = createClient({ url: server.url });
-  await client.session.login(ADMIN, PASSWORD);
-  const sql = "SELECT n, repeat('x', 1000) FROM generate_series(1, 20000) AS g (n);";
-  const parts = client.stream(`${sql} INSERT INTO s.t VALUES (1)`);
-  const first = await parts.next();
-  expect(first.value).toMatchObject({ kind: "rows", statement: 0 });
-  expect(await server.rows("SELECT count(*) FROM s.t")).toEqual([[0]]);
-  let count = first.value?.kind === "rows" ? first.value.rows.length : 0;
-  for await (const part of parts) if (part.kind === "rows") count += part.rows.length;
-  expect(count).toBe(20_000);
-  expect(await server.rows("SELECT count(*) FROM s.t")).toEqual([[1]]);
-});
+testThoroughly(
+  "while the client does not read, the server does not start the next statement",
+  async () => {
+    await using server = await startServer();
+    await server.setup();
+    await server.rows("CREATE NAMESPACE s; CREATE TABLE s.t (id BIGINT PRIMARY KEY)");
+    const client = createClient({ url: server.url });
+    await client.session.login(ADMIN, PASSWORD);
+    const sql = "SELECT n, repeat('x', 1000) FROM generate_series(1, 20000) AS g (n);";
+    const parts = client.stream(`${sql} INSERT INTO s.t VALUES (1)`);
+    const first = await parts.next();
+    expect(first.value).toMatchObject({ kind: "rows", statement: 0 });
+    expect(await server.rows("SELECT count(*) FROM s.t")).toEqual([[0]]);
+    let count = first.value?.kind === "rows" ? first.value.rows.length : 0;
+    for await (const part of parts) if (part.kind === "rows") count += part.rows.length;
+    expect(count).toBe(20_000);
+    expect(await server.rows("SELECT count(*) FROM s.t")).toEqual([[1]]);
+  },
+);
 
 test("invalid options throw a TypeError, as for execute", async () => {
   const { client } = await clientOf(new TextEncoder().encode(BODY), 16);

@@ -7,8 +7,9 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
-import { chromiumMissing, describeUnless, testThoroughly } from "../support/requirements.ts";
+import { chromiumMissing, describeUnless } from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { onlyThorough } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 import { accessibilityFaults, launchBrowser, TEST_MS_MAX } from "../ui/browser.ts";
 import { exampleCommand } from "./example_commands.ts";
@@ -200,7 +201,7 @@ async function expectCaughtUp(person: Person): Promise<void> {
   await person.makeSpace(`Own space of ${person.name}`);
 }
 
-describeUnless(chromiumMissing)("the club", () => {
+describeUnless(onlyThorough ?? chromiumMissing)("the club", () => {
   beforeAll(async () => {
     server = await startReadyServer({
       config: {
@@ -275,7 +276,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "chat: unread messages are counted and read messages are not, even after a reload",
     async () => {
       const cleo = await join("cleopatra", "chat.html");
@@ -308,7 +309,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "chat: members see who is present and who is typing, until a page is closed",
     async () => {
       const mona = await join("monalisa", "chat.html");
@@ -332,7 +333,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "board: members move cards by mouse and by keyboard, and lose them with their membership",
     async () => {
       const emma = await join("emmanuelle", "board.html");
@@ -388,7 +389,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "board: a card can be moved between two cards even if no number lies between their positions",
     async () => {
       const gina = await join("gianina", "board.html");
@@ -411,7 +412,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "files: members see pictures through signed URLs, which expire with the membership",
     async () => {
       const hugo = await join("hugoline", "files.html");
@@ -467,7 +468,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "a guest becomes a user, and keeps the account, its spaces and its messages",
     async () => {
       const context = await browser.newContext();
@@ -504,7 +505,7 @@ describeUnless(chromiumMissing)("the club", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "the pages explain a taken name, a wrong password and an unknown member",
     async () => {
       const jana = await join("janneke", "chat.html");

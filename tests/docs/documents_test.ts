@@ -35,16 +35,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 /** The accepted reasons for omitting a block. A new reason must be added here. */
 const UNTESTED = ["it needs podman", "it takes hours", "it takes minutes"];
 
-/**
- * The documents that a normal run tests too: those about the first steps, and the documents that
- * these depend on.
- */
-const FIRST: ReadonlySet<string> = new Set([
-  "README.md",
-  "docs/tutorial.md",
-  "docs/sql.md",
-  "docs/live.md",
-]);
+/** The documents about the first steps, which a normal run tests too. */
+const FIRST: ReadonlySet<string> = new Set(["README.md", "docs/tutorial.md"]);
 
 const DOCUMENT_MS_MAX = 120_000;
 

@@ -1,7 +1,7 @@
 /**
  * Verifies that every example works when it is started as examples/README.md describes. The scripts
- * run to completion against a real server, and the pages are used in Chromium. Bun bundles the
- * React example from its sources; a thorough run installs its packages and builds it with Vite.
+ * run to completion against a real server. A thorough run also uses the pages in Chromium, bundles
+ * the React example from its sources, and installs its packages and builds it with Vite.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
@@ -9,15 +9,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { defined } from "../../src/base/assert.ts";
-import { chromiumMissing, programMissing, testUnless } from "../support/requirements.ts";
+import {
+  chromiumMissing,
+  programMissing,
+  testThoroughly,
+  testUnless,
+} from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
-import { amountOf, onlyThorough } from "../support/thoroughness.ts";
+import { onlyThorough } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 import { launchBrowser } from "../ui/browser.ts";
 import { exampleCommand } from "./example_commands.ts";
 import { ROOT } from "./snippets.ts";
 
 const TEST_MS_MAX = 180_000;
+
+const browserMissing = onlyThorough ?? chromiumMissing;
 
 let server: ServerProcess;
 let browser: Browser | undefined;
@@ -36,7 +43,7 @@ beforeAll(async () => {
   });
   const origins = [`http://127.0.0.1:${pages.port}`];
   server = await startReadyServer({ config: { "security.cors": { allowed_origins: origins } } });
-  if (chromiumMissing === undefined) browser = await launchBrowser();
+  if (browserMissing === undefined) browser = await launchBrowser();
 });
 
 afterAll(async () => {
@@ -73,7 +80,7 @@ test(
   TEST_MS_MAX,
 );
 
-test(
+testThoroughly(
   "the agent example writes for its users, each of whom sees only their own steps",
   async () => {
     const lines = (await run(exampleCommand("agent"))).trimEnd().split("\n");
@@ -92,14 +99,14 @@ test(
   TEST_MS_MAX,
 );
 
-test(
+testThoroughly(
   "the summarizer example writes one summary for each article, even if it is killed repeatedly",
   async () => {
     const command = [...exampleCommand("summarizer")];
     // Kills the example during its start, and right after a commit but before the client receives
     // the acknowledgement.
     const kills = [100, undefined, 200, undefined, 300, undefined];
-    for (const afterMs of kills.slice(0, amountOf({ usual: 2, thorough: kills.length }))) {
+    for (const afterMs of kills) {
       const child = Bun.spawn(command, {
         cwd: ROOT,
         env: { ...process.env, TIDEMARK_URL: server.url },
@@ -141,7 +148,7 @@ async function open(query: string): Promise<Page> {
   return page;
 }
 
-testUnless(chromiumMissing)(
+testUnless(browserMissing)(
   "the page asks for a password, and shows messages in every window",
   async () => {
     served = (path) => Bun.file(join(ROOT, "examples/page", path));
@@ -178,7 +185,7 @@ async function expectVotes(folder: string, built: string): Promise<void> {
   await page.close();
 }
 
-testUnless(chromiumMissing)(
+testUnless(browserMissing)(
   "the React example compiles, and every window shows the votes",
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "tidemark-react-"));
@@ -202,7 +209,7 @@ testUnless(chromiumMissing)(
   TEST_MS_MAX,
 );
 
-const viteMissing = onlyThorough ?? chromiumMissing ?? programMissing("npm", "npm");
+const viteMissing = browserMissing ?? programMissing("npm", "npm");
 
 testUnless(viteMissing)(
   "the React example is built by Vite",

@@ -32,6 +32,7 @@ import {
   treeOf,
 } from "../support/maintenance.ts";
 import { ManualClock } from "../support/manual_clock.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { headerOfFormat, openSegmentFile, withoutLastDeletion } from "../support/segment_files.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 import { amountOf, shareOf } from "../support/thoroughness.ts";
@@ -118,7 +119,7 @@ describe("verify reports damage and changes nothing", () => {
     ["a deletion vector", below("segments/1", ".dv"), 40],
     ["an uploaded file", below("files", ".txt"), 40],
   ])("notices damage to %s, whichever byte it is", (_what, fileOf, thorough) => {
-    const sampleCount = amountOf({ usual: Math.ceil(thorough / 6), thorough });
+    const sampleCount = amountOf({ usual: Math.ceil(thorough / 15), thorough });
     const path = copyOf(killed);
     const file = fileOf(path);
     const good = readFileSync(file);
@@ -177,7 +178,7 @@ describe("verify reports damage and changes nothing", () => {
     const truth = contentOf(file);
     const wrong: number[] = [];
     let noticedCount = 0;
-    const sampleCount = amountOf({ usual: 25, thorough: 150 });
+    const sampleCount = amountOf({ usual: 15, thorough: 150 });
     for (let sample = 0; sample < sampleCount; sample += 1) {
       const offset = Math.floor((sample * good.length) / sampleCount);
       const bad = Buffer.from(good);
@@ -266,27 +267,30 @@ describe("verify reports damage and changes nothing", () => {
     expect(gone.code).toBe(1);
   });
 
-  test("verify finds the row in a segment whose bytes are missing, but ignores dropped tables", async () => {
-    const path = copyOf(killed);
-    const copies: string[] = [];
-    {
-      await using server = await serverOn(path);
-      for (const sql of ["STORAGE FLUSH TABLE default.files", "DROP TABLE default.files"]) {
-        await server.rows(sql);
-        server.kill("SIGTERM");
-        await server.exited();
-        copies.push(copyOf(path));
-        await server.start();
-        server.token = (await server.login("ada")).access_token;
+  testThoroughly(
+    "verify finds the row in a segment whose bytes are missing, but ignores dropped tables",
+    async () => {
+      const path = copyOf(killed);
+      const copies: string[] = [];
+      {
+        await using server = await serverOn(path);
+        for (const sql of ["STORAGE FLUSH TABLE default.files", "DROP TABLE default.files"]) {
+          await server.rows(sql);
+          server.kill("SIGTERM");
+          await server.exited();
+          copies.push(copyOf(path));
+          await server.start();
+          server.token = (await server.login("ada")).access_token;
+        }
       }
-    }
-    const [flushed = "", dropped = ""] = copies;
-    rmSync(fileIn(`${flushed}/files`, ".txt"));
-    const gone = maintain("verify", [flushed]);
-    expect(gone.lines[0]).toMatch(/^damage .*-a\.txt at byte 0: it is missing/);
-    expect(gone.code).toBe(1);
-    expect(maintain("verify", [dropped]).code).toBe(0);
-  });
+      const [flushed = "", dropped = ""] = copies;
+      rmSync(fileIn(`${flushed}/files`, ".txt"));
+      const gone = maintain("verify", [flushed]);
+      expect(gone.lines[0]).toMatch(/^damage .*-a\.txt at byte 0: it is missing/);
+      expect(gone.code).toBe(1);
+      expect(maintain("verify", [dropped]).code).toBe(0);
+    },
+  );
 
   test("verify finds damage to the records of idempotency keys, which no catalog lists", async () => {
     await using engine = await TestEngine.open();

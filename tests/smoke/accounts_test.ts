@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { SocketClient } from "../support/client.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import {
   type ConfigValue,
   type Login,
@@ -168,18 +169,21 @@ describe("creating an account by sign-up", () => {
     expect([found, answer["error"]]).toEqual([status, error]);
   });
 
-  test("sign-up is limited to a number of accounts in an hour, whether or not the names are free", async () => {
-    await using few = await startReadyServer({
-      config: { auth: { signup: "open", guests: true }, limits: { signups_per_hour: 2 } },
-    });
-    const signUp = (user: string): Promise<Response> =>
-      few.post("/v1/api/auth/signup", { user, password: PASSWORD });
-    expect((await signUp("ada")).status).toBe(202);
-    expect((await few.post("/v1/api/auth/guest", {})).status).toBe(200);
-    const refused = await signUp("bob");
-    expect(refused.status).toBe(429);
-    expect(Number(refused.headers.get("Retry-After"))).toBeGreaterThan(0);
-  });
+  testThoroughly(
+    "sign-up is limited to a number of accounts in an hour, whether or not the names are free",
+    async () => {
+      await using few = await startReadyServer({
+        config: { auth: { signup: "open", guests: true }, limits: { signups_per_hour: 2 } },
+      });
+      const signUp = (user: string): Promise<Response> =>
+        few.post("/v1/api/auth/signup", { user, password: PASSWORD });
+      expect((await signUp("ada")).status).toBe(202);
+      expect((await few.post("/v1/api/auth/guest", {})).status).toBe(200);
+      const refused = await signUp("bob");
+      expect(refused.status).toBe(429);
+      expect(Number(refused.headers.get("Retry-After"))).toBeGreaterThan(0);
+    },
+  );
 
   test("sign-up by invitation requires a code, which works a limited number of times until it expires", async () => {
     await using invited = await startReadyServer({ config: { auth: { signup: "invitation" } } });
@@ -244,7 +248,7 @@ describe("using the server as a guest", () => {
     expect((await logIn(id))[0]).toBe(200);
   });
 
-  test("a guest stays a guest if the name is taken, with the same response", async () => {
+  testThoroughly("a guest stays a guest if the name is taken, with the same response", async () => {
     const guest = await newGuest();
     const free = await post("signup", { user: newName(), password: PASSWORD });
     expect(await post("signup", { user: "ada", password: OTHER }, guest.access_token)).toEqual(
@@ -285,27 +289,30 @@ describe("users change their own passwords", () => {
     expect((await logIn(user, OTHER))[0]).toBe(200);
   });
 
-  test("a password change refuses a wrong password and a weak new one, and failed attempts lock the name", async () => {
-    const user = newName();
-    const token = await server.createUser(user);
-    const change = async (password: string, newPassword: string): Promise<unknown[]> => {
-      const [status, { error }] = await post(
-        "password",
-        { password, new_password: newPassword },
-        token,
-      );
-      return [status, error];
-    };
-    expect(await change(PASSWORD, "short")).toEqual([400, "weak_password"]);
-    for (let guess = 0; guess < 5; guess += 1) {
-      expect(await change("wrong", OTHER)).toEqual([401, "unauthorized"]);
-    }
-    expect(await change(PASSWORD, OTHER)).toEqual([401, "account_locked"]);
-    const [, { error }] = await logIn(user);
-    expect(error).toBe("account_locked");
-  });
+  testThoroughly(
+    "a password change refuses a wrong password and a weak new one, and failed attempts lock the name",
+    async () => {
+      const user = newName();
+      const token = await server.createUser(user);
+      const change = async (password: string, newPassword: string): Promise<unknown[]> => {
+        const [status, { error }] = await post(
+          "password",
+          { password, new_password: newPassword },
+          token,
+        );
+        return [status, error];
+      };
+      expect(await change(PASSWORD, "short")).toEqual([400, "weak_password"]);
+      for (let guess = 0; guess < 5; guess += 1) {
+        expect(await change("wrong", OTHER)).toEqual([401, "unauthorized"]);
+      }
+      expect(await change(PASSWORD, OTHER)).toEqual([401, "account_locked"]);
+      const [, { error }] = await logIn(user);
+      expect(error).toBe("account_locked");
+    },
+  );
 
-  test("a service token cannot change the password", async () => {
+  testThoroughly("a service token cannot change the password", async () => {
     const user = newName();
     await server.createUser(user);
     const [row = []] = await server.rows(`CREATE TOKEN ${user} FOR USER ${user}`);
@@ -365,7 +372,7 @@ describe("users delete their own accounts", () => {
     },
   );
 
-  test("an administrator's account cannot be deleted in this way", async () => {
+  testThoroughly("an administrator's account cannot be deleted in this way", async () => {
     const { access_token: token } = await server.login("ada");
     const [status, body] = await post("delete", { password: PASSWORD }, token);
     expect([status, body["error"]]).toEqual([403, "forbidden"]);
@@ -418,7 +425,7 @@ describe("a server sends links by email", () => {
     expect(notices.filter((each) => each.email === email)).toHaveLength(3);
   });
 
-  test("a link cannot be used as a token, nor a token as a link", async () => {
+  testThoroughly("a link cannot be used as a token, nor a token as a link", async () => {
     const user = newName();
     await server.rows(
       `CREATE USER ${user} WITH PASSWORD '${PASSWORD}' EMAIL '${user}@example.com'`,
@@ -457,35 +464,41 @@ describe("users change their email addresses", () => {
     expect((await logIn(email))[0]).toBe(200);
   });
 
-  test("an address that no longer belongs to an account cannot set a password through its link", async () => {
-    const [user, email] = [newName(), `${newName()}@example.com`];
-    await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}' EMAIL '${email}'`);
-    await post("reset_link", { user });
-    const { token } = await noticeTo(email, "reset_password");
-    await server.rows(`ALTER USER ${user} SET EMAIL 'new.${email}'`);
-    const [status, { error }] = await post("reset", { token, password: OTHER });
-    expect([status, error]).toEqual([403, "invalid_link"]);
-    expect((await logIn(user))[0]).toBe(200);
-  });
+  testThoroughly(
+    "an address that no longer belongs to an account cannot set a password through its link",
+    async () => {
+      const [user, email] = [newName(), `${newName()}@example.com`];
+      await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}' EMAIL '${email}'`);
+      await post("reset_link", { user });
+      const { token } = await noticeTo(email, "reset_password");
+      await server.rows(`ALTER USER ${user} SET EMAIL 'new.${email}'`);
+      const [status, { error }] = await post("reset", { token, password: OTHER });
+      expect([status, error]).toEqual([403, "invalid_link"]);
+      expect((await logIn(user))[0]).toBe(200);
+    },
+  );
 
-  test("an address that several accounts claim belongs to the first one that verifies it", async () => {
-    const email = `${newName()}@example.com`;
-    const [one, two] = [newName(), newName()];
-    const tokens: (string | undefined)[] = [];
-    for (const user of [one, two]) {
-      await post("signup", { user, email, password: PASSWORD });
-      await until(() => notices.some((each) => each.user_id === user));
-      tokens.push(notices.find((each) => each.user_id === user)?.token);
-    }
-    expect((await post("verify", { token: tokens[1] }))[0]).toBe(200);
-    const [status, { error }] = await post("verify", { token: tokens[0] });
-    expect([status, error]).toEqual([403, "invalid_link"]);
-    expect((await logIn(email))[1]["user"]).toMatchObject({ id: two });
-    // A different address remains unverified.
-    await server.rows(`ALTER USER ${two} SET EMAIL 'other@example.com'`);
-    expect((await logIn(email))[0]).toBe(401);
-    expect((await logIn("other@example.com"))[0]).toBe(401);
-  });
+  testThoroughly(
+    "an address that several accounts claim belongs to the first one that verifies it",
+    async () => {
+      const email = `${newName()}@example.com`;
+      const [one, two] = [newName(), newName()];
+      const tokens: (string | undefined)[] = [];
+      for (const user of [one, two]) {
+        await post("signup", { user, email, password: PASSWORD });
+        await until(() => notices.some((each) => each.user_id === user));
+        tokens.push(notices.find((each) => each.user_id === user)?.token);
+      }
+      expect((await post("verify", { token: tokens[1] }))[0]).toBe(200);
+      const [status, { error }] = await post("verify", { token: tokens[0] });
+      expect([status, error]).toEqual([403, "invalid_link"]);
+      expect((await logIn(email))[1]["user"]).toMatchObject({ id: two });
+      // A different address remains unverified.
+      await server.rows(`ALTER USER ${two} SET EMAIL 'other@example.com'`);
+      expect((await logIn(email))[0]).toBe(401);
+      expect((await logIn("other@example.com"))[0]).toBe(401);
+    },
+  );
 
   test.each(["somebody", "a guest"])(
     "an address that %s gives at sign-up opens no row before it is verified",
@@ -543,25 +556,28 @@ describe("users change their email addresses", () => {
     expect((await logIn(next))[0]).toBe(200);
   });
 
-  test("a change to the address of another account has the same response, and the owner of that account is notified", async () => {
-    const [user, owner] = [newName(), newName()];
-    const taken = `${newName()}@example.com`;
-    await post("signup", { user: owner, email: taken, password: PASSWORD });
-    await post("verify", { token: (await noticeTo(taken, "verify_email")).token });
-    await post("signup", { user, password: PASSWORD });
-    const { access_token: token } = await server.login(user);
-    const free = `${newName()}@example.com`;
-    const body = { password: PASSWORD, email: free };
-    const answer = await post("email", body, token);
-    expect(await post("email", { ...body, email: taken }, token)).toEqual(answer);
-    expect(await noticeTo(taken, "email_taken")).toMatchObject({ email: taken });
-    expect(
-      notices.filter((each) => each.email === taken && each.type === "verify_email"),
-    ).toHaveLength(1);
-    // An account without an address gets its first one through the link.
-    await post("verify", { token: (await noticeTo(free, "verify_email")).token });
-    expect((await logIn(free))[1]["user"]).toMatchObject({ id: user, email: free });
-  });
+  testThoroughly(
+    "a change to the address of another account has the same response, and the owner of that account is notified",
+    async () => {
+      const [user, owner] = [newName(), newName()];
+      const taken = `${newName()}@example.com`;
+      await post("signup", { user: owner, email: taken, password: PASSWORD });
+      await post("verify", { token: (await noticeTo(taken, "verify_email")).token });
+      await post("signup", { user, password: PASSWORD });
+      const { access_token: token } = await server.login(user);
+      const free = `${newName()}@example.com`;
+      const body = { password: PASSWORD, email: free };
+      const answer = await post("email", body, token);
+      expect(await post("email", { ...body, email: taken }, token)).toEqual(answer);
+      expect(await noticeTo(taken, "email_taken")).toMatchObject({ email: taken });
+      expect(
+        notices.filter((each) => each.email === taken && each.type === "verify_email"),
+      ).toHaveLength(1);
+      // An account without an address gets its first one through the link.
+      await post("verify", { token: (await noticeTo(free, "verify_email")).token });
+      expect((await logIn(free))[1]["user"]).toMatchObject({ id: user, email: free });
+    },
+  );
 
   test.each([
     [{ password: "wrong horse 9", email: "a@b.example" }, 401, "unauthorized"],
@@ -577,7 +593,7 @@ describe("users change their email addresses", () => {
     expect((await post("email", body))[0]).toBe(401);
   });
 
-  test("a guest or a service token cannot change the address", async () => {
+  testThoroughly("a guest or a service token cannot change the address", async () => {
     const [, guest] = await post("guest", {});
     const body = { password: PASSWORD, email: "a@b.example" };
     expect((await post("email", body, String(guest["access_token"])))[0]).toBe(401);
@@ -588,49 +604,55 @@ describe("users change their email addresses", () => {
     expect((await post("email", body, String(secret)))[0]).toBe(403);
   });
 
-  test("a newly verified address renews an open connection, whose queries restart", async () => {
-    const [user, email, table] = [newName(), `${newName()}@example.com`, `app.for_${newName()}`];
-    await server.rows(
-      `CREATE TABLE ${table} (email TEXT PRIMARY KEY) WITH (ACCESS_LEVEL = 'RESTRICTED'); ` +
-        `CREATE POLICY invited ON ${table} FOR SELECT USING (email = CLAIM('email')); ` +
-        `INSERT INTO ${table} VALUES ('${email}')`,
-    );
-    await post("signup", { user, email, password: PASSWORD });
-    const { token: link } = await noticeTo(email, "verify_email");
-    const { access_token: before } = await server.login(user);
-    const socket = await SocketClient.connect(server.url, { token: before });
-    await socket.expect("auth_success");
-    const subscription = { id: "s", sql: `SELECT email FROM ${table}` };
-    socket.send({ type: "subscribe", subscription });
-    await socket.expect("subscription_ack");
-    expect(await socket.expect("initial_data_batch")).toMatchObject({ rows: [] });
+  testThoroughly(
+    "a newly verified address renews an open connection, whose queries restart",
+    async () => {
+      const [user, email, table] = [newName(), `${newName()}@example.com`, `app.for_${newName()}`];
+      await server.rows(
+        `CREATE TABLE ${table} (email TEXT PRIMARY KEY) WITH (ACCESS_LEVEL = 'RESTRICTED'); ` +
+          `CREATE POLICY invited ON ${table} FOR SELECT USING (email = CLAIM('email')); ` +
+          `INSERT INTO ${table} VALUES ('${email}')`,
+      );
+      await post("signup", { user, email, password: PASSWORD });
+      const { token: link } = await noticeTo(email, "verify_email");
+      const { access_token: before } = await server.login(user);
+      const socket = await SocketClient.connect(server.url, { token: before });
+      await socket.expect("auth_success");
+      const subscription = { id: "s", sql: `SELECT email FROM ${table}` };
+      socket.send({ type: "subscribe", subscription });
+      await socket.expect("subscription_ack");
+      expect(await socket.expect("initial_data_batch")).toMatchObject({ rows: [] });
 
-    const { access_token: same } = await server.login(user);
-    socket.send({ type: "authenticate", method: "jwt", token: same });
-    await socket.expect("auth_success");
-    await post("verify", { token: link });
-    const { access_token: token } = await server.login(user);
-    socket.send({ type: "authenticate", method: "jwt", token });
-    await socket.expect("auth_success");
-    // The renewal with the same claims has not ended the query, but this renewal does.
-    expect(await socket.expect("error")).toMatchObject({
-      subscription_id: "s",
-      code: "SCHEMA_CHANGED",
-      ended: true,
-    });
-    socket.send({ type: "subscribe", subscription });
-    await socket.expect("subscription_ack");
-    expect(await socket.expect("initial_data_batch")).toMatchObject({ rows: [{ email }] });
-    socket.close();
-  });
+      const { access_token: same } = await server.login(user);
+      socket.send({ type: "authenticate", method: "jwt", token: same });
+      await socket.expect("auth_success");
+      await post("verify", { token: link });
+      const { access_token: token } = await server.login(user);
+      socket.send({ type: "authenticate", method: "jwt", token });
+      await socket.expect("auth_success");
+      // The renewal with the same claims has not ended the query, but this renewal does.
+      expect(await socket.expect("error")).toMatchObject({
+        subscription_id: "s",
+        code: "SCHEMA_CHANGED",
+        ended: true,
+      });
+      socket.send({ type: "subscribe", subscription });
+      await socket.expect("subscription_ack");
+      expect(await socket.expect("initial_data_batch")).toMatchObject({ rows: [{ email }] });
+      socket.close();
+    },
+  );
 
-  test("an address that an administrator sets over an unverified one becomes a claim", async () => {
-    const [user, email] = [newName(), `${newName()}@example.com`];
-    await post("signup", { user, email, password: PASSWORD });
-    await server.rows(`ALTER USER ${user} SET EMAIL '${email}'`);
-    const { access_token: token } = await server.login(user);
-    expect(await server.rows("SELECT CLAIM('email')", { token })).toEqual([[email]]);
-  });
+  testThoroughly(
+    "an address that an administrator sets over an unverified one becomes a claim",
+    async () => {
+      const [user, email] = [newName(), `${newName()}@example.com`];
+      await post("signup", { user, email, password: PASSWORD });
+      await server.rows(`ALTER USER ${user} SET EMAIL '${email}'`);
+      const { access_token: token } = await server.login(user);
+      expect(await server.rows("SELECT CLAIM('email')", { token })).toEqual([[email]]);
+    },
+  );
 });
 
 test("metadata of users is set by administrators and read by the user", async () => {

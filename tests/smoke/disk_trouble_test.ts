@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { maintain, removeDirectories } from "../support/maintenance.ts";
 import { programMissing, straceMissing, testUnless } from "../support/requirements.ts";
 import { ServerProcess, type SqlAnswer, startReadyServer } from "../support/server_process.ts";
+import { onlyThorough } from "../support/thoroughness.ts";
 
 afterAll(removeDirectories);
 
@@ -165,7 +166,7 @@ async function hasEnded(server: ServerProcess): Promise<number | undefined> {
 
 const noStrace = straceMissing();
 
-testUnless(noStrace)(
+testUnless(onlyThorough ?? noStrace)(
   "system call errors lose nothing that was acknowledged, and restore nothing that was refused",
   async () => {
     await using server = await startReadyServer({ config: CONFIG });
@@ -245,7 +246,7 @@ testUnless(noStrace)(
   },
 );
 
-testUnless(programMissing("prlimit", "util-linux"))(
+testUnless(onlyThorough ?? programMissing("prlimit", "util-linux"))(
   "limits of the kernel lose nothing that was acknowledged",
   async () => {
     await using server = await startReadyServer({ config: CONFIG });

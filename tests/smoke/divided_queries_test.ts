@@ -88,7 +88,7 @@ describe("a query that two reader threads divide", () => {
     MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "a divided query ends in both threads after KILL",
     async () => {
       const kill = async (): Promise<void> => {

@@ -127,7 +127,7 @@ const LITERALS = Array.from({ length: 2000 }, (_, i) => `(${1000 + i}, 'lost')`)
 const MANY = "INSERT INTO default.other SELECT i, 'x' FROM generate_series(1, 20000) g(i)";
 
 describe("a bug in a statement ends its request", () => {
-  test.each<[stage: FaultStage, sql: string, skip?: number]>([
+  const STATEMENTS: readonly (readonly [stage: FaultStage, sql: string, skip?: number])[] = [
     ["body", "SELECT 1"],
     ["normalise", "SELECT id FROM default.kept"],
     ["parse, short", "SELECT id AS parsed FROM default.kept"],
@@ -161,7 +161,9 @@ describe("a bug in a statement ends its request", () => {
       "evaluate",
       "BEGIN; INSERT INTO default.kept VALUES (1000, 'lost'); SELECT id + 1 FROM default.kept; COMMIT",
     ],
-  ])(
+  ];
+
+  test.each(shareOf(STATEMENTS, { oneOf: 3 }))(
     "in stage %p: %s",
     async (stage, sql, skip = 0) => {
       inject(stage, skip);
@@ -529,7 +531,7 @@ describe("a bug in a reader, or in the messages to it, ends one statement", () =
     "reader, ended",
   ];
 
-  test.each(shareOf(STAGES, { oneOf: 3 }))(
+  test.each(shareOf(STAGES, { oneOf: 8 }))(
     "in stage %p",
     async (stage) => {
       const read = `SELECT count(*), count(DISTINCT v), '${stage}' AS stage FROM default.many`;
@@ -599,7 +601,7 @@ describe("a bug in a commit stops the process", () => {
     ["staged commit", "INSERT INTO default.t SELECT i + 1 FROM generate_series(1, 20000) g(i)"],
   ];
 
-  test.each(shareOf(STAGES, { oneOf: 4 }))(
+  test.each(shareOf(STAGES, { oneOf: 5 }))(
     "in stage %p: %s",
     async (stage, sql) => {
       await using own = await start();

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Packr } from "msgpackr";
 import type { ServerMessage, SubscribeOptions } from "../../src/protocol/mod.ts";
 import { SocketClient } from "../support/client.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { bundleCommand, type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { shareOf } from "../support/thoroughness.ts";
 
@@ -391,7 +392,7 @@ describe.each(shareOf(["json", "msgpack"], { oneOf: 2 }))(
   },
 );
 
-test("a position older than history is refused with RESUME_EXPIRED", async () => {
+testThoroughly("a position older than history is refused with RESUME_EXPIRED", async () => {
   const env: Record<string, string> = {};
   const preload = Bun.fileURLToPath(new URL("../support/shifted_clock.ts", import.meta.url));
   const command = bundleCommand(["--preload", preload]);

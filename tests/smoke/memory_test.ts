@@ -15,7 +15,7 @@ import {
   serverCommand,
   startReadyServer,
 } from "../support/server_process.ts";
-import { amountOf } from "../support/thoroughness.ts";
+import { amountOf, onlyThorough } from "../support/thoroughness.ts";
 
 const MIB = 1024 ** 2;
 
@@ -172,7 +172,7 @@ test("a result larger than the memory is sent while it is produced", async () =>
   expect(bytes).toBeGreaterThan(60_000_000);
 });
 
-testUnless(linuxMissing)(
+testUnless(onlyThorough ?? linuxMissing)(
   "answers that are read fast, several at a time, leave a server with 256 MiB alive",
   async () => {
     const atOnce = 4;

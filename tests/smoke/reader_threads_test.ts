@@ -204,7 +204,7 @@ describe("a long query runs in a reader", () => {
     MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "a long query waits for a reader, but not for all queries before it",
     async () => {
       const token = await server.createUser("greedy", "dba");
@@ -271,7 +271,7 @@ describe("a long query runs in a reader", () => {
     MS_MAX,
   );
 
-  test(
+  testThoroughly(
     "a long query ends when its client disconnects in the middle of the response",
     async () => {
       const leaving = new AbortController();
@@ -416,7 +416,7 @@ describe("clients that keep readers waiting do not block other clients", () => {
   /** A query with a result of 40 MB, far more than sockets and queues can hold. */
   const ANSWER = "SELECT id, repeat(s, 40) FROM r.t";
 
-  test(
+  testThoroughly(
     "clients that read slowly leave the other readers free",
     async () => {
       const clients = await Promise.all([slowClient(ANSWER), slowClient(ANSWER)]);
@@ -495,7 +495,7 @@ describe("the files that a reader has read are removed", () => {
   );
 });
 
-test(
+testThoroughly(
   "a server that stops ends the query of a busy reader",
   async () => {
     await using own = await started();

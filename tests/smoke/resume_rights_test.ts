@@ -151,7 +151,7 @@ describe.each([
   ["over a kill", true],
 ])("a client that resumes %s sees only rows that it may read", (_where, isKilled) => {
   // Each case with a kill takes as much processor time as ten other cases.
-  const cases = shareOf(Object.entries(CASES), { oneOf: isKilled ? 4 : 1 });
+  const cases = shareOf(Object.entries(CASES), { oneOf: isKilled ? 8 : 2 });
 
   test.each(cases)("when %s", async (what, { policy, ...each }) => {
     count += 1;

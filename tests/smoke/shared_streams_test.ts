@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ChangeMessage } from "../../src/protocol/mod.ts";
 import { SocketClient } from "../support/client.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { shareOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
@@ -155,20 +156,23 @@ test.each(shareOf(QUERIES, { oneOf: 2 }))(
   },
 );
 
-test("rows that expire while the server is down are gone, and subscribers that resume are notified", async () => {
-  await setTtl("open", 1);
-  const written = "INSERT INTO chat.open (id, room) VALUES (5, 1) RETURNING _seq";
-  const [[from] = []] = await server.rows(written, { token: eva });
-  await server.restart("SIGKILL");
-  await untilEmpty("open");
-  const sql = "SELECT id, author FROM chat.open";
-  const resumed = await follow(sql, { token: eva, from: Number(from) });
-  expect(resumed.before.map(wordsOf)).toEqual(["delete 5 expired"]);
-  resumed.socket.close();
-  await setTtl("open", LONG_SECONDS);
-});
+testThoroughly(
+  "rows that expire while the server is down are gone, and subscribers that resume are notified",
+  async () => {
+    await setTtl("open", 1);
+    const written = "INSERT INTO chat.open (id, room) VALUES (5, 1) RETURNING _seq";
+    const [[from] = []] = await server.rows(written, { token: eva });
+    await server.restart("SIGKILL");
+    await untilEmpty("open");
+    const sql = "SELECT id, author FROM chat.open";
+    const resumed = await follow(sql, { token: eva, from: Number(from) });
+    expect(resumed.before.map(wordsOf)).toEqual(["delete 5 expired"]);
+    resumed.socket.close();
+    await setTtl("open", LONG_SECONDS);
+  },
+);
 
-test("a TTL that has changed since changes no reason, also after a restart", async () => {
+testThoroughly("a TTL that has changed since changes no reason, also after a restart", async () => {
   const sql = "SELECT id, author FROM chat.open";
   const written = "INSERT INTO chat.open (id, room) VALUES (20, 1), (21, 1) RETURNING _seq";
   const [[from] = []] = await server.rows(written, { token: eva });

@@ -18,6 +18,7 @@ import {
   startServer,
   tomlFromSections,
 } from "../support/server_process.ts";
+import { shareOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -173,35 +174,41 @@ max_sql_byte = 5`;
     expectRefusal(await run([path]), /version 99.*; start the newer version of Tidemark/);
   });
 
-  test("the server does not start on a damaged catalog or log, and names the commands that examine it", async () => {
-    const hint =
-      "; npm start -- verify lists the damage, and npm start -- repair shows what can be done";
-    await using server = await startReadyServer();
-    await server.rows("CREATE TABLE default.t (id INT PRIMARY KEY)");
-    for (const row of [1, 2]) await server.rows(`INSERT INTO default.t VALUES (${row})`);
-    server.kill("SIGKILL");
-    await server.exited();
-    for (const name of ["catalog.sqlite", "wal/0000000001.wal"]) {
-      const path = join(server.dataPath, name);
-      const whole = readFileSync(path);
-      writeFileSync(path, Buffer.from(whole).fill(0x55, 0, 64));
-      const refused = await runBundle([server.configPath]);
-      expectRefusal(refused, `Cannot start Tidemark on ${server.dataPath}: Cannot read ${path}`);
-      expect(refused.stderr.trimEnd()).toEndWith(hint);
-      writeFileSync(path, whole);
-    }
-  });
+  testThoroughly(
+    "the server does not start on a damaged catalog or log, and names the commands that examine it",
+    async () => {
+      const hint =
+        "; npm start -- verify lists the damage, and npm start -- repair shows what can be done";
+      await using server = await startReadyServer();
+      await server.rows("CREATE TABLE default.t (id INT PRIMARY KEY)");
+      for (const row of [1, 2]) await server.rows(`INSERT INTO default.t VALUES (${row})`);
+      server.kill("SIGKILL");
+      await server.exited();
+      for (const name of ["catalog.sqlite", "wal/0000000001.wal"]) {
+        const path = join(server.dataPath, name);
+        const whole = readFileSync(path);
+        writeFileSync(path, Buffer.from(whole).fill(0x55, 0, 64));
+        const refused = await runBundle([server.configPath]);
+        expectRefusal(refused, `Cannot start Tidemark on ${server.dataPath}: Cannot read ${path}`);
+        expect(refused.stderr.trimEnd()).toEndWith(hint);
+        writeFileSync(path, whole);
+      }
+    },
+  );
 
-  test("the server does not start if it encounters a bug, which is logged and has a separate exit code", async () => {
-    const path = configFile("");
-    const { code, stdout } = await runToEnd(
-      ["--preload", injectedFault(), "src/main.ts", path],
-      ENVIRONMENT,
-    );
-    expect({ code, stdout }).toEqual({ code: 70, stdout: "" });
-    const log = readFileSync(join(dirname(path), "logs/tidemark.log"), "utf8");
-    expect(log).toMatch(/stopped by a bug.*TypeError: an injected fault/);
-  });
+  testThoroughly(
+    "the server does not start if it encounters a bug, which is logged and has a separate exit code",
+    async () => {
+      const path = configFile("");
+      const { code, stdout } = await runToEnd(
+        ["--preload", injectedFault(), "src/main.ts", path],
+        ENVIRONMENT,
+      );
+      expect({ code, stdout }).toEqual({ code: 70, stdout: "" });
+      const log = readFileSync(join(dirname(path), "logs/tidemark.log"), "utf8");
+      expect(log).toMatch(/stopped by a bug.*TypeError: an injected fault/);
+    },
+  );
 
   test("the server does not start on a port in use", async () => {
     await using server = await startServer();
@@ -218,10 +225,13 @@ describe("startup errors refer to the configuration", () => {
     expectRefusal(await run([path]), /cannot listen on .*server\.host is "192\.0\.2\.1"/);
   });
 
-  test("the error names the configured host if it is a name without an address", async () => {
-    const path = configFile(`[server]\nhost = "nowhere.invalid"\nport = 0\n${secret}`);
-    expectRefusal(await run([path]), /cannot listen on .*server\.host is "nowhere\.invalid"/);
-  });
+  testThoroughly(
+    "the error names the configured host if it is a name without an address",
+    async () => {
+      const path = configFile(`[server]\nhost = "nowhere.invalid"\nport = 0\n${secret}`);
+      expectRefusal(await run([path]), /cannot listen on .*server\.host is "nowhere\.invalid"/);
+    },
+  );
 
   test("the error names the configured TLS file that cannot be used", async () => {
     const path = configFile('[server]\nport = 0\ntls_cert = "/no/c.pem"\ntls_key = "/no/k.pem"');
@@ -241,16 +251,19 @@ describe("a started server explains itself", () => {
     expect(stdout).toMatch(/\d+\.\d+\.\d+/);
   });
 
-  test("the server explains the usage of a command by the name with which it was called", async () => {
-    for (const command of ["verify", "repair", "restore"]) {
-      const usage = `usage: npm start -- ${command} <`;
-      expect(await runBundle([command, "--help"])).toMatchObject({
-        code: 0,
-        stdout: expect.stringContaining(usage),
-      });
-    }
-    expect((await runBundle(["verify"])).stderr).toContain("usage: npm start -- verify <");
-  });
+  testThoroughly(
+    "the server explains the usage of a command by the name with which it was called",
+    async () => {
+      for (const command of ["verify", "repair", "restore"]) {
+        const usage = `usage: npm start -- ${command} <`;
+        expect(await runBundle([command, "--help"])).toMatchObject({
+          code: 0,
+          stdout: expect.stringContaining(usage),
+        });
+      }
+      expect((await runBundle(["verify"])).stderr).toContain("usage: npm start -- verify <");
+    },
+  );
 
   test("the server validates the configuration with --check, and starts nothing", async () => {
     expect(await run(["--check", configFile("[server]\nport = 0")])).toMatchObject({ code: 0 });
@@ -258,26 +271,29 @@ describe("a started server explains itself", () => {
     expectRefusal(refused, /^Cannot check the configuration:\n.*prot/);
   });
 
-  test("the server with --check refuses the files that startup would refuse, in the same words", async () => {
-    const folder = newFolder();
-    const toml = tomlFromSections({
-      server: { port: 0, tls_cert: "/no/c.pem", tls_key: "/no/k.pem" },
-      storage: { data_path: join(folder, "data"), archive_path: join(folder, "archive") },
-      logging: { logs_path: join(folder, "logs") },
-    });
-    const path = configFile(toml);
-    const both = await run(["--check", path]);
-    const [archive = "", tls = ""] = both.stderr.trimEnd().split("\n");
-    expectRefusal(both, `storage.archive_path names ${folder}/archive, but there is no such`);
-    expect(tls).toContain("cannot use TLS: server.tls_cert /no/c.pem cannot be read (ENOENT)");
-    expect(both.stdout).not.toContain("is valid");
-    expect((await run([path])).stderr).toContain(archive);
-    // An archive that the server can write to stays unchanged.
-    mkdirSync(join(folder, "archive"));
-    expect(await run(["--check", path])).toMatchObject({ code: 1, stderr: `${tls}\n` });
-    expect(readdirSync(join(folder, "archive"))).toEqual([]);
-    expect((await run([path])).stderr).toContain(tls);
-  });
+  testThoroughly(
+    "the server with --check refuses the files that startup would refuse, in the same words",
+    async () => {
+      const folder = newFolder();
+      const toml = tomlFromSections({
+        server: { port: 0, tls_cert: "/no/c.pem", tls_key: "/no/k.pem" },
+        storage: { data_path: join(folder, "data"), archive_path: join(folder, "archive") },
+        logging: { logs_path: join(folder, "logs") },
+      });
+      const path = configFile(toml);
+      const both = await run(["--check", path]);
+      const [archive = "", tls = ""] = both.stderr.trimEnd().split("\n");
+      expectRefusal(both, `storage.archive_path names ${folder}/archive, but there is no such`);
+      expect(tls).toContain("cannot use TLS: server.tls_cert /no/c.pem cannot be read (ENOENT)");
+      expect(both.stdout).not.toContain("is valid");
+      expect((await run([path])).stderr).toContain(archive);
+      // An archive that the server can write to stays unchanged.
+      mkdirSync(join(folder, "archive"));
+      expect(await run(["--check", path])).toMatchObject({ code: 1, stderr: `${tls}\n` });
+      expect(readdirSync(join(folder, "archive"))).toEqual([]);
+      expect((await run([path])).stderr).toContain(tls);
+    },
+  );
 
   test("the server exits with 2 and its help for an unknown command, and starts nothing", async () => {
     const { code, stderr, stdout } = await run([configFile("[server]\nport = 0"), "chekc"]);
@@ -300,7 +316,7 @@ describe("a started server explains itself", () => {
     expect(server.output).toContain('"password":"<at least 12>","root_password":"<at least 12>"');
   });
 
-  test.each([true, false])(
+  test.each(shareOf([true, false], { oneOf: 2 }))(
     "the server prints the address of its admin UI if it has one: %p",
     async (hasUi) => {
       await using server = await startServer({ config: { server: { ui_enabled: hasUi } } });
@@ -369,20 +385,23 @@ describe("a started server explains itself", () => {
     );
   });
 
-  test("the server prefers the environment to the file, and reads a value from a file", async () => {
-    const folder = newFolder();
-    writeFileSync(join(folder, "secret"), "a secret from a file, with 32 bytes and more");
-    await using server = await startServer({
-      config: { limits: { max_sql_bytes: 2048 } },
-      env: {
-        TIDEMARK_LIMITS_MAX_SQL_BYTES: "1024",
-        TIDEMARK_JWT_SECRET_FILE: join(folder, "secret"),
-      },
-    });
-    await server.setup();
-    const { status } = await server.sql(`SELECT '${"x".repeat(1500)}'`);
-    expect(status).toBe(400);
-  });
+  testThoroughly(
+    "the server prefers the environment to the file, and reads a value from a file",
+    async () => {
+      const folder = newFolder();
+      writeFileSync(join(folder, "secret"), "a secret from a file, with 32 bytes and more");
+      await using server = await startServer({
+        config: { limits: { max_sql_bytes: 2048 } },
+        env: {
+          TIDEMARK_LIMITS_MAX_SQL_BYTES: "1024",
+          TIDEMARK_JWT_SECRET_FILE: join(folder, "secret"),
+        },
+      });
+      await server.setup();
+      const { status } = await server.sql(`SELECT '${"x".repeat(1500)}'`);
+      expect(status).toBe(400);
+    },
+  );
 
   test("the server keeps users, tables, rows and tokens across a restart", async () => {
     await using server = await startReadyServer();
@@ -439,7 +458,7 @@ test("verify and repair refuse a directory in use, and run once the server has s
 });
 
 describe("SIGTERM and SIGINT stop the server", () => {
-  test("SIGTERM stops it cleanly as soon as it reports that it listens", async () => {
+  testThoroughly("SIGTERM stops it cleanly as soon as it reports that it listens", async () => {
     const preload = join(newFolder(), "end_when_listening.ts");
     writeFileSync(
       preload,
@@ -455,7 +474,7 @@ describe("SIGTERM and SIGINT stop the server", () => {
     expect(await server.exited()).toBe(0);
   });
 
-  test.each(["SIGTERM", "SIGINT"] as const)(
+  test.each(shareOf(["SIGTERM", "SIGINT"] as const, { oneOf: 2 }))(
     "%s ends the server with 0, and sockets with 1001",
     async (signal) => {
       await using server = await startReadyServer();

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { TopicConsumeBody, TopicErrorBody } from "../../src/protocol/mod.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { ADMIN, type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
@@ -420,20 +421,23 @@ test("DROP TOPIC ends a waiting request", async () => {
   expect([status, refused.code]).toEqual([404, "NOT_FOUND"]);
 });
 
-test("system.topic_consumers shows the lag, even of a group without consumers", async () => {
-  const names = await newTopic();
-  await insert(names, 1, 2, 3);
-  await read({ topic_id: names.topic });
-  await acknowledge({ topic_id: names.topic, offsets: [0] });
-  const view = `SELECT group_id, user_id, lag_messages, claims FROM system.topic_consumers
+testThoroughly(
+  "system.topic_consumers shows the lag, even of a group without consumers",
+  async () => {
+    const names = await newTopic();
+    await insert(names, 1, 2, 3);
+    await read({ topic_id: names.topic });
+    await acknowledge({ topic_id: names.topic, offsets: [0] });
+    const view = `SELECT group_id, user_id, lag_messages, claims FROM system.topic_consumers
     WHERE topic_id = '${names.topic}'`;
-  expect(await server.rows(view)).toEqual([["g", ADMIN, 2, 2]]);
-  await server.restart();
-  expect(await server.rows(view)).toEqual([["g", null, 2, 0]]);
-  const offsets = `SELECT group_id, last_acked_offset FROM system.topic_offsets
+    expect(await server.rows(view)).toEqual([["g", ADMIN, 2, 2]]);
+    await server.restart();
+    expect(await server.rows(view)).toEqual([["g", null, 2, 0]]);
+    const offsets = `SELECT group_id, last_acked_offset FROM system.topic_offsets
     WHERE topic_id = '${names.topic}'`;
-  expect(await server.rows(offsets)).toEqual([["g", 0]]);
-});
+    expect(await server.rows(offsets)).toEqual([["g", 0]]);
+  },
+);
 
 test("/metrics counts consumers, claims, lag and redeliveries", async () => {
   const names = await newTopic();
@@ -445,22 +449,25 @@ test("/metrics counts consumers, claims, lag and redeliveries", async () => {
   expect(await server.metric("tidemark_topic_redeliveries_total")).toBeGreaterThanOrEqual(0);
 });
 
-test("the messages of an erased account disappear without changing any offset, even after a crash", async () => {
-  const names = await newTopic("", "USER");
-  const user = `gone${count}`;
-  const token = await server.createUser(user);
-  await server.sql(`INSERT INTO ${names.table} VALUES (1, 'gone')`, { token });
-  await insert(names, 2);
-  const asked = { topic_id: names.topic, start: "Earliest" };
-  expect(offsetsOf(await read({ ...asked, group_id: "first" }))).toEqual([0, 1]);
-  const [job] = await server.rows(`DROP USER '${user}' PURGE`);
-  expect(job?.[2]).toBe("completed");
-  await server.restart("SIGKILL");
-  await insert(names, 3);
-  expect(offsetsOf(await read({ ...asked, group_id: "second" }))).toEqual([1, 2]);
-});
+testThoroughly(
+  "the messages of an erased account disappear without changing any offset, even after a crash",
+  async () => {
+    const names = await newTopic("", "USER");
+    const user = `gone${count}`;
+    const token = await server.createUser(user);
+    await server.sql(`INSERT INTO ${names.table} VALUES (1, 'gone')`, { token });
+    await insert(names, 2);
+    const asked = { topic_id: names.topic, start: "Earliest" };
+    expect(offsetsOf(await read({ ...asked, group_id: "first" }))).toEqual([0, 1]);
+    const [job] = await server.rows(`DROP USER '${user}' PURGE`);
+    expect(job?.[2]).toBe("completed");
+    await server.restart("SIGKILL");
+    await insert(names, 3);
+    expect(offsetsOf(await read({ ...asked, group_id: "second" }))).toEqual([1, 2]);
+  },
+);
 
-test("the dead letters of an erased account disappear, even after a crash", async () => {
+testThoroughly("the dead letters of an erased account disappear, even after a crash", async () => {
   const { topic: dead } = await newTopic();
   const options = `WITH (MAX_DELIVERIES = 1, DEAD_LETTER = '${dead}')`;
   const names = await newTopic(options, "USER");

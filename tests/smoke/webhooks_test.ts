@@ -236,51 +236,57 @@ test("a webhook redelivers a message after an error, a redirect or a slow respon
   expect(await stateOf(server)).toMatchObject({ status: "delivering", last_error: null });
 }, 300_000);
 
-test("an ordered webhook sends no change to a row before the earlier changes are accepted", async () => {
-  const { receiver, server } = await start();
-  await run(
-    server,
-    `ALTER TOPIC app.placed ADD SOURCE app.orders ON UPDATE;
+testThoroughly(
+  "an ordered webhook sends no change to a row before the earlier changes are accepted",
+  async () => {
+    const { receiver, server } = await start();
+    await run(
+      server,
+      `ALTER TOPIC app.placed ADD SOURCE app.orders ON UPDATE;
      CREATE WEBHOOK orderly FROM TOPIC app.placed URL '${receiver.url()}' WITH (ORDERED = true)`,
-  );
-  let refusals = 2;
-  receiver.answer = ({ id }) => {
-    if (id !== 1 || refusals === 0) return new Response();
-    refusals -= 1;
-    return new Response("", { status: 503 });
-  };
-  await insert(server, 1);
-  await run(server, "UPDATE app.orders SET note = 'second' WHERE id = 1");
-  await insert(server, 2, 3, 4);
-  await run(server, "UPDATE app.orders SET note = 'third' WHERE id = 1");
-  await until(async () => (await stateOf(server))["delivered"] === 6);
-  const notes = receiver.requests
-    .filter(({ id }) => id === 1)
-    .map(({ text }) => (JSON.parse(text) as { payload: { note: string } }).payload.note);
-  expect(notes).toEqual(["n1", "n1", "n1", "second", "third"]);
-});
+    );
+    let refusals = 2;
+    receiver.answer = ({ id }) => {
+      if (id !== 1 || refusals === 0) return new Response();
+      refusals -= 1;
+      return new Response("", { status: 503 });
+    };
+    await insert(server, 1);
+    await run(server, "UPDATE app.orders SET note = 'second' WHERE id = 1");
+    await insert(server, 2, 3, 4);
+    await run(server, "UPDATE app.orders SET note = 'third' WHERE id = 1");
+    await until(async () => (await stateOf(server))["delivered"] === 6);
+    const notes = receiver.requests
+      .filter(({ id }) => id === 1)
+      .map(({ text }) => (JSON.parse(text) as { payload: { note: string } }).payload.note);
+    expect(notes).toEqual(["n1", "n1", "n1", "second", "third"]);
+  },
+);
 
-test("a webhook continues after SIGTERM and SIGKILL, loses nothing, and repeats only messages in flight", async () => {
-  const { receiver, server } = await start();
-  await run(
-    server,
-    `CREATE WEBHOOK steady FROM TOPIC app.placed URL '${receiver.url()}' WITH (CONCURRENCY = 4)`,
-  );
-  receiver.answer = () => Bun.sleep(20).then(() => new Response());
-  let sent = 0;
-  for (const signal of ["SIGKILL", "SIGTERM", "SIGKILL"] as const) {
-    await insert(server, ...range(40).map((id) => sent + id));
-    sent += 40;
-    const before = receiver.requests.length;
-    await until(() => receiver.requests.length >= before + 10);
-    await server.restart(signal);
-  }
-  await until(() => ascending(receiver.ids).length === sent);
-  await until(async () => (await stateOf(server))["lag_messages"] === 0);
-  expect(ascending(receiver.ids)).toEqual(range(sent));
-  // Each kill may repeat the requests in flight, and those whose acknowledgement was not durable.
-  expect(receiver.requests.length - sent).toBeLessThanOrEqual(2 * 8);
-});
+testThoroughly(
+  "a webhook continues after SIGTERM and SIGKILL, loses nothing, and repeats only messages in flight",
+  async () => {
+    const { receiver, server } = await start();
+    await run(
+      server,
+      `CREATE WEBHOOK steady FROM TOPIC app.placed URL '${receiver.url()}' WITH (CONCURRENCY = 4)`,
+    );
+    receiver.answer = () => Bun.sleep(20).then(() => new Response());
+    let sent = 0;
+    for (const signal of ["SIGKILL", "SIGTERM", "SIGKILL"] as const) {
+      await insert(server, ...range(40).map((id) => sent + id));
+      sent += 40;
+      const before = receiver.requests.length;
+      await until(() => receiver.requests.length >= before + 10);
+      await server.restart(signal);
+    }
+    await until(() => ascending(receiver.ids).length === sent);
+    await until(async () => (await stateOf(server))["lag_messages"] === 0);
+    expect(ascending(receiver.ids)).toEqual(range(sent));
+    // Each kill may repeat the requests in flight, and those whose acknowledgement was not durable.
+    expect(receiver.requests.length - sent).toBeLessThanOrEqual(2 * 8);
+  },
+);
 
 test.skipIf(!hasOpenssl)(
   "a webhook over https checks the certificate against the name in its URL",

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -37,7 +38,7 @@ test.each([
   expect(await engine.failure(`SELECT ${expression}`)).toStartWith(`${code}@1`);
 });
 
-test("operators on multiranges of 100,000 ranges read each range once", async () => {
+testThoroughly("operators on multiranges of 100,000 ranges read each range once", async () => {
   const answers: readonly (readonly [expression: string, answer: unknown])[] = [
     ["m @> parts", true],
     ["parts <@ m", true],

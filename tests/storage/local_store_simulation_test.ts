@@ -300,7 +300,7 @@ async function simulate(seed: number, options: SimulationOptions): Promise<numbe
 }
 
 const firstSeed = seedOf(1);
-const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 2, thorough: 12 }) : 1;
+const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 1, thorough: 8 }) : 1;
 
 test("LocalStore agrees with a list of versions through flushes and crashes", async () => {
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) await simulate(seed, {});

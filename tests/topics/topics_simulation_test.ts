@@ -352,7 +352,7 @@ async function simulate(seed: number): Promise<number> {
 }
 
 const firstSeed = seedOf(1);
-const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 6, thorough: 60 }) : 1;
+const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 4, thorough: 40 }) : 1;
 
 test("a change keeps one offset through flushes, merges, restarts and power losses", async () => {
   let readCount = 0;

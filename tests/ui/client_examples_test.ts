@@ -18,6 +18,8 @@ import { launchBrowser } from "./browser.ts";
 
 const ROOT: string = join(import.meta.dir, "../..");
 const GUIDE: string = readFileSync(join(ROOT, "docs/client.md"), "utf8");
+const browserMissing = onlyThorough ?? chromiumMissing;
+
 const WRITTEN_URL = "http://127.0.0.1:2900";
 
 /** A page that uses the guide's hook under React's StrictMode, which mounts it twice. */
@@ -69,7 +71,7 @@ beforeAll(async () => {
     writeFileSync(join(folder, name), await (await server.get(`/v1/${path}`)).text());
   }
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
-  if (chromiumMissing === undefined) browser = await launchBrowser();
+  if (browserMissing === undefined) browser = await launchBrowser();
 });
 
 afterAll(async () => {
@@ -124,7 +126,7 @@ async function insert(text: string): Promise<void> {
   await server.rows("INSERT INTO chat.messages (text) VALUES ($1)", { params: [text] });
 }
 
-testUnless(chromiumMissing)("the page shows the rows that it and others write", async () => {
+testUnless(browserMissing)("the page shows the rows that it and others write", async () => {
   await server.rows("DELETE FROM chat.messages");
   const { faults, page, sockets } = await open(example("html"));
   await until(() => sockets.length === 1);
@@ -139,7 +141,7 @@ testUnless(chromiumMissing)("the page shows the rows that it and others write", 
   await page.close();
 });
 
-testUnless(chromiumMissing)(
+testUnless(browserMissing)(
   "the page checks its connection at once when the network or the visitor is back",
   async () => {
     const { page, pings, sockets } = await open(example("html"));
@@ -170,7 +172,7 @@ const HOOKS: [string, (hook: string) => string][] = [
 ];
 
 for (const [name, change] of HOOKS) {
-  testUnless(onlyThorough ?? chromiumMissing)(
+  testUnless(browserMissing)(
     `the React hook ${name} over one socket in StrictMode, without a warning`,
     async () => {
       await server.rows("DELETE FROM chat.messages");

@@ -4,8 +4,9 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
-import { chromiumMissing, describeUnless, testThoroughly } from "../support/requirements.ts";
+import { chromiumMissing, describeUnless } from "../support/requirements.ts";
 import { type ServerProcess, startServer } from "../support/server_process.ts";
+import { onlyThorough } from "../support/thoroughness.ts";
 import {
   figure,
   launchBrowser,
@@ -46,7 +47,7 @@ function editorHeight(page: Page): Promise<number> {
   return page.evaluate<number>('document.querySelector(".editor").offsetHeight');
 }
 
-describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
+describeUnless(onlyThorough ?? chromiumMissing)("the first minutes with the admin page", () => {
   let browser: Browser;
   let server: ServerProcess;
 
@@ -90,7 +91,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "live finds the query in a text, and reports a text without a query",
     async () => {
       await server.rows("CREATE TABLE shop.cups (id BIGINT PRIMARY KEY, tea TEXT)");
@@ -129,7 +130,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "a stopped run does not count as a failure, and the error of a single statement has no number",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
@@ -155,7 +156,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "the server's views are collapsed, and the editor is as high as its text",
     async () => {
       await server.rows("CREATE TABLE shop.jars (id BIGINT PRIMARY KEY)");
@@ -181,7 +182,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "the text survives a reload, and its address can be shared and navigated, without passwords",
     async () => {
       await server.rows("CREATE TABLE shop.links (id BIGINT PRIMARY KEY)");
@@ -256,7 +257,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "the page sorts a live query with ORDER BY as far as it can",
     async () => {
       await server.rows(

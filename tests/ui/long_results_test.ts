@@ -4,8 +4,9 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator } from "playwright-core";
-import { chromiumMissing, describeUnless, testThoroughly } from "../support/requirements.ts";
+import { chromiumMissing, describeUnless } from "../support/requirements.ts";
 import { type ServerProcess, startServer } from "../support/server_process.ts";
+import { onlyThorough } from "../support/thoroughness.ts";
 import { launchBrowser, openWorkbench, runSql, TEST_MS_MAX, until } from "./browser.ts";
 
 /** A query with more rows than anybody would read. */
@@ -33,7 +34,7 @@ async function drawnAfterDrag(grid: Locator, share: number): Promise<string[]> {
   return await drawn(grid);
 }
 
-describeUnless(chromiumMissing)("long results", () => {
+describeUnless(onlyThorough ?? chromiumMissing)("long results", () => {
   let browser: Browser;
   let server: ServerProcess;
 
@@ -99,7 +100,7 @@ describeUnless(chromiumMissing)("long results", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "a statement that the server ends before it was read completely is not a failure, and its rows stay",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
@@ -118,7 +119,7 @@ describeUnless(chromiumMissing)("long results", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "every row of a table higher than a browser can draw can be reached",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);

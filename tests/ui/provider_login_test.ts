@@ -5,11 +5,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { freePort, RealProvider, signingKey } from "../support/oidc_provider.ts";
-import { chromiumMissing, describeUnless, testThoroughly } from "../support/requirements.ts";
+import { chromiumMissing, describeUnless } from "../support/requirements.ts";
 import { type ServerProcess, startServer } from "../support/server_process.ts";
+import { onlyThorough } from "../support/thoroughness.ts";
 import { accessibilityFaults, launchBrowser, openPage, TEST_MS_MAX } from "./browser.ts";
 
-describeUnless(chromiumMissing)("the login page", () => {
+describeUnless(onlyThorough ?? chromiumMissing)("the login page", () => {
   let browser: Browser;
   let provider: RealProvider;
   let server: ServerProcess;
@@ -72,7 +73,7 @@ describeUnless(chromiumMissing)("the login page", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "the page explains once why a login failed, and that it is for administrators",
     async () => {
       const { close, page } = await openPage(browser, server);

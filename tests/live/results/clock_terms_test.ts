@@ -143,7 +143,7 @@ const STEPS_MS: readonly number[] = [
 ];
 
 describe("rows change as time passes", () => {
-  for (const [what, sql] of shareOf(QUERIES, { oneOf: 2 })) {
+  for (const [what, sql] of shareOf(QUERIES, { oneOf: 8 })) {
     test(what, async () => {
       await begin();
       const follower = follow(sql);

@@ -14,6 +14,7 @@ import type { SubscriptionSpec, WireRow } from "../../../src/protocol/mod.ts";
 import type { SqlParameter } from "../../../src/sql/mod.ts";
 import { openAt, SMALL_FILES } from "../../support/database.ts";
 import { principalFor } from "../../support/principal_for.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { ResultFollower } from "../../support/result_follower.ts";
 import { shareOf } from "../../support/thoroughness.ts";
 
@@ -483,7 +484,7 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
 ];
 
 describe("after each commit, a live query has the same rows and keys as the SELECT", () => {
-  test.each(shareOf(QUERIES, { oneOf: 2 }))(
+  test.each(shareOf(QUERIES, { oneOf: 8 }))(
     "the SELECT and the live query agree on: %s",
     async (_, sql) => {
       const maintained = await current(follow(sql, undefined));
@@ -581,7 +582,7 @@ const QUERIES_WITH_VALUES: readonly (readonly [what: string, sql: string])[] = [
 ];
 
 describe("a live query follows its own parameters next to others with the same text", () => {
-  test.each(shareOf(QUERIES_WITH_VALUES, { oneOf: 2 }))(
+  test.each(shareOf(QUERIES_WITH_VALUES, { oneOf: 8 }))(
     "each subscriber has the rows for its own parameters: %s",
     async (_, sql) => {
       const followers = await followEach(sql, [1, 2, 3, 4, null]);
@@ -626,7 +627,7 @@ test("a change to a column that EXISTS does not read is not followed", async () 
   expect(await stepsOf(IN_STOCK, params)).not.toEqual(before);
 });
 
-test("only the subscribers whose changes are too many are evaluated again", async () => {
+testThoroughly("only the subscribers whose changes are too many are evaluated again", async () => {
   await run(
     "INSERT INTO shop.items SELECT 1000 + n, NULL, 3, n, 0 FROM generate_series(0, 20000) AS g(n)",
   );

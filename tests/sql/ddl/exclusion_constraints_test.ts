@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
 import { FullDisk } from "../../support/full_disk.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 const STAYS = `CREATE NAMESPACE app; CREATE EXTENSION IF NOT EXISTS btree_gist;
@@ -185,7 +186,7 @@ test("a constraint is added to a table with rows only if none of them overlap", 
   await engine.run(`ALTER TABLE app.stays DROP CONSTRAINT apart; ${overlap}`);
 });
 
-test("a large statement is compared like a small one", async () => {
+testThoroughly("a large statement is compared like a small one", async () => {
   await using engine = await opened(`CREATE NAMESPACE app;
     CREATE TABLE app.slots (id INT PRIMARY KEY, r INT8RANGE, EXCLUDE USING gist (r WITH &&))`);
   const insert = (from: number, to: number, r: string): string =>
@@ -235,17 +236,20 @@ test("a range that was deleted before the constraint existed hides no other one"
   }
 });
 
-test("thousands of ranges change their keys, or are replaced by others, in one commit", async () => {
-  await using engine = await opened(SLOTS);
-  const rows = "SELECT g, int4range(g, g + 1) FROM generate_series(1, 3000) g";
-  await engine.run(`INSERT INTO app.slots ${rows}`);
-  await engine.run("UPDATE app.slots SET id = id + 10000 WHERE true");
-  await engine.run(
-    `BEGIN; DELETE FROM app.slots WHERE true; INSERT INTO app.slots ${rows}; COMMIT`,
-  );
-  expect(await codeOf(engine, "INSERT INTO app.slots VALUES (0, '[9,10)')")).toBe(VIOLATION);
-  expect(await engine.rows("SELECT count(*) FROM app.slots")).toEqual([[3000]]);
-});
+testThoroughly(
+  "thousands of ranges change their keys, or are replaced by others, in one commit",
+  async () => {
+    await using engine = await opened(SLOTS);
+    const rows = "SELECT g, int4range(g, g + 1) FROM generate_series(1, 3000) g";
+    await engine.run(`INSERT INTO app.slots ${rows}`);
+    await engine.run("UPDATE app.slots SET id = id + 10000 WHERE true");
+    await engine.run(
+      `BEGIN; DELETE FROM app.slots WHERE true; INSERT INTO app.slots ${rows}; COMMIT`,
+    );
+    expect(await codeOf(engine, "INSERT INTO app.slots VALUES (0, '[9,10)')")).toBe(VIOLATION);
+    expect(await engine.rows("SELECT count(*) FROM app.slots")).toEqual([[3000]]);
+  },
+);
 
 test("ranges are found in order after commits that the log could not store", async () => {
   const disk = new FullDisk(bunDisk);

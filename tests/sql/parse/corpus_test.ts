@@ -9,7 +9,8 @@ import { DatabaseError } from "../../../src/base/errors.ts";
 import type { Statement } from "../../../src/sql/parse/ast/ast.ts";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";
 import { statementToSql } from "../../../src/sql/parse/print/print.ts";
-import { amountOf, shareOf } from "../../support/thoroughness.ts";
+import { testThoroughly } from "../../support/requirements.ts";
+import { shareOf } from "../../support/thoroughness.ts";
 import { bare, type Json, masked } from "./bare.ts";
 import {
   generatedStatements,
@@ -25,7 +26,7 @@ const TIMEOUT_MS = 60_000;
 // The maximum length of texts that are sent to the library, whose time grows much faster than the
 // text.
 const LIBRARY_LENGTH_MAX = 90;
-const LIBRARY_LEAST = amountOf({ usual: 200, thorough: 2500 });
+const LIBRARY_LEAST = 2500;
 // The corpora that are not sent to the library, because their statements repeat a few forms with
 // other names and values.
 const LIBRARY_REPEATED: ReadonlySet<string> = new Set(["slt", "written cases"]);
@@ -196,7 +197,7 @@ test.each(compared)(
   TIMEOUT_MS,
 );
 
-test(
+testThoroughly(
   "parseStatements returns the same tree as pgsql-ast-parser",
   () => {
     let count = 0;

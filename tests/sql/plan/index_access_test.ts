@@ -286,7 +286,7 @@ test("a transaction finds its own rows through an index", async () => {
   expect(await engine.rows("SELECT id FROM posts WHERE email IN ('mine', 'e11')")).toEqual([[11]]);
 });
 
-const ROUNDS = amountOf({ usual: 25, thorough: 400 });
+const ROUNDS = amountOf({ usual: 15, thorough: 200 });
 
 test("random conditions and orders give the same results as without indexes", async () => {
   const random = new SeededRandom(33);

@@ -10,6 +10,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
 import type { AnswerStream, SqlResponse } from "../../../src/sql/mod.ts";
 import { ForwardingDisk } from "../../support/forwarding_disk.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { amountOf, shareOf } from "../../support/thoroughness.ts";
@@ -168,7 +169,7 @@ async function spilledRows(sql: string): Promise<readonly (readonly unknown[])[]
 }
 
 describe("a statement that exceeds its memory limit is spilled to disk", () => {
-  test.each(shareOf(ORDERED, { oneOf: 3 }))(
+  test.each(shareOf(ORDERED, { oneOf: 6 }))(
     "a spilled statement returns rows in the same order: %s",
     async (sql) => {
       expect(await spilledRows(sql)).toEqual(await rowsOf(large, sql));
@@ -176,7 +177,7 @@ describe("a statement that exceeds its memory limit is spilled to disk", () => {
     },
   );
 
-  test.each(shareOf(UNORDERED, { oneOf: 3 }))(
+  test.each(shareOf(UNORDERED, { oneOf: 6 }))(
     "a spilled statement returns the same rows: %s",
     async (sql) => {
       expect(sorted(await spilledRows(sql))).toEqual(sorted(await rowsOf(large, sql)));
@@ -184,7 +185,7 @@ describe("a statement that exceeds its memory limit is spilled to disk", () => {
     },
   );
 
-  test.each(shareOf(ANALYZED, { oneOf: 3 }))(
+  test.each(shareOf(ANALYZED, { oneOf: 5 }))(
     "a spilled statement reports how much it wrote: %s",
     async (sql) => {
       expect(await spilledBytes(small, sql)).toBeGreaterThan(0);
@@ -198,7 +199,7 @@ describe("a statement that exceeds its memory limit is spilled to disk", () => {
   });
 });
 
-const ROUNDS = amountOf({ usual: 2, thorough: 25 });
+const ROUNDS = amountOf({ usual: 2, thorough: 15 });
 const SEED = Number(process.env["SEED"] ?? 20_261_122);
 
 test(`random queries have the same result with little memory as with much (seed ${SEED})`, async () => {
@@ -262,14 +263,17 @@ describe("temporary files of a statement are removed", () => {
     expect(temporaryFiles(small)).toEqual([]);
   });
 
-  test("temporary files are removed when the statement fails after it has written", async () => {
-    const failing =
-      "SELECT 1 / (n - 1) FROM (SELECT n, repeat('x', 50) AS t FROM generate_series(1, 60000) g(n) ORDER BY t, n DESC OFFSET 0) q";
-    expect(await small.failure(`SELECT count(*) FROM (${failing} ORDER BY 1) p`)).toBe(
-      "DIVISION_BY_ZERO@1",
-    );
-    expect(temporaryFiles(small)).toEqual([]);
-  });
+  testThoroughly(
+    "temporary files are removed when the statement fails after it has written",
+    async () => {
+      const failing =
+        "SELECT 1 / (n - 1) FROM (SELECT n, repeat('x', 50) AS t FROM generate_series(1, 60000) g(n) ORDER BY t, n DESC OFFSET 0) q";
+      expect(await small.failure(`SELECT count(*) FROM (${failing} ORDER BY 1) p`)).toBe(
+        "DIVISION_BY_ZERO@1",
+      );
+      expect(temporaryFiles(small)).toEqual([]);
+    },
+  );
 
   test("temporary files are limited in size", async () => {
     const limited = await TestEngine.open({

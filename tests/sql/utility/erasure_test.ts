@@ -10,6 +10,7 @@ import { defined } from "../../../src/base/assert.ts";
 import { DEAD_LETTERS_TABLE } from "../../../src/sql/mod.ts";
 import type { Job } from "../../../src/storage/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { startReadyServer } from "../../support/server_process.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { until } from "../../support/until.ts";
@@ -200,21 +201,24 @@ describe("PURGE erases the history of a user", () => {
     expect(await deadLetters()).toEqual([[1, "bob"]]);
   });
 
-  test("PURGE leaves no dead letter of a message that fails while its account is erased", async () => {
-    await fillDeadLetters("bob");
-    const { store } = engine.database;
-    await as("ada", () => engine.run("INSERT INTO b VALUES (200, 'last')"));
-    const read = "CONSUME FROM work GROUP 'g' FROM EARLIEST NO ACK";
-    expect(await engine.rows(read)).toHaveLength(1);
-    // An erasure has begun, but has not reached the source table.
-    await store.erase(DEAD_LETTERS_TABLE.tableId, ownerOf("ada"));
-    clock.advance(DAY_MS);
-    expect(await engine.rows(read)).toEqual([]);
-    await store.durable(store.appliedSeq);
-    expect(await deadLetters()).toEqual([[0, "bob"]]);
-    const acked = "SELECT last_acked_offset FROM system.topic_offsets WHERE group_id = 'g'";
-    expect(await engine.rows(acked)).toEqual([[1]]);
-  });
+  testThoroughly(
+    "PURGE leaves no dead letter of a message that fails while its account is erased",
+    async () => {
+      await fillDeadLetters("bob");
+      const { store } = engine.database;
+      await as("ada", () => engine.run("INSERT INTO b VALUES (200, 'last')"));
+      const read = "CONSUME FROM work GROUP 'g' FROM EARLIEST NO ACK";
+      expect(await engine.rows(read)).toHaveLength(1);
+      // An erasure has begun, but has not reached the source table.
+      await store.erase(DEAD_LETTERS_TABLE.tableId, ownerOf("ada"));
+      clock.advance(DAY_MS);
+      expect(await engine.rows(read)).toEqual([]);
+      await store.durable(store.appliedSeq);
+      expect(await deadLetters()).toEqual([[0, "bob"]]);
+      const acked = "SELECT last_acked_offset FROM system.topic_offsets WHERE group_id = 'g'";
+      expect(await engine.rows(acked)).toEqual([[1]]);
+    },
+  );
 
   test("PURGE erases all tables except a damaged one, and then reports the damage", async () => {
     const { catalog } = engine.database;
@@ -255,7 +259,7 @@ describe("PURGE erases the history of a user", () => {
     expect(tablesOf(ownerOf("ada"))).toEqual([...TABLES]);
   });
 
-  test("PURGE continues after a stop in the middle", async () => {
+  testThoroughly("PURGE continues after a stop in the middle", async () => {
     const ada = ownerOf("ada");
     await fillDeadLetters("ada", "bob");
     const before = await contentsOf("bob");
@@ -319,36 +323,42 @@ describe("DROP USER erases the user's rows", () => {
   });
 });
 
-test("a kill during an erasure leaves the user complete, or continues the erasure", async () => {
-  await using server = await startReadyServer();
-  await server.sql("CREATE USER TABLE n (id INT PRIMARY KEY, v TEXT)");
-  const token = await server.createUser("eve");
-  await server.sql("INSERT INTO n SELECT i, repeat('x', 90) FROM generate_series(1, 20000) g(i)", {
-    token,
-  });
-  await server.sql("STORAGE FLUSH ALL");
-  await server.sql("INSERT INTO n SELECT i, 'y' FROM generate_series(20001, 30000) g(i)", {
-    token,
-  });
-  const answer = server.sql("DROP USER eve PURGE").then(
-    () => "answered",
-    () => "cut off",
-  );
-  // The job has begun once it is visible.
-  const listed = "SELECT 1 FROM system.jobs WHERE job_type = 'purge'";
-  await until(async () => (await server.rows(listed)).length > 0);
-  await server.restart("SIGKILL");
-  expect(["answered", "cut off"]).toContain(await answer);
-  const due = "SELECT 1 FROM system.users WHERE user_id = 'eve' AND erase_after IS NOT NULL";
-  await until(async () => (await server.rows(due)).length === 0);
-  expect(
-    await server.rows(
-      "SELECT deleted_at IS NULL, erase_after FROM system.users WHERE user_id = 'eve'",
-    ),
-  ).toEqual([[false, null]]);
-  expect(
-    await server.rows(
-      "SELECT logical_rows FROM (SELECT coalesce(sum(row_count), 0) AS logical_rows FROM system.segments WHERE table_name = 'n') q",
-    ),
-  ).toEqual([["0"]]);
-});
+testThoroughly(
+  "a kill during an erasure leaves the user complete, or continues the erasure",
+  async () => {
+    await using server = await startReadyServer();
+    await server.sql("CREATE USER TABLE n (id INT PRIMARY KEY, v TEXT)");
+    const token = await server.createUser("eve");
+    await server.sql(
+      "INSERT INTO n SELECT i, repeat('x', 90) FROM generate_series(1, 20000) g(i)",
+      {
+        token,
+      },
+    );
+    await server.sql("STORAGE FLUSH ALL");
+    await server.sql("INSERT INTO n SELECT i, 'y' FROM generate_series(20001, 30000) g(i)", {
+      token,
+    });
+    const answer = server.sql("DROP USER eve PURGE").then(
+      () => "answered",
+      () => "cut off",
+    );
+    // The job has begun once it is visible.
+    const listed = "SELECT 1 FROM system.jobs WHERE job_type = 'purge'";
+    await until(async () => (await server.rows(listed)).length > 0);
+    await server.restart("SIGKILL");
+    expect(["answered", "cut off"]).toContain(await answer);
+    const due = "SELECT 1 FROM system.users WHERE user_id = 'eve' AND erase_after IS NOT NULL";
+    await until(async () => (await server.rows(due)).length === 0);
+    expect(
+      await server.rows(
+        "SELECT deleted_at IS NULL, erase_after FROM system.users WHERE user_id = 'eve'",
+      ),
+    ).toEqual([[false, null]]);
+    expect(
+      await server.rows(
+        "SELECT logical_rows FROM (SELECT coalesce(sum(row_count), 0) AS logical_rows FROM system.segments WHERE table_name = 'n') q",
+      ),
+    ).toEqual([["0"]]);
+  },
+);

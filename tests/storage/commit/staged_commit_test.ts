@@ -78,7 +78,7 @@ function stagedBy(
   return { staged, add };
 }
 
-describe.each(shareOf(FORMS, { oneOf: 2 }))(
+describe.each(shareOf(FORMS, { oneOf: 3 }))(
   "a staged commit that is written %s is atomic",
   (form) => {
     test("a staged commit is invisible before it completes, and visible as a whole afterwards", async () => {

@@ -476,7 +476,7 @@ async function simulate(seed: number): Promise<number> {
 }
 
 const firstSeed = seedOf(1);
-const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 3, thorough: 40 }) : 1;
+const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 2, thorough: 25 }) : 1;
 
 test("all reads agree with a list of versions while merges move rows to history", async () => {
   let historyCount = 0;

@@ -23,6 +23,7 @@ import {
 } from "../../../src/types/mod.ts";
 import { evictSharedCache, sharedCacheBytes } from "../../support/chunk_caches.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { commit, defineTable, openStore, readRows } from "../../support/store_fixture.ts";
 import { amountOf } from "../../support/thoroughness.ts";
@@ -336,46 +337,51 @@ test("the order of rows in memory counts in the cache, and is created again afte
   await store.close();
 });
 
-test("an ordered scan skips few deleted rows, and has all rows at any bound", async () => {
-  const idsOf = (first: number, count: number): Row[] =>
-    Array.from({ length: count }, (_, index) => [first + index, "text", 1]);
-  for (const isFlushed of [true, false]) {
-    const store = await openStore({
-      definitions: [{ ...TABLE, flush: { rowsMax: 999_999, ageMsMax: 86_399_000 } }],
-    });
-    await commit(store, 1, "insert", idsOf(0, 20_000));
-    if (isFlushed) await store.flush(1);
-    const all = store.visibleSeq;
-    const order = { columnId: 1 };
-    expect(readOrdered(store, TABLE, order)).toHaveLength(20_000);
-    const bounds: Seq[] = [all];
-    // An order is rebuilt once half of its rows, and at least 512 rows, are deleted.
-    for (const [first, count, passedMax] of [
-      [0, 9000, 9001],
-      [9000, 6000, 1],
-      [15_000, 300, 301],
-      [15_300, 4000, 1],
-    ] as const) {
-      await commit(store, 1, "delete", idsOf(first, count));
-      bounds.push(store.visibleSeq);
-      const scan = open(store, TABLE, order);
-      let batch = scan.next(1);
-      // Sorting the rows is a separate step.
-      while (batch?.rowCount === 0) batch = scan.next(1);
-      expect(valuesOf(defined(batch?.columns[1], "there must be a row"))).toEqual([first + count]);
-      expect(scan.rowsPassed).toBeLessThanOrEqual(passedMax);
-      scan.close();
+testThoroughly(
+  "an ordered scan skips few deleted rows, and has all rows at any bound",
+  async () => {
+    const idsOf = (first: number, count: number): Row[] =>
+      Array.from({ length: count }, (_, index) => [first + index, "text", 1]);
+    for (const isFlushed of [true, false]) {
+      const store = await openStore({
+        definitions: [{ ...TABLE, flush: { rowsMax: 999_999, ageMsMax: 86_399_000 } }],
+      });
+      await commit(store, 1, "insert", idsOf(0, 20_000));
+      if (isFlushed) await store.flush(1);
+      const all = store.visibleSeq;
+      const order = { columnId: 1 };
+      expect(readOrdered(store, TABLE, order)).toHaveLength(20_000);
+      const bounds: Seq[] = [all];
+      // An order is rebuilt once half of its rows, and at least 512 rows, are deleted.
+      for (const [first, count, passedMax] of [
+        [0, 9000, 9001],
+        [9000, 6000, 1],
+        [15_000, 300, 301],
+        [15_300, 4000, 1],
+      ] as const) {
+        await commit(store, 1, "delete", idsOf(first, count));
+        bounds.push(store.visibleSeq);
+        const scan = open(store, TABLE, order);
+        let batch = scan.next(1);
+        // Sorting the rows is a separate step.
+        while (batch?.rowCount === 0) batch = scan.next(1);
+        expect(valuesOf(defined(batch?.columns[1], "there must be a row"))).toEqual([
+          first + count,
+        ]);
+        expect(scan.rowsPassed).toBeLessThanOrEqual(passedMax);
+        scan.close();
+      }
+      // A reader at a lower seq gets the rows as of that seq, even after an order of the current
+      // rows was created.
+      for (const upTo of bounds.toReversed()) {
+        expectSame(store, TABLE, { ...order, upTo });
+        expectSame(store, TABLE, { ...order, upTo, min: 8000, max: 15_500, isDescending: true });
+      }
+      expectSame(store, TABLE, order);
+      await store.close();
     }
-    // A reader at a lower seq gets the rows as of that seq, even after an order of the current rows
-    // was created.
-    for (const upTo of bounds.toReversed()) {
-      expectSame(store, TABLE, { ...order, upTo });
-      expectSame(store, TABLE, { ...order, upTo, min: 8000, max: 15_500, isDescending: true });
-    }
-    expectSame(store, TABLE, order);
-    await store.close();
-  }
-});
+  },
+);
 
 function expectNewest(store: LocalStore, { max, min, ...asked }: Omit<Asked, "columnId">): void {
   const { owner = 0, upTo = store.visibleSeq, after = 0 } = asked;
@@ -391,23 +397,26 @@ function expectNewest(store: LocalStore, { max, min, ...asked }: Omit<Asked, "co
   expect(found.map(String)).toEqual(expected.toReversed().map(String));
 }
 
-test("rows are read from the newest one on, at every seq and within bounds, wherever they are stored", async () => {
-  const { seqs, store } = await filledStore();
-  for (const isFlushed of [false, true]) {
-    if (isFlushed) await store.flush(1);
-    for (const owner of [...OWNERS, 99]) {
-      for (const upTo of [...seqs.slice(-4), store.visibleSeq])
-        expectNewest(store, { owner, upTo });
-      const [first = 0, second = 0, third = 0, fourth = 0] = seqs;
-      expectNewest(store, { owner, after: second, batchRows: 7 });
-      expectNewest(store, { owner, min: first, max: fourth });
-      expectNewest(store, { owner, min: second + 0.5, max: third - 0.5 });
+testThoroughly(
+  "rows are read from the newest one on, at every seq and within bounds, wherever they are stored",
+  async () => {
+    const { seqs, store } = await filledStore();
+    for (const isFlushed of [false, true]) {
+      if (isFlushed) await store.flush(1);
+      for (const owner of [...OWNERS, 99]) {
+        for (const upTo of [...seqs.slice(-4), store.visibleSeq])
+          expectNewest(store, { owner, upTo });
+        const [first = 0, second = 0, third = 0, fourth = 0] = seqs;
+        expectNewest(store, { owner, after: second, batchRows: 7 });
+        expectNewest(store, { owner, min: first, max: fourth });
+        expectNewest(store, { owner, min: second + 0.5, max: third - 0.5 });
+      }
     }
-  }
-  await store.compact(1);
-  for (const owner of OWNERS) expectNewest(store, { owner });
-  await store.close();
-});
+    await store.compact(1);
+    for (const owner of OWNERS) expectNewest(store, { owner });
+    await store.close();
+  },
+);
 
 test("the newest rows are read without visiting earlier ones, even if all are deleted", async () => {
   const { store } = await filledStore();

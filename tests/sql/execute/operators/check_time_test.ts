@@ -9,7 +9,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { AskedClock } from "../../../support/asked_clock.ts";
 import { TestEngine } from "../../../support/sql_engine.ts";
-import { amountOf } from "../../../support/thoroughness.ts";
+import { amountOf, shareOf } from "../../../support/thoroughness.ts";
 
 const ROWS = 30_000;
 const PIECE = 5000;
@@ -56,7 +56,7 @@ function temporaryFiles(): readonly string[] {
 }
 
 /** Each statement with the minimum number of checks that it must make. */
-test.each<[name: string, sql: string, looksMin: number]>([
+const STATEMENTS: readonly (readonly [name: string, sql: string, looksMin: number])[] = [
   ["a sort", "SELECT count(*) FROM (SELECT id FROM t ORDER BY s DESC, id OFFSET 1) q", 20],
   ["first rows", "SELECT id FROM t ORDER BY d, id LIMIT 7", 8],
   [
@@ -96,7 +96,9 @@ test.each<[name: string, sql: string, looksMin: number]>([
   ],
   ["lateral", "SELECT count(*) FROM t, LATERAL generate_series(1, t.k % 3) g WHERE t.id < 3000", 4],
   ["functions", "SELECT count(*) FROM generate_series(1, 100000) g WHERE g % 2 = 0", 20],
-])("%s", async (_, sql, looksMin) => {
+];
+
+test.each(shareOf(STATEMENTS, { oneOf: 3 }))("%s", async (_, sql, looksMin) => {
   clock.endsAt = 0;
   clock.askedCount = 0;
   const expected = await engine.rows(sql, { timeoutMs: TIMEOUT_MS });
@@ -104,7 +106,7 @@ test.each<[name: string, sql: string, looksMin: number]>([
   expect(lookCount).toBeGreaterThanOrEqual(looksMin);
 
   let endedCount = 0;
-  const tried = amountOf({ usual: 5, thorough: 100 });
+  const tried = amountOf({ usual: 4, thorough: 40 });
   for (let at = 1; at <= tried; at += 1) {
     clock.askedCount = 0;
     // The request itself makes the first and the last check of the clock.
