@@ -22,6 +22,7 @@ import { EDGES } from "./write_cases/edges.ts";
 import { ENDLESS } from "./write_cases/endless.ts";
 import { ENUMS } from "./write_cases/enums.ts";
 import { EXPANDED } from "./write_cases/expanded.ts";
+import { GEOMETRY } from "./write_cases/geometry.ts";
 import { GROUPED } from "./write_cases/grouped.ts";
 import { JSON_DOCUMENTS } from "./write_cases/json_documents.ts";
 import { JSON_PARTS } from "./write_cases/json_parts.ts";
@@ -100,6 +101,7 @@ const files = [
   JSON_PARTS,
   JSON_PATHS,
   PLAYED,
+  GEOMETRY,
   RANGES,
   RARER_TYPES,
   SMALL_WORDS,

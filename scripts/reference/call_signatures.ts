@@ -20,6 +20,7 @@ import {
   decimalType,
   FILE,
   FLOAT,
+  GEOMETRIC_KINDS,
   INT,
   INTERVAL,
   isInteger,
@@ -57,6 +58,7 @@ const TYPES: readonly DataType[] = [
   { kind: "array", element: TEXT },
   { kind: "range", bound: INT },
   { kind: "multirange", bound: INT },
+  ...GEOMETRIC_KINDS.map((kind): DataType => ({ kind })),
 ];
 
 /** The maximum number of types in a list. A longer list is replaced by the types that it lacks. */

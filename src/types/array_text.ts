@@ -1,6 +1,6 @@
 /**
  * Reads and writes the text form of arrays: `{1,NULL,"a b"}`, and `{{1,2},{3,4}}` for two
- * dimensions.
+ * dimensions. Semicolons separate boxes.
  *
  * Arrays begin at position 1. A string with explicit bounds, such as `[1:2]={a,b}`, is accepted if
  * the bounds begin at 1; an array with other bounds is refused.
@@ -15,19 +15,33 @@ import {
   isSameShape,
   tooDeep,
 } from "./array_shape.ts";
+import type { DataType } from "./data_type.ts";
 import { excerpt } from "./excerpt.ts";
 import type { Value } from "./value.ts";
 
-export function textFromArray(array: ArrayValue, textOf: (element: Value) => string): string {
-  const items = array.map((item) => {
-    if (item === null) return "NULL";
-    return isArrayValue(item) ? textFromArray(item, textOf) : quoted(textOf(item));
-  });
-  return `{${items.join(",")}}`;
+export type ArraySeparator = "," | ";";
+
+/** Returns what separates the elements of an array in its text: boxes contain commas. */
+export function arraySeparator(element: DataType): ArraySeparator {
+  return element.kind === "box" ? ";" : ",";
 }
 
-function quoted(text: string): string {
-  if (text !== "" && !/[{}",\\\s]/.test(text) && text.toUpperCase() !== "NULL") return text;
+export function textFromArray(
+  array: ArrayValue,
+  textOf: (element: Value) => string,
+  separator: ArraySeparator = ",",
+): string {
+  const items = array.map((item) => {
+    if (item === null) return "NULL";
+    return isArrayValue(item)
+      ? textFromArray(item, textOf, separator)
+      : quoted(textOf(item), separator);
+  });
+  return `{${items.join(separator)}}`;
+}
+
+function quoted(text: string, separator: ArraySeparator): string {
+  if (text !== "" && !SPECIAL[separator].test(text) && text.toUpperCase() !== "NULL") return text;
   return `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
 }
 
@@ -36,8 +50,12 @@ function quoted(text: string): string {
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG, and the errors of reading an element.
  */
-export function arrayFromText(text: string, read: (element: string) => Value): ArrayValue {
-  return new ArrayReader(text, read).array();
+export function arrayFromText(
+  text: string,
+  read: (element: string) => Value,
+  separator: ArraySeparator = ",",
+): ArrayValue {
+  return new ArrayReader(text, read, separator).array();
 }
 
 /** Matches the bounds before an array, such as `[1:2][1:3]=`, with spaces. */
@@ -45,21 +63,34 @@ const BOUNDS = /^\s*((?:\[\s*[+-]?\d+\s*(?::\s*[+-]?\d+\s*)?\]\s*)+)=\s*/;
 
 const BOUND = /\[\s*([+-]?\d+)\s*(?::\s*([+-]?\d+)\s*)?\]/g;
 
-/** Each space can match only one part of the pattern, so matching never backtracks. */
-const ELEMENT =
-  /\s*(?:"((?:[^"\\]|\\[\s\S])*)"\s*|((?:[^\s{}",\\]|\\[\s\S])(?:[^{}",\\]|\\[\s\S])*))(?=[,}])/y;
+/**
+ * Matches an element, by the separator that ends it. Each space can match only one part of the
+ * pattern, so matching never backtracks.
+ */
+const ELEMENTS: Readonly<Record<ArraySeparator, RegExp>> = {
+  ",": /\s*(?:"((?:[^"\\]|\\[\s\S])*)"\s*|((?:[^\s{}",\\]|\\[\s\S])(?:[^{}",\\]|\\[\s\S])*))(?=[,}])/y,
+  ";": /\s*(?:"((?:[^"\\]|\\[\s\S])*)"\s*|((?:[^\s{}";\\]|\\[\s\S])(?:[^{}";\\]|\\[\s\S])*))(?=[;}])/y,
+};
+
+/** Matches the characters because of which an element is quoted, by the separator. */
+const SPECIAL: Readonly<Record<ArraySeparator, RegExp>> = {
+  ",": /[{}",\\\s]/,
+  ";": /[{}";\\\s]/,
+};
 
 const BLANK = /\s*/y;
 
 class ArrayReader {
   readonly #text: string;
   readonly #read: (element: string) => Value;
+  readonly #separator: ArraySeparator;
   #at = 0;
   #count = 0;
 
-  constructor(text: string, read: (element: string) => Value) {
+  constructor(text: string, read: (element: string) => Value, separator: ArraySeparator) {
     this.#text = text;
     this.#read = read;
+    this.#separator = separator;
   }
 
   array(): ArrayValue {
@@ -122,15 +153,16 @@ class ArrayReader {
       const next = this.#text[this.#at];
       this.#at += 1;
       if (next === "}") return items;
-      if (next !== ",") throw this.#malformed();
+      if (next !== this.#separator) throw this.#malformed();
     }
   }
 
   #element(): Value {
-    ELEMENT.lastIndex = this.#at;
-    const match = ELEMENT.exec(this.#text);
+    const element = ELEMENTS[this.#separator];
+    element.lastIndex = this.#at;
+    const match = element.exec(this.#text);
     if (match === null) throw this.#malformed();
-    this.#at = ELEMENT.lastIndex;
+    this.#at = element.lastIndex;
     this.#count += 1;
     if (this.#count > PARTS_OF_TEXT_MAX) {
       throw new DatabaseError(

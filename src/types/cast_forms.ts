@@ -1,4 +1,7 @@
-/** Casts network addresses, bit strings, amounts of money, and times with a time zone. */
+/**
+ * Casts network addresses, bit strings, amounts of money, times with a time zone, and geometric
+ * values.
+ */
 import { bitsOfWhole, cutBits, fittedBits, wholeOfBits } from "./bit_string.ts";
 import type { CastMode, FoundCast } from "./cast.ts";
 import { castNumber } from "./cast_number.ts";
@@ -6,11 +9,13 @@ import {
   type DataType,
   decimalType,
   isExactDecimal,
+  isGeometric,
   isInteger,
   isNumeric,
   sameType,
 } from "./data_type.ts";
 import { isFiniteTimestamp, roundMicros, splitTimestamp } from "./datetime.ts";
+import { castShape } from "./geometry_casts.ts";
 import { mac8OfMac, macOfMac8 } from "./hardware_address.ts";
 import { inetNetwork, inetOfValue, inetValue } from "./inet_address.ts";
 import { checkedMoney } from "./money.ts";
@@ -25,6 +30,7 @@ const CENTS: DataType = decimalType(19, 2);
  * context does not allow the cast.
  */
 export function castForms(from: DataType, to: DataType, mode: CastMode): FoundCast {
+  if (isGeometric(from) && isGeometric(to)) return castShape(from.kind, to.kind, mode);
   switch (to.kind) {
     case "inet":
       return from.kind === "inet" || from.kind === "cidr" ? "same" : undefined;

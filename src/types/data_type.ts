@@ -56,6 +56,8 @@ export type DataType =
   | { readonly kind: "tsvector" }
   | { readonly kind: "tsquery" }
   | { readonly kind: "array"; readonly element: DataType }
+  /** The geometric types, whose values have no order. */
+  | { readonly kind: GeometricKind }
   /** The type of a range between two bounds of a type, and that of a set of such ranges. */
   | { readonly kind: "range"; readonly bound: DataType }
   | { readonly kind: "multirange"; readonly bound: DataType }
@@ -95,6 +97,20 @@ export interface NamedRow {
   readonly name: string;
 }
 
+export const GEOMETRIC_KINDS = [
+  "point",
+  "lseg",
+  "line",
+  "box",
+  "path",
+  "polygon",
+  "circle",
+] as const;
+
+export type GeometricKind = (typeof GEOMETRIC_KINDS)[number];
+
+export type GeometricType = DataType & { readonly kind: GeometricKind };
+
 export type RangeType = DataType & { readonly kind: "range" | "multirange" };
 
 export type NumericType = DataType & { readonly kind: "numeric" };
@@ -131,6 +147,13 @@ export const INTERVAL: DataType = { kind: "interval" };
 export const JSONPATH: DataType = { kind: "jsonpath" };
 export const TSVECTOR: DataType = { kind: "tsvector" };
 export const TSQUERY: DataType = { kind: "tsquery" };
+export const POINT: GeometricType = { kind: "point" };
+export const LSEG: GeometricType = { kind: "lseg" };
+export const LINE: GeometricType = { kind: "line" };
+export const BOX: GeometricType = { kind: "box" };
+export const PATH: GeometricType = { kind: "path" };
+export const POLYGON: GeometricType = { kind: "polygon" };
+export const CIRCLE: GeometricType = { kind: "circle" };
 export const UNKNOWN: DataType = { kind: "unknown" };
 export const UNKNOWN_NULL: DataType = { kind: "unknown", isNull: true };
 export const UNKNOWN_JSON: DataType = { kind: "unknown", isJson: true };
@@ -244,8 +267,26 @@ export function isStringKind(kind: TypeKind): boolean {
     case "multirange":
       return true;
     default:
-      return false;
+      return isGeometricKind(kind);
   }
+}
+
+function isGeometricKind(kind: TypeKind): kind is GeometricKind {
+  return (GEOMETRIC_KINDS as readonly string[]).includes(kind);
+}
+
+export function isGeometric(type: DataType): type is GeometricType {
+  return isGeometricKind(type.kind);
+}
+
+/**
+ * Whether values of a type can be sorted and grouped. Geometric values cannot: their operators `=`
+ * and `<`, if any, compare areas or lengths with a tolerance.
+ */
+export function hasOrder(type: DataType): boolean {
+  if (type.kind === "array") return hasOrder(type.element);
+  if (type.kind === "row") return type.fields.every((field) => hasOrder(field.type));
+  return !isGeometric(type);
 }
 
 /** Whether values of a type are ranges, or sets of ranges. */

@@ -6,10 +6,10 @@
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { ArrayValue } from "./array_shape.ts";
-import { arrayFromText, textFromArray } from "./array_text.ts";
+import { arrayFromText, arraySeparator, textFromArray } from "./array_text.ts";
 import { bitsFromText } from "./bit_string.ts";
 import { codePointLength, sliceCodePoints } from "./code_points.ts";
-import { type DataType, TEXT, typeName } from "./data_type.ts";
+import { type DataType, type GeometricType, isGeometric, TEXT, typeName } from "./data_type.ts";
 import {
   roundMicros,
   roundTimestamp,
@@ -35,6 +35,7 @@ import {
   textFromDouble,
   textFromFloat,
 } from "./float_text.ts";
+import { shapeFromText } from "./geometry_text.ts";
 import { hardwareFromText } from "./hardware_address.ts";
 import { inetFromText, textFromInet } from "./inet_address.ts";
 import { type IntegerKind, integerFromText } from "./integer.ts";
@@ -81,7 +82,11 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
     case "enum":
       return enumFromText(type.enumType, text);
     case "array":
-      return arrayFromText(text, (element) => valueFromText(type.element, element, nowMicros));
+      return arrayFromText(
+        text,
+        (element) => valueFromText(type.element, element, nowMicros),
+        arraySeparator(type.element),
+      );
     case "row":
       return rowFromText(type, text, nowMicros);
     case "range":
@@ -134,9 +139,11 @@ function valueOfOneForm(
     | NumberType
     | (DataType & { kind: "jsonpath" | "tsvector" | "tsquery" | "uuid" | "bytes" })
     | AddressType
+    | GeometricType
     | (DataType & { kind: "bit" | "money" }),
   text: string,
 ): Value {
+  if (isGeometric(type)) return shapeFromText(type.kind, text);
   switch (type.kind) {
     case "bit":
       return bitsFromText(type, text);
@@ -237,7 +244,11 @@ export function textFromValue(type: DataType, value: Value): string {
       return textFromEnum(type.enumType, value as number);
     case "array": {
       const { element } = type;
-      return textFromArray(value as ArrayValue, (item) => outputText(element, item));
+      return textFromArray(
+        value as ArrayValue,
+        (item) => outputText(element, item),
+        arraySeparator(element),
+      );
     }
     case "row": {
       const { fields } = type;

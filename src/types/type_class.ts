@@ -3,7 +3,7 @@
  * families. Also defines how the values of each type compare, which is all that an index or a sort
  * needs to know.
  */
-import type { DataType, TypeKind } from "./data_type.ts";
+import type { DataType, GeometricKind, TypeKind } from "./data_type.ts";
 
 export type TypeClass =
   | "boolean"
@@ -25,6 +25,7 @@ export type TypeClass =
   | "array"
   | "range"
   | "multirange"
+  | GeometricKind
   | "jsonpath"
   | "row"
   | "tsvector"
@@ -66,7 +67,10 @@ export type TypeOrder =
   /** Strings that sort in the order of the values; equal values may have different strings. */
   | "numeric"
   | "boolean"
-  /** Text, ordered by UTF-8 bytes. */
+  /**
+   * Text, ordered by UTF-8 bytes. Geometric values, which have no order in SQL, have this one where
+   * storage and live queries tell values apart.
+   */
   | "text"
   | "json"
   /** The words of documents, and conditions over such words, in PostgreSQL's order. */
@@ -112,6 +116,13 @@ const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
   tsquery: "search",
   range: "numeric",
   multirange: "numeric",
+  point: "text",
+  lseg: "text",
+  line: "text",
+  box: "text",
+  path: "text",
+  polygon: "text",
+  circle: "text",
   array: "array",
   row: "row",
   unknown: "unknown",

@@ -25,6 +25,8 @@
  *     file                         string: the file reference as JSON text
  *     interval                     Interval
  *     enum                         number, the position of its label in the order of the type
+ *     point, lseg, line, box,
+ *       path, polygon, circle      string: the text that PostgreSQL prints (see `geometry.ts`)
  *     range, multirange            string that sorts in the order of the values (see `range.ts`)
  *     array                        array of values of the element type, or of arrays with the same
  *                                  dimensions (see `array_shape.ts`)

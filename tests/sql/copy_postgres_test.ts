@@ -106,6 +106,24 @@ describeUnless(missing)("beside PostgreSQL", () => {
     if (format !== "binary") expect(text).toBe(String(theirs));
   });
 
+  test.each(["text", "csv", "binary"])("shapes can be copied as %s", async (format) => {
+    const columns =
+      "id INT PRIMARY KEY, p POINT, s LSEG, l LINE, b BOX, h PATH, g POLYGON, c CIRCLE, bs BOX[], ps POINT[]";
+    const create = `DROP TABLE IF EXISTS x.shapes; CREATE TABLE x.shapes (${columns});`;
+    const rows = `INSERT INTO x.shapes VALUES (1, '(0.1,-2e300)', '1,2,3,4', '{1,-1,0.5}', '4,3,2,1',
+        '[(1,2),(3,4)]', '1,2,3,4,5,6', '<(1,2),0.3>', '{(1,1),(0,0);NULL}', '{"(1,2)",NULL}'),
+      (2, '(NaN,Infinity)', NULL, NULL, NULL, '((1,2))', '(0,0)', '<(-0,0),NaN>', '{}', '{{"(1,2)"},{"(3,4)"}}')`;
+    psql(create + rows);
+    await engine.run(create + rows);
+    const ours = await copyOut(engine, `COPY x.shapes TO STDOUT (FORMAT ${format})`);
+    const theirs = psql(`COPY x.shapes TO STDOUT (FORMAT ${format})`);
+    expect(ours.equals(theirs)).toBe(true);
+    await engine.run("DELETE FROM x.shapes WHERE true");
+    await copyIn(engine, `COPY x.shapes FROM STDIN (FORMAT ${format})`, theirs);
+    expect(await copyOut(engine, `COPY x.shapes TO STDOUT (FORMAT ${format})`)).toEqual(ours);
+    psql("DROP TABLE x.shapes");
+  });
+
   test("the data of a dump load unchanged", async () => {
     await engine.run("DELETE FROM x.z WHERE true; DELETE FROM x.a WHERE true");
     for (const line of dump("--data-only").split(/^--$/m)) {

@@ -662,7 +662,6 @@ test.each([...REFUSED])("%s is refused by name", async (sql, at, hint) => {
 });
 
 test.each([
-  ["SELECT * FROM point(1, 2)", "Cannot call point: geometric types are not supported"],
   ["SELECT xpath('/a', '<a/>')", "Cannot call xpath: XML is not supported"],
   ["SELECT lo_create(0)", "Cannot call lo_create: large objects are not supported"],
   ["SELECT txid_current()", "Cannot call txid_current: transactions have no ids"],

@@ -25,9 +25,9 @@ export const KEYWORDS: string =
   "when where window with within without";
 
 export const TYPES: string =
-  "bigint bigserial binary bit blob bool boolean bytea bytes char cidr clob date datemultirange daterange datetime dec decimal double " +
-  "embedding file float float4 float8 inet int int2 int4 int4multirange int4range int8 int8multirange int8range integer interval json jsonb jsonpath macaddr macaddr8 mediumint " +
-  "money numeric nummultirange numrange nvarchar precision real serial smallint smallserial string text time timestamp " +
+  "bigint bigserial binary bit blob bool boolean box bytea bytes char cidr circle clob date datemultirange daterange datetime dec decimal double " +
+  "embedding file float float4 float8 inet int int2 int4 int4multirange int4range int8 int8multirange int8range integer interval json jsonb jsonpath line lseg macaddr macaddr8 mediumint " +
+  "money numeric nummultirange numrange nvarchar path point polygon precision real serial smallint smallserial string text time timestamp " +
   "timestamptz timetz tinyint tsmultirange tsquery tsrange tstzmultirange tstzrange tsvector uuid varbinary varbit varchar vector";
 
 export const FUNCTIONS: string =

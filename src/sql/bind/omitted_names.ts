@@ -14,10 +14,6 @@ export function omittedFeatureOf(name: string): string | undefined {
 
 const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
   [
-    /^(?:point|box|lseg|line|path|polygon|circle|center|diameter|radius|height|width|area|npoints|pclose|popen|isclosed|isopen|isvertical|ishorizontal|slope|bound_box|diagonal)$/,
-    "geometric types are not supported",
-  ],
-  [
     /^(?:xml\w*|xpath|xpath_exists|(?:table|query|schema|cursor|database)_to_xml\w*)$/,
     "XML is not supported",
   ],

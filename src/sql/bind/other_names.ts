@@ -163,7 +163,7 @@ const TYPES = entries([
   ["object map struct variant hstore record super", "JSON or JSONB"],
   ["list", "INT[] for an array of integers"],
   ["enum set", "TEXT CHECK (state IN ('open', 'closed'))"],
-  ["point geometry geography", "two DOUBLE columns"],
+  ["geometry geography", "POINT, PATH or POLYGON, or two DOUBLE columns"],
   [
     "regclass regtype regproc regnamespace regrole oid",
     "TEXT with the name of the table; DESCRIBE t and information_schema.tables describe tables",

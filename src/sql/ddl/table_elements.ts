@@ -14,7 +14,7 @@ import {
   type TableEntry,
   type TableKind,
 } from "../../catalog/mod.ts";
-import { castValue, type DataType, isRangeType, typeName } from "../../types/mod.ts";
+import { castValue, type DataType, isGeometric, isRangeType, typeName } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { castTo } from "../bind/expression/casts.ts";
@@ -424,6 +424,13 @@ export function requireKeyType(
   { name, type }: Pick<ColumnEntry, "name" | "type">,
   { position, what }: { position: number; what: string },
 ): void {
+  if (isGeometric(type)) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot use column "${name}" in ${what}: ${typeName(type)} has no order`,
+      { position, hint: "use numbers, such as the coordinates (p[0]), or the text (p::text)" },
+    );
+  }
   switch (type.kind) {
     case "json":
     case "jsonpath":

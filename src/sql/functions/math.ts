@@ -44,6 +44,7 @@ import { flatItems } from "./base/array_shapes.ts";
 import { firstType, functionsNamed, overload } from "./base/define.ts";
 import type { Overload, ScalarFunction, Specialised } from "./base/function.ts";
 import { divisionByZero } from "./base/operator_form.ts";
+import { requireOrder } from "./base/required_order.ts";
 import { absolute, resolveArithmetic } from "./operator/operator_arithmetic.ts";
 
 function decimalScale(type: DataType): number {
@@ -358,7 +359,9 @@ function extreme(sign: 1 | -1): Overload {
     ["same"],
     firstType,
     (values, _, types) => {
-      const compare = comparatorFor(firstType(types));
+      const type = firstType(types);
+      requireOrder(type, "GREATEST and LEAST");
+      const compare = comparatorFor(type);
       let best: Value = null;
       for (const value of values) {
         if (value === null) continue;

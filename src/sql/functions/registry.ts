@@ -46,6 +46,7 @@ import { SEARCH_FUNCTIONS } from "./search/search_functions.ts";
 import { TRIGRAM_FUNCTIONS } from "./search/trigrams.ts";
 import { SEQUENCE_FUNCTIONS } from "./sequences.ts";
 import { SESSION_FUNCTIONS } from "./session.ts";
+import { SHAPE_FUNCTIONS } from "./shapes.ts";
 import { SIZE_FUNCTIONS } from "./sizes.ts";
 import { TEXT_FUNCTIONS } from "./text/text.ts";
 import { TEXT_POSITION_FUNCTIONS } from "./text/text_positions.ts";
@@ -79,6 +80,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
   ...SEARCH_FUNCTIONS,
   ...SEQUENCE_FUNCTIONS,
   ...SESSION_FUNCTIONS,
+  ...SHAPE_FUNCTIONS,
   ...SIZE_FUNCTIONS,
   ...TEXT_FUNCTIONS,
   ...TEXT_POSITION_FUNCTIONS,

@@ -36,7 +36,7 @@ const POWERS = new Map<string, number>(
       ["= != < <= > >= overlaps", Power.comparison],
       ["between in like ilike similar", Power.predicate],
       [
-        "|| -> ->> #> #>> #- @> <@ ? ?| ?& && @@ @? ~ ~* !~ !~* ~~ ~~* !~~ !~~* ^@ & | # << >> &< &> -|- <<= >>= <=> <-> <#> <% %> <<% %>> <<-> <->>",
+        "|| -> ->> #> #>> #- @> <@ ? ?| ?& && @@ @? ~ ~* !~ !~* ~~ ~~* !~~ !~~* ^@ & | # << >> &< &> -|- ## ~= <^ >^ ?# ?- ?-| ?|| <<| |>> &<| |&> <<= >>= <=> <-> <#> <% %> <<% %>> <<-> <->>",
         Power.other,
       ],
       ["+ -", Power.sum],
@@ -346,6 +346,11 @@ function parsePrefix(cursor: Cursor): Expr {
     case "!!":
     case "|/":
     case "||/":
+    case "@@":
+    case "@-@":
+    case "#":
+    case "?-":
+    case "?|":
       return parsePrefixOperator(cursor, cursor.word, Power.other);
     default:
       return parsePrimary(cursor);

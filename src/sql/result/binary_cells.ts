@@ -7,11 +7,14 @@ import {
   type DataType,
   dimensionsOf,
   elementsOf,
+  type GeometricKind,
   type Interval,
   isFiniteDate,
   isFiniteNumeric,
   isFiniteTimestamp,
+  isGeometric,
   isRangeType,
+  numbersOfShape,
   numericScale,
   type Range,
   rangesOf,
@@ -58,6 +61,13 @@ const TYPE_NUMBERS: ReadonlyMap<string, number> = new Map([
   ["decimal", 1700],
   ["numeric", 1700],
   ["uuid", 2950],
+  ["point", 600],
+  ["lseg", 601],
+  ["path", 602],
+  ["box", 603],
+  ["polygon", 604],
+  ["line", 628],
+  ["circle", 718],
 ]);
 const RANGE_NUMBERS: ReadonlyMap<string, number> = new Map([
   ["int4range", 3904],
@@ -132,19 +142,27 @@ function writeValue(bytes: GrowingBytes, type: DataType, value: Value): void {
     case "json":
       return writeJson(bytes, value as string, type.binary);
     default:
-      return writeRangeOrText(bytes, type, value);
+      return writeOther(bytes, type, value);
   }
 }
 
-function writeRangeOrText(bytes: GrowingBytes, type: DataType, value: Value): void {
+function writeOther(bytes: GrowingBytes, type: DataType, value: Value): void {
   switch (type.kind) {
     case "range":
       return writeRange(bytes, type.bound, rangesOf(type, value)[0]);
     case "multirange":
       return writeMultirange(bytes, type.bound, rangesOf(type, value));
     default:
+      if (isGeometric(type)) return writeShape(bytes, type.kind, value as string);
       return bytes.text(textFromValue(type, value));
   }
+}
+
+function writeShape(bytes: GrowingBytes, kind: GeometricKind, value: string): void {
+  const numbers = numbersOfShape(value);
+  if (kind === "path") bytes.int8(value.startsWith("(") ? 1 : 0);
+  if (kind === "path" || kind === "polygon") bytes.int32(numbers.length / 2);
+  for (const number of numbers) bytes.double(number);
 }
 
 /** Writes a date. An infinite date is written unchanged, because it is the same in every epoch. */

@@ -20,6 +20,7 @@ import {
   DOUBLE,
   decimalType,
   FLOAT,
+  type GeometricKind,
   INET,
   INT,
   JSONB,
@@ -653,7 +654,45 @@ const HASHES: readonly Case[] = [
   ],
 ];
 
+const PATH_TEXT = "((0,0),(3,0),(3,4))";
+const shape = (kind: GeometricKind, text: string): Given => of({ kind }, text);
+
+const GEOMETRY_CASES: readonly Case[] = [
+  ["point", [dbl("1"), dbl("-2.5")], "(1,-2.5)", "point"],
+  ["lseg", [shape("point", "1,2"), shape("point", "3,4")], "[(1,2),(3,4)]", "lseg"],
+  ["line", [shape("point", "0,0"), shape("point", "1,2")], "{2,-1,0}", "line"],
+  ["box", [shape("point", "0,4"), shape("point", "3,0")], "(3,4),(0,0)", "box"],
+  ["path", [shape("polygon", PATH_TEXT)], PATH_TEXT, "path"],
+  ["polygon", [shape("box", "0,0,1,2")], "((0,0),(0,2),(1,2),(1,0))", "polygon"],
+  ["circle", [shape("point", "1,2"), dbl("3")], "<(1,2),3>", "circle"],
+  ["area", [shape("path", PATH_TEXT)], "6", "double precision"],
+  ["area", [shape("path", "[(0,0),(1,1)]")], null],
+  ["bound_box", [shape("box", "0,0,1,1"), shape("box", "5,-1,4,0")], "(5,1),(0,-1)", "box"],
+  ["center", [shape("box", "0,0,2,3")], "(1,1.5)", "point"],
+  ["box_center", [shape("box", "0,0,2,3")], "(1,1.5)"],
+  ["circle_center", [shape("circle", "1,2,3")], "(1,2)"],
+  ["lseg_center", [shape("lseg", "0,0,2,4")], "(1,2)"],
+  ["poly_center", [shape("polygon", PATH_TEXT)], "(2,1.3333333333333333)"],
+  ["diagonal", [shape("box", "0,0,2,3")], "[(2,3),(0,0)]", "lseg"],
+  ["diameter", [shape("circle", "1,2,3")], "6"],
+  ["height", [shape("box", "0,0,2,3")], "3"],
+  ["width", [shape("box", "0,0,2,3")], "2"],
+  ["radius", [shape("circle", "1,2,3")], "3"],
+  ["isclosed", [shape("path", PATH_TEXT)], "true"],
+  ["isopen", [shape("path", PATH_TEXT)], "false"],
+  ["ishorizontal", [shape("lseg", "0,1,5,1.0000001")], "true"],
+  ["isvertical", [shape("point", "1,0"), shape("point", "2,9")], "false"],
+  ["isparallel", [shape("line", "{1,-1,0}"), shape("line", "{2,-2,5}")], "true"],
+  ["isperp", [shape("line", "{1,-1,0}"), shape("line", "{1,1,0}")], "true"],
+  ["length", [shape("path", PATH_TEXT)], "12", "double precision"],
+  ["npoints", [shape("polygon", PATH_TEXT)], "3", "integer"],
+  ["pclose", [shape("path", "[(0,0),(1,1)]")], "((0,0),(1,1))"],
+  ["popen", [shape("path", PATH_TEXT)], "[(0,0),(3,0),(3,4)]"],
+  ["slope", [shape("point", "0,0"), shape("point", "2,1")], "0.5"],
+];
+
 const CASES: readonly Case[] = [
+  ...GEOMETRY_CASES,
   ...HASHES,
   ...RANGE_CASES,
   ...NETWORK_CASES,

@@ -1,7 +1,7 @@
 /**
  * Binds `a[i]`, `a[i][j]` and slices such as `a[i:j][k:l]`: elements count from 1, and there is no
  * element at a position outside the array. For JSON, `j['key']` and `j[i]` are path steps, and
- * elements count from 0.
+ * elements count from 0. So do the parts of geometric values, such as `p[0]` of a point.
  *
  * All subscripts that follow an array are bound together, because an element of a two-dimensional
  * array has two subscripts. If any subscript is a slice, all subscripts are treated as slices, and
@@ -10,11 +10,17 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type ArrayValue,
+  type DataType,
   DIMENSIONS_MAX,
+  DOUBLE,
   INT,
   isArrayValue,
+  isGeometric,
   isInteger,
   JSONB,
+  numbersOfShape,
+  POINT,
+  shapeValue,
   TEXT,
   typeName,
   type Value,
@@ -35,6 +41,7 @@ export function bindSubscript(
   const { base, subscripts } = subscriptsOf(node);
   const array = bind(base, context);
   if (array.type.kind === "json") return bindMembers(array, subscripts, { context, bind });
+  if (isGeometric(array.type)) return bindCoordinate(array, subscripts, { context, bind });
   if (array.type.kind !== "array") {
     throw new DatabaseError(
       "TYPE_MISMATCH",
@@ -77,18 +84,24 @@ function bindElement(
   subscripts: readonly SubscriptExpr[],
   { context, bind }: BoundPlace,
 ): BoundExpression {
-  const positions = subscripts.flatMap((each) =>
-    each.type === "arrayIndex" ? [asPosition(bind(each.index, context), each.index)] : [],
-  );
   return {
     kind: "call",
     type: array.type.kind === "array" ? array.type.element : array.type,
     name: "element",
-    args: [array, ...positions],
+    args: [array, ...positionsOf(subscripts, { context, bind })],
     evaluate: ([items = null, ...at]) => elementAt(items, at),
     seesNull: false,
     volatility: "immutable",
   };
+}
+
+function positionsOf(
+  subscripts: readonly SubscriptExpr[],
+  { context, bind }: BoundPlace,
+): BoundExpression[] {
+  return subscripts.flatMap((each) =>
+    each.type === "arrayIndex" ? [asPosition(bind(each.index, context), each.index)] : [],
+  );
 }
 
 /**
@@ -102,6 +115,52 @@ function elementAt(array: Value, positions: readonly Value[]): Value {
     value = value[Number(position) - 1] ?? null;
   }
   return isArrayValue(value) ? null : value;
+}
+
+/** The types of the parts of geometric values that subscripts select. */
+const COORDINATES: ReadonlyMap<string, DataType> = new Map<string, DataType>([
+  ["point", DOUBLE],
+  ["line", DOUBLE],
+  ["lseg", POINT],
+  ["box", POINT],
+]);
+
+/**
+ * Binds a subscript of a geometric value, which selects a coordinate, a coefficient or a point. The
+ * parts count from 0.
+ */
+function bindCoordinate(
+  shape: BoundExpression,
+  subscripts: readonly SubscriptExpr[],
+  place: BoundPlace,
+): BoundExpression {
+  const type = COORDINATES.get(shape.type.kind);
+  const slice = subscripts.find((each) => each.type === "arraySlice");
+  if (type === undefined || slice !== undefined) {
+    const node = slice ?? subscripts[0];
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot take ${type === undefined ? "a part" : "a slice"} of a value of type ${typeName(shape.type)}: it has no ${type === undefined ? "subscripts" : "slices"}`,
+      { position: node?._location.start },
+    );
+  }
+  return {
+    kind: "call",
+    type,
+    name: "coordinate",
+    args: [shape, ...positionsOf(subscripts, place)],
+    evaluate: ([value = null, ...positions]) =>
+      positions.length > 1 ? null : coordinateAt(type, value, Number(positions[0])),
+    seesNull: false,
+    volatility: "immutable",
+  };
+}
+
+function coordinateAt(type: DataType, value: Value, position: number): Value {
+  const numbers = numbersOfShape(value);
+  if (type.kind === "double") return numbers[position] ?? null;
+  const [x, y] = [numbers[2 * position], numbers[2 * position + 1]];
+  return x === undefined || y === undefined ? null : shapeValue("point", { x, y });
 }
 
 interface BoundRange {

@@ -10,6 +10,7 @@ import {
   type DataType,
   dateOfTimestamp,
   decimalType,
+  hasOrder,
   isFiniteTimestamp,
   isInteger,
   sameType,
@@ -114,7 +115,7 @@ export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression 
   const { left, right } = operands;
   const [leftType = left.type, rightType = right.type] = form.operands;
   const { evaluate, evaluateVector, result, seesNull } = form;
-  if (comparison !== undefined && sameType(leftType, rightType)) {
+  if (comparison !== undefined && sameType(leftType, rightType) && hasOrder(leftType)) {
     return comparedByDay(
       { kind: "compare", type: BOOLEAN, operator: comparison, left: l, right: r, evaluate },
       MIRRORED[comparison],

@@ -8,6 +8,7 @@ import {
   commonType,
   type DataType,
   elementsOf,
+  hasOrder,
   isArrayValue,
   sameType,
   TEXT,
@@ -72,6 +73,8 @@ export function bindIn(
   const { expressions } = castToCompare([operand, ...items], [left, ...right.expressions], "IN");
   const [tested, ...castItems] = expressions;
   const castOperand = defined(tested, "IN must have an operand");
+  if (!hasOrder(castOperand.type))
+    return tolerantIn(castOperand, castItems, { expression, negated });
   return {
     kind: "in",
     type: BOOLEAN,
@@ -80,6 +83,18 @@ export function bindIn(
     constants: [],
     negated,
   };
+}
+
+/** Binds IN for values that only their operator `=` compares, so that they have no sets. */
+function tolerantIn(
+  operand: BoundExpression,
+  items: readonly BoundExpression[],
+  { expression, negated }: { expression: ExprBinary; negated: boolean },
+): BoundExpression {
+  const operands = items.map((item) =>
+    binaryOf({ op: negated ? "<>" : "=", left: operand, right: item }, expression),
+  );
+  return { kind: negated ? "and" : "or", type: BOOLEAN, operands };
 }
 
 /**
@@ -240,7 +255,7 @@ export function bindQuantified(
   if (form.result.kind !== "boolean") throw noTruth(op, call);
   const [leftType = left.type, itemType = element] = form.operands;
   const settles = call.function.name !== "all";
-  if (settles && op === "=" && sameType(leftType, itemType)) {
+  if (settles && op === "=" && sameType(leftType, itemType) && hasOrder(leftType)) {
     const operand = castTo(left, { to: leftType, mode: "implicit", node: expression.left });
     const listed = inElements(operand, array, argument);
     if (listed !== undefined) return listed;

@@ -6,6 +6,7 @@ import { defined } from "../../../base/assert.ts";
 import { counted } from "../../../base/counted.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, type DataType } from "../../../types/mod.ts";
+import { requireOrder } from "../../functions/base/required_order.ts";
 import type {
   AstNode,
   Expr,
@@ -162,6 +163,11 @@ export function bindQuantifiedQuery(
     if (test.type.kind !== "boolean") throw noTruth(operator, node);
     return { column, ...sidesOf(test) };
   });
+  if (operator === "=" || operator === "<>" || operands.length > 1) {
+    for (const { left } of tests) {
+      requireOrder(left.type, "a comparison with the rows of a query", node._location.start);
+    }
+  }
   const evaluates = tests.map(({ evaluate }) => evaluate);
   const types = tests.map(({ left }) => left.type);
   return valueOf(

@@ -20,6 +20,7 @@ import {
   domainName,
   FILE,
   FLOAT,
+  GEOMETRIC_KINDS,
   INET,
   INT,
   INTERVAL,
@@ -88,6 +89,7 @@ const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["jsonpath", JSONPATH],
   ["tsvector", TSVECTOR],
   ["tsquery", TSQUERY],
+  ...GEOMETRIC_KINDS.map((kind): [string, DataType] => [kind, { kind }]),
   ...RANGE_BOUNDS.flatMap((bound) =>
     (["range", "multirange"] as const).map((kind): [string, DataType] => {
       const type: DataType = { kind, bound };

@@ -9,6 +9,7 @@ import {
   isOrderedSetAggregate,
   resolveAggregate,
 } from "../../functions/aggregate/aggregates.ts";
+import { requireOrder } from "../../functions/base/required_order.ts";
 import type { Expr, ExprCall, ExprRef } from "../../parse/ast/ast.ts";
 import { holdsQuery } from "../../parse/ast/query_nodes.ts";
 import { partsOf } from "../../parse/ast/tree_parts.ts";
@@ -82,6 +83,8 @@ function boundAggregate(call: ExprCall, context: ExpressionContext, bind: Bind):
   };
   const { args, form, given } = bindAggregateArguments(call, inner, bind);
   const isDistinct = call.distinct === "distinct";
+  if (isDistinct)
+    for (const { type } of args) requireOrder(type, `${name}(DISTINCT …)`, call._location.start);
   const orderBy =
     form.isOrderedSet === true ? withinGroup(call, args) : ordersOf(call, given, { inner, bind });
   const [argument, ...extra] = args;

@@ -11,6 +11,7 @@ import { DatabaseError } from "../../../base/errors.ts";
 import { declaredKeyOf } from "../../../catalog/mod.ts";
 import { INT } from "../../../types/mod.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
+import { requireOrder } from "../../functions/base/required_order.ts";
 import type { Expr, ExprRef, GroupItem, SelectFromStatement } from "../../parse/ast/ast.ts";
 import { directPartsOf, partsOf } from "../../parse/ast/tree_parts.ts";
 import { expressionToSql } from "../../parse/print/print_queries.ts";
@@ -105,6 +106,7 @@ export function* bindGroups(
     const output = keys?.outputOf(bound);
     const known = output === undefined ? places.find(bound) : expressions.indexOf(output);
     if (known !== undefined && known >= 0) return known;
+    requireOrder(bound.type, "GROUP BY", node._location.start);
     expressions.push(output ?? bound);
     starts.push(node._location.start);
     return places.add(output ?? bound);

@@ -9,6 +9,7 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { runToCompletion } from "../../../base/steps.ts";
 import { HIDDEN_KEY_NAME } from "../../../catalog/mod.ts";
+import { requireOrder } from "../../functions/base/required_order.ts";
 import type {
   Expr,
   ExprRef,
@@ -419,6 +420,9 @@ function plainDistinctOf({ distinct }: SelectFromStatement): "all" | "none" {
 function checkDistinct(bound: BoundSelect, { orderBy = [], _location }: SelectFromStatement): void {
   const startOf = (index: number): number => (orderBy[index]?.by ?? { _location })._location.start;
   if (bound.distinct === "all") {
+    for (const { expression } of bound.outputs) {
+      requireOrder(expression.type, "SELECT DISTINCT", _location.start);
+    }
     const selected = new ExpressionPlaces(bound.outputs.map(({ expression }) => expression));
     for (const [i, { expression }] of bound.orderBy.entries()) {
       if (selected.find(expression) !== undefined) continue;
@@ -431,6 +435,7 @@ function checkDistinct(bound: BoundSelect, { orderBy = [], _location }: SelectFr
   }
   if (typeof bound.distinct !== "object") return;
   const { on } = bound.distinct;
+  for (const { type } of on) requireOrder(type, "DISTINCT ON", _location.start);
   const leading = bound.orderBy.slice(0, on.length);
   const distinct = new ExpressionPlaces(on);
   for (const [i, { expression }] of leading.entries()) {

@@ -4,6 +4,7 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
+import { requireOrder } from "../../functions/base/required_order.ts";
 import type { Expr, SelectFromUnion, SelectStatement } from "../../parse/ast/ast.ts";
 import type { BoundOutput, BoundSelect, SetOperator } from "../bound.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
@@ -42,6 +43,11 @@ export function setOperationOf(
     );
   }
   const columns = withCommonTypes(query, [left, right]);
+  if (all === undefined) {
+    for (const { left: value } of columns) {
+      requireOrder(value.type, word.toUpperCase(), query.right._location.start);
+    }
+  }
   const relation = columns.map(({ name, left: value }) =>
     deps.statement.newColumn({ name, type: value.type }),
   );

@@ -8,6 +8,7 @@ import { DatabaseError } from "../../../base/errors.ts";
 import { WINDOWS_MAX } from "../../../base/limits.ts";
 import { BIGINT } from "../../../types/mod.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
+import { requireOrder } from "../../functions/base/required_order.ts";
 import { functionExists } from "../../functions/registry.ts";
 import { resolveReach } from "../../functions/time/frame_reach.ts";
 import { isWindowName, windowFunctionShape } from "../../functions/window_functions.ts";
@@ -219,7 +220,11 @@ function windowOf(
   const orderBy = own ?? base?.orderBy ?? [];
   return {
     partitionBy:
-      over.partitionBy?.map((expression) => settledKey(bind(expression, inner))) ??
+      over.partitionBy?.map((expression) => {
+        const key = settledKey(bind(expression, inner));
+        requireOrder(key.type, "PARTITION BY", expression._location.start);
+        return key;
+      }) ??
       base?.partitionBy ??
       [],
     orderBy,

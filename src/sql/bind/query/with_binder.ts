@@ -8,6 +8,7 @@
 import { assert, defined } from "../../../base/assert.ts";
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
 import type { DataType } from "../../../types/mod.ts";
+import { requireOrder } from "../../functions/base/required_order.ts";
 import type {
   FromTable,
   SelectFromUnion,
@@ -256,6 +257,9 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, deps: SelectDep
   const columns = names.map((column, i) =>
     statement.newColumn({ name: column, type: defined(types[i], "every column must have a type") }),
   );
+  if (query.type !== "union all") {
+    for (const { type } of columns) requireOrder(type, "UNION", query.right._location.start);
+  }
   const outputsOf = (given: BoundSelect): BoundSelect["outputs"] =>
     recursiveOutputs(given, types, { name, columnNames: names, node: query.right });
   const relation: BoundRelation = {

@@ -13,6 +13,7 @@
  *                        first index as i32; then the elements of all as cells
  *     range              flags, 1 byte; then its bounds as cells, without those that the flags exclude
  *     multirange         count i32; then its ranges as cells
+ *     geometric types    see `binary_shapes.ts`
  */
 import { isUtf8 } from "node:buffer";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -26,6 +27,7 @@ import {
   floatFromDouble,
   isFiniteDate,
   isFiniteTimestamp,
+  isGeometric,
   numericFromText,
   numericScale,
   type Range,
@@ -43,6 +45,7 @@ import {
   type Whole,
   wholeFromBigint,
 } from "../../../types/mod.ts";
+import { shapeAt } from "./binary_shapes.ts";
 import { type CellRange, CopyCell, type CopyCells } from "./copy_cells.ts";
 
 /** The number of days from 1970-01-01 to 2000-01-01, from which PostgreSQL counts. */
@@ -152,6 +155,7 @@ export function binaryValue(bytes: Buffer, range: CellRange, type: DataType): Va
     if (end - start === length) return;
     throw refuse(type, `it has ${end - start} bytes, but should have ${length}`);
   };
+  if (isGeometric(type)) return shapeAt(bytes, range, type.kind);
   switch (type.kind) {
     case "boolean":
       require(1);

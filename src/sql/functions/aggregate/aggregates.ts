@@ -12,6 +12,7 @@ import {
   DECIMAL_PRECISION_MAX,
   DOUBLE,
   decimalType,
+  hasOrder,
   INTERVAL,
   isExactDecimal,
   isInteger,
@@ -134,7 +135,7 @@ const UNORDERED: ReadonlySet<string> = new Set([
 
 function resolveExtreme(wanted: "min" | "max"): Resolver {
   return ofOne((type) => {
-    if (UNORDERED.has(type.kind)) return undefined;
+    if (UNORDERED.has(type.kind) || !hasOrder(type)) return undefined;
     return { result: type, ignoresRepeats: true, create: () => extremeState(type, wanted) };
   }, TEXT);
 }

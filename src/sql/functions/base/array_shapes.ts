@@ -14,6 +14,7 @@ import {
   type Value,
 } from "../../../types/mod.ts";
 import { checkMadeLength } from "./made_length.ts";
+import { requireOrder } from "./required_order.ts";
 
 /** Returns the items of an array; NULL has none. */
 export function itemsOf(value: Value): ArrayValue {
@@ -38,6 +39,7 @@ export function flatItems(
 /** Whether two array elements are equal; NULL equals NULL. */
 export function sameElement(type: DataType, left: Value, right: Value): boolean {
   if (left === null || right === null) return left === right;
+  requireOrder(type, "a search for elements");
   return haveSameGroupKey(type, left, right);
 }
 

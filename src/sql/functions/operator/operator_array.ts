@@ -9,6 +9,7 @@ import {
   type DataType,
   elementsOf,
   groupKeyOf,
+  hasOrder,
   TEXT,
   type Value,
 } from "../../../types/mod.ts";
@@ -25,7 +26,7 @@ export function resolveArray(
   if (op === "||") return resolveJoin(left, right);
   if (op !== "@>" && op !== "<@" && op !== "&&") return undefined;
   const type = commonType([left, right]);
-  if (type?.kind !== "array") return undefined;
+  if (type?.kind !== "array" || !hasOrder(type)) return undefined;
   const element = type.element.kind === "unknown" ? TEXT : type.element;
   const operand: DataType = { kind: "array", element };
   return binaryForm([operand, operand], BOOLEAN, (l, r) => {

@@ -9,6 +9,7 @@ import {
   comparedType,
   type DataType,
   DOUBLE,
+  hasOrder,
   INTERVAL,
   isNumeric,
   JSONB,
@@ -83,7 +84,7 @@ function comparisonOf(left: DataType, right: DataType): OperandComparison | unde
 function typeOfComparison(left: DataType, right: DataType): DataType | undefined {
   const type = comparedType([left, right]);
   if (type === undefined && isSpan(left) && isSpan(right)) return INTERVAL;
-  if (type?.kind === "jsonpath") return undefined;
+  if (type?.kind === "jsonpath" || (type !== undefined && !hasOrder(type))) return undefined;
   // JSON is compared by its value, and so is a file reference.
   if (type?.kind === "json" || type?.kind === "file") return JSONB;
   if (type?.kind === "text") return TEXT;

@@ -16,6 +16,7 @@ import { resolveArithmetic, resolveNumericPrefix } from "./operator_arithmetic.t
 import { resolveArray } from "./operator_array.ts";
 import { resolveBits, resolveBitsPrefix } from "./operator_bits.ts";
 import { resolveComparison } from "./operator_compare.ts";
+import { resolveGeometry, resolveGeometryPrefix } from "./operator_geometry.ts";
 import { resolveJson } from "./operator_json.ts";
 import { resolveMoney } from "./operator_money.ts";
 import { resolveNetwork, resolveNetworkPrefix } from "./operator_network.ts";
@@ -47,6 +48,7 @@ export function resolveBinary(
     resolveNetwork(op, left, right) ??
     resolveMoney(op, left, right) ??
     resolveRange(op, left, right) ??
+    resolveGeometry(op, left, right) ??
     resolveSearch(op, left, right) ??
     (op === "||" ? resolveConcatenation(left, right) : undefined) ??
     resolveLike(op, [left, right]) ??
@@ -55,7 +57,7 @@ export function resolveBinary(
   );
 }
 
-/** Returns the form of `op operand`: `+ - ~ @ |/ ||/ NOT`. */
+/** Returns the form of `op operand`: `+ - ~ @ |/ ||/ NOT`, and those of geometric values. */
 export function resolvePrefix(op: string, operand: DataType): OperatorForm | undefined {
   if (op === "NOT") {
     const isTruth = operand.kind === "boolean" || operand.kind === "unknown";
@@ -65,6 +67,7 @@ export function resolvePrefix(op: string, operand: DataType): OperatorForm | und
     resolveSearchPrefix(op, operand) ??
     resolveBitsPrefix(op, operand) ??
     resolveNetworkPrefix(op, operand) ??
+    resolveGeometryPrefix(op, operand) ??
     resolveTimePrefix(op, operand) ??
     resolveNumericPrefix(op, operand)
   );

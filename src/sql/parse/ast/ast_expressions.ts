@@ -290,6 +290,18 @@ export type SymbolOperator =
   | "&<"
   | "&>"
   | "-|-"
+  | "##"
+  | "~="
+  | "<^"
+  | ">^"
+  | "?#"
+  | "?-"
+  | "?-|"
+  | "?||"
+  | "<<|"
+  | "|>>"
+  | "&<|"
+  | "|&>"
   | "<<="
   | ">>="
   | "<=>"
@@ -328,7 +340,12 @@ export type UnaryOperator =
   | "@"
   | "!!"
   | "|/"
-  | "||/";
+  | "||/"
+  | "@@"
+  | "@-@"
+  | "#"
+  | "?-"
+  | "?|";
 
 /** A range test: `value [NOT] BETWEEN [SYMMETRIC] lo AND hi`. */
 export interface ExprTernary extends AstNode {

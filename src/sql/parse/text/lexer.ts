@@ -552,8 +552,8 @@ class Lexer implements LexedTokens {
 const SYMBOLS = new Map<number, readonly string[]>();
 for (const symbol of [
   "!~~* <<-> <->>",
-  "||/ #>> ->> !~* ~~* !~~ <=> <-> <#> <<% %>> <<= >>= -|-",
-  ":: <> != <= >= || -> #> #- @> <@ ?| ?& && @@ @? ~* !~ ~~ ^@ << >> &< &> |/ !! <% %> => :=",
+  "||/ #>> ->> !~* ~~* !~~ <=> <-> <#> <<% %>> <<= >>= -|- ?-| ?|| <<| |>> &<| |&> @-@",
+  ":: <> != <= >= || -> #> #- @> <@ ?| ?& && @@ @? ~* !~ ~~ ^@ << >> &< &> |/ !! <% %> => := ## ~= <^ >^ ?# ?-",
 ].flatMap((line) => line.split(" "))) {
   const code = symbol.charCodeAt(0);
   SYMBOLS.set(code, [...(SYMBOLS.get(code) ?? []), symbol]);

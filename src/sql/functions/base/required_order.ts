@@ -1,0 +1,21 @@
+/** Refuses values that cannot be sorted or grouped where a statement sorts or groups them. */
+import { DatabaseError } from "../../../base/errors.ts";
+import { type DataType, hasOrder, typeName } from "../../../types/mod.ts";
+
+/**
+ * Requires that values of a type can be sorted and grouped.
+ *
+ * @param use What uses them, for the error message: `GROUP BY`.
+ * @throws {DatabaseError} TYPE_MISMATCH
+ */
+export function requireOrder(type: DataType, use: string, position?: number): void {
+  if (hasOrder(type)) return;
+  throw new DatabaseError(
+    "TYPE_MISMATCH",
+    `Cannot use values of type ${typeName(type)} in ${use}: they have no order and no exact equality`,
+    {
+      position,
+      hint: "use a number, such as p[0] or p <-> point '(0,0)', or the text, p::text",
+    },
+  );
+}
