@@ -96,6 +96,11 @@ export interface Dependents {
 export interface DraftedCatalog extends Catalog {
   /** Whether the copy differs from the catalog. */
   readonly hasChanges: boolean;
+  /**
+   * Whether the draft has changes other than those of temporary tables. Only such changes have to
+   * be published.
+   */
+  readonly hasLastingChanges: boolean;
   /** Returns a copy of this draft. Changes to the copy do not affect this draft. */
   copy(): DraftedCatalog;
   /**

@@ -448,6 +448,7 @@ export class CatalogDatabase implements Catalog {
         numbers,
         changes: [],
         unplaced,
+        hasLastingChanges: false,
         madeAt: this.version,
       },
     );

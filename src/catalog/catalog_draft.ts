@@ -76,6 +76,7 @@ interface DraftState {
   readonly unplaced: Seq;
   /** The version of the catalog when the first draft of the transaction was made. */
   readonly madeAt: number;
+  readonly hasLastingChanges: boolean;
 }
 
 export class CatalogDraft implements DraftedCatalog {
@@ -85,6 +86,7 @@ export class CatalogDraft implements DraftedCatalog {
   readonly #changes: DraftedChange[];
   readonly #unplaced: Seq;
   readonly #madeAt: number;
+  #hasLastingChanges: boolean;
   #version: number;
 
   constructor(source: DraftSource, state: DraftState) {
@@ -94,6 +96,7 @@ export class CatalogDraft implements DraftedCatalog {
     this.#changes = [...state.changes];
     this.#unplaced = state.unplaced;
     this.#madeAt = state.madeAt;
+    this.#hasLastingChanges = state.hasLastingChanges;
     this.#version = source.newVersion();
   }
 
@@ -109,7 +112,12 @@ export class CatalogDraft implements DraftedCatalog {
       changes: this.#changes,
       unplaced: this.#unplaced,
       madeAt: this.#madeAt,
+      hasLastingChanges: this.#hasLastingChanges,
     });
+  }
+
+  get hasLastingChanges(): boolean {
+    return this.#hasLastingChanges;
   }
 
   get hasChanges(): boolean {
@@ -135,9 +143,11 @@ export class CatalogDraft implements DraftedCatalog {
     });
   }
 
-  #change(change: DraftedChange): void {
+  /** Applies a change. @param isLasting Whether it concerns more than a temporary table. */
+  #change(change: DraftedChange, isLasting = true): void {
     change(this.#definitions, AS_WRITTEN);
     this.#changes.push(change);
+    this.#hasLastingChanges ||= isLasting;
     this.#version = this.#source.newVersion();
   }
 
@@ -197,20 +207,25 @@ export class CatalogDraft implements DraftedCatalog {
 
   createTable(entry: TableEntry, _seq: Seq, others: Dependents = {}): void {
     this.#adopt(others);
-    this.#change((definitions, at) =>
-      definitions.createTable(at.table(entry), at.seq, at.others(others)),
+    this.#change(
+      (definitions, at) => definitions.createTable(at.table(entry), at.seq, at.others(others)),
+      outlives(entry, others),
     );
   }
 
   changeTable(entry: TableEntry, _seq: Seq, others: Dependents = {}): void {
     this.#adopt(others);
-    this.#change((definitions, at) =>
-      definitions.changeTable(at.table(entry), at.seq, at.others(others)),
+    this.#change(
+      (definitions, at) => definitions.changeTable(at.table(entry), at.seq, at.others(others)),
+      outlives(entry, others),
     );
   }
 
   dropTable(tableId: number, _seq: Seq, others: Dependents = {}): void {
-    this.#change((definitions, at) => definitions.dropTable(tableId, at.seq, at.others(others)));
+    this.#change(
+      (definitions, at) => definitions.dropTable(tableId, at.seq, at.others(others)),
+      outlives(this.tableById(tableId), others),
+    );
   }
 
   tableVersions(tableId: number): readonly TableEntry[] {
@@ -393,6 +408,15 @@ export class CatalogDraft implements DraftedCatalog {
   close(): void {
     throw new Error("only the catalog itself is closed");
   }
+}
+
+/** Whether a change to a table and to the objects that change with it outlives the transaction. */
+function outlives(
+  entry: TableEntry | undefined,
+  { changedViews = [], topics = [], views = [] }: Dependents,
+): boolean {
+  // The sequences of a temporary table belong to its columns.
+  return entry?.isTemporary !== true || [...changedViews, ...topics, ...views].length > 0;
 }
 
 /**

@@ -299,6 +299,11 @@ export interface TableEntry {
    * These rows stay expired.
    */
   readonly expiredSeq?: number;
+  /**
+   * Whether the table ends with the transaction that created it. Such a table exists only in the
+   * draft of that transaction.
+   */
+  readonly isTemporary?: true;
   /** Set for a materialized view, whose rows only REFRESH changes. */
   readonly materialized?: Materialized;
   /** The text of COMMENT ON; absent if there is none. */

@@ -124,7 +124,19 @@ test("only REFRESH changes the rows of a materialized view", async () => {
   expect(await failureText("ALTER TABLE app.sales DROP COLUMN amount CASCADE")).toBe(
     'DEPENDENT_OBJECTS: Cannot drop column "amount": materialized view app.totals needs it',
   );
-  expect(await failureText("CREATE NAMESPACE other; DROP NAMESPACE other")).toBe("succeeded");
+  expect(await failureText("SELECT kind FROM app.totals FOR UPDATE")).toBe(
+    "INVALID_OPERATION: Cannot lock rows of app.totals: it is a materialized view",
+  );
+  expect(await failureText("REFRESH MATERIALIZED VIEW CONCURRENTLY app.totals")).toBe(
+    "INVALID_OPERATION: Cannot refresh materialized view app.totals CONCURRENTLY: it has no unique index on columns of all rows",
+  );
+  await engine.run(
+    "CREATE NAMESPACE other; CREATE MATERIALIZED VIEW other.copied AS TABLE app.totals",
+  );
+  expect(await failureText("DROP NAMESPACE app CASCADE")).toBe(
+    "DEPENDENT_OBJECTS: Cannot drop namespace app: materialized view other.copied needs it",
+  );
+  await engine.run("DROP NAMESPACE other CASCADE");
 });
 
 test("a view reads with the rights of the user who refreshes it, and is read by its access level", async () => {

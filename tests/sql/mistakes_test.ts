@@ -584,7 +584,7 @@ const SIBLINGS: readonly Mistake[] = [
   [
     "CREATE TABLE #tmp (id INT)",
     "#tmp (id INT)",
-    "there are no temporary tables: use WITH within one statement, or a USER table",
+    "write CREATE TEMPORARY TABLE within a transaction, with which the table ends",
   ],
   [
     "CREATE VIEW IF NOT EXISTS demo.v AS SELECT 1",

@@ -64,7 +64,9 @@ export function createTable(
   const columns = elements.columns.map((column) => withQualifiedDefault(column, alterer, position));
   const maker = { catalog, clock, principal };
   const place = { namespace: inNamespace, name };
-  const numbered = { ...elements, columns, kind, options, ...place, tableId: 0 };
+  const isTemporary = written.temporary;
+  const persistence = isTemporary === true ? { isTemporary } : {};
+  const numbered = { ...elements, columns, kind, options, ...place, ...persistence, tableId: 0 };
   const keys = foreignKeysIn(node);
   const queryOf = materializedQuery(node, call, deps);
   const indexed = <T extends IndexedTable>(table: T): T =>

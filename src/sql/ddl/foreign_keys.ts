@@ -46,6 +46,7 @@ export type ReferringTable = Pick<
   | "columns"
   | "foreignKeys"
   | "indexes"
+  | "isTemporary"
   | "keyComment"
   | "keyName"
   | "kind"
@@ -158,6 +159,9 @@ function requireReference(
 function requireKinds(child: ReferringTable, parent: ReferringTable, position: number): void {
   if ([child, parent].some(({ options }) => options.ttlSeconds !== undefined)) {
     throw invalid(position, "it must not involve a STREAM table, whose rows expire");
+  }
+  if (child.isTemporary !== parent.isTemporary) {
+    throw invalid(position, "a temporary table and a permanent one must not refer to each other");
   }
   if (child.kind === "shared" && parent.kind === "user") {
     throw invalid(

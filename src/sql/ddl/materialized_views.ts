@@ -35,6 +35,16 @@ export function materializedQuery(
       { position: _location.start, hint: "omit the column, or create a view" },
     );
   }
+  const temporary = content.tables.find(
+    ({ tableId }) => deps.catalog.tableById(tableId)?.isTemporary === true,
+  );
+  if (temporary !== undefined) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot create materialized view ${name}: its query reads a temporary table`,
+      { position: _location.start, hint: "create a temporary table from the query" },
+    );
+  }
   return (table, { queryId, seq }) => ({
     ...content,
     viewId: queryId,

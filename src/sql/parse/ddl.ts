@@ -22,6 +22,7 @@ import type {
   TableConstraint,
   TableKindWord,
   TableLike,
+  TablePersistence,
 } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
 import { acceptCollation } from "./collations.ts";
@@ -30,6 +31,7 @@ import { parseExclude } from "./exclude.ts";
 import { parseForeignKey, parseReferences } from "./foreign_keys.ts";
 import { parseSourced } from "./indexed_parts.ts";
 import { parseNameOrString, parseOptions, parseUserName } from "./options.ts";
+import { acceptOnCommit } from "./persistence.ts";
 import { nameText } from "./print/print_expressions.ts";
 import { parseQuery, recursiveQuery } from "./select.ts";
 import { parseSequenceOptions } from "./sequence_options.ts";
@@ -101,20 +103,51 @@ export function parseNamespaceOf(cursor: Cursor): Name {
   return parseNamespaceName(cursor);
 }
 
-/** Parses the rest after `CREATE [kind] TABLE`. */
+/** Parses the rest after `CREATE [kind | TEMPORARY | UNLOGGED] TABLE`. */
 export function parseCreateTable(
   cursor: Cursor,
   start: number,
-  kind: TableKindWord | undefined,
+  { kind, ...persistence }: TablePersistence & { readonly kind: TableKindWord | undefined },
 ): CreateTableStatement | CreateTableAsStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.qname("a table");
   const hasNames = cursor.is("(") && (cursor.isAhead(2, ",") || cursor.isAhead(2, ")"));
-  if (hasNames || cursor.is("as") || cursor.is("with")) {
+  const isOnCommit = cursor.is("on") && persistence.temporary === true;
+  if (hasNames || isOnCommit || cursor.is("as") || cursor.is("with")) {
     const columnNames = hasNames ? cursor.nameList("a column") : undefined;
     const options = cursor.accept("with") ? parseOptions(cursor) : undefined;
-    return parseTableAs(cursor, start, { kind, name, ifNotExists, columnNames, options });
+    const table = {
+      kind,
+      name,
+      ifNotExists,
+      ...persistence,
+      ...acceptOnCommit(cursor, persistence),
+    };
+    return parseTableAs(cursor, start, { ...table, columnNames, options });
   }
+  refuseTableForms(cursor);
+  const elements = parseTableElements(cursor);
+  if (persistence.temporary !== true || !cursor.is("on")) refuseTableClauses(cursor);
+  const options = cursor.accept("with") ? parseOptions(cursor) : undefined;
+  // Old scripts for PostgreSQL end so. No table has the column oid here.
+  if (options === undefined) cursor.acceptAll("without", "oids");
+  const onCommit = acceptOnCommit(cursor, persistence);
+  refuseTableClauses(cursor);
+  return {
+    type: "create table",
+    kind,
+    name,
+    ifNotExists,
+    ...persistence,
+    ...onCommit,
+    ...elements,
+    options,
+    _location: cursor.since(start),
+  };
+}
+
+/** Refuses forms of CREATE TABLE without a list of columns in parentheses. */
+function refuseTableForms(cursor: Cursor): void {
   if (cursor.is("partition")) refusePartition(cursor);
   if (cursor.is("like")) {
     cursor.refuse(
@@ -129,6 +162,12 @@ export function parseCreateTable(
       "declare at least one column: CREATE TABLE name (id BIGINT PRIMARY KEY)",
     );
   }
+}
+
+/** Parses the columns, constraints and LIKE clauses in parentheses. */
+function parseTableElements(
+  cursor: Cursor,
+): Pick<CreateTableStatement, "columns" | "constraints" | "likes"> {
   cursor.expect("(");
   const columns: CreateColumnDef[] = [];
   const constraints: TableConstraint[] = [];
@@ -141,21 +180,10 @@ export function parseCreateTable(
     requireListed(cursor, count, "columns and constraints");
   } while (cursor.accept(","));
   cursor.expect(")");
-  refuseTableClauses(cursor);
-  const options = cursor.accept("with") ? parseOptions(cursor) : undefined;
-  // Old scripts for PostgreSQL end so. No table has the column oid here.
-  if (options === undefined) cursor.acceptAll("without", "oids");
-  refuseTableClauses(cursor);
   return {
-    type: "create table",
-    kind,
-    name,
-    ifNotExists,
     columns,
     likes: likes.length === 0 ? undefined : likes,
     constraints: constraints.length === 0 ? undefined : constraints,
-    options,
-    _location: cursor.since(start),
   };
 }
 
@@ -212,7 +240,7 @@ export function refuseTableClauses(cursor: Cursor): void {
     case "tablespace":
       return cursor.refuse("TABLESPACE", "the option STORAGE_ID selects a storage");
     case "on":
-      return cursor.refuse("ON COMMIT of a temporary table");
+      return cursor.refuse("ON COMMIT of a permanent table", "write CREATE TEMPORARY TABLE");
   }
 }
 

@@ -41,7 +41,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=^create .*)▸ :/, "write the name without a colon"],
   [
     /(?=▸)(?<=table )▸ #/,
-    "there are no temporary tables: use WITH within one statement, or a USER table",
+    "write CREATE TEMPORARY TABLE within a transaction, with which the table ends",
   ],
   // Advice on parameters.
   [

@@ -87,11 +87,11 @@ const HINTS_OF_DROP = new Map<string, string>([
  * ALTER or DROP.
  */
 export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Refused>([
-  ["temp", ["TEMP TABLE", "use WITH within one statement, or a USER table"]],
-  ["temporary", ["TEMPORARY TABLE", "use WITH within one statement, or a USER table"]],
-  ["unlogged", ["UNLOGGED TABLE", "a STREAM table keeps rows only for a limited time"]],
-  ["global", ["GLOBAL TEMPORARY TABLE", "use WITH within one statement, or a USER table"]],
-  ["local", ["LOCAL TEMPORARY TABLE", "use WITH within one statement, or a USER table"]],
+  ["temp", ["TEMP objects other than tables", "CREATE TEMP TABLE"]],
+  ["temporary", ["TEMPORARY objects other than tables", "CREATE TEMPORARY TABLE"]],
+  ["global", ["GLOBAL TEMPORARY objects other than tables", "CREATE TEMPORARY TABLE"]],
+  ["local", ["LOCAL TEMPORARY objects other than tables", "CREATE TEMPORARY TABLE"]],
+  ["unlogged", ["UNLOGGED objects other than tables", "CREATE TABLE"]],
   ["foreign", ["FOREIGN objects"]],
   ["external", ["EXTERNAL TABLE"]],
   ["virtual", ["VIRTUAL TABLE"]],
@@ -177,7 +177,7 @@ const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: 
   ["add fulltext", "ADD FULLTEXT", INDEX_HINT],
   ["set tablespace", "SET TABLESPACE", "the option STORAGE_ID selects a storage"],
   ["set logged", "SET LOGGED", "every table is logged"],
-  ["set unlogged", "SET UNLOGGED", "a STREAM table keeps rows only for a limited time"],
+  ["set unlogged", "SET UNLOGGED", "every table is logged"],
   ["set without", "SET WITHOUT"],
 ];
 

@@ -8,12 +8,14 @@ import type {
   QName,
   SelectedColumn,
   SelectFromStatement,
+  TablePersistence,
   WindowDefinition,
 } from "./ast/ast.ts";
 import { countQuery, requireListed } from "./bounds.ts";
 import { parseWindow } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { parseFromList } from "./from.ts";
+import { acceptPersistence } from "./persistence.ts";
 import { Token } from "./text/lexer.ts";
 
 /** Returns an empty block. */
@@ -60,18 +62,11 @@ export function parseSelect(cursor: Cursor): SelectFromStatement {
 }
 
 /** Parses the rest of `SELECT … INTO`. */
-function parseInto(cursor: Cursor): QName {
-  if (cursor.is("temp") || cursor.is("temporary") || cursor.is("unlogged")) {
-    const word = cursor.word.toUpperCase();
-    if (!cursor.isAhead(1, "from") && !cursor.isAhead(1, ".")) {
-      cursor.refuse(
-        `SELECT INTO ${word}`,
-        "omit the word: there are no temporary tables, so the table exists until DROP TABLE",
-      );
-    }
-  }
+function parseInto(cursor: Cursor): QName & TablePersistence {
+  const isName = cursor.isAhead(1, "from") || cursor.isAhead(1, ".");
+  const persistence = isName ? {} : acceptPersistence(cursor);
   cursor.accept("table");
-  return cursor.qname("a table");
+  return { ...cursor.qname("a table"), ...persistence };
 }
 
 function parseDistinct(cursor: Cursor): SelectFromStatement["distinct"] {

@@ -43,6 +43,7 @@ import {
 import { parseMerge } from "./merge.ts";
 import { parseOptions } from "./options.ts";
 import { acceptOwner, parseCreateExtension } from "./ownership.ts";
+import { acceptPersistence, isPersistence } from "./persistence.ts";
 import { parseAlterPolicy, parseCreatePolicy, parseDropPolicy } from "./policies.ts";
 import { parseDeallocate, parseExecute, parsePrepare } from "./prepare.ts";
 import { refuseObject, refuseStatement } from "./refused.ts";
@@ -186,6 +187,14 @@ function parseReplace(cursor: Cursor, start: number): Statement {
   return cursor.unexpected("VIEW or FUNCTION");
 }
 
+/** Parses the rest of CREATE TABLE, if it follows. */
+function acceptCreateTable(cursor: Cursor, start: number): Statement | undefined {
+  const kind = acceptKind(cursor);
+  const persistence = isPersistence(cursor) ? acceptPersistence(cursor) : {};
+  if (!cursor.accept("table")) return undefined;
+  return parseCreateTable(cursor, start, { kind, ...persistence });
+}
+
 /** Parses the rest of CREATE VIEW and CREATE MATERIALIZED VIEW, if it follows. */
 function acceptCreateView(cursor: Cursor, start: number): Statement | undefined {
   if (isView(cursor)) return parseCreateView(cursor, start, undefined);
@@ -196,8 +205,8 @@ function acceptCreateView(cursor: Cursor, start: number): Statement | undefined 
 function parseCreate(cursor: Cursor, start: number): Statement {
   cursor.expect("create");
   if (cursor.acceptAll("or", "replace")) return parseReplace(cursor, start);
-  const kind = acceptKind(cursor);
-  if (cursor.accept("table")) return parseCreateTable(cursor, start, kind);
+  const table = acceptCreateTable(cursor, start);
+  if (table !== undefined) return table;
   const isUnique = cursor.acceptAll("unique", "index");
   if (isUnique || cursor.accept("index")) return parseCreateIndex(cursor, start, isUnique);
   if (cursor.accept("extension")) return parseCreateExtension(cursor, start);

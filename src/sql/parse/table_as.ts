@@ -14,7 +14,10 @@ import type { Cursor } from "./cursor.ts";
 import { parseQuery } from "./select.ts";
 
 /** The parts of CREATE TABLE that precede AS. */
-type BeforeAs = Pick<CreateTableStatement, "ifNotExists" | "kind" | "name" | "options"> &
+type BeforeAs = Pick<
+  CreateTableStatement,
+  "ifNotExists" | "kind" | "name" | "onCommit" | "options" | "temporary" | "unlogged"
+> &
   Pick<CreateTableAsStatement, "columnNames">;
 
 /** Parses `AS query [WITH [NO] DATA]`. */
@@ -48,12 +51,15 @@ export function withoutInto(statement: Statement): Statement {
   if (first?.type !== "select" || first.into === undefined) return statement;
   const { _location } = statement;
   const { into, ...block } = first;
+  const { temporary, unlogged, ...name } = into;
   const plain: SelectFromStatement = { ...block, into: undefined };
   const query = path.slice(0, -1).reduceRight<SelectStatement>(withFirst, plain);
   return {
     type: "create table as",
     kind: undefined,
-    name: into,
+    name,
+    ...(temporary && { temporary }),
+    ...(unlogged && { unlogged }),
     ifNotExists: undefined,
     columnNames: undefined,
     options: undefined,

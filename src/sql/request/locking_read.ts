@@ -13,6 +13,7 @@ import type { TableEntry } from "../../catalog/mod.ts";
 import type { RowLocks } from "../activity/row_locks.ts";
 import type { Transaction } from "../execute/context/transaction.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
+import { refuseMaterialized } from "../names/materialized_views.ts";
 import { findTable } from "../names/table_names.ts";
 import type { Expr, SelectForStatement, SelectFromStatement } from "../parse/ast/ast.ts";
 import { relocated } from "../parse/ast/tree_parts.ts";
@@ -114,6 +115,7 @@ export function lockedTables(
     const { alias, item } = each;
     const table = findTable(deps, item.name, { namespace, node: item.name, principal });
     const position = item.name._location.start;
+    refuseMaterialized("lock rows of", table, item.name);
     requireWrite(principal, table, {
       namespace: deps.catalog.namespace(table.namespace),
       position,

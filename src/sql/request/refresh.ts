@@ -87,6 +87,20 @@ export function refreshedView(
       { position: name._location.start, hint: "omit CONCURRENTLY" },
     );
   }
+  const isKeyed = table.indexes?.some(
+    ({ expressions, isUnique, state, where }) =>
+      isUnique && state === "ready" && expressions === undefined && where === undefined,
+  );
+  if (concurrently === true && isKeyed !== true) {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot refresh materialized view ${nameOf(table)} CONCURRENTLY: it has no unique index on columns of all rows`,
+      {
+        position: name._location.start,
+        hint: "omit CONCURRENTLY: no refresh blocks readers",
+      },
+    );
+  }
   return { table, change: populationOf(name, withData !== false, _location) };
 }
 

@@ -350,6 +350,9 @@ export class RequestTransaction implements HeldTransaction {
     const transaction = this.#required("COMMIT");
     this.#isEnding = true;
     this.#requireUsable(transaction);
+    if ((await this.#definitions?.dropTemporary(this.#ledger)) === false) {
+      this.#definitions = undefined;
+    }
     const { storageQuota, writeGates } = this.#deps;
     if (storageQuota !== undefined) {
       await storageQuota.prepare(transaction.growths, this.#ledger);

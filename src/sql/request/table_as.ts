@@ -27,7 +27,7 @@ import { fill, populationOf, type RefreshingStatement } from "./refresh.ts";
 
 /** Returns the definition of the table without its columns. */
 export function tableOf(node: CreateTableAsStatement): CreateTableStatement {
-  const { _location, ifNotExists, kind, materialized, name, options } = node;
+  const { _location, ifNotExists, kind, materialized, name, options, temporary } = node;
   const columns: CreateTableStatement["columns"] = [];
   return {
     type: "create table",
@@ -37,6 +37,7 @@ export function tableOf(node: CreateTableAsStatement): CreateTableStatement {
     columns,
     options,
     materialized,
+    temporary,
     _location,
   };
 }

@@ -30,6 +30,7 @@ import type { Commit, TableDefinition, TableWrite, WriteBatch } from "../../stor
 import { WriteGates } from "../admission/write_gates.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import type { DefinitionDeps } from "../ddl/definitions.ts";
+import { dropTableWithin } from "../ddl/drop_table.ts";
 import { HeldOffsets } from "../ddl/held_offsets.ts";
 import { finishIndexes, isCommittedIndex, withReferring } from "../ddl/index_definitions.ts";
 import { holdsRows } from "../ddl/row_inspection.ts";
@@ -193,6 +194,20 @@ export class TransactionDefinitions {
       }),
       afterCommit: (work) => void state.later.push(work),
     };
+  }
+
+  /**
+   * Drops the temporary tables, which end with the transaction. Returns whether other definitions
+   * have to be published.
+   *
+   * @throws {DatabaseError}
+   */
+  async dropTemporary(ledger: RequestLedger): Promise<boolean> {
+    for (const { isTemporary, namespace, tableId } of this.#state.draft.tables()) {
+      if (isTemporary !== true) continue;
+      await this.define((deps) => dropTableWithin(namespace, { tableId, ledger }, deps));
+    }
+    return this.#state.draft.hasLastingChanges;
   }
 
   /**

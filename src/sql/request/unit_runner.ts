@@ -16,6 +16,7 @@ import type {
   AckStatement,
   CloseCursorStatement,
   CreateTableAsStatement,
+  CreateTableStatement,
   DeallocateStatement,
   DeclareCursorStatement,
   DeleteStatement,
@@ -401,6 +402,7 @@ export class UnitRunner {
    */
   async #define(node: DefiningStatement, namespace: string): Promise<StatementResult> {
     if (this.#transaction.current !== undefined) return await this.#defineWithin(node, namespace);
+    if (node.type === "create table" && node.temporary === true) throw temporaryOutside(node);
     const { catalog } = this.#deps;
     const { version } = catalog;
     try {
@@ -453,6 +455,15 @@ export class UnitRunner {
     // The statement may have been bound again while it was waiting.
     return explained(node, unit.prepared ?? prepared, { call, store: this.#deps.store });
   }
+}
+
+/** Returns the error for a temporary table that would end at once. */
+function temporaryOutside({ name }: CreateTableStatement): DatabaseError {
+  return new DatabaseError(
+    "TRANSACTION_REQUIRED",
+    `Cannot create temporary table ${name.name}: it would end with this statement, because no transaction is open`,
+    { position: name._location.start, hint: "BEGIN a transaction, with which the table ends" },
+  );
 }
 
 function savepointMessage({ name: { name }, type }: SavepointStatement): string {

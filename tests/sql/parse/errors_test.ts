@@ -125,7 +125,8 @@ test.each([
   ["CREATE TABLE t (a INT) INHERITS (u)", "INHERITS", ""],
   ["CREATE TABLE t (a INT) PARTITION BY RANGE (a)", "PARTITION BY", "built in"],
   ["CREATE TABLE t (a INT) USING heap", "USING", ""],
-  ["CREATE TEMP TABLE t (a INT)", "TEMP TABLE", ""],
+  ["CREATE TEMP SEQUENCE s", "TEMP objects other than tables", ""],
+  ["CREATE TEMP TABLE t (a INT) ON COMMIT PRESERVE ROWS", "PRESERVE ROWS", "session"],
   ["CREATE TABLE t (a INT GENERATED ALWAYS AS (b + 1) VIRTUAL)", "VIRTUAL", "STORED"],
   ["CREATE TABLE t (a INT, EXCLUDE (a WITH =))", "EXCLUDE with the index method btree", "gist"],
   ["CREATE TABLE t (a INT, EXCLUDE USING gist (a WITH <>))", "EXCLUDE with the operator", "&&"],
@@ -166,7 +167,6 @@ test.each([
     "",
   ],
   ["COPY (INSERT INTO t VALUES (1) RETURNING a) TO STDOUT", "COPY of a change", "RETURNING"],
-  ["SELECT 1 INTO TEMP t FROM u", "SELECT INTO TEMP", "DROP TABLE"],
   [
     "EXPLAIN EXECUTE AS USER 'u' (DROP TABLE t)",
     "EXPLAIN of this statement",

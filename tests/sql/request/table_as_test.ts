@@ -107,7 +107,7 @@ test("SELECT INTO is equivalent to CREATE TABLE AS", async () => {
       expect.stringMatching(/^(INVALID|UNSUPPORTED)/),
     ]);
   }
-  expect(await failureText("SELECT 1 AS a INTO TEMP lost")).toStartWith("UNSUPPORTED_FEATURE");
+  expect(await failureText("SELECT 1 AS a INTO TEMP lost")).toStartWith("TRANSACTION_REQUIRED");
   expect(engine.database.catalog.table("app", "lost")).toBeUndefined();
 });
 

@@ -19,7 +19,7 @@
  */
 import type { DataType, DomainType } from "../../../types/mod.ts";
 import type { AdminStatement } from "./ast_admin.ts";
-import type { DefinitionStatement } from "./ast_definitions.ts";
+import type { DefinitionStatement, TablePersistence } from "./ast_definitions.ts";
 import type { CallOver, Expr, ExprCall } from "./ast_expressions.ts";
 import type { AckStatement, ConsumeStatement } from "./ast_topics.ts";
 
@@ -130,7 +130,7 @@ export interface SelectFromStatement extends AstNode {
    * The table that INTO names. The parser turns a statement of the form SELECT … INTO into CREATE
    * TABLE … AS; the binder refuses INTO anywhere else.
    */
-  readonly into?: QName | undefined;
+  readonly into?: (QName & TablePersistence) | undefined;
   /**
    * The items of FROM as a flat list. An item without `join` begins a comma item. An item with
    * `join` joins everything before it in that comma item.

@@ -113,7 +113,15 @@ export interface CreateTableStatement extends AstNode {
   readonly options?: readonly OptionEntry[] | undefined;
   /** The query of a materialized view, whose rows the table contains. */
   readonly materialized?: MaterializedQuery | undefined;
+  readonly temporary?: true | undefined;
+  /** The end of the rows of a temporary table; absent if the statement does not say. */
+  readonly onCommit?: "delete rows" | "drop" | undefined;
+  /** UNLOGGED, which has no effect. */
+  readonly unlogged?: true | undefined;
 }
+
+/** The words between CREATE and TABLE, except for the kind of the table. */
+export type TablePersistence = Pick<CreateTableStatement, "temporary" | "unlogged">;
 
 export interface MaterializedQuery {
   readonly query: SelectStatement;
@@ -126,7 +134,17 @@ export interface MaterializedQuery {
  * VIEW … AS query`.
  */
 export interface CreateTableAsStatement
-  extends Pick<CreateTableStatement, "ifNotExists" | "kind" | "materialized" | "name" | "options">,
+  extends Pick<
+      CreateTableStatement,
+      | "ifNotExists"
+      | "kind"
+      | "materialized"
+      | "name"
+      | "onCommit"
+      | "options"
+      | "temporary"
+      | "unlogged"
+    >,
     AstNode {
   readonly type: "create table as";
   /** New names for the first columns, which replace those of the query. */

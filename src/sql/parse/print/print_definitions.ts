@@ -29,6 +29,7 @@ import type {
   TableAlteration,
   TableConstraint,
   TableLike,
+  TablePersistence,
   TypeDefinition,
 } from "../ast/ast.ts";
 import {
@@ -85,13 +86,13 @@ export function definitionText(statement: DefinitionStatement): string {
       return `DROP NAMESPACE ${ie}${names}${behaviour(statement.cascade)}`;
     }
     case "create table": {
-      const kind = kindText(statement.kind);
+      const kind = persistenceText(statement) + kindText(statement.kind);
       const ine = flag(statement.ifNotExists, "IF NOT EXISTS ");
       const parts = [
         ...columnTexts(statement),
         ...(statement.constraints ?? []).map(tableConstraintText),
       ];
-      const body = `(${parts.join(", ")})${withOptions(statement.options)}`;
+      const body = `(${parts.join(", ")})${withOptions(statement.options)}${onCommitText(statement)}`;
       return `CREATE ${kind}TABLE ${ine}${qnameText(statement.name)} ${body}`;
     }
     case "create table as":
@@ -129,10 +130,10 @@ function tableAsText(statement: CreateTableAsStatement): string {
   const { columnNames, ifNotExists, name, options, query, withData } = statement;
   const ine = flag(ifNotExists, "IF NOT EXISTS ");
   const columns = columnNames === undefined ? "" : ` (${nameList(columnNames)})`;
-  const table = `${ine}${qnameText(name)}${columns}${withOptions(options)}`;
+  const table = `${ine}${qnameText(name)}${columns}${withOptions(options)}${onCommitText(statement)}`;
   const end = withData ? "" : " WITH NO DATA";
   const kind = tableText(statement.kind, statement.materialized !== undefined);
-  return `CREATE ${kind} ${table} AS ${queryText(query)}${end}`;
+  return `CREATE ${persistenceText(statement)}${kind} ${table} AS ${queryText(query)}${end}`;
 }
 
 function droppedKindText(statement: DropTableStatement | DropViewStatement): string {
@@ -142,6 +143,14 @@ function droppedKindText(statement: DropTableStatement | DropViewStatement): str
 
 function tableText(kind: CreateTableStatement["kind"], isMaterialized?: boolean): string {
   return isMaterialized === true ? "MATERIALIZED VIEW" : `${kindText(kind)}TABLE`;
+}
+
+function persistenceText({ temporary, unlogged }: TablePersistence): string {
+  return `${flag(temporary, "TEMPORARY ")}${flag(unlogged, "UNLOGGED ")}`;
+}
+
+function onCommitText({ onCommit }: Pick<CreateTableStatement, "onCommit">): string {
+  return onCommit === undefined ? "" : ` ON COMMIT ${onCommit.toUpperCase()}`;
 }
 
 function refreshText({ concurrently, name, withData }: RefreshStatement): string {
