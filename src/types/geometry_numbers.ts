@@ -117,11 +117,14 @@ export function distance(one: PlanePoint, other: PlanePoint): number {
   return hypotenuse(subtract(one.x, other.x), subtract(one.y, other.y));
 }
 
+function hasNan({ x, y }: PlanePoint): boolean {
+  return Number.isNaN(x) || Number.isNaN(y);
+}
+
 /** Whether two points are the same; with a NaN, only if they are identical. */
 export function areSamePoint(one: PlanePoint, other: PlanePoint): boolean {
-  const isExact = [one.x, one.y, other.x, other.y].some(Number.isNaN);
-  const test = isExact ? areSame : areNear;
-  return test(one.x, other.x) && test(one.y, other.y);
+  if (hasNan(one) || hasNan(other)) return areSame(one.x, other.x) && areSame(one.y, other.y);
+  return areNear(one.x, other.x) && areNear(one.y, other.y);
 }
 
 export function areSameLine(one: Line, other: Line): boolean {

@@ -570,6 +570,16 @@ const SIBLINGS: readonly Mistake[] = [
   ["SELECT DATEADD(day, 1, now())", "DATEADD(day, 1", "write sent_at + INTERVAL '1 day'"],
   ["SELECT count()", "count()", "write count(*), or count(name)"],
   ["SELECT 1 < 2 < 3", "< 3", "write a < b AND b < c"],
+  [
+    "SELECT point '(1,2)' = point '(1,2)'",
+    "point '(1,2)' = ",
+    "write a ~= b to test whether two shapes are the same",
+  ],
+  [
+    "SELECT 1 FROM demo.kv GROUP BY point(1, 2)",
+    "point(1, 2)",
+    "use a number, such as p[0] or p <-> point '(0,0)', or the text, p::text",
+  ],
   ["INSERT INTO TABLE demo.kv VALUES (1, 'a')", "TABLE demo.kv ", "omit TABLE"],
   ["UPDATE FROM demo.kv SET v = 'a'", "FROM demo.kv S", "write UPDATE t SET price = 1"],
   [

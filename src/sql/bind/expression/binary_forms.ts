@@ -12,6 +12,7 @@ import {
   decimalType,
   hasOrder,
   isFiniteTimestamp,
+  isGeometric,
   isInteger,
   sameType,
   splitTimestamp,
@@ -246,6 +247,9 @@ export function elementOf(type: DataType): DataType | undefined {
  */
 function hintOf({ left, op, right }: BinaryOperands): string {
   const kinds = [left.type.kind, right.type.kind];
+  if (comparisonOf(op) !== undefined && (isGeometric(left.type) || isGeometric(right.type))) {
+    return "write a ~= b to test whether two shapes are the same";
+  }
   switch (op) {
     case "||":
       if (kinds.includes("boolean")) return "|| concatenates strings: combine conditions with OR";

@@ -5,8 +5,7 @@
 import { defined } from "../../../base/assert.ts";
 import { counted } from "../../../base/counted.ts";
 import { DatabaseError } from "../../../base/errors.ts";
-import { BOOLEAN, type DataType } from "../../../types/mod.ts";
-import { requireOrder } from "../../functions/base/required_order.ts";
+import { BOOLEAN, type DataType, hasOrder, typeName } from "../../../types/mod.ts";
 import type {
   AstNode,
   Expr,
@@ -164,9 +163,7 @@ export function bindQuantifiedQuery(
     return { column, ...sidesOf(test) };
   });
   if (operator === "=" || operator === "<>" || operands.length > 1) {
-    for (const { left } of tests) {
-      requireOrder(left.type, "a comparison with the rows of a query", node._location.start);
-    }
+    for (const { left } of tests) requireMembers(left.type, node);
   }
   const evaluates = tests.map(({ evaluate }) => evaluate);
   const types = tests.map(({ left }) => left.type);
@@ -176,6 +173,22 @@ export function bindQuantifiedQuery(
       type: BOOLEAN,
       form: { kind: quantifier, operator, evaluates, types },
       operands: tests.map(({ left }) => left),
+    },
+  );
+}
+
+/**
+ * Requires that the rows of a query can be kept in a set, in which a value is looked up.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE
+ */
+function requireMembers(type: DataType, node: Expr): void {
+  if (hasOrder(type)) return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot compare values of type ${typeName(type)} with the rows of a query by IN, ANY or ALL`,
+    {
+      position: node._location.start,
+      hint: "write EXISTS (SELECT 1 FROM t WHERE t.shape = shape)",
     },
   );
 }

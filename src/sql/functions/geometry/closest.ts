@@ -35,7 +35,8 @@ export interface Closest {
 /** Returns the point that two lines have in common; undefined if they are parallel or the same. */
 export function meetingOfLines(one: Line, other: Line): PlanePoint | undefined {
   if (isZero(one.b) && isZero(other.b)) return undefined;
-  const [first, second] = isZero(one.b) ? [other, one] : [one, other];
+  const first = isZero(one.b) ? other : one;
+  const second = first === one ? other : one;
   if (areNear(second.a, multiply(first.a, divide(second.b, first.b)))) return undefined;
   const x = divide(
     subtract(multiply(first.b, second.c), multiply(second.b, first.c)),

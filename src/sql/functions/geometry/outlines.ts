@@ -37,7 +37,7 @@ import {
 } from "./closest.ts";
 
 const EFFORT = {
-  stepsMax: 4_000_000,
+  stepsMax: 1_000_000,
   message: "Cannot compare the shapes: it takes",
   hint: "use shapes with fewer points",
 } as const;
@@ -85,24 +85,34 @@ export function pathsMeet(one: Path, other: Path): boolean {
   );
 }
 
-/** Whether any pair of segments passes a test. @throws {DatabaseError} LIMIT_EXCEEDED */
+/** The time of a distance between two segments, relative to that of their intersection. */
+const DISTANCE_STEPS = 8;
+
+/**
+ * Whether any pair of segments passes a test.
+ *
+ * @param steps The time of one test, relative to that of an intersection.
+ * @throws {DatabaseError} LIMIT_EXCEEDED
+ */
 function anyPair(
   left: readonly Segment[],
   right: readonly Segment[],
   test: (left: Segment, right: Segment) => boolean,
+  steps = 1,
 ): boolean {
-  new CallEffort(EFFORT).spend(left.length * right.length);
+  new CallEffort(EFFORT).spend(steps * left.length * right.length);
   return left.some((one) => right.some((other) => test(one, other)));
 }
 
 /** Returns the distance between two paths; null if one of them has no segment. */
 export function distanceOfPaths(one: Path, other: Path): number | null {
   let least: number | null = null;
-  anyPair(segmentsOf(one), segmentsOf(other), (left, right) => {
+  const compare = (left: Segment, right: Segment): boolean => {
     const away = closestToSegment(left, right).distance;
     if (least === null || isLess(away, least)) least = away;
     return false;
-  });
+  };
+  anyPair(segmentsOf(one), segmentsOf(other), compare, DISTANCE_STEPS);
   return least;
 }
 
@@ -270,7 +280,10 @@ class EdgeSearch {
         }
       }
     }
-    return isCrossed || isWithin(middle(from, to), this.#points);
+    if (isCrossed) return true;
+    // A comparison of a point with an edge takes a small part of the time of two segments.
+    this.#effort.spend(this.#points.length / 8);
+    return isWithin(middle(from, to), this.#points);
   }
 
   /**
