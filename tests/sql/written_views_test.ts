@@ -177,6 +177,18 @@ describe("a column that a view shows twice", () => {
   });
 });
 
+test("ON CONFLICT reads the columns that the view computes from the stored and the proposed row", async () => {
+  const rows = await engine.rows(
+    "INSERT INTO app.r (aa, bb) VALUES (1, 'NEW'), (2, 'Q') ON CONFLICT (aa)" +
+      " DO UPDATE SET bb = excluded.low || r.low || excluded.big WHERE excluded.low <> 'q' RETURNING bb, low",
+  );
+  expect(rows).toEqual([["newb101", "newb101"]]);
+  expect(await engine.rows("SELECT a, b FROM app.t WHERE a > 0 ORDER BY a")).toEqual([
+    [1, "newb101"],
+    [2, "C"],
+  ]);
+});
+
 test("ON CONFLICT finds an index of an expression by the column names of the view", async () => {
   await engine.run(
     "CREATE TABLE app.mail (id INT PRIMARY KEY, address TEXT);" +

@@ -11,7 +11,7 @@ import {
   shownColumnsOf,
   type TableEntry,
 } from "../../../catalog/mod.ts";
-import type { OnConflictAction } from "../../parse/ast/ast.ts";
+import type { AstNode, OnConflictAction } from "../../parse/ast/ast.ts";
 import { expressionToSql } from "../../parse/print/print_queries.ts";
 import type { ExpressionContext } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
@@ -21,7 +21,7 @@ import { Scope } from "../scope.ts";
 import { conjunctsOf } from "../walk.ts";
 import { type BoundSet, bindSets, type DmlDeps, nameOf, type Target } from "./dml_target.ts";
 import { asKeysOf, guardsFor, indexContext } from "./index_terms.ts";
-import { withValues } from "./view_target.ts";
+import { boundView, withValues } from "./view_target.ts";
 
 /**
  * The keys whose conflicts are handled: the primary key, a unique index, or all of them. Other
@@ -62,10 +62,7 @@ export function bindConflict(
   const excluded = table.columns.map(({ columnId, name, type }) =>
     statement.newColumn({ name, type, origin: { table, columnId } }),
   );
-  const shown = target.named.columns.flatMap(({ columnId, name }): BoundColumn[] => {
-    const column = excluded.find(({ origin }) => origin?.columnId === columnId);
-    return column === undefined ? [] : [{ ...column, name }];
-  });
+  const { shown, view } = proposedIn(target, { deps, excluded, node: action });
   const proposed = {
     alias: "excluded",
     namespace: undefined,
@@ -89,12 +86,43 @@ export function bindConflict(
     target: conflictTarget,
     action: "update",
     columns: [...target.columns, ...excluded],
-    sets: bindSets(action.do.sets, { ...target, columns: kept }, context),
+    sets: bindSets(
+      action.do.sets,
+      { ...target, ...(view === undefined ? {} : { view }), columns: kept },
+      context,
+    ),
     where:
       action.where === undefined
         ? undefined
-        : withValues(bindCondition(action.where, context), target.view?.values ?? new Map()),
+        : withValues(bindCondition(action.where, context), view?.values ?? new Map()),
   };
+}
+
+/**
+ * Returns the columns of `excluded` under the names that the statement may use, and the view with
+ * the values of the columns that it computes from the stored row and from the proposed row.
+ */
+function proposedIn(
+  { named, view }: Target,
+  {
+    deps,
+    excluded,
+    node,
+  }: { readonly deps: DmlDeps; readonly excluded: readonly BoundColumn[]; readonly node: AstNode },
+): { readonly shown: readonly BoundColumn[]; readonly view: Target["view"] } {
+  if (view !== undefined) {
+    const { columns, values } = boundView(view.relation, excluded, {
+      deps,
+      node,
+      isCascaded: false,
+    });
+    return { shown: columns, view: { ...view, values: new Map([...view.values, ...values]) } };
+  }
+  const shown = named.columns.flatMap(({ columnId, name }): BoundColumn[] => {
+    const column = excluded.find(({ origin }) => origin?.columnId === columnId);
+    return column === undefined ? [] : [{ ...column, name }];
+  });
+  return { shown, view };
 }
 
 function targetOf(
