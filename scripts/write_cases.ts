@@ -14,6 +14,7 @@ import type { Answer, CaseFile } from "./write_cases/answer.ts";
 import { ARRAYS_STORED } from "./write_cases/arrays_stored.ts";
 import { CHANGES } from "./write_cases/changes.ts";
 import { CHANGES_IN_WITH } from "./write_cases/changes_in_with.ts";
+import { COLLATIONS } from "./write_cases/collations.ts";
 import { conditionsOfState } from "./write_cases/conditions.ts";
 import { DATE_WORDS } from "./write_cases/date_words.ts";
 import { type Difference, differenceOf } from "./write_cases/differences.ts";
@@ -105,6 +106,7 @@ const files = [
   RANGES,
   RARER_TYPES,
   SMALL_WORDS,
+  COLLATIONS,
   SQL_FUNCTIONS,
   TEXT_SEARCH,
 ].filter(({ name }) => only === undefined || name === only);

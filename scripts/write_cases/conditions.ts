@@ -52,6 +52,8 @@ const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
   "23514": ["CHECK_VIOLATION"],
   "23P01": ["EXCLUSION_VIOLATION"],
   "23503": ["FOREIGN_KEY_VIOLATION"],
+  "42P21": ["TYPE_MISMATCH"],
+  "42P22": ["TYPE_MISMATCH"],
   "22001": ["VALUE_TOO_LONG"],
   "22012": ["DIVISION_BY_ZERO"],
   "22P02": ["INVALID_VALUE"],

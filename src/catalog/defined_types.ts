@@ -7,7 +7,15 @@
  * never changes in place: ALTER DOMAIN replaces the definitions of the tables whose columns have
  * the domain.
  */
-import type { DataType, DomainType, EnumType, RowField } from "../types/mod.ts";
+import {
+  type Collation,
+  type DataType,
+  type DomainType,
+  type EnumType,
+  type RowField,
+  TEXT,
+  withCollation,
+} from "../types/mod.ts";
 import type { ColumnEntry, RoutineType, TypeEntry, ViewEntry } from "./entries.ts";
 import { NamedEntries } from "./named_entries.ts";
 import { allSealed } from "./records.ts";
@@ -17,6 +25,8 @@ import type { SealedFile } from "./sqlite_file.ts";
 export interface DefinedType {
   readonly type: DataType;
   readonly domain?: DomainType;
+  /** The collation of a name that CREATE COLLATION defined; `type` is then text with it. */
+  readonly collation?: Collation;
 }
 
 export class DefinedTypes {
@@ -24,6 +34,7 @@ export class DefinedTypes {
   readonly #byId: Map<number, EnumType> = new Map();
   readonly #domains: Map<number, DomainType> = new Map();
   readonly #rows: Map<number, DataType & { kind: "row" }> = new Map();
+  readonly #collations: Map<number, Collation> = new Map();
 
   /**
    * Reads or copies the defined types.
@@ -39,13 +50,14 @@ export class DefinedTypes {
       this.#byId = new Map(from.#byId);
       this.#domains = new Map(from.#domains);
       this.#rows = new Map(from.#rows);
+      this.#collations = new Map(from.#collations);
       return;
     }
     // Types are loaded in an order in which every referenced type precedes the types that refer to
-    // it: enum types first, and then the other types by age.
+    // it: enum types and collations first, and then the other types by age.
     const all = [...allSealed<TypeEntry>(file, "types")];
-    const others = all.filter((entry) => !isEnum(entry));
-    for (const entry of all) if (isEnum(entry)) this.remember(entry);
+    const others = all.filter((entry) => !isFirst(entry));
+    for (const entry of all) if (isFirst(entry)) this.remember(entry);
     for (const entry of others.toSorted((a, b) => a.typeId - b.typeId)) this.remember(entry);
   }
 
@@ -56,14 +68,22 @@ export class DefinedTypes {
     if (domain !== undefined) return { type: domain.base, domain };
     const row = this.#rows.get(typeId);
     if (row !== undefined) return { type: this.current(row) };
+    const collation = this.#collations.get(typeId);
+    if (collation !== undefined) return { type: withCollation(TEXT, collation), collation };
     const enumType = this.#byId.get(typeId);
     return enumType === undefined ? undefined : { type: { kind: "enum", enumType } };
   }
 
   /** Adds a new type, or updates the existing object that all columns of the type share. */
   remember(entry: TypeEntry): void {
-    const { domain, fields, labels, name, namespace, typeId } = entry;
+    const { collation, domain, fields, labels, name, namespace, typeId } = entry;
     this.entries.remember(entry);
+    if (collation !== undefined) {
+      // All columns with the collation share this object. Only its name can change.
+      const known = this.#collations.get(typeId) ?? { ...collation, typeId };
+      this.#collations.set(typeId, Object.assign(known, { namespace, name }));
+      return;
+    }
     if (domain !== undefined) {
       const base = this.current(domain.base);
       this.#domains.set(typeId, { ...domain, base, typeId, namespace, name });
@@ -86,6 +106,7 @@ export class DefinedTypes {
       this.#byId.delete(typeId);
       this.#domains.delete(typeId);
       this.#rows.delete(typeId);
+      this.#collations.delete(typeId);
     }
   }
 
@@ -113,6 +134,13 @@ export class DefinedTypes {
     };
   }
 
+  #currentText(type: DataType & { kind: "text" }): DataType {
+    const { collation } = type;
+    if (collation === undefined || collation.kind === "mixed") return type;
+    const known = this.#collations.get(collation.typeId ?? -1);
+    return known === undefined ? type : withCollation(type, known);
+  }
+
   #currentFields(fields: readonly RowField[]): readonly RowField[] {
     return fields.map((field) => {
       const domain = field.domain && (this.#domains.get(field.domain.typeId) ?? field.domain);
@@ -134,12 +162,18 @@ export class DefinedTypes {
       const known = type.named === undefined ? undefined : this.#rows.get(type.named.typeId);
       return { ...(known ?? type), fields: this.#currentFields((known ?? type).fields) };
     }
+    if (type.kind === "text") return this.#currentText(type);
     if (type.kind !== "enum") return type;
     const enumType = this.#byId.get(type.enumType.typeId);
     return enumType === undefined ? type : { kind: "enum", enumType };
   }
 }
 
-function isEnum({ domain, fields }: TypeEntry): boolean {
-  return domain === undefined && fields === undefined;
+/** Whether a type or a collation refers to no other type. */
+function isFirst(entry: TypeEntry): boolean {
+  return isEnum(entry) || entry.collation !== undefined;
+}
+
+function isEnum({ collation, domain, fields }: TypeEntry): boolean {
+  return domain === undefined && fields === undefined && collation === undefined;
 }

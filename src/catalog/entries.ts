@@ -4,6 +4,7 @@
  * an entry for the duration of a statement.
  */
 import type {
+  CollationRules,
   DataType,
   DomainRules,
   DomainType,
@@ -466,7 +467,10 @@ export interface SequenceEntry {
   readonly updatedAtMs: number;
 }
 
-/** An enum type, whose values are stored on disk as the positions of their labels, or a domain. */
+/**
+ * An enum type, whose values are stored on disk as the positions of their labels; a row type, a
+ * domain or a collation.
+ */
 export interface TypeEntry {
   /** The id, which is unique among tables, views, topics, sequences and types. */
   readonly typeId: number;
@@ -478,6 +482,8 @@ export interface TypeEntry {
   readonly domain?: DomainRules;
   /** The fields of a row type; absent for other types. */
   readonly fields?: readonly RowField[];
+  /** The rules of a collation, which shares the names of types; absent for types. */
+  readonly collation?: CollationRules;
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly createdBy: string;

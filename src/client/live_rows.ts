@@ -18,8 +18,13 @@ interface RowsStart {
   readonly sort?: readonly SortTerm[] | undefined;
 }
 
-function termOf({ column, direction, nulls }: SortTerm): OrderTerm {
-  return { name: column, isDescending: direction === "desc", areNullsFirst: nulls === "first" };
+function termOf({ collation, column, direction, nulls }: SortTerm): OrderTerm {
+  return {
+    name: column,
+    isDescending: direction === "desc",
+    areNullsFirst: nulls === "first",
+    ...(collation !== undefined && { collation }),
+  };
 }
 
 interface Held<Row> {

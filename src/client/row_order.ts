@@ -3,12 +3,14 @@
  * Cells are compared in the form in which the server sent them, without loss of precision. Nulls
  * come last, or first in descending order, as in PostgreSQL.
  */
-import type { DataTypeWord, SchemaField, WireRow } from "../protocol/mod.ts";
+import type { DataTypeWord, SchemaField, SortCollation, WireRow } from "../protocol/mod.ts";
 
 export interface OrderTerm {
   readonly name: string;
   readonly isDescending: boolean;
   readonly areNullsFirst: boolean;
+  /** The order of text, if it is not that of code points. */
+  readonly collation?: SortCollation | undefined;
 }
 
 export type CompareRows = (left: WireRow, right: WireRow) => number;
@@ -65,7 +67,8 @@ export function comparerOf(
 ): CompareRows {
   const parts = terms.map((term) => {
     const { data_type: word = "Text", name = term.name } = columnOf(term, schema) ?? {};
-    const compare = comparerOfCells(word);
+    const compare =
+      term.collation === undefined ? comparerOfCells(word) : collatedComparer(term.collation);
     return { name, compare, term };
   });
   return (left, right) => {
@@ -166,6 +169,17 @@ function unscaledOf(text: string, scale: number): bigint {
 
 function compareTexts(left: string | boolean, right: string | boolean): number {
   return left === right ? 0 : left < right ? -1 : 1;
+}
+
+/** Compares text by the rules of a language, and then by code point. */
+function collatedComparer({
+  deterministic,
+  ignore_punctuation: ignorePunctuation,
+  locale,
+  sensitivity,
+}: SortCollation): (left: string, right: string) => number {
+  const { compare } = new Intl.Collator(locale, { sensitivity, ignorePunctuation });
+  return (left, right) => compare(left, right) || (deterministic ? compareTexts(left, right) : 0);
 }
 
 function compareLists(left: readonly number[], right: readonly number[]): number {

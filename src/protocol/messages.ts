@@ -143,6 +143,20 @@ export interface SortTerm {
   readonly column: string;
   readonly direction: "asc" | "desc";
   readonly nulls: "first" | "last";
+  /** The order of text; absent for the order of code points. */
+  readonly collation?: SortCollation;
+}
+
+/**
+ * The rules by which text is sorted: those of `Intl.Collator` with these options. If text that the
+ * rules do not distinguish is not equal, code points decide.
+ */
+export interface SortCollation {
+  /** A BCP 47 tag, such as "de-u-co-phonebk". */
+  readonly locale: string;
+  readonly sensitivity: "base" | "case" | "accent" | "variant";
+  readonly ignore_punctuation: boolean;
+  readonly deterministic: boolean;
 }
 
 export interface InitialDataBatch {

@@ -67,6 +67,7 @@ export type {
   InitialDataBatch,
   SchemaField,
   ServerMessage,
+  SortCollation,
   SortTerm,
   SubscribeOptions,
   SubscriptionAck,

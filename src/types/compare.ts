@@ -3,8 +3,10 @@
  *
  * Callers handle NULL: these functions receive only values.
  */
+import { defined } from "../base/assert.ts";
 import { type ArrayValue, dimensionsOf, elementsOf, isArrayValue } from "./array_shape.ts";
 import { compareCodePoints } from "./code_points.ts";
+import { collationOf, isLooselyEqual, textComparatorFor, textKeyOf } from "./collation.ts";
 import type { DataType, RowField } from "./data_type.ts";
 import { compareWhole } from "./decimal.ts";
 import { intervalSpan } from "./interval.ts";
@@ -40,6 +42,8 @@ export function comparatorFor(type: DataType): Comparator {
       return type.kind === "text" || type.kind === "jsonpath" ? compareText : compareNatural;
     case "unknown":
       return compareText;
+    case "collated":
+      return compareCollated(type);
     case "json":
       return compareJsonText;
     case "search":
@@ -68,6 +72,12 @@ function compareRows(fields: readonly RowField[]): Comparator {
     }
     return 0;
   };
+}
+
+/** @throws {DatabaseError} TYPE_MISMATCH if the text has different collations. */
+function compareCollated(type: DataType): Comparator {
+  const collation = defined(collationOf(type), "collated text must have a collation");
+  return textComparatorFor(collation) as Comparator;
 }
 
 function compareText(left: Value, right: Value): number {
@@ -187,6 +197,8 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
       return intervalSpan(value as Interval);
     case "numeric":
       return numericKey(value as string);
+    case "collated":
+      return collatedKey(type, value);
     case "whole":
     case "double":
     case "boolean":
@@ -201,15 +213,33 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
  * value only for types with a key form.
  */
 export function keyFormOf(type: DataType, value: Value): Value {
-  return hasKeyForm(type) && typeof value === "string" ? numericKey(value) : value;
+  if (typeof value !== "string" || !hasKeyForm(type)) return value;
+  return typeOrder(type) === "numeric" ? numericKey(value) : collatedKey(type, value);
+}
+
+function collatedKey(type: DataType, value: Value): string {
+  const collation = defined(collationOf(type), "collated text must have a collation");
+  return textKeyOf(collation, value as string);
 }
 
 /**
  * Whether equal values of a type may differ, so that keys contain another form of them: 1.5 and
- * 1.50 of a NUMERIC without a size, or ranges with such bounds.
+ * 1.50 of a NUMERIC without a size, ranges with such bounds, or text under a nondeterministic
+ * collation.
  */
 export function hasKeyForm(type: DataType): boolean {
-  return typeOrder(type) === "numeric";
+  return typeOrder(type) === "numeric" || (type.kind === "text" && isLooselyEqual(type));
+}
+
+/**
+ * Returns the order of the values of a type in keys and in stored columns. It is the order of the
+ * type, except that collated text is ordered by the code points of its key form, so that a new
+ * version of ICU does not change the order of files.
+ */
+export function storedComparatorFor(type: DataType): Comparator {
+  if (typeOrder(type) !== "collated") return comparatorFor(type);
+  if (!isLooselyEqual(type)) return compareText;
+  return (left, right) => compareText(keyFormOf(type, left), keyFormOf(type, right));
 }
 
 /** Whether SQL's `=` considers two values equal: NaN equals NaN, and 0 equals -0. */
@@ -244,6 +274,7 @@ export function groupKeyMakerFor(type: DataType): ((value: Value) => GroupKey) |
     case "numeric":
     case "array":
     case "row":
+    case "collated":
       return (value) => groupKeyOf(type, value);
     case "whole":
     case "double":

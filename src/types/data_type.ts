@@ -6,6 +6,7 @@
  * type. Only expressions have the type `unknown`: an untyped literal, NULL, and a parameter before
  * its context is known.
  */
+import { type Collation, sameCollation } from "./collation.ts";
 import type { DomainType } from "./domain_type.ts";
 import { type EnumType, enumName, qualifiedTypeName } from "./enum_type.ts";
 
@@ -24,8 +25,16 @@ export type DataType =
    * zeros, so that equal values have equal strings.
    */
   | { readonly kind: "numeric"; readonly size?: NumericSize; readonly isTrimmed?: true }
-  /** `lengthMax` is the maximum number of code points; it is absent for TEXT. */
-  | { readonly kind: "text"; readonly lengthMax?: number }
+  /**
+   * `lengthMax` is the maximum number of code points; it is absent for TEXT. `isExplicit` marks an
+   * expression whose collation COLLATE states, so that it overrides the collations of columns.
+   */
+  | {
+      readonly kind: "text";
+      readonly lengthMax?: number;
+      readonly collation?: Collation;
+      readonly isExplicit?: true;
+    }
   /** A JSON value keeps its text as written. `binary` marks JSONB, whose text is canonical. */
   | { readonly kind: "json"; readonly binary: boolean }
   | { readonly kind: "timestamp"; readonly digits?: number }
@@ -173,7 +182,7 @@ export function sameType(left: DataType, right: DataType): boolean {
   if (left.kind !== right.kind) return false;
   switch (left.kind) {
     case "text":
-      return right.kind === "text" && left.lengthMax === right.lengthMax;
+      return right.kind === "text" && sameText(left, right);
     case "json":
       return right.kind === "json" && left.binary === right.binary;
     case "embedding":
@@ -197,6 +206,10 @@ export function sameType(left: DataType, right: DataType): boolean {
     default:
       return true;
   }
+}
+
+function sameText(left: DataType & { kind: "text" }, right: typeof left): boolean {
+  return left.lengthMax === right.lengthMax && sameCollation(left.collation, right.collation);
 }
 
 type TimeType = DataType & { kind: "timestamp" | "datetime" | "time" | "timetz" };

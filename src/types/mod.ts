@@ -25,6 +25,26 @@ export {
   sliceCodePoints,
 } from "./code_points.ts";
 export {
+  type Collation,
+  type CollationRules,
+  caseLocaleOf,
+  collateClause,
+  collationName,
+  collationOf,
+  columnTypeOf,
+  comparedTextType,
+  derivedCollation,
+  type IcuCollation,
+  type IcuRules,
+  isCollatable,
+  isCollated,
+  isLooselyEqual,
+  mixedCollations,
+  withCollation,
+  withDerivedCollation,
+} from "./collation.ts";
+export { reasonAgainstKeys } from "./collation_keys.ts";
+export {
   type Comparator,
   comparatorFor,
   compareValues,
@@ -33,6 +53,7 @@ export {
   hasKeyForm,
   haveSameGroupKey,
   keyFormOf,
+  storedComparatorFor,
 } from "./compare.ts";
 export { concat } from "./concat.ts";
 export {

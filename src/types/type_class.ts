@@ -3,6 +3,7 @@
  * families. Also defines how the values of each type compare, which is all that an index or a sort
  * needs to know.
  */
+import { isCollated } from "./collation.ts";
 import type { DataType, GeometricKind, TypeKind } from "./data_type.ts";
 
 export type TypeClass =
@@ -72,6 +73,8 @@ export type TypeOrder =
    * storage and live queries tell values apart.
    */
   | "text"
+  /** Text, ordered by a collation of ICU. */
+  | "collated"
   | "json"
   /** The words of documents, and conditions over such words, in PostgreSQL's order. */
   | "search"
@@ -133,8 +136,8 @@ export function typeOrder(
   type: Exclude<DataType, { readonly kind: "array" | "row" }>,
 ): Exclude<TypeOrder, "array" | "row">;
 export function typeOrder(type: DataType): TypeOrder;
-export function typeOrder({ kind }: DataType): TypeOrder {
-  return ORDERS[kind];
+export function typeOrder(type: DataType): TypeOrder {
+  return isCollated(type) ? "collated" : ORDERS[type.kind];
 }
 
 /** Whether values of a type are integers in memory, and are compared as integers. */

@@ -1,6 +1,7 @@
 /**
  * Finds the common type of several expressions: CASE, COALESCE, UNION, VALUES, ARRAY[…], IN.
  */
+import { derivedCollation, type TextType, withCollation } from "./collation.ts";
 import {
   BIT,
   COMPUTED_PRECISION_MAX,
@@ -70,7 +71,7 @@ function commonBy(types: readonly DataType[], join: typeof commonOfTwo): DataTyp
 export function unbounded(type: DataType): DataType {
   switch (type.kind) {
     case "text":
-      return TEXT;
+      return type.collation === undefined ? TEXT : withoutLength(type);
     case "decimal":
     case "numeric":
       return NUMERIC;
@@ -107,10 +108,21 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
     // A key column does not keep the digits that a bound shows, but the other value may show some.
     return sameType(left.bound, TRIMMED_NUMERIC) ? right : left;
   }
-  if (left.kind === "text") return sameType(left, right) ? left : TEXT;
+  if (left.kind === "text" && right.kind === "text") return commonText(left, right);
   if (left.kind === "embedding" || left.kind === "enum")
     return sameType(left, right) ? left : undefined;
   return left.kind === right.kind ? commonOfKind(left, right) : commonAcrossKinds(left, right);
+}
+
+function commonText(left: TextType, right: TextType): DataType {
+  const common = left.lengthMax === right.lengthMax ? left : TEXT;
+  if (left.collation === undefined && right.collation === undefined) return common;
+  const { collation, isExplicit } = derivedCollation([left, right]);
+  return withCollation(common, collation, isExplicit);
+}
+
+function withoutLength({ collation, isExplicit }: TextType): DataType {
+  return withCollation(TEXT, collation, isExplicit);
 }
 
 function commonOfKind(left: DataType, right: DataType): DataType {

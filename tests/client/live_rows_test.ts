@@ -114,6 +114,23 @@ test("rows are up to date when onEvent is called", async () => {
   ]);
 });
 
+test("rows are placed by the collation of the ack", async () => {
+  const { live, server } = await follow();
+  const collation = {
+    locale: "sv",
+    sensitivity: "variant",
+    ignore_punctuation: false,
+    deterministic: true,
+  };
+  const sort = [{ column: "text", direction: "asc", nulls: "last", collation }];
+  const texts = ["ö", "z", "ä", "Z", "a"];
+  const rows = texts.map((text, i) => row(i, i + 1, { text }));
+  server.socket.tell({ ...ack(), sort }, batch(rows, 5));
+  expect(ids(live.rows)).toEqual([4, 1, 3, 2, 0]);
+  server.socket.tell(change("insert", [row(9, 6, { text: "å" })]));
+  expect(ids(live.rows)).toEqual([4, 1, 3, 9, 2, 0]);
+});
+
 test("rows continue after a lost connection, and start again if history is gone", async () => {
   const { live, server, told } = await follow();
   server.socket.tell(ack(), batch([row(1, 1), row(2, 2)], 2));

@@ -1,7 +1,6 @@
 /** Tests first-time setup, login, refresh, logout and users. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
-import { testThoroughly } from "../support/requirements.ts";
 import {
   ADMIN,
   type Login,
@@ -99,34 +98,31 @@ describe("the first account is set up once", () => {
     expect(await statusAndError(rebound)).toEqual([403, "host_not_allowed"]);
   });
 
-  testThoroughly(
-    "setup requires the code of the last start if configured, or behind a proxy",
-    async () => {
-      const proxied = { server: { public_origin: "https://db.example.com" } };
-      for (const config of [{ auth: { setup_code: true } }, proxied]) {
-        await using server = await startServer({ config });
-        const printed = async (): Promise<string> => {
-          await server.outputHas(/setup code [A-Z2-9-]+/);
-          return /setup code ([A-Z2-9-]+)/.exec(server.output)?.[1] ?? "";
-        };
-        const status = await server.get(STATUS);
-        expect(await status.json()).toMatchObject({ needs_setup: true, setup_code_required: true });
-        const old = await printed();
-        expect(old).toMatch(/^[A-Z2-9]{4}-[A-Z2-9]{4}-[A-Z2-9]{4}$/);
-        await server.restart();
-        const code = await printed();
-        for (const wrong of [undefined, "", old, `${code}A`]) {
-          const answer = await server.post(SETUP, { ...SETUP_BODY, setup_code: wrong });
-          expect(await statusAndError(answer)).toEqual([403, "invalid_setup_code"]);
-        }
-        expect(await (await server.get(STATUS)).json()).toMatchObject({ needs_setup: true });
-        const typed = code.toLowerCase().replaceAll("-", " ");
-        expect((await server.post(SETUP, { ...SETUP_BODY, setup_code: typed })).status).toBe(200);
-        const after = await (await server.get(STATUS)).json();
-        expect(after).toMatchObject({ needs_setup: false, setup_code_required: false });
+  test("setup requires the code of the last start if configured, or behind a proxy", async () => {
+    const proxied = { server: { public_origin: "https://db.example.com" } };
+    for (const config of [{ auth: { setup_code: true } }, proxied]) {
+      await using server = await startServer({ config });
+      const printed = async (): Promise<string> => {
+        await server.outputHas(/setup code [A-Z2-9-]+/);
+        return /setup code ([A-Z2-9-]+)/.exec(server.output)?.[1] ?? "";
+      };
+      const status = await server.get(STATUS);
+      expect(await status.json()).toMatchObject({ needs_setup: true, setup_code_required: true });
+      const old = await printed();
+      expect(old).toMatch(/^[A-Z2-9]{4}-[A-Z2-9]{4}-[A-Z2-9]{4}$/);
+      await server.restart();
+      const code = await printed();
+      for (const wrong of [undefined, "", old, `${code}A`]) {
+        const answer = await server.post(SETUP, { ...SETUP_BODY, setup_code: wrong });
+        expect(await statusAndError(answer)).toEqual([403, "invalid_setup_code"]);
       }
-    },
-  );
+      expect(await (await server.get(STATUS)).json()).toMatchObject({ needs_setup: true });
+      const typed = code.toLowerCase().replaceAll("-", " ");
+      expect((await server.post(SETUP, { ...SETUP_BODY, setup_code: typed })).status).toBe(200);
+      const after = await (await server.get(STATUS)).json();
+      expect(after).toMatchObject({ needs_setup: false, setup_code_required: false });
+    }
+  });
 
   test("setup requires no code if the configuration says so, even behind a proxy", async () => {
     const config = {
@@ -275,21 +271,18 @@ describe("a user has a session from the login to the logout", () => {
     expect(await server.rows("SELECT 1", { token: fourth.access_token })).toEqual([[1]]);
   });
 
-  testThoroughly(
-    "refresh works again after lost responses, until one of the new tokens has been used",
-    async () => {
-      const refreshed = async (token: string): Promise<Login> =>
-        (await (await server.post(REFRESH, { refresh_token: token })).json()) as Login;
-      const { refresh_token: lost } = await server.login(ADMIN);
-      await refreshed(lost);
-      await server.restart();
-      const { refresh_token: kept } = await refreshed(lost);
-      const { access_token: token } = await refreshed(kept);
-      expect(await server.rows("SELECT 1", { token })).toEqual([[1]]);
-      // Other tabs of the browser may still be sending the old token.
-      expect((await server.post(REFRESH, { refresh_token: lost })).status).toBe(200);
-    },
-  );
+  test("refresh works again after lost responses, until one of the new tokens has been used", async () => {
+    const refreshed = async (token: string): Promise<Login> =>
+      (await (await server.post(REFRESH, { refresh_token: token })).json()) as Login;
+    const { refresh_token: lost } = await server.login(ADMIN);
+    await refreshed(lost);
+    await server.restart();
+    const { refresh_token: kept } = await refreshed(lost);
+    const { access_token: token } = await refreshed(kept);
+    expect(await server.rows("SELECT 1", { token })).toEqual([[1]]);
+    // Other tabs of the browser may still be sending the old token.
+    expect((await server.post(REFRESH, { refresh_token: lost })).status).toBe(200);
+  });
 
   test("refresh refuses an access token, and SQL refuses a refresh token", async () => {
     const login = await server.login(ADMIN);

@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { InitialDataBatch, ServerMessage } from "../../src/protocol/mod.ts";
 import { SocketClient } from "../support/client.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
-import { shareOf } from "../support/thoroughness.ts";
 
 let server: ServerProcess;
 const SEQ = expect.any(Number);
@@ -133,7 +132,7 @@ describe("a socket logs in by header or by message", () => {
   });
 });
 
-describe.each(shareOf(["json", "msgpack"] as const, { oneOf: 2 }))(
+describe.each(["json", "msgpack"] as const)(
   "over %s, a subscription delivers rows and changes",
   (spoken) => {
     beforeAll(() => {

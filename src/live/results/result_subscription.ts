@@ -6,10 +6,13 @@ import type { Seq } from "../../base/seq.ts";
 import type {
   BatchControl,
   ErrorMessage,
+  SortCollation,
+  SortTerm,
   SubscriptionAck,
   SubscriptionSpec,
 } from "../../protocol/mod.ts";
-import type { LiveRow } from "../../sql/mod.ts";
+import type { LiveRow, ResultSort } from "../../sql/mod.ts";
+import type { IcuRules } from "../../types/mod.ts";
 import type { LiveSubscription, SubscriptionState } from "../contract/live.ts";
 import { endingFor } from "../contract/live_errors.ts";
 import type { ConnectionBackpressure } from "../delivery/connection_backpressure.ts";
@@ -249,11 +252,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   #acknowledge(control: Omit<BatchControl, "batch_num">): void {
     const { claimsKey, fields, keyFields = [], sort } = this.group.plan;
     const nameOf = (field: number): string => fields[field]?.name ?? "";
-    const terms = sort.map(({ areNullsFirst, field, isDescending }) => ({
-      column: nameOf(field),
-      direction: isDescending ? ("desc" as const) : ("asc" as const),
-      nulls: areNullsFirst ? ("first" as const) : ("last" as const),
-    }));
+    const terms = sort.map((term) => sortTerm(term, nameOf(term.field)));
     const result: Pick<SubscriptionAck, "key_columns" | "sort"> = {
       key_columns: keyFields.map(nameOf),
       ...(terms.length > 0 && { sort: terms }),
@@ -371,4 +370,24 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     this.#loading?.close();
     this.#loading = undefined;
   }
+}
+
+function sortTerm(
+  { areNullsFirst, collation, isDescending }: ResultSort,
+  column: string,
+): SortTerm {
+  const direction = isDescending ? "desc" : "asc";
+  const nulls = areNullsFirst ? "first" : "last";
+  if (collation === undefined) return { column, direction, nulls };
+  return { column, direction, nulls, collation: sortCollation(collation) };
+}
+
+function sortCollation(rules: IcuRules): SortCollation {
+  const { ignoresPunctuation, isDeterministic, locale, sensitivity } = rules;
+  return {
+    locale,
+    sensitivity,
+    ignore_punctuation: ignoresPunctuation === true,
+    deterministic: isDeterministic,
+  };
 }

@@ -11,6 +11,7 @@ import type {
   ControlMessage,
   ErrorMessage,
   InitialDataBatch,
+  SortCollation,
   SortTerm,
   SubscribeOptions,
   SubscriptionAck,
@@ -287,6 +288,14 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
         column: TEXT,
         direction: { type: "string", enum: ["asc", "desc"] },
         nulls: { type: "string", enum: ["first", "last"] },
+        collation: optional(
+          bodyOf<SortCollation>({
+            locale: TEXT,
+            sensitivity: { type: "string", enum: ["base", "case", "accent", "variant"] },
+            ignore_punctuation: { type: "boolean" },
+            deterministic: { type: "boolean" },
+          }),
+        ),
       }),
       description:
         "The order of the rows if the query has ORDER BY; rows with equal sort keys are ordered by _key",

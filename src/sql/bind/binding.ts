@@ -14,7 +14,15 @@ import {
 import { nearestName } from "../../base/nearest_name.ts";
 import type { Routine, TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
-import { BIGINT, decimalType, FILE, INT, typeName, UNKNOWN } from "../../types/mod.ts";
+import {
+  BIGINT,
+  columnTypeOf,
+  decimalType,
+  FILE,
+  INT,
+  typeName,
+  UNKNOWN,
+} from "../../types/mod.ts";
 import { waitsForLock } from "../functions/advisory.ts";
 import { aggregateNames, isAggregate } from "../functions/aggregate/aggregates.ts";
 import { functionExists, functionNames } from "../functions/registry.ts";
@@ -293,7 +301,7 @@ export class StatementBinding {
     this.#nextColumnId += 1;
     if (id > STATEMENT_COLUMNS_MAX) throw tooManyColumns();
     this.notePart();
-    return { id, name, type, origin };
+    return { id, name, type: columnTypeOf(type), origin };
   }
 
   parameter(index: number, node: AstNode): BoundExpression {

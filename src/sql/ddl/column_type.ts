@@ -19,6 +19,7 @@ import {
   castValue,
   type DataType,
   type DomainType,
+  isLooselyEqual,
   sameType,
   typeName,
 } from "../../types/mod.ts";
@@ -80,6 +81,7 @@ export function setType(
   }
   if (!isWidening(from, to)) return rewritten(table, column, { altering, definition, using });
   requireNoGenerated(table, column, position);
+  requireKeptKeys(table, column, { to, position });
   // A string keeps its value, and thus its keys, if only the greatest length of its column changes.
   if (from.kind !== "text" || to.kind !== "text") requireNoComputedIndex(table, column, position);
   requireReferable(table, column, { altering, position, to });
@@ -102,6 +104,27 @@ export function setType(
     demands.push({ kind: "check", name: check, position });
   }
   return next;
+}
+
+/**
+ * Requires that a change of the collation changes no key of an index.
+ *
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE
+ */
+function requireKeptKeys(
+  table: TableEntry,
+  { columnId, name, type: from }: ColumnEntry,
+  { position, to }: { to: DataType; position: number },
+): void {
+  if (!isLooselyEqual(from) && !isLooselyEqual(to)) return;
+  const index = table.indexes?.find(({ columnIds }) => columnIds.includes(columnId));
+  const isKey = table.primaryKey.includes(columnId);
+  if (index === undefined && !isKey) return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot change the collation of column "${name}" of ${nameOf(table)}: ${isKey ? "the primary key" : `index "${index?.name ?? ""}"`} uses it, and one of the collations is nondeterministic`,
+    { position, hint: "drop the index or constraint first, and create it again afterwards" },
+  );
 }
 
 /**

@@ -182,6 +182,8 @@ function relationsAlteredBy(node: Statement): readonly QName[] {
       const { change } = node;
       return change.type === "rename" ? [node.name, ...renamed(node.name, change.to)] : [node.name];
     }
+    case "create collation":
+      return [node.name];
     case "alter domain":
     case "alter type":
       return node.change.type === "rename"

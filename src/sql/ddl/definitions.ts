@@ -25,6 +25,7 @@ import type {
 import type { StatementResult } from "../ports/engine.ts";
 import { messageResult } from "../result/result.ts";
 import { type DefiningStatement, requireRight } from "../rights/statement_kinds.ts";
+import { createCollation } from "./collation_definitions.ts";
 import { authorizeComment, commentOn } from "./comments.ts";
 import { authorizeCreateTable, createTable } from "./create_table.ts";
 import { alterDomain, createDomain } from "./domain_definitions.ts";
@@ -261,6 +262,23 @@ export class DefinitionStatements {
         return definePolicy(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "create extension":
         return createExtension(node);
+      case "do":
+        return this.#boundTolerant(node, principal, namespace);
+      case "create index":
+        return createIndex(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
+      case "alter index":
+        return renameIndex(node, { principal, namespace }, this.#deps);
+      case "drop index":
+        return dropIndexes(node, { principal, namespace }, this.#deps);
+      default:
+        return this.#boundType(node, principal, namespace);
+    }
+  }
+
+  #boundType(node: TypeDefinition, principal: Principal, namespace: string): BoundDefinition {
+    switch (node.type) {
+      case "create collation":
+        return createCollation(node, { principal, namespace }, this.#deps);
       case "create domain":
         return createDomain(node, { principal, namespace }, this.#deps);
       case "alter domain":
@@ -271,14 +289,6 @@ export class DefinitionStatements {
         return alterType(node, { principal, namespace }, this.#deps);
       case "drop type":
         return dropTypes(node, { principal, namespace }, this.#deps);
-      case "do":
-        return this.#boundTolerant(node, principal, namespace);
-      case "create index":
-        return createIndex(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
-      case "alter index":
-        return renameIndex(node, { principal, namespace }, this.#deps);
-      case "drop index":
-        return dropIndexes(node, { principal, namespace }, this.#deps);
     }
   }
 

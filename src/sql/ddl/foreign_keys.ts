@@ -25,7 +25,7 @@ import {
   shownColumnsOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
-import { type DataType, isInteger, sameType, typeName } from "../../types/mod.ts";
+import { type DataType, isInteger, isLooselyEqual, sameType, typeName } from "../../types/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";
 import { refuseMaterialized } from "../names/materialized_views.ts";
@@ -242,7 +242,15 @@ function requireAlike(
   referenced: ColumnEntry | undefined,
   position: number,
 ): void {
-  if (referenced === undefined || areAlike(column.type, referenced.type)) return;
+  if (referenced === undefined) return;
+  if (isLooselyEqual(column.type) || isLooselyEqual(referenced.type)) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot define the foreign key: the collation of column "${column.name}" or "${referenced.name}" is nondeterministic, and references are identical strings`,
+      { position, hint: "refer to another key, such as a number" },
+    );
+  }
+  if (areAlike(column.type, referenced.type)) return;
   throw invalid(
     position,
     `column "${column.name}" is ${typeName(column.type)}, and "${referenced.name}" is ${typeName(referenced.type)}`,

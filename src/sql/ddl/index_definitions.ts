@@ -25,13 +25,16 @@ import {
   type TableEntry,
 } from "../../catalog/mod.ts";
 import { type Job, type JobEnd, runJob } from "../../storage/mod.ts";
+import { isLooselyEqual, TEXT } from "../../types/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
+import { typeWithCollation } from "../bind/expression/collation_names.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { findTable, requireHolder } from "../names/table_names.ts";
 import type {
   AlterIndexStatement,
   CreateIndexStatement,
   DropIndexStatement,
+  IndexedColumn,
   QName,
 } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
@@ -102,6 +105,7 @@ export function createIndex(
     const table = findTable(deps, named, { namespace, node: named, principal });
     requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
     const columns = node.columns.map(({ part }) => part);
+    for (const column of node.columns) checkCollation(table, column);
     const position = node._location.start;
     const { equalNulls, included, method, where } = node;
     const classes =
@@ -497,4 +501,25 @@ function changeTable({ catalog, clock, definitionOf, store }: IndexDeps, next: T
   const changed = { ...next, updatedAtMs: clock.nowMs() };
   catalog.changeTable(changed, store.issueSeq(), {});
   store.defineTable(definitionOf(changed));
+}
+
+/**
+ * Checks COLLATE of a part of an index. Under a deterministic collation, an index is the same as
+ * without COLLATE, because it finds equal strings and has its own order.
+ *
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE, TYPE_MISMATCH, OBJECT_NOT_FOUND
+ */
+function checkCollation({ columns }: TableEntry, { collation, part }: IndexedColumn): void {
+  if (collation === undefined) return;
+  const named = "name" in part ? columns.find(({ name }) => name === part.name) : undefined;
+  const type = typeWithCollation(named?.type ?? TEXT, collation);
+  if (!isLooselyEqual(type)) return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    "Cannot index text under a nondeterministic collation that is not the one of its column",
+    {
+      position: collation._location.start,
+      hint: "give the collation to the column, with ALTER COLUMN … TYPE text COLLATE …",
+    },
+  );
 }

@@ -14,7 +14,16 @@ import {
   type TableEntry,
   type TableKind,
 } from "../../catalog/mod.ts";
-import { castValue, type DataType, isGeometric, isRangeType, typeName } from "../../types/mod.ts";
+import {
+  castValue,
+  collationOf,
+  type DataType,
+  isGeometric,
+  isLooselyEqual,
+  isRangeType,
+  mixedCollations,
+  typeName,
+} from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { castTo } from "../bind/expression/casts.ts";
@@ -83,7 +92,7 @@ export function newTable(
         position: _location.start,
       });
     }
-    requireKeyType(column, { position: _location.start, what: "a primary key" });
+    requireKeyType(column, { position: _location.start, what: PRIMARY_KEY });
     const constraints = node.columns.find((each) => each.name.name === name)?.constraints;
     refuseNull(constraints ?? [], name, KEY_IS_NOT_NULL);
     return column.columnId;
@@ -385,6 +394,8 @@ export function requireStorable(type: DataType, node: AstNode, kind: TableKind):
       { position, ...(isUnscalar && { hint: "store each element in a separate row" }) },
     );
   }
+  const collation = collationOf(type);
+  if (collation?.kind === "mixed") throw mixedCollations(collation);
   if (holdsDomain(type)) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
@@ -432,6 +443,9 @@ export function requireKeyType(
     );
   }
   switch (type.kind) {
+    case "text":
+      refuseLooseKey(name, type, { position, what });
+      return;
     case "json":
     case "jsonpath":
     case "tsvector":
@@ -511,4 +525,25 @@ export function optionSettings(entries: readonly OptionEntry[] | undefined): Opt
         );
     }
   });
+}
+
+/** What the messages call a primary key. */
+const PRIMARY_KEY = "a primary key";
+
+/**
+ * Refuses a primary key of text whose equal values may differ: the key of a row is its identity.
+ *
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE
+ */
+function refuseLooseKey(
+  name: string,
+  type: DataType,
+  { position, what }: { position: number; what: string },
+): void {
+  if (what !== PRIMARY_KEY || !isLooselyEqual(type)) return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot use column "${name}" in ${what}: its collation is nondeterministic, and a key consists of identical strings`,
+    { position, hint: "use another key, and UNIQUE for this column" },
+  );
 }

@@ -5,6 +5,7 @@ import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type Catalog, checkObjectName, type TypeEntry } from "../../catalog/mod.ts";
 import type { EnumLabel, RowField } from "../../types/mod.ts";
+import { builtInCollation } from "../bind/expression/collation_names.ts";
 import { domainOf, isBuiltInType, resolveType } from "../bind/expression/types.ts";
 import { requireHolder } from "../names/table_names.ts";
 import {
@@ -51,6 +52,7 @@ const LABELS_MAX = 1000;
 const TYPE_DEFINITIONS: ReadonlySet<string> = new Set<TypeDefinition["type"]>([
   "alter domain",
   "alter type",
+  "create collation",
   "create domain",
   "create type",
   "drop type",
@@ -104,7 +106,7 @@ interface NewType extends TypeCaller {
    * Returns the labels, fields or constraints of a new type. Called once its name is known to be
    * free.
    */
-  readonly valuesOf: () => Pick<TypeEntry, "domain" | "fields" | "labels">;
+  readonly valuesOf: () => Pick<TypeEntry, "collation" | "domain" | "fields" | "labels">;
 }
 
 /** Creates a type or a domain. @throws {DatabaseError} ALREADY_EXISTS, RESERVED_NAME, … */
@@ -129,8 +131,13 @@ export function defineType(
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
     });
-    return `${values.domain === undefined ? "Type" : "Domain"} ${schema}.${name} created`;
+    return `${wordOf(values)} ${schema}.${name} created`;
   };
+}
+
+function wordOf({ collation, domain }: Pick<TypeEntry, "collation" | "domain">): string {
+  if (collation !== undefined) return "Collation";
+  return domain === undefined ? "Type" : "Domain";
 }
 
 /** The maximum number of fields of a row type. A table has the same maximum number of columns. */
@@ -240,6 +247,11 @@ export function alterType(
   { namespace, principal }: TypeCaller,
   { catalog, clock, store }: TypeDeps,
 ): BoundDefinition {
+  if (node.isCollation === true && node.change.type === "refresh version") {
+    const { name: collation } = node;
+    if (builtInCollation(collation) === undefined) findType(catalog, collation, namespace);
+    return () => `Collation ${collation.name} has no version`;
+  }
   const changed = (): TypeEntry | undefined =>
     alteredType(node, findType(catalog, node.name, namespace), { catalog, principal });
   changed();
@@ -257,11 +269,12 @@ export function alterType(
 
 /** Returns the entry of an altered type; undefined if nothing changes. @throws {DatabaseError} */
 function alteredType(
-  { change }: AlterTypeStatement,
+  { change, isCollation, name: named }: AlterTypeStatement,
   entry: TypeEntry,
   { catalog, principal }: Pick<TypeDeps, "catalog"> & Pick<TypeCaller, "principal">,
 ): TypeEntry | undefined {
   const { labels } = entry;
+  requireCollation(entry, isCollation === true, named._location.start);
   const isDomain = entry.domain !== undefined;
   if ((isDomain || entry.fields !== undefined) && change.type !== "rename") {
     throw new DatabaseError(
@@ -278,6 +291,8 @@ function alteredType(
       requireFreeLabel(labels, label, "add");
       return { ...entry, labels: withLabel(labels, change) };
     }
+    case "refresh version":
+      return undefined;
     case "rename value": {
       const at = labelAt(labels, change.from);
       const { _location, label } = change.from;
@@ -416,7 +431,7 @@ export function dropTypes(
     requireUnused();
     catalog.dropTypes(types);
     const dropped = types.map((type) => `${type.namespace}.${type.name}`);
-    return droppedMessage(node.isDomain === true ? "domain" : "type", { dropped, missing });
+    return droppedMessage(node.kind ?? "type", { dropped, missing });
   };
 }
 
@@ -426,16 +441,29 @@ export function dropTypes(
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
-function requireKind(
-  { domain, name, namespace }: TypeEntry,
-  { isDomain }: DropTypeStatement,
-  { _location }: QName,
-): void {
-  if (isDomain !== true || domain !== undefined) return;
+function requireKind(entry: TypeEntry, { kind }: DropTypeStatement, { _location }: QName): void {
+  const { domain, name, namespace } = entry;
+  requireCollation(entry, kind === "collation", _location.start);
+  if (kind !== "domain" || domain !== undefined) return;
   throw new DatabaseError(
     "INVALID_OPERATION",
     `Cannot drop domain ${namespace}.${name}: it is a type, but not a domain`,
     { position: _location.start, hint: "DROP TYPE" },
+  );
+}
+
+/** Refuses to use a type as a collation, or a collation as a type. @throws {DatabaseError} */
+function requireCollation(
+  { collation, name, namespace }: TypeEntry,
+  isWanted: boolean,
+  position: number,
+): void {
+  if (isWanted === (collation !== undefined)) return;
+  const [wanted, found] = isWanted ? ["collation", "type"] : ["type", "collation"];
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot use ${namespace}.${name} as a ${wanted}: it is a ${found}`,
+    { position },
   );
 }
 

@@ -504,6 +504,7 @@ function renameView(
  */
 export function droppedMessage(
   kind:
+    | "collation"
     | "domain"
     | "function"
     | "index"

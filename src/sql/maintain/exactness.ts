@@ -7,6 +7,7 @@
  * to kept state, from which it could not be removed again.
  */
 
+import { isLooselyEqual } from "../../types/mod.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.ts";
 import { expressionsIn, relationsIn } from "../bind/query/query_walk.ts";
@@ -24,6 +25,7 @@ const FREE_OF_ORDER: ReadonlySet<string> = new Set([
 
 function isExactAggregate({ form }: Pick<BoundAggregate, "form">): boolean {
   if (showsFirstForm({ form })) return false;
+  if (form.argumentTypes.some(isLooselyEqual)) return false;
   if (FREE_OF_ORDER.has(form.name)) return true;
   if (form.name !== "sum" && form.name !== "avg") return false;
   // Sums of NUMERIC have all digits, and sums from which a value can be subtracted are exact, too.

@@ -1,8 +1,9 @@
 /** The types of the keys by which maintained queries look up and group rows. */
-import { type DataType, isRangeType } from "../../types/mod.ts";
+import { type DataType, isLooselyEqual, isRangeType } from "../../types/mod.ts";
 
 /** Returns whether equal values of a type are always identical, so that a key finds all of them. */
 export function isKeyType(type: DataType): boolean {
+  if (isLooselyEqual(type)) return false;
   return isRangeType(type) ? isKeyType(type.bound) : KEY_TYPES.has(type.kind);
 }
 

@@ -11,7 +11,12 @@ import type {
   TableEntry,
   TypeEntry,
 } from "../../catalog/mod.ts";
-import { parseStored, typeIdsIn, typeNamesIn } from "../bind/expression/type_names.ts";
+import {
+  collationsNamedIn,
+  parseStored,
+  typeIdsIn,
+  typeNamesIn,
+} from "../bind/expression/type_names.ts";
 import type { QName } from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { PARSE_LIMITS, parseExpression, parseStatements } from "../parse/parser.ts";
@@ -113,7 +118,7 @@ export function functionsOfType(
 /** Returns the tables, views and topics whose stored SQL texts refer to a type by name. */
 export function textsNaming(catalog: TextHolders, { name, namespace }: TypeEntry): TypeUser[] {
   return textsWhere(catalog, (tree) =>
-    typeNamesIn(tree).some(
+    [...typeNamesIn(tree), ...collationsNamedIn(tree)].some(
       (node) => node.name === name && (node.schema === undefined || node.schema === namespace),
     ),
   );
@@ -189,6 +194,14 @@ export function requireKnownTypes(
   const names = new Set(catalog.types().map(({ name }) => name));
   if (names.size === 0) return;
   const trees = storedTexts(table).map(({ columns, sql }) => parseStored(sql, columns));
+  for (const unknown of trees.flatMap(collationsNamedIn)) {
+    if (unknown.definedCollation !== undefined) continue;
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot store an expression that refers to collation "${unknown.name}": it may only refer to built-in collations, and to those of the columns that it reads`,
+      { position },
+    );
+  }
   for (const unknown of trees.flatMap(typeNamesIn)) {
     if (unknown.definedType !== undefined || !names.has(unknown.name)) continue;
     throw new DatabaseError(

@@ -10,6 +10,7 @@ import type {
   TableKindWord,
 } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
+import { parseCollatedType } from "./collations.ts";
 import type { Cursor } from "./cursor.ts";
 import {
   acceptBehaviour,
@@ -98,7 +99,7 @@ function parseAlteration(cursor: Cursor): TableAlteration {
     case "modify": {
       cursor.accept("column");
       const column = cursor.name("a column");
-      const dataType = cursor.grammar.dataType(cursor);
+      const dataType = parseCollatedType(cursor);
       const notNull = acceptNullability(cursor);
       const _location = cursor.since(start);
       return { type: "modify column", column, dataType, notNull, _location };
@@ -180,7 +181,7 @@ function parseAlterColumn(cursor: Cursor): AlterColumn {
   }
   if (cursor.accept("set")) cursor.expect("data");
   cursor.expect("type");
-  const dataType = cursor.grammar.dataType(cursor);
+  const dataType = parseCollatedType(cursor);
   const using = cursor.accept("using") ? parseSourced(cursor) : undefined;
   const _location = cursor.since(start);
   if (using === undefined) return { type: "set type", dataType, _location };

@@ -1,32 +1,27 @@
-/**
- * Checks collations. Text is compared by code point. The collations of PostgreSQL that have this
- * order are accepted, and all others are refused.
- */
+/** Parses the COLLATE clauses of columns, types and parts of indexes. */
+import type { CollationNode, DataTypeDef } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 
-const OWN: ReadonlySet<string> = new Set([
-  "c",
-  "posix",
-  "ucs_basic",
-  "default",
-  "c.utf8",
-  "c.utf-8",
-]);
-
-/** Whether a collation orders text by code point. */
-export function isOwnCollation(name: string): boolean {
-  return OWN.has(name.toLowerCase());
+/** Parses the COLLATE clause of a column or a part of an index, if it follows. */
+export function acceptCollation(cursor: Cursor): CollationNode | undefined {
+  return cursor.accept("collate") ? parseCollationName(cursor) : undefined;
 }
 
-/** Reads the COLLATE clause of a column, if it follows. */
-export function acceptCollation(cursor: Cursor): void {
-  const { start } = cursor;
-  if (!cursor.accept("collate")) return;
-  const { name } = cursor.qname("a collation");
-  if (isOwnCollation(name)) return;
-  cursor.refuse(
-    `COLLATE "${name}" of a column`,
-    'text is compared by code point, as with COLLATE "C"',
-    start,
-  );
+export function parseCollationName(cursor: Cursor): CollationNode {
+  return cursor.qname("a collation");
+}
+
+/** Parses `type [COLLATE collation]`. */
+export function parseCollatedType(cursor: Cursor): DataTypeDef {
+  return withAcceptedCollation(cursor, cursor.grammar.dataType(cursor));
+}
+
+/** Adds the collation to a type, if a COLLATE clause follows. */
+export function withAcceptedCollation(cursor: Cursor, dataType: DataTypeDef): DataTypeDef {
+  const { kind } = dataType;
+  if (cursor.is("collate") && kind !== "array" && dataType.collation !== undefined) {
+    cursor.unexpected("only one COLLATE");
+  }
+  const collation = acceptCollation(cursor);
+  return collation === undefined ? dataType : { ...dataType, collation };
 }

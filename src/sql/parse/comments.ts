@@ -18,6 +18,7 @@ export function parseComment(cursor: Cursor, start: number): CommentStatement {
 function parseObject(cursor: Cursor): Pick<CommentStatement, "kind" | "name" | "part"> {
   refuseKind(cursor);
   const word = cursor.expectOneOf(
+    "collation",
     "column",
     "constraint",
     "domain",
@@ -49,8 +50,9 @@ function parseObject(cursor: Cursor): Pick<CommentStatement, "kind" | "name" | "
     }
     case "function":
       return { kind: word, name: parseFunctionNamed(cursor) };
+    case "collation":
     case "domain":
-      return { kind: "type", name: cursor.qname("a domain") };
+      return { kind: "type", name: cursor.qname(`a ${word}`) };
     default:
       return { kind: word, name: cursor.qname(ARTICLES[word]) };
   }
@@ -65,8 +67,9 @@ const ARTICLES = {
 } as const satisfies Partial<Record<CommentedKind, string>>;
 
 const COMMENTED: ReadonlySet<string> = new Set<
-  CommentedKind | "domain" | "materialized" | "schema"
+  CommentedKind | "collation" | "domain" | "materialized" | "schema"
 >([
+  "collation",
   "column",
   "constraint",
   "domain",

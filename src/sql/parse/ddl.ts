@@ -12,6 +12,7 @@ import type {
   CreateTableAsStatement,
   CreateTableStatement,
   CreateViewStatement,
+  DataTypeDef,
   DropBehaviour,
   DropNamespaceStatement,
   DropTableStatement,
@@ -25,7 +26,7 @@ import type {
   TablePersistence,
 } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
-import { acceptCollation } from "./collations.ts";
+import { parseCollatedType, withAcceptedCollation } from "./collations.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseExclude } from "./exclude.ts";
 import { parseForeignKey, parseReferences } from "./foreign_keys.ts";
@@ -350,8 +351,7 @@ function parseUniqueColumn(
 export function parseColumn(cursor: Cursor): CreateColumnDef {
   const start = cursor.token;
   const name = cursor.name("a column");
-  const dataType = cursor.grammar.dataType(cursor);
-  const constraints = parseColumnConstraints(cursor, name);
+  const { constraints, dataType } = parseTypedConstraints(cursor, name);
   return {
     kind: "column",
     name,
@@ -361,13 +361,21 @@ export function parseColumn(cursor: Cursor): CreateColumnDef {
   };
 }
 
-/** Parses the constraints `constraint…` of a column or domain with this name. */
-export function parseColumnConstraints(cursor: Cursor, name: Name): ColumnConstraint[] {
+/**
+ * Parses the type and the constraints of a column or domain with this name. COLLATE may stand
+ * anywhere among the constraints, and belongs to the type.
+ */
+export function parseTypedConstraints(
+  cursor: Cursor,
+  name: Name,
+): { readonly dataType: DataTypeDef; readonly constraints: readonly ColumnConstraint[] } {
+  let dataType = parseCollatedType(cursor);
   const constraints: ColumnConstraint[] = [];
   for (;;) {
     const constraint = parseColumnConstraint(cursor, name);
-    if (constraint === undefined) return constraints;
-    constraints.push(constraint);
+    if (constraint !== undefined) constraints.push(constraint);
+    else if (cursor.is("collate")) dataType = withAcceptedCollation(cursor, dataType);
+    else return { dataType, constraints };
   }
 }
 
@@ -402,10 +410,6 @@ function parseColumnConstraint(cursor: Cursor, column: Name): ColumnConstraint |
       return parseUniqueColumn(cursor, start, constraintName);
     case "references":
       return parseReferences(cursor, start, { columns: [column], constraintName });
-    case "collate":
-      if (constraintName !== undefined) return cursor.unexpected("a constraint");
-      acceptCollation(cursor);
-      return parseColumnConstraint(cursor, column);
     default:
       if (constraintName !== undefined) {
         cursor.couldBe("primary", "unique", "not", "null", "check", "default");

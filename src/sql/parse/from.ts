@@ -21,6 +21,7 @@ import type {
 } from "./ast/ast.ts";
 import { countSource, requireListed } from "./bounds.ts";
 import { parseCall } from "./calls.ts";
+import { parseCollatedType } from "./collations.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { startsQuery } from "./primary.ts";
 import { Token } from "./text/lexer.ts";
@@ -383,7 +384,7 @@ function parseColumnDefinitions(cursor: Cursor): ColumnDefinition[] {
   do {
     const start = cursor.token;
     const name = cursor.name("a column");
-    const dataType = cursor.grammar.dataType(cursor);
+    const dataType = parseCollatedType(cursor);
     definitions.push({ name, dataType, _location: cursor.since(start) });
     requireListed(cursor, definitions.length, "columns of one function");
   } while (cursor.accept(","));

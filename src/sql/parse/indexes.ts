@@ -98,11 +98,11 @@ function parseMethod(cursor: Cursor): "gin" | undefined {
 
 function parseIndexedColumn(cursor: Cursor): IndexedColumn {
   const part = parseIndexedPart(cursor);
-  acceptCollation(cursor);
+  const collation = acceptCollation(cursor);
   acceptOperatorClass(cursor);
   const order = cursor.acceptOneOf("asc", "desc");
   const nulls = cursor.accept("nulls") ? cursor.expectOneOf("first", "last") : undefined;
-  return { part, order, nulls };
+  return { part, ...(collation === undefined ? {} : { collation }), order, nulls };
 }
 
 function parseInvertedColumn(cursor: Cursor): IndexedColumn {

@@ -32,8 +32,8 @@ function parseOptionName(cursor: Cursor): string {
   return `${name}.${cursor.label("an option").name.toLowerCase()}`;
 }
 
-// Parses a literal or a bare word.
-function parseOptionValue(cursor: Cursor): ExprLiteral | OptionIdentifier {
+/** Parses a literal or a bare word. */
+export function parseOptionValue(cursor: Cursor): ExprLiteral | OptionIdentifier {
   const { word, kind } = cursor;
   const isLiteral = kind !== Token.word && kind !== Token.quoted;
   if (isLiteral || word === "true" || word === "false" || word === "null") {

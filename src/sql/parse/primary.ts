@@ -223,6 +223,8 @@ function parseForm(cursor: Cursor): Expr | undefined {
       return parseCase(cursor);
     case "cast":
       return parseCast(cursor);
+    case "collation":
+      return cursor.isAhead(1, "for") ? parseCollationFor(cursor) : parseNameOrCall(cursor);
     case "array":
       return parseArray(cursor);
     case "row":
@@ -425,6 +427,19 @@ function parseCase(cursor: Cursor): ExprCase {
   cursor.expect("end");
   cursor.leave(outer);
   return { type: "case", value, whens, else: otherwise, _location: cursor.since(start) };
+}
+
+/** Parses `COLLATION FOR (x)`, which is a call of a function of PostgreSQL. */
+function parseCollationFor(cursor: Cursor): Expr {
+  const start = cursor.token;
+  const outer = cursor.enter();
+  cursor.expectAll("collation", "for", "(");
+  const argument = cursor.grammar.expression(cursor);
+  cursor.expect(")");
+  cursor.leave(outer);
+  const _location = cursor.since(start);
+  const name = { name: "pg_collation_for", _location };
+  return { type: "call", function: name, args: [argument], _location };
 }
 
 function parseCast(cursor: Cursor): Expr {

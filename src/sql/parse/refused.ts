@@ -117,7 +117,6 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["cast", ["CAST"]],
   ["conversion", ["CONVERSION", "text is UTF-8"]],
   ["text", ["TEXT SEARCH", "the only configurations are simple and english"]],
-  ["collation", ["COLLATION"]],
   ["language", ["LANGUAGE"]],
   ["server", ["SERVER"]],
   ["publication", ["PUBLICATION", LIVE]],

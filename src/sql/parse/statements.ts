@@ -4,6 +4,7 @@
  */
 import { parseAlterTable, parseResetOptions } from "./alter.ts";
 import type { AlterViewStatement, ChangeStatement, Statement, TableKindWord } from "./ast/ast.ts";
+import { parseAlterCollation, parseCreateCollation } from "./collation_definitions.ts";
 import { parseComment } from "./comments.ts";
 import { parseCopy } from "./copy.ts";
 import type { Cursor } from "./cursor.ts";
@@ -202,6 +203,12 @@ function acceptCreateView(cursor: Cursor, start: number): Statement | undefined 
   return isMaterialized ? parseCreateMaterialized(cursor, start) : undefined;
 }
 
+function acceptTypeDefinition(cursor: Cursor, start: number): Statement | undefined {
+  if (cursor.accept("type")) return parseCreateType(cursor, start);
+  if (cursor.accept("domain")) return parseCreateDomain(cursor, start);
+  return cursor.accept("collation") ? parseCreateCollation(cursor, start) : undefined;
+}
+
 function parseCreate(cursor: Cursor, start: number): Statement {
   cursor.expect("create");
   if (cursor.acceptAll("or", "replace")) return parseReplace(cursor, start);
@@ -210,8 +217,8 @@ function parseCreate(cursor: Cursor, start: number): Statement {
   const isUnique = cursor.acceptAll("unique", "index");
   if (isUnique || cursor.accept("index")) return parseCreateIndex(cursor, start, isUnique);
   if (cursor.accept("extension")) return parseCreateExtension(cursor, start);
-  if (cursor.accept("type")) return parseCreateType(cursor, start);
-  if (cursor.accept("domain")) return parseCreateDomain(cursor, start);
+  const type = acceptTypeDefinition(cursor, start);
+  if (type !== undefined) return type;
   if (cursor.accept("policy")) return parseCreatePolicy(cursor, start);
   const view = acceptCreateView(cursor, start);
   if (view !== undefined) return view;
@@ -258,6 +265,7 @@ function parseAlter(cursor: Cursor, start: number): Statement {
   if (cursor.accept("index")) return parseAlterIndex(cursor, start);
   if (cursor.accept("type")) return parseAlterType(cursor, start);
   if (cursor.accept("domain")) return parseAlterDomain(cursor, start);
+  if (cursor.accept("collation")) return parseAlterCollation(cursor, start);
   if (cursor.accept("policy")) return parseAlterPolicy(cursor, start);
   if (cursor.accept("function")) return parseAlterFunction(cursor, start);
   if (cursor.acceptAll("materialized", "view")) return parseAlterMaterialized(cursor, start);
@@ -315,7 +323,8 @@ function parseDrop(cursor: Cursor, start: number): Statement {
   if (cursor.accept("table")) return parseDropTable(cursor, start, kind);
   if (cursor.accept("index")) return parseDropIndex(cursor, start);
   if (cursor.accept("type")) return parseDropType(cursor, start);
-  if (cursor.accept("domain")) return parseDropType(cursor, start, true);
+  if (cursor.accept("domain")) return parseDropType(cursor, start, "domain");
+  if (cursor.accept("collation")) return parseDropType(cursor, start, "collation");
   if (cursor.accept("policy")) return parseDropPolicy(cursor, start);
   if (cursor.accept("function")) return parseDropFunction(cursor, start);
   if (cursor.acceptAll("materialized", "view")) return parseDropMaterialized(cursor, start);

@@ -15,13 +15,14 @@ import type {
   TolerantDefinition,
   TypeChange,
 } from "./ast/ast.ts";
+import { parseCollatedType } from "./collations.ts";
 import { Cursor } from "./cursor.ts";
 import {
   acceptBehaviour,
   acceptIfExists,
   acceptIfNotExists,
   parseCheck,
-  parseColumnConstraints,
+  parseTypedConstraints,
 } from "./ddl.ts";
 import { parseSourced } from "./indexed_parts.ts";
 import { acceptOwner } from "./ownership.ts";
@@ -67,7 +68,7 @@ function parseRowType(cursor: Cursor, start: number, name: QName): CreateTypeSta
     do {
       const at = cursor.token;
       const field = cursor.label("a field");
-      const dataType = cursor.grammar.dataType(cursor);
+      const dataType = parseCollatedType(cursor);
       fields.push({ name: field, dataType, _location: cursor.since(at) });
     } while (cursor.accept(","));
   }
@@ -123,8 +124,7 @@ function parseTypeChange(cursor: Cursor): TypeChange {
 export function parseCreateDomain(cursor: Cursor, start: number): CreateDomainStatement {
   const name = cursor.qname(DOMAIN);
   cursor.accept("as");
-  const dataType = cursor.grammar.dataType(cursor);
-  const constraints = parseColumnConstraints(cursor, name);
+  const { constraints, dataType } = parseTypedConstraints(cursor, name);
   return { type: "create domain", name, dataType, constraints, _location: cursor.since(start) };
 }
 
@@ -188,14 +188,18 @@ function parseDropConstraint(cursor: Cursor, start: number): DomainChange {
   return { type: "drop constraint", constraint, ifExists, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `DROP TYPE` or `DROP DOMAIN`. */
-export function parseDropType(cursor: Cursor, start: number, isDomain?: true): DropTypeStatement {
+/** Parses the rest after `DROP TYPE`, `DROP DOMAIN` or `DROP COLLATION`. */
+export function parseDropType(
+  cursor: Cursor,
+  start: number,
+  kind?: DropTypeStatement["kind"],
+): DropTypeStatement {
   const ifExists = acceptIfExists(cursor);
   const names: QName[] = [];
-  do names.push(cursor.qname(isDomain === true ? DOMAIN : TYPE));
+  do names.push(cursor.qname(kind === undefined ? TYPE : `a ${kind}`));
   while (cursor.accept(","));
   const cascade = acceptBehaviour(cursor);
-  return { type: "drop type", isDomain, names, ifExists, cascade, _location: cursor.since(start) };
+  return { type: "drop type", kind, names, ifExists, cascade, _location: cursor.since(start) };
 }
 
 const TOLERANT: ReadonlySet<string> = new Set<TolerantDefinition["type"]>([

@@ -9,7 +9,7 @@
  * If only the first key column has listed values, a scan reads the rows with these values.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
-import { isNumberType, isTextType } from "../../types/mod.ts";
+import { isCollated, isLooselyEqual, isNumberType, isTextType } from "../../types/mod.ts";
 import type { BoundExpression, ComparisonOperator } from "../bind/bound_expressions.ts";
 import { MIRRORED } from "../bind/expression/binary_forms.ts";
 import {
@@ -149,6 +149,8 @@ function productOf(parts: readonly KeyPart[]): number {
 interface KeyUse {
   /** Whether the index contains keys with NULL. A primary key does not. */
   readonly findsNull?: boolean;
+  /** Whether the keys find text that is equal under a nondeterministic collation. */
+  readonly findsLoose?: boolean;
 }
 
 /**
@@ -253,9 +255,9 @@ function keyPartsOf(
 function addPart(
   condition: BoundExpression,
   into: Map<number, KeyPart>,
-  { findsNull = false }: KeyUse,
+  { findsLoose = false, findsNull = false }: KeyUse,
 ): void {
-  const equality = equalityIn(condition);
+  const equality = equalityIn(condition) ?? (findsLoose ? looseEqualityIn(condition) : undefined);
   if (equality !== undefined) {
     into.set(equality.columnId, partOf(equality.value));
     return;
@@ -314,6 +316,15 @@ export function equalityIn(
 ): { columnId: number; value: BoundExpression } | undefined {
   const bound = boundIn(condition);
   return bound?.operator === "=" ? { columnId: bound.columnId, value: bound.value } : undefined;
+}
+
+/** Returns `column = value` under the nondeterministic collation of the column. */
+function looseEqualityIn(condition: BoundExpression): ReturnType<typeof equalityIn> {
+  if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
+  const { left, right } = condition;
+  if (left.kind !== "column" || !isLooselyEqual(left.type) || !isFixed(right)) return undefined;
+  const columnId = left.column.origin?.columnId;
+  return columnId === undefined ? undefined : { columnId, value: right };
 }
 
 /** Returns the comparison of a stored column with a value, or undefined for any other condition. */
@@ -386,7 +397,11 @@ export function beginningIn(condition: BoundExpression): PlannedRange | undefine
  * it represents none.
  */
 export function storedColumnId(expression: BoundExpression): number | undefined {
+  // The stored order and equality of text are those of its code points.
+  if (isCollated(expression.type)) return undefined;
   const compared = withoutIdleCast(expression);
+  // Keys of such text are not identical to it, so they do not find text by its code points.
+  if (isLooselyEqual(compared.type)) return undefined;
   return compared.kind === "column" ? compared.column.origin?.columnId : undefined;
 }
 

@@ -8,7 +8,7 @@
  * pairs.
  */
 
-import { BOOLEAN, sameType } from "../../types/mod.ts";
+import { BOOLEAN, isCollated, sameType } from "../../types/mod.ts";
 import type { BoundColumn, BoundComparison, BoundExpression } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { hasSubquery, isSure, isVolatile, readsColumn } from "../bind/walk.ts";
@@ -122,7 +122,7 @@ function pairIn(condition: Condition): EqualPair | undefined {
   if (columnIds.length !== 2 || expression.kind !== "compare") return undefined;
   const { evaluate, left, operator, right } = expression;
   if (operator !== "=" || left.kind !== "column" || right.kind !== "column") return undefined;
-  if (!sameType(left.type, right.type)) return undefined;
+  if (!sameType(left.type, right.type) || isCollated(left.type)) return undefined;
   return { condition, left: left.column, right: right.column, evaluate };
 }
 

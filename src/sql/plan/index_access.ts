@@ -183,7 +183,10 @@ function accessBy(
   }
   let keys = NO_KEYS;
   for (let depth = columnIds.length; depth > 0; depth -= 1) {
-    const listed = soughtKeysOf(columnIds.slice(0, depth), conditions, { findsNull: true });
+    const listed = soughtKeysOf(columnIds.slice(0, depth), conditions, {
+      findsNull: true,
+      findsLoose: true,
+    });
     if (listed === undefined) continue;
     keys = listed;
     break;

@@ -10,6 +10,7 @@
  */
 import { type IndexEntry, isInverted, readIndexesOf, type TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
+import { isCollated } from "../../types/mod.ts";
 import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound_expressions.ts";
 import { asKeysOf } from "../bind/change/index_terms.ts";
 import { isVolatile, mapChildren } from "../bind/walk.ts";
@@ -44,6 +45,7 @@ export function orderedColumnOf(
   }
   if (node.kind !== "scan" || !mayBeOrdered(node)) return undefined;
   if (isNarrow(node)) return undefined;
+  if (isCollated(read.type)) return undefined;
   const columnId = read.kind === "column" ? read.column.origin?.columnId : undefined;
   // Rows are stored sorted by `_seq`, and can also be read from the newest row backwards.
   if (columnId === SEQ_COLUMN_ID) return isDescending ? columnId : undefined;
@@ -163,7 +165,7 @@ function partOfIndex(
   expression: BoundExpression | undefined,
   place: { readonly table: TableEntry; readonly index: IndexEntry },
 ): number | undefined {
-  if (expression === undefined) return undefined;
+  if (expression === undefined || isCollated(expression.type)) return undefined;
   const guards: BoundExpression[] = [];
   const part = asKeysOf(expression, place, guards);
   if (part.kind !== "column" || guards.length > 0) return undefined;

@@ -15,7 +15,7 @@
  * reads.
  */
 import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
-import { sameType } from "../../types/mod.ts";
+import { isLooselyEqual, sameType } from "../../types/mod.ts";
 import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { expressionsIn, isPlainSelect } from "../bind/query/query_walk.ts";
@@ -161,6 +161,9 @@ function valueBelow(
   const output = query.outputs[position]?.expression;
   if (type === undefined || output === undefined || !sameType(type, output.type)) return undefined;
   if (!isOfWholeParts(output, query)) return undefined;
+  // Which of several equal strings the block returns depends on all of them.
+  const isMerged = query.distinct !== "none" || query.isAggregated || query.windows.length > 0;
+  if (isMerged && isLooselyEqual(output.type)) return undefined;
   const value = replaced(output, groups);
   if (!isImmutable(value) || readsDeleted(value)) return undefined;
   for (const read of columnIdsIn(value)) if (!ids.has(read)) return undefined;

@@ -7,7 +7,15 @@ import type { Principal } from "../../auth/mod.ts";
 import type { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { SchemaField, WireCell, WireRow } from "../../protocol/mod.ts";
-import type { Batch, DataType, Row, Value, Vector, WireParameter } from "../../types/mod.ts";
+import type {
+  Batch,
+  DataType,
+  IcuRules,
+  Row,
+  Value,
+  Vector,
+  WireParameter,
+} from "../../types/mod.ts";
 import type { RowPace } from "../execute/context/pace.ts";
 import type { CopyFormat } from "../parse/ast/ast.ts";
 
@@ -406,6 +414,8 @@ export interface ResultSort {
   readonly field: number;
   readonly isDescending: boolean;
   readonly areNullsFirst: boolean;
+  /** The rules of ICU by which text is ordered; absent for the order of code points. */
+  readonly collation?: IcuRules;
 }
 
 /** The rows of a query at one seq, in the order of the query. */

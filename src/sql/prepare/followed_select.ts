@@ -7,6 +7,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
+import { collationOf } from "../../types/mod.ts";
 import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
 import { isPlainSelect } from "../bind/query/query_walk.ts";
 import { hasSubquery } from "../bind/walk.ts";
@@ -216,7 +217,13 @@ export function keyFieldsOf(select: BoundSelect): readonly number[] | undefined 
 /** Returns the leading terms of ORDER BY that are also fields of the result. */
 export function sortOf(select: BoundSelect): readonly ResultSort[] {
   const sorts = select.orderBy.map(({ expression, isDescending, nullsFirst }): ResultSort => {
-    return { field: outputOf(select, expression), isDescending, areNullsFirst: nullsFirst };
+    const collation = collationOf(expression.type);
+    return {
+      field: outputOf(select, expression),
+      isDescending,
+      areNullsFirst: nullsFirst,
+      ...(collation?.kind === "icu" ? { collation } : {}),
+    };
   });
   const end = sorts.findIndex(({ field }) => field < 0);
   return end < 0 ? sorts : sorts.slice(0, end);

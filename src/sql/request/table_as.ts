@@ -8,7 +8,7 @@
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
-import { typeName } from "../../types/mod.ts";
+import { collateClause, typeName } from "../../types/mod.ts";
 import type {
   CreateTableAsStatement,
   CreateTableStatement,
@@ -128,7 +128,8 @@ function definitionOf(node: CreateTableAsStatement, prepared: Prepared): CreateT
   const columns = fields.map(({ name }, i) => {
     const type = prepared.types[i];
     const shown = type === undefined || type.kind === "unknown" ? "TEXT" : typeName(type);
-    return `${nameText(columnNames[i]?.name ?? name)} ${shown}`;
+    const collate = type === undefined ? "" : collateClause(type);
+    return `${nameText(columnNames[i]?.name ?? name)} ${shown}${collate}`;
   });
   const table = parsed(`CREATE TABLE copy (${columns.join(", ")})`, "create table");
   return { ...tableOf(node), columns: relocated(table, _location).columns };

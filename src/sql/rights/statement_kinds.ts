@@ -237,6 +237,7 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "create sequence": DEFINITION,
   "alter sequence": DEFINITION,
   "drop sequence": DEFINITION,
+  "create collation": DEFINITION,
   "create domain": DEFINITION,
   "alter domain": DEFINITION,
   "create type": DEFINITION,

@@ -1,4 +1,4 @@
-/** The view system.types, which lists the enum types, row types and domains of users. */
+/** The view system.types: the enum types, row types, domains and collations of users. */
 import type { Catalog } from "../../catalog/mod.ts";
 import { type Row, TEXT, typeName } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
@@ -17,19 +17,23 @@ export function typesView(catalog: Catalog): SystemView {
       ["fields", { kind: "array", element: TEXT }],
     ],
     () =>
-      catalog.types().map(({ comment, domain, fields, labels, name, namespace }): Row => {
-        const isEnum = domain === undefined && fields === undefined;
-        return [
-          namespace,
-          name,
-          isEnum ? labels.map(({ label }) => label) : null,
-          comment ?? null,
-          isEnum ? "enum" : domain === undefined ? "row" : "domain",
-          domain === undefined ? null : typeName(domain.base),
-          domain === undefined ? null : domain.checks.map(({ sql }) => sql),
-          fields?.map((field) => `${field.name} ${typeName(field.type)}`) ?? null,
-        ];
-      }),
+      catalog
+        .types()
+        .map(({ collation, comment, domain, fields, labels, name, namespace }): Row => {
+          const isEnum = domain === undefined && fields === undefined && collation === undefined;
+          const kind =
+            collation !== undefined ? "collation" : domain === undefined ? "row" : "domain";
+          return [
+            namespace,
+            name,
+            isEnum ? labels.map(({ label }) => label) : null,
+            comment ?? null,
+            isEnum ? "enum" : kind,
+            domain === undefined ? null : typeName(domain.base),
+            domain === undefined ? null : domain.checks.map(({ sql }) => sql),
+            fields?.map((field) => `${field.name} ${typeName(field.type)}`) ?? null,
+          ];
+        }),
     ADMIN_ONLY,
   );
 }

@@ -132,6 +132,7 @@ function targetOf(node: Statement, namespace: string): string | undefined {
  */
 function changedNames(node: Statement): readonly QName[] | undefined {
   switch (node.type) {
+    case "create collation":
     case "create domain":
     case "alter domain":
     case "create type":

@@ -13,7 +13,12 @@
  */
 import { defined } from "../../base/assert.ts";
 import { MergeHeap } from "../../base/merge_heap.ts";
-import { type Comparator, comparatorFor, type Value, vectorFromValues } from "../../types/mod.ts";
+import {
+  type Comparator,
+  storedComparatorFor,
+  type Value,
+  vectorFromValues,
+} from "../../types/mod.ts";
 import type { OrderedScan, OrderedScanOptions, ScanBatch } from "../contract/scans.ts";
 import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { type ColumnOrder, placesWithin } from "../segment/column_order.ts";
@@ -87,7 +92,7 @@ class StoreOrderedScan implements OrderedScan {
   ) {
     const { columnId, columnIds, isDescending } = options;
     const { type } = defined(table.column(columnId), "the column must belong to the table");
-    const ascending = comparatorFor(type);
+    const ascending = storedComparatorFor(type);
     this.#ascending = ascending;
     this.#table = table;
     this.#options = options;

@@ -7,12 +7,12 @@ import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
   BIGINT,
   BOOLEAN,
-  comparatorFor,
   constVector,
   type DataType,
   deferredTexts,
   type Selection,
   slice,
+  storedComparatorFor,
   takeLater,
   type Utf8Vector,
   type Value,
@@ -485,7 +485,7 @@ function chosenRows(
   const valueAt = (place: number): Value =>
     order.numberAt(place) ?? segment.valueAt(columnId, groupStart + order.rowAt(place)) ?? null;
   const rows = new Set<number>();
-  const compare = comparatorFor(type);
+  const compare = storedComparatorFor(type);
   for (const span of spans) {
     const places = placesWithin(order, span, { compare, valueAt });
     if (rows.size + places.end - places.start > groupRows * CHOSEN_SHARE_MAX) return undefined;

@@ -9,12 +9,12 @@
  */
 import {
   type Comparator,
-  comparatorFor,
   type DataType,
   hasKeyForm,
   isNumberType,
   keyFormOf,
   type Row,
+  storedComparatorFor,
   type Value,
 } from "../../types/mod.ts";
 import type { IndexColumn } from "../contract/key_expressions.ts";
@@ -35,7 +35,7 @@ export class IndexOrder {
   constructor(columns: readonly IndexColumn[], equalNulls = false) {
     this.columns = columns;
     this.#equalNulls = equalNulls;
-    this.#comparators = columns.map(({ type }) => comparatorFor(type));
+    this.#comparators = columns.map(({ type }) => storedComparatorFor(type));
     this.#areNumbers = columns.map(({ type }) => isNumber(type));
   }
 

@@ -57,8 +57,6 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
       haveSameRows(inReals(ours.rows), inReals(theirs.rows)),
   },
   accepted("digits may be separated by underscores", "42601", /\d_\d/),
-  accepted("text has one collation", "42P21"),
-  accepted("text has one collation", "42P22"),
   accepted("COPY reads views", "42809", /^\s*copy\b/i),
   accepted("a DEFAULT may be any expression", "42601", /\bdefault\b[^,]*\bin\s*\(/i),
   accepted("an empty ARRAY[] is an array of text", "42P18", /\barray\s*\[\s*\]/i),

@@ -200,6 +200,28 @@ describe("live queries with ORDER BY and LIMIT", () => {
     ]);
   });
 
+  test("a window is ordered by the collation that the ack describes", async () => {
+    await run("INSERT INTO app.messages VALUES (20, 1, 'zoo', 9), (21, 1, 'öl', 9)");
+    const sql = `SELECT id, text FROM app.messages ORDER BY text COLLATE "sv-x-icu" DESC, id LIMIT 2`;
+    const follower = await current(follow(sql));
+    expect(follower.ack?.sort?.[0]).toMatchObject({
+      direction: "desc",
+      collation: {
+        locale: "sv",
+        sensitivity: "variant",
+        ignore_punctuation: false,
+        deterministic: true,
+      },
+    });
+    expect(follower.rows).toMatchObject([{ id: 21 }, { id: 20 }]);
+    await run("INSERT INTO app.messages VALUES (22, 1, 'ås', 9)");
+    await current(follower);
+    expect(follower.changes).toMatchObject([
+      { change_type: "delete", old_values: [{ id: 20 }] },
+      { change_type: "insert", rows: [{ id: 22 }] },
+    ]);
+  });
+
   test("a row that leaves the window arrives as a delete, and its successor as an insert", async () => {
     const follower = await current(follow(TOP));
     await run("INSERT INTO app.messages VALUES (20, 1, 'new', 9)");

@@ -184,7 +184,6 @@ test.each([
   ["ALTER TABLE t SET SCHEMA n", "SET SCHEMA", ""],
   ["VACUUM", "VACUUM", "STORAGE COMPACT"],
   ["SELECT a SIMILAR TO ANY (ARRAY['x'])", "SIMILAR TO with ANY", ""],
-  ['CREATE TABLE t (a TEXT COLLATE "de_DE")', "COLLATE", ""],
 ])("parseStatements, %s is not available", (text, construct, hint) => {
   const error = errorOf(() => parseStatements(`SELECT 1; ${text}`));
   expect(error.code).toBe("UNSUPPORTED_FEATURE");

@@ -7,7 +7,6 @@ import { defined } from "../../../src/base/assert.ts";
 import type { Seq } from "../../../src/base/seq.ts";
 import type { LocalStore, Scan } from "../../../src/storage/mod.ts";
 import { take, valuesOf } from "../../../src/types/mod.ts";
-import { testThoroughly } from "../../support/requirements.ts";
 import { commit, defineTable, openStore } from "../../support/store_fixture.ts";
 
 const TABLE = defineTable(1, [{ kind: "int" }]);
@@ -80,7 +79,7 @@ test("a scan with defersNumbers decodes unselected values when they are read", a
   await store.close();
 });
 
-testThoroughly("a scan that returns one row at a time skips many hidden rows at once", async () => {
+test("a scan that returns one row at a time skips many hidden rows at once", async () => {
   const store = await mostlyDeleted({ isFlushed: true });
   const scan = scanOf(store, { mayBeEmpty: true, batchRows: 1 });
   expect(emptyBatchesOf(scan)).toBeLessThan(10);

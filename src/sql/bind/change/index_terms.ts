@@ -14,7 +14,9 @@ import {
   BOOLEAN,
   comparatorFor,
   type DataType,
+  isCollated,
   isInteger,
+  isLooselyEqual,
   isTextType,
   sameType,
   type Value,
@@ -310,6 +312,10 @@ function matched(
   given: BoundExpression,
   wanted: BoundExpression,
 ): readonly BoundExpression[] | undefined {
+  // An index has the stored order and equality of text, which are those of its code points, unless
+  // the collation of its column is nondeterministic.
+  const isOfOwn = isCollated(given.type) || isLooselyEqual(wanted.type);
+  if (isOfOwn && !sameType(given.type, wanted.type)) return undefined;
   const expression = withoutIdleCast(given);
   const term = withoutIdleCast(wanted);
   if (!areAlike(expression.type, term.type)) return undefined;

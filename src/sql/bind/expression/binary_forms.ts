@@ -26,6 +26,7 @@ import type { Expr } from "../../parse/ast/ast.ts";
 import type { BoundComparison, BoundExpression, ComparisonOperator } from "../bound_expressions.ts";
 import { readsColumn } from "../walk.ts";
 import { numberAsTimeHint } from "./casts.ts";
+import { checkPattern, typeWithDerived } from "./collations.ts";
 import { decimalLiteral } from "./decimal_literal.ts";
 import { comparedWith } from "./float_literal.ts";
 import { castArgument } from "./integer_parameters.ts";
@@ -114,6 +115,7 @@ export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression 
   const op = comparison ?? operands.op;
   const { form, left: l, right: r } = operandsOf(operands, node);
   const { left, right } = operands;
+  checkPattern(op, [left, right], node._location.start);
   const [leftType = left.type, rightType = right.type] = form.operands;
   const { evaluate, evaluateVector, result, seesNull } = form;
   if (comparison !== undefined && sameType(leftType, rightType) && hasOrder(leftType)) {
@@ -136,7 +138,7 @@ export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression 
   }
   return {
     kind: "call",
-    type: result,
+    type: typeWithDerived(result, [left, right]),
     name: op,
     args: [l, r],
     evaluate,

@@ -2,7 +2,14 @@
  * Binds calls: scalar functions, aggregates, and forms that look like calls.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { casterFor, type DataType, isInteger, NUMERIC, type Value } from "../../../types/mod.ts";
+import {
+  caseLocaleOf,
+  casterFor,
+  type DataType,
+  isInteger,
+  NUMERIC,
+  type Value,
+} from "../../../types/mod.ts";
 import { isAdvisoryFunction } from "../../functions/advisory.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
 import { SNOWFLAKE_ID } from "../../functions/ids.ts";
@@ -20,6 +27,7 @@ import {
 } from "../../functions/sequences.ts";
 import { SETTING_FUNCTIONS, SLEEP } from "../../functions/session.ts";
 import { isTableFunction, namedTableForm } from "../../functions/table/table_functions.ts";
+import { caseFunctionFor } from "../../functions/text/text.ts";
 import { isWindowName } from "../../functions/window_functions.ts";
 import type { AstNode, Expr, ExprCall } from "../../parse/ast/ast.ts";
 import { type Bind, type ExpressionContext, unknownFunction } from "../binding.ts";
@@ -35,6 +43,7 @@ import { bindExpansion, bindRoutineExpansion } from "../query/table_function_bin
 import { bindWindowCall } from "../query/window_binder.ts";
 import { operandsOf } from "./binary_forms.ts";
 import { castToCommonType } from "./casts.ts";
+import { checkPattern, collationFor, typeWithDerived } from "./collations.ts";
 import { bindFunctionalCast } from "./functional_casts.ts";
 import { castArgument, fittingOf } from "./integer_parameters.ts";
 import { boundInOrder, checkNames } from "./named_arguments.ts";
@@ -120,6 +129,14 @@ function refuseVariadic(call: ExprCall): void {
   throw unknownFunction(name, [], call);
 }
 
+function bindCollationFor(call: ExprCall, context: ExpressionContext, bind: Bind): BoundExpression {
+  const [argument] = call.args;
+  if (argument === undefined || call.args.length !== 1) {
+    throw unknownFunction(call.function.name, [], call);
+  }
+  return collationFor(bind(argument, context), call._location.start);
+}
+
 function bindMergeAction(call: ExprCall, { mergeAction }: ExpressionContext): BoundExpression {
   if (call.args.length > 0) throw unknownFunction(call.function.name, [], call);
   if (mergeAction !== undefined) return columnValue(mergeAction);
@@ -141,6 +158,7 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
       { position },
     );
   }
+  if (name === "pg_collation_for") return bindCollationFor(call, context, bind);
   const operator = operatorOfCall(call);
   if (operator !== undefined) return bind(operator, context);
   const cast = bindFunctionalCast(call, context, bind);
@@ -202,17 +220,23 @@ export function bindFunction({ name, args, node }: FunctionCall): BoundExpressio
   const resolved = fittingOf(args, (given) => resolveFunction(name, given, constants));
   if (resolved === undefined) throw unknownFunction(name, types, node);
   const { argumentTypes, overload, result } = resolved;
+  checkPattern(name, args, node._location.start);
+  const type = typeWithDerived(
+    result.kind === "array" ? arrayTypeOf(result.element) : result,
+    args,
+  );
+  const changeCase = caseFunctionFor(name, caseLocaleOf(type));
   return {
     kind: "call",
-    type: result.kind === "array" ? arrayTypeOf(result.element) : result,
+    type,
     name,
     args: args.map((argument, i) =>
       castArgument(argument, { to: argumentTypes[i] ?? argument.type, node }),
     ),
-    evaluate: (values, deps) => overload.evaluate(values, deps, argumentTypes),
+    evaluate: changeCase ?? ((values, deps) => overload.evaluate(values, deps, argumentTypes)),
     seesNull: overload.seesNull === true,
     volatility: overload.volatility,
-    evaluateVector: overload.evaluateVector,
+    evaluateVector: changeCase === undefined ? overload.evaluateVector : undefined,
   };
 }
 

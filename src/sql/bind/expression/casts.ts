@@ -5,6 +5,7 @@ import {
   castBetween,
   castValue,
   commonType,
+  comparedTextType,
   comparedType,
   type DataType,
   DOUBLE,
@@ -71,6 +72,24 @@ export function castTo(
     isNumericIdentity: convert === undefined || isNumericIdentity(from, to),
     factor: factorOf(from, to),
     isSameText: convert === undefined && from.kind === "text" && to.kind === "text",
+  };
+}
+
+/**
+ * Returns text, or arrays of text, with another collation. The values are unchanged.
+ *
+ * @param type The type of the expression, except for the collation.
+ */
+export function relabelled(expression: BoundExpression, type: DataType): BoundExpression {
+  if (expression.type === type) return expression;
+  if (expression.kind === "constant") return { kind: "constant", type, value: expression.value };
+  return {
+    kind: "cast",
+    type,
+    operand: expression,
+    convert: sameValue,
+    isNumericIdentity: true,
+    isSameText: type.kind === "text",
   };
 }
 
@@ -286,7 +305,8 @@ export function castToCompare(
   nodes: readonly AstNode[],
   what: string,
 ): CommonCast {
-  const type = comparedType(typesOf(expressions));
+  const common = comparedType(typesOf(expressions));
+  const type = common === undefined ? undefined : comparedTextType(common, { isOrder: false });
   if (type?.kind !== "float" || !typesOf(expressions).some(isInteger)) {
     return castAllTo(type, { expressions, nodes, what });
   }

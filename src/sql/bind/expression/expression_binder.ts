@@ -10,6 +10,7 @@ import {
   BIT,
   BOOLEAN,
   BYTES,
+  collationOf,
   type DataType,
   TEXT,
   typeName,
@@ -19,7 +20,6 @@ import {
   valueFromNumberText,
 } from "../../../types/mod.ts";
 import type { Expr, ExprCase, ExprCast, ExprList, ExprRef } from "../../parse/ast/ast.ts";
-import { isOwnCollation } from "../../parse/collations.ts";
 import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundConstant, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
@@ -30,6 +30,7 @@ import { bindSubscript } from "./array_binder.ts";
 import { arrayOfValues } from "./array_values.ts";
 import { bindCall, bindFunction } from "./call_binder.ts";
 import { castTo, castToCommonType, castToInterval } from "./casts.ts";
+import { collated, typeWithDerived } from "./collations.ts";
 import { constantArray } from "./constant_columns.ts";
 import { checkedByDomain } from "./domains.ts";
 import { bindBinary, bindUnary } from "./operator_binder.ts";
@@ -89,7 +90,11 @@ function bindCast(expression: ExprCast, context: ExpressionContext): BoundExpres
     expression.operand.type === "array" && declared.kind === "array"
       ? bindArray(expression.operand, context, declared)
       : bindExpression(expression.operand, context);
-  const to = isBareDecimal(expression.to) ? bareDecimalFor(operand) : declared;
+  const to = isBareDecimal(expression.to)
+    ? bareDecimalFor(operand)
+    : collationOf(declared) === undefined
+      ? typeWithDerived(declared, [operand])
+      : declared;
   const limit = intervalLimitOf(expression.to);
   if (limit !== undefined) return castToInterval(operand, { limit, node: expression });
   const cast = castTo(operand, { to, mode: "explicit", node: expression });
@@ -298,12 +303,7 @@ function bindCollate(
   { operand, collation }: Extract<Expr, { type: "collate" }>,
   context: ExpressionContext,
 ): BoundExpression {
-  if (isOwnCollation(collation.name)) return bindExpression(operand, context);
-  throw new DatabaseError(
-    "UNSUPPORTED_FEATURE",
-    `Cannot use collation "${collation.name}": text is ordered by code point`,
-    { position: collation._location.start, hint: 'write COLLATE "C" or omit it' },
-  );
+  return collated(bindExpression(operand, context), collation);
 }
 
 /**

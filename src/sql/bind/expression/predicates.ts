@@ -5,7 +5,9 @@ import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BOOLEAN,
+  caseLocaleOf,
   commonType,
+  comparedTextType,
   type DataType,
   elementsOf,
   hasOrder,
@@ -27,11 +29,12 @@ import type {
 } from "../../parse/ast/ast.ts";
 import { isSelectNode } from "../../parse/ast/query_nodes.ts";
 import type { Bind, ExpressionContext } from "../binding.ts";
-import type { BoundExpression } from "../bound_expressions.ts";
+import type { BoundExpression, RowFunction } from "../bound_expressions.ts";
 import { withoutExpansions } from "../query/expansions.ts";
 import { hasSubquery, isVolatile, readsColumn } from "../walk.ts";
 import { binaryOf, elementOf } from "./binary_forms.ts";
 import { castTo, castToCompare } from "./casts.ts";
+import { patternType } from "./collations.ts";
 import { constantsOf, literalColumnOf } from "./constant_columns.ts";
 import { type DecimalDataType, decimalLiteral } from "./decimal_literal.ts";
 import { comparedWith, comparedWithElements } from "./float_literal.ts";
@@ -107,8 +110,9 @@ function inLiterals(
 ): BoundExpression | undefined {
   const column = literalColumnOf(literals, 0);
   if (column === undefined) return undefined;
-  const type = commonType([operand.type, column.type]);
-  if (type === undefined || !isListable(type)) return undefined;
+  const common = commonType([operand.type, column.type]);
+  if (common === undefined || !isListable(common)) return undefined;
+  const type = comparedTextType(common, { isOrder: false });
   const constants = constantsOf(column, type);
   if (constants === undefined) return undefined;
   const tested = castTo(operand, { to: type, mode: "implicit", node: expression.left });
@@ -189,6 +193,7 @@ export function bindLike(
       { position: expression._location.start, hint: "cast one side to the type of the other" },
     );
   }
+  const evaluate = likeByCollation(expression, operands) ?? form.evaluate;
   return {
     kind: "call",
     type: form.result,
@@ -196,11 +201,31 @@ export function bindLike(
     args: operands.map((operand, i) =>
       castTo(operand, { to: form.operands[i] ?? operand.type, mode: "implicit", node: expression }),
     ),
-    evaluate: form.evaluate,
+    evaluate,
     seesNull: form.seesNull === true,
     volatility: "immutable",
     like: form.operands[0]?.kind === "bytes" ? undefined : LIKES.get(expression.op),
   };
+}
+
+/**
+ * Returns the evaluation of ILIKE under a collation of a language that changes the case of letters
+ * in its own way; undefined if the collation has no influence.
+ *
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if the collation is nondeterministic.
+ */
+function likeByCollation(
+  { _location, op }: ExprBinary,
+  operands: readonly BoundExpression[],
+): RowFunction | undefined {
+  const type = patternType(op, operands, _location.start);
+  const locale = type === undefined ? undefined : caseLocaleOf(type);
+  if (locale === undefined || !op.endsWith("ILIKE")) return undefined;
+  const form = resolveLike(op.replace("ILIKE", "LIKE"), [TEXT, TEXT, TEXT]);
+  return (values) =>
+    form?.evaluate(
+      values.map((value) => (typeof value === "string" ? value.toLocaleLowerCase(locale) : value)),
+    ) ?? null;
 }
 
 const LIKES: ReadonlyMap<string, { readonly isNegated: boolean }> = new Map([

@@ -7,11 +7,24 @@
  * needs no catalog.
  */
 import type { Catalog, ColumnEntry, DefinedType } from "../../../catalog/mod.ts";
-import type { DataType, NamedRow } from "../../../types/mod.ts";
-import type { BasicDataTypeDef, DataTypeDef, Expr, QName } from "../../parse/ast/ast.ts";
+import {
+  type Collation,
+  collationOf,
+  type DataType,
+  type NamedRow,
+  TEXT,
+} from "../../../types/mod.ts";
+import type {
+  BasicDataTypeDef,
+  CollationNode,
+  DataTypeDef,
+  Expr,
+  QName,
+} from "../../parse/ast/ast.ts";
 import { partsOf } from "../../parse/ast/tree_parts.ts";
 import type { Mutable } from "../../parse/cursor.ts";
 import { parseExpression } from "../../parse/parser.ts";
+import { builtInCollation } from "./collation_names.ts";
 import { isBuiltInType } from "./types.ts";
 
 export type TypeFinder = (name: Pick<QName, "name" | "schema">) => DefinedType | undefined;
@@ -34,12 +47,17 @@ export function typesIn(
 export function typesOf(columns: readonly TypedColumn[]): TypeFinder | undefined {
   const types = columns.flatMap(({ type }) => namedTypesIn(type));
   const domains = columns.flatMap(({ domain }) => domain ?? []);
-  if (types.length === 0 && domains.length === 0) return undefined;
+  const collations = columns.flatMap(({ type }) => definedCollationsIn(type));
+  if (types.length + domains.length + collations.length === 0) return undefined;
   return ({ name, schema }) => {
     const isNamed = (each: { name: string; namespace: string }): boolean =>
       each.name === name && (schema === undefined || each.namespace === schema);
     const found = types.find((type) => isNamed(type.kind === "enum" ? type.enumType : type.named));
     if (found !== undefined) return { type: found };
+    const collation = collations.find(
+      (each) => each.namespace !== undefined && isNamed({ ...each, namespace: each.namespace }),
+    );
+    if (collation !== undefined) return { type: TEXT, collation };
     const domain = domains.find(isNamed);
     return domain === undefined ? undefined : { type: domain.base, domain };
   };
@@ -67,11 +85,24 @@ function namedTypesIn(type: DataType): NamedType[] {
   return isNamedType(type) ? [type, ...inner] : inner;
 }
 
-/** Returns the ids of the defined types that occur in a type. */
+/** Returns the collations from CREATE COLLATION that occur in a type. */
+function definedCollationsIn(type: DataType): DefinedCollation[] {
+  if (type.kind === "array") return definedCollationsIn(type.element);
+  if (type.kind === "row") return type.fields.flatMap((field) => definedCollationsIn(field.type));
+  const collation = collationOf(type);
+  if (collation === undefined || collation.kind === "mixed") return [];
+  const { typeId } = collation;
+  return typeId === undefined ? [] : [{ ...collation, typeId }];
+}
+
+type DefinedCollation = Exclude<Collation, { kind: "mixed" }> & { readonly typeId: number };
+
+/** Returns the ids of the defined types and collations that occur in a type. */
 export function typeIdsIn(type: DataType): number[] {
-  return namedTypesIn(type).map((each) =>
+  const typeIds = namedTypesIn(type).map((each) =>
     each.kind === "enum" ? each.enumType.typeId : each.named.typeId,
   );
+  return [...typeIds, ...definedCollationsIn(type).map(({ typeId }) => typeId)];
 }
 
 /** Parses SQL text that is stored with the columns of a table. */
@@ -87,9 +118,13 @@ export function withTypes<Tree extends object>(tree: Tree, find: TypeFinder | un
   if (find === undefined) return tree;
   for (const node of typeNamesIn(tree)) {
     const found = find(node);
+    const isType = found !== undefined && found.collation === undefined;
     const named = node as Mutable<BasicDataTypeDef>;
-    named.definedType = found?.type;
+    named.definedType = isType ? found.type : undefined;
     named.domain = found?.domain;
+  }
+  for (const node of collationsNamedIn(tree)) {
+    (node as Mutable<CollationNode>).definedCollation = find(node)?.collation;
   }
   return tree;
 }
@@ -104,6 +139,28 @@ export function typeNamesIn(tree: object): BasicDataTypeDef[] {
     }
   }
   return found;
+}
+
+/** Returns the names of collations in a tree that do not refer to built-in ones. */
+export function collationsNamedIn(tree: object): CollationNode[] {
+  const found: CollationNode[] = [];
+  for (const part of partsOf(tree)) {
+    const { arrayOf, collation, dataType, to, type }: CollationHolder = part;
+    const nodes = [
+      collation,
+      arrayOf?.collation,
+      dataType?.collation,
+      type === "cast" ? to?.collation : undefined,
+    ];
+    for (const node of nodes) {
+      if (node !== undefined && builtInCollation(node) === undefined) found.push(node);
+    }
+  }
+  return Array.from(new Set(found));
+}
+
+interface CollationHolder extends TypeHolder {
+  readonly collation?: CollationNode;
 }
 
 interface TypeHolder {

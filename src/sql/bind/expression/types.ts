@@ -46,6 +46,7 @@ import {
 } from "../../../types/mod.ts";
 import type { BasicDataTypeDef, DataTypeDef } from "../../parse/ast/ast.ts";
 import { insteadOfType } from "../other_names.ts";
+import { typeWithCollation } from "./collation_names.ts";
 
 /** Type names without parameters. */
 const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
@@ -149,6 +150,12 @@ export function isSerial(definition: DataTypeDef): boolean {
  * parameter is out of range.
  */
 export function resolveType(definition: DataTypeDef): DataType {
+  const { collation } = definition;
+  const type = uncollatedType(definition);
+  return collation === undefined ? type : typeWithCollation(type, collation);
+}
+
+function uncollatedType(definition: DataTypeDef): DataType {
   if (definition.kind === "array") {
     refuseArrayOfDomain(definition.arrayOf);
     return arrayTypeOf(resolveType(definition.arrayOf));

@@ -23,6 +23,7 @@ import {
 import type { BoundAggregate, BoundExpression, BoundSort } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { castTo } from "../expression/casts.ts";
+import { typeWithDerived } from "../expression/collations.ts";
 import { ofOneScale } from "../expression/one_scale.ts";
 import { bindRow, knowsRow, presenceOf } from "../expression/row_values.ts";
 import type { Scope } from "../scope.ts";
@@ -89,7 +90,10 @@ function boundAggregate(call: ExprCall, context: ExpressionContext, bind: Bind):
     form.isOrderedSet === true ? withinGroup(call, args) : ordersOf(call, given, { inner, bind });
   const [argument, ...extra] = args;
   return {
-    column: context.statement.newColumn({ name, type: form.result }),
+    column: context.statement.newColumn({
+      name,
+      type: typeWithDerived(form.result, given ?? args),
+    }),
     form,
     argument,
     extra,

@@ -11,6 +11,9 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   castBetween,
+  collationName,
+  collationOf,
+  columnTypeOf,
   commonType,
   type DataType,
   isExactDecimal,
@@ -18,6 +21,7 @@ import {
   sameType,
   typeName,
   unbounded,
+  withDerivedCollation,
 } from "../../../types/mod.ts";
 import type { AstNode } from "../../parse/ast/ast.ts";
 import type { BoundSelect } from "../bound.ts";
@@ -77,8 +81,31 @@ export function recursiveOutputs(
     const to = types[i] ?? expression.type;
     const from = expression.type;
     if (castBetween(from, to, "implicit") === undefined) throw otherType(from, to, { i, place });
+    requireCollation(from, to, { i, place });
     return { name, expression: castTo(expression, { to, mode: "implicit", node: place.node }) };
   });
+}
+
+/**
+ * Requires that the recursive side does not change the collation of a column.
+ *
+ * @throws {DatabaseError} TYPE_MISMATCH
+ */
+function requireCollation(
+  from: DataType,
+  to: DataType,
+  { i, place: { columnNames, name, node } }: { i: number; place: RecursivePlace },
+): void {
+  const column = columnTypeOf(to);
+  const common = collationOf(withDerivedCollation(column, [column, from]));
+  const own = collationOf(column);
+  if (common === own || common === undefined) return;
+  if (own !== undefined && collationName(common) === collationName(own)) return;
+  throw new DatabaseError(
+    "TYPE_MISMATCH",
+    `Cannot run recursive query "${name}": column "${columnNames[i] ?? ""}" has another collation in its recursive query than in its first one`,
+    { position: node._location.start, hint: "add the same COLLATE in both queries" },
+  );
 }
 
 function otherType(

@@ -1,4 +1,5 @@
 /** Binds one ORDER BY entry of any clause that sorts rows. */
+import { collationOf, mixedCollations } from "../../../types/mod.ts";
 import { requireOrder } from "../../functions/base/required_order.ts";
 import type { OrderByStatement } from "../../parse/ast/ast.ts";
 import type { BoundExpression, BoundSort } from "../bound_expressions.ts";
@@ -6,10 +7,13 @@ import type { BoundExpression, BoundSort } from "../bound_expressions.ts";
 /**
  * Returns the entry for a sort expression. By default, ASC puts NULL last and DESC puts it first.
  *
- * @throws {DatabaseError} TYPE_MISMATCH if the values cannot be sorted.
+ * @throws {DatabaseError} TYPE_MISMATCH if the values cannot be sorted, or if parts of the text
+ *   have different collations.
  */
 export function sortOf(sort: OrderByStatement, expression: BoundExpression): BoundSort {
   requireOrder(expression.type, "ORDER BY", sort.by._location.start);
+  const collation = collationOf(expression.type);
+  if (collation?.kind === "mixed") throw mixedCollations(collation);
   const isDescending = sort.order === "DESC";
   const nullsFirst = sort.nulls === undefined ? isDescending : sort.nulls === "FIRST";
   return { expression, isDescending, nullsFirst };

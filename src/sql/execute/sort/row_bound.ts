@@ -10,6 +10,7 @@
  */
 import {
   compareTextBytes,
+  isTextType,
   mayHoldNan,
   type Selection,
   type Utf8Vector,
@@ -44,7 +45,7 @@ export class RowBound {
   constructor(keys: readonly Ordering[], values: readonly Value[]) {
     this.#keys = keys.map((key, i) => {
       const value = values[i] ?? null;
-      const isText = key.type.kind === "text" && typeof value === "string";
+      const isText = isTextType(key.type) && typeof value === "string";
       return { key, value, bytes: isText ? Buffer.from(value, "utf8") : undefined };
     });
   }

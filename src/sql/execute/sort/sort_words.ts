@@ -70,6 +70,7 @@ function kindOf(type: DataType): "number" | "text" | undefined {
     case "numeric":
     case "array":
     case "row":
+    case "collated":
       return undefined;
   }
 }

@@ -6,14 +6,16 @@ import {
   BOOLEAN,
   type Comparator,
   comparatorFor,
+  comparedTextType,
   comparedType,
   type DataType,
   DOUBLE,
   hasOrder,
   INTERVAL,
+  isCollatable,
   isNumeric,
   JSONB,
-  TEXT,
+  unbounded,
 } from "../../../types/mod.ts";
 import type { OperatorForm } from "../base/function.ts";
 import { isSpan } from "../base/operator_form.ts";
@@ -35,7 +37,7 @@ export function resolveComparison(
 ): OperatorForm | undefined {
   const test = TESTS.get(op);
   if (test !== undefined) {
-    const comparison = comparisonOf(left, right);
+    const comparison = comparisonOf(op, left, right);
     if (comparison === undefined) return undefined;
     const { operands, compare } = comparison;
     return {
@@ -55,7 +57,7 @@ function distinctForm(
   right: DataType,
   whenDistinct: boolean,
 ): OperatorForm | undefined {
-  const comparison = comparisonOf(left, right);
+  const comparison = comparisonOf("=", left, right);
   if (comparison === undefined) return undefined;
   const { operands, compare } = comparison;
   return {
@@ -75,25 +77,31 @@ interface OperandComparison {
 }
 
 /** Returns the types in which operands are compared, or undefined if they cannot be compared. */
-function comparisonOf(left: DataType, right: DataType): OperandComparison | undefined {
-  const type = typeOfComparison(left, right);
+function comparisonOf(op: string, left: DataType, right: DataType): OperandComparison | undefined {
+  const type = typeOfComparison(op, left, right);
   if (type === undefined) return undefined;
   return { operands: [type, type], compare: comparatorFor(type) };
 }
 
-function typeOfComparison(left: DataType, right: DataType): DataType | undefined {
+function typeOfComparison(op: string, left: DataType, right: DataType): DataType | undefined {
   const type = comparedType([left, right]);
   if (type === undefined && isSpan(left) && isSpan(right)) return INTERVAL;
   if (type?.kind === "jsonpath" || (type !== undefined && !hasOrder(type))) return undefined;
   // JSON is compared by its value, and so is a file reference.
   if (type?.kind === "json" || type?.kind === "file") return JSONB;
-  if (type?.kind === "text") return TEXT;
+  if (type !== undefined && isCollatable(type)) {
+    return comparedTextType(type.kind === "text" ? unbounded(type) : type, {
+      isOrder: ORDERS.has(op),
+    });
+  }
   // A 32-bit number is compared with any other numeric type in 64 bits, which can represent both.
   if (type?.kind === "float" && left.kind !== right.kind && isBothNumeric(left, right)) {
     return DOUBLE;
   }
   return type;
 }
+
+const ORDERS: ReadonlySet<string> = new Set(["<", "<=", ">", ">="]);
 
 function isBothNumeric(left: DataType, right: DataType): boolean {
   return isNumeric(left) && isNumeric(right);

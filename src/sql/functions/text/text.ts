@@ -75,13 +75,44 @@ function upper(text: string): string {
   return mapCase(text, (each) => each.toUpperCase());
 }
 
+const WORDS = /[\p{L}\p{N}]+/gu;
+
 /** Capitalises the first letter of each word, and converts all other letters to lower case. */
 function initcap(text: string): string {
-  return text.replaceAll(/[\p{L}\p{N}]+/gu, (word) => {
+  return text.replaceAll(WORDS, (word) => {
     const first = Array.from(word)[0] ?? "";
     return upper(first) + lower(word.slice(first.length));
   });
 }
+
+/**
+ * Returns the function that changes the case of letters by the rules of a language; undefined for
+ * another function, or without a language.
+ *
+ * @param locale The BCP 47 tag of the language.
+ */
+export function caseFunctionFor(
+  name: string,
+  locale: string | undefined,
+): ((values: readonly Value[]) => Value) | undefined {
+  const change = locale === undefined ? undefined : CASES.get(name);
+  if (change === undefined || locale === undefined) return undefined;
+  return ([text = null]) => change(text as string, locale);
+}
+
+const CASES: ReadonlyMap<string, (text: string, locale: string) => string> = new Map([
+  ["lower", (text: string, locale: string) => text.toLocaleLowerCase(locale)],
+  ["upper", (text: string, locale: string) => text.toLocaleUpperCase(locale)],
+  [
+    "initcap",
+    (text: string, locale: string) =>
+      text.replaceAll(WORDS, (word) => {
+        const first = Array.from(word)[0] ?? "";
+        const rest = word.slice(first.length).toLocaleLowerCase(locale);
+        return first.toLocaleUpperCase(locale) + rest;
+      }),
+  ],
+]);
 
 function concat(values: readonly Value[], types: readonly DataType[], separator: string): string {
   const texts: string[] = [];

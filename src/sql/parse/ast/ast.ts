@@ -17,7 +17,7 @@
  * `ast_expressions.ts`, `ast_definitions.ts`, `ast_policies.ts`, `ast_sequences.ts`,
  * `ast_types.ts`, `ast_functions.ts`, `ast_topics.ts`, `ast_tokens.ts` and `ast_admin.ts`.
  */
-import type { DataType, DomainType } from "../../../types/mod.ts";
+import type { Collation, DataType, DomainType } from "../../../types/mod.ts";
 import type { AdminStatement } from "./ast_admin.ts";
 import type { DefinitionStatement, TablePersistence } from "./ast_definitions.ts";
 import type { CallOver, Expr, ExprCall } from "./ast_expressions.ts";
@@ -87,6 +87,7 @@ export type DataTypeDef = ArrayDataTypeDef | BasicDataTypeDef;
 export interface ArrayDataTypeDef extends AstNode {
   readonly kind: "array";
   readonly arrayOf: DataTypeDef;
+  readonly collation?: CollationNode | undefined;
 }
 
 /**
@@ -109,6 +110,13 @@ export interface BasicDataTypeDef extends QName {
    * base type of the domain.
    */
   readonly domain?: DomainType | undefined;
+  readonly collation?: CollationNode | undefined;
+}
+
+/** The name of a collation, as after COLLATE. */
+export interface CollationNode extends QName {
+  /** The collation to which a name from CREATE COLLATION has been resolved (extension). */
+  readonly definedCollation?: Collation | undefined;
 }
 
 export type IntervalFieldWord = "year" | "month" | "day" | "hour" | "minute" | "second";

@@ -4,6 +4,7 @@
  */
 import type {
   AstNode,
+  CollationNode,
   DataTypeDef,
   Expr,
   ExprLiteral,
@@ -318,6 +319,7 @@ export interface IndexedExpression extends AstNode {
  */
 export interface IndexedColumn {
   readonly part: Name | IndexedExpression;
+  readonly collation?: CollationNode | undefined;
   /** The operator class of a part of an inverted index. */
   readonly operatorClass?: Name | undefined;
   readonly order?: "asc" | "desc" | undefined;

@@ -3,6 +3,7 @@
  */
 import type {
   AstNode,
+  CollationNode,
   DataTypeDef,
   LiteralList,
   Name,
@@ -369,7 +370,7 @@ export interface ExprCast extends AstNode {
 export interface ExprCollate extends AstNode {
   readonly type: "collate";
   readonly operand: Expr;
-  readonly collation: QName;
+  readonly collation: CollationNode;
 }
 
 /** CASE. The simple form has a `value`; the searched form has none. */

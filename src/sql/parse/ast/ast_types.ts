@@ -2,7 +2,7 @@
  * Defines the syntax tree of user-defined types, and of DO. See `ast.ts` for the rules that apply
  * to all nodes.
  */
-import type { AstNode, DataTypeDef, Expr, Name, QName } from "./ast.ts";
+import type { AstNode, CollationNode, DataTypeDef, Expr, Name, OptionEntry, QName } from "./ast.ts";
 import type {
   AlterTableStatement,
   ColumnConstraint,
@@ -14,11 +14,20 @@ import type {
 import type { CreateSequenceStatement } from "./ast_sequences.ts";
 
 export type TypeDefinition =
+  | CreateCollationStatement
   | AlterDomainStatement
   | AlterTypeStatement
   | CreateDomainStatement
   | CreateTypeStatement
   | DropTypeStatement;
+
+export interface CreateCollationStatement extends AstNode {
+  readonly type: "create collation";
+  readonly name: QName;
+  readonly ifNotExists?: true | undefined;
+  /** The collation that is copied, or the options of the new one. */
+  readonly source: CollationNode | readonly OptionEntry[];
+}
 
 export interface CreateDomainStatement extends AstNode {
   readonly type: "create domain";
@@ -90,11 +99,17 @@ export interface LabelNode extends AstNode {
 
 export interface AlterTypeStatement extends AstNode {
   readonly type: "alter type";
+  readonly isCollation?: true | undefined;
   readonly name: QName;
   readonly change: TypeChange;
 }
 
-export type TypeChange = AddLabel | RenameLabel | RenameType;
+export type TypeChange = AddLabel | RefreshVersion | RenameLabel | RenameType;
+
+/** REFRESH VERSION of a collation. */
+export interface RefreshVersion extends AstNode {
+  readonly type: "refresh version";
+}
 
 export interface AddLabel extends AstNode {
   readonly type: "add value";
@@ -118,7 +133,8 @@ interface RenameType extends AstNode {
 /** The statement DROP TYPE or DROP DOMAIN. */
 export interface DropTypeStatement extends AstNode {
   readonly type: "drop type";
-  readonly isDomain?: true | undefined;
+  /** The word after DROP, unless it is TYPE. */
+  readonly kind?: "collation" | "domain" | undefined;
   readonly names: readonly QName[];
   readonly ifExists?: true | undefined;
   readonly cascade?: DropBehaviour | undefined;

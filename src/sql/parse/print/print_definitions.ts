@@ -279,6 +279,7 @@ function smallText(
         change.type === "rename" ? `RENAME TO ${nameText(change.to.name)}` : alterationText(change);
       return `ALTER VIEW ${ie}${qnameText(statement.name)} ${text}`;
     }
+    case "create collation":
     case "create domain":
     case "alter domain":
     case "create type":

@@ -50,6 +50,12 @@ export function stringText(value: string): string {
 }
 
 export function dataTypeText(type: DataTypeDef): string {
+  const { collation } = type;
+  const text = uncollatedText(type);
+  return collation === undefined ? text : `${text} COLLATE ${qnameText(collation)}`;
+}
+
+function uncollatedText(type: DataTypeDef): string {
   if (type.kind === "array") return `${dataTypeText(type.arrayOf)}[]`;
   const config = type.config === undefined ? "" : `(${type.config.join(", ")})`;
   if (type.schema !== undefined) return `${qnameText(type)}${config}`;

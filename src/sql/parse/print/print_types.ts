@@ -1,9 +1,16 @@
 /**
  * Prints definitions of types as text.
  */
-import type { DomainChange, LabelNode, TypeChange, TypeDefinition } from "../ast/ast.ts";
+import type {
+  CreateCollationStatement,
+  DomainChange,
+  LabelNode,
+  TypeChange,
+  TypeDefinition,
+} from "../ast/ast.ts";
 import { constraintText } from "./print_constraints.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
+import { optionsText } from "./print_options.ts";
 
 export function typeText(statement: TypeDefinition): string {
   switch (statement.type) {
@@ -15,6 +22,8 @@ export function typeText(statement: TypeDefinition): string {
         return `CREATE TYPE ${qnameText(statement.name)} AS (${fields.join(", ")})`;
       }
       return `CREATE TYPE ${qnameText(statement.name)} AS ENUM (${statement.labels.map(labelText).join(", ")})`;
+    case "create collation":
+      return collationText(statement);
     case "create domain": {
       const { constraints, dataType, name } = statement;
       const rules = constraints.map((each) => ` ${constraintText(each)}`).join("");
@@ -23,15 +32,21 @@ export function typeText(statement: TypeDefinition): string {
     case "alter domain":
       return `ALTER DOMAIN ${qnameText(statement.name)} ${domainChangeText(statement.change)}`;
     case "alter type":
-      return `ALTER TYPE ${qnameText(statement.name)} ${changeText(statement.change)}`;
+      return `ALTER ${statement.isCollation === true ? "COLLATION" : "TYPE"} ${qnameText(statement.name)} ${changeText(statement.change)}`;
     case "drop type": {
       const { cascade } = statement;
       const ie = statement.ifExists === true ? "IF EXISTS " : "";
       const behaviour = cascade === undefined ? "" : ` ${cascade.toUpperCase()}`;
-      const word = statement.isDomain === true ? "DOMAIN" : "TYPE";
+      const word = (statement.kind ?? "type").toUpperCase();
       return `DROP ${word} ${ie}${statement.names.map(qnameText).join(", ")}${behaviour}`;
     }
   }
+}
+
+function collationText({ ifNotExists, name, source }: CreateCollationStatement): string {
+  const ine = ifNotExists === true ? "IF NOT EXISTS " : "";
+  const rules = "name" in source ? `FROM ${qnameText(source)}` : optionsText(source);
+  return `CREATE COLLATION ${ine}${qnameText(name)} ${rules}`;
 }
 
 function domainChangeText(change: DomainChange): string {
@@ -62,6 +77,8 @@ function changeText(change: TypeChange): string {
         place === undefined ? "" : ` ${place.side.toUpperCase()} ${labelText(place.neighbour)}`;
       return `ADD VALUE ${ine}${labelText(label)}${beside}`;
     }
+    case "refresh version":
+      return "REFRESH VERSION";
     case "rename":
       return `RENAME TO ${nameText(change.to.name)}`;
     case "rename value":

@@ -1,0 +1,75 @@
+/** Resolves the names of collations. */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  bareTypeName,
+  type Collation,
+  collationName,
+  type DataType,
+  type IcuRules,
+  isCollatable,
+  withCollation,
+} from "../../../types/mod.ts";
+import type { CollationNode } from "../../parse/ast/ast.ts";
+
+/** The built-in collations that order text by code point. */
+const CODE_POINTS: ReadonlyMap<string, string> = new Map([
+  ["c", "C"],
+  ["posix", "POSIX"],
+  ["ucs_basic", "ucs_basic"],
+  ["default", "default"],
+  ["c.utf8", "C.utf8"],
+  ["c.utf-8", "C.utf8"],
+]);
+
+/** The names of the built-in collations of ICU, such as "de-AT-x-icu". */
+const ICU_NAME = /^(und|[a-z]{2,3}(?:-[A-Z][a-z]{3})?(?:-(?:[A-Z]{2}|\d{3}))?)-x-icu$/;
+
+/**
+ * The language that is compared by the root collation of ICU, because it adds no rules. The name
+ * `und` of the root collation itself would mean the language of the computer.
+ */
+export const ROOT_LOCALE = "en";
+
+/** Returns the collation that a name means. @throws {DatabaseError} OBJECT_NOT_FOUND */
+export function resolveCollation(node: CollationNode): Collation {
+  const found = node.definedCollation ?? builtInCollation(node);
+  if (found !== undefined) return found;
+  const { _location, name, schema } = node;
+  const shown = schema === undefined ? name : `${schema}.${name}`;
+  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find collation "${shown}"`, {
+    position: _location.start,
+    hint: 'write a language, as in "de-x-icu", the order of all languages, "und-x-icu", or "C"',
+  });
+}
+
+/** Returns the built-in collation with a name; undefined if there is none. */
+export function builtInCollation({
+  name,
+  schema,
+}: Pick<CollationNode, "name" | "schema">): Collation | undefined {
+  if (schema !== undefined && schema !== "pg_catalog") return undefined;
+  const own = CODE_POINTS.get(name.toLowerCase());
+  if (own !== undefined) return { kind: "code points", name: own };
+  const [, language] = ICU_NAME.exec(name) ?? [];
+  if (language === undefined) return undefined;
+  const isKnown = language === "und" || Intl.Collator.supportedLocalesOf(language).length > 0;
+  if (!isKnown) return undefined;
+  const locale = language === "und" ? ROOT_LOCALE : language;
+  const rules: IcuRules = { locale, sensitivity: "variant", isDeterministic: true };
+  return { kind: "icu", name, ...rules };
+}
+
+/** Returns the type with the collation that COLLATE gives to it. @throws {DatabaseError} */
+export function typeWithCollation(
+  type: DataType,
+  node: CollationNode,
+  isExplicit = false,
+): DataType {
+  const collation = resolveCollation(node);
+  if (isCollatable(type)) return withCollation(type, collation, isExplicit);
+  throw new DatabaseError(
+    "TYPE_MISMATCH",
+    `Cannot use COLLATE ${collationName(collation)} for ${bareTypeName(type)}: only text has a collation`,
+    { position: node._location.start },
+  );
+}

@@ -1,0 +1,280 @@
+/**
+ * Defines collations, which determine the order and the equality of text.
+ *
+ * A collation belongs to the type of text. Text without a collation is ordered by code point, and
+ * so is text with a collation of kind "code points": the two differ only in the rules by which the
+ * collation of an expression is derived from its parts. Collations of kind "icu" order text by the
+ * rules of a language, which the runtime's ICU library knows.
+ *
+ * A deterministic collation considers only identical strings equal. It breaks ties by code point,
+ * so it changes the order of text, but never its equality. A nondeterministic collation considers
+ * strings equal that its rules do not distinguish: `collation_keys.ts` defines their common key.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import { compareCodePoints } from "./code_points.ts";
+import { collationKeyOf } from "./collation_keys.ts";
+import type { DataType } from "./data_type.ts";
+
+export type Collation = CodePointCollation | IcuCollation | MixedCollation;
+
+interface NamedCollation {
+  readonly name: string;
+  /** The id of a collation that CREATE COLLATION defined; absent for a built-in one. */
+  readonly typeId?: number;
+  /** The namespace of a collation that CREATE COLLATION defined. */
+  readonly namespace?: string;
+}
+
+export interface CodePointCollation extends NamedCollation {
+  readonly kind: "code points";
+}
+
+export interface IcuCollation extends NamedCollation, IcuRules {
+  readonly kind: "icu";
+}
+
+/** What CREATE COLLATION defines. */
+export type CollationRules =
+  | { readonly kind: "code points" }
+  | ({ readonly kind: "icu" } & IcuRules);
+
+/** The rules by which ICU compares text. */
+export interface IcuRules {
+  /** The BCP 47 tag of the language, with the keywords `co`, `kf` and `kn`. */
+  readonly locale: string;
+  /** The differences that count: of letters; and of accents, of case, or of both. */
+  readonly sensitivity: "base" | "case" | "accent" | "variant";
+  readonly ignoresPunctuation?: true;
+  readonly isDeterministic: boolean;
+}
+
+/**
+ * The collation of an expression whose parts have different collations. Only operations that need
+ * no collation accept such text.
+ */
+export interface MixedCollation {
+  readonly kind: "mixed";
+  /** The names of two of the collations. */
+  readonly names: readonly [string, string];
+}
+
+export type TextType = DataType & { readonly kind: "text" };
+
+/** Returns the collation of text, or of the text in arrays; undefined for the default. */
+export function collationOf(type: DataType): Collation | undefined {
+  if (type.kind === "array") return collationOf(type.element);
+  return type.kind === "text" ? type.collation : undefined;
+}
+
+/** Whether a type is text, or arrays of text, which can have a collation. */
+export function isCollatable(type: DataType): boolean {
+  return type.kind === "array" ? isCollatable(type.element) : type.kind === "text";
+}
+
+/** Whether values of a type are text that is not compared by code point. */
+export function isCollated(type: DataType): boolean {
+  if (type.kind !== "text" || type.collation === undefined) return false;
+  return type.collation.kind !== "code points";
+}
+
+/** Whether text of a type, or in arrays of a type, may be equal without being identical. */
+export function isLooselyEqual(type: DataType): boolean {
+  if (type.kind === "row") return type.fields.some((field) => isLooselyEqual(field.type));
+  const collation = collationOf(type);
+  return collation?.kind === "icu" && !collation.isDeterministic;
+}
+
+/** Returns a type of text, or of arrays of text, with a collation; any other type unchanged. */
+export function withCollation(
+  type: DataType,
+  collation: Collation | undefined,
+  isExplicit = false,
+): DataType {
+  if (type.kind === "array") {
+    const element = withCollation(type.element, collation, isExplicit);
+    return element === type.element ? type : { kind: "array", element };
+  }
+  if (type.kind !== "text") return type;
+  if (type.collation === undefined && collation === undefined) return type;
+  const { lengthMax } = type;
+  const bare: TextType = lengthMax === undefined ? { kind: "text" } : { kind: "text", lengthMax };
+  if (collation === undefined) return bare;
+  return isExplicit ? { ...bare, collation, isExplicit } : { ...bare, collation };
+}
+
+/** Returns the type of a column that contains values of a type: its collation is implicit there. */
+export function columnTypeOf(type: DataType): DataType {
+  if (type.kind === "array") {
+    const element = columnTypeOf(type.element);
+    return element === type.element ? type : { kind: "array", element };
+  }
+  if (type.kind !== "text" || type.collation === undefined) return type;
+  if (type.isExplicit !== true && !isDefault(type.collation)) return type;
+  return withCollation(type, isDefault(type.collation) ? undefined : type.collation);
+}
+
+function isDefault(collation: Collation): boolean {
+  return collation.kind === "code points" && collation.name === "default";
+}
+
+/** Returns the name of a collation as SQL text. */
+export function collationName(collation: Collation): string {
+  if (collation.kind === "mixed") return collation.names.join(" and ");
+  const name = quoted(collation.name);
+  const { namespace = "default" } = collation;
+  return namespace === "default" ? name : `${quoted(namespace)}.${name}`;
+}
+
+/**
+ * Returns the COLLATE clause of a type; an empty string if it has the default collation.
+ *
+ * @throws {DatabaseError} TYPE_MISMATCH if the text has different collations.
+ */
+export function collateClause(type: DataType): string {
+  const collation = collationOf(type);
+  if (collation === undefined) return "";
+  if (collation.kind === "mixed") throw mixedCollations(collation);
+  const { name, namespace } = collation;
+  const place = namespace === undefined ? "" : `${quoted(namespace)}.`;
+  return ` COLLATE ${place}${quoted(name)}`;
+}
+
+function quoted(name: string): string {
+  return /^[a-z_][a-z0-9_]*$/.test(name) && name !== "default"
+    ? name
+    : `"${name.replaceAll('"', '""')}"`;
+}
+
+export function sameCollation(left: Collation | undefined, right: Collation | undefined): boolean {
+  if (left === right) return true;
+  if (left === undefined || right === undefined) return false;
+  if (left.kind === "mixed" || right.kind === "mixed") return left.kind === right.kind;
+  return left.typeId === right.typeId && left.name === right.name;
+}
+
+/** The collation that an expression takes from its parts. */
+export interface DerivedCollation {
+  readonly collation: Collation | undefined;
+  readonly isExplicit: boolean;
+}
+
+const NO_COLLATION: DerivedCollation = { collation: undefined, isExplicit: false };
+
+/**
+ * Derives the collation of an expression from the types of its parts, as PostgreSQL does: COLLATE
+ * overrides the collations of columns, and the collation of a column overrides the default.
+ *
+ * @throws {DatabaseError} TYPE_MISMATCH if COLLATE clauses contradict each other.
+ */
+export function derivedCollation(types: readonly DataType[]): DerivedCollation {
+  let derived = NO_COLLATION;
+  for (const type of types) {
+    const text = textIn(type);
+    if (text?.collation === undefined) continue;
+    derived = joined(derived, {
+      collation: text.collation,
+      isExplicit: text.isExplicit === true,
+    });
+  }
+  return derived;
+}
+
+function textIn(type: DataType): TextType | undefined {
+  if (type.kind === "array") return textIn(type.element);
+  return type.kind === "text" ? type : undefined;
+}
+
+function joined(one: DerivedCollation, other: DerivedCollation): DerivedCollation {
+  if (one.collation === undefined) return other;
+  if (other.collation === undefined) return one;
+  const isSame = sameCollation(one.collation, other.collation);
+  if (one.isExplicit && other.isExplicit && !isSame) {
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot choose between COLLATE ${collationName(one.collation)} and COLLATE ${collationName(other.collation)}: an expression can have only one collation`,
+      { hint: "write the same COLLATE for all operands, or for only one of them" },
+    );
+  }
+  if (isSame) return one.isExplicit ? one : other;
+  if (one.isExplicit) return one;
+  if (other.isExplicit) return other;
+  if (one.collation.kind === "mixed") return one;
+  if (other.collation.kind === "mixed") return other;
+  const names = [collationName(one.collation), collationName(other.collation)] as const;
+  return { collation: { kind: "mixed", names }, isExplicit: false };
+}
+
+/** Returns a type with the collation that it takes from the types of its parts. */
+export function withDerivedCollation(type: DataType, parts: readonly DataType[]): DataType {
+  if (!isCollatable(type) || !parts.some((part) => collationOf(part) !== undefined)) return type;
+  const { collation, isExplicit } = derivedCollation(parts);
+  return withCollation(type, collation, isExplicit);
+}
+
+/**
+ * Returns the type in which texts, or arrays of them, are compared. Only an order, and equality
+ * under a nondeterministic collation, depend on the collation.
+ *
+ * @throws {DatabaseError} TYPE_MISMATCH if the texts have different collations.
+ */
+export function comparedTextType(type: DataType, { isOrder }: { isOrder: boolean }): DataType {
+  const collation = collationOf(type);
+  if (collation === undefined) return type;
+  if (collation.kind === "mixed") throw mixedCollations(collation);
+  const isKept = collation.kind === "icu" && (isOrder || !collation.isDeterministic);
+  return withCollation(type, isKept ? collation : undefined);
+}
+
+/** Returns the error for an operation that needs the collation of mixed text. */
+export function mixedCollations({ names: [one, other] }: MixedCollation): DatabaseError {
+  return new DatabaseError(
+    "TYPE_MISMATCH",
+    `Cannot choose a collation: the operands have the collations ${one} and ${other}`,
+    { hint: `add COLLATE to one of the operands, as in x COLLATE ${one}` },
+  );
+}
+
+const comparators = new Map<string, Intl.Collator>();
+
+/** Returns ICU's comparison for rules. */
+export function collatorFor({ ignoresPunctuation, locale, sensitivity }: IcuRules): Intl.Collator {
+  const key = `${locale} ${sensitivity} ${ignoresPunctuation === true}`;
+  let collator = comparators.get(key);
+  if (collator === undefined) {
+    collator = new Intl.Collator(locale, {
+      usage: "sort",
+      sensitivity,
+      ignorePunctuation: ignoresPunctuation === true,
+    });
+    comparators.set(key, collator);
+  }
+  return collator;
+}
+
+/** Returns the order of text under a collation. @throws {DatabaseError} TYPE_MISMATCH if mixed */
+export function textComparatorFor(collation: Collation): (left: string, right: string) => number {
+  if (collation.kind === "mixed") throw mixedCollations(collation);
+  if (collation.kind === "code points") return compareCodePoints;
+  const { compare } = collatorFor(collation);
+  if (!collation.isDeterministic)
+    return (left, right) => (left === right ? 0 : compare(left, right));
+  return (left, right) =>
+    left === right ? 0 : compare(left, right) || compareCodePoints(left, right);
+}
+
+/**
+ * Returns a string that is the same for exactly the strings that a collation considers equal.
+ *
+ * @throws {DatabaseError} TYPE_MISMATCH if the collation is mixed
+ */
+export function textKeyOf(collation: Collation, text: string): string {
+  if (collation.kind === "mixed") throw mixedCollations(collation);
+  if (collation.kind === "code points" || collation.isDeterministic) return text;
+  return collationKeyOf(collation, collatorFor(collation), text);
+}
+
+/** Returns the language by whose rules letters of a collation of ICU change their case. */
+export function caseLocaleOf(type: DataType): string | undefined {
+  const collation = collationOf(type);
+  return collation?.kind === "icu" ? collation.locale : undefined;
+}
