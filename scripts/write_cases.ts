@@ -34,6 +34,7 @@ import { MERGES } from "./write_cases/merges.ts";
 import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
 import { NOT_FINITE } from "./write_cases/not_finite.ts";
+import { PARTITIONS } from "./write_cases/partitions.ts";
 import { PATTERNS } from "./write_cases/patterns.ts";
 import { PLANNED } from "./write_cases/planned.ts";
 import { PLAYED } from "./write_cases/played.ts";
@@ -63,6 +64,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "key_changes",
   "materialized_views",
   "merges",
+  "partitions",
   "ranges",
   "rarer_types",
   "sql_functions",
@@ -86,6 +88,7 @@ const files = [
   ...PLANNED,
   ...CHANGES,
   CHANGES_IN_WITH,
+  PARTITIONS,
   KEY_CHANGES,
   MATERIALIZED_VIEWS,
   MERGES,

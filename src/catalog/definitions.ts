@@ -534,7 +534,10 @@ export class Definitions {
     );
     const store = (): void => {
       this.#views.remove(views);
-      for (const view of changedViews) this.#views.put(view);
+      for (const view of changedViews) {
+        this.#counters.store("next_table_id", view.viewId + 1);
+        this.#views.put(view);
+      }
       for (const topic of topics) this.#topics.put(topic);
       for (const sequence of sequences) {
         this.#counters.store("next_table_id", sequence.sequenceId + 1);
@@ -548,7 +551,10 @@ export class Definitions {
     };
     const remember = (): void => {
       this.#views.forget(views);
-      for (const view of changedViews) this.#views.remember(view);
+      for (const view of changedViews) {
+        this.#noteId(view.viewId);
+        this.#views.remember(view);
+      }
       for (const topic of topics) this.#topics.remember(topic);
       for (const sequence of sequences) {
         this.#noteId(sequence.sequenceId);

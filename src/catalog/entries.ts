@@ -267,6 +267,58 @@ export interface StorageEntry {
   readonly updatedAtMs: number;
 }
 
+/** How the rows of a table, or of one of its partitions, are divided into partitions. */
+export interface Partitioning {
+  readonly strategy: "hash" | "list" | "range";
+  /** The keys, of which no type is kept because it follows from the columns. */
+  readonly keys: readonly PartitioningKey[];
+}
+
+/** A column or an expression whose value determines the partition of a row. */
+export interface PartitioningKey extends IndexCondition {
+  /** Whether the key is a column rather than an expression. */
+  readonly isColumn: boolean;
+}
+
+/** The partitioning of a table. */
+export interface TablePartitioning extends Partitioning {
+  /**
+   * The condition that some partition takes a row, as SQL text; absent if the partitions take every
+   * row.
+   */
+  readonly accepts?: string;
+}
+
+/** A value of a key as text, or the absence of a bound in that direction. */
+export type PartitionValue = { readonly text: string } | "maxvalue" | "minvalue";
+
+/** The rows that belong to a partition. */
+export type StoredBounds =
+  | { readonly kind: "default" }
+  /** The values as texts; null stands for NULL. */
+  | { readonly kind: "list"; readonly values: readonly (string | null)[] }
+  | {
+      readonly kind: "range";
+      /** The lowest key, which belongs to the partition. */
+      readonly from: readonly PartitionValue[];
+      /** The highest key, which does not. */
+      readonly to: readonly PartitionValue[];
+    }
+  | { readonly kind: "hash"; readonly modulus: number; readonly remainder: number };
+
+/** A partition: a name for those rows of a table whose keys are within bounds. */
+export interface PartitionEntry {
+  /** The table that contains the rows. */
+  readonly tableId: number;
+  /** The viewId of the partition of which this is a part; absent for a part of the table. */
+  readonly parentId?: number;
+  readonly bound: StoredBounds;
+  /** How the partition itself is divided; absent if it is not. */
+  readonly partitioned?: Partitioning;
+  /** The ids of the columns in the order of the partition; absent for the order of the table. */
+  readonly columnIds?: readonly number[];
+}
+
 export interface TableEntry {
   readonly tableId: number;
   readonly namespace: string;
@@ -289,6 +341,8 @@ export interface TableEntry {
    * the table has none.
    */
   readonly indexes?: readonly IndexEntry[];
+  /** Set for a table whose rows are divided into partitions. */
+  readonly partitioned?: TablePartitioning;
   readonly options: TableOptions;
   /**
    * The directory of the table's segments within its storage; absent if they are in the data
@@ -362,6 +416,13 @@ export interface ViewEntry {
    * entry has the name that `materializedQueryName` returns, which no view can have.
    */
   readonly resultId?: number | undefined;
+  /** Set for a partition, whose text follows from its bound and from its table. */
+  readonly partition?: PartitionEntry | undefined;
+}
+
+/** A partition of a table. It is stored among the views, since it reads some rows of its table. */
+export interface PartitionViewEntry extends ViewEntry {
+  readonly partition: PartitionEntry;
 }
 
 /**

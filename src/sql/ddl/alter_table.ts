@@ -33,6 +33,7 @@ import { isVolatile } from "../bind/walk.ts";
 import { compileDefaultSql } from "../execute/build/table_runtime.ts";
 import type { ExecutionContext, IncomingReference } from "../execute/context/execution_context.ts";
 import { refuseMaterialized } from "../names/materialized_views.ts";
+import { withRenamedColumn } from "../names/renamed_columns.ts";
 import { columnsTakingFrom } from "../names/sequences.ts";
 import { requireKnownTypes } from "../names/types.ts";
 import type {
@@ -40,7 +41,6 @@ import type {
   ConstraintForeignKey,
   CreateColumnDef,
   DropBehaviour,
-  Expr,
   Name,
   TableAlteration,
   TableAlterationAddColumn,
@@ -50,8 +50,6 @@ import type {
   TableAlterationPopulate,
   TableAlterationRenameColumn,
 } from "../parse/ast/ast.ts";
-import { partsOf } from "../parse/ast/tree_parts.ts";
-import { parseExpression } from "../parse/parser.ts";
 import { type ExecutionDeps, NO_PRINCIPAL, newContext } from "../prepare/statement_context.ts";
 import { requireNoKey, withPrimaryKey } from "./added_key.ts";
 import { alterColumn, modifyColumn, withQualifiedDefault } from "./alter_column.ts";
@@ -75,6 +73,7 @@ import {
   withoutIndexesOf,
 } from "./index_elements.ts";
 import { numberingOf } from "./numbered_columns.ts";
+import { partitioningsOf, requireKeysInUnique, requireNoPartitionKey } from "./partition_keys.ts";
 import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
 import type { ColumnRewrite } from "./row_rewrite.ts";
 import { requireSameStorage } from "./storage_definitions.ts";
@@ -140,6 +139,8 @@ export function alteredTable(
   if (next === table && !changesSequences) return { next: undefined, demands: [], ...others };
   const { catalog } = alterer.deps;
   requireKnownTypes(next, { catalog, position: node._location.start });
+  const partitionings = partitioningsOf(next, catalog);
+  requireKeysInUnique(next, partitionings, node._location.start);
   // Columns and constraints are part of the schema of a table, whereas options are not.
   const changesSchema =
     next.name !== table.name ||
@@ -386,6 +387,7 @@ function dropColumn(
   const isMissing = table.columns.every((entry) => entry.name !== name) && !isSystemColumn(name);
   if (ifExists === true && isMissing) return table;
   const column = columnNamed(table, named, "alter");
+  requireNoPartitionKey(table, column, { ...altering.deps, action: "drop", position });
   if (table.primaryKey.includes(column.columnId)) {
     throw new DatabaseError(
       "INVALID_OPERATION",
@@ -532,11 +534,11 @@ function renameColumn(
       const renamed = entry === column ? { ...entry, name: to.name } : entry;
       const { generatedSql } = renamed;
       if (generatedSql === undefined) return renamed;
-      return { ...renamed, generatedSql: renamedIn(generatedSql, { from, to }) };
+      return { ...renamed, generatedSql: withRenamedColumn(generatedSql, from.name, to.name) };
     }),
     checks: table.checks.map((check) => ({
       ...check,
-      sql: renamedIn(check.sql, { from, to }),
+      sql: withRenamedColumn(check.sql, from.name, to.name),
     })),
     ...(table.indexes === undefined
       ? {}
@@ -549,31 +551,13 @@ function withRenamed(index: IndexEntry, names: { from: Name; to: Name }): IndexE
   const { expressions, where } = index;
   const renamed = <T extends { readonly sql: string }>(each: T): T => ({
     ...each,
-    sql: renamedIn(each.sql, names),
+    sql: withRenamedColumn(each.sql, names.from.name, names.to.name),
   });
   return {
     ...index,
     ...(expressions === undefined ? {} : { expressions: expressions.map(renamed) }),
     ...(where === undefined ? {} : { where: renamed(where) }),
   };
-}
-
-/**
- * Returns SQL text with one column renamed. Its occurrences are replaced from the last to the
- * first, so that the offsets of the others stay valid.
- */
-function renamedIn(sql: string, { from, to }: { from: Name; to: Name }): string {
-  const places: { start: number; end: number }[] = [];
-  for (const part of partsOf(parseExpression(sql))) {
-    const node: Partial<Expr> = part;
-    if (node.type === "ref" && node.name === from.name && node._location !== undefined) {
-      places.push(node._location);
-    }
-  }
-  const quoted = `"${to.name.replaceAll('"', '""')}"`;
-  return places
-    .toSorted((left, right) => right.start - left.start)
-    .reduce((text, { end, start }) => text.slice(0, start) + quoted + text.slice(end), sql);
 }
 
 /** Adds foreign keys. Existing rows are checked later, once the keys are in force. */

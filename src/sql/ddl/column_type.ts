@@ -40,6 +40,7 @@ import { areAlike } from "./foreign_keys.ts";
 import { generatedFrom } from "./generated_columns.ts";
 import { withColumn } from "./identity_columns.ts";
 import { firstStateOf } from "./index_elements.ts";
+import { requireNoPartitionKey } from "./partition_keys.ts";
 import { columnsNamedIn } from "./row_inspection.ts";
 import { countedType, retyped } from "./sequence_options.ts";
 import { checkDefault, newCheck, requireKeyType } from "./table_elements.ts";
@@ -72,6 +73,8 @@ export function setType(
     );
   }
   if (using !== undefined && !isOwnCast(using, { column, to })) {
+    const { catalog } = altering.deps;
+    requireNoPartitionKey(table, column, { catalog, action: "change the type of", position });
     return rewritten(table, column, { altering, definition, using });
   }
   const domain = demandedDomain(column, { altering, definition });
@@ -79,6 +82,8 @@ export function setType(
     const isSame = domain?.typeId === column.domain?.typeId;
     return isSame ? table : withColumn(table, withDomain(column, domain));
   }
+  const { catalog } = altering.deps;
+  requireNoPartitionKey(table, column, { catalog, action: "change the type of", position });
   if (!isWidening(from, to)) return rewritten(table, column, { altering, definition, using });
   requireNoGenerated(table, column, position);
   requireKeptKeys(table, column, { to, position });

@@ -25,6 +25,7 @@ import type { BindingDeps } from "../prepare/binding_deps.ts";
 import { functionPlace } from "./function_definitions.ts";
 import { indexNamed } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
+import { partitionNamed } from "./partition_definitions.ts";
 
 /**
  * The maximum length of a comment, in UTF-16 units. Every change to a table stores all of its
@@ -161,6 +162,8 @@ function changeOf(node: CommentStatement, caller: CommentCaller, deps: CommentDe
       return () => changeTable(table, deps);
     }
     default: {
+      const part = kind === "table" ? partitionNamed(name, caller, deps)?.entry : undefined;
+      if (part !== undefined) return () => catalog.changeView({ ...part, comment });
       const changed = commentedTable(node, caller, deps);
       return () => changeTable(changed, deps);
     }

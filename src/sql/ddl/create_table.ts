@@ -17,6 +17,7 @@ import { type IndexedTable, withFreeKeyName, withUnique } from "./index_elements
 import { materializedQuery } from "./materialized_views.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { withSequences } from "./numbered_columns.ts";
+import { createPartition, partitionedTable } from "./partition_definitions.ts";
 import { withOwnerPolicies, withoutOwnerOption } from "./policy_definitions.ts";
 import { storageDirectoryOf } from "./storage_definitions.ts";
 import { newTable, optionSettings } from "./table_elements.ts";
@@ -40,6 +41,17 @@ export function authorizeCreateTable(
 
 /** Binds CREATE TABLE against the current catalog. @throws {DatabaseError} */
 export function createTable(
+  node: CreateTableStatement,
+  call: TableCall,
+  deps: TableDeps,
+): BoundDefinition {
+  return node.partitionOf === undefined
+    ? createWhole(node, call, deps)
+    : createPartition(node, node.partitionOf, { call, deps });
+}
+
+/** Binds CREATE TABLE of a table that is no partition. */
+function createWhole(
   written: CreateTableStatement,
   call: TableCall,
   deps: TableDeps,
@@ -77,9 +89,10 @@ export function createTable(
   // refused before any part of the request runs.
   const tried = withSequences(numbered, numberings, maker).table;
   requireKnownTypes(tried, { catalog, position });
-  withForeignKeys(indexed(tried), keys, alterer);
   const { userId: createdBy } = principal;
-  owned({ ...tried, schemaVersion: 1, createdBy, createdAtMs: 0, updatedAtMs: 0 });
+  const keyed = withForeignKeys(indexed(tried), keys, alterer);
+  const whole = { ...keyed, schemaVersion: 1, createdBy, createdAtMs: 0, updatedAtMs: 0 };
+  owned(partitionedTable(whole, written));
   return () => {
     store.requireFreeSpace();
     const nowMs = clock.nowMs();
@@ -98,7 +111,7 @@ export function createTable(
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
     };
-    const table = owned(inForceSince(entry, seq));
+    const table = partitionedTable(owned(inForceSince(entry, seq)), written);
     const queries =
       queryId === undefined
         ? []

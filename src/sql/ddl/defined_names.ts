@@ -7,7 +7,13 @@
  * which merely delays the binding of the statement.
  */
 import type { ErrorCode } from "../../base/errors.ts";
-import type { AlterTableStatement, Name, QName, Statement } from "../parse/ast/ast.ts";
+import type {
+  AlterTableStatement,
+  CreateTableStatement,
+  Name,
+  QName,
+  Statement,
+} from "../parse/ast/ast.ts";
 import { actedForIn } from "../parse/ast/query_nodes.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 
@@ -140,6 +146,7 @@ function definedBy(node: Statement, namespace: string): readonly DefinedName[] {
 function relationsDefinedBy(node: Statement): readonly QName[] {
   switch (node.type) {
     case "create table":
+      return [node.name, ...parentOf(node)];
     case "create table as":
     case "create view":
     case "create sequence":
@@ -167,9 +174,17 @@ function relationsDefinedBy(node: Statement): readonly QName[] {
   }
 }
 
+/** Returns the table to which CREATE TABLE adds a partition. */
+function parentOf({ partitionOf }: CreateTableStatement): readonly QName[] {
+  return partitionOf === undefined ? [] : [partitionOf.parent];
+}
+
 /** Returns the names that a relation has before and after a statement. */
 function relationsAlteredBy(node: Statement): readonly QName[] {
   switch (node.type) {
+    case "attach partition":
+    case "detach partition":
+      return [node.table, node.partition];
     case "alter sequence":
       return [node.name, ...renamed(node.name, node.renamedTo)];
     case "alter table":

@@ -19,6 +19,7 @@ import type {
   DoStatement,
   DropIndexStatement,
   FunctionDefinition,
+  PartitionDefinition,
   PolicyDefinition,
   TypeDefinition,
 } from "../parse/ast/ast.ts";
@@ -38,6 +39,7 @@ import {
   renameFunction,
 } from "./function_definitions.ts";
 import { authorizeIndexes, createIndex, dropIndexes, renameIndex } from "./index_definitions.ts";
+import { authorizePartition, definePartition, isPartitionDefinition } from "./moved_partitions.ts";
 import {
   alterNamespace,
   authorizeNamespace,
@@ -156,7 +158,8 @@ export class DefinitionStatements {
   ): void {
     const caller = { principal, namespace };
     const { catalog } = this.#deps;
-    if (isTypeDefinition(node)) authorizeType(node, caller, catalog);
+    if (isPartitionDefinition(node)) authorizePartition(node, caller, this.#deps);
+    else if (isTypeDefinition(node)) authorizeType(node, caller, catalog);
     else if (isFunctionDefinition(node)) authorizeFunction(node, caller, catalog);
     else if (isPolicyDefinition(node)) authorizePolicy(node, caller, catalog);
     // For storages, topics and webhooks, the required right depends only on the type of statement.
@@ -194,6 +197,16 @@ export class DefinitionStatements {
   /** Binds a definition against the current catalog. */
   #bound(written: DefiningStatement, principal: Principal, namespace: string): BoundDefinition {
     const node = this.#current(written, principal, namespace);
+    if (!isPartitionDefinition(node)) return this.#boundOther(node, principal, namespace);
+    const call = { principal, namespace, ledger: this.#ledger };
+    return definePartition(node, call, this.#deps);
+  }
+
+  #boundOther(
+    node: Exclude<DefiningStatement, PartitionDefinition>,
+    principal: Principal,
+    namespace: string,
+  ): BoundDefinition {
     switch (node.type) {
       case "create namespace":
         return createNamespace(node, principal, this.#deps);

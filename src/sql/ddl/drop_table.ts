@@ -5,20 +5,22 @@
  */
 import { type Principal, requireDrop, requireReach, requireRun } from "../../auth/mod.ts";
 import { isExpected } from "../../base/errors.ts";
-import type { Catalog, TableEntry, ViewEntry } from "../../catalog/mod.ts";
+import type { Catalog, PartitionViewEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { removeDroppedFiles } from "../files/uploads.ts";
 import { materializedAmong, requireMaterialized } from "../names/materialized_views.ts";
+import { partitionsOf } from "../names/partitions.ts";
 import { type PlacedPolicy, policiesNeeding, refusePolicies } from "../names/policies.ts";
 import { referencesTo } from "../names/references.ts";
 import { columnsTakingFrom, type NumberedColumn, sequencesOf } from "../names/sequences.ts";
 import { findTable, visibleTable, visibleView } from "../names/table_names.ts";
 import { dependentsOf, refuseDependents } from "../names/views.ts";
-import type { DropTableStatement } from "../parse/ast/ast.ts";
+import type { DropTableStatement, QName } from "../parse/ast/ast.ts";
 import { refuseReferring } from "./foreign_keys.ts";
 import { HeldOffsets } from "./held_offsets.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
+import { droppedWith, partitionNamed, removePartitions } from "./partition_definitions.ts";
 import { dropForeignKey, dropPolicy } from "./redefined_table.ts";
 import { dropDefaults, refuseNumbered } from "./sequence_definitions.ts";
 import {
@@ -35,6 +37,8 @@ import { droppedMessage } from "./view_definitions.ts";
 interface DroppedTables {
   readonly tables: readonly TableEntry[];
   readonly views: readonly ViewEntry[];
+  /** The partitions of other tables, by the id of their table. */
+  readonly partitions: ReadonlyMap<number, readonly PartitionViewEntry[]>;
   /** The columns of other tables whose DEFAULTs use a dropped sequence. */
   readonly numbered: readonly NumberedColumn[];
   /** The foreign keys of other tables that refer to the dropped tables. */
@@ -88,12 +92,16 @@ function droppedBy(
   const { catalog, systemViews } = deps;
   // A statement may name a table twice, but drops it only once.
   const tables = new Map<number, TableEntry>();
+  const partitions = new Map<number, PartitionViewEntry>();
   const missing: string[] = [];
   const { ifExists } = node;
   for (const name of node.names) {
     systemViews.refuse(name, { namespace, principal, action: "drop", ifExists });
     const named = { namespace: name.schema ?? namespace, name: name.name };
     const table = visibleTable(catalog, named, principal);
+    const parts = partsNamed(name, { namespace, principal }, deps);
+    for (const each of parts) partitions.set(each.viewId, each);
+    if (parts.length > 0) continue;
     const isView = visibleView(deps, named, principal) !== undefined;
     if (table === undefined && ifExists === true && !isView) {
       missing.push(qualifiedName(name, namespace));
@@ -105,9 +113,13 @@ function droppedBy(
     requireMaterialized(node.isMaterialized === true, found, { node: name, verb: "DROP" });
     tables.set(found.tableId, found);
   }
-  const dropped = [...tables.values()].map((each) => `${each.namespace}.${each.name}`);
-  const views = viewsDroppedWith(tables, { catalog, principal });
+  const views = viewsDroppedWith(tables, { catalog, partitions, principal });
   const ids = new Set(tables.keys());
+  const own = [...ids].flatMap((tableId) => partitionsOf(catalog, tableId));
+  for (const { viewId } of own) partitions.delete(viewId);
+  const dropped = [...tables.values(), ...partitions.values()].map(
+    (each) => `${each.namespace}.${each.name}`,
+  );
   const sequences = [...ids].flatMap((tableId) => sequencesOf(catalog, tableId));
   const numbered = columnsTakingFrom(catalog, sequences, ids);
   const referring = [...ids].flatMap((tableId) =>
@@ -131,7 +143,25 @@ function droppedBy(
     refusePolicies(action, policies, { position });
   }
   const message = droppedMessage(kind, { dropped, missing });
-  return { tables: [...tables.values()], views, numbered, policies, referring, message };
+  return {
+    tables: [...tables.values()],
+    views: [...views, ...own],
+    partitions: Map.groupBy(partitions.values(), ({ partition: { tableId } }) => tableId),
+    numbered,
+    policies,
+    referring,
+    message,
+  };
+}
+
+/** Returns the partition with a name and its parts; an empty list if the name is no partition's. */
+function partsNamed(
+  name: QName,
+  caller: Pick<TableCall, "namespace" | "principal">,
+  deps: TableDeps,
+): readonly PartitionViewEntry[] {
+  const partition = partitionNamed(name, caller, deps);
+  return partition === undefined ? [] : droppedWith(partition, caller, deps);
 }
 
 /**
@@ -141,9 +171,21 @@ function droppedBy(
  */
 function viewsDroppedWith(
   tables: Map<number, TableEntry>,
-  { catalog, principal }: { catalog: Catalog; principal: Principal },
+  {
+    catalog,
+    partitions,
+    principal,
+  }: {
+    readonly catalog: Catalog;
+    readonly partitions: ReadonlyMap<number, PartitionViewEntry>;
+    readonly principal: Principal;
+  },
 ): readonly ViewEntry[] {
-  const own = queriesOf([...tables.values()], catalog);
+  const own = [
+    ...queriesOf([...tables.values()], catalog),
+    ...[...tables.keys()].flatMap((tableId) => partitionsOf(catalog, tableId)),
+    ...partitions.values(),
+  ];
   const viewIds = new Set(own.map(({ viewId }) => viewId));
   const views = dependentsOf(catalog, { tableIds: new Set(tables.keys()), viewIds });
   const dependent = materializedAmong(views, catalog).filter(({ tableId }) => !tables.has(tableId));
@@ -153,7 +195,7 @@ function viewsDroppedWith(
   }
   if (dependent.length === 0) return views;
   const known = new Set(views.map(({ viewId }) => viewId));
-  const more = viewsDroppedWith(tables, { catalog, principal });
+  const more = viewsDroppedWith(tables, { catalog, partitions, principal });
   return [...views, ...more.filter(({ viewId }) => !known.has(viewId))];
 }
 
@@ -179,7 +221,7 @@ async function dropAll(
   let message: string | undefined;
   try {
     while (message === undefined) {
-      const { numbered, policies, referring, tables, views, ...dropped } = droppedNow();
+      const { numbered, partitions, policies, referring, tables, views, ...dropped } = droppedNow();
       const unheld = tables.find(({ tableId }) => !held.holds(tableId));
       if (unheld !== undefined) {
         await held.hold(unheld.tableId);
@@ -188,6 +230,8 @@ async function dropAll(
       dropDefaults(deps, numbered);
       for (const each of referring) dropForeignKey(deps, each);
       for (const each of policies) dropPolicy(deps, each);
+      for (const [tableId, each] of partitions) removePartitions(deps, tableId, each);
+      if (tables.length === 0) deps.catalog.dropViews(views);
       for (const [index, table] of tables.entries()) {
         // The query of a materialized view is dropped with its own table.
         const plain = views.filter(({ resultId }) => resultId === undefined);
@@ -221,13 +265,14 @@ export async function dropTableWithin(
       if (each.child.tableId !== tableId) dropForeignKey(deps, each);
     }
     for (const each of policiesNeeding(catalog, { tableIds: ids })) dropPolicy(deps, each);
+    const own = partitionsOf(catalog, tableId);
     // The tables of materialized views are dropped by themselves, each with its query.
     const views = dependentsOf(catalog, {
       tableIds: ids,
-      viewIds: new Set(queriesOf([table], catalog).map(({ viewId }) => viewId)),
+      viewIds: new Set([...queriesOf([table], catalog), ...own].map(({ viewId }) => viewId)),
     });
     const plain = views.filter(({ resultId }) => resultId === undefined);
-    removal = drop(table, { views: plain, ledger }, deps);
+    removal = drop(table, { views: [...plain, ...own], ledger }, deps);
   } finally {
     held.release();
   }

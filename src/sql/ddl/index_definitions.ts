@@ -42,6 +42,7 @@ import type { BindingDeps } from "../prepare/binding_deps.ts";
 import { referencesLosing, refuseReferring } from "./foreign_keys.ts";
 import { firstStateOf, indexNamed, takenNames, withIndex } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
+import { partitioningsOf, requireKeysInUnique } from "./partition_keys.ts";
 import { dropForeignKey, type RedefinitionDeps } from "./redefined_table.ts";
 import { RowInspection } from "./row_inspection.ts";
 import { droppedMessage } from "./view_definitions.ts";
@@ -113,7 +114,9 @@ export function createIndex(
     const keys = { columns, classes, included, isUnique, equalNulls, isConstraint: false };
     const written = { ...keys, where, name, position };
     const state = firstStateOf(store, table.tableId);
-    return withIndex(table, written, { catalog, state });
+    const next = withIndex(table, written, { catalog, state });
+    requireKeysInUnique(next, partitioningsOf(next, catalog), position);
+    return next;
   };
   const already = (): string => `Index ${place.namespace}.${place.name} already exists`;
   if (isThere()) return already;

@@ -19,6 +19,7 @@ import {
   type ViewEntry,
 } from "../../catalog/mod.ts";
 import { refuseMaterializedDependents } from "../names/materialized_views.ts";
+import { isPartition } from "../names/partitions.ts";
 import { columnsTakingFrom } from "../names/sequences.ts";
 import { findNamespace } from "../names/table_names.ts";
 import { refuseDeadLetterTopics } from "../names/topics.ts";
@@ -199,12 +200,30 @@ function dropNamespace(
     viewIds: new Set(views.map(({ viewId }) => viewId)),
   });
   refuseMaterializedElsewhere(name, catalog, { dependents, position });
+  refusePartitionsOfOthers(name, catalog, { views, position });
   return async () => {
     await dropHeld(name, deps, steps);
     // Another statement may have dropped the namespace in the meantime.
     if (catalog.namespace(name) !== undefined) catalog.dropNamespace(name);
     return `Namespace ${name} dropped`;
   };
+}
+
+/** Refuses to drop partitions of tables in other namespaces, whose rows would stay behind. */
+function refusePartitionsOfOthers(
+  name: string,
+  catalog: Catalog,
+  { position, views }: { readonly views: readonly ViewEntry[]; readonly position: number },
+): void {
+  for (const { partition, ...view } of views) {
+    const table = partition && catalog.tableById(partition.tableId);
+    if (table === undefined || table.namespace === name) continue;
+    throw new DatabaseError(
+      "DEPENDENT_OBJECTS",
+      `Cannot drop namespace ${name}: ${view.namespace}.${view.name} is a partition of ${table.namespace}.${table.name}`,
+      { position, hint: "drop or detach the partition first" },
+    );
+  }
 }
 
 /**
@@ -230,8 +249,9 @@ async function dropHeld(
     const viewIds = new Set(views.map(({ viewId }) => viewId));
     const dependents = dependentsOf(catalog, { tableIds, viewIds });
     refuseMaterializedElsewhere(name, catalog, { dependents, position: undefined });
-    const plain = dependents.filter(({ resultId }) => resultId === undefined);
-    catalog.dropViews([...views, ...plain]);
+    // Partitions are dropped together with their tables.
+    const plain = [...views, ...dependents.filter(({ resultId }) => resultId === undefined)];
+    catalog.dropViews(plain.filter((each) => !isPartition(each)));
     if (views.length > 0) live().viewChanged();
     if (tables.length === 0) {
       // The sequences of dropped tables have already been removed.

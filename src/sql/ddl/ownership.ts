@@ -14,6 +14,7 @@ import type { AlterOwnerStatement, CreateExtensionStatement } from "../parse/ast
 import type { BindingDeps } from "../prepare/binding_deps.ts";
 import { functionPlace } from "./function_definitions.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
+import { partitionNamed } from "./partition_definitions.ts";
 
 interface OwnerCall {
   readonly principal: Principal;
@@ -35,7 +36,7 @@ export function alterOwner(
   const { catalog } = deps;
   const { name, schema = call.namespace } = node.name;
   const path = `${schema}.${name}`;
-  const kind = kindOf(node, call, deps);
+  const kind = isPartitionOf(node, call, deps) ? "table" : kindOf(node, call, deps);
   if (kind === undefined) return () => `${shown(node.kind)} ${path} does not exist`;
   const { _location, currentUser, name: given } = node.owner;
   const owner = currentUser === true ? call.principal.userId : given;
@@ -61,6 +62,14 @@ export function alterOwner(
       hint: `run ALTER NAMESPACE ${schema} OWNER TO ${owner}, or use a separate namespace; pg_dump --no-owner omits it`,
     },
   );
+}
+
+function isPartitionOf(
+  { kind, name }: AlterOwnerStatement,
+  call: OwnerCall,
+  deps: BindingDeps,
+): boolean {
+  return kind === "table" && partitionNamed(name, call, deps) !== undefined;
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 import type { Dependents, ForeignKeyEntry, TableEntry } from "../../catalog/mod.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";
+import { withPartitions } from "../names/partitions.ts";
 import { type PlacedPolicy, withoutPolicies } from "../names/policies.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { DefinitionFollowers } from "./definition_followers.ts";
@@ -20,10 +21,11 @@ export type RedefinitionDeps = Pick<SqlEnvironment, "catalog" | "definitionOf" |
  */
 export function redefineTable(
   { catalog, definitionOf, live, store, topics: topicAccess }: RedefinitionDeps,
-  { after, before }: { before: TableEntry; after: TableEntry },
-  others: Dependents = {},
+  { after: written, before }: { before: TableEntry; after: TableEntry },
+  given: Dependents = {},
 ): void {
   const seq = store.issueSeq();
+  const { after, others } = withPartitions(catalog, { before, after: written }, given);
   const topics = topicsWith(catalog, { before, after }, seq);
   catalog.changeTable(inForceSince(after, seq), seq, { ...others, topics });
   store.defineTable(definitionOf(after));

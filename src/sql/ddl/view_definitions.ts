@@ -32,6 +32,7 @@ import type { RelationSource, SelectDeps } from "../bind/query/select_deps.ts";
 import { childrenOf } from "../bind/walk.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { refuseMaterializedDependents } from "../names/materialized_views.ts";
+import { isPartition } from "../names/partitions.ts";
 import { findNamespace, requireHolder } from "../names/table_names.ts";
 import { refuseTopicName } from "../names/topics.ts";
 import {
@@ -106,8 +107,9 @@ export function createView(
   const shown = `${namespace}.${name}`;
   const before = catalog.view(namespace, name);
   refuseTopicName(catalog, "view", { namespace, name, position });
-  const isTaken = before !== undefined && node.orReplace !== true;
-  if (isTaken || catalog.table(namespace, name) !== undefined) {
+  const isPart = isPartition(before);
+  const isTaken = before !== undefined && node.orReplace !== true && !isPart;
+  if (isTaken || isPart || catalog.table(namespace, name) !== undefined) {
     throw new DatabaseError(
       "ALREADY_EXISTS",
       `Cannot create view ${shown}: ${isTaken ? "it" : "a table with this name"} already exists`,
@@ -392,11 +394,12 @@ function viewNamed(
 ): ViewEntry | undefined {
   const { name, schema = namespace, _location } = node;
   const entry = catalog.view(schema, name);
-  if (entry !== undefined && entry.resultId === undefined) return entry;
+  const isPart = isPartition(entry);
+  if (entry !== undefined && entry.resultId === undefined && !isPart) return entry;
   const position = _location.start;
   const table = catalog.table(schema, name);
-  if (table !== undefined) {
-    const kind = table.materialized === undefined ? "table" : "materialized view";
+  if (isPart || table !== undefined) {
+    const kind = table?.materialized === undefined ? "table" : "materialized view";
     throw new DatabaseError(
       "INVALID_OPERATION",
       `Cannot ${action} view ${schema}.${name}: it is a ${kind}`,
@@ -422,7 +425,11 @@ export function alterView(
 ): BoundDefinition {
   const { catalog, systemViews } = deps;
   systemViews.refuse(name, { namespace, principal, action: "alter", ifExists });
-  const found = viewNamed(catalog, name, { namespace, action: "alter", ifExists });
+  const part = catalog.view(name.schema ?? namespace, name.name);
+  const isRenamed = isPartition(part) && change.type === "rename";
+  const found = isRenamed
+    ? part
+    : viewNamed(catalog, name, { namespace, action: "alter", ifExists });
   if (found === undefined) {
     return () => `View ${name.schema ?? namespace}.${name.name} does not exist`;
   }
@@ -493,7 +500,8 @@ function renameView(
     });
     catalog.changeViews([renamed, ...readers]);
     live().viewChanged();
-    return `View ${found.namespace}.${found.name} renamed to ${to.name}`;
+    const what = isPartition(found) ? "Table" : "View";
+    return `${what} ${found.namespace}.${found.name} renamed to ${to.name}`;
   };
 }
 

@@ -72,7 +72,10 @@ export function findTable(
   if (table !== undefined) return table;
   const position = node._location.start;
   const shown = `${inNamespace}.${name}`;
-  if (visibleView(deps, { namespace: inNamespace, name }, principal) !== undefined) {
+  const view = visibleView(deps, { namespace: inNamespace, name }, principal);
+  if (view?.partition !== undefined)
+    throw usedAsTable(shown, view.partition.tableId, deps, position);
+  if (view !== undefined) {
     throw new DatabaseError("INVALID_OPERATION", `Cannot use ${shown} as a table: it is a view`, {
       position,
     });
@@ -93,6 +96,22 @@ export function findTable(
     isThere ? "TABLE_NOT_FOUND" : "NAMESPACE_NOT_FOUND",
     isThere ? `Cannot find table ${shown}` : `Cannot find namespace ${inNamespace}`,
     { position, isHidden, ...(parts.length === 0 ? {} : { hint: parts.join(" ") }) },
+  );
+}
+
+/** Returns the error for a statement on a single partition that only its table permits. */
+function usedAsTable(
+  shown: string,
+  tableId: number,
+  { catalog }: NamedDeps,
+  position: number,
+): DatabaseError {
+  const table = catalog.tableById(tableId);
+  const hint = "a partition has the definition of its table: write the statement for";
+  return new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot use ${shown} as a table of its own: it is a partition`,
+    { position, hint: `${hint} ${table?.namespace}.${table?.name}` },
   );
 }
 

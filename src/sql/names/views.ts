@@ -78,6 +78,7 @@ export function viewRelation(
     source: sourceIn(entry, deps),
     ownRights: entry.ownRights,
     checkOption: entry.checkOption,
+    isPartition: entry.partition !== undefined,
   };
 }
 

@@ -9,6 +9,7 @@ import type {
   TableAlterationResetOptions,
   TableKindWord,
 } from "./ast/ast.ts";
+import type { PartitionDefinition } from "./ast/ast_partitions.ts";
 import { requireListed } from "./bounds.ts";
 import { parseCollatedType } from "./collations.ts";
 import type { Cursor } from "./cursor.ts";
@@ -26,6 +27,7 @@ import { parseTiming } from "./foreign_keys.ts";
 import { parseSourced } from "./indexed_parts.ts";
 import { parseOptions, parseWord } from "./options.ts";
 import { acceptOwner } from "./ownership.ts";
+import { acceptPartitionChange } from "./partitions.ts";
 import { refuseAlteration } from "./refused.ts";
 import { parseSequenceOptions } from "./sequence_options.ts";
 
@@ -34,7 +36,7 @@ export function parseAlterTable(
   cursor: Cursor,
   start: number,
   kind: TableKindWord | undefined,
-): AlterOwnerStatement | AlterTableStatement {
+): AlterOwnerStatement | AlterTableStatement | PartitionDefinition {
   const ifExists = acceptIfExists(cursor);
   // ONLY has no effect, because no table inherits from another.
   cursor.accept("only");
@@ -42,6 +44,8 @@ export function parseAlterTable(
   const object = { kind: "table", name: table, ifExists } as const;
   const owned = kind === undefined ? acceptOwner(cursor, start, object) : undefined;
   if (owned !== undefined) return owned;
+  const partitions = acceptPartitionChange(cursor, start, { ifExists, table });
+  if (partitions !== undefined) return partitions;
   const changes = [parseAlteration(cursor)];
   while (cursor.accept(",")) {
     changes.push(parseAlteration(cursor));

@@ -32,6 +32,7 @@ import { parseExclude } from "./exclude.ts";
 import { parseForeignKey, parseReferences } from "./foreign_keys.ts";
 import { parseSourced } from "./indexed_parts.ts";
 import { parseNameOrString, parseOptions, parseUserName } from "./options.ts";
+import { acceptPartitionBy, parsePartitionOf } from "./partitions.ts";
 import { acceptOnCommit } from "./persistence.ts";
 import { nameText } from "./print/print_expressions.ts";
 import { parseQuery, recursiveQuery } from "./select.ts";
@@ -126,8 +127,14 @@ export function parseCreateTable(
     };
     return parseTableAs(cursor, start, { ...table, columnNames, options });
   }
+  if (cursor.acceptAll("partition", "of")) {
+    refuseTemporary(cursor, persistence);
+    return parsePartitionTable(cursor, start, { kind, name, ifNotExists });
+  }
   refuseTableForms(cursor);
   const elements = parseTableElements(cursor);
+  if (cursor.is("partition")) refuseTemporary(cursor, persistence);
+  const partitionBy = acceptPartitionBy(cursor);
   if (persistence.temporary !== true || !cursor.is("on")) refuseTableClauses(cursor);
   const options = cursor.accept("with") ? parseOptions(cursor) : undefined;
   // Old scripts for PostgreSQL end so. No table has the column oid here.
@@ -142,14 +149,22 @@ export function parseCreateTable(
     ...persistence,
     ...onCommit,
     ...elements,
+    partitionBy,
     options,
     _location: cursor.since(start),
   };
 }
 
+/** Refuses partitions of a temporary table, which only its transaction has. */
+function refuseTemporary(
+  cursor: Cursor,
+  { temporary }: Pick<CreateTableStatement, "temporary">,
+): void {
+  if (temporary === true) cursor.refuse("partitions of a temporary table", "use an ordinary table");
+}
+
 /** Refuses forms of CREATE TABLE without a list of columns in parentheses. */
 function refuseTableForms(cursor: Cursor): void {
-  if (cursor.is("partition")) refusePartition(cursor);
   if (cursor.is("like")) {
     cursor.refuse(
       "CREATE TABLE … LIKE without parentheses",
@@ -188,6 +203,22 @@ function parseTableElements(
   };
 }
 
+/** Parses the rest after `CREATE TABLE p PARTITION OF`. */
+function parsePartitionTable(
+  cursor: Cursor,
+  start: number,
+  about: Pick<CreateTableStatement, "ifNotExists" | "kind" | "name">,
+): CreateTableStatement {
+  const partitionOf = parsePartitionOf(cursor);
+  const partitionBy = acceptPartitionBy(cursor);
+  refuseTableClauses(cursor);
+  const options = cursor.accept("with") ? parseOptions(cursor) : undefined;
+  refuseTableClauses(cursor);
+  const _location = cursor.since(start);
+  const parts = { columns: [], options, partitionOf, partitionBy };
+  return { type: "create table", ...about, ...parts, _location };
+}
+
 /**
  * Parses `LIKE t [{INCLUDING | EXCLUDING} part …]`.
  *
@@ -220,10 +251,6 @@ const LIKED_PARTS: readonly LikedPart[] = [
   "storage",
 ];
 
-function refusePartition(cursor: Cursor): never {
-  cursor.refuse("PARTITION BY of a table", "partitioning by user is built in: CREATE USER TABLE");
-}
-
 /** Refuses clauses of CREATE TABLE that only other systems support. */
 export function refuseTableClauses(cursor: Cursor): void {
   switch (cursor.word) {
@@ -232,8 +259,6 @@ export function refuseTableClauses(cursor: Cursor): void {
         "definitions of columns before AS",
         "write only the names of the columns",
       );
-    case "partition":
-      return refusePartition(cursor);
     case "inherits":
       return cursor.refuse("INHERITS", "repeat the columns in both tables");
     case "using":

@@ -17,6 +17,7 @@ import {
   parseQNames,
 } from "./ddl.ts";
 import { parseIndexedExpression, parseIndexedPart } from "./indexed_parts.ts";
+import { acceptOperatorClass } from "./operator_classes.ts";
 import { parseOptions } from "./options.ts";
 import { refuseIndexAlteration } from "./refused.ts";
 import { Token } from "./text/lexer.ts";
@@ -109,25 +110,6 @@ function parseInvertedColumn(cursor: Cursor): IndexedColumn {
   const part = parseIndexedPart(cursor);
   const operatorClass = cursor.kind === Token.word ? cursor.name("an operator class") : undefined;
   return operatorClass === undefined ? { part } : { part, operatorClass };
-}
-
-/** The operator classes of btree indexes that have the order of the indexes here. */
-const OPERATOR_CLASS =
-  /^(?:text_pattern|varchar_pattern|bpchar_pattern|text|varchar|bpchar|int[248]|numeric|float[48]|date|time|timestamp|timestamptz|interval|uuid|bool|bytea|name|enum|array|record)_ops$/;
-
-/** The operator classes of gin indexes. They determine the terms of an inverted index. */
-const INVERTED_CLASS = /^(?:gin_trgm|tsvector|jsonb|jsonb_path|array)_ops$/;
-
-/** Accepts the name of an operator class after a column. */
-function acceptOperatorClass(cursor: Cursor): void {
-  if (cursor.kind !== Token.word) return;
-  const name = cursor.nameText(cursor.token);
-  if (!name.endsWith("_ops")) return;
-  if (!OPERATOR_CLASS.test(name)) {
-    const hint = INVERTED_CLASS.test(name) ? "USING gin" : "USING btree";
-    cursor.refuse(`the operator class ${name} of a sorted index`, hint);
-  }
-  cursor.token += 1;
 }
 
 /** The storage parameters of PostgreSQL's indexes, which have no effect here. */

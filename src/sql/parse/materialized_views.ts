@@ -64,6 +64,7 @@ export function parseAlterMaterialized(
 ): AlterOwnerStatement | AlterTableStatement {
   const node = parseAlterTable(cursor, start, undefined);
   if (node.type === "alter owner") return { ...node, kind: "materialized view" };
+  if (node.type !== "alter table") return cursor.refuse("partitions of a materialized view");
   return { ...node, isMaterialized: true };
 }
 

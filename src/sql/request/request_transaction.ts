@@ -65,6 +65,8 @@ export interface OpeningOptions {
    */
   readonly timeoutMs?: number | undefined;
   readonly onGrow?: ((bytes: number) => void) | undefined;
+  /** The tables whose write gates the request has closed for the transaction. */
+  readonly gatedIds?: readonly number[];
 }
 
 /** Returns the writes to be added to a commit. They depend on whether the commit changes rows. */
@@ -230,7 +232,7 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /** Opens the transaction of a request that is a single transaction but contains no BEGIN. */
-  open({ entryIndex, isReadOnly, onGrow, timeoutMs }: OpeningOptions): void {
+  open({ entryIndex, gatedIds, isReadOnly, onGrow, timeoutMs }: OpeningOptions): void {
     this.#beginIndex = entryIndex;
     const { clock, limits, storageQuota, store } = this.#deps;
     this.settings.begin();
@@ -245,6 +247,7 @@ export class RequestTransaction implements HeldTransaction {
       bytesMax: limits.transactionBytesMax,
       isMetered: storageQuota !== undefined,
       onGrow,
+      gatedIds,
     });
   }
 
@@ -358,7 +361,7 @@ export class RequestTransaction implements HeldTransaction {
       await storageQuota.prepare(transaction.growths, this.#ledger);
       transaction.requireUnaltered(this.#deps.catalog);
     }
-    const { tableIds } = transaction;
+    const tableIds = transaction.tableIds.filter((id) => !transaction.gatedIds.includes(id));
     while (writeGates.areClosed(tableIds)) {
       await writeGates.opened(tableIds, this.#ledger);
       transaction.requireUnaltered(this.#deps.catalog);

@@ -472,7 +472,7 @@ export class StatementRunner {
   /** Whether the caller's rows in the table may be changed in this tick. */
   #isReady({ options, prepared }: RunningChange): boolean {
     const { storageQuota, writeGates } = this.#deps;
-    if (writeGates.areClosed(prepared.tableIds)) return false;
+    if (writeGates.areClosed(gatesOf(prepared, options))) return false;
     if (storageQuota === undefined || options.transaction !== undefined) return true;
     return storageQuota.isReady(options.principal.owner);
   }
@@ -484,7 +484,7 @@ export class StatementRunner {
     if (options.transaction === undefined) {
       await storageQuota?.ready(options.principal.owner, ledger);
     }
-    await writeGates.opened(prepared.tableIds, ledger);
+    await writeGates.opened(gatesOf(prepared, options), ledger);
     const place = isLong ? await this.#placeOf(change) : undefined;
     try {
       return await this.#change(renewedChange(change), place);
@@ -620,6 +620,12 @@ function renewedChange(change: RunningChange): RunningChange {
 function ownerOfWrites(principal: Principal, catalog: Catalog): Principal {
   if (principal.owner !== undefined) return principal;
   return { ...principal, owner: catalog.accounts.ownerNumber(principal.userId, { create: true }) };
+}
+
+/** Returns the tables whose write gates a change passes, except for those closed on its behalf. */
+function gatesOf({ tableIds }: PreparedDml, { transaction }: RunOptions): readonly number[] {
+  const own = transaction?.gatedIds ?? [];
+  return own.length === 0 ? tableIds : tableIds.filter((id) => !own.includes(id));
 }
 
 function copyFieldsOf({ cells, fields = [] }: PreparedQuery): CopyField[] {

@@ -13,8 +13,10 @@ import { mayRead, type Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
+import { partitionNamed } from "../ddl/partition_definitions.ts";
+import { referencesTo } from "../names/references.ts";
 import { findTable } from "../names/table_names.ts";
-import type { DeleteStatement, TruncateStatement } from "../parse/ast/ast.ts";
+import type { DeleteStatement, QName, TruncateStatement } from "../parse/ast/ast.ts";
 import { relocated } from "../parse/ast/tree_parts.ts";
 import { parseStatements } from "../parse/parser.ts";
 import { qnameText } from "../parse/print/print_expressions.ts";
@@ -39,9 +41,18 @@ export function wholeTruncation(
   node: TruncateStatement,
   { deps, namespace, principal }: { deps: NameDeps; namespace: string; principal: Principal },
 ): TruncateStatement {
-  const named = node.tables.map((each) =>
-    findTable(deps, each, { namespace, node: each, principal }),
-  );
+  const partitions: QName[] = [];
+  const named = node.tables.flatMap((each) => {
+    const partition = partitionNamed(each, { namespace, principal }, deps);
+    if (partition === undefined) {
+      return [findTable(deps, each, { namespace, node: each, principal })];
+    }
+    if (referencesTo(deps.catalog, partition.table.tableId).length > 0) {
+      throw referred(node, partition.entry);
+    }
+    partitions.push({ ...each, schema: partition.entry.namespace });
+    return [];
+  });
   const found = new Set(named);
   const entries = deps.catalog.tables();
   for (const table of found) {
@@ -57,7 +68,7 @@ export function wholeTruncation(
   const tables = childrenFirst([...found]).map(({ name, namespace: schema }) => {
     return { name, schema, _location: node._location };
   });
-  return { ...node, tables };
+  return { ...node, tables: [...tables, ...partitions] };
 }
 
 /**
@@ -84,7 +95,7 @@ function refersTo({ foreignKeys = [] }: TableEntry, { tableId }: TableEntry): bo
 
 function referred(
   { _location }: TruncateStatement,
-  { name, namespace }: TableEntry,
+  { name, namespace }: Pick<TableEntry, "name" | "namespace">,
 ): DatabaseError {
   return new DatabaseError(
     "DEPENDENT_OBJECTS",
@@ -113,6 +124,7 @@ export function restartsOf(
   { deps, namespace, principal }: { deps: NameDeps; namespace: string; principal: Principal },
 ): readonly DefiningStatement[] {
   return tables.flatMap((name) => {
+    if (partitionNamed(name, { namespace, principal }, deps) !== undefined) return [];
     const { tableId } = findTable(deps, name, { namespace, node: name, principal });
     const owned = deps.catalog.sequences().filter(({ ownedBy }) => ownedBy?.tableId === tableId);
     return owned.flatMap((sequence) => {

@@ -45,6 +45,7 @@ import {
 import { ackRequest, ackResult } from "../utility/topic_statements.ts";
 import { copyFeedOf, copyResult } from "./copy_statements.ts";
 import { readAndLock } from "./locking_read.ts";
+import { changePartitions, movesRows, type PartitionSteps } from "./partition_changes.ts";
 import { populationOf, type RefreshingStatement, refresh, refreshedView } from "./refresh.ts";
 import { type BoundUnit, type RequestBinding, unboundUnit } from "./request_binding.ts";
 import type { RequestDeps } from "./request_deps.ts";
@@ -72,6 +73,9 @@ export interface UnitRunnerParts {
    */
   readonly commit: (entry?: StatementResult) => Promise<number | null>;
 }
+
+/** The number of times that work on partitions is tried if other statements conflict with it. */
+const ATTEMPTS_MAX = 3;
 
 export class UnitRunner {
   readonly #parts: UnitRunnerParts;
@@ -121,6 +125,8 @@ export class UnitRunner {
     if (!isReadOnlyNode(node) && !isDefining(node)) this.#requireNoTransaction(node);
     const principal = this.#binding.principalOf(unit.node);
     const { namespace } = this.#binding;
+    const partitions = this.#partitionSteps();
+    if (movesRows(node, partitions)) return await changePartitions(node, partitions);
     if (isDefining(node)) return this.#define(node, namespace);
     assert(isAdministering(node), "the remaining statements must be administrative");
     const { params, server } = this.#request;
@@ -216,6 +222,54 @@ export class UnitRunner {
     const names = given.tables.map(({ name, schema }) => `${schema ?? namespace}.${name}`);
     const what = names.length === 1 ? "Table" : "Tables";
     return { ...messageResult(`${what} ${names.join(", ")} truncated`, principal.userId), lastSeq };
+  }
+
+  #partitionSteps(): PartitionSteps {
+    const { namespace } = this.#binding;
+    return {
+      deps: () => this.#deps,
+      principal: this.#principal,
+      namespace,
+      isInside: this.#transaction.current !== undefined,
+      check: (node) => this.#scope.definitions.check(node, this.#principal, namespace),
+      define: (node) => this.#define(node, namespace),
+      change: (node) => this.#change(node, []),
+      atomically: (tableIds, work) => this.#atomically(tableIds, work),
+    };
+  }
+
+  /**
+   * Does work in the open transaction, or else in one of its own, while other statements that write
+   * the tables wait.
+   */
+  async #atomically(
+    tableIds: readonly number[],
+    work: () => Promise<StatementResult>,
+  ): Promise<StatementResult> {
+    if (this.#transaction.current !== undefined) return await work();
+    const { store, writeGates } = this.#deps;
+    const open = await writeGates.close(tableIds, this.#ledger);
+    try {
+      for (let attempt = 1; ; attempt += 1) {
+        // A commit that is not yet durable would be newer than the snapshot.
+        await Promise.allSettled([store.durable(store.appliedSeq)]);
+        const entryIndex = this.#parts.entryCount();
+        this.#transaction.open({ isReadOnly: false, entryIndex, gatedIds: tableIds });
+        try {
+          const result = await work();
+          return { ...result, lastSeq: await this.#parts.commit() };
+        } catch (error) {
+          const isConflict =
+            error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";
+          const isLarge = error instanceof DatabaseError && error.code === "TRANSACTION_LIMIT";
+          if (!isLarge && (!isConflict || attempt === ATTEMPTS_MAX)) throw error;
+          this.#transaction.rollback();
+          if (isLarge) throw error;
+        }
+      }
+    } finally {
+      open();
+    }
   }
 
   #createTableAs(

@@ -64,6 +64,7 @@ import type {
   SubscribeStatement,
   TypeDefinition,
 } from "../parse/ast/ast.ts";
+import type { PartitionDefinition } from "../parse/ast/ast_partitions.ts";
 
 /** A statement that lists system information. */
 export type ShowStatement =
@@ -85,6 +86,7 @@ export type DefiningStatement =
   | DropNamespaceStatement
   | CreateTableStatement
   | AlterTableStatement
+  | PartitionDefinition
   | DropTableStatement
   | CreateIndexStatement
   | AlterIndexStatement
@@ -227,6 +229,8 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "drop namespace": DEFINITION,
   "create table": DEFINITION,
   "alter table": DEFINITION,
+  "attach partition": DEFINITION,
+  "detach partition": DEFINITION,
   "drop table": DEFINITION,
   "create index": DEFINITION,
   "alter index": DEFINITION,

@@ -24,6 +24,7 @@ import {
   type Value,
 } from "../../types/mod.ts";
 import type { SystemCall, SystemView } from "../bind/bound.ts";
+import { isPartition } from "../names/partitions.ts";
 import { isViewInForce, type ShownView, type ViewDeps, visibleViews } from "../names/views.ts";
 import { routinesOfSchema } from "./function_views.ts";
 import { sequencesOfSchema } from "./sequence_views.ts";
@@ -104,13 +105,14 @@ function relationsSeenBy(deps: SchemaViewDeps, call: SystemCall): Relation[] {
   const stored = visibleTables(catalog, principal).map(relationOf);
   const views = viewsSeenBy(deps, principal).map(({ columns, entry, written }): Relation => {
     const names = written();
+    const table = entry.partition && catalog.tableById(entry.partition.tableId);
     return {
       namespace: entry.namespace,
       name: entry.name,
-      type: "VIEW",
+      type: table === undefined ? "VIEW" : "BASE TABLE",
       isWritten: names.size > 0,
       columns: columns.map((column) => ({
-        ...plainColumn(column),
+        ...(table?.columns.find(({ name }) => name === column.name) ?? plainColumn(column)),
         isWritten: names.has(column.name),
       })),
     };
@@ -277,7 +279,8 @@ function viewsOfSchema(deps: SchemaViewDeps): SystemView {
     ],
     (call) => {
       const principal = principalOf(call);
-      return viewsSeenBy(deps, principal).map(({ entry, written }) => {
+      const views = viewsSeenBy(deps, principal).filter(({ entry }) => !isPartition(entry));
+      return views.map(({ entry, written }) => {
         const { checkOption = "none", name, namespace, ownRights, sql } = entry;
         const holder = catalog.namespace(namespace);
         const isShown = mayRun(principal, "inspect") || ownsNamespace(principal, holder);

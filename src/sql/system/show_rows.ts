@@ -169,7 +169,7 @@ export function tableRows(
       String(entry.viewId),
       entry.name,
       entry.namespace,
-      "VIEW",
+      entry.partition === undefined ? "VIEW" : "PARTITION",
       entry.createdAtMs * 1000,
       1,
       entry.comment ?? null,

@@ -385,7 +385,7 @@ function tablesView(catalog: Catalog, systemNames: () => readonly string[]): Sys
             String(each.viewId),
             each.namespace,
             each.name,
-            "VIEW",
+            each.partition === undefined ? "VIEW" : "PARTITION",
             null,
             null,
             1,

@@ -138,6 +138,9 @@ function changedNames(node: Statement): readonly QName[] | undefined {
     case "create type":
     case "alter type":
       return [node.name];
+    case "attach partition":
+    case "detach partition":
+      return [node.partition];
     case "alter table":
     case "create index":
     case "create policy":

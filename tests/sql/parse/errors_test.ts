@@ -123,7 +123,7 @@ test.each([
   ["CREATE TABLE t (a INT) AS SELECT 1", "definitions of columns before AS", "names"],
   ["CREATE TABLE t LIKE u", "LIKE", "(LIKE other_table INCLUDING ALL)"],
   ["CREATE TABLE t (a INT) INHERITS (u)", "INHERITS", ""],
-  ["CREATE TABLE t (a INT) PARTITION BY RANGE (a)", "PARTITION BY", "built in"],
+  ["CREATE TABLE p PARTITION OF t (a DEFAULT 1) DEFAULT", "a single partition", "partitioned"],
   ["CREATE TABLE t (a INT) USING heap", "USING", ""],
   ["CREATE TEMP SEQUENCE s", "TEMP objects other than tables", ""],
   ["CREATE TEMP TABLE t (a INT) ON COMMIT PRESERVE ROWS", "PRESERVE ROWS", "session"],

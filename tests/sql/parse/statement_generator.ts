@@ -242,8 +242,21 @@ export class StatementGenerator {
       "SET x = DEFAULT",
       "SET LOCAL x = y",
       `ALTER TABLE ${table} RENAME COLUMN a TO b`,
+      ...(this.#dialect === "library" ? [] : this.#partitions(table)),
       "CREATE SCHEMA IF NOT EXISTS n",
     ]);
+  }
+
+  /** Returns definitions of partitions. */
+  #partitions(table: string): string[] {
+    return [
+      `CREATE TABLE ${table} (a INT, b TEXT) PARTITION BY RANGE (a, (lower(b)))`,
+      `CREATE TABLE ${table} PARTITION OF u DEFAULT PARTITION BY LIST (a) WITH (x = 1)`,
+      `CREATE TABLE ${table} PARTITION OF u FOR VALUES IN (1, NULL, 'x')`,
+      `ALTER TABLE ${table} ATTACH PARTITION u FOR VALUES FROM (1, MINVALUE) TO (2, MAXVALUE)`,
+      `ALTER TABLE IF EXISTS ${table} DETACH PARTITION n.u`,
+      `CREATE TABLE ${table} PARTITION OF u FOR VALUES WITH (MODULUS 4, REMAINDER 3)`,
+    ];
   }
 
   /** Returns a statement that PostgreSQL does not support. */

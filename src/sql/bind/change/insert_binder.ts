@@ -5,12 +5,7 @@
  * the type to which each value is cast. For this reason, a source is bound in two steps.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import {
-  type ColumnEntry,
-  declaredKeyOf,
-  shownColumnsOf,
-  type TableEntry,
-} from "../../../catalog/mod.ts";
+import { type ColumnEntry, declaredKeyOf, type TableEntry } from "../../../catalog/mod.ts";
 import { isNumeric, TEXT } from "../../../types/mod.ts";
 import { isTableFunction } from "../../functions/table/table_functions.ts";
 import type {
@@ -158,10 +153,9 @@ function bindCopy(
 ): BoundInsert {
   const { columns, into, _location } = insert;
   const { table } = target;
-  if (target.view !== undefined) throw notCopied(target.view.relation.name, into);
-  const targets =
-    columns?.map((name) => positionOf(table, name)) ??
-    shownColumnsOf(table).map((_, position) => position);
+  const relation = target.view?.relation;
+  if (relation !== undefined && relation.isPartition !== true) throw notCopied(relation.name, into);
+  const targets = columns?.map((name) => positionOf(table, name)) ?? target.order;
   const forced = [options.forceNotNull, options.forceNull, options.forceQuote];
   for (const name of forced.flatMap((named) => (named === "all" ? [] : named))) {
     if (targets.includes(positionOf(table, name))) continue;

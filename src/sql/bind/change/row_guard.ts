@@ -33,6 +33,8 @@ export interface RowTest {
   readonly policies: readonly string[];
   /** The view whose WITH CHECK OPTION demands the condition; absent if policies demand it. */
   readonly view?: string;
+  /** Whether this view is a partition. */
+  readonly isOfPartition?: boolean;
   /** Whether the condition is also tested on proposed rows that ON CONFLICT does not insert. */
   readonly isProposed?: boolean;
 }
@@ -128,8 +130,8 @@ function viewTests(
 ): readonly RowTest[] {
   const { columns, node } = ruled;
   return boundView(view, columns, { deps, node, isCascaded: false }).conditions.flatMap(
-    ({ condition, isChecked, view: name }) =>
-      isChecked ? [{ command, condition, policies: [], view: name }] : [],
+    ({ condition, isChecked, isOfPartition, view: name }) =>
+      isChecked ? [{ command, condition, policies: [], view: name, isOfPartition }] : [],
   );
 }
 

@@ -45,6 +45,8 @@ export interface ViewCondition {
   readonly condition: BoundExpression;
   /** Whether WITH CHECK OPTION applies to the condition. */
   readonly isChecked: boolean;
+  /** Whether the condition is the bound of a partition. */
+  readonly isOfPartition: boolean;
 }
 
 /** The bound form of a view whose columns are columns of one table or computed from them. */
@@ -135,7 +137,8 @@ export function boundView(
   if (block.where === undefined) return { columns, values, conditions: inner.conditions };
   const where = bindCondition(relocated(block.where, node._location), context);
   const condition = withValues(where, inner.values);
-  const own = { view: view.name, condition, isChecked };
+  const isOfPartition = view.isPartition === true;
+  const own = { view: view.name, condition, isChecked, isOfPartition };
   return { columns, values, conditions: [...inner.conditions, own] };
 }
 

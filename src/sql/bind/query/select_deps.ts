@@ -43,6 +43,8 @@ export interface ViewRelation {
   readonly ownRights: ViewRights | undefined;
   /** Whether rows that are written through the view must meet its conditions. */
   readonly checkOption?: "cascaded" | "local" | undefined;
+  /** Whether the view is a partition of a table. */
+  readonly isPartition?: boolean;
 }
 
 /** A function in SQL that a query calls. */

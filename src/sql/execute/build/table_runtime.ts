@@ -37,9 +37,12 @@ import { storedIndexOf } from "./stored_index.ts";
 
 type DefaultValue = (context: ExecutionContext) => Value;
 
-/** A CHECK that rows must not violate, or an index expression that must not fail. */
+/**
+ * A CHECK that rows must not violate, the condition that some partition takes a row, or an index
+ * expression that must not fail.
+ */
 interface Check {
-  readonly kind: "check" | "index";
+  readonly kind: "check" | "index" | "partition";
   readonly name: string;
   /** The names of the columns that the check reads, in the order of the table. */
   readonly columns: readonly string[];
@@ -86,7 +89,12 @@ export class TableRuntime {
     this.#notNull = table.columns.flatMap(({ domain, notNull }, i) =>
       notNull || domain?.notNull === true ? [i] : [],
     );
-    this.#checks = [...compileDomains(table), ...compileChecks(table), ...compileKeys(table)];
+    this.#checks = [
+      ...compileDomains(table),
+      ...compileAcceptance(table),
+      ...compileChecks(table),
+      ...compileKeys(table),
+    ];
     this.#generated = compileGenerated(table);
     this.#hasLongKey = this.keyTypes.some(({ kind }) => kind === "text" || kind === "bytes");
   }
@@ -224,7 +232,14 @@ export class TableRuntime {
     return undefined;
   }
 
-  #violates({ columns, name }: Check): DatabaseError {
+  #violates({ columns, kind, name }: Check): DatabaseError {
+    if (kind === "partition") {
+      return new DatabaseError(
+        "CHECK_VIOLATION",
+        `Cannot write a row of ${nameOf(this.table)}: no partition takes it${becauseOf(columns)}`,
+        { hint: "create a partition for it, with CREATE TABLE … PARTITION OF" },
+      );
+    }
     return new DatabaseError(
       "CHECK_VIOLATION",
       `Cannot write a row of ${nameOf(this.table)}: it violates check "${name}"${ofColumns(columns)}`,
@@ -273,6 +288,10 @@ function ofColumns(names: readonly string[]): string {
   if (names.length === 0) return "";
   const listed = names.map((name) => `"${name}"`).join(", ");
   return ` of ${names.length === 1 ? "column" : "columns"} ${listed}`;
+}
+
+function becauseOf(names: readonly string[]): string {
+  return names.length === 0 ? "" : `, because of the values${ofColumns(names)}`;
 }
 
 function hasNull(column: Vector | undefined): boolean {
@@ -381,7 +400,15 @@ function compileDomains({ columns }: TableEntry): Check[] {
   );
 }
 
-function compileChecks(table: TableEntry): Check[] {
+/** Compiles the condition that some partition takes a row. */
+function compileAcceptance({ partitioned, ...table }: TableEntry): Check[] {
+  const { accepts } = partitioned ?? {};
+  if (accepts === undefined) return [];
+  const checks = [{ name: "partitions", sql: accepts }];
+  return compileChecks({ ...table, checks }, "partition");
+}
+
+function compileChecks(table: TableEntry, kind: Check["kind"] = "check"): Check[] {
   const { columns, layout, scope } = checkScope(table);
   return table.checks.map(({ name, sql }) => {
     const statement = new StatementBinding([]);
@@ -390,7 +417,7 @@ function compileChecks(table: TableEntry): Check[] {
     assert(columns.length === table.columns.length, "a check can read every column");
     const read = columnIdsIn(condition);
     return {
-      kind: "check",
+      kind,
       name,
       columns: columns.flatMap((column) => (read.has(column.id) ? [column.name] : [])),
       evaluate: compileExpression(condition, layout),

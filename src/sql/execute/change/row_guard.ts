@@ -170,9 +170,16 @@ function referring(
 
 function refused(
   table: TableEntry,
-  { command, policies, view }: RowTest,
+  { command, isOfPartition, policies, view }: RowTest,
   tested: "new" | "stored",
 ): DatabaseError {
+  if (view !== undefined && isOfPartition === true) {
+    return new DatabaseError(
+      "CHECK_VIOLATION",
+      `Cannot write a row of partition ${view}: its values are outside the bounds of the partition`,
+      { hint: `write it to ${nameOf(table)}, which finds the partition` },
+    );
+  }
   if (view !== undefined) {
     return new DatabaseError(
       "CHECK_VIOLATION",

@@ -146,6 +146,8 @@ export interface TransactionOptions {
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
   readonly onGrow?: ((bytes: number) => void) | undefined;
+  /** The tables whose write gates the request has closed for this transaction. */
+  readonly gatedIds?: readonly number[] | undefined;
 }
 
 export class Transaction implements StagedRows {
@@ -155,6 +157,8 @@ export class Transaction implements StagedRows {
   readonly isReadOnly: boolean;
   readonly startedAtMs: number;
   readonly timeoutMs: number;
+  /** The tables whose write gates the request has closed for this transaction. */
+  readonly gatedIds: readonly number[];
   /** The values that statements in the transaction have received from sequences. */
   readonly numbers: TakenNumbers = new TakenNumbers();
   /** The parent keys that foreign keys need, which the commit checks. */
@@ -187,6 +191,7 @@ export class Transaction implements StagedRows {
     this.isReadOnly = options.isReadOnly;
     this.startedAtMs = options.startedAtMs;
     this.timeoutMs = options.timeoutMs;
+    this.gatedIds = options.gatedIds ?? [];
     this.#bytesMax = options.bytesMax;
     this.#onGrow = options.onGrow;
     this.#growths = options.isMetered ? new Map() : undefined;

@@ -14,6 +14,7 @@ import type {
   SelectStatement,
 } from "./ast.ts";
 import type { FunctionDefinition, FunctionName } from "./ast_functions.ts";
+import type { PartitionBy, PartitionDefinition, PartitionOf } from "./ast_partitions.ts";
 import type { PolicyDefinition } from "./ast_policies.ts";
 import type { SequenceDefinition, SequenceOption } from "./ast_sequences.ts";
 import type { SecretDefinition } from "./ast_tokens.ts";
@@ -28,6 +29,7 @@ export type DefinitionStatement =
   | CreateTableStatement
   | CreateTableAsStatement
   | AlterTableStatement
+  | PartitionDefinition
   | DropTableStatement
   | CreateIndexStatement
   | AlterIndexStatement
@@ -110,6 +112,9 @@ export interface CreateTableStatement extends AstNode {
   readonly columns: readonly CreateColumnDef[];
   readonly likes?: readonly TableLike[] | undefined;
   readonly constraints?: readonly TableConstraint[] | undefined;
+  /** The table of which the new one is a partition; it then has the columns of that table. */
+  readonly partitionOf?: PartitionOf | undefined;
+  readonly partitionBy?: PartitionBy | undefined;
   /** The entries of WITH (…). */
   readonly options?: readonly OptionEntry[] | undefined;
   /** The query of a materialized view, whose rows the table contains. */

@@ -296,5 +296,5 @@ function isQueryStatement(statement: Statement): statement is QueryStatement {
 
 // Whether a statement changes definitions, which the first word of its type shows.
 function isDefinition(statement: Statement): statement is DefinitionStatement {
-  return /^(?:refresh|create|alter|drop|clear|comment) /.test(statement.type);
+  return /^(?:refresh|create|alter|drop|attach|detach|clear|comment) /.test(statement.type);
 }

@@ -21,6 +21,7 @@ import type {
   DropTableStatement,
   DropViewStatement,
   FunctionDefinition,
+  PartitionDefinition,
   PolicyDefinition,
   QName,
   RefreshStatement,
@@ -44,6 +45,12 @@ import {
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
 import { functionNameText, functionText } from "./print_functions.ts";
 import { MASK, optionsText, withOptions } from "./print_options.ts";
+import {
+  boundsText,
+  isPartitionChange,
+  partitionByText,
+  partitionText,
+} from "./print_partitions.ts";
 import { policyText } from "./print_policies.ts";
 import { expressionToSql, queryText } from "./print_queries.ts";
 import { sequenceOptionsText, sequenceText } from "./print_sequences.ts";
@@ -92,7 +99,13 @@ export function definitionText(statement: DefinitionStatement): string {
         ...columnTexts(statement),
         ...(statement.constraints ?? []).map(tableConstraintText),
       ];
-      const body = `(${parts.join(", ")})${withOptions(statement.options)}${onCommitText(statement)}`;
+      const by = `${partitionByText(statement.partitionBy)}${withOptions(statement.options)}`;
+      const end = `${by}${onCommitText(statement)}`;
+      const { partitionOf } = statement;
+      const body =
+        partitionOf === undefined
+          ? `(${parts.join(", ")})${end}`
+          : `PARTITION OF ${qnameText(partitionOf.parent)} ${boundsText(partitionOf.bounds)}${end}`;
       return `CREATE ${kind}TABLE ${ine}${qnameText(statement.name)} ${body}`;
     }
     case "create table as":
@@ -262,10 +275,12 @@ function smallText(
     | DoStatement
     | FunctionDefinition
     | Parameters<typeof indexText>[0]
+    | PartitionDefinition
     | PolicyDefinition
     | SecretDefinition
     | TypeDefinition,
 ): string {
+  if (isPartitionChange(statement)) return partitionText(statement);
   switch (statement.type) {
     case "create token":
     case "drop token":

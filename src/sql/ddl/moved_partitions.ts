@@ -1,0 +1,397 @@
+/**
+ * Implements the parts of ATTACH PARTITION and DETACH PARTITION that change definitions. The rows
+ * are moved by `sql/request/partition_changes.ts` within the same transaction.
+ */
+import { requireAlter, requireCreateTable, requireDrop, requireRun } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  type CheckEntry,
+  type ColumnEntry,
+  declaredKeyOf,
+  type IndexEntry,
+  type PartitionViewEntry,
+  shownColumnsOf,
+  type TableEntry,
+  type ViewEntry,
+} from "../../catalog/mod.ts";
+import { sameType, typeName } from "../../types/mod.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import { derivedPartitions, withParts } from "../names/partitions.ts";
+import { referencesTo } from "../names/references.ts";
+import { findTable } from "../names/table_names.ts";
+import type { QueryCatalog } from "../names/views.ts";
+import type {
+  AstNode,
+  AttachPartitionStatement,
+  DetachPartitionStatement,
+  PartitionDefinition,
+  Statement,
+} from "../parse/ast/ast.ts";
+import { inForceSince } from "./foreign_keys.ts";
+import { takenNames, withFreeKeyName } from "./index_elements.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+import {
+  addPartition,
+  type NewPartition,
+  partitionedNamed,
+  partitionNamed,
+  plannedPartition,
+  removePartitions,
+} from "./partition_definitions.ts";
+import { redefineTable } from "./redefined_table.ts";
+import { storageDirectoryOf } from "./storage_definitions.ts";
+import { qualifiedName, type TableCall, type TableDeps } from "./table_statement.ts";
+
+type PartitionCaller = Pick<TableCall, "namespace" | "principal">;
+type NamedIn = Pick<TableDeps, "catalog" | "systemViews">;
+
+/** The name of an attached table while its rows are moved. No statement can name such a table. */
+export function movedName({ name }: { readonly name: string }): string {
+  return `?${name}`;
+}
+
+/** Checks the rights, before any part of the request runs. @throws {DatabaseError} */
+export function authorizePartition(
+  node: PartitionDefinition,
+  { namespace, principal }: PartitionCaller,
+  { catalog }: NamedIn,
+): void {
+  const holder = catalog.namespace(node.table.schema ?? namespace);
+  requireRun(principal, "defineTable", {
+    action: `run ${node.type.toUpperCase()}`,
+    position: node._location.start,
+    ...(holder === undefined ? {} : { namespace: holder }),
+  });
+}
+
+export function isPartitionDefinition(node: Statement): node is PartitionDefinition {
+  return node.type === "attach partition" || node.type === "detach partition";
+}
+
+/** Binds ATTACH and DETACH PARTITION against the current catalog. @throws {DatabaseError} */
+export function definePartition(
+  node: PartitionDefinition,
+  call: TableCall,
+  deps: TableDeps,
+): BoundDefinition {
+  return node.type === "attach partition"
+    ? attachPartition(node, call, deps)
+    : detachPartition(node, call, deps);
+}
+
+function refused(message: string, { _location }: AstNode, hint?: string): DatabaseError {
+  const position = _location.start;
+  const about = hint === undefined ? { position } : { position, hint };
+  return new DatabaseError("INVALID_OPERATION", message, about);
+}
+
+/** The table that ATTACH PARTITION makes a partition. */
+export function attachedTable(
+  node: AttachPartitionStatement,
+  { namespace, principal }: PartitionCaller,
+  deps: NamedIn,
+): { readonly table: TableEntry; readonly parent: TableEntry; readonly columnIds: number[] } {
+  const { catalog } = deps;
+  const { table: parent } = partitionedNamed(node.table, { namespace, principal }, deps);
+  const existing = partitionNamed(node.partition, { namespace, principal }, deps);
+  const shown = qualifiedName(node.partition, namespace);
+  if (existing !== undefined)
+    throw refused(`Cannot attach ${shown}: it already is a partition`, node.partition);
+  const table = findTable(deps, node.partition, { namespace, node: node.partition, principal });
+  requireAlter(principal, parent, { namespace: catalog.namespace(parent.namespace) });
+  requireDrop(principal, table, { namespace: catalog.namespace(table.namespace) });
+  if (table.partitioned !== undefined || table.kind !== "shared" || table === parent) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot attach ${shown}: only a SHARED table without partitions can become a partition`,
+      { position: node.partition._location.start },
+    );
+  }
+  const topic = catalog
+    .topics()
+    .find(({ sources }) =>
+      sources.some(({ tableId, toSeq }) => tableId === table.tableId && toSeq === undefined),
+    );
+  if (topic !== undefined) {
+    throw refused(
+      `Cannot attach ${shown}: topic ${topic.namespace}.${topic.name} follows it`,
+      node.partition,
+      "drop its source in the topic first",
+    );
+  }
+  requireAlike(table, parent, node.partition);
+  requireNothingOfItsOwn(table, parent, node.partition);
+  const columnIds = shownColumnsOf(table).flatMap(
+    ({ name }) => columnWith(parent, name)?.columnId ?? [],
+  );
+  return { table, parent, columnIds };
+}
+
+function columnWith(table: TableEntry, name: string): ColumnEntry | undefined {
+  return shownColumnsOf(table).find((column) => column.name === name);
+}
+
+/** Requires that two tables have the same columns, in any order. */
+function requireAlike(table: TableEntry, parent: TableEntry, { _location }: AstNode): void {
+  const unlike = (what: string): DatabaseError =>
+    new DatabaseError("TYPE_MISMATCH", `Cannot attach ${nameOf(table)}: ${what}`, {
+      position: _location.start,
+    });
+  for (const { name, type } of shownColumnsOf(table)) {
+    const other = columnWith(parent, name);
+    if (other === undefined) throw unlike(`${nameOf(parent)} has no column "${name}"`);
+    if (sameType(type, other.type)) continue;
+    const [own, wanted] = [typeName(type), typeName(other.type)];
+    throw unlike(`column "${name}" is ${own}, but ${wanted} in ${nameOf(parent)}`);
+  }
+  const missing = shownColumnsOf(parent).find(({ name }) => columnWith(table, name) === undefined);
+  if (missing !== undefined) throw unlike(`it has no column "${missing.name}"`);
+}
+
+/**
+ * Refuses a table that has rules or indexes which its new parent does not have, because these would
+ * be lost.
+ */
+function requireNothingOfItsOwn(table: TableEntry, parent: TableEntry, node: AstNode): void {
+  const own = [
+    ...ownChecks(table, parent).map(({ name }) => `check "${name}"`),
+    ...shownColumnsOf(table).flatMap(({ name, notNull }) =>
+      notNull && columnWith(parent, name)?.notNull === false
+        ? [`NOT NULL of column "${name}"`]
+        : [],
+    ),
+    ...(table.foreignKeys ?? []).flatMap((key) =>
+      parent.foreignKeys?.some((other) => other.tableId === key.tableId) === true
+        ? []
+        : [`foreign key "${key.name}"`],
+    ),
+    ...(table.indexes ?? []).flatMap((index) =>
+      hasAlike(index, table, parent) ? [] : [`"${index.name}"`],
+    ),
+    ...((table.policies ?? []).length > 0 ? ["row policies"] : []),
+  ];
+  const key = declaredKeyOf(table);
+  if (key !== undefined && !isUniqueIn(parent, namesOf(table, key.columnIds)))
+    own.push(`"${key.name}"`);
+  const [first] = own;
+  if (first === undefined) return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot attach ${nameOf(table)}: it has ${first} of its own, which ${nameOf(parent)} does not have`,
+    {
+      position: node._location.start,
+      hint: "a partition has the constraints and indexes of its table: drop it, or add it to the partitioned table",
+    },
+  );
+}
+
+function ownChecks(table: TableEntry, parent: TableEntry): readonly CheckEntry[] {
+  return table.checks.filter(({ sql }) => parent.checks.every((other) => other.sql !== sql));
+}
+
+function namesOf({ columns }: TableEntry, ids: readonly number[]): string {
+  return JSON.stringify(
+    ids.flatMap((id) => columns.find(({ columnId }) => columnId === id)?.name ?? []).toSorted(),
+  );
+}
+
+function isUniqueIn(table: TableEntry, names: string): boolean {
+  const keys = [declaredKeyOf(table), ...(table.indexes ?? []).filter(({ isUnique }) => isUnique)];
+  return keys.some((key) => key !== undefined && namesOf(table, key.columnIds) === names);
+}
+
+function hasAlike(index: IndexEntry, table: TableEntry, parent: TableEntry): boolean {
+  const names = namesOf(table, index.columnIds);
+  if (index.expressions !== undefined || index.where !== undefined) return false;
+  if (index.isExclusion === true) return false;
+  if (index.isUnique) return isUniqueIn(parent, names);
+  return [...(parent.indexes ?? []), declaredKeyOf(parent)].some(
+    (other) => other !== undefined && namesOf(parent, other.columnIds) === names,
+  );
+}
+
+/**
+ * Binds ATTACH PARTITION: the table gets a name that no statement uses, and its former name becomes
+ * that of the partition.
+ */
+function attachPartition(
+  node: AttachPartitionStatement,
+  call: TableCall,
+  deps: TableDeps,
+): BoundDefinition {
+  const { columnIds } = attachedTable(node, call, deps);
+  const added: NewPartition = { parent: node.table, bounds: node.bounds, columnIds };
+  plannedPartition(added, call, deps);
+  return async () => {
+    const { table } = attachedTable(node, call, deps);
+    const after = { ...table, name: movedName(table), schemaVersion: table.schemaVersion + 1 };
+    redefineTable(deps, { before: table, after });
+    const { name, namespace } = table;
+    await addPartition(
+      () => plannedPartition(added, call, deps),
+      { name, namespace },
+      { call, deps },
+    );
+    return `Partition ${namespace}.${name} attached`;
+  };
+}
+
+/** A partition that DETACH turns into a table. */
+export function detachedPartition(
+  node: DetachPartitionStatement,
+  { namespace, principal }: PartitionCaller,
+  deps: NamedIn,
+): { readonly entry: PartitionViewEntry; readonly table: TableEntry } {
+  const { catalog } = deps;
+  const { partition: parent, table } = partitionedNamed(node.table, { namespace, principal }, deps);
+  const found = partitionNamed(node.partition, { namespace, principal }, deps);
+  const { parentId, tableId } = found?.entry.partition ?? {};
+  if (found === undefined || tableId !== table.tableId || parentId !== parent?.viewId) {
+    throw new DatabaseError(
+      "TABLE_NOT_FOUND",
+      `Cannot find partition ${qualifiedName(node.partition, namespace)} of ${qualifiedName(node.table, namespace)}`,
+      { position: node.partition._location.start },
+    );
+  }
+  const holder = catalog.namespace(found.entry.namespace);
+  requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
+  requireCreateTable(principal, qualifiedName(node.partition, namespace), { namespace: holder });
+  const file = table.columns.find(({ type }) => type.kind === "file");
+  if (file === undefined) return found;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot detach ${qualifiedName(node.partition, namespace)}: files in column "${file.name}" cannot move to another table`,
+    { position: node._location.start },
+  );
+}
+
+/** Binds DETACH PARTITION: a new table takes the name of the partition. */
+function detachPartition(
+  node: DetachPartitionStatement,
+  call: TableCall,
+  deps: TableDeps,
+): BoundDefinition {
+  detachedPartition(node, call, deps);
+  return () => {
+    const { catalog, clock, definitionOf, live, store } = deps;
+    const { entry, table } = detachedPartition(node, call, deps);
+    const { name, namespace } = entry;
+    const [, ...parts] = withParts(catalog, entry);
+    removePartitions(deps, table.tableId, [entry, ...parts]);
+    store.requireFreeSpace();
+    const nowMs = clock.nowMs();
+    const tableId = catalog.nextTableId();
+    const { kind, options } = table;
+    const directoryOf = storageDirectoryOf(deps, { entries: [], kind, options });
+    const { policies: _, partitioned: __, ...copied } = table;
+    const { partitioned } = entry.partition;
+    const renamed: TableEntry = {
+      ...copied,
+      ...(partitioned === undefined ? {} : { partitioned }),
+      tableId,
+      namespace,
+      name,
+      comment: entry.comment,
+      columns: table.columns.map(withoutIdentity),
+      schemaVersion: 1,
+      createdBy: call.principal.userId,
+      createdAtMs: nowMs,
+      updatedAtMs: nowMs,
+      ...(directoryOf === undefined
+        ? {}
+        : { storageDirectory: directoryOf({ namespace, name, tableId }) }),
+    };
+    const named = withOwnNames(renamed, table, deps);
+    const moved = parts.map((part) => movedPart(part, entry, tableId));
+    const derived = derivedPartitions(named, moved);
+    const readers = withTableFor(entry, named, catalog);
+    const seq = store.issueSeq();
+    const made = inForceSince(derived.table, seq);
+    catalog.createTable(made, seq, {
+      changedViews: [...derived.partitions, ...readers],
+    });
+    store.defineTable(definitionOf(made));
+    live().viewChanged();
+    return `Partition ${namespace}.${name} detached`;
+  };
+}
+
+/** Returns a part of a detached partition as a part of the new table. */
+function movedPart(
+  part: PartitionViewEntry,
+  { viewId }: PartitionViewEntry,
+  tableId: number,
+): PartitionViewEntry {
+  const { parentId, ...rest } = part.partition;
+  const isTop = parentId === viewId || parentId === undefined;
+  return { ...part, partition: { ...rest, tableId, ...(isTop ? {} : { parentId }) } };
+}
+
+/** Returns the views and functions that read a partition, which read its table from now on. */
+function withTableFor(
+  { viewId }: PartitionViewEntry,
+  { columns, tableId }: TableEntry,
+  catalog: QueryCatalog,
+): ViewEntry[] {
+  return catalog.storedQueries().flatMap((query) => {
+    const read = query.views.find((each) => each.viewId === viewId);
+    if (read === undefined) return [];
+    const { renamedFrom } = read;
+    const table = {
+      tableId,
+      ...(renamedFrom === undefined ? {} : { renamedFrom }),
+      columns: columns.map(({ columnId, name }) => ({ columnId, name })),
+      used: columns.map(({ columnId }) => columnId),
+    };
+    const views = query.views.filter((each) => each !== read);
+    return [{ ...query, views, tables: [...query.tables, table] }];
+  });
+}
+
+/** Returns a column that takes no numbers from the sequence of an identity column. */
+function withoutIdentity(column: ColumnEntry): ColumnEntry {
+  if (column.identity === undefined) return column;
+  const { defaultSql: _, identity: __, ...rest } = column;
+  return { ...rest, generatedAlways: false };
+}
+
+/** Gives the keys and indexes of a copied table names that are free in its namespace. */
+function withOwnNames(copy: TableEntry, from: TableEntry, { catalog }: TableDeps): TableEntry {
+  const { indexes = [], keyName: _, ...rest } = copy;
+  const keyed: TableEntry = withFreeKeyName({ ...rest, indexes: [] }, catalog);
+  const named: IndexEntry[] = [];
+  for (const index of indexes) {
+    const isTaken = takenNames({ ...keyed, indexes: named }, catalog);
+    const { name } = index;
+    const start = name.startsWith(`${from.name}_`)
+      ? `${copy.name}${name.slice(from.name.length)}`
+      : `${copy.name}_${name}`;
+    let free = start;
+    for (let number = 1; isTaken(free); number += 1) free = `${start}${number}`;
+    const { enforcedSeq: __, ...own } = index;
+    named.push({ ...own, name: free, state: "ready" });
+  }
+  return { ...keyed, ...(copy.indexes === undefined ? {} : { indexes: named }) };
+}
+
+/**
+ * Refuses to remove rows of a table if a foreign key would then change or delete rows of another
+ * table.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
+export function refuseReferred(
+  { tableId }: TableEntry,
+  { catalog }: Pick<TableDeps, "catalog">,
+  { action, isDropped, node }: { action: string; isDropped: boolean; node: AstNode },
+): void {
+  const referring = referencesTo(catalog, tableId).find(
+    ({ key }) => isDropped || (key.onDelete !== "no action" && key.onDelete !== "restrict"),
+  );
+  if (referring === undefined) return;
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot ${action}: foreign key "${referring.key.name}" of ${nameOf(referring.child)} refers to its rows`,
+    { position: node._location.start, hint: "drop the foreign key first" },
+  );
+}

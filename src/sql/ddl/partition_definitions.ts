@@ -1,0 +1,322 @@
+/**
+ * Defines partitions: CREATE TABLE … PARTITION OF, and the parts of ATTACH, DETACH and DROP that
+ * change definitions. `sql/request/partition_changes.ts` moves and deletes the rows, in the same
+ * transaction.
+ *
+ * The rights to a partition are those to its table: whoever may alter the table may define its
+ * partitions.
+ */
+import { requireAlter, requireCreateTable, requireDrop } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
+import { pauser } from "../../base/pauser.ts";
+import { SEQ_ZERO } from "../../base/seq.ts";
+import {
+  checkObjectName,
+  type PartitionEntry,
+  type Partitioning,
+  type PartitionViewEntry,
+  type TableEntry,
+} from "../../catalog/mod.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import { checkDeadline } from "../execute/context/request_ledger.ts";
+import {
+  isPartition,
+  keyTypesOf,
+  partitionsOf,
+  rowsCondition,
+  withParts,
+} from "../names/partitions.ts";
+import { findTable, requireHolder, visibleView } from "../names/table_names.ts";
+import { refuseTopicName } from "../names/topics.ts";
+import type { CreateTableStatement, PartitionOf, QName } from "../parse/ast/ast.ts";
+import { definitionContext } from "./alter_table.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+import { isRelation } from "./numbered_columns.ts";
+import {
+  boundOf,
+  type PartitionPlace,
+  partitioningOf,
+  requireNoOverlap,
+} from "./partition_bounds.ts";
+import { requireKeysInUnique } from "./partition_keys.ts";
+import { redefineTable } from "./redefined_table.ts";
+import { holdsRows, RowInspection } from "./row_inspection.ts";
+import { qualifiedName, type TableCall, type TableDeps } from "./table_statement.ts";
+
+/** A partitioned table or partition that a statement names. */
+interface NamedPartitioned {
+  readonly table: TableEntry;
+  /** The partition; undefined if the statement names the table. */
+  readonly partition: PartitionViewEntry | undefined;
+  readonly partitioning: Partitioning;
+}
+
+/** Returns the partition with a name; undefined if the name has another meaning. */
+export function partitionNamed(
+  name: QName,
+  { namespace, principal }: Pick<TableCall, "namespace" | "principal">,
+  deps: Pick<TableDeps, "catalog" | "systemViews">,
+): { readonly entry: PartitionViewEntry; readonly table: TableEntry } | undefined {
+  const place = { namespace: name.schema ?? namespace, name: name.name };
+  const entry = visibleView(deps, place, principal);
+  if (!isPartition(entry)) return undefined;
+  const table = deps.catalog.tableById(entry.partition.tableId);
+  return table && { entry, table };
+}
+
+/** Finds a partitioned table or partition. @throws {DatabaseError} */
+export function partitionedNamed(
+  name: QName,
+  call: Pick<TableCall, "namespace" | "principal">,
+  deps: Pick<TableDeps, "catalog" | "systemViews">,
+): NamedPartitioned {
+  const partition = partitionNamed(name, call, deps);
+  const table =
+    partition?.table ??
+    findTable(deps, name, { namespace: call.namespace, node: name, principal: call.principal });
+  const partitioning =
+    partition === undefined ? table.partitioned : partition.entry.partition.partitioned;
+  if (partitioning !== undefined) return { table, partition: partition?.entry, partitioning };
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot use ${qualifiedName(name, call.namespace)} as a partitioned table: it has no PARTITION BY`,
+    { position: name._location.start, hint: "create it with PARTITION BY RANGE, LIST or HASH" },
+  );
+}
+
+/** Requires that the rows of a table can be divided. @throws {DatabaseError} */
+export function partitionedTable(
+  table: TableEntry,
+  { partitionBy }: Pick<CreateTableStatement, "partitionBy">,
+): TableEntry {
+  if (partitionBy === undefined) return table;
+  const position = partitionBy._location.start;
+  if (table.kind !== "shared" || table.options.ttlSeconds !== undefined) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot partition ${nameOf(table)}: only SHARED tables can have partitions`,
+      {
+        position,
+        hint:
+          table.kind === "user"
+            ? "the rows of a USER table are already divided by user"
+            : "the rows of a STREAM table are deleted by their age: see TTL_SECONDS",
+      },
+    );
+  }
+  const partitioning = partitioningOf(partitionBy, table);
+  requireKeysInUnique(table, [partitioning], position);
+  return { ...table, partitioned: { ...partitioning, accepts: "FALSE" } };
+}
+
+/** A new partition, and the condition on existing rows of the DEFAULT partition. */
+interface PlannedPartition {
+  readonly table: TableEntry;
+  readonly partition: PartitionEntry;
+  /** The name of the DEFAULT partition whose rows must not belong to the new one. */
+  readonly inspected: string | undefined;
+}
+
+/** Where a new partition is added, by CREATE or by ATTACH. */
+export interface NewPartition extends Pick<PartitionOf, "bounds"> {
+  readonly parent: QName;
+  readonly partitionBy?: CreateTableStatement["partitionBy"];
+  readonly columnIds?: readonly number[];
+}
+
+/** Binds CREATE TABLE … PARTITION OF against the current catalog. @throws {DatabaseError} */
+export function createPartition(
+  node: CreateTableStatement,
+  of: PartitionOf,
+  { call, deps }: { readonly call: TableCall; readonly deps: TableDeps },
+): BoundDefinition {
+  const { catalog } = deps;
+  const { name } = node.name;
+  const namespace = node.name.schema ?? call.namespace;
+  const position = node.name._location.start;
+  requireHolder(catalog, namespace, node.name);
+  requireCreateTable(call.principal, `${namespace}.${name}`, {
+    namespace: catalog.namespace(namespace),
+  });
+  checkObjectName("table", name, { position });
+  refuseTopicName(catalog, "table", { namespace, name, position });
+  if (isRelation(catalog, namespace, name)) {
+    if (node.ifNotExists === true) return () => `Table ${namespace}.${name} already exists`;
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot create table ${namespace}.${name}: it already exists`,
+      { position },
+    );
+  }
+  if (node.options !== undefined || node.kind !== undefined) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot create partition ${namespace}.${name}: a partition has no kind and no options of its own`,
+      { position, hint: "define them for the partitioned table" },
+    );
+  }
+  const added = { parent: of.parent, bounds: of.bounds, partitionBy: node.partitionBy };
+  const plan = (): PlannedPartition => plannedPartition(added, call, deps);
+  plan();
+  return async () => {
+    await addPartition(plan, { namespace, name }, { call, deps });
+    return `Table ${namespace}.${name} created`;
+  };
+}
+
+/** Computes a new partition from the current catalog. @throws {DatabaseError} */
+export function plannedPartition(
+  { bounds, columnIds, parent, partitionBy }: NewPartition,
+  call: TableCall,
+  deps: TableDeps,
+): PlannedPartition {
+  const { catalog } = deps;
+  const { partition, partitioning, table } = partitionedNamed(parent, call, deps);
+  requireAlter(call.principal, table, { namespace: catalog.namespace(table.namespace) });
+  const all = partitionsOf(catalog, table.tableId);
+  const place: PartitionPlace = {
+    table,
+    partitioning,
+    types: keyTypesOf(table, partitioning),
+    siblings: all.filter((each) => each.partition.parentId === partition?.viewId),
+    context: definitionContext(deps),
+  };
+  const bound = boundOf(bounds, place);
+  requireNoOverlap(bound, place, bounds);
+  const partitioned = partitionBy && partitioningOf(partitionBy, table);
+  if (partitioned !== undefined) {
+    requireKeysInUnique(table, [partitioned], partitionBy?._location.start ?? 0);
+  }
+  const rest = place.siblings.find((each) => each.partition.bound.kind === "default");
+  return {
+    table,
+    inspected: rest && `${rest.namespace}.${rest.name}`,
+    partition: {
+      tableId: table.tableId,
+      ...(partition === undefined ? {} : { parentId: partition.viewId }),
+      bound,
+      ...(partitioned === undefined ? {} : { partitioned }),
+      ...(columnIds === undefined ? {} : { columnIds }),
+    },
+  };
+}
+
+/**
+ * Adds a partition, once no row of the DEFAULT partition beside it belongs to it. The partition is
+ * planned again after each wait.
+ */
+export async function addPartition(
+  planned: () => PlannedPartition,
+  place: { readonly namespace: string; readonly name: string },
+  { call, deps }: { readonly call: TableCall; readonly deps: TableDeps },
+): Promise<void> {
+  const { catalog, clock, live, store } = deps;
+  const pause = pauser(clock, {
+    check: () => checkDeadline(call.ledger, clock),
+    firstSliceMs: FIRST_SLICE_MS_MAX,
+  });
+  store.requireFreeSpace();
+  let seen: { readonly table: TableEntry; readonly upTo: typeof SEQ_ZERO } | undefined;
+  for (;;) {
+    const at = planned();
+    const nowMs = clock.nowMs();
+    const entry: PartitionViewEntry = {
+      ...place,
+      viewId: catalog.nextTableId(),
+      sql: "",
+      searchNamespace: place.namespace,
+      columnNames: [],
+      tables: [],
+      views: [],
+      checkOption: "cascaded",
+      createdBy: call.principal.userId,
+      createdAtMs: nowMs,
+      updatedAtMs: nowMs,
+      changedSeq: store.issueSeq(),
+      partition: at.partition,
+    };
+    const upTo = store.appliedSeq;
+    const inspection = inspectionOf(at, entry, deps);
+    if (inspection !== undefined && seen?.table !== at.table) {
+      await unwanted(at, () => inspection.inspect({ after: SEQ_ZERO, upTo }, pause));
+      seen = { table: at.table, upTo };
+      continue;
+    }
+    if (inspection !== undefined && seen !== undefined) {
+      const after = seen.upTo;
+      await unwanted(at, () => inspection.inspectNow({ after, upTo }));
+    }
+    const { table } = at;
+    const after = { ...table, schemaVersion: table.schemaVersion + 1, updatedAtMs: nowMs };
+    redefineTable(deps, { before: table, after }, { changedViews: [entry] });
+    live().viewChanged();
+    return;
+  }
+}
+
+/** Returns the test that no row of the DEFAULT partition belongs to a new one. */
+function inspectionOf(
+  { inspected, table }: PlannedPartition,
+  entry: PartitionViewEntry,
+  deps: TableDeps,
+): RowInspection | undefined {
+  if (inspected === undefined) return undefined;
+  const all = [...partitionsOf(deps.catalog, table.tableId), entry];
+  const name = "partition";
+  const sql = `NOT (${rowsCondition(table, all, entry)})`;
+  return new RowInspection({
+    table,
+    next: { ...table, checks: [{ name, sql }] },
+    demands: [{ kind: "check", name, position: 0 }],
+    context: definitionContext(deps),
+    store: deps.store,
+  });
+}
+
+/** Reports a row of the DEFAULT partition that belongs to a new partition. */
+async function unwanted(
+  { inspected, table }: PlannedPartition,
+  inspect: () => void | Promise<void>,
+): Promise<void> {
+  try {
+    await inspect();
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.code !== "CHECK_VIOLATION") throw error;
+    throw new DatabaseError(
+      "CHECK_VIOLATION",
+      `Cannot add a partition to ${nameOf(table)}: the DEFAULT partition ${inspected} contains a row that belongs to it`,
+      { hint: "delete these rows first, or detach the DEFAULT partition" },
+    );
+  }
+}
+
+/**
+ * Returns the partitions that DROP TABLE removes with a partition, after it has checked the rights.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED
+ */
+export function droppedWith(
+  { entry, table }: { readonly entry: PartitionViewEntry; readonly table: TableEntry },
+  { principal }: Pick<TableCall, "principal">,
+  { catalog }: Pick<TableDeps, "catalog">,
+): readonly PartitionViewEntry[] {
+  requireDrop(principal, table, { namespace: catalog.namespace(table.namespace) });
+  return withParts(catalog, entry);
+}
+
+/** Removes partitions of a table, whose rows nothing takes any longer. */
+export function removePartitions(
+  deps: TableDeps,
+  tableId: number,
+  views: readonly PartitionViewEntry[],
+): void {
+  const before = deps.catalog.tableById(tableId);
+  if (before === undefined) return;
+  // A transaction that has deleted the rows must not commit if somebody else writes others.
+  holdsRows(deps.store, tableId);
+  const schemaVersion = before.schemaVersion + 1;
+  const after = { ...before, schemaVersion, updatedAtMs: deps.clock.nowMs() };
+  redefineTable(deps, { before, after }, { views });
+  deps.live().viewChanged();
+}

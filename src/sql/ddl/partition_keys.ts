@@ -1,0 +1,77 @@
+/**
+ * Guards the keys by which tables are divided: unique keys contain them, and their columns stay.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  type Catalog,
+  type ColumnEntry,
+  declaredKeyOf,
+  type Partitioning,
+  type TableEntry,
+} from "../../catalog/mod.ts";
+import { partitionsOf } from "../names/partitions.ts";
+
+/** Returns how a table and its partitions are divided; empty for a table without partitions. */
+export function partitioningsOf(
+  { partitioned, tableId }: TableEntry,
+  catalog: Pick<Catalog, "views">,
+): readonly Partitioning[] {
+  if (partitioned === undefined) return [];
+  const parts = partitionsOf(catalog, tableId);
+  return [partitioned, ...parts.flatMap(({ partition }) => partition.partitioned ?? [])];
+}
+
+/**
+ * Requires that every unique key of a table contains the keys of its partitions, as in PostgreSQL.
+ *
+ * @param all The partitionings of the table and of its partitions.
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
+export function requireKeysInUnique(
+  table: TableEntry,
+  all: readonly Partitioning[],
+  position: number,
+): void {
+  const keys = all.flatMap((partitioning) => partitioning.keys);
+  const declared = declaredKeyOf(table)?.columnIds ?? [];
+  const unique = [
+    ...(declared.length === 0 ? [] : [{ name: "the primary key", columnIds: declared }]),
+    ...(table.indexes ?? [])
+      .filter(({ isExclusion, isUnique }) => isUnique || isExclusion === true)
+      .map(({ columnIds, name }) => ({ name: `"${name}"`, columnIds })),
+  ];
+  for (const { columnIds, name } of unique) {
+    const missing = keys.find(
+      ({ isColumn, reads }) => !isColumn || reads.some((id) => !columnIds.includes(id)),
+    );
+    if (missing === undefined) continue;
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot define ${name} of partitioned table ${table.namespace}.${table.name}: it does not contain partition key ${missing.sql}`,
+      { position, hint: "add the keys of PARTITION BY to the unique key" },
+    );
+  }
+}
+
+/**
+ * Requires that a column is no key by which the table or one of its partitions is divided.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
+export function requireNoPartitionKey(
+  table: TableEntry,
+  { columnId, name }: ColumnEntry,
+  about: {
+    readonly catalog: Pick<Catalog, "views">;
+    readonly action: string;
+    readonly position: number;
+  },
+): void {
+  const keys = partitioningsOf(table, about.catalog).flatMap((each) => each.keys);
+  if (!keys.some(({ reads }) => reads.includes(columnId))) return;
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot ${about.action} column "${name}" of ${table.namespace}.${table.name}: it is part of a partition key`,
+    { position: about.position },
+  );
+}

@@ -1,0 +1,223 @@
+/**
+ * Derives everything about partitions that follows from their bounds: the text with which each
+ * partition reads its table, and the condition that some partition takes a row.
+ *
+ * One table contains the rows of all partitions. A partition is a name for the rows within its
+ * bounds: an entry among the views, whose text is written anew when the table or one of the other
+ * partitions changes.
+ */
+import type {
+  Catalog,
+  Dependents,
+  Partitioning,
+  PartitioningKey,
+  PartitionViewEntry,
+  TableEntry,
+  ViewEntry,
+} from "../../catalog/mod.ts";
+import { shownColumnsOf } from "../../catalog/mod.ts";
+import type { DataType } from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import { bindExpression } from "../bind/expression/expression_binder.ts";
+import { parseStored } from "../bind/expression/type_names.ts";
+import { checkScope } from "../execute/build/table_runtime.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
+import {
+  acceptedBy,
+  conditionOf,
+  type PartitionNode,
+  type PartitionTree,
+} from "./partition_texts.ts";
+import { withRenamedColumn } from "./renamed_columns.ts";
+
+export function isPartition(entry: ViewEntry | undefined): entry is PartitionViewEntry {
+  return entry?.partition !== undefined;
+}
+
+/** Returns the partitions of a table at all levels, ordered by namespace and name. */
+export function partitionsOf(
+  catalog: Pick<Catalog, "views">,
+  tableId: number,
+): readonly PartitionViewEntry[] {
+  return catalog
+    .views()
+    .filter(isPartition)
+    .filter(({ partition }) => partition.tableId === tableId);
+}
+
+/** Returns a partition and the partitions into which it is divided, at all levels. */
+export function withParts(
+  catalog: Pick<Catalog, "views">,
+  partition: PartitionViewEntry,
+): readonly PartitionViewEntry[] {
+  const all = partitionsOf(catalog, partition.partition.tableId);
+  const found = [partition];
+  for (const each of found) {
+    found.push(...all.filter((part) => part.partition.parentId === each.viewId));
+  }
+  return found;
+}
+
+/** Returns the type of each key. */
+export function keyTypesOf(table: TableEntry, { keys }: Partitioning): DataType[] {
+  const { scope } = checkScope(table);
+  return keys.map(({ sql }) => {
+    const context = {
+      statement: new StatementBinding([]),
+      scope,
+      clause: "PARTITION BY",
+      sink: undefined,
+    };
+    return bindExpression(parseStored(sql, table.columns), context).type;
+  });
+}
+
+/** Returns the parts of a table, or of one of its partitions, as a tree. */
+export function treeOf(
+  table: TableEntry,
+  partitions: readonly PartitionViewEntry[],
+  of: { readonly partitioning: Partitioning; readonly parentId: number | undefined },
+): PartitionTree {
+  const { parentId, partitioning } = of;
+  const parts = partitions.filter(({ partition }) => partition.parentId === parentId);
+  return {
+    partitioning,
+    hashed: partitioning.strategy === "hash" ? hashedKeys(table, partitioning) : [],
+    parts: parts.map(
+      ({ partition: { bound, partitioned }, viewId }): PartitionNode => ({
+        bound,
+        within:
+          partitioned && treeOf(table, partitions, { partitioning: partitioned, parentId: viewId }),
+      }),
+    ),
+  };
+}
+
+/** Returns the keys as texts that do not depend on the time zone of the session. */
+function hashedKeys(table: TableEntry, partitioning: Partitioning): string[] {
+  const types = keyTypesOf(table, partitioning);
+  return partitioning.keys.map(({ sql }, i) => {
+    const isTime = types[i]?.kind === "timestamp";
+    return isTime
+      ? `COALESCE(EXTRACT(EPOCH FROM (${sql}))::TEXT, '')`
+      : `COALESCE((${sql})::TEXT, '')`;
+  });
+}
+
+/** Returns the condition for the rows of a partition over the columns of its table. */
+export function rowsCondition(
+  table: TableEntry,
+  partitions: readonly PartitionViewEntry[],
+  { partition: { bound, parentId } }: PartitionViewEntry,
+): string {
+  const parent = partitions.find(({ viewId }) => viewId === parentId);
+  const partitioning = parent === undefined ? table.partitioned : parent.partition.partitioned;
+  if (partitioning === undefined) return "FALSE";
+  const own = conditionOf(treeOf(table, partitions, { partitioning, parentId }), bound);
+  return parent === undefined ? own : `(${rowsCondition(table, partitions, parent)}) AND (${own})`;
+}
+
+/**
+ * Returns the definition of a partitioned table, and the entries of its partitions, as they follow
+ * from its columns and from the bounds of the partitions.
+ */
+export function derivedPartitions(
+  table: TableEntry,
+  partitions: readonly PartitionViewEntry[],
+): { readonly table: TableEntry; readonly partitions: readonly PartitionViewEntry[] } {
+  const { partitioned } = table;
+  if (partitioned === undefined) return { table, partitions };
+  const { accepts: _, ...partitioning } = partitioned;
+  const accepts = acceptedBy(treeOf(table, partitions, { partitioning, parentId: undefined }));
+  const columns = table.columns.map(({ columnId, name }) => ({ columnId, name }));
+  return {
+    table: {
+      ...table,
+      partitioned: { ...partitioning, ...(accepts === undefined ? {} : { accepts }) },
+    },
+    partitions: partitions.map((entry) => {
+      const { columnIds = [] } = entry.partition;
+      const shown = shownColumnsOf(table);
+      const ordered = [
+        ...columnIds.flatMap((id) => shown.find(({ columnId }) => columnId === id) ?? []),
+        ...shown.filter(({ columnId }) => !columnIds.includes(columnId)),
+      ].map(({ name }) => name);
+      const from = `${nameText(table.namespace)}.${nameText(table.name)}`;
+      const list = ordered.map(nameText).join(", ");
+      return {
+        ...entry,
+        sql: `SELECT ${list} FROM ${from} WHERE ${rowsCondition(table, partitions, entry)}`,
+        columnNames: ordered,
+        tables: [{ tableId: table.tableId, columns, used: keyColumnsOf(table, partitions) }],
+      };
+    }),
+  };
+}
+
+/** Returns the ids of the columns that the keys of a table and of its partitions read. */
+export function keyColumnsOf(
+  { partitioned }: TableEntry,
+  partitions: readonly PartitionViewEntry[],
+): number[] {
+  const all = [partitioned, ...partitions.map(({ partition }) => partition.partitioned)];
+  const reads = all.flatMap((each) => each?.keys.flatMap((key) => key.reads) ?? []);
+  return [...new Set(reads)];
+}
+
+/**
+ * Returns the new definition of a table, and the changes to other objects, with everything that
+ * follows for its partitions.
+ */
+export function withPartitions(
+  catalog: Pick<Catalog, "views">,
+  { after, before }: { readonly before: TableEntry; readonly after: TableEntry },
+  others: Dependents,
+): { readonly after: TableEntry; readonly others: Dependents } {
+  if (after.partitioned === undefined) return { after, others };
+  const { changedViews = [], views: dropped = [] } = others;
+  const changed = new Map(changedViews.map((view) => [view.viewId, view]));
+  const known = partitionsOf(catalog, after.tableId).filter(
+    ({ viewId }) => !changed.has(viewId) && dropped.every((each) => each.viewId !== viewId),
+  );
+  const own = changedViews.filter(isPartition).filter((each) => belongs(each, after));
+  const names = after.columns.flatMap(({ columnId, name }) => {
+    const old = before.columns.find((column) => column.columnId === columnId);
+    return old === undefined || old.name === name ? [] : [{ from: old.name, to: name }];
+  });
+  const rename = <Of extends Partitioning>(partitioning: Of): Of => ({
+    ...partitioning,
+    keys: partitioning.keys.map(
+      (key): PartitioningKey => ({
+        ...key,
+        sql: names.reduce((sql, { from, to }) => withRenamedColumn(sql, from, to), key.sql),
+      }),
+    ),
+  });
+  const current = [...known, ...own].map((entry) => withKeys(entry, rename));
+  const table = { ...after, partitioned: rename(after.partitioned) };
+  const derived = derivedPartitions(table, current);
+  const isChanged = (each: PartitionViewEntry): boolean =>
+    changed.has(each.viewId) || !known.some((old) => isSame(old, each));
+  const kept = changedViews.filter((each) => !isPartition(each) || !belongs(each, after));
+  return {
+    after: derived.table,
+    others: { ...others, changedViews: [...kept, ...derived.partitions.filter(isChanged)] },
+  };
+}
+
+function withKeys(
+  entry: PartitionViewEntry,
+  rename: (partitioning: Partitioning) => Partitioning,
+): PartitionViewEntry {
+  const { partitioned } = entry.partition;
+  if (partitioned === undefined) return entry;
+  return { ...entry, partition: { ...entry.partition, partitioned: rename(partitioned) } };
+}
+
+function belongs({ partition }: PartitionViewEntry, { tableId }: TableEntry): boolean {
+  return partition.tableId === tableId;
+}
+
+function isSame(left: PartitionViewEntry, right: PartitionViewEntry): boolean {
+  return left.viewId === right.viewId && JSON.stringify(left) === JSON.stringify(right);
+}

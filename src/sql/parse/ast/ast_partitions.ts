@@ -1,0 +1,52 @@
+/** Defines the syntax tree of partitioned tables and of their partitions. */
+import type { AstNode, Name, QName, QNameAliased } from "./ast.ts";
+import type { IndexedExpression } from "./ast_definitions.ts";
+
+export type PartitionStrategy = "hash" | "list" | "range";
+
+/** `PARTITION BY strategy (key, …)`. */
+export interface PartitionBy extends AstNode {
+  readonly strategy: PartitionStrategy;
+  readonly keys: readonly (Name | IndexedExpression)[];
+}
+
+/** A value of a bound of a range. MINVALUE and MAXVALUE are below and above all values. */
+export type RangeValue = IndexedExpression | "maxvalue" | "minvalue";
+
+/** `DEFAULT`, or `FOR VALUES …`: the rows that belong to a partition. */
+export type PartitionBounds = AstNode &
+  (
+    | { readonly kind: "default" }
+    | { readonly kind: "list"; readonly values: readonly IndexedExpression[] }
+    | {
+        readonly kind: "range";
+        readonly from: readonly RangeValue[];
+        readonly to: readonly RangeValue[];
+      }
+    | { readonly kind: "hash"; readonly modulus: number; readonly remainder: number }
+  );
+
+/** `PARTITION OF parent bounds`. */
+export interface PartitionOf {
+  readonly parent: QName;
+  readonly bounds: PartitionBounds;
+}
+
+/** `ALTER TABLE t ATTACH PARTITION p bounds`. */
+export interface AttachPartitionStatement extends AstNode {
+  readonly type: "attach partition";
+  readonly table: QNameAliased;
+  readonly ifExists?: true | undefined;
+  readonly partition: QName;
+  readonly bounds: PartitionBounds;
+}
+
+/** `ALTER TABLE t DETACH PARTITION p`. */
+export interface DetachPartitionStatement extends AstNode {
+  readonly type: "detach partition";
+  readonly table: QNameAliased;
+  readonly ifExists?: true | undefined;
+  readonly partition: QName;
+}
+
+export type PartitionDefinition = AttachPartitionStatement | DetachPartitionStatement;

@@ -1,0 +1,239 @@
+/**
+ * Runs the definitions of partitions that move or delete rows: ATTACH PARTITION, DETACH PARTITION
+ * and DROP TABLE of a partition. Definitions and rows change in one commit.
+ *
+ * Outside a transaction, other statements that write the tables wait meanwhile. A statement that
+ * began to write earlier may still commit first; the change is then repeated.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { type PartitionViewEntry, shownColumnsOf, type TableEntry } from "../../catalog/mod.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import {
+  attachedTable,
+  detachedPartition,
+  movedName,
+  refuseReferred,
+} from "../ddl/moved_partitions.ts";
+import { partitionNamed } from "../ddl/partition_definitions.ts";
+import { partitionsOf, rowsCondition } from "../names/partitions.ts";
+import type {
+  AstNode,
+  AttachPartitionStatement,
+  DeleteStatement,
+  DetachPartitionStatement,
+  DropTableStatement,
+  InsertStatement,
+  Statement,
+} from "../parse/ast/ast.ts";
+import { relocated } from "../parse/ast/tree_parts.ts";
+import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
+import type { StatementResult } from "../ports/engine.ts";
+import type { NameDeps } from "../prepare/binding_deps.ts";
+import { hasEveryRow } from "../rights/row_policies.ts";
+import type { DefiningStatement } from "../rights/statement_kinds.ts";
+
+/** What the changes need of the request to which they belong. */
+export interface PartitionSteps {
+  readonly deps: () => NameDeps;
+  readonly principal: Principal;
+  readonly namespace: string;
+  /** Checks a definition without running it. @throws {DatabaseError} */
+  readonly check: (node: DefiningStatement) => void;
+  readonly define: (node: DefiningStatement) => Promise<StatementResult>;
+  readonly change: (node: DeleteStatement | InsertStatement) => Promise<StatementResult>;
+  /**
+   * Does work in one transaction: that of the request, if one is open. Otherwise, other statements
+   * that write the tables wait, and work that meets a conflict is repeated.
+   */
+  readonly atomically: (
+    tableIds: readonly number[],
+    work: () => Promise<StatementResult>,
+  ) => Promise<StatementResult>;
+  /** Whether the request has opened a transaction. */
+  readonly isInside: boolean;
+}
+
+/** Whether a definition moves or deletes rows of partitions. */
+export function movesRows(node: Statement, steps: StepCaller): node is MovingStatement {
+  if (node.type === "attach partition" || node.type === "detach partition") return true;
+  return node.type === "drop table" && droppedPartitions(node, steps).length > 0;
+}
+
+type StepCaller = Pick<PartitionSteps, "deps" | "namespace" | "principal">;
+type MovingStatement = AttachPartitionStatement | DetachPartitionStatement | DropTableStatement;
+
+/** Runs a definition that moves or deletes rows of partitions. @throws {DatabaseError} */
+export function changePartitions(
+  node: MovingStatement,
+  steps: PartitionSteps,
+): Promise<StatementResult> {
+  switch (node.type) {
+    case "attach partition":
+      return attach(node, steps);
+    case "detach partition":
+      return detach(node, steps);
+    case "drop table":
+      return drop(node, steps);
+  }
+}
+
+/** Makes the table a partition, copies its rows through the new name, and drops it. */
+async function attach(
+  node: AttachPartitionStatement,
+  steps: PartitionSteps,
+): Promise<StatementResult> {
+  const found = attachedTable(node, steps, steps.deps());
+  const tableIds = [found.parent.tableId, found.table.tableId];
+  requireAllRows(found.table, node, steps);
+  requireAllRows(found.parent, node, steps);
+  // What depends on the table would lose it.
+  steps.check({ type: "drop table", names: [node.partition], _location: node._location });
+  return await steps.atomically(tableIds, async () => {
+    const { table } = attachedTable(node, steps, steps.deps());
+    const result = await steps.define(node);
+    const { _location } = node;
+    const moved = { name: movedName(table), schema: table.namespace, _location };
+    const columns = columnList(table);
+    const { lastSeq } = await steps.change(
+      insertOf(
+        `INSERT INTO ${pathOf(table)} (${columns}) SELECT ${columns} FROM ${pathOf({ ...table, name: moved.name })}`,
+        node,
+      ),
+    );
+    await steps.define({ type: "drop table", names: [moved], _location });
+    return { ...result, lastSeq: lastSeq ?? null };
+  });
+}
+
+/** Makes a table with the definition of the partition, and moves the rows there. */
+async function detach(
+  node: DetachPartitionStatement,
+  steps: PartitionSteps,
+): Promise<StatementResult> {
+  const found = detachedPartition(node, steps, steps.deps());
+  requireAllRows(found.table, node, steps);
+  return await steps.atomically([found.table.tableId], async () => {
+    const { catalog } = steps.deps();
+    const { entry, table } = detachedPartition(node, steps, steps.deps());
+    refuseReferred(table, steps.deps(), {
+      action: `detach ${entry.namespace}.${entry.name}`,
+      isDropped: false,
+      node,
+    });
+    const where = rowsCondition(table, partitionsOf(catalog, table.tableId), entry);
+    const result = await steps.define(node);
+    const columns = columnList(table);
+    await steps.change(
+      insertOf(
+        `INSERT INTO ${pathOf(entry)} (${columns}) SELECT ${columns} FROM ${pathOf(table)} WHERE ${where}`,
+        node,
+      ),
+    );
+    const { lastSeq } = await steps.change(
+      deleteOf(`DELETE FROM ${pathOf(table)} WHERE ${where}`, node),
+    );
+    return { ...result, lastSeq: lastSeq ?? null };
+  });
+}
+
+/** Deletes the rows of the partitions that a DROP TABLE names, and their names. */
+async function drop(node: DropTableStatement, steps: PartitionSteps): Promise<StatementResult> {
+  const found = droppedPartitions(node, steps);
+  for (const { table } of found) requireAllRows(table, node, steps);
+  const tableIds = [...new Set(found.map(({ table }) => table.tableId))];
+  const deleteRows = async (): Promise<void> => {
+    for (const { entry, table } of droppedPartitions(node, steps)) {
+      const action = `drop table ${entry.namespace}.${entry.name}`;
+      refuseReferred(table, steps.deps(), { action, isDropped: true, node });
+      await steps.change(deleteOf(`DELETE FROM ${pathOf(entry)} WHERE TRUE`, node));
+    }
+  };
+  const dropNow = async (): Promise<StatementResult> => {
+    await deleteRows();
+    return await steps.define(node);
+  };
+  try {
+    return await steps.atomically(tableIds, dropNow);
+  } catch (error) {
+    const isLarge = error instanceof DatabaseError && error.code === "TRANSACTION_LIMIT";
+    if (!isLarge || steps.isInside) throw error;
+    // A transaction cannot hold so many rows. Each DELETE is one commit of any length, after which
+    // the partition is empty.
+    await deleteRows();
+    return await steps.atomically(tableIds, dropNow);
+  }
+}
+
+interface NamedPartition {
+  readonly entry: PartitionViewEntry;
+  readonly table: TableEntry;
+}
+
+/** Returns the partitions whose tables are not dropped in the same statement. */
+function droppedPartitions(
+  node: DropTableStatement,
+  { deps, namespace, principal }: StepCaller,
+): readonly NamedPartition[] {
+  const named = deps();
+  const found = node.names.flatMap(
+    (name) => partitionNamed(name, { namespace, principal }, named) ?? [],
+  );
+  return found.filter(({ table }) =>
+    node.names.every(
+      ({ name, schema = namespace }) => name !== table.name || schema !== table.namespace,
+    ),
+  );
+}
+
+/** Requires that no policy hides rows from the caller, which would stay behind. */
+function requireAllRows(
+  table: TableEntry,
+  { _location }: AstNode,
+  { deps, principal }: StepCaller,
+): void {
+  if (hasEveryRow(principal, table, deps().catalog)) return;
+  throw new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot change the partitions of ${nameOf(table)}: row policies apply to the caller`,
+    { position: _location.start, hint: "a user to whom no row policy applies can do it" },
+  );
+}
+
+function columnList(table: TableEntry): string {
+  return shownColumnsOf(table)
+    .filter(({ generatedSql }) => generatedSql === undefined)
+    .map(({ name }) => nameText(name))
+    .join(", ");
+}
+
+function pathOf({
+  name,
+  namespace,
+}: {
+  readonly name: string;
+  readonly namespace: string;
+}): string {
+  return `${nameText(namespace)}.${nameText(name)}`;
+}
+
+function insertOf(text: string, node: AstNode): InsertStatement {
+  const statement = parsed(text, node);
+  if (statement.type !== "insert") throw new Error("the text is an INSERT");
+  // The identity columns keep their numbers.
+  return { ...statement, overriding: "system" };
+}
+
+function deleteOf(text: string, node: AstNode): DeleteStatement {
+  const statement = parsed(text, node);
+  if (statement.type !== "delete") throw new Error("the text is a DELETE");
+  return statement;
+}
+
+function parsed(text: string, { _location }: AstNode): Statement {
+  const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
+  const [statement] = parseStatements(text, limits);
+  return relocated(defined(statement, "the text must contain a statement"), _location);
+}
