@@ -110,7 +110,7 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
   },
   { of: /\)\.\w+\)[[.]/, because: "parentheses around a part change nothing, and are not kept" },
   {
-    of: /\bIS (?:NOT )?(?:NF\w+ )?NORMALIZED\b/,
+    of: /\bIS (?:NOT )?(?:NF\w+ )?NORMALIZED\b|\bcollation for\b/,
     because: "it is printed as the function that it is, which PostgreSQL has in pg_catalog",
   },
 ];

@@ -209,9 +209,10 @@ function indexText(
   const unique = isUnique ? "UNIQUE " : "";
   const ine = flag(ifNotExists, "IF NOT EXISTS ");
   const named = name === undefined ? "" : `${nameText(name.name)} `;
-  const list = columns.map(({ nulls, order, part }) => {
+  const list = columns.map(({ collation, nulls, order, part }) => {
     const key = "name" in part ? nameText(part.name) : `(${expressionToSql(part.expr)})`;
-    const parts = [key, order ?? "", nulls === undefined ? "" : `nulls ${nulls}`];
+    const collate = collation === undefined ? "" : ` COLLATE ${qnameText(collation)}`;
+    const parts = [key + collate, order ?? "", nulls === undefined ? "" : `nulls ${nulls}`];
     const [first = "", ...rest] = parts.filter((word) => word !== "");
     return [first, ...rest.map((word) => word.toUpperCase())].join(" ");
   });
