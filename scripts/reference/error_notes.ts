@@ -43,6 +43,7 @@ export const CONDITION_NOTES: Readonly<Record<ErrorCode, string>> = {
   DUPLICATE_KEY: "A row with this primary key exists; see ON CONFLICT.",
   EXCLUSION_VIOLATION:
     "The range of a row overlaps that of another row, which an EXCLUDE constraint forbids.",
+  RAISE_EXCEPTION: "A function has raised the error with RAISE or ASSERT; the message is its own.",
   CARDINALITY_VIOLATION:
     "A subquery used as a value returned several rows, or a statement would change a row twice.",
   INVALID_OPERATION: "The object does not support this operation.",

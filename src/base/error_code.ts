@@ -48,6 +48,7 @@ export type ErrorCode =
   | "DUPLICATE_KEY"
   | "EXCLUSION_VIOLATION"
   | "CARDINALITY_VIOLATION"
+  | "RAISE_EXCEPTION"
   // Codes for missing permissions and invalid operations.
   | "INVALID_OPERATION"
   | "READ_ONLY_OBJECT"

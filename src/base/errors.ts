@@ -28,6 +28,8 @@ export interface ErrorDetails {
    * Whether the object exists but is hidden from the caller, who must not find out that it exists.
    */
   isHidden?: boolean;
+  /** The SQLSTATE, if it is another one than that of the code. */
+  sqlstate?: string | undefined;
   cause?: unknown;
 }
 
@@ -49,6 +51,7 @@ export class DatabaseError extends Error {
   readonly statementIndex: number | undefined;
   readonly earliestSeq: number | undefined;
   readonly isHidden: boolean;
+  readonly sqlstate: string | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(
@@ -63,6 +66,7 @@ export class DatabaseError extends Error {
     this.statementIndex = details.statementIndex;
     this.earliestSeq = details.earliestSeq;
     this.isHidden = details.isHidden === true;
+    this.sqlstate = details.sqlstate;
   }
 }
 
@@ -113,9 +117,10 @@ export function detailsOf({
   hint,
   isHidden,
   position,
+  sqlstate,
   statementIndex,
 }: DatabaseError): Required<Omit<ErrorDetails, "cause">> {
-  return { earliestSeq, hint, isHidden, position, statementIndex };
+  return { earliestSeq, hint, isHidden, position, sqlstate, statementIndex };
 }
 
 /**

@@ -153,6 +153,12 @@ export const STATEMENT_COLUMNS_MAX: number = 64 * 1024;
 export const VIEW_DEPTH_MAX = 32;
 export const VIEWS_MAX = 256;
 
+/** The maximum nesting depth of calls of programs. */
+export const PROGRAM_CALLS_MAX = 100;
+
+/** The maximum time of one call of a program within a query, in milliseconds. */
+export const PROGRAM_MS_MAX = 500;
+
 /** The maximum length of the texts of functions that a definition stores in place of calls. */
 export const WRITTEN_TEXT_MAX: number = 256 * 1024;
 

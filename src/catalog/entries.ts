@@ -426,8 +426,9 @@ export interface PartitionViewEntry extends ViewEntry {
 }
 
 /**
- * A function in SQL: a stored query with parameters. It is stored among the views under a name that
- * includes the types of its parameters, as in "f(integer, text)", which no view can have.
+ * A function or procedure: a stored query with parameters, or a program. It is stored among the
+ * views under a name that includes the types of its parameters, as in "f(integer, text)", which no
+ * view can have.
  */
 export interface FunctionEntry extends ViewEntry {
   readonly routine: Routine;
@@ -451,6 +452,10 @@ export interface Routine {
   readonly volatility: "immutable" | "stable" | "volatile";
   /** The defined types to which the texts of the function refer. */
   readonly types: readonly DataType[];
+  /** The language of a body that is a program; absent if the body is one query in SQL. */
+  readonly program?: "plpgsql" | "sql" | undefined;
+  /** Set for a procedure, which only CALL can call. */
+  readonly isProcedure?: true | undefined;
 }
 
 export interface RoutineParameter {
@@ -467,7 +472,8 @@ export interface RoutineParameter {
 /** A data type, or the name of a type that the arguments of a call determine. */
 export type RoutineType = DataType | PolymorphicType;
 
-export type PolymorphicType = "anyelement" | "anyarray" | "record";
+/** "void" is the type of no value, and "trigger" that of the functions of triggers. */
+export type PolymorphicType = "anyelement" | "anyarray" | "record" | "trigger" | "void";
 
 /** The rights of a view that runs with the rights of its owner. */
 export interface ViewRights {

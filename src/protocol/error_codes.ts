@@ -153,6 +153,7 @@ const WIRE_ERRORS: Record<ErrorCode, WireError> = {
   DUPLICATE_KEY: execution("duplicate_key", "23505"),
   EXCLUSION_VIOLATION: execution("exclusion", "23P01"),
   CARDINALITY_VIOLATION: execution("other", "21000"),
+  RAISE_EXCEPTION: execution("raised", "P0001"),
 
   INVALID_OPERATION: execution("invalid_operation", "42809"),
   READ_ONLY_OBJECT: execution("read_only", "42809"),

@@ -14,6 +14,7 @@ const SAID = {
   statementIndex: 2,
   earliestSeq: 4096,
   isHidden: false,
+  sqlstate: "22P02",
 };
 
 test("withDetails keeps every part of an error that it does not replace", () => {

@@ -12,7 +12,7 @@ import {
   STATEMENT_SOURCES_MAX,
 } from "../../base/limits.ts";
 import { nearestName } from "../../base/nearest_name.ts";
-import type { Routine, TableEntry } from "../../catalog/mod.ts";
+import type { FunctionEntry, Routine, TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import {
   BIGINT,
@@ -28,7 +28,7 @@ import { aggregateNames, isAggregate } from "../functions/aggregate/aggregates.t
 import { functionExists, functionNames } from "../functions/registry.ts";
 import { isTableFunction, tableFunctionNames } from "../functions/table/table_functions.ts";
 import { isWindowName, windowFunctionNames } from "../functions/window_functions.ts";
-import type { AstNode, Expr, ExprSlot, QName, SelectStatement } from "../parse/ast/ast.ts";
+import type { AstNode, Expr, ExprRef, ExprSlot, QName, SelectStatement } from "../parse/ast/ast.ts";
 import { MANY_SOURCES, tooManyParts } from "../parse/bounds.ts";
 import type { BoundRows, BoundSelect, BoundTableFunction, PastRead, Requirement } from "./bound.ts";
 import type {
@@ -133,6 +133,8 @@ export class StatementBinding {
   #partsBeforeTick = 0;
   #sourceCount = 0;
 
+  /** How the names in a statement of a program refer to variables; undefined for any other. */
+  variables: VariableNames | undefined;
   readonly statistics: TableStatistics;
   readonly #watch: BindingWatch | undefined;
 
@@ -282,9 +284,29 @@ export class StatementBinding {
    */
   requireNoLock(place: string): void {
     this.requireNoWait(place);
+    this.requireNoProgram(place);
     for (const requirement of this.requirements) {
       if (requirement.action !== "advisory-lock") continue;
       throw onlyInQuery(requirement.name.toUpperCase(), place, requirement);
+    }
+  }
+
+  /**
+   * Refuses calls of programs where there is no request that could run them.
+   *
+   * @throws {DatabaseError} UNSUPPORTED_FEATURE
+   */
+  requireNoProgram(place: string): void {
+    for (const requirement of this.requirements) {
+      if (requirement.action !== "call-program") continue;
+      throw new DatabaseError(
+        "UNSUPPORTED_FEATURE",
+        `Cannot call function ${requirement.name} in ${place}: its body is a program`,
+        {
+          position: requirement.position,
+          hint: "write the function as one query with LANGUAGE sql",
+        },
+      );
     }
   }
 
@@ -433,6 +455,16 @@ export interface ExpressionContext {
   readonly outer?: Correlation | undefined;
 }
 
+/** How names refer to the variables of a program. */
+export interface VariableNames {
+  /** The meaning of a name that is both a variable and a column. */
+  readonly conflict: "column" | "error" | "variable";
+  /** Returns the variable to which a name refers in a context, or a field of it. */
+  readonly named: (ref: ExprRef, outer: Correlation | undefined) => BoundExpression | undefined;
+  /** Returns why a name that begins with that of a variable refers to nothing. */
+  readonly faultOf: (ref: ExprRef, outer: Correlation | undefined) => DatabaseError | undefined;
+}
+
 /** A function that a user has created, as a call sees it. */
 export interface CallableRoutine {
   /** The name of the function, as "namespace.name". */
@@ -444,6 +476,10 @@ export interface CallableRoutine {
   readonly routinesNamed: ExpressionContext["routinesNamed"];
   /** Binds the query of the function. `outer` resolves the names of its parameters. */
   readonly bindQuery: (outer: Correlation, node: AstNode) => BoundSelect;
+  /** Set for a function whose body is a program. */
+  readonly program?: FunctionEntry | undefined;
+  /** Records that the statement calls the program, and the right to do so. */
+  readonly enter?: (node: AstNode) => void;
 }
 
 /** The expression that encloses a query, from which the query may read values. */

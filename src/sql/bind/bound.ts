@@ -70,7 +70,9 @@ export type Requirement =
   | { readonly action: "take-id" }
   | { readonly action: "sleep"; readonly position: number }
   /** The right to call a function for advisory locks, which every user has. */
-  | { readonly action: "advisory-lock"; readonly name: string; readonly position: number };
+  | { readonly action: "advisory-lock"; readonly name: string; readonly position: number }
+  /** A call of a program, which only the event loop can run. */
+  | { readonly action: "call-program"; readonly name: string; readonly position: number };
 
 /** The rows of VALUES. */
 export interface BoundRows {

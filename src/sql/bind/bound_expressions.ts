@@ -7,7 +7,7 @@
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
 import type { AggregateForm } from "../functions/aggregate/aggregates.ts";
-import type { CallDeps, VectorFunction } from "../functions/base/function.ts";
+import type { CallDeps, CalledProgram, VectorFunction } from "../functions/base/function.ts";
 import type { WindowName } from "../functions/window_functions.ts";
 import type { SelectStatement } from "../parse/ast/ast.ts";
 import type { BoundSelect } from "./bound.ts";
@@ -127,6 +127,8 @@ export type BoundExpression =
        * `sql/execute/kernels/like_bytes.ts`.
        */
       readonly like?: { readonly isNegated: boolean } | undefined;
+      /** The program that the call runs; undefined for a built-in function. */
+      readonly program?: CalledProgram;
       /** For ROW(…): the values as they were before their untyped literals got default types. */
       readonly row?: RowAsWritten;
     }

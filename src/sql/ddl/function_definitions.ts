@@ -6,7 +6,7 @@
  * declared types, to find its errors and the objects that it needs.
  */
 import { requireReach, requireRun } from "../../auth/mod.ts";
-import { DatabaseError } from "../../base/errors.ts";
+import { DatabaseError, withDetails } from "../../base/errors.ts";
 import {
   type Catalog,
   checkColumnName,
@@ -44,9 +44,11 @@ import type {
   FunctionDefinition,
   FunctionName,
   FunctionParameterNode,
+  SelectStatement,
   Statement,
 } from "../parse/ast/ast.ts";
 import { type BindingDeps, dmlDepsOf } from "../prepare/binding_deps.ts";
+import { bodyOf } from "../prepare/program_bodies.ts";
 import type { DefinitionFollowers } from "./definition_followers.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 import {
@@ -100,14 +102,18 @@ export function createFunction(
   const { key, routine } = routineFrom(node, sourceFor(call, deps));
   const before = catalog.functionsNamed(namespace, name).find((each) => each.name === key);
   const shown = `${namespace}.${key}`;
+  const kind = node.isProcedure === true ? "Procedure" : "Function";
   if (before !== undefined && node.orReplace !== true) {
     throw new DatabaseError(
       "ALREADY_EXISTS",
       `Cannot create function ${shown}: it already exists`,
-      { position, hint: "CREATE OR REPLACE FUNCTION replaces its query" },
+      { position, hint: "CREATE OR REPLACE FUNCTION replaces its body" },
     );
   }
-  const { tables, views } = contentOf(node, routine, { call, deps });
+  const { tables, views } =
+    node.program === undefined
+      ? contentOf(node, node.query, { call, deps, routine })
+      : programContent(node, routine, { call, deps });
   const entryOf = (viewId: number): FunctionEntry => {
     const nowMs = clock.nowMs();
     return {
@@ -131,7 +137,7 @@ export function createFunction(
       store.requireFreeSpace();
       const entry = entryOf(catalog.nextTableId());
       catalog.createView({ ...entry, changedSeq: store.issueSeq() });
-      return `Function ${shown} created`;
+      return `${kind} ${shown} created`;
     };
   }
   const entry = entryOf(before.viewId);
@@ -139,7 +145,7 @@ export function createFunction(
   return () => {
     catalog.changeView({ ...entry, changedSeq: store.issueSeq() });
     live().viewChanged();
-    return `Function ${shown} replaced`;
+    return `${kind} ${shown} replaced`;
   };
 }
 
@@ -183,6 +189,8 @@ function routineFrom(
       isStrict,
       volatility,
       types: definedTypesIn(node),
+      ...(node.program === undefined ? {} : { program: node.program }),
+      ...(node.isProcedure === true ? { isProcedure: true } : {}),
     },
   };
 }
@@ -272,6 +280,8 @@ function checkResult(
     );
   }
   const results = [...outputs.map(({ type }) => type), ...(returns === undefined ? [] : [returns])];
+  if (node.isProcedure === true) return;
+  checkPseudoResult(node, { inputs, returns });
   if (results.length === 0) {
     throw invalid(node, "it has no result", "add RETURNS, or parameters with OUT");
   }
@@ -284,6 +294,23 @@ function checkResult(
     others.length > 0 ? returns === "record" : only !== undefined && isSame(only.type, returns);
   if (!fits) {
     throw invalid(node, "RETURNS does not match its output parameters", "omit RETURNS");
+  }
+}
+
+/** Checks a result that is no value: void or trigger. @throws {DatabaseError} INVALID_DEFINITION */
+function checkPseudoResult(
+  node: CreateFunctionStatement,
+  { inputs, returns }: { inputs: readonly RoutineParameter[]; returns: RoutineType | undefined },
+): void {
+  if (returns === "trigger" && (node.program !== "plpgsql" || inputs.length > 0)) {
+    const why =
+      inputs.length > 0
+        ? "a function that RETURNS trigger has no parameters; its arguments are in TG_ARGV"
+        : "a function that RETURNS trigger must have LANGUAGE plpgsql";
+    throw invalid(node, why);
+  }
+  if (returns === "void" && node.program === undefined) {
+    throw invalid(node, "a query in SQL has a result", "name its type, or write LANGUAGE plpgsql");
   }
 }
 
@@ -305,9 +332,18 @@ type NeededObjects = Pick<FunctionEntry, "tables" | "views">;
  */
 function contentOf(
   node: CreateFunctionStatement,
-  routine: Routine,
-  { call, deps }: { readonly call: NewViewCall; readonly deps: FunctionDeps },
+  query: SelectStatement | undefined,
+  {
+    call,
+    deps,
+    routine,
+  }: {
+    readonly call: NewViewCall;
+    readonly deps: FunctionDeps;
+    readonly routine: Routine;
+  },
 ): NeededObjects {
+  if (query === undefined) throw new TypeError("a function without a program has a query");
   const content = (element: DataType, isTried: boolean): NeededObjects =>
     storedContent(call, deps, {
       isTried,
@@ -318,7 +354,7 @@ function contentOf(
           node,
           statement: place.statement,
           bindQuery: (outer) =>
-            bindQuery(node.query, { ...place, isOutermost: false, keepsUntyped: true, outer }),
+            bindQuery(query, { ...place, isOutermost: false, keepsUntyped: true, outer }),
         });
       },
     }).content;
@@ -332,6 +368,29 @@ function contentOf(
     }
   }
   return content(TEXT, true);
+}
+
+/**
+ * Checks the text of a program and the defaults of its parameters. As in PostgreSQL, its names are
+ * resolved when it runs, so it depends on no object.
+ *
+ * @throws {DatabaseError}
+ */
+function programContent(
+  node: CreateFunctionStatement,
+  routine: Routine,
+  { call, deps }: { readonly call: NewViewCall; readonly deps: FunctionDeps },
+): NeededObjects {
+  const position = node._location.start;
+  try {
+    bodyOf({ routine, sql: node.source });
+  } catch (error) {
+    throw error instanceof DatabaseError ? withDetails(error, { position }) : error;
+  }
+  const statement = new StatementBinding([]);
+  const { namespace, principal } = call;
+  checkDefaults(node, routine, dmlDepsOf(deps, { namespace, principal, statement }));
+  return { tables: [], views: [] };
 }
 
 function isPolymorphic(type: RoutineType): boolean {
@@ -378,6 +437,9 @@ function requireReplaceable(
       position,
       hint: "drop the function first",
     });
+  if (before.routine.isProcedure !== routine.isProcedure) {
+    throw fault("a function cannot become a procedure, nor a procedure a function");
+  }
   if (resultText(before.routine) !== resultText(routine)) throw fault("its result must not change");
   const names = before.routine.parameters.filter(isInput).map(({ name }) => name);
   const inputs = routine.parameters.filter(isInput);

@@ -140,6 +140,11 @@ function writtenCall(call: ExprCall, text: WrittenText): Expr {
       hint: "write the expression itself, or rename one of the functions",
     });
   }
+  if (only.entry.routine.program !== undefined) {
+    throw refused(call, only.entry, "its body is a program", {
+      hint: "write it as one query with LANGUAGE sql",
+    });
+  }
   if (depth >= VIEW_DEPTH_MAX) {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",

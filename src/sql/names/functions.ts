@@ -68,9 +68,12 @@ export function functionsMeant(
   node: FunctionName,
   { catalog, namespace, principal, source }: FunctionPlace,
 ): readonly FunctionEntry[] {
-  const { name, parameters, schema = namespace } = node;
+  const { kind, name, parameters, schema = namespace } = node;
+  const isOfKind = ({ routine }: FunctionEntry): boolean =>
+    kind === undefined || (kind === "procedure") === (routine.isProcedure === true);
   const all = catalog
     .functionsNamed(schema, name)
+    .filter(isOfKind)
     .filter((entry) => mayReadView(principal, entry, catalog.namespace(schema)));
   if (parameters === undefined) return all;
   const wanted = functionKey(
@@ -99,6 +102,8 @@ const POLYMORPHIC: ReadonlyMap<string, PolymorphicType> = new Map([
   ["anyarray", "anyarray"],
   ["anycompatiblearray", "anyarray"],
   ["record", "record"],
+  ["trigger", "trigger"],
+  ["void", "void"],
 ]);
 
 /** A type in a signature, with its name for messages and lists. */
@@ -138,7 +143,7 @@ function refuseDomain(node: DataTypeDef): void {
 }
 
 /** Returns the type of the rows of a table; undefined if there is no table of this name. */
-function rowTypeOf(
+export function rowTypeOf(
   node: Exclude<DataTypeDef, { kind: "array" }>,
   source: RelationSource,
 ): SignatureType | undefined {

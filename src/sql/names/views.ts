@@ -82,6 +82,9 @@ export function viewRelation(
   };
 }
 
+/** The query of a program, which has none. */
+const NO_QUERY: SelectStatement = { type: "select", columns: [], _location: { start: 0, end: 0 } };
+
 const defaults = new WeakMap<FunctionEntry, readonly (Expr | undefined)[]>();
 
 /** Returns a function in the form that calls need. */
@@ -98,7 +101,20 @@ export function routineOf(entry: FunctionEntry, deps: ViewDeps): RoutineRelation
     defaults.set(entry, known);
   }
   const name = `${entry.namespace}.${routine.name}`;
-  return { ...viewRelation(entry, deps), name, routine, defaults: known };
+  if (routine.program === undefined) {
+    return { ...viewRelation(entry, deps), name, routine, program: undefined, defaults: known };
+  }
+  return {
+    name,
+    query: NO_QUERY,
+    columnNames: [],
+    shown: undefined,
+    source: sourceIn(entry, deps),
+    ownRights: undefined,
+    routine,
+    program: entry,
+    defaults: known,
+  };
 }
 
 /**

@@ -6,6 +6,7 @@ import { DatabaseError, withDetails } from "../../base/errors.ts";
 import type {
   AlterFunctionStatement,
   AlterOwnerStatement,
+  CallStatement,
   CreateFunctionStatement,
   DropFunctionStatement,
   FunctionName,
@@ -18,6 +19,7 @@ import type {
 import { changesRows, isSelectNode } from "./ast/query_nodes.ts";
 import { relocated } from "./ast/tree_parts.ts";
 import { requireListed } from "./bounds.ts";
+import { parseCall } from "./calls.ts";
 import { Cursor, type Mutable } from "./cursor.ts";
 import { acceptBehaviour, acceptIfExists } from "./ddl.ts";
 import { parseSourced } from "./indexed_parts.ts";
@@ -27,12 +29,13 @@ import { Token, tokenize } from "./text/lexer.ts";
 const FUNCTION = "a function";
 const ONE_QUERY = "a function is one query: run changes and several statements from the client";
 
-type Body = Pick<CreateFunctionStatement, "query" | "source">;
+type Body = Pick<CreateFunctionStatement, "program" | "query" | "source">;
 
 /** The clauses after the parameters, which may come in any order. */
 interface Clauses {
   isStrict: boolean;
   volatility: FunctionVolatility;
+  language: "plpgsql" | "sql";
   /** The body; a text is parsed after all clauses, because its language may follow it. */
   body: Body | BodyText | undefined;
 }
@@ -43,22 +46,24 @@ interface BodyText {
   readonly token: number;
 }
 
-/** Parses the rest after `CREATE [OR REPLACE] FUNCTION`. */
+/** Parses the rest after `CREATE [OR REPLACE] FUNCTION` or `CREATE [OR REPLACE] PROCEDURE`. */
 export function parseCreateFunction(
   cursor: Cursor,
   start: number,
-  orReplace: true | undefined,
+  { isProcedure, orReplace }: Pick<CreateFunctionStatement, "isProcedure" | "orReplace">,
 ): CreateFunctionStatement {
   const name = cursor.qname(FUNCTION);
   const given = parseParameters(cursor);
-  const { columns, ...result } = parseResult(cursor);
+  const { columns, ...result } =
+    isProcedure === true ? { isSet: false, columns: [] } : parseResult(cursor);
   const clauses = parseClauses(cursor);
-  const { body: written, isStrict, volatility } = clauses;
+  const { body: written, isStrict, language, volatility } = clauses;
   if (written === undefined) return cursor.unexpected("AS 'a query'");
-  const body = "text" in written ? parseText(cursor, written) : written;
+  const body = bodyIn(cursor, written, { isProcedure, language });
   return {
     type: "create function",
     orReplace,
+    isProcedure,
     name,
     parameters: [...given, ...columns],
     ...result,
@@ -147,7 +152,6 @@ function parseResult(cursor: Cursor): Pick<CreateFunctionStatement, "dataType" |
     return { isSet: true, columns: parseColumns(cursor) };
   }
   const isSet = cursor.accept("setof");
-  if (cursor.is("trigger")) cursor.refuse("a trigger function", "live queries deliver changes");
   return { isSet, dataType: cursor.grammar.dataType(cursor), columns: [] };
 }
 
@@ -169,6 +173,7 @@ function parseClauses(cursor: Cursor): Clauses {
   const clauses: Clauses = {
     isStrict: false,
     volatility: "volatile",
+    language: "sql",
     body: undefined,
   };
   while (cursor.kind !== Token.end && !cursor.is(";")) {
@@ -195,7 +200,7 @@ function acceptClause(cursor: Cursor, clauses: Clauses): boolean {
     return true;
   }
   if (cursor.accept("language")) {
-    requireSql(cursor);
+    clauses.language = parseLanguage(cursor);
     return true;
   }
   if (cursor.accept("strict") || cursor.acceptAll("returns", "null", "on", "null", "input")) {
@@ -209,16 +214,33 @@ function acceptClause(cursor: Cursor, clauses: Clauses): boolean {
   return acceptAdvice(cursor);
 }
 
-function requireSql(cursor: Cursor): void {
+function parseLanguage(cursor: Cursor): Clauses["language"] {
   const { start } = cursor;
   const written = cursor.isString() ? cursor.takeString() : cursor.label("a language").name;
   const language = written.toLowerCase();
-  if (language === "sql") return;
-  cursor.refuse(
+  if (language === "sql" || language === "plpgsql") return language;
+  return cursor.refuse(
     `CREATE FUNCTION with LANGUAGE ${language}`,
-    "write the function as one query with LANGUAGE sql; keep loops and branches in the client",
+    "the languages of functions are sql and plpgsql",
     start,
   );
+}
+
+/** Returns the body. That of a procedure is always a program. */
+function bodyIn(
+  cursor: Cursor,
+  written: Body | BodyText,
+  {
+    isProcedure,
+    language,
+  }: Pick<CreateFunctionStatement, "isProcedure"> & Pick<Clauses, "language">,
+): Body {
+  const isProgram = isProcedure === true || language === "plpgsql";
+  if (!("text" in written)) {
+    if (isProgram) cursor.refuse("a program without AS", "write the body as a string after AS");
+    return written;
+  }
+  return isProgram ? { program: language, source: written.text } : parseText(cursor, written);
 }
 
 function acceptAdvice(cursor: Cursor): boolean {
@@ -337,12 +359,22 @@ function queryOf(cursor: Cursor, statement: Statement): SelectStatement {
   return cursor.refuse("a function that is not a query", ONE_QUERY, cursor.start);
 }
 
-/** Parses the rest after `ALTER FUNCTION`. */
+type FunctionKind = FunctionName["kind"];
+
+/** Reads FUNCTION, PROCEDURE or ROUTINE. Returns undefined if another word follows. */
+export function acceptFunctionKind(cursor: Cursor): { readonly kind: FunctionKind } | undefined {
+  if (cursor.accept("function")) return { kind: "function" };
+  if (cursor.accept("procedure")) return { kind: "procedure" };
+  return cursor.accept("routine") ? { kind: undefined } : undefined;
+}
+
+/** Parses the rest after `ALTER FUNCTION`, `ALTER PROCEDURE` or `ALTER ROUTINE`. */
 export function parseAlterFunction(
   cursor: Cursor,
   start: number,
+  kind: FunctionKind,
 ): AlterFunctionStatement | AlterOwnerStatement {
-  const name = parseFunctionNamed(cursor);
+  const name = { ...parseFunctionNamed(cursor), kind };
   const owned = acceptOwner(cursor, start, { kind: "function", name });
   if (owned !== undefined) return owned;
   if (!cursor.acceptAll("rename", "to")) {
@@ -352,14 +384,27 @@ export function parseAlterFunction(
   return { type: "alter function", name, to, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `DROP FUNCTION`. */
-export function parseDropFunction(cursor: Cursor, start: number): DropFunctionStatement {
+/** Parses the rest after `DROP FUNCTION`, `DROP PROCEDURE` or `DROP ROUTINE`. */
+export function parseDropFunction(
+  cursor: Cursor,
+  start: number,
+  kind: FunctionKind,
+): DropFunctionStatement {
   const ifExists = acceptIfExists(cursor);
   const names: FunctionName[] = [];
-  do names.push(parseFunctionNamed(cursor));
+  do names.push({ ...parseFunctionNamed(cursor), kind });
   while (cursor.accept(","));
   const cascade = acceptBehaviour(cursor);
   return { type: "drop function", names, ifExists, cascade, _location: cursor.since(start) };
+}
+
+/** Parses CALL. */
+export function parseCallStatement(cursor: Cursor, start: number): CallStatement {
+  cursor.expect("call");
+  const at = cursor.token;
+  const name = cursor.qname("a procedure");
+  const call = parseCall(cursor, at, name);
+  return { type: "call procedure", call, _location: cursor.since(start) };
 }
 
 /** Parses `name` or `name(types)`. */

@@ -6,7 +6,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { NESTING_MAX } from "../../base/limits.ts";
-import type { Expr, Statement } from "./ast/ast.ts";
+import type { DataTypeDef, Expr, Statement } from "./ast/ast.ts";
 import { newCounts, requireStatements } from "./bounds.ts";
 import { Cursor, type Grammar, type ParseLimits } from "./cursor.ts";
 import { parseDataType } from "./data_types.ts";
@@ -135,6 +135,17 @@ export function parseExpression(text: string, limits: ParseLimits = PARSE_LIMITS
     const expression = parseAnyExpression(cursor);
     if (cursor.kind !== Token.end) cursor.unexpectedEnd("expression");
     return expression;
+  });
+}
+
+/** Parses the name of a data type. */
+export function parseTypeName(text: string): DataTypeDef {
+  const tokens = tokenize(text);
+  return explained((expectations) => {
+    const cursor = newCursor(tokens, PARSE_LIMITS, undefined, expectations);
+    const type = parseDataType(cursor);
+    if (cursor.kind !== Token.end) cursor.unexpectedEnd("type");
+    return type;
   });
 }
 

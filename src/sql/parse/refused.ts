@@ -12,7 +12,7 @@ const OWN_ROWS =
 const COPYING = "COPY t FROM STDIN reads rows, and COPY t TO STDOUT writes them: POST /v1/api/copy";
 const ON_CONFLICT =
   "write INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO UPDATE SET name = EXCLUDED.name";
-const NO_PROGRAMS = "a request is a plain sequence of statements; put conditions in the client";
+const NO_PROGRAMS = "write DO $$ BEGIN … END $$, or a function with LANGUAGE plpgsql";
 const NO_DIRECTORY = "one directory is one database: divide it with CREATE NAMESPACE";
 
 type Refused = readonly [construct: string, hint?: string];
@@ -44,7 +44,6 @@ export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, 
   ["help", ["HELP", "SHOW TABLES lists tables, and DESCRIBE t shows the columns of a table"]],
   ["grant", ["GRANT", RIGHTS]],
   ["revoke", ["REVOKE", RIGHTS]],
-  ["call", ["CALL of a procedure", NO_PROGRAMS]],
   ["listen", ["LISTEN", LIVE]],
   ["unlisten", ["UNLISTEN", LIVE]],
   ["notify", ["NOTIFY", "write a row to a STREAM table and subscribe to it"]],
@@ -99,8 +98,7 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["spatial", ["SPATIAL INDEX", INDEX_HINT]],
   ["clustered", ["CLUSTERED INDEX", INDEX_HINT]],
   ["nonclustered", ["NONCLUSTERED INDEX", INDEX_HINT]],
-  ["procedure", ["PROCEDURE", LIVE]],
-  ["routine", ["ROUTINE", LIVE]],
+  ["routine", ["ROUTINE", "write CREATE FUNCTION or CREATE PROCEDURE"]],
   ["aggregate", ["AGGREGATE"]],
   ["transform", ["TRANSFORM"]],
   ["trigger", ["TRIGGER", LIVE]],

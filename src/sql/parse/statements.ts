@@ -32,7 +32,13 @@ import {
   parseUse,
 } from "./dialect.ts";
 import { parseDelete, parseInsert, parseTruncate, parseUpdate } from "./dml.ts";
-import { parseAlterFunction, parseCreateFunction, parseDropFunction } from "./functions.ts";
+import {
+  acceptFunctionKind,
+  parseAlterFunction,
+  parseCallStatement,
+  parseCreateFunction,
+  parseDropFunction,
+} from "./functions.ts";
 import { parseAlterIndex, parseCreateIndex, parseDropIndex } from "./indexes.ts";
 import { parseBackup, parseExport, parseKill, parseRestore, parseStorage } from "./maintenance.ts";
 import {
@@ -122,6 +128,7 @@ const STATEMENTS = new Map<string, Parse>([
   ["discard", parseDiscard],
   ["show", parseShow],
   ["do", parseDo],
+  ["call", parseCallStatement],
   ["describe", parseDescribe],
   ["desc", parseDescribe],
   ["storage", parseStorage],
@@ -177,13 +184,14 @@ function isView(cursor: Cursor): boolean {
 /** Parses the rest after `CREATE OR REPLACE`. */
 function parseReplace(cursor: Cursor, start: number): Statement {
   if (isView(cursor)) return parseCreateView(cursor, start, true);
-  if (cursor.accept("function")) return parseCreateFunction(cursor, start, true);
   if (cursor.is("materialized")) {
     cursor.refuse(
       "CREATE OR REPLACE MATERIALIZED VIEW",
       "use DROP MATERIALIZED VIEW, and create it",
     );
   }
+  const program = acceptProgram(cursor, start, true);
+  if (program !== undefined) return program;
   refuseObject(cursor, "CREATE");
   return cursor.unexpected("VIEW or FUNCTION");
 }
@@ -209,6 +217,17 @@ function acceptTypeDefinition(cursor: Cursor, start: number): Statement | undefi
   return cursor.accept("collation") ? parseCreateCollation(cursor, start) : undefined;
 }
 
+/** Parses the rest after `CREATE [OR REPLACE]` if FUNCTION or PROCEDURE follows. */
+function acceptProgram(
+  cursor: Cursor,
+  start: number,
+  orReplace: true | undefined,
+): Statement | undefined {
+  if (cursor.accept("function")) return parseCreateFunction(cursor, start, { orReplace });
+  if (!cursor.accept("procedure")) return undefined;
+  return parseCreateFunction(cursor, start, { orReplace, isProcedure: true });
+}
+
 function parseCreate(cursor: Cursor, start: number): Statement {
   cursor.expect("create");
   if (cursor.acceptAll("or", "replace")) return parseReplace(cursor, start);
@@ -222,7 +241,8 @@ function parseCreate(cursor: Cursor, start: number): Statement {
   if (cursor.accept("policy")) return parseCreatePolicy(cursor, start);
   const view = acceptCreateView(cursor, start);
   if (view !== undefined) return view;
-  if (cursor.accept("function")) return parseCreateFunction(cursor, start, undefined);
+  const program = acceptProgram(cursor, start, undefined);
+  if (program !== undefined) return program;
   refuseObject(cursor, "CREATE");
   cursor.couldBe("table", "index", "unique", "view");
   switch (
@@ -267,8 +287,9 @@ function parseAlter(cursor: Cursor, start: number): Statement {
   if (cursor.accept("domain")) return parseAlterDomain(cursor, start);
   if (cursor.accept("collation")) return parseAlterCollation(cursor, start);
   if (cursor.accept("policy")) return parseAlterPolicy(cursor, start);
-  if (cursor.accept("function")) return parseAlterFunction(cursor, start);
   if (cursor.acceptAll("materialized", "view")) return parseAlterMaterialized(cursor, start);
+  const altered = acceptFunctionKind(cursor);
+  if (altered !== undefined) return parseAlterFunction(cursor, start, altered.kind);
   refuseObject(cursor, "ALTER");
   if (cursor.is("view")) return parseAlterView(cursor, start);
   switch (
@@ -326,8 +347,9 @@ function parseDrop(cursor: Cursor, start: number): Statement {
   if (cursor.accept("domain")) return parseDropType(cursor, start, "domain");
   if (cursor.accept("collation")) return parseDropType(cursor, start, "collation");
   if (cursor.accept("policy")) return parseDropPolicy(cursor, start);
-  if (cursor.accept("function")) return parseDropFunction(cursor, start);
   if (cursor.acceptAll("materialized", "view")) return parseDropMaterialized(cursor, start);
+  const dropped = acceptFunctionKind(cursor);
+  if (dropped !== undefined) return parseDropFunction(cursor, start, dropped.kind);
   refuseObject(cursor, "DROP");
   switch (
     cursor.expectOneOf(

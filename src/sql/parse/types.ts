@@ -1,10 +1,12 @@
 /** Parses CREATE, ALTER and DROP of types and domains, and DO if it contains such a definition. */
+import { DatabaseError } from "../../base/errors.ts";
 import type {
   AlterDomainStatement,
   AlterOwnerStatement,
   AlterTypeStatement,
   CreateDomainStatement,
   CreateTypeStatement,
+  DoBlockStatement,
   DomainChange,
   DoStatement,
   DropTypeStatement,
@@ -214,42 +216,56 @@ function isTolerant(statement: Statement): statement is TolerantDefinition {
   return TOLERANT.has(statement.type);
 }
 
-const DO_FORM =
-  "DO 'BEGIN CREATE TYPE …; EXCEPTION WHEN duplicate_object THEN null; END' runs a definition unless it exists";
-
 /**
- * Parses `DO` with a block as ORMs generate it for migrations: one definition, and a handler that
- * ignores the error if the object already exists. The positions of its nodes refer to the text of
- * the block.
+ * Parses `DO` with a block in PL/pgSQL. A block as ORMs generate it for migrations, with one
+ * definition and a handler that ignores the error if the object already exists, is a definition.
+ * The positions of its nodes refer to the text of the block.
  */
-export function parseDo(cursor: Cursor, start: number): DoStatement {
+export function parseDo(cursor: Cursor, start: number): DoBlockStatement | DoStatement {
   cursor.expect("do");
-  if (cursor.is("language")) cursor.refuse("DO with LANGUAGE", DO_FORM);
+  acceptPlpgsql(cursor);
   if (!cursor.isString()) cursor.unexpected("a block in quotes");
-  const { grammar, limits } = cursor;
-  const at = cursor.start;
-  const text = cursor.takeString();
-  const block = new Cursor({
-    tokens: tokenize(text),
-    grammar,
-    limits,
-    slots: undefined,
-    expectations: undefined,
-  });
-  const refuse = (): never => cursor.refuse("DO with this block", DO_FORM, at);
-  if (!block.accept("begin")) return refuse();
-  const statement = grammar.statement(block);
-  if (!isTolerant(statement) || !block.accept(";")) return refuse();
-  if (!acceptSpelled(block, "exception") || !block.accept("when")) return refuse();
-  do {
-    const isDuplicate = DUPLICATES.some((word) => acceptSpelled(block, word));
-    if (!isDuplicate) return refuse();
-  } while (block.accept("or"));
-  if (!block.acceptAll("then", "null") || !block.accept(";") || !block.accept("end"))
-    return refuse();
-  block.accept(";");
-  if (block.kind !== Token.end) return refuse();
-  return { type: "do", statement, _location: cursor.since(start) };
+  const source = cursor.takeString();
+  acceptPlpgsql(cursor);
+  const _location = cursor.since(start);
+  const statement = tolerantIn(source, cursor);
+  if (statement !== undefined) return { type: "do", statement, _location };
+  return { type: "do block", source, _location };
+}
+
+function acceptPlpgsql(cursor: Cursor): void {
+  if (!cursor.accept("language")) return;
+  const { start } = cursor;
+  const language = cursor.isString() ? cursor.takeString() : cursor.label("a language").name;
+  if (language.toLowerCase() === "plpgsql") return;
+  cursor.refuse(`DO with LANGUAGE ${language}`, "the language of DO is plpgsql", start);
+}
+
+/** Returns the definition of a block that ignores that its object exists; undefined otherwise. */
+function tolerantIn(text: string, { grammar, limits }: Cursor): TolerantDefinition | undefined {
+  try {
+    const block = new Cursor({
+      tokens: tokenize(text),
+      grammar,
+      limits,
+      slots: undefined,
+      expectations: undefined,
+    });
+    if (!block.accept("begin")) return undefined;
+    const statement = grammar.statement(block);
+    if (!isTolerant(statement) || !block.accept(";")) return undefined;
+    if (!acceptSpelled(block, "exception") || !block.accept("when")) return undefined;
+    do {
+      if (!DUPLICATES.some((word) => acceptSpelled(block, word))) return undefined;
+    } while (block.accept("or"));
+    const isEnded = block.acceptAll("then", "null") && block.accept(";") && block.accept("end");
+    block.accept(";");
+    return isEnded && block.kind === Token.end ? statement : undefined;
+  } catch (error) {
+    // Safe to ignore: the block is parsed again as one in PL/pgSQL.
+    if (error instanceof DatabaseError) return undefined;
+    throw error;
+  }
 }
 
 /** PostgreSQL's names for the error that an object already exists. */

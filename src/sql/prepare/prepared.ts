@@ -44,6 +44,7 @@ import { nodesOf } from "../plan/plan_walk.ts";
 import { planSelect } from "../plan/planner.ts";
 import { CellRows, fieldsOf } from "../result/result.ts";
 import { authorize } from "../rights/requirements.ts";
+import { type HoistedCall, withoutCalls } from "./hoisted_calls.ts";
 
 /**
  * The factor by which a table has to grow, in addition to a fixed margin, before a statement is
@@ -84,6 +85,8 @@ export interface PreparedQuery extends PreparedBase {
   /** A faster way to obtain the same result, if the query has one. */
   readonly readRow: RowRead | undefined;
   readonly plan: PlanNode;
+  /** The calls of programs that run before the query, in this order. */
+  readonly calls: readonly HoistedCall[];
   /** Whether a table has grown so much that a different join order may be faster. */
   readonly isOutgrown: () => boolean;
 }
@@ -296,10 +299,11 @@ export function prepare(
   return runToCompletion(prepareInSteps(node, parts));
 }
 
-function* preparedQuery(
-  select: BoundSelect,
+export function* preparedQuery(
+  written: BoundSelect,
   statement: StatementBinding,
 ): Generator<void, PreparedQuery> {
+  const { calls, select } = withoutCalls(written, statement);
   const plan = planSelect(select);
   yield;
   const fields = fieldsOf(select.outputs);
@@ -311,6 +315,7 @@ function* preparedQuery(
     plan: plan.root,
     columnCount: fields.length,
     evaluations: [],
+    calls,
     isOutgrown: outgrowthOf(plan.root),
     requirements: statement.requirements,
     pastReads: statement.pastReads,

@@ -30,6 +30,7 @@ import { Subqueries } from "../execute/subquery/subqueries.ts";
 import type {
   AdvisoryCalls,
   CallDeps,
+  ProgramCalls,
   SequenceCalls,
   SettingCalls,
 } from "../functions/base/function.ts";
@@ -95,6 +96,8 @@ export interface ContextOptions {
   readonly sliceEndMs?: number | undefined;
   /** The sleeps of the statement; absent if the statement may not sleep. */
   readonly sleeps?: Sleeps | undefined;
+  /** Runs the programs that expressions call; absent if there is no request that could. */
+  readonly programs?: ProgramCalls | undefined;
   /** Takes advisory locks for the statement; absent if it cannot call functions that do. */
   readonly advisory?: AttemptLocks | undefined;
   /** The record of the numbers that this attempt of the statement takes from sequences. */
@@ -220,6 +223,7 @@ class OwnContext implements StatementContext {
   #subqueries: SubqueryAnswers | undefined;
   readonly sleeps: Sleeps | undefined;
   readonly #advisory: AdvisoryCalls;
+  readonly #programs: ProgramCalls;
   #effort: Effort | undefined;
   #pause: (() => Promise<void>) | undefined;
   #call: CallDeps | undefined;
@@ -259,6 +263,7 @@ class OwnContext implements StatementContext {
     this.#sliceEndMs = options.sliceEndMs ?? Number.POSITIVE_INFINITY;
     this.sleeps = options.sleeps;
     this.#advisory = options.advisory ?? NO_ADVISORY_LOCKS;
+    this.#programs = options.programs ?? NO_PROGRAMS;
     this.#nowMicros = transaction?.nowMicros ?? options.nowMicros ?? deps.clock.nowMs() * 1000;
   }
 
@@ -385,6 +390,7 @@ class OwnContext implements StatementContext {
       sequences: this.#calls.sequences(),
       settings: this.#calls.settings(),
       advisory: this.#advisory,
+      programs: this.#programs,
       commitMs: (seq) => store.commitMs(seq),
       lastSeqUpTo: (unixMs) => store.lastSeqUpTo(unixMs),
       randomBytes: (count) => random.bytes(count),
@@ -422,6 +428,17 @@ function refuseLock(): never {
     { hint: "call the function in the select list of a query" },
   );
 }
+
+/** The calls for expressions that belong to no request. Every call of a program is refused. */
+const NO_PROGRAMS: ProgramCalls = {
+  call: ({ entry: { name, namespace } }) => {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot call function ${namespace}.${name} here: its body is a program, which only a request can run`,
+      { hint: "write the function as one query with LANGUAGE sql" },
+    );
+  },
+};
 
 function noSettings(): SettingCalls {
   return NO_SETTINGS;

@@ -39,6 +39,7 @@ import { authorize, meetsAll, seesTables } from "../rights/requirements.ts";
 import { type AnswerChannel, channelOf } from "./answer_stream.ts";
 import { failedResponse } from "./at_statement.ts";
 import { atCell } from "./faulty_cell.ts";
+import { callsPrograms } from "./read_elsewhere.ts";
 import { closeRequest } from "./request_end.ts";
 import { RequestSettings } from "./request_settings.ts";
 import {
@@ -354,6 +355,8 @@ export class FastPath {
     requireNoGap(statement.usedParameters, types.length);
     // If a constant cannot be converted, the plan is not cached, because the constant may be at a
     // different position in the next text.
+    // A program may take a transaction and several statements.
+    if (callsPrograms(prepared)) return undefined;
     if (!hasFaultyLiteral(prepared.literals)) this.#plans.set(key, prepared, principal);
     return prepared;
   }

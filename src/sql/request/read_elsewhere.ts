@@ -33,7 +33,8 @@ export function readersFor(
   prepared: Prepared,
   readers: QueryReaders | undefined,
 ): QueryReaders | undefined {
-  if (readers?.canRead(prepared) !== true || callsLocks(prepared)) return undefined;
+  if (readers?.canRead(prepared) !== true) return undefined;
+  if (callsLocks(prepared) || callsPrograms(prepared)) return undefined;
   return readers;
 }
 
@@ -54,6 +55,11 @@ export function maySleep({ requirements }: Prepared): boolean {
 /** Whether a statement may take advisory locks, which only the event loop keeps. */
 export function callsLocks({ requirements }: Prepared): boolean {
   return requirements.some(({ action }) => action === "advisory-lock");
+}
+
+/** Whether a statement calls programs, whose SQL only the event loop can bind. */
+export function callsPrograms({ requirements }: Prepared): boolean {
+  return requirements.some(({ action }) => action === "call-program");
 }
 
 /** Records that a statement took longer than a time slice. */

@@ -30,12 +30,14 @@ import { dmlDepsOf, statisticsOf } from "../prepare/binding_deps.ts";
 import type { WholeText } from "../prepare/plan_cache.ts";
 import { boundInSteps, type Prepared, prepareInSteps } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
+import { parseBody } from "../procedural/parse_body.ts";
 import type { QuerySource } from "../readers/reader.ts";
 import { authorize, meetsAll } from "../rights/requirements.ts";
 import { isAdministering, isDefining } from "../rights/statement_kinds.ts";
 import { isSystemViews } from "../system/system_views.ts";
 import { topicParameters } from "../utility/topic_arguments.ts";
 import { lockedTables } from "./locking_read.ts";
+import { DO_CONTEXT } from "./program_runner.ts";
 import { refreshedView } from "./refresh.ts";
 import type { RequestScope } from "./request_scope.ts";
 import { RequestSettings, requireSettable } from "./request_settings.ts";
@@ -265,6 +267,7 @@ export class RequestBinding {
       yield* this.#prepare(unboundUnit(rowsOf(node)), runsAs);
       return;
     }
+    if (node.type === "do block") parseBody(node.source, DO_CONTEXT);
     if (node.type === "refresh materialized view") {
       const { change } = refreshedView(node, { deps, namespace: this.namespace, principal });
       definitions.authorize(change, principal, this.namespace);

@@ -24,7 +24,9 @@ import type { CopySettings } from "../parse/ast/ast.ts";
 import type { StatementResult, UploadedFile } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { AttemptNumbers } from "../prepare/attempt_numbers.ts";
+import type { BindingDeps } from "../prepare/binding_deps.ts";
 import type { Prepared, PreparedDml, PreparedQuery } from "../prepare/prepared.ts";
+import { ProgramsInQuery } from "../prepare/program_calls.ts";
 import {
   type ExecutionDeps,
   newContext,
@@ -39,7 +41,14 @@ import { changeTogether } from "./change_together.ts";
 import { CollectedRows } from "./collected_rows.ts";
 import { finishChange } from "./long_changes.ts";
 import { OUTDATED, type QueryRowsOptions, readHere, readIn } from "./query_rows.ts";
-import { callsLocks, isKnownLong, maySleep, noteLong, readersFor } from "./read_elsewhere.ts";
+import {
+  callsLocks,
+  callsPrograms,
+  isKnownLong,
+  maySleep,
+  noteLong,
+  readersFor,
+} from "./read_elsewhere.ts";
 import type { RequestSettings } from "./request_settings.ts";
 import { changeResult, changeResultInTicks, queryResult } from "./row_results.ts";
 import { OwnSettingCalls } from "./setting_calls.ts";
@@ -64,6 +73,8 @@ export interface RunOptions {
   atSeq?(): Seq;
   /** The time of the statement; the current time if absent. */
   readonly nowMicros?: number;
+  /** Receives the notices of programs that the statement calls. */
+  readonly onNotice?: ((message: string) => void) | undefined;
   /** Returns the source of the statement; absent if it has to run on the event loop. */
   source?(): QuerySource | undefined;
   /** Binds the statement again if a definition has changed. @throws {DatabaseError} */
@@ -86,6 +97,7 @@ export interface RunnerOptions {
 export interface StatementDeps
   extends ExecutionDeps,
     UploadDeps,
+    BindingDeps,
     Pick<SqlEnvironment, "activity" | "memoryGate" | "settings" | "writeGates"> {
   /** The reader threads; absent if every query runs on the event loop. */
   readonly readers: QueryReaders | undefined;
@@ -289,7 +301,32 @@ export class StatementRunner {
       sliceEndMs: this.#sliceEndMs(mayLeave),
       sleeps: asleep,
       advisory: this.#locksOf(prepared, options, asleep),
+      programs: this.#programsOf(prepared, options),
       attempt: this.#attempt,
+    });
+  }
+
+  /** Returns the calls by which the expressions of a statement run programs. */
+  #programsOf(prepared: Prepared, options: RunOptions): ProgramsInQuery | undefined {
+    if (!callsPrograms(prepared)) return undefined;
+    const { namespace, nowMicros, principal, transaction } = options;
+    const deps = this.#deps;
+    const atSeq = options.atSeq?.() ?? deps.store.visibleSeq;
+    return new ProgramsInQuery({
+      place: { deps, principal, namespace },
+      notice: options.onNotice ?? (() => undefined),
+      context: (slots, programs) =>
+        newContext(deps, {
+          principal,
+          namespace,
+          slots,
+          atSeq,
+          nowMicros,
+          transaction,
+          ledger: this.#options.ledger,
+          settings: () => this.#settingsOf(principal),
+          programs,
+        }),
     });
   }
 
@@ -570,6 +607,7 @@ export class StatementRunner {
           settings: () => this.#settingsOf(principal),
           sliceEndMs: this.#sliceEndMs(mayLeave),
           advisory: this.#locksOf(prepared, options),
+          programs: this.#programsOf(prepared, options),
           attempt: this.#attempt,
         });
       },

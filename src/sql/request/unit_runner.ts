@@ -8,6 +8,7 @@ import { inDoubt } from "../../base/bugs.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Value } from "../../types/mod.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
+import { isOutput } from "../bind/query/routine_resolution.ts";
 import { DefinitionStatements } from "../ddl/definitions.ts";
 import { Profile } from "../execute/context/profile.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
@@ -33,7 +34,7 @@ import type {
 import { copyToNode, ownDataNode } from "../parse/ast/query_nodes.ts";
 import type { SqlRequest, StatementResult } from "../ports/engine.ts";
 import { explained } from "../prepare/explain.ts";
-import type { Prepared } from "../prepare/prepared.ts";
+import type { Prepared, PreparedQuery } from "../prepare/prepared.ts";
 import { messageResult } from "../result/result.ts";
 import {
   type DefiningStatement,
@@ -46,6 +47,7 @@ import { ackRequest, ackResult } from "../utility/topic_statements.ts";
 import { copyFeedOf, copyResult } from "./copy_statements.ts";
 import { readAndLock } from "./locking_read.ts";
 import { changePartitions, movesRows, type PartitionSteps } from "./partition_changes.ts";
+import { ProgramRunner } from "./program_runner.ts";
 import { populationOf, type RefreshingStatement, refresh, refreshedView } from "./refresh.ts";
 import { type BoundUnit, type RequestBinding, unboundUnit } from "./request_binding.ts";
 import type { RequestDeps } from "./request_deps.ts";
@@ -117,6 +119,11 @@ export class UnitRunner {
       if (node.type === "explain") return this.#explain(node, unit, parameters);
       if (node.type === "select for") return await this.#readAndLock(node, parameters);
       if (node.type === "declare cursor") return await this.#declare(node, prepared, parameters);
+      if (prepared.kind === "query" && prepared.calls.length > 0) {
+        return await this.#runProgram(unit, (programs) =>
+          this.#runCalls(programs, { node, prepared, parameters, unit }),
+        );
+      }
       return this.#runRows(prepared, unit, parameters);
     }
     if (node.type === "ack" && this.#transaction.current !== undefined) {
@@ -162,6 +169,11 @@ export class UnitRunner {
         return messageResult("Transaction rolled back", this.#principal.userId);
       case "truncate":
         return await this.#truncate(node);
+      case "do block":
+        return await this.#runProgram(unboundUnit(node), async (programs) => {
+          await programs.block(node.source);
+          return messageResult("Block run", this.#principal.userId);
+        });
       case "set constraints":
         this.#transaction.setConstraints(node);
         return messageResult("Constraints set", this.#principal.userId);
@@ -361,6 +373,87 @@ export class UnitRunner {
     });
   }
 
+  /**
+   * Runs a statement that calls programs, in the open transaction or in one of its own. One of its
+   * own runs again if another transaction has changed the same rows.
+   */
+  async #runProgram(
+    { node }: BoundUnit,
+    run: (programs: ProgramRunner) => Promise<StatementResult>,
+  ): Promise<StatementResult> {
+    const transaction = this.#transaction;
+    const isWrapped = transaction.current === undefined;
+    for (let attempt = 1; ; attempt += 1) {
+      if (isWrapped) {
+        transaction.open({ isReadOnly: false, entryIndex: this.#parts.entryCount() });
+      }
+      transaction.requireUsable();
+      transaction.current?.fixSnapshot();
+      const programs = new ProgramRunner({
+        deps: () => this.#deps,
+        principal: this.#binding.principalOf(node),
+        namespace: this.#binding.namespace,
+        transaction,
+        runner: () => this.#scope.lockingRunner,
+        ledger: this.#ledger,
+        runOther: (other, namespace) => this.#runOther(other, namespace),
+      });
+      try {
+        const result = await run(programs);
+        const { notices } = programs;
+        const noted = notices === undefined ? result : { ...result, notices };
+        if (!isWrapped) return noted;
+        const lastSeq = await this.#parts.commit();
+        return lastSeq === null ? noted : { ...noted, lastSeq };
+      } catch (error) {
+        const isConflict = error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";
+        if (!isWrapped || !isConflict || attempt === PROGRAM_ATTEMPTS_MAX) throw error;
+        transaction.rollback();
+      }
+    }
+  }
+
+  /** Runs the programs that a query calls, and then the query. */
+  async #runCalls(
+    programs: ProgramRunner,
+    {
+      node,
+      parameters,
+      prepared,
+      unit,
+    }: {
+      readonly node: Statement;
+      readonly prepared: PreparedQuery;
+      readonly parameters: readonly Value[];
+      readonly unit: BoundUnit;
+    },
+  ): Promise<StatementResult> {
+    const principal = this.#binding.principalOf(unit.node);
+    const slots = await programs.called(prepared.calls, parameters);
+    if (node.type === "call procedure" && !hasOutputs(prepared)) {
+      return messageResult(`Procedure ${node.call.function.name} called`, principal.userId);
+    }
+    return await this.#scope.lockingRunner.run(prepared, {
+      principal,
+      namespace: this.#binding.namespace,
+      transaction: this.#transaction.current,
+      parameters: slots,
+      files: undefined,
+      copyTo: copyToNode(node)?.options,
+      onNotice: programs.note,
+    });
+  }
+
+  /** Runs a statement of a program that neither reads nor writes rows. */
+  async #runOther(node: Statement, namespace: string): Promise<StatementResult> {
+    if (isDefining(node)) {
+      this.#scope.definitions.authorize(node, this.#principal, namespace);
+      return await this.#define(node, namespace);
+    }
+    if (node.type === "create table as") return await this.#createTableAs(node, []);
+    return defined(await this.#runOwn(node), "a program runs only statements that are known");
+  }
+
   #useCursor(node: Statement): StatementResult | undefined {
     switch (node.type) {
       case "fetch":
@@ -518,6 +611,15 @@ function temporaryOutside({ name }: CreateTableStatement): DatabaseError {
     `Cannot create temporary table ${name.name}: it would end with this statement, because no transaction is open`,
     { position: name._location.start, hint: "BEGIN a transaction, with which the table ends" },
   );
+}
+
+/** How often a statement with programs runs, as long as other transactions change its rows. */
+const PROGRAM_ATTEMPTS_MAX = 3;
+
+/** Whether a procedure has output parameters, whose values are the row of its CALL. */
+function hasOutputs({ calls }: PreparedQuery): boolean {
+  const parameters = calls.at(-1)?.program.entry.routine.parameters ?? [];
+  return parameters.some(isOutput);
 }
 
 function savepointMessage({ name: { name }, type }: SavepointStatement): string {

@@ -312,7 +312,10 @@ function askedOf(
     const { position } = requirement;
     return { statement: "maintain", action: "call PG_SLEEP", position };
   }
-  if (requirement.action === "take-id" || requirement.action === "advisory-lock") return undefined;
+  const { action } = requirement;
+  if (action === "take-id" || action === "advisory-lock" || action === "call-program") {
+    return undefined;
+  }
   if (requirement.view.isOpen) return undefined;
   return { statement: "inspect", action: `read ${requirement.name}` };
 }

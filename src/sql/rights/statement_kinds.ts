@@ -202,6 +202,8 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "declare cursor": ROWS,
   truncate: REQUEST,
   "refresh materialized view": { right: "object", home: "request", work: "other" },
+  "call procedure": ROWS,
+  "do block": REQUEST,
   "create table as": { right: "object", home: "request", work: "other" },
   prepare: REQUEST,
   "execute prepared": REQUEST,

@@ -75,11 +75,13 @@ export function definitionOf(
   if (!mayDefine(entry, principal, catalog)) return null;
   const words = [routine.volatility.toUpperCase(), ...(routine.isStrict ? ["STRICT"] : [])];
   const quote = quoteFor(sql);
+  const isProcedure = routine.isProcedure === true;
+  const kind = isProcedure ? "PROCEDURE" : "FUNCTION";
   return [
-    `CREATE OR REPLACE FUNCTION ${nameText(namespace)}.${nameText(routine.name)}(${argumentsText(routine, true)})`,
-    ` RETURNS ${resultText(routine)}`,
-    " LANGUAGE sql",
-    ` ${words.join(" ")}`,
+    `CREATE OR REPLACE ${kind} ${nameText(namespace)}.${nameText(routine.name)}(${argumentsText(routine, true)})`,
+    ...(isProcedure ? [] : [` RETURNS ${resultText(routine)}`]),
+    ` LANGUAGE ${routine.program ?? "sql"}`,
+    ...(isProcedure ? [] : [` ${words.join(" ")}`]),
     `AS ${quote}${sql}${quote}`,
   ].join("\n");
 }
@@ -112,7 +114,8 @@ function parameterText({ name, typeName }: RoutineParameter): string {
   return name === undefined ? typeName : `${nameText(name)} ${typeName}`;
 }
 
-function resultText({ isSet, parameters, returnsName }: Routine): string {
+function resultText({ isProcedure, isSet, parameters, returnsName }: Routine): string {
+  if (isProcedure === true) return "";
   const columns = parameters.filter(({ mode }) => mode === "table");
   if (columns.length > 0) return `TABLE(${columns.map(parameterText).join(", ")})`;
   const [only, ...others] = parameters.filter(isOutput);
@@ -152,11 +155,11 @@ export function routinesOfSchema(catalog: FunctionCatalog, database: string): Sy
           database,
           namespace,
           routine.name,
-          "FUNCTION",
-          resultText(routine),
-          "SQL",
+          routine.isProcedure === true ? "PROCEDURE" : "FUNCTION",
+          routine.isProcedure === true ? null : resultText(routine),
+          routine.program === "plpgsql" ? "EXTERNAL" : "SQL",
           definitionOf(entry, principal, catalog) === null ? null : entry.sql,
-          "SQL",
+          (routine.program ?? "sql").toUpperCase(),
           routine.volatility === "immutable" ? "YES" : "NO",
           routine.isStrict ? "YES" : "NO",
           "INVOKER",

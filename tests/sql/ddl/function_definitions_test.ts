@@ -29,8 +29,6 @@ async function refusal(asked: TestEngine, sql: string): Promise<string> {
 const HEAD = "CREATE FUNCTION app.x() RETURNS INT";
 
 test.each([
-  [`${HEAD} LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'`, "CREATE FUNCTION with LANGUAGE plpgsql"],
-  [`${HEAD} AS 'DECLARE n INT; BEGIN RETURN n; END' LANGUAGE plpgsql`, "LANGUAGE plpgsql"],
   [`${HEAD} LANGUAGE 'C' AS 'file', 'symbol'`, "CREATE FUNCTION with LANGUAGE c"],
   [`${HEAD} LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'`, "SECURITY DEFINER"],
   [`${HEAD} LANGUAGE sql AS 'SELECT 1; SELECT 2'`, "a function of several statements"],
@@ -44,7 +42,6 @@ test.each([
   [`${HEAD} LANGUAGE sql WINDOW AS 'SELECT 1'`, "a window function in SQL"],
   [`${HEAD} LANGUAGE sql LEAKPROOF AS 'SELECT 1'`, "LEAKPROOF"],
   [`${HEAD} LANGUAGE sql AS ''`, "a function without a query"],
-  ["CREATE FUNCTION app.x() RETURNS TRIGGER LANGUAGE sql AS 'SELECT 1'", "a trigger function"],
   ["CREATE FUNCTION app.x(a app.positive) RETURNS INT LANGUAGE sql AS 'SELECT 1'", "app.positive"],
   ["CREATE FUNCTION app.x() RETURNS INT LANGUAGE sql AS 'SELECT 1::app.positive'", "app.positive"],
   ["ALTER FUNCTION app.half(INT) SET SCHEMA public", "ALTER FUNCTION other than RENAME TO"],
@@ -56,6 +53,12 @@ test.each([
 });
 
 test.each([
+  ["CREATE FUNCTION app.x() RETURNS TRIGGER LANGUAGE sql AS 'SELECT 1'", "LANGUAGE plpgsql"],
+  ["CREATE FUNCTION app.x(n INT) RETURNS TRIGGER LANGUAGE plpgsql AS 'BEGIN END'", "TG_ARGV"],
+  ["CREATE FUNCTION app.x() RETURNS VOID LANGUAGE sql AS 'SELECT 1'", "name its type"],
+  [`${HEAD} LANGUAGE plpgsql AS 'BEGIN RETURN; END'`, "RETURN needs a value (line 1"],
+  [`${HEAD} LANGUAGE plpgsql AS 'BEGIN nope := 1; END'`, "does not exist"],
+  [`${HEAD} LANGUAGE plpgsql BEGIN ATOMIC SELECT 1; END`, "a program without AS"],
   [`${HEAD} LANGUAGE sql AS 'SELECT nope FROM app.t'`, "COLUMN_NOT_FOUND"],
   [`${HEAD} LANGUAGE sql AS 'SELEC 1'`, "INVALID_SQL"],
   [`${HEAD} LANGUAGE sql AS 'SELECT $1'`, "INVALID_PARAMETER"],

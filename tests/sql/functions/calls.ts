@@ -58,6 +58,7 @@ export const CALL: CallDeps = {
     unlock: () => true,
     unlockAll: () => undefined,
   },
+  programs: { call: () => null },
   nowMicros: NOW_MICROS,
   userId: "alice",
   sessionUserId: "root",

@@ -262,14 +262,54 @@ function bindColumn(ref: ExprRef, context: ExpressionContext): BoundExpression {
       position: ref._location.start,
     });
   }
+  const variable = preferredVariable(ref, context);
+  if (variable !== undefined) return variable;
   const column = context.scope.lookup(ref);
   if (column === undefined) {
     const outer = resolveOuter(ref, context.outer);
     if (outer !== undefined) return outer;
     const row = bindRowValue(ref, context, bindExpression);
-    return row ?? columnValue(context.scope.resolve(ref));
+    if (row !== undefined) return row;
+    const fault = context.statement.variables?.faultOf(ref, context.outer);
+    if (fault !== undefined) throw fault;
+    return columnValue(context.scope.resolve(ref));
   }
   return columnValue(column);
+}
+
+/**
+ * Returns the variable of a program that a name means rather than a column.
+ *
+ * @throws {DatabaseError} AMBIGUOUS_COLUMN
+ */
+function preferredVariable(
+  ref: ExprRef,
+  { outer, scope, statement }: ExpressionContext,
+): BoundExpression | undefined {
+  const { variables } = statement;
+  if (variables === undefined || variables.conflict === "column") return undefined;
+  const variable = variables.named(ref, outer);
+  if (variable === undefined || variables.conflict === "variable") return variable;
+  if (!isColumnAround(ref, scope, outer)) return variable;
+  throw new DatabaseError(
+    "AMBIGUOUS_COLUMN",
+    `Cannot resolve "${ref.name}": it is both a variable of the function and a column`,
+    {
+      position: ref._location.start,
+      hint: "qualify the column with its table, and the variable with the function or the label of its block",
+    },
+  );
+}
+
+/** Whether a name refers to a column of this query or of an enclosing one. */
+function isColumnAround(
+  ref: ExprRef,
+  scope: ExpressionContext["scope"],
+  outer: ExpressionContext["outer"],
+): boolean {
+  if (ref.table !== undefined && scope.relationNamed(ref.table) !== undefined) return true;
+  if (ref.table === undefined && scope.lookup(ref) !== undefined) return true;
+  return outer !== undefined && isColumnAround(ref, outer.context.scope, outer.context.outer);
 }
 
 function bindCase(expression: ExprCase, around: ExpressionContext): BoundExpression {

@@ -143,10 +143,28 @@ function namedRow(
     };
   }
   const around = outer === undefined ? undefined : namedRow(ref, outer.context);
+  if (outer !== undefined && around === undefined) return rowOfVariable(ref, outer, statement);
   if (outer === undefined || around === undefined) return undefined;
   return {
     fields: around.fields.map(({ name, value }) => ({ name, value: outer.referTo(value) })),
     presence: around.presence === undefined ? undefined : outer.referTo(around.presence),
+  };
+}
+
+/** Returns the row of a variable of a program. */
+function rowOfVariable(
+  { table, _location, ...ref }: ExprRef,
+  outer: NonNullable<ExpressionContext["outer"]>,
+  { variables }: StatementBinding,
+): RowParts | undefined {
+  if (ref.star === true && table === undefined) return undefined;
+  const named = table === undefined ? ref : { name: table.name };
+  const value = variables?.named({ type: "ref", name: named.name, _location }, outer);
+  const fields = value && fieldsOfValue(value);
+  if (fields === undefined) return undefined;
+  return {
+    fields: fields.map(({ expression, name }) => ({ name, value: expression })),
+    presence: value,
   };
 }
 

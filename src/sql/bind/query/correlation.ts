@@ -166,6 +166,58 @@ export class RoutineArguments implements Correlation {
   }
 }
 
+/** The variables of a program, as the SQL in it reads them. */
+export interface ProgramVariables {
+  find(ref: ExprRef): BoundExpression | undefined;
+  /** Returns why a name is no variable, if it begins with the name of one. */
+  faultOf(ref: ExprRef): DatabaseError | undefined;
+  /** Returns the value of `$index`. @throws {DatabaseError} INVALID_PARAMETER */
+  at(index: number, node: AstNode): BoundExpression;
+}
+
+/** The context of SQL in a program. */
+export class VariableArguments extends RoutineArguments {
+  readonly #variables: ProgramVariables;
+
+  constructor(statement: StatementBinding, variables: ProgramVariables) {
+    super(statement, { name: "", args: [], mark: () => () => undefined });
+    this.#variables = variables;
+  }
+
+  override find(ref: ExprRef): BoundExpression | undefined {
+    return this.#variables.find(ref);
+  }
+
+  override at(index: number, node: AstNode): BoundExpression {
+    return this.#variables.at(index, node);
+  }
+
+  faultOf(ref: ExprRef): DatabaseError | undefined {
+    return this.#variables.faultOf(ref);
+  }
+}
+
+/** Returns why a name in a program refers to nothing, if it begins with the name of a variable. */
+export function variableFault(
+  ref: ExprRef,
+  outer: Correlation | undefined,
+): DatabaseError | undefined {
+  const declared = declaredOf(outer);
+  if (declared === undefined) return undefined;
+  if (declared instanceof VariableArguments) return declared.faultOf(ref);
+  return variableFault(ref, declared.context.outer);
+}
+
+/** Returns the variable of a program to which a name refers; undefined outside programs. */
+export function variableNamed(
+  ref: ExprRef,
+  outer: Correlation | undefined,
+): BoundExpression | undefined {
+  return argumentIn(outer, (args) =>
+    args instanceof VariableArguments ? args.find(ref) : undefined,
+  );
+}
+
 /** Returns the value of the parameter `$index` of the function to which a query belongs. */
 export function argumentAt(
   index: number,

@@ -41,7 +41,13 @@ import { groupsBeside } from "./lateral_groups.ts";
 import { bindPast, requireNow } from "./past_binder.ts";
 import { withRecordColumns } from "./record_columns.ts";
 import { routineRelation } from "./routine_calls.ts";
-import { type RoutineCall, resolveRoutine, routinesOf } from "./routine_resolution.ts";
+import {
+  proceduresOf,
+  type RoutineCall,
+  resolveRoutine,
+  routinesOf,
+  withoutOutputs,
+} from "./routine_resolution.ts";
 import { noteRight, noteRows, storedRule } from "./row_rules.ts";
 import {
   boundNow,
@@ -201,7 +207,8 @@ function bindFunction(item: FromCall | FromRows, deps: SelectDeps): FromResult {
   const name = item.type === "call" ? item.function.name : "ROWS FROM";
   const context = barePlace(deps, `the arguments of ${name}`);
   if (item.type === "call" && item.withOrdinality !== true) {
-    const routines = routinesOf(item, context);
+    const routines =
+      item.isProcedure === true ? proceduresOf(item, context) : routinesOf(item, context);
     if (routines !== undefined) return bindRoutine(item, routines, { context, deps });
   }
   const tableNamed = (node: QName): TableEntry => {
@@ -240,7 +247,9 @@ function bindRoutine(
   { context, deps }: { readonly context: ExpressionContext; readonly deps: SelectDeps },
 ): FromResult {
   const { statement } = deps;
-  const call = resolveRoutine(item, routines, { bind: bindExpression, context });
+  const made = item.isProcedure === true ? withoutOutputs(item, routines) : item;
+  const resolved = resolveRoutine(made, routines, { bind: bindExpression, context });
+  const call = withDefinition(resolved, item);
   const mark = (): (() => void) => deps.outer?.mark() ?? (() => undefined);
   const { isRow, query } = routineRelation(call, { context, mark });
   const alias = item.alias?.name ?? item.function.name;
@@ -248,7 +257,7 @@ function bindRoutine(
     name: (call.columns === undefined ? name : call.columns[i]?.name) ?? alias,
     type: expression.type,
   }));
-  const defined = definedColumns(item, call, given);
+  const defined = definedColumns(item, resolved, given);
   const columns = renamed(defined, item.alias?.columns, item).map((column) =>
     statement.newColumn(column),
   );
@@ -262,6 +271,17 @@ function bindRoutine(
       value: isRow ? undefined : columns[0],
     },
   );
+}
+
+/** Returns a call of a program that returns records, with the columns that the call defines. */
+function withDefinition(call: RoutineCall, { columnDefinitions }: FromCall): RoutineCall {
+  const isOpen = call.callable.program !== undefined && call.columns === undefined;
+  if (!isOpen || columnDefinitions === undefined) return call;
+  const columns = columnDefinitions.map(({ dataType, name: { name } }) => ({
+    name,
+    type: resolveType(dataType),
+  }));
+  return { ...call, columns, type: { kind: "row", fields: columns } };
 }
 
 /** Returns the columns of a call, which it must define itself if the function returns records. */

@@ -12,7 +12,7 @@
 import { defined } from "../../../base/assert.ts";
 import { counted } from "../../../base/counted.ts";
 import { DatabaseError } from "../../../base/errors.ts";
-import type { Routine } from "../../../catalog/mod.ts";
+import type { FunctionEntry, Routine } from "../../../catalog/mod.ts";
 import {
   type ArrayValue,
   BOOLEAN,
@@ -27,7 +27,13 @@ import type { ExprCall, QName } from "../../parse/ast/ast.ts";
 import { type CallableRoutine, type ExpressionContext, type StatementBinding } from "../binding.ts";
 import type { BoundOutput, BoundSelect, BoundTableFunction } from "../bound.ts";
 import type { BoundExpression, OuterReference } from "../bound_expressions.ts";
-import { columnValue, plainSelect, selectFrom, selectFromQuery } from "../bound_nodes.ts";
+import {
+  columnOutput,
+  columnValue,
+  plainSelect,
+  selectFrom,
+  selectFromQuery,
+} from "../bound_nodes.ts";
 import { castTo } from "../expression/casts.ts";
 import { fieldsOfValue, valueOfRow } from "../expression/row_values.ts";
 import { valueOf } from "../expression/subquery_binder.ts";
@@ -183,7 +189,8 @@ function withOutputs(
 
 /** Binds a call of a function that returns one value or one row. */
 export function routineValue(call: RoutineCall, context: ExpressionContext): BoundExpression {
-  const { node } = call;
+  const { callable, node } = call;
+  if (callable.program !== undefined) return programCall(call, callable.program);
   const { statement } = context;
   const outerReferences = new OuterReferences(context);
   const query = queryOver(call, outerReferences, statement);
@@ -197,6 +204,63 @@ export function routineValue(call: RoutineCall, context: ExpressionContext): Bou
     { type, form: { kind: "scalar" } },
   );
   return strict(call, value);
+}
+
+/** Binds a call of a program. A set is an array of rows. */
+function programCall(call: RoutineCall, entry: FunctionEntry): BoundExpression {
+  const { args, callable, node } = call;
+  callable.enter?.(node);
+  const { isSet, name, volatility } = callable.routine;
+  const columns = call.columns?.map((column) => ({ name: column.name ?? name, type: column.type }));
+  if (columns === undefined) throw withoutColumns(call);
+  const isRow = returnsRow(call);
+  const row: DataType =
+    call.type?.kind === "row" && isRow ? call.type : { kind: "row", fields: columns };
+  const value = isRow ? row : defined(columns[0], "a value must have a type").type;
+  const program = { entry, types: args.map(({ type }) => type), columns, isRow, isSet };
+  return {
+    kind: "call",
+    type: isSet ? arrayTypeOf({ kind: "row", fields: columns }) : value,
+    name: `${callable.name} ${entry.viewId}`,
+    args,
+    evaluate: (values, { programs }) => programs.call(program, values),
+    seesNull: !callable.routine.isStrict,
+    // Its text may read tables, so even an immutable one is not evaluated before the statement.
+    volatility: volatility === "volatile" ? "volatile" : "stable",
+    program,
+  };
+}
+
+function withoutColumns({ callable: { name }, node }: RoutineCall): DatabaseError {
+  return new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot call ${name} here: it returns records, whose columns the call must define`,
+    { position: node._location.start, hint: `write SELECT * FROM ${name}(…) AS r (a INT, b TEXT)` },
+  );
+}
+
+/** The rows of a call of a program that returns a set, as a query. */
+function programRows(
+  call: RoutineCall,
+  entry: FunctionEntry,
+  statement: StatementBinding,
+): BoundSelect {
+  const rows = programCall(call, entry);
+  const { columns: fields = [] } = call;
+  const columns = fields.map((field) =>
+    statement.newColumn({ name: field.name ?? call.callable.routine.name, type: field.type }),
+  );
+  const made: BoundTableFunction = {
+    name: call.callable.name,
+    args: [rows],
+    seesNull: false,
+    width: columns.length,
+    rows: ([list = null]) => elementsOf(list as ArrayValue).map((row) => (row as RowValue).cells),
+  };
+  return selectFrom(
+    { kind: "function", functions: [made], hasOrdinality: false, alias: "", columns },
+    columns.map(columnOutput),
+  );
 }
 
 /**
@@ -332,8 +396,14 @@ export interface MadeRoutine {
 export function routineRows(call: RoutineCall, context: ExpressionContext): MadeRoutine {
   const { callable, node } = call;
   const { statement } = context;
+  if (callable.program !== undefined && callable.routine.isSet) {
+    return madeOfProgram(call, programCall(call, callable.program));
+  }
   const outerReferences = new OuterReferences(context);
-  const bound = queryOver(call, outerReferences, statement);
+  const bound =
+    callable.program === undefined
+      ? queryOver(call, outerReferences, statement)
+      : oneRow(call, context);
   const query = callable.routine.isSet ? bound : firstRow(bound, statement);
   const single = asRow(query, call, statement);
   const element = defined(single.outputs[0], "a function must have an output").expression.type;
@@ -355,6 +425,19 @@ export function routineRows(call: RoutineCall, context: ExpressionContext): Made
   return { made, columns, isRow: returnsRow(call) };
 }
 
+/** Returns the rows of a program, whose call is an array of them. */
+function madeOfProgram(call: RoutineCall, rows: BoundExpression): MadeRoutine {
+  const { callable, columns = [] } = call;
+  const made: BoundTableFunction = {
+    name: callable.name,
+    args: [rows],
+    seesNull: false,
+    width: columns.length + 1,
+    rows: ([list = null]) => rowsOf(list as ArrayValue),
+  };
+  return { made, columns, isRow: returnsRow(call) };
+}
+
 function rowsOf(list: ArrayValue): Row[] {
   return elementsOf(list).map((row) => (row as RowValue).cells.concat(true));
 }
@@ -368,6 +451,9 @@ export function routineRelation(
   const { statement } = context;
   const isRow = returnsRow(call);
   if (!callable.routine.isSet) return { query: oneRow(call, context), isRow };
+  if (callable.program !== undefined) {
+    return { query: programRows(call, callable.program, statement), isRow };
+  }
   const isPlain = call.args.every(isFree);
   const columns = call.args.map(({ type }) => statement.newColumn({ name: "", type }));
   const ids = call.args.map(({ type }) => statement.newColumn({ name: "", type }).id);

@@ -57,7 +57,64 @@ export function routinesOf(
 ): readonly CallableRoutine[] | undefined {
   if (name.schema === undefined && isBuiltIn(name.name)) return undefined;
   const found = routinesNamed?.(name) ?? [];
-  return found.length === 0 ? undefined : found;
+  const [first] = found;
+  if (first === undefined) return undefined;
+  const functions = found.filter(({ routine }) => routine.isProcedure !== true);
+  if (functions.length > 0) return functions;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot call ${first.name} in a query: it is a procedure`,
+    { position: name._location.start, hint: `write CALL ${first.name}(…)`, sqlstate: "42809" },
+  );
+}
+
+/**
+ * Returns the procedures to which CALL may refer.
+ *
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_OPERATION
+ */
+export function proceduresOf(
+  { function: name }: Pick<ExprCall, "function">,
+  { routinesNamed }: ExpressionContext,
+): readonly CallableRoutine[] {
+  const found = routinesNamed?.(name) ?? [];
+  const procedures = found.filter(({ routine }) => routine.isProcedure === true);
+  if (procedures.length > 0) return procedures;
+  const position = name._location.start;
+  const shown = name.schema === undefined ? name.name : `${name.schema}.${name.name}`;
+  if (found.length === 0) {
+    throw new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find procedure ${shown}`, { position });
+  }
+  throw new DatabaseError("INVALID_OPERATION", `Cannot call ${shown} with CALL: it is a function`, {
+    position,
+    hint: `write SELECT ${shown}(…)`,
+    sqlstate: "42809",
+  });
+}
+
+/** Returns a CALL without the arguments of output parameters, which are not evaluated. */
+export function withoutOutputs<Call extends ExprCall>(
+  call: Call,
+  callables: readonly CallableRoutine[],
+): Call {
+  const fitting = callables.find(({ routine }) => routine.parameters.length >= call.args.length);
+  if (fitting === undefined) return call;
+  const { parameters } = fitting.routine;
+  const { argNames = [] } = call;
+  const isKept = call.args.map((_, i) => {
+    const name = argNames[i];
+    const parameter =
+      name === undefined ? parameters[i] : parameters.find((each) => each.name === name);
+    return parameter?.mode !== "out";
+  });
+  if (isKept.every(Boolean)) return call;
+  return {
+    ...call,
+    args: call.args.filter((_, i) => isKept[i] === true),
+    ...(call.argNames === undefined
+      ? {}
+      : { argNames: argNames.filter((_, i) => isKept[i] === true) }),
+  };
 }
 
 /**
@@ -296,7 +353,17 @@ export function columnsOf(
   outputs: readonly RoutineParameter[],
   place: { element: DataType | undefined; node: AstNode },
 ): readonly RoutineColumn[] | undefined {
-  const { returns } = routine;
+  const { isProcedure, returns } = routine;
+  if (outputs.length === 0 && (returns === "void" || isProcedure === true)) {
+    return [{ name: undefined, type: TEXT }];
+  }
+  if (returns === "trigger") {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot call function ${routine.name}: only triggers can call it`,
+      { position: place.node._location.start, sqlstate: "0A000" },
+    );
+  }
   if (outputs.length > 0) {
     return outputs.map(({ name, type }, i) => ({
       name: name ?? (outputs.length === 1 ? undefined : `column${i + 1}`),

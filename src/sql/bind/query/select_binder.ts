@@ -287,11 +287,17 @@ function* selectedInSteps(
 }
 
 /** Returns references to the columns of `t.*` if only an enclosing query has a relation `t`. */
-function outerStar(expr: Expr, { outer, scope }: ExpressionContext): ExprRef[] | undefined {
+function outerStar(
+  expr: Expr,
+  { outer, scope, statement }: ExpressionContext,
+): ExprRef[] | undefined {
   if (expr.type !== "ref" || expr.star !== true || expr.table === undefined) return undefined;
   const { _location, table } = expr;
   if (scope.relationNamed(table) !== undefined) return undefined;
-  const columns = outerRelation(table, outer)?.columns;
+  const variable = statement.variables?.named({ type: "ref", name: table.name, _location }, outer);
+  const columns =
+    outerRelation(table, outer)?.columns ??
+    (variable?.type.kind === "row" ? variable.type.fields : undefined);
   return columns?.map(({ name }) => ({ type: "ref", table, name, _location }));
 }
 

@@ -5,7 +5,7 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../../base/limits.ts";
 import { runToCompletion } from "../../../base/steps.ts";
-import type { Routine, TableEntry, ViewRights } from "../../../catalog/mod.ts";
+import type { FunctionEntry, Routine, TableEntry, ViewRights } from "../../../catalog/mod.ts";
 import type { DataType } from "../../../types/mod.ts";
 import type { AstNode, Expr, SelectStatement } from "../../parse/ast/ast.ts";
 import { relocated } from "../../parse/ast/tree_parts.ts";
@@ -50,6 +50,8 @@ export interface ViewRelation {
 /** A function in SQL that a query calls. */
 export interface RoutineRelation extends ViewRelation {
   readonly routine: Routine;
+  /** The function itself, if its body is a program; it then has no query. */
+  readonly program: FunctionEntry | undefined;
   /** The defaults of the input parameters, in order. */
   readonly defaults: readonly (Expr | undefined)[];
 }
@@ -143,6 +145,16 @@ export function queriesAround(deps: SelectDeps): QueriesAround {
         defaults: relation.defaults,
         routinesNamed: queriesAround({ ...deps, source: relation.source }).routinesNamed,
         bindQuery: (outer, node) => bindRoutine(relation, { outer, node }, deps),
+        program: relation.program,
+        enter: (node) => {
+          enterStored(relation, { node, kind: "function" }, deps);
+          const { start: position } = node._location;
+          deps.statement.requirements.push({
+            action: "call-program",
+            name: relation.name,
+            position,
+          });
+        },
       })),
     bindInner: (query, outer) =>
       boundNow(query, { ...deps, isOutermost: false, keepsUntyped: false, outer }),

@@ -5,6 +5,7 @@
  * `types/value.ts` defines, already cast to the parameter types of the chosen overload.
  */
 import type { FileUrlKey } from "../../../auth/mod.ts";
+import type { FunctionEntry } from "../../../catalog/mod.ts";
 import type { DataType, Value, Vector, Whole } from "../../../types/mod.ts";
 
 /**
@@ -78,6 +79,29 @@ export interface AdvisoryCalls {
   unlockAll(): void;
 }
 
+/** A program that an expression calls, with the form of its result. */
+export interface CalledProgram {
+  readonly entry: FunctionEntry;
+  /** The types of the arguments. */
+  readonly types: readonly DataType[];
+  /** The columns of the result; undefined for a record without a definition. */
+  readonly columns: readonly { readonly name: string; readonly type: DataType }[] | undefined;
+  /** Whether the result is a row, rather than the value of its only column. */
+  readonly isRow: boolean;
+  /** Whether the call returns an array of rows. */
+  readonly isSet: boolean;
+}
+
+/** Runs programs within the evaluation of an expression. */
+export interface ProgramCalls {
+  /**
+   * Runs a program that changes nothing. Returns its value, a row, or an array of rows.
+   *
+   * @throws {DatabaseError} The errors of the program.
+   */
+  call(program: CalledProgram, args: readonly Value[]): Value;
+}
+
 /** The environment of a function, fixed for the duration of a statement. */
 export interface CallDeps {
   /**
@@ -99,6 +123,7 @@ export interface CallDeps {
   readonly sequences: SequenceCalls;
   readonly settings: SettingCalls;
   readonly advisory: AdvisoryCalls;
+  readonly programs: ProgramCalls;
   /** Returns the wall-clock time at which a `_seq` was issued, in Unix milliseconds. */
   commitMs(seq: number): number;
   /** Returns the last `_seq` issued up to and including a Unix millisecond. */

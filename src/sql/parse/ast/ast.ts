@@ -21,6 +21,7 @@ import type { Collation, DataType, DomainType } from "../../../types/mod.ts";
 import type { AdminStatement } from "./ast_admin.ts";
 import type { DefinitionStatement, TablePersistence } from "./ast_definitions.ts";
 import type { CallOver, Expr, ExprCall } from "./ast_expressions.ts";
+import type { CallStatement, DoBlockStatement } from "./ast_functions.ts";
 import type { AckStatement, ConsumeStatement } from "./ast_topics.ts";
 
 export type * from "./ast_admin.ts";
@@ -297,6 +298,8 @@ export interface FromStatement extends AstNode {
 
 /** A table function in FROM. */
 export interface FromCall extends ExprCall {
+  /** Set if the item is a CALL of a procedure. */
+  readonly isProcedure?: true | undefined;
   readonly alias?: TableAliasName | undefined;
   readonly withOrdinality?: true | undefined;
   readonly lateral?: true | undefined;
@@ -563,5 +566,7 @@ export type Statement =
   | CopyToStatement
   | DefinitionStatement
   | AdminStatement
+  | CallStatement
+  | DoBlockStatement
   | ConsumeStatement
   | AckStatement;

@@ -2,7 +2,7 @@
  * The syntax tree of statements about functions. See `ast.ts` for the rules that apply to all
  * nodes.
  */
-import type { AstNode, DataTypeDef, Expr, Name, QName, SelectStatement } from "./ast.ts";
+import type { AstNode, DataTypeDef, Expr, ExprCall, Name, QName, SelectStatement } from "./ast.ts";
 import type { DropBehaviour } from "./ast_definitions.ts";
 
 /** A statement that changes the functions of a namespace. */
@@ -13,7 +13,10 @@ export type FunctionDefinition =
 
 export type FunctionVolatility = "immutable" | "stable" | "volatile";
 
-/** CREATE FUNCTION with LANGUAGE SQL, whose body is one query. */
+/** The language of a body that is a program, as opposed to one query in SQL. */
+export type ProgramLanguage = "plpgsql" | "sql";
+
+/** CREATE FUNCTION or CREATE PROCEDURE. Its body is one query in SQL, or a program. */
 export interface CreateFunctionStatement extends AstNode {
   readonly type: "create function";
   readonly orReplace?: true | undefined;
@@ -26,8 +29,13 @@ export interface CreateFunctionStatement extends AstNode {
   readonly isSet: boolean;
   readonly isStrict: boolean;
   readonly volatility: FunctionVolatility;
-  readonly query: SelectStatement;
-  /** The text of the query, which the catalog stores. */
+  /** The query; absent if the body is a program. */
+  readonly query?: SelectStatement | undefined;
+  /** The language of a program; absent if the body is one query in SQL. */
+  readonly program?: ProgramLanguage | undefined;
+  /** Whether the statement creates a procedure, which only CALL can call. */
+  readonly isProcedure?: true | undefined;
+  /** The text of the body, which the catalog stores. */
   readonly source: string;
 }
 
@@ -47,6 +55,8 @@ export interface FunctionParameterNode extends AstNode {
  * belong to one function only.
  */
 export interface FunctionName extends QName {
+  /** Set if the statement is about procedures only, or about functions only. */
+  readonly kind?: "function" | "procedure" | undefined;
   /** The types of the input parameters; absent if the text has no parentheses. */
   readonly parameters?: readonly FunctionParameterNode[] | undefined;
 }
@@ -56,6 +66,18 @@ export interface AlterFunctionStatement extends AstNode {
   readonly type: "alter function";
   readonly name: FunctionName;
   readonly to: Name;
+}
+
+/** CALL of a procedure. */
+export interface CallStatement extends AstNode {
+  readonly type: "call procedure";
+  readonly call: ExprCall;
+}
+
+/** DO with a block in PL/pgSQL. */
+export interface DoBlockStatement extends AstNode {
+  readonly type: "do block";
+  readonly source: string;
 }
 
 export interface DropFunctionStatement extends AstNode {

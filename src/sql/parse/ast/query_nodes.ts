@@ -3,6 +3,7 @@
  * transaction.
  */
 import type {
+  CallStatement,
   ChangeStatement,
   CopySourceStatement,
   CopyToStatement,
@@ -94,9 +95,27 @@ export function rowsNode(node: Statement): QueryStatement | undefined {
     return node.statement.statement;
   }
   if (node.type === "select for" || node.type === "declare cursor") return node.query;
+  if (node.type === "call procedure") return callQuery(node);
   const isAround = node.type === "execute as" || node.type === "explain";
   if (isAround && isQueryNode(node.statement)) return node.statement;
   return undefined;
+}
+
+const callQueries = new WeakMap<CallStatement, SelectFromStatement>();
+
+/** Returns the query that calls a procedure, whose columns are its outputs. */
+export function callQuery(node: CallStatement): SelectFromStatement {
+  const known = callQueries.get(node);
+  if (known !== undefined) return known;
+  const { call, _location } = node;
+  const query: SelectFromStatement = {
+    type: "select",
+    columns: [{ expr: { type: "ref", name: "*", star: true, _location }, _location }],
+    from: [{ ...call, isProcedure: true, _location }],
+    _location,
+  };
+  callQueries.set(node, query);
+  return query;
 }
 
 /** Returns the user that EXECUTE AS names; undefined if the statement runs as the caller. */

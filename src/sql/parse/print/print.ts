@@ -5,10 +5,12 @@
 import type {
   AdminStatement,
   BeginStatement,
+  CallStatement,
   CommitStatement,
   CopyToStatement,
   DeallocateStatement,
   DefinitionStatement,
+  DoBlockStatement,
   ExecutePreparedStatement,
   ExplainStatement,
   PrepareStatement,
@@ -48,8 +50,9 @@ export function statementToSql(statement: Statement): string {
   if (isTransaction(statement)) return transactionText(statement);
   if (statement.type === "select for") return lockingText(statement);
   if (statement.type === "truncate") return truncateText(statement);
-  if (isCursor(statement)) return cursorText(statement);
-  if (isPrepared(statement)) return preparedText(statement);
+  if (isCursor(statement) || isPrepared(statement) || isProgram(statement)) {
+    return kindText(statement);
+  }
   switch (statement.type) {
     case "execute as":
       return executeAsText(statement.user, statement.statement);
@@ -61,17 +64,12 @@ export function statementToSql(statement: Statement): string {
       return `EXPLAIN ${statementToSql(statement.subscribe)}`;
     case "set":
       return setText(statement);
-    case "set timezone": {
-      const { to } = statement;
-      return `SET TIME ZONE ${to.type === "value" ? stringText(to.value) : to.type.toUpperCase()}`;
-    }
+    case "set timezone":
+      return timeZoneText(statement);
     case "use namespace":
       return `USE NAMESPACE ${nameText(statement.name.name)}`;
-    case "subscribe": {
-      const { options } = statement;
-      const end = options === undefined ? "" : ` OPTIONS ${optionsText(options)}`;
-      return `SUBSCRIBE TO ${queryText(statement.query)}${end}`;
-    }
+    case "subscribe":
+      return subscribeText(statement);
     case "consume":
       return consumeText(statement);
     case "ack":
@@ -79,6 +77,36 @@ export function statementToSql(statement: Statement): string {
     default:
       return simpleText(statement);
   }
+}
+
+function timeZoneText({ to }: Extract<Statement, { type: "set timezone" }>): string {
+  return `SET TIME ZONE ${to.type === "value" ? stringText(to.value) : to.type.toUpperCase()}`;
+}
+
+function subscribeText({ options, query }: Extract<Statement, { type: "subscribe" }>): string {
+  const end = options === undefined ? "" : ` OPTIONS ${optionsText(options)}`;
+  return `SUBSCRIBE TO ${queryText(query)}${end}`;
+}
+
+function kindText(
+  statement:
+    | Parameters<typeof cursorText>[0]
+    | Parameters<typeof preparedText>[0]
+    | CallStatement
+    | DoBlockStatement,
+): string {
+  if (isCursor(statement)) return cursorText(statement);
+  return isPrepared(statement) ? preparedText(statement) : programText(statement);
+}
+
+function isProgram(statement: Statement): statement is CallStatement | DoBlockStatement {
+  return statement.type === "call procedure" || statement.type === "do block";
+}
+
+function programText(statement: CallStatement | DoBlockStatement): string {
+  return statement.type === "do block"
+    ? `DO ${stringText(statement.source)}`
+    : `CALL ${expressionToSql(statement.call)}`;
 }
 
 function executeAsText({ name }: UserName, statement: Statement): string {

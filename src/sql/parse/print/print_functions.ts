@@ -26,7 +26,8 @@ export function functionText(statement: FunctionDefinition): string {
 }
 
 function createText(statement: CreateFunctionStatement): string {
-  const { isSet, isStrict, name, orReplace, parameters, query, volatility } = statement;
+  const { isProcedure, isSet, isStrict, name, orReplace, parameters } = statement;
+  const { program, query, source, volatility } = statement;
   const given = parameters.filter(({ mode }) => mode !== "table");
   const replace = orReplace === true ? "OR REPLACE " : "";
   const { dataType } = statement;
@@ -39,8 +40,12 @@ function createText(statement: CreateFunctionStatement): string {
         ? ""
         : ` RETURNS ${set}${dataTypeText(dataType)}`;
   const words = [volatility.toUpperCase(), ...(isStrict ? ["STRICT"] : [])].join(" ");
-  const head = `CREATE ${replace}FUNCTION ${qnameText(name)}(${given.map(parameterText).join(", ")})`;
-  return `${head}${result} LANGUAGE sql ${words} AS ${stringText(queryText(query))}`;
+  const kind = isProcedure === true ? "PROCEDURE" : "FUNCTION";
+  const body = query === undefined ? source : queryText(query);
+  const language = program ?? "sql";
+  const head = `CREATE ${replace}${kind} ${qnameText(name)}(${given.map(parameterText).join(", ")})`;
+  const volatile = isProcedure === true ? "" : ` ${words}`;
+  return `${head}${result} LANGUAGE ${language}${volatile} AS ${stringText(body)}`;
 }
 
 /** Returns the name of a function, with its types if the statement has them. */

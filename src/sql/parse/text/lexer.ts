@@ -100,6 +100,7 @@ const CHARS_PER_TOKEN = 3;
 const CAPACITY_MAX_AT_START = 1024;
 const CAPACITY_MIN = 8;
 
+const DOT = 46;
 const SEMICOLON = 59;
 const BACKSLASH = 92;
 const MINUS = 45;
@@ -187,7 +188,9 @@ class Lexer implements LexedTokens {
           this.#number();
           break;
         case Start.dot:
-          if (isDigit(this.text.charCodeAt(this.#position + 1))) this.#number();
+          if (this.text.charCodeAt(this.#position + 1) === DOT) {
+            this.#push(Token.symbol, "..", this.#position + 2);
+          } else if (isDigit(this.text.charCodeAt(this.#position + 1))) this.#number();
           else this.#push(Token.symbol, ".", this.#position + 1);
           break;
         case Start.doubleQuote:
@@ -397,7 +400,8 @@ class Lexer implements LexedTokens {
       if (at === start + 2) this.#badNumber(at);
     } else {
       at = skipDigits(text, at);
-      if (text.charCodeAt(at) === 46) {
+      // Two dots separate the bounds of a loop in PL/pgSQL.
+      if (text.charCodeAt(at) === DOT && text.charCodeAt(at + 1) !== DOT) {
         kind = Token.numeric;
         at = skipDigits(text, at + 1);
       }

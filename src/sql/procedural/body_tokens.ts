@@ -1,0 +1,290 @@
+/**
+ * Reads the tokens of a function body, and cuts the SQL out of it.
+ *
+ * PL/pgSQL does not say where an SQL expression ends other than by the word or symbol that follows
+ * it. SQL is therefore cut out up to that token, outside parentheses and CASE, and then parsed by
+ * the parser of SQL. The lines of a cut-out are counted in the body.
+ */
+import { defined } from "../../base/assert.ts";
+import { DatabaseError, withDetails } from "../../base/errors.ts";
+import type { DataTypeDef, Statement } from "../parse/ast/ast.ts";
+import { isSelectNode } from "../parse/ast/query_nodes.ts";
+import { PARSE_LIMITS, parseExpression, parseStatements, parseTypeName } from "../parse/parser.ts";
+import { type LexedTokens, Token, tokenize } from "../parse/text/lexer.ts";
+import type { QueryPiece, StatementPiece, ValuePiece, VisibleName } from "./tree.ts";
+
+/** The limits of SQL in a body. The text of the body as a whole has been limited before. */
+const LIMITS = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
+
+/** A name as it is written: `a`, `a.b` or `a.b.c`. */
+export interface WrittenName {
+  readonly parts: readonly string[];
+}
+
+export class BodyTokens {
+  readonly text: string;
+  readonly #tokens: LexedTokens;
+  /** The offset of the first character of each line after the first. */
+  readonly #lineStarts: readonly number[];
+  token = 0;
+
+  /** @throws {DatabaseError} INVALID_SQL, BATCH_PARSE_ERROR */
+  constructor(text: string) {
+    this.text = text;
+    this.#lineStarts = [...text.matchAll(/\n/g)].map(({ index }) => index + 1);
+    this.#tokens = tokenize(text);
+  }
+
+  /** The line of the next token, counted from 1. */
+  get line(): number {
+    return this.lineAt(this.start);
+  }
+
+  lineAt(offset: number): number {
+    let low = 0;
+    let high = this.#lineStarts.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (defined(this.#lineStarts[middle], "the index must be in the list") <= offset) {
+        low = middle + 1;
+      } else high = middle;
+    }
+    return low + 1;
+  }
+
+  get start(): number {
+    return this.#tokens.starts[this.token] ?? this.text.length;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#kind(0) === Token.end;
+  }
+
+  /** Returns the word or symbol `ahead` tokens further; "" for a quoted name and a literal. */
+  word(ahead = 0): string {
+    const at = this.token + ahead;
+    const kind = this.#tokens.kinds[at] ?? Token.end;
+    if (kind === Token.symbol) return this.#tokens.words[at] ?? "";
+    if (kind !== Token.word) return "";
+    return this.#textOf(at).toLowerCase();
+  }
+
+  is(word: string): boolean {
+    return this.word() === word;
+  }
+
+  isAny(...words: readonly string[]): boolean {
+    return words.includes(this.word());
+  }
+
+  accept(...words: readonly string[]): boolean {
+    if (words.some((word, ahead) => this.word(ahead) !== word)) return false;
+    this.token += words.length;
+    return true;
+  }
+
+  expect(...words: readonly string[]): void {
+    for (const word of words) {
+      if (!this.accept(word)) throw this.unexpected(word.toUpperCase());
+    }
+  }
+
+  /** Whether the token `ahead` can be a name. */
+  isName(ahead = 0): boolean {
+    const kind = this.#kind(ahead);
+    return kind === Token.word || kind === Token.quoted;
+  }
+
+  isString(): boolean {
+    const kind = this.#kind(0);
+    return kind === Token.string || kind === Token.encodedString;
+  }
+
+  /** Reads a name. Unquoted letters are folded to lower case. */
+  name(what: string): string {
+    const name = this.nameAt(0);
+    if (name === undefined) throw this.unexpected(what);
+    this.token += 1;
+    return name;
+  }
+
+  nameAt(ahead: number): string | undefined {
+    const at = this.token + ahead;
+    const kind = this.#kind(ahead);
+    const text = this.#textOf(at);
+    if (kind === Token.word) return text.toLowerCase();
+    if (kind === Token.quoted) return text.slice(1, -1).replaceAll('""', '"');
+    return undefined;
+  }
+
+  /** Returns the name that begins at a token, with the parts after dots, without reading it. */
+  writtenName(ahead = 0): WrittenName | undefined {
+    const first = this.nameAt(ahead);
+    if (first === undefined) return undefined;
+    const parts = [first];
+    for (let at = ahead + 1; this.word(at) === "."; at += 2) {
+      const next = this.nameAt(at + 1);
+      if (next === undefined) break;
+      parts.push(next);
+    }
+    return { parts };
+  }
+
+  /** Reads a string constant. */
+  string(what: string): string {
+    if (!this.isString()) throw this.unexpected(what);
+    const node = parseExpression(this.#textOf(this.token));
+    this.token += 1;
+    if (node.type === "string") return node.value;
+    throw this.unexpected(what);
+  }
+
+  integer(what: string): number {
+    if (this.#kind(0) !== Token.integer) throw this.unexpected(what);
+    const value = Number(this.#textOf(this.token));
+    this.token += 1;
+    return value;
+  }
+
+  /**
+   * Returns how many tokens precede the first of the given words outside parentheses and CASE;
+   * undefined if the body ends before.
+   */
+  distanceTo(words: readonly string[]): number | undefined {
+    let depth = 0;
+    let cases = 0;
+    for (let ahead = 0; this.#kind(ahead) !== Token.end; ahead += 1) {
+      const word = this.word(ahead);
+      if (depth === 0 && cases === 0 && words.includes(word)) return ahead;
+      if (depth === 0 && word === ";") return undefined;
+      if (word === "(" || word === "[") depth += 1;
+      else if (word === ")" || word === "]") depth -= 1;
+      else if (word === "case") cases += 1;
+      else if (word === "end" && cases > 0) cases -= 1;
+      if (depth < 0) return undefined;
+    }
+    return undefined;
+  }
+
+  /** Reads the text up to one of the words, which is not read. @throws {DatabaseError} */
+  textUntil(words: readonly string[], what: string): string {
+    const distance = this.distanceTo(words);
+    const stop = words[0]?.toUpperCase() ?? ";";
+    if (distance === undefined) throw this.missing(stop, what);
+    if (distance === 0) throw this.unexpected(what);
+    return this.take(distance);
+  }
+
+  /** Reads a number of tokens, and returns their text. */
+  take(count: number): string {
+    const from = this.start;
+    this.token += count;
+    return this.text.slice(from, this.#tokens.ends[this.token - 1] ?? from);
+  }
+
+  /** Reads an expression up to one of the words. */
+  value(words: readonly string[], names: VisibleName | undefined): ValuePiece {
+    const { line } = this;
+    const text = this.textUntil(words, "an expression");
+    return this.within(line, () => valuePiece(text, names));
+  }
+
+  /** Parses a part of the body. Its errors name the line. */
+  within<T>(line: number, parse: () => T): T {
+    try {
+      return parse();
+    } catch (error) {
+      if (!(error instanceof DatabaseError) || error instanceof BodyError) throw error;
+      throw new BodyError(error, line);
+    }
+  }
+
+  /** Returns the error that another token than the next one was expected. */
+  unexpected(expected: string): DatabaseError {
+    const found = this.isAtEnd ? "the end of the body" : this.#found();
+    return this.wrong(`found ${found}, expected ${expected}`);
+  }
+
+  missing(word: string, what: string): DatabaseError {
+    return this.wrong(`expected ${word} after ${what}`);
+  }
+
+  wrong(why: string, line: number = this.line): DatabaseError {
+    return new BodyError(new DatabaseError("INVALID_SQL", `Cannot parse the body: ${why}`), line);
+  }
+
+  refused(what: string, hint: string): DatabaseError {
+    const { line } = this;
+    const message = `Cannot run ${what} in a function: it is not supported`;
+    return new BodyError(new DatabaseError("UNSUPPORTED_FEATURE", message, { hint }), line);
+  }
+
+  #found(): string {
+    const kind = this.#kind(0);
+    if (kind === Token.string || kind === Token.encodedString) return "a string";
+    return `"${this.#textOf(this.token).slice(0, 40)}"`;
+  }
+
+  #kind(ahead: number): number {
+    return this.#tokens.kinds[this.token + ahead] ?? Token.end;
+  }
+
+  #textOf(token: number): string {
+    return this.text.slice(this.#tokens.starts[token] ?? 0, this.#tokens.ends[token] ?? 0);
+  }
+}
+
+/** An error in a body. Its message names the line, because its position is that of the body. */
+class BodyError extends DatabaseError {
+  constructor(error: DatabaseError, line: number) {
+    const { hint } = error;
+    super(error.code, `${error.message} (line ${line} of the body)`, { hint, cause: error });
+  }
+}
+
+/** Adds the position of the body to an error in it. */
+export function atBody(error: unknown, position: number | undefined): unknown {
+  return error instanceof DatabaseError ? withDetails(error, { position }) : error;
+}
+
+/** Parses an expression, or what follows SELECT in a query without that word. */
+export function valuePiece(text: string, names: VisibleName | undefined): ValuePiece {
+  try {
+    return { kind: "expression", text, names, node: parseExpression(text, LIMITS) };
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.code !== "INVALID_SQL") throw error;
+    const node = queryIn(`SELECT ${text}`);
+    // The first error is the better one unless the text is a query.
+    if (node === undefined) throw error;
+    return { kind: "query", text, names, node };
+  }
+}
+
+function queryIn(text: string): QueryPiece["node"] | undefined {
+  try {
+    const [node, ...others] = parseStatements(text, LIMITS);
+    return node !== undefined && others.length === 0 && isSelectNode(node) ? node : undefined;
+  } catch (error) {
+    // Safe to ignore: the caller reports the error of the text as an expression.
+    if (error instanceof DatabaseError) return undefined;
+    throw error;
+  }
+}
+
+export function queryPiece(text: string, names: VisibleName | undefined): QueryPiece {
+  const node = statementIn(text);
+  if (isSelectNode(node)) return { kind: "query", text, names, node };
+  throw new DatabaseError("INVALID_SQL", "Cannot parse the body: expected a query");
+}
+
+export function statementPiece(text: string, names: VisibleName | undefined): StatementPiece {
+  return { kind: "statement", text, names, node: statementIn(text) };
+}
+
+function statementIn(text: string): Statement {
+  return defined(parseStatements(text, LIMITS)[0], "a text with a token has a statement");
+}
+
+export function typeIn(text: string): DataTypeDef {
+  return parseTypeName(text);
+}

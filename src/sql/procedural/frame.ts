@@ -1,0 +1,195 @@
+/**
+ * The variables of one call of a function, and the assignment of values to them.
+ *
+ * The type of a variable stays the same, except for that of a record, which takes the type of each
+ * row that it is assigned. Statements read the variables as slots, by the same index.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  castBetween,
+  castValue,
+  type DataType,
+  outputText,
+  type Row,
+  type RowValue,
+  sameType,
+  TEXT,
+  typeName,
+  type Value,
+  valueFromText,
+} from "../../types/mod.ts";
+import type { AnswerColumn, Typed } from "./asks.ts";
+import type { ProcedureBody } from "./tree.ts";
+
+/** The result that the caller of a function expects. */
+export interface ResultForm {
+  /** The columns of the result; undefined for a record whose columns nobody has defined. */
+  readonly columns: readonly AnswerColumn[] | undefined;
+  /** Whether the result is a row, rather than the value of its only column. */
+  readonly isRow: boolean;
+  readonly isSet: boolean;
+  /** The slots of the output parameters; undefined if the function has none. */
+  readonly outputs: readonly number[] | undefined;
+  /** Whether the function returns no value, and so need not end with RETURN. */
+  readonly isVoid: boolean;
+}
+
+/** A body with the types of its variables. */
+export interface CompiledBody {
+  readonly body: ProcedureBody;
+  /** The kind, name and types of the function, for messages. */
+  readonly shown: string;
+  readonly types: readonly DataType[];
+  /** The slots whose types may differ between calls. */
+  readonly records: readonly number[];
+  readonly result: ResultForm;
+}
+
+/** The type of a record that has not been assigned yet. */
+export const UNASSIGNED: DataType = { kind: "row", fields: [] };
+
+export class ProgramFrame {
+  readonly compiled: CompiledBody;
+  readonly values: Value[];
+  readonly types: DataType[];
+  /** The rows of a function that returns a set. */
+  readonly rows: Row[] = [];
+  /** The value of RETURN; undefined before it. */
+  returned: Typed | undefined;
+  /** The number of rows of the last statement. */
+  rowCount = 0;
+  /** The errors that the handlers around the current statement have caught. */
+  readonly caught: DatabaseError[] = [];
+  readonly #isRecord: ReadonlySet<number>;
+
+  constructor(compiled: CompiledBody, given: readonly Value[]) {
+    this.compiled = compiled;
+    this.types = [...compiled.types];
+    this.values = this.types.map(() => null);
+    this.#isRecord = new Set(compiled.records);
+    for (const [i, value] of given.entries()) this.values[i + 1] = value;
+    this.found = false;
+  }
+
+  set found(isFound: boolean) {
+    this.values[this.compiled.body.found] = isFound;
+  }
+
+  isRecord(slot: number): boolean {
+    return this.#isRecord.has(slot);
+  }
+
+  typed(slot: number): Typed {
+    return { type: this.types[slot] ?? TEXT, value: this.values[slot] ?? null };
+  }
+
+  /** Sets a variable to NULL, and a record to the type that it had before its first value. */
+  reset(slot: number): void {
+    this.types[slot] = this.compiled.types[slot] ?? TEXT;
+    this.values[slot] = null;
+  }
+
+  /** Sets a record, whose type becomes that of the value. */
+  setRecord(slot: number, { type, value }: Typed): void {
+    this.types[slot] = type;
+    this.values[slot] = value;
+  }
+
+  /** Assigns a value to a whole variable. @throws {DatabaseError} */
+  assign(slot: number, given: Typed): void {
+    const { isNotNull, name } = this.#variable(slot);
+    if (this.isRecord(slot)) {
+      this.#assignRecord(slot, given, name);
+      return;
+    }
+    const value = assigned(given, this.types[slot] ?? TEXT);
+    if (value === null && isNotNull) {
+      throw new DatabaseError(
+        "NOT_NULL_VIOLATION",
+        `Cannot assign NULL to variable "${name}": it is declared NOT NULL`,
+        { sqlstate: "22004" },
+      );
+    }
+    this.values[slot] = value;
+  }
+
+  #assignRecord(slot: number, given: Typed, name: string): void {
+    if (given.type.kind === "row") {
+      this.setRecord(slot, given);
+      return;
+    }
+    if (given.value !== null) {
+      throw new DatabaseError(
+        "TYPE_MISMATCH",
+        `Cannot assign a value of type ${typeName(given.type)} to record "${name}": it takes only rows`,
+      );
+    }
+    this.values[slot] = null;
+  }
+
+  #variable(slot: number): ProcedureBody["variables"][number] {
+    const found = this.compiled.body.variables[slot];
+    if (found === undefined) throw new TypeError("every slot must have a variable");
+    return found;
+  }
+
+  nameOf(slot: number): string {
+    return this.#variable(slot).name;
+  }
+}
+
+/** Returns a row as a value. */
+export function rowTyped(columns: readonly AnswerColumn[], row: Row): Typed {
+  const fields = columns.map(({ name, type }) => ({ name, type }));
+  return { type: { kind: "row", fields }, value: { cells: row } };
+}
+
+/**
+ * Converts a value as an assignment does: with the cast of an assignment or, without one, through
+ * its text.
+ *
+ * @throws {DatabaseError}
+ */
+export function assigned({ type, value }: Typed, to: DataType): Value {
+  if (value === null) return null;
+  if (to.kind === "row" && type.kind === "row") return assignedRow(value as RowValue, type, to);
+  if (sameType(type, to)) return value;
+  if (castBetween(type, to, "assignment") !== undefined) {
+    return castValue(value, { from: type, to, mode: "assignment" });
+  }
+  return valueFromText(to, outputText(type, value));
+}
+
+/** Converts the fields of a row by position. Missing fields are NULL. */
+function assignedRow(
+  { cells }: RowValue,
+  from: Extract<DataType, { kind: "row" }>,
+  to: Extract<DataType, { kind: "row" }>,
+): Value {
+  return {
+    cells: to.fields.map((field, i) =>
+      assigned({ type: from.fields[i]?.type ?? TEXT, value: cells[i] ?? null }, field.type),
+    ),
+  };
+}
+
+/** Returns the text of a value, as RAISE shows it. */
+export function shownText({ type, value }: Typed): string {
+  if (value === null) return "<NULL>";
+  return typeof value === "string" && type.kind === "unknown" ? value : outputText(type, value);
+}
+
+export function placeOf({ compiled }: ProgramFrame): string {
+  return `in ${compiled.shown}`;
+}
+
+export function noField(name: string, field: string, type: DataType): DatabaseError {
+  if (type.kind === "row" && type.fields.length === 0) {
+    return new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot use record "${name}": it has not been assigned yet`,
+      { sqlstate: "55000" },
+    );
+  }
+  return new DatabaseError("COLUMN_NOT_FOUND", `Cannot find field "${field}" of "${name}"`);
+}

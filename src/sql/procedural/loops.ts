@@ -1,0 +1,164 @@
+/**
+ * Runs loops. Before each step, a loop lets other work run, and ends if its statement has to end.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  dimensionsOf,
+  INT,
+  isArrayValue,
+  type Row,
+  typeName,
+  type Value,
+} from "../../types/mod.ts";
+import { askSource, isTrue } from "./asked.ts";
+import { askValue, type ProgramSteps } from "./asks.ts";
+import { assignTo, storeRow } from "./assignments.ts";
+import { assigned, type ProgramFrame } from "./frame.ts";
+import type { ListOutcome, ProgramRun } from "./run.ts";
+import type {
+  ForeachNode,
+  IntegerLoopNode,
+  LoopNode,
+  RowLoopNode,
+  StatementNode,
+  ValuePiece,
+} from "./tree.ts";
+
+interface LoopBody {
+  readonly label: string | undefined;
+  readonly statements: readonly StatementNode[];
+}
+
+/** How a loop goes on after a step. */
+type LoopStep =
+  | { readonly isOver: false }
+  | { readonly isOver: true; readonly outcome: ListOutcome };
+
+const ON: LoopStep = { isOver: false };
+
+function* runStep({ label, statements }: LoopBody, run: ProgramRun): ProgramSteps<LoopStep> {
+  yield { kind: "pause" };
+  const outcome = yield* run.runStatements(statements, run);
+  if (outcome === undefined) return ON;
+  if (outcome.kind === "return") return { isOver: true, outcome };
+  const isOwn = outcome.label === undefined || outcome.label === label;
+  if (!isOwn) return { isOver: true, outcome };
+  return outcome.isContinue ? ON : { isOver: true, outcome: undefined };
+}
+
+export function* runLoop(node: LoopNode, run: ProgramRun): ProgramSteps<ListOutcome> {
+  const { condition } = node;
+  for (;;) {
+    if (condition !== undefined && !(yield* isTrue(condition, run.frame))) return undefined;
+    const step = yield* runStep(node, run);
+    if (step.isOver) return step.outcome;
+  }
+}
+
+export function* runIntegerLoop(node: IntegerLoopNode, run: ProgramRun): ProgramSteps<ListOutcome> {
+  const { frame } = run;
+  const from = yield* bound(node.from, "lower", frame);
+  const to = yield* bound(node.to, "upper", frame);
+  const by = node.by === undefined ? 1 : yield* bound(node.by, "BY", frame);
+  if (by <= 0) {
+    throw new DatabaseError("INVALID_VALUE", "Cannot run the loop: BY must be greater than 0", {
+      sqlstate: "22023",
+    });
+  }
+  const step = node.isReverse ? -by : by;
+  let isEntered = false;
+  for (let at = from; node.isReverse ? at >= to : at <= to; at += step) {
+    isEntered = true;
+    frame.values[node.slot] = at;
+    const result = yield* runStep(node, run);
+    if (result.isOver) {
+      frame.found = true;
+      return result.outcome;
+    }
+  }
+  frame.found = isEntered;
+  return undefined;
+}
+
+function* bound(piece: ValuePiece, name: string, frame: ProgramFrame): ProgramSteps<number> {
+  const value = assigned(yield* askValue(piece, frame), INT);
+  if (value !== null) return Number(value);
+  throw new DatabaseError("INVALID_VALUE", `Cannot run the loop: its ${name} bound is NULL`, {
+    sqlstate: "22004",
+  });
+}
+
+export function* runRowLoop(node: RowLoopNode, run: ProgramRun): ProgramSteps<ListOutcome> {
+  const { frame } = run;
+  const { columns = [], rows } = yield* askSource(node.source, run);
+  for (const row of rows) {
+    yield* storeRow(node.targets, { columns, row }, frame);
+    const step = yield* runStep(node, run);
+    if (step.isOver) {
+      frame.found = true;
+      return step.outcome;
+    }
+  }
+  if (rows.length === 0) yield* storeRow(node.targets, { columns, row: undefined }, frame);
+  frame.found = rows.length > 0;
+  return undefined;
+}
+
+export function* runForeach(node: ForeachNode, run: ProgramRun): ProgramSteps<ListOutcome> {
+  const { frame } = run;
+  const { type, value } = yield* askValue(node.array, frame);
+  if (value === null) {
+    throw new DatabaseError("INVALID_VALUE", "Cannot run FOREACH: the array is NULL", {
+      sqlstate: "22004",
+    });
+  }
+  if (type.kind !== "array" || !isArrayValue(value)) {
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot run FOREACH over a value of type ${typeName(type)}: it must be an array`,
+      { sqlstate: "42804" },
+    );
+  }
+  const depth = dimensionsOf(value).length;
+  if (node.slice > depth) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot run FOREACH with SLICE ${node.slice}: the array has ${depth} dimension(s)`,
+      { sqlstate: "2202E" },
+    );
+  }
+  const isSliced = node.slice > 0;
+  const { type: target } = frame.typed(node.target.slot);
+  if (node.target.steps.length === 0 && !frame.isRecord(node.target.slot)) {
+    requireArrayTarget(target.kind === "array", isSliced);
+  }
+  let isEntered = false;
+  for (const part of partsOf(value, depth - node.slice)) {
+    isEntered = true;
+    yield* assignTo(node.target, { type: isSliced ? type : type.element, value: part }, frame);
+    const step = yield* runStep(node, run);
+    if (step.isOver) {
+      frame.found = true;
+      return step.outcome;
+    }
+  }
+  frame.found = isEntered;
+  return undefined;
+}
+
+function requireArrayTarget(isArray: boolean, isSliced: boolean): void {
+  if (isArray === isSliced) return;
+  const kind = isSliced ? "an array, because of SLICE" : "no array; write SLICE for parts of it";
+  throw new DatabaseError("TYPE_MISMATCH", `Cannot run FOREACH: its variable must be ${kind}`, {
+    sqlstate: "42804",
+  });
+}
+
+/** Yields the parts of an array that lie a number of dimensions below it. */
+function* partsOf(array: Value, depth: number): Generator<Value> {
+  if (depth === 0) {
+    yield array;
+    return;
+  }
+  for (const part of array as Row) yield* partsOf(part, depth - 1);
+}

@@ -1,0 +1,424 @@
+/**
+ * Runs programs as statements: a call by itself, CALL and DO. Their SQL takes the ordinary ways of
+ * statements, within the transaction of the caller, and may change rows and definitions. Between
+ * its steps, a program lets other work run, and it ends with its request.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { Clock } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { FURTHER_SLICE_MS_MAX } from "../../base/limits.ts";
+import type { Value } from "../../types/mod.ts";
+import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
+import type { CalledProgram, ProgramCalls } from "../functions/base/function.ts";
+import type { SavepointStatement, SelectForStatement, Statement } from "../parse/ast/ast.ts";
+import { callQuery, isQueryNode } from "../parse/ast/query_nodes.ts";
+import { parseStatements } from "../parse/parser.ts";
+import type { StatementResult } from "../ports/engine.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import { parseLimitsOf } from "../ports/parameters.ts";
+import type { HoistedCall } from "../prepare/hoisted_calls.ts";
+import { compiledProgram, placeOfProgram, typedBody } from "../prepare/program_bodies.ts";
+import { ProgramsInQuery, requireDepth } from "../prepare/program_calls.ts";
+import {
+  type BoundRowsPiece,
+  boundInner,
+  boundPiece,
+  boundText,
+  onlyValue,
+  type PiecePlace,
+} from "../prepare/program_pieces.ts";
+import { argumentSlots, resultOf } from "../prepare/program_results.ts";
+import { newContext, type StatementContext } from "../prepare/statement_context.ts";
+import type { Ask, DriverAnswer, ProgramSteps, RowsAnswer } from "../procedural/asks.ts";
+import { type CompiledBody, ProgramFrame } from "../procedural/frame.ts";
+import { leaveFunction, runBody } from "../procedural/interpreter.ts";
+import { ProgramCursors } from "../procedural/open_cursors.ts";
+import { parseBody } from "../procedural/parse_body.ts";
+import { isDefining } from "../rights/statement_kinds.ts";
+import { readAndLock } from "./locking_read.ts";
+import type { RequestTransaction } from "./request_transaction.ts";
+import { OwnSettingCalls } from "./setting_calls.ts";
+import type { StatementDeps, StatementRunner } from "./statement_runner.ts";
+
+/** The parts of the database that programs need. */
+export type ProgramDeps = Pick<SqlEnvironment, "history"> & StatementDeps;
+
+/** The transaction of a program. */
+export type ProgramTransaction = Pick<
+  RequestTransaction,
+  "current" | "requireUsable" | "savepoint" | "settings"
+>;
+
+export interface ProgramRunnerParts {
+  readonly deps: () => ProgramDeps;
+  readonly principal: Principal;
+  /** The namespace of a DO block. */
+  readonly namespace: string;
+  /** The transaction of the request, which must be open. */
+  readonly transaction: ProgramTransaction;
+  /** Returns a runner whose rows are returned instead of being streamed. */
+  readonly runner: () => StatementRunner;
+  readonly ledger: RequestLedger;
+  /** Runs a statement that neither reads nor writes rows, such as a definition. */
+  readonly runOther: (node: Statement, namespace: string) => Promise<StatementResult>;
+}
+
+/** The maximum number of notices in the result of one statement. */
+const NOTICES_MAX = 100;
+
+/** The maximum number of steps of loops before other work runs. */
+const STEPS_PER_SLICE = 1024;
+
+const DONE: DriverAnswer = { kind: "done" };
+
+/** A call that is running. */
+interface RunningCall {
+  readonly place: PiecePlace;
+  readonly depth: number;
+}
+
+export class ProgramRunner {
+  readonly #parts: ProgramRunnerParts;
+  readonly #clock: Clock;
+  readonly #cursors = new ProgramCursors();
+  readonly #savepoints: string[] = [];
+  readonly #notices: string[] = [];
+  #noticeCount = 0;
+  #sliceEndMs: number;
+  #stepCount = 0;
+
+  constructor(parts: ProgramRunnerParts) {
+    this.#parts = parts;
+    this.#clock = parts.deps().clock;
+    this.#sliceEndMs = this.#clock.monotonicMs() + FURTHER_SLICE_MS_MAX;
+  }
+
+  /** The notices that programs have raised; undefined if there are none. */
+  get notices(): readonly string[] | undefined {
+    if (this.#noticeCount === 0) return undefined;
+    const omitted = this.#noticeCount - this.#notices.length;
+    return omitted === 0 ? this.#notices : [...this.#notices, `${omitted} more notice(s)`];
+  }
+
+  readonly note = (message: string): void => {
+    this.#noticeCount += 1;
+    if (this.#notices.length < NOTICES_MAX) this.#notices.push(message);
+  };
+
+  /** Runs calls one after another. Returns the slots, followed by the values of the calls. */
+  async called(
+    calls: readonly HoistedCall[],
+    slots: readonly Value[],
+    depth = 0,
+  ): Promise<Value[]> {
+    const extended = [...slots];
+    for (const { args, program, seesNull } of calls) {
+      const place = this.#placeOf(program);
+      const context = this.#contextFor(extended, place);
+      const given = args.map((argument) => argument(context));
+      const isNull = !seesNull && given.includes(null);
+      extended.push(isNull ? null : await this.#call(program, given, depth));
+    }
+    return extended;
+  }
+
+  #placeOf({ entry }: CalledProgram): PiecePlace {
+    return placeOfProgram(entry, this.#place(this.#parts.namespace));
+  }
+
+  #place(namespace: string): PiecePlace {
+    return { deps: this.#parts.deps(), principal: this.#parts.principal, namespace };
+  }
+
+  async #call(program: CalledProgram, args: readonly Value[], depth: number): Promise<Value> {
+    requireDepth(depth, program);
+    const place = this.#placeOf(program);
+    const compiled = compiledProgram(program, place);
+    const frame = new ProgramFrame(compiled, argumentSlots(program.entry, args));
+    await this.run(frame, { place, depth: depth + 1 });
+    return resultOf(frame);
+  }
+
+  /** Runs a block of DO. @throws {DatabaseError} */
+  async block(source: string): Promise<void> {
+    const body = parseBody(source, DO_CONTEXT);
+    const place = this.#place(this.#parts.namespace);
+    const compiled: CompiledBody = {
+      ...typedBody(body, { given: [], element: undefined, place }),
+      shown: "a DO block",
+      result: { columns: [], isRow: false, isSet: false, outputs: undefined, isVoid: true },
+    };
+    await this.run(new ProgramFrame(compiled, []), { place, depth: 0 });
+  }
+
+  /** Runs the body of a function. @throws {DatabaseError} */
+  async run(frame: ProgramFrame, call: RunningCall): Promise<void> {
+    const savepointCount = this.#savepoints.length;
+    try {
+      await this.#drive(runBody(frame, this.#cursors), call);
+    } catch (error) {
+      leaveFunction(error);
+      while (this.#savepoints.length > savepointCount) this.#endSavepoint(false);
+      throw error;
+    }
+  }
+
+  async #drive(asking: ProgramSteps<void>, call: RunningCall): Promise<void> {
+    let step = asking.next(DONE);
+    while (step.done !== true) {
+      let answer: DriverAnswer;
+      try {
+        const asked = this.#answer(step.value, call);
+        answer = asked instanceof Promise ? await asked : asked;
+      } catch (error) {
+        step = asking.throw(error);
+        continue;
+      }
+      step = asking.next(answer);
+    }
+  }
+
+  #answer(ask: Ask, { depth, place }: RunningCall): DriverAnswer | Promise<DriverAnswer> {
+    // The definitions that the program has changed are in force from its next statement on.
+    const call = { depth, place: { ...place, deps: this.#parts.deps() } };
+    switch (ask.kind) {
+      case "value":
+        return this.#value(ask, call);
+      case "rows":
+        return this.#rows(ask, call);
+      case "text":
+        return this.#text(ask, call);
+      case "begin":
+        this.#beginSavepoint();
+        return DONE;
+      case "end":
+        this.#endSavepoint(ask.isKept);
+        return DONE;
+      case "pause":
+        return this.#pause();
+      case "notice":
+        this.note(`${ask.level.toUpperCase()}: ${ask.message}`);
+        return DONE;
+    }
+  }
+
+  /** Lets other work run if the time slice is over. */
+  #pause(): DriverAnswer | Promise<DriverAnswer> {
+    const nowMs = checkDeadline(this.#parts.ledger, this.#clock);
+    this.#stepCount += 1;
+    if (nowMs < this.#sliceEndMs && this.#stepCount % STEPS_PER_SLICE !== 0) return DONE;
+    return this.#clock.yield().then(() => {
+      checkDeadline(this.#parts.ledger, this.#clock);
+      this.#sliceEndMs = this.#clock.monotonicMs() + FURTHER_SLICE_MS_MAX;
+      return DONE;
+    });
+  }
+
+  #value(
+    { frame, piece }: Extract<Ask, { kind: "value" }>,
+    { depth, place }: RunningCall,
+  ): DriverAnswer | Promise<DriverAnswer> {
+    const bound = boundPiece(piece, frame, place);
+    if (bound.kind === "rows") {
+      return this.#runBound(bound, frame.values, { depth, place }).then(({ rows }) => ({
+        kind: "value",
+        ...onlyValue(bound, rows, piece),
+      }));
+    }
+    const { calls, evaluate, type } = bound;
+    if (calls.length === 0) {
+      return { kind: "value", type, value: evaluate(this.#contextFor(frame.values, place)) };
+    }
+    return this.called(calls, frame.values, depth).then((slots) => ({
+      kind: "value",
+      type,
+      value: evaluate(this.#contextFor(slots, place)),
+    }));
+  }
+
+  async #rows(
+    { frame, piece }: Extract<Ask, { kind: "rows" }>,
+    call: RunningCall,
+  ): Promise<RowsAnswer> {
+    const { node } = piece;
+    const { place } = call;
+    if (isQueryNode(node) || node.type === "call procedure") {
+      const bound = boundPiece(piece, frame, place);
+      if (bound.kind !== "rows") throw new TypeError("a statement must be bound as one");
+      const answer = await this.#runBound(bound, frame.values, call);
+      return node.type === "call procedure" ? withOutputs(answer, node, bound) : answer;
+    }
+    if (node.type === "select for") {
+      const bind = (query: Parameters<typeof boundInner>[0]): BoundRowsPiece =>
+        boundInner(query, { frame, names: piece.names, place });
+      return await this.#lock(node, { bind, slots: frame.values, call });
+    }
+    return await this.#other(node, place);
+  }
+
+  async #runBound(
+    { columns, prepared }: BoundRowsPiece,
+    slots: readonly Value[],
+    { depth, place }: RunningCall,
+  ): Promise<RowsAnswer> {
+    const { transaction } = this.#parts;
+    const calls = prepared.kind === "query" ? prepared.calls : [];
+    const parameters = calls.length === 0 ? slots : await this.called(calls, slots, depth);
+    transaction.requireUsable();
+    const result = await this.#parts.runner().run(prepared, {
+      principal: this.#parts.principal,
+      namespace: place.namespace,
+      transaction: transaction.current,
+      parameters,
+      files: undefined,
+      onNotice: this.note,
+    });
+    const rows = (result.rows ?? []) as readonly (readonly Value[])[];
+    return { kind: "rows", columns, rows, rowCount: result.rowCount };
+  }
+
+  async #lock(
+    node: SelectForStatement,
+    {
+      bind,
+      call,
+      slots,
+    }: {
+      readonly bind: (query: Parameters<typeof boundInner>[0]) => BoundRowsPiece;
+      readonly slots: readonly Value[];
+      readonly call: RunningCall;
+    },
+  ): Promise<RowsAnswer> {
+    const deps = this.#parts.deps();
+    let columns: RowsAnswer["columns"];
+    const result = await readAndLock(node, {
+      deps,
+      locks: deps.activity.locks,
+      principal: this.#parts.principal,
+      namespace: call.place.namespace,
+      transaction: this.#parts.transaction.current,
+      run: async (query) => {
+        const bound = bind(query);
+        columns = bound.columns;
+        return await this.#parts.runner().run(bound.prepared, {
+          principal: this.#parts.principal,
+          namespace: call.place.namespace,
+          transaction: this.#parts.transaction.current,
+          parameters: slots,
+          files: undefined,
+        });
+      },
+    });
+    const rows = (result.rows ?? []) as readonly (readonly Value[])[];
+    const width = rows[0]?.length ?? columns?.length;
+    return { kind: "rows", columns: columns?.slice(0, width), rows, rowCount: result.rowCount };
+  }
+
+  async #text(
+    { sql, using }: Extract<Ask, { kind: "text" }>,
+    call: RunningCall,
+  ): Promise<RowsAnswer> {
+    const statements = parseStatements(sql, parseLimitsOf(this.#parts.deps().limits));
+    let answer: RowsAnswer = { kind: "rows", columns: undefined, rows: [], rowCount: 0 };
+    const slots = using.map(({ value }) => value);
+    for (const node of statements) {
+      if (isQueryNode(node) || node.type === "call procedure") {
+        const query = node.type === "call procedure" ? callQuery(node) : node;
+        answer = await this.#runBound(boundText(query, using, call.place), slots, call);
+      } else if (node.type === "select for") {
+        const bind = (query: Parameters<typeof boundInner>[0]): BoundRowsPiece =>
+          boundText(query, using, call.place);
+        answer = await this.#lock(node, { bind, slots, call });
+      } else answer = await this.#other(node, call.place);
+    }
+    return answer;
+  }
+
+  async #other(node: Statement, place: PiecePlace): Promise<RowsAnswer> {
+    if (node.type === "do block") {
+      await this.block(node.source);
+    } else {
+      if (!isDefining(node) && !OTHERS.has(node.type)) throw refused(node);
+      await this.#parts.runOther(node, place.namespace);
+    }
+    return { kind: "rows", columns: undefined, rows: [], rowCount: 0, isUtility: true };
+  }
+
+  #contextFor(slots: readonly Value[], place: PiecePlace): StatementContext {
+    const { ledger, principal, transaction } = this.#parts;
+    const deps = this.#parts.deps();
+    const create = (values: readonly Value[], programs: ProgramCalls): StatementContext =>
+      newContext(deps, {
+        principal,
+        namespace: place.namespace,
+        slots: values,
+        atSeq: deps.store.visibleSeq,
+        transaction: transaction.current,
+        ledger,
+        settings: () => new OwnSettingCalls(transaction.settings, { deps, principal }),
+        programs,
+      });
+    return create(slots, new ProgramsInQuery({ place, context: create, notice: this.note }));
+  }
+
+  #beginSavepoint(): void {
+    // No text can contain this name, so it hides no savepoint of the caller.
+    const name = `\0${this.#savepoints.length}`;
+    this.#parts.transaction.savepoint(savepointNode("savepoint", name));
+    this.#savepoints.push(name);
+  }
+
+  #endSavepoint(isKept: boolean): void {
+    const name = this.#savepoints.pop();
+    if (name === undefined) return;
+    const { transaction } = this.#parts;
+    if (!isKept) transaction.savepoint(savepointNode("rollback to", name));
+    transaction.savepoint(savepointNode("release savepoint", name));
+  }
+}
+
+export const DO_CONTEXT = {
+  label: undefined,
+  given: [],
+  positionalCount: 0,
+  returns: { kind: "nothing", isSet: false },
+} as const;
+
+function savepointNode(type: SavepointStatement["type"], name: string): SavepointStatement {
+  const _location = { start: 0, end: 0 };
+  return { type, name: { name, _location }, _location };
+}
+
+/** Statements other than definitions that a program may run. */
+const OTHERS: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
+  "create table as",
+  "reset all",
+  "set",
+  "set constraints",
+  "set timezone",
+  "truncate",
+]);
+
+function refused(node: Statement): DatabaseError {
+  return new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot run ${node.type.toUpperCase()} in a function: it is not allowed there`,
+    { hint: "run it as a statement of its own", sqlstate: "0A000" },
+  );
+}
+
+/** Adds to the answer of CALL to which argument each column belongs. */
+function withOutputs(
+  answer: RowsAnswer,
+  { call }: Extract<Statement, { type: "call procedure" }>,
+  { prepared }: BoundRowsPiece,
+): RowsAnswer {
+  const program = prepared.kind === "query" ? prepared.calls.at(-1)?.program : undefined;
+  const { argNames = [] } = call;
+  const outputArguments = (program?.entry.routine.parameters ?? []).flatMap(({ mode, name }, i) => {
+    if (mode !== "inout" && mode !== "out") return [];
+    const named = argNames.findIndex((each) => each !== undefined && each === name);
+    return [named === -1 ? i : named];
+  });
+  return { ...answer, outputArguments };
+}

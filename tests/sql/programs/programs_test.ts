@@ -1,0 +1,257 @@
+/** Tests calls of programs as statements: their results, effects, errors and ends. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { systemClock } from "../../../src/base/clock.ts";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  await engine.run(
+    `CREATE TABLE acc (id INT PRIMARY KEY, bal INT NOT NULL CHECK (bal >= 0));
+     INSERT INTO acc VALUES (1, 100), (2, 50);
+     CREATE FUNCTION move(a INT, b INT, amount INT) RETURNS INT LANGUAGE plpgsql AS $$
+     DECLARE rest INT;
+     BEGIN
+       UPDATE acc SET bal = bal + amount WHERE id = b;
+       UPDATE acc SET bal = bal - amount WHERE id = a RETURNING bal INTO rest;
+       IF NOT FOUND THEN
+         RAISE EXCEPTION 'no account %', a USING HINT = 'create it';
+       END IF;
+       RAISE NOTICE 'moved %', amount;
+       RETURN rest;
+     END $$`,
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+/** Returns the notices of a DO block. */
+async function noticesOf(block: string): Promise<readonly string[]> {
+  const { error, results } = await engine.ask(`DO $body$ ${block} $body$`);
+  if (error !== undefined) throw error;
+  return results[0]?.notices ?? [];
+}
+
+async function failure(sql: string): Promise<string> {
+  const { error } = await engine.ask(sql);
+  return error === undefined ? "none" : `${error.code}: ${error.message} | ${error.hint ?? ""}`;
+}
+
+async function balances(): Promise<unknown> {
+  return await engine.rows("SELECT id, bal FROM acc ORDER BY id");
+}
+
+describe("effects", () => {
+  test("a call by itself changes rows in one commit", async () => {
+    const { results } = await engine.ask("SELECT move(1, 2, 30), move(1, 2, 1) AS again");
+    expect(results[0]?.rows).toEqual([[70, 69]]);
+    expect(results[0]?.notices).toEqual(["NOTICE: moved 30", "NOTICE: moved 1"]);
+    expect(await balances()).toEqual([
+      [1, 69],
+      [2, 81],
+    ]);
+    await engine.run("SELECT move(2, 1, 31)");
+  });
+
+  test("a failing program leaves nothing", async () => {
+    const before = await balances();
+    expect(await failure("SELECT move(9, 2, 30)")).toBe(
+      "RAISE_EXCEPTION: no account 9 | create it; in function default.move(integer, integer, integer) line 7 at RAISE",
+    );
+    expect(await failure("SELECT move(1, 2, 500)")).toStartWith("CHECK_VIOLATION");
+    expect(await failure("SELECT move(1, 2, 10), 1 / 0")).toStartWith("DIVISION_BY_ZERO");
+    expect(await balances()).toEqual(before);
+  });
+
+  test("a program takes part in the transaction of its caller", async () => {
+    const before = await balances();
+    await engine.run("BEGIN; SELECT move(1, 2, 10); ROLLBACK");
+    expect(await balances()).toEqual(before);
+    await engine.run("BEGIN; SELECT move(1, 2, 10); SELECT move(2, 1, 10); COMMIT");
+    expect(await balances()).toEqual(before);
+  });
+
+  test("a query over a table calls programs that only read", async () => {
+    await engine.run(
+      `CREATE FUNCTION doubled(k INT) RETURNS BIGINT LANGUAGE plpgsql STABLE AS $$
+       BEGIN RETURN (SELECT 2 * sum(bal) FROM acc WHERE id = k); END $$`,
+    );
+    const sql = "SELECT id, doubled(id) FROM acc WHERE doubled(id) > 50 ORDER BY id";
+    expect(await engine.rows(sql)).toEqual([
+      [1, 200],
+      [2, 100],
+    ]);
+    expect(await failure("SELECT move(id, 2, 1) FROM acc")).toMatch(
+      /^INVALID_OPERATION: Cannot change rows in a function that a query calls.*by itself/,
+    );
+  });
+
+  test("a program may define tables, and use them at once", async () => {
+    const seen = await noticesOf(
+      `DECLARE n INT; BEGIN
+         EXECUTE 'CREATE TABLE made (a INT PRIMARY KEY)';
+         EXECUTE 'INSERT INTO made VALUES ($1), ($2)' USING 1, 2;
+         EXECUTE 'SELECT count(*) FROM made' INTO n;
+         RAISE NOTICE '%', n;
+       END`,
+    );
+    expect(seen).toEqual(["NOTICE: 2"]);
+    expect(await engine.rows("SELECT a FROM made ORDER BY a")).toEqual([[1], [2]]);
+  });
+});
+
+describe("handlers", () => {
+  test("undo what their block has changed", async () => {
+    const before = await balances();
+    const seen = await noticesOf(
+      `BEGIN
+         BEGIN
+           UPDATE acc SET bal = 0 WHERE id = 2;
+           INSERT INTO acc VALUES (1, 1);
+         EXCEPTION WHEN unique_violation THEN RAISE NOTICE '%', SQLSTATE;
+         END;
+         BEGIN
+           PERFORM 1 / (SELECT 0);
+         EXCEPTION WHEN no_data_found OR division_by_zero THEN RAISE NOTICE 'divided';
+         END;
+         RAISE NOTICE '%', (SELECT bal FROM acc WHERE id = 2);
+       END`,
+    );
+    expect(seen).toEqual(["NOTICE: 23505", "NOTICE: divided", "NOTICE: 50"]);
+    expect(await balances()).toEqual(before);
+  });
+
+  test.each([
+    ["INSERT INTO acc VALUES (7, NULL)", "not_null_violation"],
+    ["INSERT INTO acc VALUES (7, -1)", "check_violation"],
+    ["PERFORM nope FROM acc", "undefined_column"],
+    ["PERFORM 1 FROM nope", "undefined_table"],
+    ["PERFORM nope(1)", "undefined_function"],
+    ["PERFORM 'x'::INT", "invalid_text_representation"],
+    ["RAISE EXCEPTION 'x'", "raise_exception"],
+    ["RAISE unique_violation", "unique_violation"],
+    ["RAISE EXCEPTION USING ERRCODE = '22012'", "division_by_zero"],
+    ["RAISE SQLSTATE 'U0001'", "SQLSTATE 'U0001'"],
+    ["ASSERT false", "assert_failure"],
+    ["PERFORM 2147483647 + 1", "numeric_value_out_of_range"],
+  ])("catch %s as %s", async (statement, condition) => {
+    const block = `BEGIN ${statement}; EXCEPTION WHEN ${condition} THEN RAISE NOTICE 'caught'; END`;
+    expect(await noticesOf(block)).toEqual(["NOTICE: caught"]);
+  });
+
+  test("OTHERS leaves out a failed assertion", async () => {
+    const block = "BEGIN ASSERT false, 'wrong'; EXCEPTION WHEN OTHERS THEN NULL; END";
+    expect(await failure(`DO $$ ${block} $$`)).toStartWith("RAISE_EXCEPTION: wrong");
+  });
+});
+
+describe("procedures", () => {
+  test("CALL returns the outputs, and a body stores them in variables", async () => {
+    await engine.run(
+      `CREATE PROCEDURE put(k INT, INOUT total BIGINT, OUT said TEXT) LANGUAGE plpgsql AS $$
+       BEGIN
+         INSERT INTO acc VALUES (k, total);
+         SELECT sum(bal) INTO total FROM acc;
+         said := 'put ' || k;
+       END $$;
+       CREATE PROCEDURE drop_acc(k INT) LANGUAGE sql AS $$
+         UPDATE acc SET bal = 0 WHERE id = k; DELETE FROM acc WHERE id = k $$`,
+    );
+    expect(await engine.rows("CALL put(3, 5, NULL)")).toEqual([[155, "put 3"]]);
+    const seen = await noticesOf(
+      `DECLARE t BIGINT := 7; s TEXT;
+       BEGIN CALL put(4, t, s); RAISE NOTICE '% %', t, s; CALL drop_acc(3); CALL drop_acc(4); END`,
+    );
+    expect(seen).toEqual(["NOTICE: 162 put 4"]);
+    expect(await balances()).toEqual([
+      [1, 100],
+      [2, 50],
+    ]);
+    expect(await failure("SELECT put(1, 2)")).toMatch(/is a procedure \| write CALL/);
+    expect(await failure("CALL move(1, 2, 3)")).toMatch(/it is a function/);
+    expect(await failure("CALL nope()")).toStartWith("FUNCTION_NOT_FOUND");
+    const refused = await failure("DO $$ BEGIN CALL put(5, 1 + 1, NULL); END $$");
+    expect(refused).toMatch(/takes an output, so it must be a variable/);
+    await engine.run("DROP PROCEDURE put; DROP PROCEDURE drop_acc(INT)");
+  });
+});
+
+describe("ends", () => {
+  test("an endless loop ends with its time limit, and no handler stops that", async () => {
+    await using other = await TestEngine.open({ clock: systemClock });
+    const body =
+      "BEGIN LOOP BEGIN LOOP NULL; END LOOP; EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END";
+    const { error } = await other.ask(`DO $$ ${body} $$`, { timeoutMs: 50 });
+    expect(error?.code).toBe("STATEMENT_TIMEOUT");
+  });
+
+  test("a recursion without end is refused", async () => {
+    await engine.run(
+      `CREATE FUNCTION deep(n INT) RETURNS INT LANGUAGE plpgsql AS $$
+       BEGIN RETURN deep(n + 1); END $$`,
+    );
+    expect(await failure("SELECT deep(1)")).toStartWith("LIMIT_EXCEEDED: Cannot call function");
+    expect(await failure("SELECT deep(id) FROM acc")).toStartWith("LIMIT_EXCEEDED");
+  });
+
+  test("a body may not end the transaction", async () => {
+    expect(await failure("DO $$ BEGIN COMMIT; END $$")).toMatch(/^UNSUPPORTED_FEATURE.*EXCEPTION/);
+    expect(await failure("DO $$ BEGIN EXECUTE 'COMMIT'; END $$")).toStartWith(
+      "UNSUPPORTED_FEATURE",
+    );
+  });
+});
+
+test("a function shows nobody the rows of others", async () => {
+  await using other = await TestEngine.open();
+  await other.run(
+    `CREATE USER 'alice' WITH PASSWORD 'Correct-horse-1' ROLE user;
+     CREATE USER 'bob' WITH PASSWORD 'Correct-horse-2' ROLE user;
+     CREATE NAMESPACE app; CREATE USER TABLE app.notes (id INT PRIMARY KEY, body TEXT);
+     CREATE FUNCTION app.add(i INT, t TEXT) RETURNS BIGINT LANGUAGE plpgsql AS $$
+     BEGIN
+       INSERT INTO app.notes VALUES (i, t);
+       RETURN (SELECT count(*) FROM app.notes);
+     END $$;
+     CREATE TABLE app.secrets (n INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'DBA');
+     CREATE FUNCTION app.secret() RETURNS INT LANGUAGE plpgsql AS $$
+     BEGIN RETURN (SELECT n FROM app.secrets); END $$`,
+  );
+  for (const userId of ["alice", "bob"]) {
+    other.userId = userId;
+    expect(await other.rows("SELECT app.add(1, 'x')")).toEqual([[1]]);
+    expect((await other.ask("SELECT app.secret()")).error?.code).toBe("TABLE_NOT_FOUND");
+  }
+});
+
+test("programs survive a restart, and are described", async () => {
+  await using other = await TestEngine.open();
+  await other.run(
+    `CREATE FUNCTION next_odd(n INT) RETURNS INT LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+     BEGIN
+       RETURN n + 1 + n % 2;
+     END $$;
+     CREATE PROCEDURE nothing() LANGUAGE plpgsql AS $$ BEGIN NULL; END $$`,
+  );
+  await other.restart();
+  expect(await other.rows("SELECT next_odd(3), next_odd(NULL)")).toEqual([[5, null]]);
+  await other.run("CALL nothing()");
+  const [[definition]] = (await other.rows("DESCRIBE FUNCTION next_odd")) as [[string]];
+  await other.run("DROP FUNCTION next_odd(INT)");
+  await other.run(definition);
+  expect(await other.rows("SELECT next_odd(4)")).toEqual([[5]]);
+  const listed =
+    "SELECT routine_name, routine_type, external_language FROM information_schema.routines";
+  expect(await other.rows(`${listed} ORDER BY 1`)).toEqual([
+    ["next_odd", "FUNCTION", "PLPGSQL"],
+    ["nothing", "PROCEDURE", "PLPGSQL"],
+  ]);
+});
+
+test.each([
+  "CREATE TABLE c (n INT CHECK (doubled(n) > 0))",
+  "CREATE TABLE c (n INT DEFAULT doubled(1))",
+  "CREATE INDEX ON acc (doubled(id))",
+])("a stored expression refuses a program: %s", async (sql) => {
+  expect(await failure(sql)).toMatch(/^UNSUPPORTED_FEATURE.*its body is a program/);
+});
