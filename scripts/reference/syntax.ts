@@ -27,6 +27,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   domain: "app.percent",
   do_block:
     "'BEGIN CREATE TYPE app.mood AS ENUM (''ok''); EXCEPTION WHEN duplicate_object THEN null; END'",
+  program: "'BEGIN NULL; END'",
   encoding: "'UTF8'",
   enum_type: "app.mood",
   new_collation: "app.nocase",

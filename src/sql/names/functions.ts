@@ -11,7 +11,7 @@ import {
   type RoutineType,
   shownColumnsOf,
 } from "../../catalog/mod.ts";
-import { typeName } from "../../types/mod.ts";
+import { TEXT, typeName } from "../../types/mod.ts";
 import { domainOf, isBuiltInType, resolveType } from "../bind/expression/types.ts";
 import { isInput } from "../bind/query/routine_resolution.ts";
 import type { RelationSource } from "../bind/query/select_deps.ts";
@@ -122,6 +122,8 @@ export function routineTypeOf(
   source: RelationSource,
 ): SignatureType {
   refuseDomain(node);
+  // The value of a cursor is its name.
+  if (node.kind !== "array" && node.name === "refcursor") return { type: TEXT, shown: "refcursor" };
   if (node.kind !== "array" && node.definedType === undefined && !isBuiltInType(node)) {
     const polymorphic = node.schema === undefined ? POLYMORPHIC.get(node.name) : undefined;
     if (polymorphic !== undefined) return { type: polymorphic, shown: node.name };

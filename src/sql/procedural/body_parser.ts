@@ -55,7 +55,6 @@ export class BodyParser {
   readonly #variables: VariableNode[] = [];
   readonly #found: number;
   readonly #around: AroundStatement[] = [];
-  #handlerDepth = 0;
 
   readonly #parseStatement: (parser: BodyParser) => StatementNode;
 
@@ -148,10 +147,6 @@ export class BodyParser {
       (each) =>
         (label === undefined ? each.isLoop : each.label === label) && (each.isLoop || !isContinue),
     );
-  }
-
-  get isInHandler(): boolean {
-    return this.#handlerDepth > 0;
   }
 
   /** Declares a variable that is visible from now on. Returns its slot. */
@@ -325,7 +320,6 @@ export class BodyParser {
       message: this.declare("sqlerrm", text),
     };
     const handlers: HandlerNode[] = [];
-    this.#handlerDepth += 1;
     while (tokens.is("when")) {
       const { line } = tokens;
       tokens.expect("when");
@@ -334,7 +328,6 @@ export class BodyParser {
       tokens.expect("then");
       handlers.push({ line, conditions, statements: this.statements("when", "end") });
     }
-    this.#handlerDepth -= 1;
     this.names = around;
     if (handlers.length === 0) throw tokens.unexpected("WHEN");
     return { caught, handlers };

@@ -113,6 +113,7 @@ export class BodyTokens {
     const kind = this.#kind(ahead);
     const text = this.#textOf(at);
     if (kind === Token.word) return text.toLowerCase();
+    if (kind === Token.parameter) return text;
     if (kind === Token.quoted) return text.slice(1, -1).replaceAll('""', '"');
     return undefined;
   }

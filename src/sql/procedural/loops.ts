@@ -7,11 +7,12 @@ import {
   INT,
   isArrayValue,
   type Row,
+  type RowValue,
   typeName,
   type Value,
 } from "../../types/mod.ts";
 import { askSource, isTrue } from "./asked.ts";
-import { askValue, type ProgramSteps } from "./asks.ts";
+import { askValue, type ProgramSteps, type Typed } from "./asks.ts";
 import { assignTo, storeRow } from "./assignments.ts";
 import { assigned, type ProgramFrame } from "./frame.ts";
 import type { ListOutcome, ProgramRun } from "./run.ts";
@@ -128,14 +129,16 @@ export function* runForeach(node: ForeachNode, run: ProgramRun): ProgramSteps<Li
     );
   }
   const isSliced = node.slice > 0;
-  const { type: target } = frame.typed(node.target.slot);
-  if (node.target.steps.length === 0 && !frame.isRecord(node.target.slot)) {
-    requireArrayTarget(target.kind === "array", isSliced);
+  const [only, ...others] = node.targets;
+  if (only !== undefined && only.steps.length === 0 && !frame.isRecord(only.slot)) {
+    requireArrayTarget(frame.typed(only.slot).type.kind === "array", isSliced);
   }
   let isEntered = false;
   for (const part of partsOf(value, depth - node.slice)) {
     isEntered = true;
-    yield* assignTo(node.target, { type: isSliced ? type : type.element, value: part }, frame);
+    const given = { type: isSliced ? type : type.element, value: part };
+    if (only !== undefined && others.length === 0) yield* assignTo(only, given, frame);
+    else yield* storeRow(node.targets, fieldsOfRow(given), frame);
     const step = yield* runStep(node, run);
     if (step.isOver) {
       frame.found = true;
@@ -144,6 +147,21 @@ export function* runForeach(node: ForeachNode, run: ProgramRun): ProgramSteps<Li
   }
   frame.found = isEntered;
   return undefined;
+}
+
+/** Returns the fields of an element that is a row. @throws {DatabaseError} TYPE_MISMATCH */
+function fieldsOfRow({ type, value }: Typed): Parameters<typeof storeRow>[1] {
+  if (type.kind === "row") {
+    return { columns: type.fields, row: (value as RowValue | null)?.cells };
+  }
+  throw new DatabaseError(
+    "TYPE_MISMATCH",
+    "Cannot run FOREACH with several variables over values",
+    {
+      hint: "name one variable, because the elements are no rows",
+      sqlstate: "42804",
+    },
+  );
 }
 
 function requireArrayTarget(isArray: boolean, isSliced: boolean): void {

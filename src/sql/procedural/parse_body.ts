@@ -10,7 +10,8 @@ export function parseBody(source: string, context: BodyContext): ProcedureBody {
   return { conflict, ...parser.body() };
 }
 
-const OPTION = /^\s*#\s*(\w+)\s+(\w+)[^\n]*/;
+/** An option, after white space and comments. */
+const OPTION = /^(?:\s|--[^\n]*)*#\s*(\w+)\s+(\w+)[^\n]*/;
 
 /** Replaces the options at the beginning of a body with spaces, so that lines keep their number. */
 function withoutOptions(source: string): { conflict: NameConflict; text: string } {

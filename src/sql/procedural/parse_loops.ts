@@ -101,12 +101,17 @@ function parseRowLoop(
 ): StatementNode {
   const { tokens } = parser;
   tokens.token = start;
-  const targets = [parseTarget(parser, false)];
-  while (tokens.accept(",")) targets.push(parseTarget(parser, false));
+  const targets = parseTargets(parser);
   tokens.expect("in");
   tokens.token = bodyStart;
   const source = parseSource(parser, ["loop"]);
   return rowLoop(parser, { source, targets, label, line });
+}
+
+function parseTargets(parser: BodyParser): TargetNode[] {
+  const targets = [parseTarget(parser, false)];
+  while (parser.tokens.accept(",")) targets.push(parseTarget(parser, false));
+  return targets;
 }
 
 function rowLoop(
@@ -159,10 +164,10 @@ export function parseForeach(parser: BodyParser, label: string | undefined): For
   const { tokens } = parser;
   const { line } = tokens;
   tokens.expect("foreach");
-  const target = parseTarget(parser, false);
+  const targets = parseTargets(parser);
   const slice = tokens.accept("slice") ? tokens.integer("the number of dimensions") : 0;
   tokens.expect("in", "array");
   const array: ValuePiece = parser.value("loop");
   const statements = parseInner(parser, label);
-  return { kind: "foreach", line, label, target, slice, array, statements };
+  return { kind: "foreach", line, label, targets, slice, array, statements };
 }

@@ -27,7 +27,6 @@ export function parseRaise(parser: BodyParser, line: number): RaiseNode {
   const { tokens } = parser;
   tokens.expect("raise");
   if (tokens.accept(";")) {
-    if (!parser.isInHandler) throw tokens.wrong("RAISE needs arguments outside a handler", line);
     return { ...base(line), level: "exception", isAgain: true };
   }
   const level = LEVELS.has(tokens.word()) ? (tokens.name("a level") as RaiseLevel) : "exception";

@@ -211,7 +211,8 @@ export interface RowLoopNode extends LoopBase {
 
 export interface ForeachNode extends LoopBase {
   readonly kind: "foreach";
-  readonly target: TargetNode;
+  /** The variable of the elements; several for the fields of rows. */
+  readonly targets: readonly TargetNode[];
   /** The number of dimensions of the slices; 0 for elements. */
   readonly slice: number;
   readonly array: ValuePiece;

@@ -100,6 +100,70 @@ describe("effects", () => {
   });
 });
 
+describe("variables", () => {
+  test.each([
+    ["DECLARE a INT[] := '{1,2}'; BEGIN a[3] := 5; RAISE NOTICE '%', a; END", "{1,2,5}"],
+    ["DECLARE r acc; BEGIN r.id := 7; RAISE NOTICE '%', r; END", "(7,)"],
+    ["DECLARE r RECORD; BEGIN SELECT 1 AS x INTO r; RAISE NOTICE '%', r.x + 1; END", "2"],
+    ["DECLARE b acc.bal%TYPE := '12'; c b%TYPE; BEGIN c := b; RAISE NOTICE '%', c; END", "12"],
+    [
+      "<<l>> DECLARE i INT := 1; BEGIN DECLARE i INT := 2; BEGIN RAISE NOTICE '%', l.i; END; END",
+      "1",
+    ],
+    [
+      "DECLARE t TEXT; n INT; BEGIN SELECT 'a', 2 INTO t, n; RAISE NOTICE '% %% %', t, n; END",
+      "a % 2",
+    ],
+    [
+      "DECLARE x INT; y INT; BEGIN FOREACH x, y IN ARRAY ARRAY[ROW(1, 2)] LOOP RAISE NOTICE '%', y; END LOOP; END",
+      "2",
+    ],
+    [
+      "DECLARE i INT; BEGIN FOR i IN REVERSE 9..1 BY 4 LOOP CONTINUE WHEN i = 9; RAISE NOTICE '%', i; EXIT; END LOOP; END",
+      "5",
+    ],
+    [
+      "DECLARE c CURSOR (k INT) FOR SELECT id FROM acc WHERE id > k; n INT; BEGIN OPEN c(1); FETCH c INTO n; RAISE NOTICE '%', n; CLOSE c; END",
+      "2",
+    ],
+    ["BEGIN CASE 3 WHEN 1, 2 THEN NULL; WHEN 3 THEN RAISE NOTICE 'three'; END CASE; END", "three"],
+    [
+      "DECLARE n BIGINT; BEGIN UPDATE acc SET bal = bal WHERE id = 1; GET DIAGNOSTICS n = ROW_COUNT; RAISE NOTICE '%', n; END",
+      "1",
+    ],
+  ])("%s", async (block, text) => {
+    expect(await noticesOf(block)).toEqual([`NOTICE: ${text}`]);
+  });
+
+  test("a name that is also a column is refused, unless the body chooses", async () => {
+    const body = "DECLARE id INT := 1; n INT; BEGIN SELECT count(*) INTO n FROM acc WHERE id = id;";
+    expect(await failure(`DO $$ ${body} END $$`)).toStartWith("AMBIGUOUS_COLUMN");
+    const said = `${body} RAISE NOTICE '%', n; END`;
+    expect(await noticesOf(`#variable_conflict use_column\n${said}`)).toEqual(["NOTICE: 2"]);
+    expect(await noticesOf(`#variable_conflict use_variable\n${said}`)).toEqual(["NOTICE: 2"]);
+  });
+
+  test("output parameters, polymorphic types and records", async () => {
+    await engine.run(
+      `CREATE FUNCTION pair_of(a INT, OUT x INT, OUT y TEXT) LANGUAGE plpgsql AS $$
+       BEGIN $2 := a + 1; y := 'y' || a; END $$;
+       CREATE FUNCTION first_of(a ANYARRAY) RETURNS ANYELEMENT LANGUAGE plpgsql AS $$
+       DECLARE one ALIAS FOR $1; BEGIN RETURN one[1]; END $$;
+       CREATE FUNCTION few() RETURNS SETOF RECORD LANGUAGE plpgsql AS $$
+       BEGIN RETURN QUERY SELECT 1, 'a'::TEXT; RETURN QUERY EXECUTE 'SELECT $1, $2' USING 2, 'b'::TEXT; END $$`,
+    );
+    expect(await engine.rows("SELECT * FROM pair_of(1)")).toEqual([[2, "y1"]]);
+    expect(await engine.rows("SELECT (pair_of(2)).y")).toEqual([["y2"]]);
+    expect(await engine.rows("SELECT first_of(ARRAY['q']), first_of(ARRAY[4])")).toEqual([
+      ["q", 4],
+    ]);
+    expect(await engine.rows("SELECT * FROM few() AS s (n INT, t TEXT)")).toEqual([
+      [1, "a"],
+      [2, "b"],
+    ]);
+  });
+});
+
 describe("handlers", () => {
   test("undo what their block has changed", async () => {
     const before = await balances();
