@@ -47,6 +47,7 @@ import { SCALARS } from "./write_cases/scalars.ts";
 import { SMALL_WORDS } from "./write_cases/small_words.ts";
 import { SQL_FUNCTIONS } from "./write_cases/sql_functions.ts";
 import { TEXT_SEARCH } from "./write_cases/text_search.ts";
+import { TRIGGERS } from "./write_cases/triggers.ts";
 import { VALUES } from "./write_cases/values.ts";
 import { WALK_CASES } from "./write_cases/walks.ts";
 
@@ -69,6 +70,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "rarer_types",
   "sql_functions",
   "text_search",
+  "triggers",
 ]);
 
 const DIRECTORY: string = join(import.meta.dir, "../tests/sql/cases");
@@ -112,6 +114,7 @@ const files = [
   COLLATIONS,
   SQL_FUNCTIONS,
   TEXT_SEARCH,
+  TRIGGERS,
 ].filter(({ name }) => only === undefined || name === only);
 const programs = postgresPrograms();
 if (programs === undefined) throw new Error("Cannot ask PostgreSQL: it is not installed");

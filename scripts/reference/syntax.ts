@@ -54,6 +54,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   namespace: "app",
   number: "7",
   policy: "p",
+  trigger: "g",
   policy_role: "user",
   quote: "'\"'",
   query: "SELECT a FROM app.t",

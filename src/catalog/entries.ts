@@ -13,6 +13,7 @@ import type {
   TermKind,
   Value,
 } from "../types/mod.ts";
+import type { TriggerEntry } from "./trigger_entries.ts";
 
 /**
  * The kind of a table, which determines the owners of its rows: each row of a USER or STREAM table
@@ -343,6 +344,8 @@ export interface TableEntry {
   readonly indexes?: readonly IndexEntry[];
   /** Set for a table whose rows are divided into partitions. */
   readonly partitioned?: TablePartitioning;
+  /** The triggers in the order of their names, in which they fire. Absent if there are none. */
+  readonly triggers?: readonly TriggerEntry[];
   readonly options: TableOptions;
   /**
    * The directory of the table's segments within its storage; absent if they are in the data

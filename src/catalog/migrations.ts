@@ -112,6 +112,10 @@ export const MIGRATIONS: readonly string[] = [
   `
   SELECT 1;
   `,
+  // The new version keeps older servers out, because they would not fire triggers.
+  `
+  SELECT 1;
+  `,
 ];
 
 /** The catalog format that this server writes. */

@@ -121,6 +121,7 @@ export {
   tableOptionsFrom,
 } from "./table_options.ts";
 export { type TopicOptions, topicOptionsFrom, topicPayloadFrom } from "./topic_options.ts";
+export type { TriggerEntry, TriggerEvent } from "./trigger_entries.ts";
 export { resetViewRights, viewRightsFrom } from "./view_options.ts";
 export {
   checkSecret,

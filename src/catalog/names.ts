@@ -30,6 +30,7 @@ export type ObjectKind =
   | "sequence"
   | "type"
   | "policy"
+  | "trigger"
   | "webhook"
   | "token"
   | "invitation"
@@ -45,6 +46,7 @@ const KINDS_BEGINNING_LOW: ReadonlySet<ObjectKind> = new Set<ObjectKind>([
   "index",
   "constraint",
   "policy",
+  "trigger",
 ]);
 
 /** Returns whether a namespace must not be created, dropped or altered. Case does not matter. */

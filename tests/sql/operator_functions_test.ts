@@ -59,7 +59,6 @@ describe("unsupported functions are refused by the name of the feature", () => {
     ["SELECT pg_partition_root('t')", "tables have no partitions"],
     ["SELECT * FROM ts_debug('a')", "text search has no functions"],
     ["SELECT pg_column_size(1)", "values are not stored one by one"],
-    ["SELECT pg_trigger_depth()", "there are no triggers"],
     ["SELECT pg_ls_dir('.')", "SQL has no access to the files"],
     ["CREATE TABLE empty ()", "Cannot use a table without columns"],
     ["CREATE TEXT SEARCH DICTIONARY d (TEMPLATE = simple)", "Cannot use CREATE TEXT SEARCH"],

@@ -42,7 +42,7 @@ export const FUNCTIONS: string =
   "jsonb_path_query_array jsonb_pretty jsonb_set jsonb_strip_nulls l1_distance " +
   "l2_distance lag last_value lcm lead least left length ln log lower lpad ltrim make_date " +
   "make_interval make_time make_timestamp max md5 median min mod mode now nth_value ntile " +
-  "nullif octet_length percent_rank percentile_cont percentile_disc pg_typeof pi power random " +
+  "nullif octet_length percent_rank percentile_cont percentile_disc pg_trigger_depth pg_typeof pi power random " +
   "rank regexp_count regexp_like regexp_match regexp_replace regexp_split_to_array " +
   "regexp_substr repeat reverse round row_number rpad rtrim seq_at seq_time set_config sha256 " +
   "sha512 sign snowflake_id split_part sqrt starts_with stddev string_agg string_to_array " +

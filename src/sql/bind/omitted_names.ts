@@ -40,7 +40,6 @@ const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
     /^pg_column_(?:size|compression)$/,
     "values are not stored one by one, but in compressed columns",
   ],
-  [/^pg_trigger_depth$/, "there are no triggers"],
   [
     /^pg_(?:ls_\w+|read_\w*file|stat_file|log_backend_memory_contexts|reload_conf|rotate_logfile|terminate_backend|cancel_backend)$/,
     "SQL has no access to the files and processes of the server",

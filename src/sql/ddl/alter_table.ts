@@ -21,6 +21,7 @@ import {
   resetTableOptions,
   shownColumnsOf,
   type TableEntry,
+  type TriggerEntry,
 } from "../../catalog/mod.ts";
 import type { Value } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
@@ -35,6 +36,7 @@ import type { ExecutionContext, IncomingReference } from "../execute/context/exe
 import { refuseMaterialized } from "../names/materialized_views.ts";
 import { withRenamedColumn } from "../names/renamed_columns.ts";
 import { columnsTakingFrom } from "../names/sequences.ts";
+import { refuseTriggers, triggersNaming, withoutTriggers } from "../names/triggers.ts";
 import { requireKnownTypes } from "../names/types.ts";
 import type {
   AlterTableStatement,
@@ -87,6 +89,7 @@ import {
   resetNames,
 } from "./table_elements.ts";
 import { constraintNotFound, renamedConstraint, renamedTable } from "./table_rename.ts";
+import { triggersRenamed, withTriggerSwitch } from "./trigger_definitions.ts";
 
 export interface Alteration extends ChangedSequences {
   /**
@@ -146,7 +149,8 @@ export function alteredTable(
     next.name !== table.name ||
     next.columns !== table.columns ||
     next.checks !== table.checks ||
-    next.foreignKeys !== table.foreignKeys;
+    next.foreignKeys !== table.foreignKeys ||
+    next.triggers !== table.triggers;
   return {
     next: {
       ...next,
@@ -202,6 +206,9 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
     }
     case "drop constraint":
       return dropConstraint(table, change, altering);
+    case "enable trigger":
+    case "disable trigger":
+      return withTriggerSwitch(table, change);
   }
 }
 
@@ -432,6 +439,7 @@ function dropColumn(
     );
   }
   const { columnId } = column;
+  const dropped = droppedTriggers(table, column, change);
   const unreferring = withoutForeignKeys(withoutIndexesOf(table, columnId), ({ columnIds }) =>
     columnIds.includes(columnId),
   );
@@ -439,13 +447,31 @@ function dropColumn(
   const kept = withoutReferring(unreferring, { action, altering, behaviour, position });
   dropOwnSequence(table, column, { altering, position });
   return {
-    ...kept,
+    ...withoutTriggers(kept, dropped),
     columns: table.columns.filter((entry) => entry !== column),
-    checks:
-      dependent.length === 0
-        ? table.checks
-        : table.checks.filter((check) => !dependent.includes(check)),
+    checks: dependent.length === 0 ? table.checks : allExcept(table.checks, dependent),
   };
+}
+
+function allExcept<Item>(items: readonly Item[], removed: readonly Item[]): readonly Item[] {
+  return items.filter((item) => !removed.includes(item));
+}
+
+/**
+ * Returns the triggers that are dropped with a column.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
+function droppedTriggers(
+  table: TableEntry,
+  { columnId, name }: ColumnEntry,
+  { behaviour, column }: TableAlterationDropColumn,
+): readonly TriggerEntry[] {
+  const dropped = triggersNaming(table, columnId);
+  if (behaviour === "cascade") return dropped;
+  const placed = dropped.map((trigger) => ({ table, trigger }));
+  refuseTriggers(`drop column "${name}"`, placed, { position: column._location.start });
+  return dropped;
 }
 
 /**
@@ -543,6 +569,9 @@ function renameColumn(
     ...(table.indexes === undefined
       ? {}
       : { indexes: table.indexes.map((index) => withRenamed(index, { from, to })) }),
+    ...(table.triggers && {
+      triggers: triggersRenamed(table.triggers, from.name, to.name),
+    }),
   };
 }
 

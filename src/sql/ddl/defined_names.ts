@@ -16,6 +16,8 @@ import type {
 } from "../parse/ast/ast.ts";
 import { actedForIn } from "../parse/ast/query_nodes.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
+import { isPolicyDefinition } from "./policy_definitions.ts";
+import { isTriggerDefinition } from "./trigger_definitions.ts";
 
 /**
  * The type of a named object. A relation is a table, a view or a topic, and is identified by
@@ -40,6 +42,9 @@ const MAY_NAME_UNWRITTEN: ReadonlySet<Statement["type"]> = new Set([
   "comment on",
   "alter policy",
   "drop policy",
+  "create trigger",
+  "alter trigger",
+  "drop trigger",
 ] as const);
 
 export class DefinedNames {
@@ -144,6 +149,7 @@ function definedBy(node: Statement, namespace: string): readonly DefinedName[] {
 }
 
 function relationsDefinedBy(node: Statement): readonly QName[] {
+  if (isTriggerDefinition(node) || isPolicyDefinition(node)) return [node.table];
   switch (node.type) {
     case "create table":
       return [node.name, ...parentOf(node)];
@@ -158,9 +164,6 @@ function relationsDefinedBy(node: Statement): readonly QName[] {
     case "clear topic":
       return [node.name];
     case "create index":
-    case "create policy":
-    case "alter policy":
-    case "drop policy":
       return [node.table];
     case "drop table":
     case "drop view":

@@ -21,6 +21,7 @@ import type {
   FunctionDefinition,
   PartitionDefinition,
   PolicyDefinition,
+  TriggerDefinition,
   TypeDefinition,
 } from "../parse/ast/ast.ts";
 import type { StatementResult } from "../ports/engine.ts";
@@ -60,6 +61,7 @@ import { alterStorage, createStorage, dropStorage } from "./storage_definitions.
 import { alterTable, authorizeAlteration } from "./table_alteration.ts";
 import type { TableDeps } from "./table_statement.ts";
 import { alterTopic, createTopic } from "./topic_definitions.ts";
+import { defineTrigger, isTriggerDefinition } from "./trigger_definitions.ts";
 import {
   alterType,
   authorizeType,
@@ -87,6 +89,7 @@ type SmallDefinition =
   | FunctionDefinition
   | TypeDefinition
   | PolicyDefinition
+  | TriggerDefinition
   | DoStatement;
 
 /** The parts of the database that definitions change. */
@@ -162,6 +165,7 @@ export class DefinitionStatements {
     else if (isTypeDefinition(node)) authorizeType(node, caller, catalog);
     else if (isFunctionDefinition(node)) authorizeFunction(node, caller, catalog);
     else if (isPolicyDefinition(node)) authorizePolicy(node, caller, catalog);
+    else if (isTriggerDefinition(node)) authorizeAlteration(node, caller, catalog);
     // For storages, topics and webhooks, the required right depends only on the type of statement.
     else requireRight(node, principal);
   }
@@ -256,6 +260,10 @@ export class DefinitionStatements {
   }
 
   #boundSmall(node: SmallDefinition, principal: Principal, namespace: string): BoundDefinition {
+    if (isTriggerDefinition(node)) return defineTrigger(node, { principal, namespace }, this.#deps);
+    if (isPolicyDefinition(node)) {
+      return definePolicy(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
+    }
     switch (node.type) {
       case "alter owner":
         return alterOwner(node, { principal, namespace }, this.#deps);
@@ -269,10 +277,6 @@ export class DefinitionStatements {
         return renameFunction(node, { principal, namespace }, this.#deps);
       case "drop function":
         return dropFunctions(node, { principal, namespace }, this.#deps);
-      case "create policy":
-      case "alter policy":
-      case "drop policy":
-        return definePolicy(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "create extension":
         return createExtension(node);
       case "do":

@@ -36,6 +36,7 @@ import {
 } from "../names/functions.ts";
 import { refuseMaterializedDependents } from "../names/materialized_views.ts";
 import { requireHolder } from "../names/table_names.ts";
+import { refuseTriggers, triggersCalling } from "../names/triggers.ts";
 import { dependentsOf, refuseDependents } from "../names/views.ts";
 import type {
   AlterFunctionStatement,
@@ -49,8 +50,8 @@ import type {
 } from "../parse/ast/ast.ts";
 import { type BindingDeps, dmlDepsOf } from "../prepare/binding_deps.ts";
 import { bodyOf } from "../prepare/program_bodies.ts";
-import type { DefinitionFollowers } from "./definition_followers.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
+import { dropTrigger, type RedefinitionDeps } from "./redefined_table.ts";
 import {
   droppedMessage,
   type NewViewCall,
@@ -58,7 +59,7 @@ import {
   type ViewCall,
 } from "./view_definitions.ts";
 
-type FunctionDeps = BindingDeps & EntryDeps & Pick<DefinitionFollowers, "live">;
+type FunctionDeps = BindingDeps & EntryDeps & RedefinitionDeps;
 
 export function isFunctionDefinition(node: Statement): node is FunctionDefinition {
   const { type } = node;
@@ -521,9 +522,20 @@ export function dropFunctions(
   const action = `drop function ${dropped.join(", ")}`;
   const position = node._location.start;
   requireReach(call.principal, dependents, { action, position });
-  if (node.cascade !== "cascade") refuseDependents(action, dependents, { position });
+  const gone = new Set([...entries.values(), ...dependents].map(({ viewId }) => viewId));
+  const calling = triggersCalling(catalog, gone);
+  requireReach(
+    call.principal,
+    calling.map(({ table }) => table),
+    { action, position },
+  );
+  if (node.cascade !== "cascade") {
+    refuseDependents(action, dependents, { position });
+    refuseTriggers(action, calling, { position });
+  }
   refuseMaterializedDependents(action, dependents, { catalog, position });
   return () => {
+    for (const each of triggersCalling(catalog, gone)) dropTrigger(deps, each);
     catalog.dropViews([...entries.values(), ...dependents]);
     live().viewChanged();
     return droppedMessage("function", { dropped, missing });

@@ -169,6 +169,7 @@ function requireNothingOfItsOwn(table: TableEntry, parent: TableEntry, node: Ast
       hasAlike(index, table, parent) ? [] : [`"${index.name}"`],
     ),
     ...((table.policies ?? []).length > 0 ? ["row policies"] : []),
+    ...((table.triggers ?? []).length > 0 ? ["triggers"] : []),
   ];
   const key = declaredKeyOf(table);
   if (key !== undefined && !isUniqueIn(parent, namesOf(table, key.columnIds)))

@@ -6,6 +6,7 @@ import type { Dependents, ForeignKeyEntry, TableEntry } from "../../catalog/mod.
 import type { IncomingReference } from "../execute/context/execution_context.ts";
 import { withPartitions } from "../names/partitions.ts";
 import { type PlacedPolicy, withoutPolicies } from "../names/policies.ts";
+import { type PlacedTrigger, withTriggers } from "../names/triggers.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { DefinitionFollowers } from "./definition_followers.ts";
 import { inForceSince } from "./foreign_keys.ts";
@@ -60,4 +61,13 @@ export function dropPolicy(deps: RedefinitionDeps, { policy, table }: PlacedPoli
   const before = deps.catalog.tableById(table.tableId);
   if (before !== undefined)
     redefineTable(deps, { before, after: withoutPolicies(before, [policy]) });
+}
+
+/** Drops a trigger from the current entry of its table. */
+export function dropTrigger(deps: RedefinitionDeps, { table, trigger }: PlacedTrigger): void {
+  const before = deps.catalog.tableById(table.tableId);
+  if (before === undefined) return;
+  const kept = (before.triggers ?? []).filter(({ name }) => name !== trigger.name);
+  const schemaVersion = before.schemaVersion + 1;
+  redefineTable(deps, { before, after: { ...withTriggers(before, kept), schemaVersion } });
 }

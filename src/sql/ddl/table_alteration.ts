@@ -19,7 +19,11 @@ import { checkDeadline } from "../execute/context/request_ledger.ts";
 import { requireMaterialized } from "../names/materialized_views.ts";
 import { type PlacedPolicy, withoutPolicies } from "../names/policies.ts";
 import { findTable, visibleTable, visibleView } from "../names/table_names.ts";
-import type { AlterTableStatement, CreateIndexStatement } from "../parse/ast/ast.ts";
+import type {
+  AlterTableStatement,
+  CreateIndexStatement,
+  TriggerDefinition,
+} from "../parse/ast/ast.ts";
 import { type Alteration, alteredTable, definitionContext } from "./alter_table.ts";
 import { HeldOffsets } from "./held_offsets.ts";
 import { finishIndexes } from "./index_definitions.ts";
@@ -55,12 +59,13 @@ interface Altered {
 }
 
 /**
- * Checks the rights for ALTER TABLE and CREATE INDEX, before any part of the request runs.
+ * Checks the rights for ALTER TABLE, CREATE INDEX and definitions of triggers, before any part of
+ * the request runs.
  *
  * @throws {DatabaseError}
  */
 export function authorizeAlteration(
-  node: AlterTableStatement | CreateIndexStatement,
+  node: AlterTableStatement | CreateIndexStatement | TriggerDefinition,
   { namespace, principal }: { principal: Principal; namespace: string },
   catalog: Catalog,
 ): void {

@@ -6,6 +6,7 @@ import {
   type DataType,
   DOUBLE,
   excerpt,
+  INT,
   TEXT,
   type Value,
 } from "../../types/mod.ts";
@@ -51,6 +52,10 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
     overload([], BOOLEAN, () => false, { volatility: "stable" }),
   ),
   ...stable(["version"], (call) => call.version),
+  ...functionsNamed(
+    ["pg_trigger_depth"],
+    overload([], INT, (_, call) => call.triggerDepth ?? 0, { volatility: "volatile" }),
+  ),
   ...functionsNamed(
     ["pg_typeof", "typeof"],
     overload(["any"], TEXT, (_values, _call, types) => bareTypeName(firstType(types)), {

@@ -30,6 +30,7 @@ import { acceptOwner } from "./ownership.ts";
 import { acceptPartitionChange } from "./partitions.ts";
 import { refuseAlteration } from "./refused.ts";
 import { parseSequenceOptions } from "./sequence_options.ts";
+import { parseTriggerSwitch } from "./triggers.ts";
 
 /** Parses the rest of a statement after `ALTER [kind] TABLE`. */
 export function parseAlterTable(
@@ -55,12 +56,24 @@ export function parseAlterTable(
   return { type: "alter table", kind, table, ifExists, changes, _location };
 }
 
-const ACTIONS = ["add", "drop", "rename", "alter", "modify", "set", "reset", "validate"] as const;
+const ACTIONS = [
+  "add",
+  "drop",
+  "rename",
+  "alter",
+  "modify",
+  "set",
+  "reset",
+  "validate",
+  "enable",
+  "disable",
+] as const;
 
 function parseAlteration(cursor: Cursor): TableAlteration {
   const start = cursor.token;
   refuseAlteration(cursor);
-  switch (cursor.expectOneOf(...ACTIONS)) {
+  const action = cursor.expectOneOf(...ACTIONS);
+  switch (action) {
     case "validate": {
       cursor.expect("constraint");
       const constraint = cursor.name("a constraint");
@@ -112,6 +125,9 @@ function parseAlteration(cursor: Cursor): TableAlteration {
       return parseSetOptions(cursor, start);
     case "reset":
       return parseResetOptions(cursor, start);
+    case "enable":
+    case "disable":
+      return parseTriggerSwitch(cursor, start, action);
   }
 }
 

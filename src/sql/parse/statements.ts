@@ -73,6 +73,7 @@ import {
   parseDropTopic,
 } from "./topics.ts";
 import { parseSavepoint, parseTransaction } from "./transactions.ts";
+import { parseAlterTrigger, parseCreateTrigger, parseDropTrigger } from "./triggers.ts";
 import {
   parseAlterDomain,
   parseAlterType,
@@ -181,6 +182,16 @@ function isView(cursor: Cursor): boolean {
   return cursor.is("view") || (cursor.is("recursive") && cursor.isAhead(1, "view"));
 }
 
+function isTrigger(cursor: Cursor): boolean {
+  return cursor.is("trigger") || (cursor.is("constraint") && cursor.isAhead(1, "trigger"));
+}
+
+function parseTrigger(cursor: Cursor, start: number, orReplace: true | undefined): Statement {
+  const isConstraint = cursor.accept("constraint");
+  cursor.expect("trigger");
+  return parseCreateTrigger(cursor, start, { isConstraint, orReplace });
+}
+
 /** Parses the rest after `CREATE OR REPLACE`. */
 function parseReplace(cursor: Cursor, start: number): Statement {
   if (isView(cursor)) return parseCreateView(cursor, start, true);
@@ -193,7 +204,7 @@ function parseReplace(cursor: Cursor, start: number): Statement {
   const program = acceptProgram(cursor, start, true);
   if (program !== undefined) return program;
   refuseObject(cursor, "CREATE");
-  return cursor.unexpected("VIEW or FUNCTION");
+  return cursor.unexpected("VIEW, FUNCTION or TRIGGER");
 }
 
 /** Parses the rest of CREATE TABLE, if it follows. */
@@ -217,13 +228,14 @@ function acceptTypeDefinition(cursor: Cursor, start: number): Statement | undefi
   return cursor.accept("collation") ? parseCreateCollation(cursor, start) : undefined;
 }
 
-/** Parses the rest after `CREATE [OR REPLACE]` if FUNCTION or PROCEDURE follows. */
+/** Parses the rest after `CREATE [OR REPLACE]` if FUNCTION, PROCEDURE or TRIGGER follows. */
 function acceptProgram(
   cursor: Cursor,
   start: number,
   orReplace: true | undefined,
 ): Statement | undefined {
   if (cursor.accept("function")) return parseCreateFunction(cursor, start, { orReplace });
+  if (isTrigger(cursor)) return parseTrigger(cursor, start, orReplace);
   if (!cursor.accept("procedure")) return undefined;
   return parseCreateFunction(cursor, start, { orReplace, isProcedure: true });
 }
@@ -290,6 +302,7 @@ function parseAlter(cursor: Cursor, start: number): Statement {
   if (cursor.acceptAll("materialized", "view")) return parseAlterMaterialized(cursor, start);
   const altered = acceptFunctionKind(cursor);
   if (altered !== undefined) return parseAlterFunction(cursor, start, altered.kind);
+  if (cursor.accept("trigger")) return parseAlterTrigger(cursor, start);
   refuseObject(cursor, "ALTER");
   if (cursor.is("view")) return parseAlterView(cursor, start);
   switch (
@@ -350,6 +363,7 @@ function parseDrop(cursor: Cursor, start: number): Statement {
   if (cursor.acceptAll("materialized", "view")) return parseDropMaterialized(cursor, start);
   const dropped = acceptFunctionKind(cursor);
   if (dropped !== undefined) return parseDropFunction(cursor, start, dropped.kind);
+  if (cursor.accept("trigger")) return parseDropTrigger(cursor, start);
   refuseObject(cursor, "DROP");
   switch (
     cursor.expectOneOf(

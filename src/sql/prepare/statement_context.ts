@@ -7,7 +7,7 @@ import type { Seq } from "../../base/seq.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import type { ReadStore, WriteStore } from "../../storage/mod.ts";
 import type { Value } from "../../types/mod.ts";
-import type { PastRead } from "../bind/bound.ts";
+import type { BoundRecursion, PastRead } from "../bind/bound.ts";
 import { Effort } from "../execute/context/effort.ts";
 import {
   type CopyInput,
@@ -25,6 +25,8 @@ import { StatementParts } from "../execute/context/statement_parts.ts";
 import type { StorageMeter } from "../execute/context/storage_meter.ts";
 import { SLICE_OVER } from "../execute/context/time_slice.ts";
 import type { StagedRows, Transaction } from "../execute/context/transaction.ts";
+import type { TriggerCalls } from "../execute/context/trigger_calls.ts";
+import type { MaterialisedRows } from "../execute/materialised/materialised_rows.ts";
 import { MemoryBudget } from "../execute/materialised/memory_budget.ts";
 import { Subqueries } from "../execute/subquery/subqueries.ts";
 import type {
@@ -100,6 +102,12 @@ export interface ContextOptions {
   readonly programs?: ProgramCalls | undefined;
   /** Takes advisory locks for the statement; absent if it cannot call functions that do. */
   readonly advisory?: AttemptLocks | undefined;
+  /** Calls the functions of triggers; absent if the statement changes nothing. */
+  readonly triggers?: (() => TriggerCalls) | undefined;
+  /** The rows that statements of a trigger read by the names of REFERENCING. */
+  readonly transition?: ReadonlyMap<BoundRecursion, MaterialisedRows> | undefined;
+  /** The number of triggers within which the statement runs. */
+  readonly triggerDepth?: number | undefined;
   /** The record of the numbers that this attempt of the statement takes from sequences. */
   readonly attempt?: AttemptNumbers | undefined;
 }
@@ -217,6 +225,9 @@ class OwnContext implements StatementContext {
   readonly outer: ExecutionContext["outer"] = NOTHING;
   readonly working: ExecutionContext["working"];
   readonly parts: StatementParts | undefined;
+  readonly #newTriggers: ContextOptions["triggers"];
+  #triggers: TriggerCalls | undefined;
+  readonly #triggerDepth: number;
   readsInOrder = false;
   #sliceEndMs: number;
   #memory: MemoryBudget | undefined;
@@ -254,7 +265,10 @@ class OwnContext implements StatementContext {
     this.copyInput = options.copyInput;
     this.division = options.division;
     this.parts = options.isOfParts === true ? new StatementParts() : undefined;
-    this.working = this.parts?.rows ?? NOTHING;
+    for (const [table, rows] of options.transition ?? []) this.parts?.rows.set(table, rows);
+    this.working = this.parts?.rows ?? options.transition ?? NOTHING;
+    this.#newTriggers = options.triggers;
+    this.#triggerDepth = options.triggerDepth ?? 0;
     this.profile = options.profile;
     this.#deps = deps;
     this.#calls = calls;
@@ -273,6 +287,11 @@ class OwnContext implements StatementContext {
       if (this.#ledger !== undefined) this.#ledger.memory = this.#memory;
     }
     return this.#memory;
+  }
+
+  get triggers(): TriggerCalls | undefined {
+    this.#triggers ??= this.#newTriggers?.();
+    return this.#triggers;
   }
 
   get temporary(): TemporaryFiles {
@@ -384,6 +403,7 @@ class OwnContext implements StatementContext {
       claims: principal.claims,
       fileUrlKey: principal.fileUrlKey,
       namespace: this.#namespace,
+      triggerDepth: this.#triggerDepth,
       version,
       clockMicros: () => clock.nowMs() * 1000,
       snowflakeId: () => store.snowflakeId(),

@@ -50,6 +50,8 @@ export interface TogetherOptions {
   place(): Promise<ReadingPlace | undefined>;
   /** Called when the change has taken longer than a time slice and moves to a reader. */
   readonly onLong: () => void;
+  /** Runs the calls of constraint triggers that wait for the commit. */
+  readonly runDeferred: (transaction: Transaction) => Promise<void>;
   /** Runs the statement with the definitions and rows of this tick. */
   readonly begin: (transaction: Transaction, at: TogetherPlace) => BegunChange;
 }
@@ -59,7 +61,12 @@ export interface TogetherOptions {
  * @throws {DatabaseError}
  */
 export async function changeTogether(options: TogetherOptions): Promise<DmlOutcome> {
-  const { ledger, onLong, tableIds } = options;
+  const { ledger, onLong } = options;
+  // Triggers may change more tables than the statement names.
+  const tableIds = new Set(options.tableIds);
+  const noteWritten = (transaction: Transaction): void => {
+    for (const tableId of transaction.tableIds) tableIds.add(tableId);
+  };
   const { store, writeGates } = options.deps;
   let where: "here" | "reader" | "only here" = options.first;
   for (let attempt = 1; ; ) {
@@ -69,12 +76,13 @@ export async function changeTogether(options: TogetherOptions): Promise<DmlOutco
       // Wait for the reader before the gate is closed, so that the statements blocked by the gate
       // do not wait for the reader as well.
       if (where === "reader") place = await options.place();
-      if (attempt === ATTEMPTS_MAX) open = await writeGates.close(tableIds, ledger);
+      if (attempt === ATTEMPTS_MAX) open = await writeGates.close([...tableIds], ledger);
       return await attempted(
         options,
         place === undefined
           ? { kind: "here", mayLeave: where === "here" }
           : { kind: "reader", place },
+        { hasGates: open !== undefined, noteWritten },
       );
     } catch (error) {
       if (error === SLICE_OVER) {
@@ -99,11 +107,23 @@ export async function changeTogether(options: TogetherOptions): Promise<DmlOutco
   }
 }
 
+/** An attempt at a change. */
+interface TogetherAttempt {
+  /** Whether the tables are closed to all other writers. */
+  readonly hasGates: boolean;
+  /** Called at the end of the attempt, to find the tables that it has written. */
+  readonly noteWritten: (transaction: Transaction) => void;
+}
+
 /**
  * Makes one attempt at a change. A short change reads its rows and commits in the same tick as the
  * call.
  */
-async function attempted(options: TogetherOptions, at: TogetherPlace): Promise<DmlOutcome> {
+async function attempted(
+  options: TogetherOptions,
+  at: TogetherPlace,
+  attempt: TogetherAttempt,
+): Promise<DmlOutcome> {
   const { clock, limits, storageQuota, store } = options.deps;
   const transaction = new Transaction({
     // A reader thread may read only durable data.
@@ -115,9 +135,30 @@ async function attempted(options: TogetherOptions, at: TogetherPlace): Promise<D
     bytesMax: limits.transactionBytesMax,
     isMetered: storageQuota !== undefined,
   });
+  try {
+    return await begunIn(transaction, at, { ...options, ...attempt });
+  } finally {
+    attempt.noteWritten(transaction);
+  }
+}
+
+/** Runs the statement, the triggers that wait for the commit, and the commit. */
+async function begunIn(
+  transaction: Transaction,
+  at: TogetherPlace,
+  options: TogetherOptions & TogetherAttempt,
+): Promise<DmlOutcome> {
+  const { storageQuota, writeGates } = options.deps;
   const { context, outcome } = options.begin(transaction, at);
   const committing = { context, options, transaction };
-  if (outcome instanceof Promise) return await committedLater(await outcome, committing);
+  if (outcome instanceof Promise || transaction.hasDeferred) {
+    const ended = await outcome;
+    await options.runDeferred(transaction);
+    // Triggers may have written tables that are closed to other writers by now.
+    const closed = (): boolean => !options.hasGates && writeGates.areClosed(transaction.tableIds);
+    while (closed()) await writeGates.opened(transaction.tableIds, options.ledger);
+    return await committedLater(ended, committing);
+  }
   const isShort = transaction.keyCount <= BATCH_ROWS_MAX && storageQuota === undefined;
   return isShort ? committed(outcome, committing) : await committedLater(outcome, committing);
 }

@@ -42,12 +42,8 @@ import { atCell } from "./faulty_cell.ts";
 import { callsPrograms } from "./read_elsewhere.ts";
 import { closeRequest } from "./request_end.ts";
 import { RequestSettings } from "./request_settings.ts";
-import {
-  type RunnerOptions,
-  type RunOptions,
-  type StatementDeps,
-  StatementRunner,
-} from "./statement_runner.ts";
+import type { RunnerOptions, RunOptions, StatementDeps } from "./run_options.ts";
+import { StatementRunner } from "./statement_runner.ts";
 
 /**
  * One statement on the fast path. It is created once, and implements the interfaces that its run

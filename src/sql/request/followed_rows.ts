@@ -31,7 +31,8 @@ import { type PastStore, requireHistory } from "../prepare/past_seqs.ts";
 import { newContext } from "../prepare/statement_context.ts";
 import { closeRequest } from "./request_end.ts";
 import { RequestSettings } from "./request_settings.ts";
-import { type StatementDeps, StatementRunner } from "./statement_runner.ts";
+import type { StatementDeps } from "./run_options.ts";
+import { StatementRunner } from "./statement_runner.ts";
 
 export type FollowedRowsDeps = StatementDeps & Pick<SqlEnvironment, "activity" | "log">;
 

@@ -37,8 +37,9 @@ import { parseBody } from "../procedural/parse_body.ts";
 import { isDefining } from "../rights/statement_kinds.ts";
 import { readAndLock } from "./locking_read.ts";
 import type { RequestTransaction } from "./request_transaction.ts";
+import type { StatementDeps, TriggerFrame } from "./run_options.ts";
 import { OwnSettingCalls } from "./setting_calls.ts";
-import type { StatementDeps, StatementRunner } from "./statement_runner.ts";
+import type { StatementRunner } from "./statement_runner.ts";
 
 /** The parts of the database that programs need. */
 export type ProgramDeps = Pick<SqlEnvironment, "history"> & StatementDeps;
@@ -59,6 +60,8 @@ export interface ProgramRunnerParts {
   /** Returns a runner whose rows are returned instead of being streamed. */
   readonly runner: () => StatementRunner;
   readonly ledger: RequestLedger;
+  /** The trigger that calls the program. */
+  readonly trigger?: TriggerFrame | undefined;
   /** Runs a statement that neither reads nor writes rows, such as a definition. */
   readonly runOther: (node: Statement, namespace: string) => Promise<StatementResult>;
 }
@@ -271,6 +274,7 @@ export class ProgramRunner {
       transaction: transaction.current,
       parameters,
       files: undefined,
+      trigger: this.#parts.trigger,
       onNotice: this.note,
     });
     const rows = (result.rows ?? []) as readonly (readonly Value[])[];
@@ -306,6 +310,7 @@ export class ProgramRunner {
           transaction: this.#parts.transaction.current,
           parameters: slots,
           files: undefined,
+          trigger: this.#parts.trigger,
         });
       },
     });
@@ -345,7 +350,7 @@ export class ProgramRunner {
   }
 
   #contextFor(slots: readonly Value[], place: PiecePlace): StatementContext {
-    const { ledger, principal, transaction } = this.#parts;
+    const { ledger, principal, transaction, trigger } = this.#parts;
     const deps = this.#parts.deps();
     const create = (values: readonly Value[], programs: ProgramCalls): StatementContext =>
       newContext(deps, {
@@ -356,6 +361,7 @@ export class ProgramRunner {
         transaction: transaction.current,
         ledger,
         settings: () => new OwnSettingCalls(transaction.settings, { deps, principal }),
+        ...(trigger && { transition: trigger.transition, triggerDepth: trigger.depth }),
         programs,
       });
     return create(slots, new ProgramsInQuery({ place, context: create, notice: this.note }));

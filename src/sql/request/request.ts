@@ -80,6 +80,7 @@ export class RequestRunner {
   readonly #recorder: AnswerRecorder | undefined;
   readonly #running: RunningRequest;
   readonly #ledger: RequestLedger;
+  readonly #scope: RequestScope;
   readonly #unitRunner: UnitRunner;
   readonly #channel: AnswerChannel | undefined;
   readonly #results: StatementResult[] = [];
@@ -122,6 +123,7 @@ export class RequestRunner {
       },
       lockingRunner: { ledger, settings, isStreamed: false, channelFor: refuseChannel },
     });
+    this.#scope = scope;
     const common = { scope, principal, request, ledger };
     this.#binding = new RequestBinding(common);
     this.#unitRunner = new UnitRunner({
@@ -325,7 +327,10 @@ export class RequestRunner {
    * COMMIT.
    */
   #commit(entry?: StatementResult): Promise<number | null> {
-    return this.#transaction.commit((changesRows) => this.#recordOf(entry, changesRows));
+    return this.#transaction.commit(
+      (changesRows) => this.#recordOf(entry, changesRows),
+      (transaction) => this.#scope.lockingRunner.runDeferred(transaction),
+    );
   }
 
   /** Commits a request without a COMMIT. The entry of its last change gets the `last_seq`. */

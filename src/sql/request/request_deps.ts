@@ -2,7 +2,7 @@
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 import type { PlanCache } from "../prepare/plan_cache.ts";
-import type { StatementDeps } from "./statement_runner.ts";
+import type { StatementDeps } from "./run_options.ts";
 
 /** The dependencies of an engine, with the system views that all its requests share. */
 export type RequestDeps = SqlEnvironment &

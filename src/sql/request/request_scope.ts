@@ -6,7 +6,8 @@ import { DefinitionStatements } from "../ddl/definitions.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { Administration } from "../utility/administration.ts";
 import type { RequestDeps } from "./request_deps.ts";
-import { type RunnerOptions, StatementRunner } from "./statement_runner.ts";
+import type { RunnerOptions } from "./run_options.ts";
+import { StatementRunner } from "./statement_runner.ts";
 
 interface ScopeParts {
   readonly deps: RequestDeps;

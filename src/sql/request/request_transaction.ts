@@ -19,7 +19,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { pauser } from "../../base/pauser.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
-import type { Catalog, ForeignKeyEntry } from "../../catalog/mod.ts";
+import type { Catalog } from "../../catalog/mod.ts";
 import { type Commit, SEQ_COLUMN_ID, type TableWrite, type WriteBatch } from "../../storage/mod.ts";
 import type { HeldTransaction, TransactionOutcome } from "../activity/open_transactions.ts";
 import type { DefinitionDeps } from "../ddl/definitions.ts";
@@ -53,6 +53,17 @@ export interface RequestTransactionOptions {
   /** The ledger of the request that is running. */
   readonly ledger: RequestLedger;
   readonly settings: RequestSettings;
+}
+
+/** Runs the constraint triggers that wait for the commit, or the chosen ones of them. */
+export type RunDeferred = (
+  transaction: Transaction,
+  isChosen?: (trigger: NamedConstraint) => boolean,
+) => Promise<void>;
+
+/** A constraint that SET CONSTRAINTS may name. */
+interface NamedConstraint {
+  readonly name: string;
 }
 
 /** The options with which BEGIN opens a transaction. */
@@ -271,11 +282,15 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Sets when foreign keys are checked. Foreign keys that become immediate are checked at once.
+   * Sets when foreign keys are checked and constraint triggers run. If they become immediate, they
+   * do so at once.
    *
    * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION, FOREIGN_KEY_VIOLATION
    */
-  setConstraints({ isDeferred, names, _location }: SetConstraintsStatement): void {
+  async setConstraints(
+    { isDeferred, names, _location }: SetConstraintsStatement,
+    runDeferred: RunDeferred,
+  ): Promise<void> {
     // Outside a transaction, each statement checks its foreign keys before it ends.
     if (!isDeferred && this.#current === undefined) {
       for (const name of names ?? []) requireDeferrable(name, this.#deps.catalog);
@@ -286,8 +301,9 @@ export class RequestTransaction implements HeldTransaction {
     for (const name of names ?? []) requireDeferrable(name, this.#deps.catalog);
     const chosen = names?.map(({ name }) => name);
     if (!isDeferred) {
-      const isChosen = ({ name }: ForeignKeyEntry): boolean => chosen?.includes(name) !== false;
+      const isChosen = ({ name }: NamedConstraint): boolean => chosen?.includes(name) !== false;
       checkDeferred(this.#contextOf(transaction), isChosen);
+      await runDeferred(transaction, isChosen);
     }
     transaction.setConstraints(chosen, isDeferred);
   }
@@ -349,10 +365,11 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /** Commits the open transaction. @returns The last seq; null if nothing had to be written. */
-  async commit(record: RecordedWrites): Promise<number | null> {
+  async commit(record: RecordedWrites, runDeferred: RunDeferred): Promise<number | null> {
     const transaction = this.#required("COMMIT");
     this.#isEnding = true;
     this.#requireUsable(transaction);
+    await runDeferred(transaction);
     if ((await this.#definitions?.dropTemporary(this.#ledger)) === false) {
       this.#definitions = undefined;
     }
@@ -648,9 +665,13 @@ function failUploads({ uploads }: Transaction, error: unknown): unknown {
  * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION
  */
 function requireDeferrable({ name, _location }: Name, catalog: Catalog): void {
-  const keys = catalog
-    .tables()
-    .flatMap(({ foreignKeys = [] }) => foreignKeys.filter((key) => key.name === name));
+  const tables = catalog.tables();
+  const keys = [
+    ...tables.flatMap(({ foreignKeys = [] }) => foreignKeys.filter((key) => key.name === name)),
+    ...tables.flatMap(({ triggers = [] }) =>
+      triggers.flatMap((trigger) => (trigger.name === name ? (trigger.constraint ?? []) : [])),
+    ),
+  ];
   if (keys.some(({ isDeferrable }) => isDeferrable)) return;
   const position = _location.start;
   if (keys.length > 0) {
@@ -660,5 +681,9 @@ function requireDeferrable({ name, _location }: Name, catalog: Catalog): void {
       { position },
     );
   }
-  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find foreign key "${name}"`, { position });
+  throw new DatabaseError(
+    "OBJECT_NOT_FOUND",
+    `Cannot find foreign key or constraint trigger "${name}"`,
+    { position },
+  );
 }

@@ -160,7 +160,11 @@ const KINDS: readonly SettingKind[] = [
   only("default_tablespace", [""], "The option STORAGE_ID of a table selects its storage"),
   only("default_table_access_method", ["heap"], "There is only one storage engine"),
   only("synchronous_commit", ["on"], "A commit is acknowledged once it is on disk"),
-  only("session_replication_role", ["origin"], "There are no triggers to disable"),
+  only(
+    "session_replication_role",
+    ["origin"],
+    "Triggers always fire; ALTER TABLE … DISABLE TRIGGER disables them",
+  ),
   flag("check_function_bodies", "Has no effect: there are no functions to define", "on"),
   flag("row_security", "Has no effect: USER tables always show each user their own rows", "on"),
   flag(

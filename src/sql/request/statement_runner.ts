@@ -2,36 +2,26 @@
  * Runs a prepared statement for one caller and builds its result entry.
  */
 import type { Principal } from "../../auth/mod.ts";
-import { assert } from "../../base/assert.ts";
+import { assert, defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
-import type { Seq } from "../../base/seq.ts";
 import type { Catalog } from "../../catalog/mod.ts";
-import { UNKNOWN, type Value } from "../../types/mod.ts";
+import { UNKNOWN } from "../../types/mod.ts";
 import { NOT_READ } from "../execute/build/build_scan.ts";
 import type { DmlOutcome } from "../execute/change/change_writer.ts";
 import { needsTransaction } from "../execute/change/references.ts";
-import type { CopyInput } from "../execute/context/execution_context.ts";
-import type { Profile } from "../execute/context/profile.ts";
-import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { Sleeps } from "../execute/context/sleeps.ts";
 import { SLICE_OVER } from "../execute/context/time_slice.ts";
 import type { Transaction } from "../execute/context/transaction.ts";
-import { type UploadDeps, Uploads } from "../files/uploads.ts";
+import type { DeferredCall, TriggerCalls } from "../execute/context/trigger_calls.ts";
+import { Uploads } from "../files/uploads.ts";
 import type { SettingCalls } from "../functions/base/function.ts";
 import { referencesTo } from "../names/references.ts";
-import type { CopySettings } from "../parse/ast/ast.ts";
 import type { StatementResult, UploadedFile } from "../ports/engine.ts";
-import type { SqlEnvironment } from "../ports/environment.ts";
 import { AttemptNumbers } from "../prepare/attempt_numbers.ts";
-import type { BindingDeps } from "../prepare/binding_deps.ts";
 import type { Prepared, PreparedDml, PreparedQuery } from "../prepare/prepared.ts";
 import { ProgramsInQuery } from "../prepare/program_calls.ts";
-import {
-  type ExecutionDeps,
-  newContext,
-  type StatementContext,
-} from "../prepare/statement_context.ts";
+import { newContext, type StatementContext } from "../prepare/statement_context.ts";
 import { isInspecting, type QueryReaders, type ReadingPlace } from "../readers/query_readers.ts";
 import type { QuerySource } from "../readers/reader.ts";
 import { type CopyField, CopyText } from "../result/copy_text.ts";
@@ -39,6 +29,7 @@ import type { AnswerChannel } from "./answer_stream.ts";
 import { beginChange, beginChangeIn, type NewChange, streamIn } from "./change_rows.ts";
 import { changeTogether } from "./change_together.ts";
 import { CollectedRows } from "./collected_rows.ts";
+import { runDeferred } from "./deferred_triggers.ts";
 import { finishChange } from "./long_changes.ts";
 import { OUTDATED, type QueryRowsOptions, readHere, readIn } from "./query_rows.ts";
 import {
@@ -49,59 +40,11 @@ import {
   noteLong,
   readersFor,
 } from "./read_elsewhere.ts";
-import type { RequestSettings } from "./request_settings.ts";
 import { changeResult, changeResultInTicks, queryResult } from "./row_results.ts";
+import type { RunnerOptions, RunOptions, StatementDeps } from "./run_options.ts";
 import { OwnSettingCalls } from "./setting_calls.ts";
 import { locksOnly, StatementLocks } from "./statement_locks.ts";
-
-export interface RunOptions {
-  readonly principal: Principal;
-  readonly namespace: string;
-  readonly transaction: Transaction | undefined;
-  /** The values of the parameters, followed by those of lifted literals. */
-  readonly parameters: readonly Value[];
-  readonly files: ReadonlyMap<string, UploadedFile> | undefined;
-  /** The data of a COPY FROM. They can be read only once, so the statement cannot be run again. */
-  readonly copyInput?: CopyInput | undefined;
-  /** The options with which COPY TO writes rows. */
-  readonly copyTo?: CopySettings | undefined;
-  /** Collects the measurements of EXPLAIN ANALYZE. */
-  readonly profile?: Profile | undefined;
-  /**
-   * Returns the seq at which an attempt reads. If this is absent, the newest visible seq is used.
-   */
-  atSeq?(): Seq;
-  /** The time of the statement; the current time if absent. */
-  readonly nowMicros?: number;
-  /** Receives the notices of programs that the statement calls. */
-  readonly onNotice?: ((message: string) => void) | undefined;
-  /** Returns the source of the statement; absent if it has to run on the event loop. */
-  source?(): QuerySource | undefined;
-  /** Binds the statement again if a definition has changed. @throws {DatabaseError} */
-  renewed?(): Prepared;
-}
-
-export interface RunnerOptions {
-  readonly ledger: RequestLedger;
-  readonly settings: RequestSettings;
-  /**
-   * Whether the client receives rows while the statement runs if there are too many to keep in
-   * memory. Otherwise, all rows are in the result.
-   */
-  readonly isStreamed: boolean;
-  /** Returns the channel for these rows. Called once a query takes longer than a time slice. */
-  channelFor(): AnswerChannel;
-}
-
-/** The parts of the database that statements on rows need. */
-export interface StatementDeps
-  extends ExecutionDeps,
-    UploadDeps,
-    BindingDeps,
-    Pick<SqlEnvironment, "activity" | "memoryGate" | "settings" | "writeGates"> {
-  /** The reader threads; absent if every query runs on the event loop. */
-  readonly readers: QueryReaders | undefined;
-}
+import { OwnTriggerCalls } from "./trigger_calls.ts";
 
 /** A change to rows that is in progress. */
 interface RunningChange {
@@ -298,11 +241,56 @@ export class StatementRunner {
       profile,
       ledger: this.#options.ledger,
       settings: () => this.#settingsOf(principal),
+      ...frameOf(options),
       sliceEndMs: this.#sliceEndMs(mayLeave),
       sleeps: asleep,
       advisory: this.#locksOf(prepared, options, asleep),
       programs: this.#programsOf(prepared, options),
       attempt: this.#attempt,
+    });
+  }
+
+  /** Returns a runner for the statements of triggers, whose rows are returned to the triggers. */
+  #inner(): StatementRunner {
+    const { ledger, settings } = this.#options;
+    const channelFor = noChannel;
+    const deps = { ...this.#deps, readers: undefined };
+    return new StatementRunner(deps, { ledger, settings, isStreamed: false, channelFor });
+  }
+
+  /**
+   * Runs the constraint triggers that wait for the end of a transaction.
+   *
+   * @throws {DatabaseError}
+   */
+  async runDeferred(
+    transaction: Transaction,
+    isChosen?: (call: DeferredCall) => boolean,
+  ): Promise<void> {
+    if (!transaction.hasDeferred) return;
+    await runDeferred(transaction, {
+      ...(isChosen && { isChosen }),
+      callsFor: (principal) => this.#triggersOf({ principal, transaction }),
+    });
+  }
+
+  /** Returns the calls of the triggers that a change fires. */
+  #triggersOf({
+    onNotice,
+    principal,
+    transaction,
+    trigger,
+  }: Pick<RunOptions, "onNotice" | "principal" | "transaction" | "trigger">): TriggerCalls {
+    const { ledger, settings } = this.#options;
+    return new OwnTriggerCalls({
+      deps: this.#deps,
+      ledger,
+      settings,
+      principal,
+      runner: () => this.#inner(),
+      onNotice,
+      transaction: defined(transaction, "a change with triggers must have a transaction"),
+      depth: trigger?.depth ?? 0,
     });
   }
 
@@ -478,6 +466,7 @@ export class StatementRunner {
         ledger.rowsRead = rowsRead;
         noteLong(given);
       },
+      runDeferred: (transaction) => this.runDeferred(transaction),
       begin: (transaction, at) => {
         const renewed = renewedChange(change);
         const source = (): QuerySource | undefined => options.source?.();
@@ -509,6 +498,8 @@ export class StatementRunner {
   /** Whether the caller's rows in the table may be changed in this tick. */
   #isReady({ options, prepared }: RunningChange): boolean {
     const { storageQuota, writeGates } = this.#deps;
+    // The statement around a trigger may itself have closed the gate, and waits before its commit.
+    if (options.trigger !== undefined) return true;
     if (writeGates.areClosed(gatesOf(prepared, options))) return false;
     if (storageQuota === undefined || options.transaction !== undefined) return true;
     return storageQuota.isReady(options.principal.owner);
@@ -521,7 +512,7 @@ export class StatementRunner {
     if (options.transaction === undefined) {
       await storageQuota?.ready(options.principal.owner, ledger);
     }
-    await writeGates.opened(gatesOf(prepared, options), ledger);
+    if (options.trigger === undefined) await writeGates.opened(gatesOf(prepared, options), ledger);
     const place = isLong ? await this.#placeOf(change) : undefined;
     try {
       return await this.#change(renewedChange(change), place);
@@ -605,6 +596,8 @@ export class StatementRunner {
           copyInput: options.copyInput,
           ledger,
           settings: () => this.#settingsOf(principal),
+          triggers: () => this.#triggersOf({ ...options, principal }),
+          ...frameOf(options),
           sliceEndMs: this.#sliceEndMs(mayLeave),
           advisory: this.#locksOf(prepared, options),
           programs: this.#programsOf(prepared, options),
@@ -638,6 +631,19 @@ export class StatementRunner {
     refuseExtra(options.files, files);
     return Uploads.stage(this.#deps, { parts: options.files, names: files });
   }
+}
+
+function noChannel(): AnswerChannel {
+  throw new TypeError("the rows of a statement in a trigger are not streamed");
+}
+
+/** Returns those options of a context that depend on the trigger around the statement. */
+function frameOf({
+  trigger,
+}: RunOptions): Pick<Parameters<typeof newContext>[1], "transition" | "triggerDepth"> {
+  return trigger === undefined
+    ? {}
+    : { transition: trigger.transition, triggerDepth: trigger.depth };
 }
 
 /** Returns the statement to run after a wait. @throws {DatabaseError} */

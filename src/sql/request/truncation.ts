@@ -29,7 +29,7 @@ export function deletesOf({ tables }: TruncateStatement): readonly DeleteStateme
     const [parsed] = parseStatements(`DELETE FROM ${qnameText(table)} WHERE TRUE`);
     const node = relocated(defined(parsed, "the text must contain a statement"), table._location);
     if (node.type !== "delete") throw new Error("the text is a DELETE");
-    return node;
+    return { ...node, isTruncation: true };
   });
 }
 

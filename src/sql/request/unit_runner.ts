@@ -175,7 +175,9 @@ export class UnitRunner {
           return messageResult("Block run", this.#principal.userId);
         });
       case "set constraints":
-        this.#transaction.setConstraints(node);
+        await this.#transaction.setConstraints(node, (transaction, isChosen) =>
+          this.#scope.lockingRunner.runDeferred(transaction, isChosen),
+        );
         return messageResult("Constraints set", this.#principal.userId);
       case "savepoint":
       case "release savepoint":

@@ -62,6 +62,7 @@ import type {
   StorageCheckStatement,
   StorageTableStatement,
   SubscribeStatement,
+  TriggerDefinition,
   TypeDefinition,
 } from "../parse/ast/ast.ts";
 import type { PartitionDefinition } from "../parse/ast/ast_partitions.ts";
@@ -104,6 +105,7 @@ export type DefiningStatement =
   | CreateExtensionStatement
   | FunctionDefinition
   | PolicyDefinition
+  | TriggerDefinition
   | CreateStorageStatement
   | AlterStorageStatement
   | DropStorageStatement
@@ -258,6 +260,9 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "create policy": DEFINITION,
   "alter policy": DEFINITION,
   "drop policy": DEFINITION,
+  "create trigger": DEFINITION,
+  "alter trigger": DEFINITION,
+  "drop trigger": DEFINITION,
   "create extension": { right: "rows", home: "ddl", work: "other" },
   "create storage": STORAGE,
   "alter storage": STORAGE,

@@ -30,6 +30,7 @@ import { routinesOfSchema } from "./function_views.ts";
 import { sequencesOfSchema } from "./sequence_views.ts";
 import { compareNames, namespaceRows, visibleTables } from "./show_rows.ts";
 import { OPEN, portionedView, principalOf, view } from "./system_view.ts";
+import { triggersOfSchema } from "./trigger_views.ts";
 
 const CATALOG = "tidemark";
 
@@ -64,6 +65,7 @@ export function informationSchema(
     ["constraint_column_usage", constraintColumnUsage(deps)],
     ["sequences", sequencesOfSchema(catalog, CATALOG)],
     ["routines", routinesOfSchema(catalog, CATALOG)],
+    ["triggers", triggersOfSchema(catalog, CATALOG)],
   ];
   return views.map(([name, each]) => [`information_schema.${name}`, each]);
 }

@@ -9,6 +9,7 @@ import { strangersText } from "../activity/query_text.ts";
 import type { AuditLog } from "../own_tables/audit_log.ts";
 import type { QName, Statement } from "../parse/ast/ast.ts";
 import { actedForIn } from "../parse/ast/query_nodes.ts";
+import { isTriggerNode } from "../parse/print/print_triggers.ts";
 import type { SqlRequest } from "../ports/engine.ts";
 
 interface Subject {
@@ -131,6 +132,7 @@ function targetOf(node: Statement, namespace: string): string | undefined {
  * removes.
  */
 function changedNames(node: Statement): readonly QName[] | undefined {
+  if (isTriggerNode(node)) return [node.table];
   switch (node.type) {
     case "create collation":
     case "create domain":

@@ -730,6 +730,7 @@ test.each(CASES.map((each) => [each[0], shown(each[1]), each[2], each] as const)
 /** The functions whose result differs at each call, or that need a catalog or a request. */
 const STATEFUL_NAMES = [
   "current_setting",
+  "pg_trigger_depth",
   "file_url",
   "set_config",
   "enum_first",

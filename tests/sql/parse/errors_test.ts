@@ -136,16 +136,7 @@ test.each([
   ["PREPARE p AS DROP TABLE t", "PREPARE of DROP TABLE", "only a query, INSERT, UPDATE"],
   ["EXECUTE p (now())", "an expression as a value of EXECUTE", "constant"],
   ["DECLARE c BINARY CURSOR FOR SELECT 1", "BINARY", ""],
-  ["CREATE TRIGGER x BEFORE INSERT ON t", "TRIGGER", "live queries"],
-  [
-    "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE plpgsql AS 'x'",
-    "LANGUAGE plpgsql",
-    "one query",
-  ],
-  ["CREATE PROCEDURE p()", "PROCEDURE", "live queries"],
   ["CREATE OR REPLACE TEMP VIEW v AS SELECT 1", "CREATE TEMP VIEW", "WITH"],
-  ["DO $$ BEGIN END $$", "DO", ""],
-  ["CALL p()", "CALL", ""],
   ["LISTEN x", "LISTEN", "live queries"],
   ["NOTIFY x", "NOTIFY", "STREAM"],
   [

@@ -81,6 +81,11 @@ const VIEWS: Readonly<Record<string, string>> = {
     "specific_catalog, specific_schema, specific_name, routine_catalog, routine_schema, " +
     "routine_name, routine_type, data_type, routine_body, routine_definition, external_language, " +
     "is_deterministic, is_null_call, security_type, created z, last_altered z",
+  "information_schema.triggers":
+    "trigger_catalog, trigger_schema, trigger_name, event_manipulation, event_object_catalog, " +
+    "event_object_schema, event_object_table, action_order i, action_condition, action_statement, " +
+    "action_orientation, action_timing, action_reference_old_table, action_reference_new_table, " +
+    "action_reference_old_row, action_reference_new_row, created z",
   "system.users":
     "user_id, role, email, auth_type, auth_data j, failed_login_attempts i, locked_until z, " +
     "last_login_at z, last_seen z, created_at z, updated_at z, deleted_at z, erase_after z, " +

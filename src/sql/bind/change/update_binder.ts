@@ -46,6 +46,8 @@ export interface BoundUpdate {
 
 export interface BoundDelete {
   readonly kind: "delete";
+  /** Whether the statement is TRUNCATE, which fires other triggers. */
+  readonly isTruncation: boolean;
   readonly table: TableEntry;
   /**
    * The query yields the declared columns, `_seq`, and the columns that RETURNING carries. No table
@@ -89,6 +91,7 @@ export function bindDelete(remove: DeleteStatement, deps: DmlDeps): BoundDelete 
   const returning = bindReturning(remove.returning, { target, from, deps });
   return {
     kind: "delete",
+    isTruncation: remove.isTruncation === true,
     table: target.table,
     rows: rowsOf(target, {
       from,

@@ -18,6 +18,7 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX, FIRST_SLICE_MS_MAX } from "../../../base/limits.ts";
+import { settle } from "../../../base/waiting_steps.ts";
 import {
   type Commit,
   SHARED_OWNER,
@@ -32,7 +33,8 @@ import type { StorageGrowth } from "../context/storage_meter.ts";
 import { SLICE_OVER } from "../context/time_slice.ts";
 import { ownerOf } from "../operators/scan.ts";
 import { type Elsewhere, type EvaluationPlace, evaluated, whenThere } from "./evaluation.ts";
-import { followReferences } from "./followed_references.ts";
+import { followAll } from "./followed_references.ts";
+import { placeUploads } from "./placed_uploads.ts";
 import { requireParents, requireUnbroken, requireUnreferenced, writtenIn } from "./references.ts";
 import { type Returning, returnedRows } from "./returning.ts";
 import {
@@ -278,7 +280,7 @@ export class ChangeWriter {
    *
    * @throws SLICE_OVER @throws {DatabaseError} The errors of `applyChanges`.
    */
-  finishNow(): DmlOutcome {
+  finishNow(): DmlOutcome | Promise<DmlOutcome> {
     const changes = this.#changes;
     const returning = this.#returning;
     const context = this.#context;
@@ -291,11 +293,14 @@ export class ChangeWriter {
     // reader.
     if (context.parts === undefined) context.stay();
     if (context.uploads !== undefined) placeUploads(this.#runtime, changes, context);
-    const applied = applyChanges(this.#runtime, changes, { context, wantsSeqs: this.#wantsSeqs });
-    if (this.#wantsSeqs && returning !== undefined && returned !== undefined) {
-      returned = returning.renew(returned, returnedRows(returning, changes, applied.seqs), context);
-    }
-    return { rowCount: changes.length, applied, returned: returned && [returned] };
+    const made = applyChanges(this.#runtime, changes, { context, wantsSeqs: this.#wantsSeqs });
+    return whenThere(made, (applied) => {
+      if (this.#wantsSeqs && returning !== undefined && returned !== undefined) {
+        const rows = returnedRows(returning, changes, applied.seqs);
+        returned = returning.renew(returned, rows, context);
+      }
+      return { rowCount: changes.length, applied, returned: returned && [returned] };
+    });
   }
 
   async #commit(): Promise<Applied> {
@@ -340,7 +345,7 @@ export class ChangeWriter {
       context.requireUnaltered(runtime.table);
       seqs.push(...stageChanges(runtime, part, context));
     }
-    followReferences(runtime, this.#changes, context);
+    await settle(followAll(runtime, this.#changes, context));
     return { commit: undefined, seqs };
   }
 
@@ -425,25 +430,5 @@ export class ChangeWriter {
 function* parts(changes: readonly RowChange[]): Iterable<readonly RowChange[]> {
   for (let from = 0; from < changes.length; from += ROWS_PER_STEP) {
     yield changes.slice(from, from + ROWS_PER_STEP);
-  }
-}
-
-function placeUploads(
-  runtime: TableRuntime,
-  changes: readonly RowChange[],
-  context: ExecutionContext,
-): void {
-  const rows = changes.flatMap(({ operation, row }) => (operation === "delete" ? [] : [row]));
-  const { filePositions, table } = runtime;
-  const target = {
-    table,
-    owner: ownerOf(context.principal, table),
-    filePositions,
-    keyOf: (row: Row) => runtime.keyOf(row),
-  };
-  context.uploads?.place(target, rows);
-  const fileBytes = context.uploads?.placedBytes ?? 0;
-  if (fileBytes > 0 && target.owner !== SHARED_OWNER) {
-    context.transaction?.grow(target, fileBytes, true);
   }
 }

@@ -22,8 +22,9 @@ import { layoutOf } from "../evaluate/layout.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { columnsFromRows } from "../operators/filter.ts";
 import { type Evaluation, type EvaluationPlace, evaluated, whenThere } from "./evaluation.ts";
-import { type RowChange, storedRowWithSeq } from "./row_changes.ts";
+import type { RowChange } from "./row_changes.ts";
 import type { RowGuard } from "./row_guard.ts";
+import { storedRowWithSeq } from "./stored_rows.ts";
 import {
   duplicateIn,
   duplicateKey,
@@ -39,8 +40,14 @@ import {
 export type ConflictProgram = (
   rows: readonly Row[],
   touched: TouchedKeys,
-  place: EvaluationPlace,
+  place: ConflictPlace,
 ) => RowChange[] | Promise<RowChange[]>;
+
+/** Where ON CONFLICT is evaluated. */
+export interface ConflictPlace extends EvaluationPlace {
+  /** Whether the updated rows are left without generated columns and checks. */
+  readonly isUnchecked?: boolean;
+}
 
 /**
  * The number of sets into which the keys are divided. A set that grows copies all of its entries at
@@ -124,9 +131,10 @@ export function compileConflict(
         updatedAt.push(at);
         rowsUpdated.push(after);
       }
-      const whole = runtime.completed(rowsUpdated, context);
+      const isChecked = place.isUnchecked !== true;
+      const whole = isChecked ? runtime.completed(rowsUpdated, context) : rowsUpdated;
       for (const [i, row] of whole.entries()) updated[updatedAt[i] ?? 0] = row;
-      runtime.check(whole, context);
+      if (isChecked) runtime.check(whole, context);
       return changesOf(met, updated);
     });
   };

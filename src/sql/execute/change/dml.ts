@@ -4,6 +4,7 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
+import type { TableEntry } from "../../../catalog/mod.ts";
 import { type Batch, constVector, type Row, type Value, valueAt } from "../../../types/mod.ts";
 import { errorInCell } from "../../bind/cell_error.ts";
 import type { BoundCell } from "../../bind/change/dml_target.ts";
@@ -25,11 +26,13 @@ import {
 import { deletedColumns, insertedColumns, updatedColumns } from "./column_changes.ts";
 import { compileConflict, TouchedKeys } from "./conflict.ts";
 import { type Evaluation, type EvaluationPlace, whenThere } from "./evaluation.ts";
+import { type StatementEvent, triggersOf } from "./fired_triggers.ts";
 import { literalColumns } from "./literal_rows.ts";
 import { COLUMN_ROWS_PER_STEP, ROWS_PER_STEP, rowsOf, sourceOf } from "./read_source.ts";
 import { compileReturning } from "./returning.ts";
 import { insertColumns, insertRows, type RowChange } from "./row_changes.ts";
 import { compileGuard } from "./row_guard.ts";
+import { TriggeredChange, type TriggeredOptions, writeTriggered } from "./triggered_change.ts";
 
 /**
  * The number of rows that one tick writes if their values are expressions. Each row takes about a
@@ -98,6 +101,11 @@ export function compileInsert(
     returning?.evaluation,
     ...(guard?.evaluations ?? []),
   );
+  const triggers = triggersOf(insert.table);
+  if (triggers !== undefined) {
+    const fired = { triggers, events: eventsOfInsert(insert), returning, guard, conflict };
+    return { evaluations, program: triggeredInsert(source, runtime, fired) };
+  }
   const mayTakeLong = evaluations.length > 0;
   const program: DmlProgram = (context, elsewhere) => {
     const isBlind = conflict === undefined;
@@ -138,6 +146,41 @@ export function compileInsert(
   };
   const isPlain = conflict === undefined && returning === undefined && guard === undefined;
   return { evaluations, program: isPlain ? shortened(program, source, runtime) : program };
+}
+
+/** Returns the program of an INSERT into a table that has triggers. */
+function triggeredInsert(
+  source: InsertedRows,
+  runtime: TableRuntime,
+  fired: Omit<TriggeredOptions, keyof EvaluationPlace>,
+): DmlProgram {
+  return (context, elsewhere) => {
+    const change = new TriggeredChange(runtime, { ...fired, context, elsewhere });
+    const sink: InsertSink = {
+      context,
+      elsewhere,
+      readsAhead: true,
+      takesColumns: () => false,
+      onRows: (rows) =>
+        change.add(rows.map((row) => ({ operation: "insert", row, before: undefined }))),
+      onColumns: () => undefined,
+    };
+    return writeTriggered(source.open(sink), change);
+  };
+}
+
+/** Returns the events of an INSERT, which include UPDATE if ON CONFLICT may update rows. */
+function eventsOfInsert({ conflict, table }: InsertPlan): StatementEvent[] {
+  if (conflict?.action !== "update") return [{ event: "insert" }];
+  return [{ event: "insert" }, { event: "update", setIds: idsAt(table, conflict.sets) }];
+}
+
+/** Returns the ids of the columns that a change sets. */
+export function idsAt(
+  { columns }: TableEntry,
+  sets: readonly { readonly position: number }[],
+): ReadonlySet<number> {
+  return new Set(sets.flatMap(({ position }) => columns[position]?.columnId ?? []));
 }
 
 /**
@@ -336,30 +379,48 @@ export function compileUpdate(update: UpdatePlan, build: OperatorFactory): Compi
   const guard = compileGuard(update.guard, runtime);
   const columnCount = update.table.columns.length;
   const evaluations = holdingQueries(returning?.evaluation, ...(guard?.evaluations ?? []));
+  const changesIn = (
+    batch: Batch,
+    { context, from, to }: { context: ExecutionContext; from: number; to: number },
+  ): RowChange[] => {
+    const changes: RowChange[] = [];
+    for (let row = from; row < to; row += 1) {
+      const before = cellsAt(batch, row, { from: 0, count: columnCount });
+      const after = [...before];
+      const beforeSeq = seqAt(batch, row, columnCount);
+      let computed = columnCount + 1;
+      for (const { isDefault, position } of update.sets) {
+        if (isDefault) {
+          after[position] = runtime.defaultAt(position, context);
+        } else {
+          const column = batch.columns[computed];
+          after[position] = column === undefined ? null : valueAt(column, row);
+          computed += 1;
+        }
+      }
+      const carried = carriedAt(batch, row, { from: computed, returning: update.returning });
+      changes.push({ operation: "update", row: after, before, beforeSeq, ...carried });
+    }
+    return changes;
+  };
+  const triggers = triggersOf(update.table);
+  if (triggers !== undefined) {
+    const events = [{ event: "update", setIds: idsAt(update.table, update.sets) } as const];
+    const program: DmlProgram = (context, elsewhere) => {
+      const options = { context, elsewhere, triggers, events, returning, guard };
+      const change = new TriggeredChange(runtime, options);
+      const onRows = (batch: Batch, from: number, to: number): void =>
+        change.add(changesIn(batch, { context, from, to }));
+      return writeTriggered(readRows(build, { context, elsewhere }, onRows), change);
+    };
+    return { program, evaluations };
+  }
   const program: DmlProgram = (context, elsewhere) => {
     const writer = readingWriter(runtime, { context, elsewhere, returning, guard });
     const read = rowsOf(build, { context, elsewhere });
     const onRows = (batch: Batch, from: number, to: number): void | Promise<void> => {
-      const changes: RowChange[] = [];
-      const given: Row[] = [];
-      for (let row = from; row < to; row += 1) {
-        const before = cellsAt(batch, row, { from: 0, count: columnCount });
-        const after = [...before];
-        const beforeSeq = seqAt(batch, row, columnCount);
-        let computed = columnCount + 1;
-        for (const { isDefault, position } of update.sets) {
-          if (isDefault) {
-            after[position] = runtime.defaultAt(position, context);
-          } else {
-            const column = batch.columns[computed];
-            after[position] = column === undefined ? null : valueAt(column, row);
-            computed += 1;
-          }
-        }
-        given.push(after);
-        const carried = carriedAt(batch, row, { from: computed, returning: update.returning });
-        changes.push({ operation: "update", row: after, before, beforeSeq, ...carried });
-      }
+      const changes = changesIn(batch, { context, from, to });
+      const given = changes.map(({ row }) => row);
       const rows = runtime.completed(given, context);
       runtime.check(rows, context);
       return writer.add(rows === given ? changes : withRows(changes, rows));
@@ -388,20 +449,34 @@ export function compileDelete(remove: DeletePlan, build: OperatorFactory): Compi
   const returning = compileReturning(remove.returning, runtime);
   const columnCount = remove.table.columns.length;
   const evaluations = holdingQueries(returning?.evaluation);
+  const changesIn = (batch: Batch, start: number, to: number): RowChange[] => {
+    const changes: RowChange[] = [];
+    for (let row = start; row < to; row += 1) {
+      const before = cellsAt(batch, row, { from: 0, count: columnCount });
+      const beforeSeq = seqAt(batch, row, columnCount);
+      const from = columnCount + 1;
+      const carried = carriedAt(batch, row, { from, returning: remove.returning });
+      changes.push({ operation: "delete", row: before, before, beforeSeq, ...carried });
+    }
+    return changes;
+  };
+  const triggers = triggersOf(remove.table);
+  if (triggers !== undefined) {
+    const events = [{ event: remove.isTruncation ? "truncate" : "delete" } as const];
+    const program: DmlProgram = (context, elsewhere) => {
+      const options = { context, elsewhere, triggers, events, returning, guard: undefined };
+      const change = new TriggeredChange(runtime, options);
+      const onRows = (batch: Batch, from: number, to: number): void =>
+        change.add(changesIn(batch, from, to));
+      return writeTriggered(readRows(build, { context, elsewhere }, onRows), change);
+    };
+    return { program, evaluations };
+  }
   const program: DmlProgram = (context, elsewhere) => {
     const writer = readingWriter(runtime, { context, elsewhere, returning, guard: undefined });
     const read = rowsOf(build, { context, elsewhere });
-    const onRows = (batch: Batch, start: number, to: number): void | Promise<void> => {
-      const changes: RowChange[] = [];
-      for (let row = start; row < to; row += 1) {
-        const before = cellsAt(batch, row, { from: 0, count: columnCount });
-        const beforeSeq = seqAt(batch, row, columnCount);
-        const from = columnCount + 1;
-        const carried = carriedAt(batch, row, { from, returning: remove.returning });
-        changes.push({ operation: "delete", row: before, before, beforeSeq, ...carried });
-      }
-      return writer.add(changes);
-    };
+    const onRows = (batch: Batch, start: number, to: number): void | Promise<void> =>
+      writer.add(changesIn(batch, start, to));
     const onColumns = (batch: Batch): void => {
       writer.addColumns("delete", deletedColumns(batch, runtime));
     };
@@ -409,6 +484,19 @@ export function compileDelete(remove: DeletePlan, build: OperatorFactory): Compi
     return writeFrom(sourceOf(read, context, { takesColumns, onColumns, onRows }), writer);
   };
   return { program, evaluations };
+}
+
+/** Returns the source of a change with triggers, which reads all of its rows. */
+export function readRows(
+  build: OperatorFactory,
+  { context, elsewhere }: EvaluationPlace,
+  onRows: (batch: Batch, from: number, to: number) => void,
+): ChangeSource {
+  return sourceOf(rowsOf(build, { context, elsewhere }), context, {
+    takesColumns: () => false,
+    onColumns: () => undefined,
+    onRows,
+  });
 }
 
 /** Returns the program for a change that first reads the rows that it replaces. */

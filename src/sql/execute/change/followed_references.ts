@@ -11,6 +11,7 @@
  */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
+import type { WaitingSteps } from "../../../base/waiting_steps.ts";
 import type { ForeignKeyEntry, OnDeleteAction, TableEntry } from "../../../catalog/mod.ts";
 import { SHARED_OWNER } from "../../../storage/mod.ts";
 import { castValue, type Row, type Value } from "../../../types/mod.ts";
@@ -24,6 +25,7 @@ import type {
 import type { StagedRow, Transaction } from "../context/transaction.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { ownerOf } from "../operators/scan.ts";
+import { Cascades } from "./cascades.ts";
 import {
   isHeld,
   placeOf,
@@ -48,24 +50,38 @@ import { duplicateKey, requireFreeKeys } from "./unique_index.ts";
 
 /**
  * Carries out the ON DELETE and ON UPDATE actions for the changes that a transaction has staged.
+ * Returns the steps that fire the AFTER triggers of the rows that these actions have changed.
  *
  * @throws {DatabaseError} FOREIGN_KEY_VIOLATION, and errors of the rows that change
  */
-export function followReferences(
+export function* followReferences(
   { table }: TableRuntime,
   changes: readonly RowChange[],
   context: ExecutionContext,
-): void {
+): WaitingSteps<readonly WaitingSteps<void>[]> {
   const { references, transaction } = context;
-  if (references === undefined || transaction === undefined) return;
+  if (references === undefined || transaction === undefined) return [];
   const owner = ownerOf(context.principal, table);
   const { claims } = transaction;
   requireParents(table, writtenIn(changes), { claims, context, owner });
-  if (references.to(table.tableId).length === 0) return;
+  if (references.to(table.tableId).length === 0) return [];
   const rows = changes.map(({ before, operation, row }): ChangedRow => {
     return operation === "delete" ? { before: row, row: undefined } : { before, row };
   });
-  new Followed(context, references, transaction).follow({ table, owner, rows });
+  const cascades = new Cascades(context);
+  const followed = new Followed(context, references, { cascades, transaction });
+  yield* followed.follow({ table, owner, rows });
+  return cascades.after();
+}
+
+/** Carries out the actions of foreign keys, and fires the triggers of the rows that change. */
+export function* followAll(
+  runtime: TableRuntime,
+  changes: readonly RowChange[],
+  context: ExecutionContext,
+): WaitingSteps<void> {
+  const later = yield* followReferences(runtime, changes, context);
+  for (const each of later) yield* each;
 }
 
 /** A row before and after a change. `row` is undefined if it was deleted. */
@@ -160,17 +176,24 @@ class Followed {
    */
   readonly #settled = new Set<string>();
 
-  constructor(context: ExecutionContext, references: References, transaction: Transaction) {
+  readonly #cascades: Cascades;
+
+  constructor(
+    context: ExecutionContext,
+    references: References,
+    { cascades, transaction }: { cascades: Cascades; transaction: Transaction },
+  ) {
     this.#context = context;
     this.#references = references;
     this.#transaction = transaction;
+    this.#cascades = cascades;
   }
 
-  follow(first: ChangedRows): void {
+  *follow(first: ChangedRows): WaitingSteps<void> {
     const pending = [first];
     for (let changed = pending.shift(); changed !== undefined; changed = pending.shift()) {
       this.#settle(changed);
-      pending.push(...this.#followLevel(changed));
+      pending.push(...(yield* this.#followLevel(changed)));
     }
     for (const held of this.#held) this.requireNone(held);
   }
@@ -188,19 +211,19 @@ class Followed {
    * Carries out the actions for removed keys. Returns the rows that these actions changed, so that
    * the rows that refer to those can be processed next.
    */
-  #followLevel(changed: ChangedRows): ChangedRows[] {
+  *#followLevel(changed: ChangedRows): WaitingSteps<ChangedRows[]> {
     const more: ChangedRows[] = [];
     for (const reference of this.#references.to(changed.table.tableId)) {
       for (const held of heldBy(changed, reference)) {
         if (held.keys.size === 0) continue;
         claimGone(held, this.#transaction);
-        more.push(...this.#carriedOut(held));
+        more.push(...(yield* this.#carriedOut(held)));
       }
     }
     return more;
   }
 
-  #carriedOut(held: HeldKeys): ChangedRows[] {
+  *#carriedOut(held: HeldKeys): WaitingSteps<ChangedRows[]> {
     const action = actionOf(held);
     switch (action) {
       case "restrict":
@@ -210,10 +233,10 @@ class Followed {
         if (!isDeferredIn(held.reference.key, this.#transaction)) this.#held.push(held);
         return [];
       case "cascade":
-        return held.isUpdate ? this.#setAll(held, action) : this.#deleteAll(held);
+        return yield* held.isUpdate ? this.#setAll(held, action) : this.#deleteAll(held);
       case "set null":
       case "set default":
-        return this.#setAll(held, action);
+        return yield* this.#setAll(held, action);
     }
   }
 
@@ -236,25 +259,41 @@ class Followed {
     }
   }
 
-  #deleteAll(held: HeldKeys): ChangedRows[] {
+  *#deleteAll(held: HeldKeys): WaitingSteps<ChangedRows[]> {
     const { child } = held.reference;
     const changes = new ChangesByOwner(child);
-    for (const referring of this.#referring(held)) {
+    const cascade = this.#cascades.of(child, { event: "delete" });
+    const found = this.#referring(held);
+    yield* cascade?.begin(found) ?? [];
+    for (const referring of found) {
       const { owner, row } = referring;
+      const change: RowChange = { operation: "delete", row, before: row };
+      if (cascade !== undefined && (yield* cascade.changed(change)) === undefined) {
+        // A trigger has skipped the row, which must not refer to a missing row at the end.
+        this.#held.push(held);
+        continue;
+      }
       this.#stage(child, referring, { row, isDeleted: true });
       changes.add(owner, { before: row, row: undefined });
+      cascade?.note(change);
     }
     return changes.all();
   }
 
   /** Sets the referring columns to the new key, to NULL or to their defaults. */
-  #setAll(held: HeldKeys, action: "cascade" | "set default" | "set null"): ChangedRows[] {
+  *#setAll(
+    held: HeldKeys,
+    action: "cascade" | "set default" | "set null",
+  ): WaitingSteps<ChangedRows[]> {
     const { child, key } = held.reference;
+    const cascade = this.#cascades.of(child, { event: "update", setIds: new Set(key.columnIds) });
+    const found = this.#referring(held);
+    yield* cascade?.begin(found) ?? [];
     const changes = new ChangesByOwner(child);
     const staged: { readonly referring: Referring; readonly row: Row }[] = [];
     const refers = refersTo(held);
     let isHeldToEnd = false;
-    for (const referring of this.#referring(held)) {
+    for (const referring of found) {
       const { owner, row: before } = referring;
       if (this.#settled.has(nameOfReference(child, key, referring))) {
         // The statement itself has set this reference, and at the end of the statement another row
@@ -262,13 +301,23 @@ class Followed {
         isHeldToEnd = true;
         continue;
       }
-      const changed = this.#changedRow(before, held, action);
-      const rows = this.#checked(changed, held);
+      const set: RowChange = {
+        operation: "update",
+        row: this.#changedRow(before, held, action),
+        before,
+      };
+      const changed = cascade === undefined ? set : yield* cascade.changed(set);
+      if (changed === undefined) {
+        isHeldToEnd = true;
+        continue;
+      }
+      const rows = this.#checked(changed.row, held);
       for (const row of rows) {
         // The DEFAULT may be the removed key itself, which another row may have at the end.
         isHeldToEnd ||= refers(row);
         staged.push({ referring, row });
         changes.add(owner, { before, row });
+        cascade?.note({ ...changed, row });
       }
     }
     this.#stageAll(child, staged);
@@ -502,7 +551,8 @@ export function checkDeferred(
         if (actionOf(held) !== "no action" || !isDeferredIn(reference.key, transaction)) continue;
         if (!isChosen(reference.key)) continue;
         claimGone(held, transaction);
-        new Followed(context, references, transaction).requireNone(held);
+        const cascades = new Cascades(context);
+        new Followed(context, references, { cascades, transaction }).requireNone(held);
       }
     }
   }

@@ -16,11 +16,21 @@ import type { OperatorFactory } from "../context/operator.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { type DmlProgram, writeFrom } from "./change_writer.ts";
 import { TouchedKeys } from "./conflict.ts";
-import { type CompiledChange, cellsAt, holdingQueries, readingWriter, seqAt } from "./dml.ts";
+import {
+  type CompiledChange,
+  cellsAt,
+  holdingQueries,
+  idsAt,
+  readingWriter,
+  readRows,
+  seqAt,
+} from "./dml.ts";
+import { type StatementEvent, triggersOf } from "./fired_triggers.ts";
 import { rowsOf, sourceOf } from "./read_source.ts";
 import { compileReturning } from "./returning.ts";
 import type { RowChange } from "./row_changes.ts";
 import { compileGuard } from "./row_guard.ts";
+import { TriggeredChange, writeTriggered } from "./triggered_change.ts";
 
 /** Compiles MERGE. @param build Builds the query that finds the rows to change. */
 export function compileMerge(merge: MergePlan, build: OperatorFactory): CompiledChange {
@@ -28,17 +38,39 @@ export function compileMerge(merge: MergePlan, build: OperatorFactory): Compiled
   const returning = compileReturning(merge.returning, runtime);
   const guard = compileGuard(merge.guard, runtime);
   const changeAt = compileChangeAt(merge, runtime);
+  const triggers = triggersOf(merge.table);
+  const changesIn = (
+    batch: Batch,
+    { context, from, to }: { context: ExecutionContext; from: number; to: number },
+    changed: TouchedKeys,
+  ): RowChange[] => {
+    const changes: RowChange[] = [];
+    for (let row = from; row < to; row += 1) {
+      const change = changeAt(batch, row, context);
+      if (change === undefined) continue;
+      if (change.before !== undefined) requireFirst(change.before, changed, runtime);
+      changes.push(change);
+    }
+    return changes;
+  };
+  const evaluations = holdingQueries(returning?.evaluation, ...(guard?.evaluations ?? []));
+  if (triggers !== undefined) {
+    const events = eventsOf(merge);
+    const program: DmlProgram = (context, elsewhere) => {
+      const options = { context, elsewhere, triggers, events, returning, guard };
+      const change = new TriggeredChange(runtime, options);
+      const changed = new TouchedKeys();
+      const onRows = (batch: Batch, from: number, to: number): void =>
+        change.add(changesIn(batch, { context, from, to }, changed));
+      return writeTriggered(readRows(build, { context, elsewhere }, onRows), change);
+    };
+    return { program, evaluations };
+  }
   const program: DmlProgram = (context, elsewhere) => {
     const writer = readingWriter(runtime, { context, elsewhere, returning, guard });
     const changed = new TouchedKeys();
     const onRows = (batch: Batch, from: number, to: number): void | Promise<void> => {
-      const changes: RowChange[] = [];
-      for (let row = from; row < to; row += 1) {
-        const change = changeAt(batch, row, context);
-        if (change === undefined) continue;
-        if (change.before !== undefined) requireFirst(change.before, changed, runtime);
-        changes.push(change);
-      }
+      const changes = changesIn(batch, { context, from, to }, changed);
       return writer.add(checked(changes, runtime, context));
     };
     const source = sourceOf(rowsOf(build, { context, elsewhere }), context, {
@@ -49,8 +81,19 @@ export function compileMerge(merge: MergePlan, build: OperatorFactory): Compiled
     });
     return writeFrom(source, writer);
   };
-  const evaluations = holdingQueries(returning?.evaluation, ...(guard?.evaluations ?? []));
   return { program, evaluations };
+}
+
+/** Returns the events of the clauses of MERGE. */
+function eventsOf({ clauses, table }: MergePlan): StatementEvent[] {
+  const of = (action: BoundMergeClause["action"]): readonly BoundMergeClause[] =>
+    clauses.filter((clause) => clause.action === action);
+  const sets = of("update").flatMap(({ cells }) => cells);
+  return [
+    ...(of("insert").length > 0 ? [{ event: "insert" } as const] : []),
+    ...(of("update").length > 0 ? [{ event: "update", setIds: idsAt(table, sets) } as const] : []),
+    ...(of("delete").length > 0 ? [{ event: "delete" } as const] : []),
+  ];
 }
 
 type ChangeAt = (batch: Batch, row: number, context: ExecutionContext) => RowChange | undefined;

@@ -10,7 +10,7 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX, FIRST_SLICE_MS_MAX } from "../../../base/limits.ts";
-import { runToCompletion } from "../../../base/steps.ts";
+import { settle, type WaitingSteps } from "../../../base/waiting_steps.ts";
 import type { Batch, DataType } from "../../../types/mod.ts";
 import type { BoundRecursion } from "../../bind/bound.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
@@ -66,26 +66,21 @@ function staged(
   let rowCount = 0;
   for (const changes of held) rowCount += changes.rowCount;
   const steps = stagingOf(held);
-  if (rowCount > BATCH_ROWS_MAX) return stagedInTicks(outcome, steps, context);
-  runToCompletion(steps);
-  return outcome;
+  const paced = rowCount > BATCH_ROWS_MAX ? pacedSteps(steps, context) : steps;
+  return whenThere(settle(paced), () => outcome);
 }
 
-function* stagingOf(held: StatementParts["held"]): Generator<void, void> {
+function* stagingOf(held: StatementParts["held"]): WaitingSteps<void> {
   for (const { staging } of held) yield* staging;
   for (const changes of held) {
-    changes.follow();
+    yield* changes.follow();
     yield;
   }
 }
 
-async function stagedInTicks(
-  outcome: DmlOutcome,
-  steps: Generator<void, void>,
-  context: ExecutionContext,
-): Promise<DmlOutcome> {
-  while (steps.next().done !== true) await context.pause();
-  return outcome;
+/** Lets other work run between steps. */
+function* pacedSteps(steps: WaitingSteps<void>, context: ExecutionContext): WaitingSteps<void> {
+  for (const waited of steps) yield waited ?? context.pause();
 }
 
 /** Compiles the main query, which changes nothing and returns rows, into a program. */

@@ -24,6 +24,7 @@ import type {
 import type { Claim, ReferenceClaims } from "../context/reference_claims.ts";
 import type { Transaction } from "../context/transaction.ts";
 import { keyTextOf } from "../keys/key_text.ts";
+import { hasTriggers } from "./fired_triggers.ts";
 import {
   isHeld,
   placeOf,
@@ -44,13 +45,14 @@ export interface PlannedChange {
 }
 
 /**
- * Whether a change needs a transaction, because it may change primary keys or cause changes to
- * referring rows.
+ * Whether a change needs a transaction, because it may fire triggers, change primary keys or cause
+ * changes to referring rows.
  */
 export function needsTransaction(
   { deletes, setPositions, target }: PlannedChange,
   references: Pick<References, "to">,
 ): boolean {
+  if (hasTriggers(target)) return true;
   const refersToItself = target.foreignKeys?.some(({ tableId }) => tableId === target.tableId);
   if (refersToItself === true) return true;
   if (deletes && references.to(target.tableId).length > 0) return true;

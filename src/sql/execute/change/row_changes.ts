@@ -8,6 +8,7 @@
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
+import { settle, type WaitingSteps } from "../../../base/waiting_steps.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
 import { type Commit, SEQ_COLUMN_ID, type TableWrite } from "../../../storage/mod.ts";
 import type { Batch, Row, Value } from "../../../types/mod.ts";
@@ -20,7 +21,8 @@ import { sameRow } from "../context/transaction.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { bytesOfRows, rowBytes } from "../materialised/row_bytes.ts";
 import { ownerOf, readRow } from "../operators/scan.ts";
-import { followReferences } from "./followed_references.ts";
+import { whenThere } from "./evaluation.ts";
+import { followAll } from "./followed_references.ts";
 import { requireParents, type WrittenRow, writtenIn } from "./references.ts";
 import { duplicateKey, requireFreeKeys, uniqueIndexesOf } from "./unique_index.ts";
 
@@ -61,13 +63,13 @@ export function applyChanges(
   runtime: TableRuntime,
   changes: readonly RowChange[],
   { context, wantsSeqs }: { context: ExecutionContext; wantsSeqs: boolean },
-): Applied {
+): Applied | Promise<Applied> {
   if (context.parts !== undefined) return holdChanges(runtime, changes, context);
   if (context.transaction !== undefined) {
     releaseKeys(runtime, changes, context);
     const seqs = stageChanges(runtime, changes, context);
-    followReferences(runtime, changes, context);
-    return { commit: undefined, seqs };
+    const followed = settle(followAll(runtime, changes, context));
+    return whenThere(followed, () => ({ commit: undefined, seqs }));
   }
   requireParentsNow(runtime, writtenIn(changes), context);
   const writes = writesOf(runtime, changes, context);
@@ -86,17 +88,22 @@ export function applyChanges(
   return { commit, seqs: wantsSeqs ? seqsOf(changes, commit.seqs) : NO_SEQS };
 }
 
-/** Keeps the changes of one part of a statement until all parts have read their rows. */
+/**
+ * Keeps the changes of one part of a statement until all parts have read their rows.
+ *
+ * @param follow Called once all parts have been staged; carries out foreign keys if absent.
+ */
 export function holdChanges(
   runtime: TableRuntime,
   changes: readonly RowChange[],
   context: ExecutionContext,
+  follow: () => WaitingSteps<void> = () => followAll(runtime, changes, context),
 ): Applied {
   const parts = defined(context.parts, "changes must be held for the parts of a statement");
   parts.hold({
     rowCount: changes.length,
     staging: heldStaging(runtime, changes, context),
-    follow: () => followReferences(runtime, changes, context),
+    follow,
   });
   const seqs = changes.map((change) =>
     changesNothing(change) ? (change.beforeSeq ?? null) : null,
@@ -108,7 +115,7 @@ function* heldStaging(
   runtime: TableRuntime,
   changes: readonly RowChange[],
   context: ExecutionContext,
-): Generator<void, void> {
+): Generator<undefined, void> {
   for (const some of inSteps(changes)) {
     context.requireUnaltered(runtime.table);
     releaseKeys(runtime, some, context);
@@ -373,19 +380,6 @@ function stage(runtime: TableRuntime, change: RowChange, context: ExecutionConte
     stored,
   });
   return null;
-}
-
-/**
- * Returns the live row with a key, as the statement sees it: all declared columns, followed by
- * `_seq`.
- */
-export function storedRowWithSeq(
-  runtime: TableRuntime,
-  key: Row,
-  context: ExecutionContext,
-): Row | undefined {
-  const columnIds = [...runtime.table.columns.map(({ columnId }) => columnId), SEQ_COLUMN_ID];
-  return readRow(context, runtime.table, { key, columnIds });
 }
 
 function isStored({ table }: TableRuntime, key: Row, context: ExecutionContext): boolean {

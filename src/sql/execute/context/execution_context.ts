@@ -20,6 +20,7 @@ import type { Profile } from "./profile.ts";
 import type { StatementParts } from "./statement_parts.ts";
 import type { StorageMeter } from "./storage_meter.ts";
 import type { StagedRows, Transaction } from "./transaction.ts";
+import type { TriggerCalls } from "./trigger_calls.ts";
 
 export interface ExecutionContext {
   readonly principal: Principal;
@@ -105,6 +106,8 @@ export interface ExecutionContext {
   /** The subqueries of the statement, with the results computed so far. */
   readonly subqueries: SubqueryAnswers;
   readonly effort: Effort;
+  /** Calls the functions of triggers; absent for a query and in a reader. */
+  readonly triggers?: TriggerCalls | undefined;
   /** The state of a statement whose WITH changes rows; absent for any other statement. */
   readonly parts?: StatementParts | undefined;
 }

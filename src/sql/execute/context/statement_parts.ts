@@ -4,6 +4,7 @@
  * All parts read the state before the statement. The changes of each part are therefore kept until
  * the last part has read its rows, and only then staged.
  */
+import type { WaitingSteps } from "../../../base/waiting_steps.ts";
 import type { BoundRecursion } from "../../bind/bound.ts";
 import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
 
@@ -11,9 +12,12 @@ import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
 export interface HeldChanges {
   readonly rowCount: number;
   /** Stages the changes in steps of bounded length. */
-  readonly staging: Generator<void, void>;
-  /** Checks foreign keys and carries out their actions, once all parts have been staged. */
-  follow(): void;
+  readonly staging: Generator<undefined, void>;
+  /**
+   * Checks foreign keys, carries out their actions and fires triggers, once all parts have been
+   * staged.
+   */
+  follow(): WaitingSteps<void>;
 }
 
 export class StatementParts {

@@ -21,6 +21,7 @@ import { type ClaimsMark, ReferenceClaims } from "./reference_claims.ts";
 import { type StagedIndex, StagedKeys } from "./staged_keys.ts";
 import type { StorageGrowth } from "./storage_meter.ts";
 import { TakenNumbers } from "./taken_numbers.ts";
+import type { DeferredCall } from "./trigger_calls.ts";
 
 /** The number of rows that are encoded in one piece of work. */
 const WRITE_ROWS_MAX = 512;
@@ -86,7 +87,11 @@ export interface TransactionMark {
   readonly lockCount: number;
   readonly claims: ClaimsMark;
   readonly deferral: Deferral;
+  readonly deferred: readonly DeferredCall[];
 }
+
+/** A constraint that may be checked at the commit. */
+export type Deferrable = Pick<ForeignKeyEntry, "isDeferrable" | "isDeferred" | "name">;
 
 /** The choices made by SET CONSTRAINTS. */
 interface Deferral {
@@ -164,6 +169,8 @@ export class Transaction implements StagedRows {
   /** The parent keys that foreign keys need, which the commit checks. */
   readonly claims: ReferenceClaims = new ReferenceClaims();
   #deferral: Deferral = { byName: new Map(), areAll: undefined };
+  /** The calls of constraint triggers that the commit makes, oldest first. */
+  #deferred: DeferredCall[] = [];
   readonly #bytesMax: number;
   readonly #onGrow: TransactionOptions["onGrow"];
   readonly #staged = new Map<number, StagedOwners>();
@@ -259,6 +266,7 @@ export class Transaction implements StagedRows {
       lockCount: this.#lockNotes.length,
       claims: this.claims.mark(),
       deferral: this.#deferral,
+      deferred: [...this.#deferred],
     };
   }
 
@@ -271,6 +279,7 @@ export class Transaction implements StagedRows {
     }
     this.claims.returnTo(mark.claims);
     this.#deferral = mark.deferral;
+    this.#deferred = [...mark.deferred];
     const notes = this.#notes ?? [];
     for (const note of notes.splice(noteCount).toReversed()) this.#undo(note);
     this.#growBy(bytes - this.#bytes);
@@ -408,11 +417,28 @@ export class Transaction implements StagedRows {
           };
   }
 
-  /** Whether a foreign key is checked only at the commit. */
-  isDeferred({ isDeferrable, isDeferred, name }: ForeignKeyEntry): boolean {
+  /** Whether a foreign key or a constraint trigger waits for the commit. */
+  isDeferred({ isDeferrable, isDeferred, name }: Deferrable): boolean {
     if (!isDeferrable) return false;
     const { areAll, byName } = this.#deferral;
     return byName.get(name) ?? areAll ?? isDeferred;
+  }
+
+  /** Leaves the call of a constraint trigger to the commit. @throws {DatabaseError} */
+  deferCall(call: DeferredCall): void {
+    this.#deferred.push(call);
+    this.#growBy(NOTE_BYTES);
+    this.#requireRoom();
+  }
+
+  get hasDeferred(): boolean {
+    return this.#deferred.length > 0;
+  }
+
+  /** Removes and returns the oldest deferred call that is chosen. */
+  nextDeferred(isChosen: (call: DeferredCall) => boolean = () => true): DeferredCall | undefined {
+    const index = this.#deferred.findIndex(isChosen);
+    return index === -1 ? undefined : this.#deferred.splice(index, 1)[0];
   }
 
   /**

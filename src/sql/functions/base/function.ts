@@ -116,6 +116,8 @@ export interface CallDeps {
   /** The key for FILE_URL(); absent inside EXECUTE AS and without a session. */
   readonly fileUrlKey?: FileUrlKey | undefined;
   readonly namespace: string;
+  /** The number of triggers within which the statement runs; absent outside of triggers. */
+  readonly triggerDepth?: number;
   readonly version: string;
   /** Returns the current time in microseconds, for clock_timestamp(). */
   clockMicros(): number;

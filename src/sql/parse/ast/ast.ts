@@ -15,7 +15,8 @@
  *
  * This file contains names, queries, DML and the union of statements, and exports the others:
  * `ast_expressions.ts`, `ast_definitions.ts`, `ast_policies.ts`, `ast_sequences.ts`,
- * `ast_types.ts`, `ast_functions.ts`, `ast_topics.ts`, `ast_tokens.ts` and `ast_admin.ts`.
+ * `ast_types.ts`, `ast_functions.ts`, `ast_triggers.ts`, `ast_topics.ts`, `ast_tokens.ts` and
+ * `ast_admin.ts`.
  */
 import type { Collation, DataType, DomainType } from "../../../types/mod.ts";
 import type { AdminStatement } from "./ast_admin.ts";
@@ -33,6 +34,7 @@ export type * from "./ast_policies.ts";
 export type * from "./ast_sequences.ts";
 export type * from "./ast_tokens.ts";
 export type * from "./ast_topics.ts";
+export type * from "./ast_triggers.ts";
 export type * from "./ast_types.ts";
 
 /**
@@ -521,6 +523,8 @@ export interface DeleteStatement extends AstNode {
   readonly using?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
   readonly returning?: readonly SelectedColumn[] | undefined;
+  /** Set in a statement that the server derives from TRUNCATE, which fires other triggers. */
+  readonly isTruncation?: true | undefined;
 }
 
 export interface MergeStatement extends AstNode {

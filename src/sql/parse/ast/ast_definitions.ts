@@ -19,6 +19,7 @@ import type { PolicyDefinition } from "./ast_policies.ts";
 import type { SequenceDefinition, SequenceOption } from "./ast_sequences.ts";
 import type { SecretDefinition } from "./ast_tokens.ts";
 import type { TopicDefinition, WebhookDefinition } from "./ast_topics.ts";
+import type { TableAlterationTriggers, TriggerDefinition } from "./ast_triggers.ts";
 import type { DoStatement, TypeDefinition } from "./ast_types.ts";
 
 /** A statement that changes definitions. */
@@ -49,6 +50,7 @@ export type DefinitionStatement =
   | CreateExtensionStatement
   | FunctionDefinition
   | PolicyDefinition
+  | TriggerDefinition
   | SequenceDefinition
   | TypeDefinition
   | DoStatement
@@ -413,7 +415,8 @@ export type TableAlteration =
   | TableAlterationDropConstraint
   | TableAlterationValidate
   | TableAlterationSetOptions
-  | TableAlterationResetOptions;
+  | TableAlterationResetOptions
+  | TableAlterationTriggers;
 
 export interface TableAlterationAddColumn extends AstNode {
   readonly type: "add column";

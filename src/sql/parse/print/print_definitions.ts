@@ -31,6 +31,7 @@ import type {
   TableConstraint,
   TableLike,
   TablePersistence,
+  TriggerDefinition,
   TypeDefinition,
 } from "../ast/ast.ts";
 import {
@@ -51,11 +52,12 @@ import {
   partitionByText,
   partitionText,
 } from "./print_partitions.ts";
-import { policyText } from "./print_policies.ts";
+import { isPolicyNode, policyText } from "./print_policies.ts";
 import { expressionToSql, queryText } from "./print_queries.ts";
 import { sequenceOptionsText, sequenceText } from "./print_sequences.ts";
 import { secretText } from "./print_tokens.ts";
 import { topicText, webhookText } from "./print_topics.ts";
+import { isTriggerNode, triggerSwitchText, triggerText } from "./print_triggers.ts";
 import { typeText } from "./print_types.ts";
 
 function flag(condition: true | undefined, text: string): string {
@@ -278,10 +280,13 @@ function smallText(
     | Parameters<typeof indexText>[0]
     | PartitionDefinition
     | PolicyDefinition
+    | TriggerDefinition
     | SecretDefinition
     | TypeDefinition,
 ): string {
   if (isPartitionChange(statement)) return partitionText(statement);
+  if (isTriggerNode(statement)) return triggerText(statement);
+  if (isPolicyNode(statement)) return policyText(statement);
   switch (statement.type) {
     case "create token":
     case "drop token":
@@ -306,10 +311,6 @@ function smallText(
     case "alter function":
     case "drop function":
       return functionText(statement);
-    case "create policy":
-    case "alter policy":
-    case "drop policy":
-      return policyText(statement);
     case "do":
       return `DO ${stringText(`BEGIN ${definitionText(statement.statement)}; EXCEPTION WHEN duplicate_object THEN null; END`)}`;
     default:
@@ -444,6 +445,9 @@ function alterationText(change: TableAlteration): string {
       return `SET ${optionsText(change.options)}`;
     case "reset options":
       return `RESET (${nameList(change.names)})`;
+    case "enable trigger":
+    case "disable trigger":
+      return triggerSwitchText(change);
   }
 }
 

@@ -1,9 +1,16 @@
 /**
  * Prints definitions of policies as text.
  */
-import type { PolicyClauses, PolicyDefinition } from "../ast/ast.ts";
+import type { PolicyClauses, PolicyDefinition, Statement } from "../ast/ast.ts";
 import { nameText, qnameText } from "./print_expressions.ts";
 import { expressionToSql } from "./print_queries.ts";
+
+export function isPolicyNode<Node extends Pick<Statement, "type">>(
+  node: Node,
+): node is Extract<Node, PolicyDefinition> {
+  const { type } = node;
+  return type === "create policy" || type === "alter policy" || type === "drop policy";
+}
 
 export function policyText(statement: PolicyDefinition): string {
   const place = `${nameText(statement.name.name)} ON ${qnameText(statement.table)}`;

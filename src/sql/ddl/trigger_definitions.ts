@@ -1,0 +1,340 @@
+/**
+ * Executes CREATE, ALTER and DROP TRIGGER, and ENABLE and DISABLE TRIGGER of ALTER TABLE.
+ *
+ * A trigger belongs to its table: it is dropped with the table, and is kept when the table, one of
+ * its columns or the function is renamed. It runs with the rights of the user whose statement fires
+ * it. Each change gives the table another schema version, so that a statement that is running
+ * begins again with the triggers that it must fire.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { requireAlter } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  checkObjectName,
+  type FunctionEntry,
+  shownColumnsOf,
+  type TableEntry,
+  type TriggerEntry,
+} from "../../catalog/mod.ts";
+import { columnNamed, nameOf } from "../bind/change/dml_target.ts";
+import { bindTriggerCondition, refsIn, rowOfRef } from "../bind/change/trigger_condition.ts";
+import { findFunction } from "../names/functions.ts";
+import { findTable } from "../names/table_names.ts";
+import {
+  renamedInCondition,
+  triggerNamed,
+  withoutTriggers,
+  withTriggers,
+} from "../names/triggers.ts";
+import type {
+  CreateTriggerStatement,
+  Expr,
+  Name,
+  Statement,
+  TableAlterationTriggers,
+  TriggerDefinition,
+} from "../parse/ast/ast.ts";
+import { expressionToSql } from "../parse/print/print_queries.ts";
+import { isTriggerNode } from "../parse/print/print_triggers.ts";
+import type { BindingDeps } from "../prepare/binding_deps.ts";
+import type { ExecutionDeps } from "../prepare/statement_context.ts";
+import { functionPlace } from "./function_definitions.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+import { type RedefinitionDeps, redefineTable } from "./redefined_table.ts";
+
+type TriggerDeps = BindingDeps & ExecutionDeps & RedefinitionDeps;
+
+/** The user who defines a trigger, and the namespace of unqualified names. */
+interface TriggerDefiner {
+  readonly principal: Principal;
+  readonly namespace: string;
+}
+
+export function isTriggerDefinition(node: Statement): node is TriggerDefinition {
+  return isTriggerNode(node);
+}
+
+/** Binds the definition of a trigger against the current catalog. @throws {DatabaseError} */
+export function defineTrigger(
+  node: TriggerDefinition,
+  call: TriggerDefiner,
+  deps: TriggerDeps,
+): BoundDefinition {
+  const planned = (): { readonly table: TableEntry; readonly next: TableEntry } => {
+    const table = findTable(deps, node.table, { ...call, node: node.table });
+    requireAlter(call.principal, table, { namespace: deps.catalog.namespace(table.namespace) });
+    return { table, next: withDefinition(node, table, { call, deps }) };
+  };
+  const first = planned();
+  const place = `${node.name.name} on ${nameOf(first.table)}`;
+  if (first.next === first.table) return () => `Trigger ${place} does not exist`;
+  return () => {
+    const { next, table } = planned();
+    if (node.type === "create trigger") deps.store.requireFreeSpace();
+    const after = {
+      ...next,
+      schemaVersion: table.schemaVersion + 1,
+      updatedAtMs: deps.clock.nowMs(),
+    };
+    redefineTable(deps, { before: table, after });
+    return `Trigger ${place} ${DONE[node.type]}`;
+  };
+}
+
+const DONE: Readonly<Record<TriggerDefinition["type"], string>> = {
+  "create trigger": "created",
+  "alter trigger": "renamed",
+  "drop trigger": "dropped",
+};
+
+interface TriggerDefining {
+  readonly call: TriggerDefiner;
+  readonly deps: TriggerDeps;
+}
+
+function withDefinition(
+  node: TriggerDefinition,
+  table: TableEntry,
+  definer: TriggerDefining,
+): TableEntry {
+  const { triggers = [] } = table;
+  switch (node.type) {
+    case "create trigger": {
+      const made = newTrigger(node, table, definer);
+      return withTriggers(table, [...triggers.filter(({ name }) => name !== made.name), made]);
+    }
+    case "alter trigger": {
+      const before = triggerNamed(table, node.name);
+      requireFreeName(table, node.to);
+      const after = { ...before, name: node.to.name };
+      return withTriggers(
+        table,
+        triggers.map((each) => (each === before ? after : each)),
+      );
+    }
+    case "drop trigger": {
+      const isThere = triggers.some((each) => each.name === node.name.name);
+      if (!isThere && node.ifExists === true) return table;
+      return withoutTriggers(table, [triggerNamed(table, node.name)]);
+    }
+  }
+}
+
+function newTrigger(
+  node: CreateTriggerStatement,
+  table: TableEntry,
+  { call, deps }: TriggerDefining,
+): TriggerEntry {
+  const before = table.triggers?.find(({ name }) => name === node.name.name);
+  if (before === undefined || node.orReplace !== true) requireFreeName(table, node.name);
+  requireFireable(node, table);
+  requireTransitionTables(node);
+  const { columns, constraint, newTable, oldTable, when } = node;
+  if (before?.constraint !== undefined || (before !== undefined && constraint !== undefined)) {
+    throw invalid(
+      node,
+      "OR REPLACE does not replace constraint triggers",
+      "drop the trigger first",
+    );
+  }
+  const called = findFunction({ ...node.function, parameters: [] }, functionPlace(call, deps));
+  requireTriggerFunction(called, node);
+  return {
+    name: node.name.name,
+    timing: node.timing,
+    events: node.events,
+    ...(columns && { columnIds: columnIdsOf(columns, table) }),
+    level: node.level,
+    ...(oldTable && { oldTable: oldTable.name }),
+    ...(newTable && { newTable: newTable.name }),
+    ...(when && { whenSql: conditionText(when, node, table) }),
+    functionId: called.viewId,
+    arguments: node.arguments,
+    ...(constraint && {
+      constraint: {
+        isDeferrable: constraint.deferrable === true,
+        isDeferred: constraint.initially === "deferred",
+      },
+    }),
+    createdBy: call.principal.userId,
+    createdAtMs: deps.clock.nowMs(),
+  };
+}
+
+function invalid(node: CreateTriggerStatement, why: string, hint?: string): DatabaseError {
+  return new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot create trigger "${node.name.name}": ${why}`,
+    { position: node._location.start, ...(hint === undefined ? {} : { hint }) },
+  );
+}
+
+/** Requires that the changes of a table can fire such a trigger. @throws {DatabaseError} */
+function requireFireable(node: CreateTriggerStatement, table: TableEntry): void {
+  const { constraint, events, level, timing } = node;
+  if (table.kind === "stream") {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot create a trigger on ${nameOf(table)}: it is a STREAM table, whose rows cannot be part of a transaction`,
+      {
+        position: node.table._location.start,
+        hint: "use a SHARED or USER table, or a topic whose consumer does the work",
+      },
+    );
+  }
+  if (table.partitioned !== undefined) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot create a trigger on ${nameOf(table)}: it is divided into partitions`,
+      { position: node.table._location.start, hint: "use a table without PARTITION BY" },
+    );
+  }
+  if (table.materialized !== undefined) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot create a trigger on ${nameOf(table)}: it is a materialized view, whose rows only REFRESH changes`,
+      { position: node.table._location.start, hint: "use the tables that it reads" },
+    );
+  }
+  if (timing === "instead of") {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot create trigger "${node.name.name}": INSTEAD OF triggers belong to views, and ${nameOf(table)} is a table`,
+      { position: node._location.start, hint: "write BEFORE or AFTER for a table" },
+    );
+  }
+  if (events.includes("truncate") && level === "row") {
+    throw invalid(node, "TRUNCATE fires no triggers FOR EACH ROW", "write FOR EACH STATEMENT");
+  }
+  if (constraint !== undefined && (timing !== "after" || level !== "row")) {
+    throw invalid(node, "a constraint trigger must be AFTER … FOR EACH ROW");
+  }
+}
+
+/** Checks the clause REFERENCING. @throws {DatabaseError} INVALID_DEFINITION */
+function requireTransitionTables(node: CreateTriggerStatement): void {
+  const { columns, constraint, events, newTable, oldTable, timing } = node;
+  if (newTable === undefined && oldTable === undefined) return;
+  const has = (event: (typeof events)[number]): boolean => events.includes(event);
+  if (timing !== "after") throw invalid(node, "only AFTER triggers have transition tables");
+  if (constraint !== undefined)
+    throw invalid(node, "constraint triggers have no transition tables");
+  if (has("truncate")) throw invalid(node, "TRUNCATE triggers have no transition tables");
+  if (events.length > 1) {
+    throw invalid(
+      node,
+      "a trigger with transition tables must have one event",
+      "create one trigger for each event",
+    );
+  }
+  if (columns !== undefined) throw invalid(node, "UPDATE OF excludes transition tables");
+  if (newTable !== undefined && !has("insert") && !has("update")) {
+    throw invalid(node, "NEW TABLE needs INSERT or UPDATE");
+  }
+  if (oldTable !== undefined && !has("delete") && !has("update")) {
+    throw invalid(node, "OLD TABLE needs DELETE or UPDATE");
+  }
+  if (newTable !== undefined && newTable.name === oldTable?.name) {
+    throw invalid(node, "OLD TABLE and NEW TABLE must have different names");
+  }
+}
+
+function requireTriggerFunction(
+  { name, namespace, routine }: FunctionEntry,
+  node: CreateTriggerStatement,
+): void {
+  if (routine.returnsName === "trigger") return;
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot create trigger "${node.name.name}": function ${namespace}.${name} does not return trigger`,
+    {
+      position: node.function._location.start,
+      hint: "declare the function with RETURNS trigger LANGUAGE plpgsql",
+    },
+  );
+}
+
+function columnIdsOf(columns: readonly Name[], table: TableEntry): number[] {
+  const ids = columns.map((column) => columnNamed(table, column, "write").columnId);
+  const twice = columns.find((_, i) => ids.indexOf(ids[i] ?? -1) !== i);
+  if (twice === undefined) return ids;
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot create the trigger: UPDATE OF names column "${twice.name}" twice`,
+    { position: twice._location.start },
+  );
+}
+
+/** Checks a condition, and returns its text. @throws {DatabaseError} */
+function conditionText(when: Expr, node: CreateTriggerStatement, table: TableEntry): string {
+  const { events, level, timing } = node;
+  const generated = new Set(
+    shownColumnsOf(table).flatMap(({ generatedSql, name }) =>
+      generatedSql === undefined ? [] : [name],
+    ),
+  );
+  for (const ref of refsIn(when)) {
+    const row = rowOfRef(ref);
+    if (row === undefined) continue;
+    if (level === "statement") {
+      throw invalid(node, "WHEN of a trigger FOR EACH STATEMENT cannot read columns");
+    }
+    if (row === "old" && events.includes("insert")) {
+      throw invalid(node, "WHEN cannot read OLD, because INSERT has no old row");
+    }
+    if (row === "new" && events.includes("delete")) {
+      throw invalid(node, "WHEN cannot read NEW, because DELETE has no new row");
+    }
+    const readsGenerated =
+      ref.table === undefined || ref.star === true ? generated.size > 0 : generated.has(ref.name);
+    if (row === "new" && timing === "before" && readsGenerated) {
+      throw invalid(
+        node,
+        "WHEN of a BEFORE trigger cannot read generated columns of NEW, which are computed later",
+      );
+    }
+  }
+  bindTriggerCondition(when, table);
+  return expressionToSql(when);
+}
+
+function requireFreeName(table: TableEntry, { _location, name }: Name): void {
+  const position = _location.start;
+  checkObjectName("trigger", name, { position });
+  if (table.triggers?.some((each) => each.name === name) !== true) return;
+  throw new DatabaseError(
+    "ALREADY_EXISTS",
+    `Cannot name a trigger of ${nameOf(table)} "${name}": the table already has a trigger with this name`,
+    { position, hint: "CREATE OR REPLACE TRIGGER replaces it" },
+  );
+}
+
+/** Returns a table whose triggers are enabled or disabled. @throws {DatabaseError} */
+export function withTriggerSwitch(
+  table: TableEntry,
+  { trigger: named, type }: TableAlterationTriggers,
+): TableEntry {
+  const chosen = named === undefined ? undefined : triggerNamed(table, named);
+  const { triggers = [] } = table;
+  const switched = triggers.map((each): TriggerEntry => {
+    if (chosen !== undefined && each !== chosen) return each;
+    if ((each.isDisabled === true) === (type === "disable trigger")) return each;
+    if (type === "disable trigger") return { ...each, isDisabled: true };
+    const { isDisabled: _, ...enabled } = each;
+    return enabled;
+  });
+  return switched.every((each, i) => each === triggers[i]) ? table : withTriggers(table, switched);
+}
+
+/** Returns triggers whose conditions use the new name of a column. */
+export function triggersRenamed(
+  triggers: readonly TriggerEntry[],
+  from: string,
+  to: string,
+): readonly TriggerEntry[] {
+  return triggers.map((each) =>
+    each.whenSql === undefined
+      ? each
+      : { ...each, whenSql: renamedInCondition(each.whenSql, from, to) },
+  );
+}

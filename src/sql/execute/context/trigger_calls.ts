@@ -1,0 +1,45 @@
+/**
+ * Defines how a change calls the functions of triggers. The layer that runs statements implements
+ * it, because a function runs statements of its own.
+ */
+import type { Principal } from "../../../auth/mod.ts";
+import type { TableEntry, TriggerEntry, TriggerEvent } from "../../../catalog/mod.ts";
+import type { Row } from "../../../types/mod.ts";
+
+/** The rows of one statement, which triggers read by the names of REFERENCING. */
+export interface TransitionRows {
+  readonly before: readonly Row[];
+  readonly after: readonly Row[];
+}
+
+/** One call of the function of a trigger. Rows have the columns of the table in order. */
+export interface TriggerCall {
+  readonly table: TableEntry;
+  readonly trigger: TriggerEntry;
+  readonly event: TriggerEvent;
+  /** The row before the change; absent for INSERT and for triggers FOR EACH STATEMENT. */
+  readonly before?: Row | undefined;
+  /** The row after the change; absent for DELETE and for triggers FOR EACH STATEMENT. */
+  readonly after?: Row | undefined;
+  readonly transition?: TransitionRows | undefined;
+}
+
+export interface TriggerCalls {
+  /**
+   * Runs the function of a trigger within the transaction of the statement. Returns the row that
+   * the function returns; null if it returns NULL.
+   *
+   * @throws {DatabaseError} LIMIT_EXCEEDED if triggers fire each other too deeply, and the errors
+   *   of the function.
+   */
+  call(call: TriggerCall): Row | null | Promise<Row | null>;
+}
+
+/** A call of a constraint trigger that the commit makes. */
+export interface DeferredCall {
+  /** The name of the trigger. */
+  readonly name: string;
+  /** The user whose statement has fired the trigger. */
+  readonly principal: Principal;
+  readonly call: TriggerCall;
+}

@@ -1,0 +1,113 @@
+/** Finds triggers by name, and the triggers that need a function or a column. */
+import { DatabaseError } from "../../base/errors.ts";
+import { nearestName } from "../../base/nearest_name.ts";
+import type { Catalog, TableEntry, TriggerEntry } from "../../catalog/mod.ts";
+import { refsIn, rowOfRef } from "../bind/change/trigger_condition.ts";
+import type { Name } from "../parse/ast/ast.ts";
+import { parseExpression } from "../parse/parser.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
+import { DROPPED_BY_CASCADE } from "./views.ts";
+
+/** A trigger, with the table whose changes fire it. */
+export interface PlacedTrigger {
+  readonly table: TableEntry;
+  readonly trigger: TriggerEntry;
+}
+
+/** Returns the trigger of a table with the given name. @throws {DatabaseError} OBJECT_NOT_FOUND */
+export function triggerNamed(table: TableEntry, { name, _location }: Name): TriggerEntry {
+  const { triggers = [] } = table;
+  const trigger = triggers.find((each) => each.name === name);
+  if (trigger !== undefined) return trigger;
+  const near = nearestName(
+    name,
+    triggers.map((each) => each.name),
+  );
+  throw new DatabaseError(
+    "OBJECT_NOT_FOUND",
+    `Cannot find trigger "${name}" of ${table.namespace}.${table.name}`,
+    {
+      position: _location.start,
+      hint:
+        near === undefined
+          ? "SELECT * FROM information_schema.triggers lists the triggers"
+          : `did you mean "${near}"?`,
+    },
+  );
+}
+
+/** Returns the triggers that call one of the given functions. */
+export function triggersCalling(
+  catalog: Pick<Catalog, "tables">,
+  functionIds: ReadonlySet<number>,
+): PlacedTrigger[] {
+  return catalog
+    .tables()
+    .flatMap((table) =>
+      (table.triggers ?? []).flatMap((trigger) =>
+        functionIds.has(trigger.functionId) ? [{ table, trigger }] : [],
+      ),
+    );
+}
+
+/** Returns the triggers that name a column in UPDATE OF or in their condition. */
+export function triggersNaming(
+  { columns, triggers = [] }: TableEntry,
+  columnId: number,
+): readonly TriggerEntry[] {
+  const name = columns.find((column) => column.columnId === columnId)?.name;
+  return triggers.filter(
+    ({ columnIds = [], whenSql }) =>
+      columnIds.includes(columnId) ||
+      (whenSql !== undefined &&
+        refsIn(parseExpression(whenSql)).some(
+          (ref) => ref.table !== undefined && ref.name === name,
+        )),
+  );
+}
+
+/** Refuses to remove an object that triggers need. @throws {DatabaseError} DEPENDENT_OBJECTS */
+export function refuseTriggers(
+  what: string,
+  dependents: readonly PlacedTrigger[],
+  { hint = DROPPED_BY_CASCADE, position }: { hint?: string; position: number },
+): void {
+  if (dependents.length === 0) return;
+  const names = dependents.map(
+    ({ table, trigger }) => `${trigger.name} on ${table.namespace}.${table.name}`,
+  );
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot ${what}: ${dependents.length} triggers need it: ${names.join(", ")}`,
+    { position, hint },
+  );
+}
+
+/** Returns a table with the given triggers, in the order in which they fire. */
+export function withTriggers(whole: TableEntry, triggers: readonly TriggerEntry[]): TableEntry {
+  const { triggers: _, ...table } = whole;
+  if (triggers.length === 0) return table;
+  // Names are compared by code unit, as PostgreSQL compares them byte by byte.
+  const sorted = triggers.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  return { ...table, triggers: sorted };
+}
+
+/** Returns a table without the given triggers. */
+export function withoutTriggers(table: TableEntry, dropped: readonly TriggerEntry[]): TableEntry {
+  if (dropped.length === 0) return table;
+  return withTriggers(
+    table,
+    (table.triggers ?? []).filter((each) => !dropped.includes(each)),
+  );
+}
+
+/** Returns a condition in which a column of `old` and `new` has another name. */
+export function renamedInCondition(sql: string, from: string, to: string): string {
+  return refsIn(parseExpression(sql))
+    .filter((ref) => ref.table !== undefined && ref.star !== true && ref.name === from)
+    .toSorted((left, right) => right._location.start - left._location.start)
+    .reduce((text, ref) => {
+      const { end, start } = ref._location;
+      return `${text.slice(0, start)}${rowOfRef(ref) ?? "new"}.${nameText(to)}${text.slice(end)}`;
+    }, sql);
+}
