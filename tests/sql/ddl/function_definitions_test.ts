@@ -55,7 +55,10 @@ test.each([
 test.each([
   ["CREATE FUNCTION app.x() RETURNS TRIGGER LANGUAGE sql AS 'SELECT 1'", "LANGUAGE plpgsql"],
   ["CREATE FUNCTION app.x(n INT) RETURNS TRIGGER LANGUAGE plpgsql AS 'BEGIN END'", "TG_ARGV"],
-  ["CREATE FUNCTION app.x() RETURNS VOID LANGUAGE sql AS 'SELECT 1'", "name its type"],
+  [
+    "CREATE FUNCTION app.x() RETURNS VOID LANGUAGE sql AS 'SELECT 1'",
+    "a query in SQL has a result",
+  ],
   [`${HEAD} LANGUAGE plpgsql AS 'BEGIN RETURN; END'`, "RETURN needs a value (line 1"],
   [`${HEAD} LANGUAGE plpgsql AS 'BEGIN nope := 1; END'`, "does not exist"],
   [`${HEAD} LANGUAGE plpgsql BEGIN ATOMIC SELECT 1; END`, "a program without AS"],
