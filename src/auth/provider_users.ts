@@ -199,7 +199,8 @@ function idsFor({ provider: { issuer, shortName }, subject }: ExternalIdentity):
 }
 
 /**
- * The configured claims become the metadata of a new account, where administrators can see them.
+ * Returns the configured claims as the metadata of a new account, where administrators can see
+ * them.
  */
 function metadataFrom({ claims }: ExternalIdentity): { metadata?: string } {
   return Object.keys(claims).length === 0 ? {} : { metadata: JSON.stringify(claims) };

@@ -30,11 +30,10 @@ export const MEMORY_BYTES_MIN: number = 192 * MIB;
 /** The memory that the runtime and the server's code use just after starting from source. */
 const RUNTIME_BYTES: number = 96 * MIB;
 
-/**
- * The memory of a reader thread after its first statement, half of which is garbage, and the
- * fraction that all reader threads together may use.
- */
+/** The memory of a reader thread after its first statement, half of which is garbage. */
 const READER_BYTES: number = 48 * MIB;
+
+/** The fraction of the memory limit that all reader threads together may use. */
 const READERS_SHARE: number = 1 / 4;
 
 /** The memory limit that applies if no limit was detected. */

@@ -33,7 +33,7 @@ export interface IcuCollation extends NamedCollation, IcuRules {
   readonly kind: "icu";
 }
 
-/** What CREATE COLLATION defines. */
+/** The rules that a collation from CREATE COLLATION has. */
 export type CollationRules =
   | { readonly kind: "code points" }
   | ({ readonly kind: "icu" } & IcuRules);
@@ -42,7 +42,10 @@ export type CollationRules =
 export interface IcuRules {
   /** The BCP 47 tag of the language, with the keywords `co`, `kf` and `kn`. */
   readonly locale: string;
-  /** The differences that count: of letters; and of accents, of case, or of both. */
+  /**
+   * The differences that count besides those of letters: none ("base"), of case, of accents, or of
+   * both ("variant").
+   */
   readonly sensitivity: "base" | "case" | "accent" | "variant";
   readonly ignoresPunctuation?: true;
   readonly isDeterministic: boolean;
@@ -236,7 +239,7 @@ export function mixedCollations({ names: [one, other] }: MixedCollation): Databa
 
 const comparators = new Map<string, Intl.Collator>();
 
-/** Returns ICU's comparison for rules. */
+/** Returns the object with which ICU compares text by some rules. */
 export function collatorFor({ ignoresPunctuation, locale, sensitivity }: IcuRules): Intl.Collator {
   const key = `${locale} ${sensitivity} ${ignoresPunctuation === true}`;
   let collator = comparators.get(key);
@@ -273,7 +276,10 @@ export function textKeyOf(collation: Collation, text: string): string {
   return collationKeyOf(collation, collatorFor(collation), text);
 }
 
-/** Returns the language by whose rules letters of a collation of ICU change their case. */
+/**
+ * Returns the BCP 47 tag of the language whose rules change the case of letters; undefined if the
+ * text has no collation of ICU.
+ */
 export function caseLocaleOf(type: DataType): string | undefined {
   const collation = collationOf(type);
   return collation?.kind === "icu" ? collation.locale : undefined;

@@ -1,6 +1,6 @@
 /**
  * Computes the keys of text under nondeterministic collations: two strings have the same key
- * exactly if the collation considers them equal.
+ * if, and only if, the collation considers them equal.
  *
  * ICU's own sort keys are not available, only its comparison. A key is therefore a representative
  * of the strings that are equal: each character is replaced by the first character, by code point,
@@ -13,8 +13,8 @@
  *
  * Replacing characters one by one is exact only if no sequence of characters has a weight of its
  * own. This holds for the root collation, except for the vowels of Thai, Lao and Tai Viet that are
- * written before their consonant: ICU compares them in the same way before and after it.
- * The key of a key is the key itself, so keys and other strings can be compared by their keys.
+ * written before their consonant: ICU compares them in the same way before and after it. The key of
+ * a key is the key itself, so keys and other strings can be compared by their keys.
  * Languages that add sequences of their own can only be used with deterministic collations.
  */
 import { DatabaseError } from "../base/errors.ts";
@@ -68,7 +68,7 @@ const tables = new Map<IcuRules["sensitivity"], LetterTable>();
 const WRITTEN_AFTER =
   /[\u0e01-\u0e2e][\u0e40-\u0e44](?![\u0e01-\u0e2e])|[\u0e81-\u0eae\u0edc-\u0edf][\u0ec0-\u0ec4](?![\u0e81-\u0eae\u0edc-\u0edf])|[\u1980-\u19ab][\u19b5-\u19b7\u19ba](?![\u1980-\u19ab])|[\uaa80-\uaaaf][\uaab5\uaab6\uaab9\uaabb\uaabc](?![\uaa80-\uaaaf])/g;
 
-/** The Catalan letter that consists of two characters. */
+/** Finds the Catalan letter that consists of two characters, an L and a middle dot. */
 const MIDDLE_DOT = /([lL])\u00b7/g;
 
 /**
@@ -124,13 +124,13 @@ const DISTINCT: readonly (readonly [number, number])[] = [
 
 const UNASSIGNED = /\p{Cn}/u;
 
-/** A character that ICU sorts after every letter, so that it ends the strings with a prefix. */
+/** A character that ICU sorts after every letter, so that `prefix + LAST` ends a range. */
 const LAST = "\uffff";
 
 interface Replacements {
-  /** The replacement of each character that differs from the character itself. */
+  /** Maps each character that is not its own replacement to its replacement. */
   readonly replaced: ReadonlyMap<string, string>;
-  /** Finds decomposed letters that are compared as a whole. */
+  /** Finds decomposed letters that ICU compares as a whole; undefined if there are none. */
   readonly whole: RegExp | undefined;
 }
 

@@ -1,8 +1,7 @@
 /**
  * Computes with the coordinates of shapes as PostgreSQL does: arithmetic refuses results beyond the
- * range of doubles, and comparisons have a tolerance of 1e-6.
- *
- * The tolerant comparisons are false if a number is NaN. `isLess` sorts NaN after all numbers.
+ * range of doubles, and comparisons have a tolerance of 1e-6. A tolerant comparison is false if a
+ * number is NaN.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { Box, Line, PlanePoint } from "./geometry.ts";
@@ -38,7 +37,7 @@ export function isFrom(left: number, right: number): boolean {
   return left + TOLERANCE >= right;
 }
 
-/** Compares without a tolerance. */
+/** Whether `left` is below `right`, without a tolerance. NaN is above all numbers. */
 export function isLess(left: number, right: number): boolean {
   return Number.isNaN(right) ? !Number.isNaN(left) : left < right;
 }

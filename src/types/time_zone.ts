@@ -62,7 +62,10 @@ const ABBREVIATIONS: ReadonlyMap<string, number> = new Map([
   ...["HST"].map((name) => [name, -10] as const),
 ]);
 
-/** Russia stayed on summer time from 2011-03-27 to 2014-10-26, and called it MSK. */
+/**
+ * The abbreviations of the time in Moscow. MSK was three hours ahead of UTC, and four from
+ * 2011-03-27 to 2014-10-26, when Russia stayed on summer time.
+ */
 const CHANGED_ABBREVIATIONS: ReadonlyMap<string, TimeZone> = new Map([
   [
     "MSK",

@@ -424,8 +424,8 @@ function takeNulls(
   return nulls === undefined ? undefined : gatherBytes(nulls, rows, count);
 }
 
-// One function for each kind of array, because a loop that processes several kinds runs 4 times
-// slower.
+// Each kind of array has a function of its own, because a loop that processes several kinds runs 4
+// times slower.
 
 export function gatherBytes(from: Uint8Array, rows: RowNumbers, count: number): Uint8Array {
   const into = new Uint8Array(count);

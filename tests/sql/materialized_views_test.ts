@@ -122,19 +122,19 @@ test("only REFRESH changes the rows of a materialized view", async () => {
     await failureText("CREATE TABLE app.refers (kind TEXT REFERENCES app.totals (kind))"),
   ).toBe("INVALID_OPERATION: Cannot refer to app.totals: it is a materialized view");
   expect(await failureText("ALTER TABLE app.sales DROP COLUMN amount CASCADE")).toBe(
-    'DEPENDENT_OBJECTS: Cannot drop column "amount": materialized view app.totals needs it',
+    'DEPENDENT_OBJECTS: Cannot drop column "amount": it is used by 1 materialized view: app.totals',
   );
   expect(await failureText("SELECT kind FROM app.totals FOR UPDATE")).toBe(
     "INVALID_OPERATION: Cannot lock rows of app.totals: it is a materialized view",
   );
   expect(await failureText("REFRESH MATERIALIZED VIEW CONCURRENTLY app.totals")).toBe(
-    "INVALID_OPERATION: Cannot refresh materialized view app.totals CONCURRENTLY: it has no unique index on columns of all rows",
+    "INVALID_OPERATION: Cannot refresh materialized view app.totals CONCURRENTLY: it has no unique index on plain columns without WHERE",
   );
   await engine.run(
     "CREATE NAMESPACE other; CREATE MATERIALIZED VIEW other.copied AS TABLE app.totals",
   );
   expect(await failureText("DROP NAMESPACE app CASCADE")).toBe(
-    "DEPENDENT_OBJECTS: Cannot drop namespace app: materialized view other.copied needs it",
+    "DEPENDENT_OBJECTS: Cannot drop namespace app: it is used by 1 materialized view: other.copied",
   );
   await engine.run("DROP NAMESPACE other CASCADE");
 });

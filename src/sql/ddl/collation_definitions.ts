@@ -10,7 +10,7 @@ import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { TypeEntry } from "../../catalog/mod.ts";
 import { type CollationRules, type IcuRules, reasonAgainstKeys } from "../../types/mod.ts";
-import { builtInCollation, ROOT_LOCALE } from "../bind/expression/collation_names.ts";
+import { builtInCollation, noCollation, ROOT_LOCALE } from "../bind/expression/collation_names.ts";
 import type { CreateCollationStatement, OptionEntry, QName } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
@@ -55,7 +55,7 @@ function copiedRules(
   if (known !== undefined) return known;
   const found = builtInCollation(node);
   if (found === undefined || found.kind === "mixed") {
-    throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find collation "${name}"`, { position });
+    throw noCollation(node);
   }
   if (found.name === "default") {
     throw new DatabaseError("INVALID_DEFINITION", 'Cannot copy collation "default"', {
@@ -88,21 +88,29 @@ function rulesFrom(options: readonly OptionEntry[], position: number): Collation
       hint,
     });
   if (locale !== undefined && (collate !== undefined || ctype !== undefined)) {
-    throw fail("LOCALE already says what LC_COLLATE and LC_CTYPE say");
+    throw fail("LOCALE excludes LC_COLLATE and LC_CTYPE", "set only LOCALE");
   }
   const isDeterministic = booleanOf(values.get("deterministic") ?? "true");
-  if (isDeterministic === undefined) throw fail("DETERMINISTIC must be true or false");
+  if (isDeterministic === undefined)
+    throw fail("DETERMINISTIC is neither true nor false", "write DETERMINISTIC = false");
   switch (provider) {
     case "icu": {
-      if (locale === undefined) throw fail("the provider icu needs a LOCALE", "LOCALE = 'de'");
+      if (locale === undefined)
+        throw fail("the provider icu needs a LOCALE", "write LOCALE = 'de'");
       return { kind: "icu", ...icuRules(locale, { isDeterministic, position }) };
     }
     case "libc": {
       const named = locale ?? collate;
-      if (named === undefined) throw fail("it has no LOCALE", "PROVIDER = icu, LOCALE = 'de'");
-      if (locale === undefined && ctype === undefined) throw fail("it has no LC_CTYPE");
+      if (named === undefined)
+        throw fail("it has no LOCALE", "write PROVIDER = icu, LOCALE = 'de'");
+      if (locale === undefined && ctype === undefined) {
+        throw fail("LC_COLLATE is set without LC_CTYPE", "set LOCALE instead of both");
+      }
       if (!isDeterministic)
-        throw fail("only collations of the provider icu may be nondeterministic");
+        throw fail(
+          "only a collation of the provider icu may be nondeterministic",
+          "write PROVIDER = icu, LOCALE = 'und'",
+        );
       if (/^(?:c|posix)(?:\.utf-?8)?$/i.test(named)) return { kind: "code points" };
       throw new DatabaseError(
         "UNSUPPORTED_FEATURE",
@@ -111,7 +119,7 @@ function rulesFrom(options: readonly OptionEntry[], position: number): Collation
       );
     }
     default:
-      throw fail(`there is no provider "${provider}"`, "PROVIDER = icu");
+      throw fail(`there is no provider "${provider}"`, "write PROVIDER = icu");
   }
 }
 
@@ -120,13 +128,20 @@ function settingsOf(options: readonly OptionEntry[]): ReadonlyMap<string, string
   for (const { _location, name, value } of options) {
     const position = _location.start;
     if (!SETTINGS.has(name)) {
-      throw new DatabaseError("INVALID_DEFINITION", `Cannot set "${name}" of a collation`, {
-        position,
-        hint: "the settings are PROVIDER, LOCALE and DETERMINISTIC",
-      });
+      throw new DatabaseError(
+        "INVALID_DEFINITION",
+        `Cannot set "${name}" of a collation: there is no such setting`,
+        {
+          position,
+          hint: "the settings are PROVIDER, LOCALE and DETERMINISTIC",
+        },
+      );
     }
     if (values.has(name)) {
-      throw new DatabaseError("INVALID_DEFINITION", `Cannot set "${name}" twice`, { position });
+      throw new DatabaseError("INVALID_DEFINITION", `Cannot set "${name}" of a collation twice`, {
+        position,
+        hint: "remove one of the two settings",
+      });
     }
     values.set(name, textOf(value));
   }
@@ -186,21 +201,21 @@ interface RulesPlace {
   readonly position: number;
 }
 
-/** Returns the rules that a locale states. @throws {DatabaseError} */
+/** Returns the rules of comparison that a locale states. @throws {DatabaseError} */
 function icuRules(text: string, { isDeterministic, position }: RulesPlace): IcuRules {
   const { keywords, language } = partsOf(text);
   const refuse = (key: string, why: string): DatabaseError =>
     new DatabaseError(
       "UNSUPPORTED_FEATURE",
       `Cannot create a collation of locale "${text}": keyword ${key} ${why}`,
-      { position },
+      { position, hint: "omit the keyword" },
     );
   const take = (key: string, allowed: readonly string[]): string | undefined => {
     const value = keywords.get(key);
     if (value === undefined || allowed.includes(value)) return value;
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot create a collation of locale "${text}": "${value}" is no value of keyword ${key}`,
+      `Cannot create a collation of locale "${text}": "${value}" is not a value of keyword ${key}`,
       { position, hint: `the values are ${allowed.join(", ")}` },
     );
   };
@@ -208,7 +223,7 @@ function icuRules(text: string, { isDeterministic, position }: RulesPlace): IcuR
     if (!KNOWN.has(key)) throw refuse(key, "is not available");
   }
   const strength = take("ks", ["level1", "level2", "level3", "level4", "identic"]) ?? "level3";
-  if (strength === "identic") throw refuse("ks", "may not ask for identical strings");
+  if (strength === "identic") throw refuse("ks", "cannot be identic");
   const hasCaseLevel = take("kc", BOOLEANS) === "true";
   if (hasCaseLevel && strength !== "level1") throw refuse("kc", "is only available at strength 1");
   if (take("kb", BOOLEANS) === "true") throw refuse("kb", 'is only available in "fr-CA"');

@@ -246,7 +246,7 @@ function requireAlike(
   if (isLooselyEqual(column.type) || isLooselyEqual(referenced.type)) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot define the foreign key: the collation of column "${column.name}" or "${referenced.name}" is nondeterministic, and references are identical strings`,
+      `Cannot define the foreign key: the collation of column "${column.name}" or "${referenced.name}" is nondeterministic, but a reference compares exact strings`,
       { position, hint: "refer to another key, such as a number" },
     );
   }

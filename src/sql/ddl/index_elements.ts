@@ -190,7 +190,7 @@ function requireRange(
   throw new DatabaseError(
     "INVALID_DEFINITION",
     `Cannot define the EXCLUDE constraint: && compares ranges, but the type is ${type === undefined ? "unknown" : typeName(type)}`,
-    { position, hint: "compare a range WITH &&, such as tsrange(starts, ends)" },
+    { position, hint: "compare a range, such as tsrange(starts, ends), WITH &&" },
   );
 }
 

@@ -527,11 +527,11 @@ export function optionSettings(entries: readonly OptionEntry[] | undefined): Opt
   });
 }
 
-/** What the messages call a primary key. */
+/** The words for a primary key in messages. */
 const PRIMARY_KEY = "a primary key";
 
 /**
- * Refuses a primary key of text whose equal values may differ: the key of a row is its identity.
+ * Refuses text whose equal values may differ in a primary key, because the key identifies a row.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
@@ -543,7 +543,7 @@ function refuseLooseKey(
   if (what !== PRIMARY_KEY || !isLooselyEqual(type)) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot use column "${name}" in ${what}: its collation is nondeterministic, and a key consists of identical strings`,
+    `Cannot use column "${name}" in ${what}: its collation is nondeterministic, but a primary key compares exact strings`,
     { position, hint: "use another key, and UNIQUE for this column" },
   );
 }

@@ -463,7 +463,7 @@ function requireCollation(
   throw new DatabaseError(
     "INVALID_OPERATION",
     `Cannot use ${namespace}.${name} as a ${wanted}: it is a ${found}`,
-    { position },
+    { position, hint: `write ${found.toUpperCase()} instead of ${wanted.toUpperCase()}` },
   );
 }
 

@@ -1,6 +1,6 @@
 /**
  * Computes the rows of a block for one subscriber, one group after the other, so that other work
- * runs in between. The result then follows the change in a single step, as before.
+ * runs in between. The result still follows the change in a single step.
  *
  *     changes ──computeAhead, in steps──► rows, kept ──rowsOf──► result
  *

@@ -3,20 +3,22 @@
  * SHARED table without a primary key, together with an entry among the views that contains its
  * query. Only REFRESH MATERIALIZED VIEW changes the rows.
  */
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Catalog, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import type { AstNode } from "../parse/ast/ast.ts";
 
 /**
- * Returns the name of the entry with the query. No view can have it, because of its parentheses.
+ * Returns the name of the entry that contains the query of a materialized view. No view can have
+ * this name, because of its parentheses.
  */
 export function materializedQueryName(name: string): string {
   return `${name} (materialized)`;
 }
 
 /**
- * Refuses a statement that only a table accepts.
+ * Refuses a statement on a materialized view that only an ordinary table accepts.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
@@ -25,12 +27,16 @@ export function refuseMaterialized(action: string, table: TableEntry, node: AstN
   throw new DatabaseError(
     "INVALID_OPERATION",
     `Cannot ${action} ${nameOf(table)}: it is a materialized view`,
-    { position: node._location.start },
+    {
+      position: node._location.start,
+      hint: "use the tables that its query reads, or create a table with CREATE TABLE … AS",
+    },
   );
 }
 
 /**
- * Requires that a statement names a materialized view if, and only if, it says so.
+ * Requires that a statement on a materialized view names one, and that a statement on a table does
+ * not.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
@@ -48,7 +54,13 @@ export function requireMaterialized(
     throw new DatabaseError(
       "INVALID_OPERATION",
       `Cannot ${verb.toLowerCase()} materialized view ${nameOf(table)}: it is a table`,
-      verb === "REFRESH" ? { position } : { position, hint: `use ${verb} TABLE` },
+      {
+        position,
+        hint:
+          verb === "REFRESH"
+            ? "query the table as it is: its rows are always current"
+            : `use ${verb} TABLE`,
+      },
     );
   }
   throw new DatabaseError(
@@ -58,7 +70,7 @@ export function requireMaterialized(
   );
 }
 
-/** Returns the materialized views whose queries are among the given entries. */
+/** Returns the tables of the materialized views whose queries are among the given entries. */
 export function materializedAmong(
   entries: readonly ViewEntry[],
   catalog: Pick<Catalog, "tableById">,
@@ -70,7 +82,7 @@ export function materializedAmong(
 
 /**
  * Refuses to drop an object together with the materialized views that need it. DROP TABLE and DROP
- * MATERIALIZED VIEW can do that; other statements with CASCADE cannot.
+ * MATERIALIZED VIEW with CASCADE can do that; no other statement can.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */
@@ -84,7 +96,7 @@ export function refuseMaterializedDependents(
   if (first === undefined) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${action}: materialized view ${tables.map(nameOf).join(", ")} needs it`,
+    `Cannot ${action}: it is used by ${counted(tables.length, "materialized view")}: ${tables.map(nameOf).join(", ")}`,
     {
       ...(position === undefined ? {} : { position }),
       hint: `run DROP MATERIALIZED VIEW ${nameOf(first)} first`,

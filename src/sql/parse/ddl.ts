@@ -137,7 +137,7 @@ export function parseCreateTable(
   const partitionBy = acceptPartitionBy(cursor);
   if (persistence.temporary !== true || !cursor.is("on")) refuseTableClauses(cursor);
   const options = cursor.accept("with") ? parseOptions(cursor) : undefined;
-  // Old scripts for PostgreSQL end so. No table has the column oid here.
+  // Old scripts for PostgreSQL end CREATE TABLE so. No table has a column oid here.
   if (options === undefined) cursor.acceptAll("without", "oids");
   const onCommit = acceptOnCommit(cursor, persistence);
   refuseTableClauses(cursor);

@@ -41,7 +41,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=^create .*)▸ :/, "write the name without a colon"],
   [
     /(?=▸)(?<=table )▸ #/,
-    "write CREATE TEMPORARY TABLE within a transaction, with which the table ends",
+    "write CREATE TEMPORARY TABLE in a transaction; the table ends with the transaction",
   ],
   // Advice on parameters.
   [

@@ -1,6 +1,6 @@
 /**
- * Parses CREATE, REFRESH, ALTER and DROP MATERIALIZED VIEW. They become the statements for tables,
- * because the rows of a materialized view are those of a table.
+ * Parses CREATE, REFRESH, ALTER and DROP MATERIALIZED VIEW. CREATE, ALTER and DROP
+ * become statements for tables, because a table contains the rows of a materialized view.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { parseAlterTable } from "./alter.ts";
@@ -46,6 +46,7 @@ export function parseRefresh(cursor: Cursor, start: number): RefreshStatement {
   if (concurrently === true && withData === false) {
     throw new DatabaseError("INVALID_SQL", "Cannot use CONCURRENTLY together with WITH NO DATA", {
       position: at,
+      hint: "omit CONCURRENTLY",
     });
   }
   return {

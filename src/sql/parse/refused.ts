@@ -86,11 +86,17 @@ const HINTS_OF_DROP = new Map<string, string>([
  * ALTER or DROP.
  */
 export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Refused>([
-  ["temp", ["TEMP objects other than tables", "CREATE TEMP TABLE"]],
-  ["temporary", ["TEMPORARY objects other than tables", "CREATE TEMPORARY TABLE"]],
-  ["global", ["GLOBAL TEMPORARY objects other than tables", "CREATE TEMPORARY TABLE"]],
-  ["local", ["LOCAL TEMPORARY objects other than tables", "CREATE TEMPORARY TABLE"]],
-  ["unlogged", ["UNLOGGED objects other than tables", "CREATE TABLE"]],
+  ["temp", ["TEMP for objects other than tables", "write CREATE TEMP TABLE"]],
+  ["temporary", ["TEMPORARY for objects other than tables", "write CREATE TEMPORARY TABLE"]],
+  ["global", ["GLOBAL TEMPORARY for objects other than tables", "write CREATE TEMPORARY TABLE"]],
+  ["local", ["LOCAL TEMPORARY for objects other than tables", "write CREATE TEMPORARY TABLE"]],
+  [
+    "unlogged",
+    [
+      "UNLOGGED for objects other than tables",
+      "write CREATE SEQUENCE, since all sequences are logged",
+    ],
+  ],
   ["foreign", ["FOREIGN objects"]],
   ["external", ["EXTERNAL TABLE"]],
   ["virtual", ["VIRTUAL TABLE"]],

@@ -31,10 +31,7 @@ const UNDER_WAY_MAX = 4;
 /** The maximum number of statements that are cached. */
 const STATEMENTS_MAX = 32;
 
-/**
- * The time limit of a search. There is none, because a search may last as long as its rows are
- * needed.
- */
+/** No time limit, because a search may last as long as its rows are needed. */
 const WITHOUT_END = { timeoutMs: 0, timeoutMsDefault: 0, timeoutMsMax: 0 };
 
 export interface LiveSearchDeps extends BindingDeps {

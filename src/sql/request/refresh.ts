@@ -10,7 +10,7 @@
  *          ▲                             │
  *          └────────WITH NO DATA─────────┘
  *
- * An unpopulated view is refused to readers, so it may change in several commits.
+ * Nobody can read an unpopulated view, so it may change in several commits.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -94,10 +94,10 @@ export function refreshedView(
   if (concurrently === true && isKeyed !== true) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot refresh materialized view ${nameOf(table)} CONCURRENTLY: it has no unique index on columns of all rows`,
+      `Cannot refresh materialized view ${nameOf(table)} CONCURRENTLY: it has no unique index on plain columns without WHERE`,
       {
         position: name._location.start,
-        hint: "omit CONCURRENTLY: no refresh blocks readers",
+        hint: "omit CONCURRENTLY; readers never wait for a refresh",
       },
     );
   }
@@ -136,10 +136,8 @@ function existing(table: TableEntry | undefined, { _location }: Located): TableE
   if (table !== undefined) return table;
   throw new DatabaseError(
     "TABLE_NOT_FOUND",
-    "Cannot refresh the materialized view: it was dropped",
-    {
-      position: _location.start,
-    },
+    "Cannot refresh the materialized view: another request has dropped it",
+    { position: _location.start, hint: "create it again with CREATE MATERIALIZED VIEW" },
   );
 }
 

@@ -183,7 +183,10 @@ export class RequestTransaction implements HeldTransaction {
     throw new DatabaseError(
       "TRANSACTION_LIMIT",
       `Cannot prepare statement "${name}": the prepared statements in the transaction would have more than ${this.#deps.limits.sqlBytesMax} characters in total`,
-      { position: _location.start, hint: "DEALLOCATE statements that are no longer needed" },
+      {
+        position: _location.start,
+        hint: "run DEALLOCATE for statements that are no longer needed",
+      },
     );
   }
 

@@ -611,7 +611,10 @@ function temporaryOutside({ name }: CreateTableStatement): DatabaseError {
   return new DatabaseError(
     "TRANSACTION_REQUIRED",
     `Cannot create temporary table ${name.name}: it would end with this statement, because no transaction is open`,
-    { position: name._location.start, hint: "BEGIN a transaction, with which the table ends" },
+    {
+      position: name._location.start,
+      hint: "run BEGIN first; the table ends with the transaction",
+    },
   );
 }
 

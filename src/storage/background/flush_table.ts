@@ -156,7 +156,7 @@ class TableFlush {
         await this.#pending.pause();
       }
     } catch (error) {
-      // Safe: no reader uses the segment after it was found damaged.
+      // Safe: no reader uses the segment after it has been found damaged.
       if (!(error instanceof CorruptionError)) throw error;
       files.quarantineForGood(segment, error);
     }

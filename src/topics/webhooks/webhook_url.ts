@@ -22,15 +22,21 @@ export function webhookUrl(text: string, hosts: OutboundHosts, position?: number
   if (hosts.permits(host)) return url;
   throw new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot deliver to host "${host}": it is not listed in security.webhook_hosts`,
-    { ...at, hint: "the operator lists hosts in the configuration, and restarts the server" },
+    `Cannot deliver to host "${host}": security.webhook_hosts does not list it`,
+    {
+      ...at,
+      hint: "ask the operator to add the host to security.webhook_hosts and to restart the server",
+    },
   );
 }
 
-/** The message never repeats the URL, which may contain a secret. */
+/**
+ * Returns why a URL cannot be used; undefined if it can. The reason never repeats the URL, which
+ * may contain a secret.
+ */
 function faultOf(text: string, url: URL | null): string | undefined {
   if (text.length > URL_LENGTH_MAX) return `it has more than ${URL_LENGTH_MAX} characters`;
-  if (url === null) return "it must be one like 'https://hooks.example.com/orders'";
+  if (url === null) return "it must be a URL such as 'https://hooks.example.com/orders'";
   if (url.protocol !== "https:" && url.protocol !== "http:") {
     return "it must begin with https:// or http://";
   }

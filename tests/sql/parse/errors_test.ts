@@ -125,7 +125,7 @@ test.each([
   ["CREATE TABLE t (a INT) INHERITS (u)", "INHERITS", ""],
   ["CREATE TABLE p PARTITION OF t (a DEFAULT 1) DEFAULT", "a single partition", "partitioned"],
   ["CREATE TABLE t (a INT) USING heap", "USING", ""],
-  ["CREATE TEMP SEQUENCE s", "TEMP objects other than tables", ""],
+  ["CREATE TEMP SEQUENCE s", "TEMP for objects other than tables", ""],
   ["CREATE TEMP TABLE t (a INT) ON COMMIT PRESERVE ROWS", "PRESERVE ROWS", "session"],
   ["CREATE TABLE t (a INT GENERATED ALWAYS AS (b + 1) VIRTUAL)", "VIRTUAL", "STORED"],
   ["CREATE TABLE t (a INT, EXCLUDE (a WITH =))", "EXCLUDE with the index method btree", "gist"],

@@ -141,7 +141,13 @@ function bindCoordinate(
     throw new DatabaseError(
       "TYPE_MISMATCH",
       `Cannot take ${type === undefined ? "a part" : "a slice"} of a value of type ${typeName(shape.type)}: it has no ${type === undefined ? "subscripts" : "slices"}`,
-      { position: node?._location.start },
+      {
+        position: node?._location.start,
+        hint:
+          type === undefined
+            ? "cast the value to TEXT, or to POINT for its center"
+            : "read one part at a time, such as shape[0]",
+      },
     );
   }
   return {

@@ -25,8 +25,8 @@ const CODE_POINTS: ReadonlyMap<string, string> = new Map([
 const ICU_NAME = /^(und|[a-z]{2,3}(?:-[A-Z][a-z]{3})?(?:-(?:[A-Z]{2}|\d{3}))?)-x-icu$/;
 
 /**
- * The language that is compared by the root collation of ICU, because it adds no rules. The name
- * `und` of the root collation itself would mean the language of the computer.
+ * English, which stands for the root collation of ICU, because it adds no rules to it. The name
+ * `und` of the root collation would mean the language of the computer.
  */
 export const ROOT_LOCALE = "en";
 
@@ -34,11 +34,15 @@ export const ROOT_LOCALE = "en";
 export function resolveCollation(node: CollationNode): Collation {
   const found = node.definedCollation ?? builtInCollation(node);
   if (found !== undefined) return found;
-  const { _location, name, schema } = node;
+  throw noCollation(node);
+}
+
+/** Returns the error for a name that no collation has. */
+export function noCollation({ _location, name, schema }: CollationNode): DatabaseError {
   const shown = schema === undefined ? name : `${schema}.${name}`;
-  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find collation "${shown}"`, {
+  return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find collation "${shown}"`, {
     position: _location.start,
-    hint: 'write a language, as in "de-x-icu", the order of all languages, "und-x-icu", or "C"',
+    hint: 'use "de-x-icu" for German, "und-x-icu" for all languages, or "C" for code points',
   });
 }
 
@@ -70,6 +74,6 @@ export function typeWithCollation(
   throw new DatabaseError(
     "TYPE_MISMATCH",
     `Cannot use COLLATE ${collationName(collation)} for ${bareTypeName(type)}: only text has a collation`,
-    { position: node._location.start },
+    { position: node._location.start, hint: "omit COLLATE, or use TEXT" },
   );
 }

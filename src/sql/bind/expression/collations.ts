@@ -101,7 +101,7 @@ export function collationFor(expression: BoundExpression, position: number): Bou
     throw new DatabaseError(
       "TYPE_MISMATCH",
       `Cannot find the collation of ${bareTypeName(type)}: only text has a collation`,
-      { position },
+      { position, hint: "cast the value to TEXT" },
     );
   }
   const { collation } = derivedCollation([type]);

@@ -286,7 +286,7 @@ function requireWidth({ node, query }: InnerQuery, width: number): void {
   throw new DatabaseError(
     "INVALID_QUERY",
     `Cannot use a query of ${counted(length, "column")} here: it must have ${width}`,
-    { position: node._location.start, hint: "select as many columns as this place needs" },
+    { position: node._location.start, hint: `select ${counted(width, "column")}` },
   );
 }
 

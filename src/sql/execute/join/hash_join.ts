@@ -73,7 +73,7 @@ interface Pairing {
   /** Contains 1 for each left row for which a partner was found. */
   readonly hasPartner: Uint8Array;
   leftRow: number;
-  /** The number of candidates that were already examined for `leftRow`. */
+  /** The number of candidates that have already been examined for `leftRow`. */
   candidateIndex: number;
 }
 

@@ -42,7 +42,7 @@ const EFFORT = {
   hint: "use shapes with fewer points",
 } as const;
 
-/** The number of nested divisions of one segment, so that the stack suffices. */
+/** The maximum number of nested divisions of one segment, so that the stack does not overflow. */
 const DEPTH_MAX = 1000;
 
 /** Returns the segments of a path. The one that closes it comes first. */
@@ -85,13 +85,13 @@ export function pathsMeet(one: Path, other: Path): boolean {
   );
 }
 
-/** The time of a distance between two segments, relative to that of their intersection. */
+/** The steps that the distance between two segments counts; their intersection counts one. */
 const DISTANCE_STEPS = 8;
 
 /**
  * Whether any pair of segments passes a test.
  *
- * @param steps The time of one test, relative to that of an intersection.
+ * @param steps The steps that one test counts; an intersection counts one.
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */
 function anyPair(

@@ -82,10 +82,10 @@ import {
   polygonsOverlap,
 } from "../geometry/outlines.ts";
 
-/** An operator by its operands: `point <-> box`, or `@-@ path`. */
+/** The name of an operator contains the kinds of its operands: `point <-> box`, `@-@ path`. */
 type GeometricOperator = readonly [name: string, form: OperatorForm];
 
-/** Creates an operator whose result is of a type without a shape. */
+/** Creates an operator with two operands. @param result The type of the values of `compute`. */
 function binary<L extends GeometricKind, R extends GeometricKind>(
   [left, op, right]: readonly [L, string, R],
   result: DataType,
@@ -175,7 +175,7 @@ function comparisons<K extends GeometricKind>(
   });
 }
 
-/** How to compare coordinates: with a tolerance, or exactly as for polygons. */
+/** Comparisons of coordinates: tolerant, or exact, which those of polygons are. */
 interface Comparison {
   readonly isBelow: (left: number, right: number) => boolean;
   readonly isUpTo: (left: number, right: number) => boolean;

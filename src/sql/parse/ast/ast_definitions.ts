@@ -122,13 +122,13 @@ export interface CreateTableStatement extends AstNode {
   /** The query of a materialized view, whose rows the table contains. */
   readonly materialized?: MaterializedQuery | undefined;
   readonly temporary?: true | undefined;
-  /** The end of the rows of a temporary table; absent if the statement does not say. */
+  /** The ON COMMIT clause of a temporary table; absent if there is none. */
   readonly onCommit?: "delete rows" | "drop" | undefined;
   /** UNLOGGED, which has no effect. */
   readonly unlogged?: true | undefined;
 }
 
-/** The words between CREATE and TABLE, except for the kind of the table. */
+/** Whether a table is TEMPORARY or UNLOGGED. */
 export type TablePersistence = Pick<CreateTableStatement, "temporary" | "unlogged">;
 
 export interface MaterializedQuery {
