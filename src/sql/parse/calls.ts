@@ -82,11 +82,9 @@ function parseArgument(cursor: Cursor, name: QName): Expr {
 function parseCallClauses(cursor: Cursor, call: Mutable<ExprCall>): void {
   if (cursor.acceptAll("within", "group")) {
     cursor.expect("(");
-    const sorts = parseOrderBy(cursor);
-    if (sorts.length > 1) {
-      cursor.refuse("WITHIN GROUP with several sort keys", undefined, sorts[1]?._location.start);
-    }
-    call.withinGroup = sorts[0];
+    const [sort, ...then] = parseOrderBy(cursor);
+    call.withinGroup = sort;
+    if (then.length > 0) call.withinGroupThen = then;
     cursor.expect(")");
   }
   if (cursor.is("filter") && cursor.isAhead(1, "(")) {

@@ -178,6 +178,14 @@ function checkOrder(call: ExprCall, name: string): void {
       },
     );
   }
+  const second = call.withinGroupThen?.[0];
+  if (second !== undefined) {
+    throw new DatabaseError(
+      "FUNCTION_NOT_FOUND",
+      `Cannot call ${name} with several sort keys in WITHIN GROUP: it takes one`,
+      { position: second._location.start, hint: "remove the further sort keys" },
+    );
+  }
   if (call.distinct === undefined && call.orderBy === undefined) return;
   throw new DatabaseError(
     "INVALID_QUERY",
@@ -359,8 +367,8 @@ function readsOuterAlone({ argument, extra, filter, orderBy }: BoundAggregate): 
  * column.
  */
 function expressionsOf(call: ExprCall): readonly Expr[] {
-  const { args, filter, orderBy = [], withinGroup: sort } = call;
-  const sorts = sort === undefined ? orderBy : [...orderBy, sort];
+  const { args, filter, orderBy = [], withinGroup: sort, withinGroupThen = [] } = call;
+  const sorts = sort === undefined ? orderBy : [...orderBy, sort, ...withinGroupThen];
   const all = [...args, ...sorts.map(({ by }) => by)];
   if (filter !== undefined) all.push(filter);
   return all.filter((part) => !isStarRef(part));

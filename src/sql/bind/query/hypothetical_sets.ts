@@ -1,6 +1,6 @@
 /**
  * Binds the hypothetical-set aggregates, which compute the position that a value would have among
- * the rows of a group.
+ * the rows of a group. With several sort keys, they take one value for each.
  *
  *     rank(v) WITHIN GROUP (ORDER BY x)           1 + the rows that sort before v
  *     dense_rank(v) WITHIN GROUP (ORDER BY x)     1 + the different values that sort before v
@@ -10,6 +10,8 @@
  * They are rewritten as counts before they are bound, so that grouping, filters and spilling need
  * no special code for them.
  */
+import { defined } from "../../../base/assert.ts";
+import { counted } from "../../../base/counted.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Expr, ExprCall, OrderByStatement } from "../../parse/ast/ast.ts";
 
@@ -19,18 +21,21 @@ const NAMES: ReadonlySet<string> = new Set(["rank", "dense_rank", "percent_rank"
  * Returns the counts that replace a call of a hypothetical-set aggregate, or undefined for any
  * other call.
  *
- * @throws {DatabaseError} FUNCTION_NOT_FOUND unless the call has exactly one value and one sort
- *   key; INVALID_QUERY
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND unless the call has one value for each sort key;
+ *   INVALID_QUERY
  */
 export function countsOfHypothetical(call: ExprCall): Expr | undefined {
-  const { args, function: called, over, withinGroup } = call;
+  const { args, function: called, over, withinGroup, withinGroupThen = [] } = call;
   if (withinGroup === undefined || over !== undefined || !NAMES.has(called.name)) return undefined;
   const { name } = called;
-  const [value] = args;
-  if (value === undefined || args.length > 1) {
+  const keys = [withinGroup, ...withinGroupThen].flatMap((sort, i): ComparedKey[] => {
+    const value = args[i];
+    return value === undefined ? [] : [{ sort, value }];
+  });
+  if (keys.length !== args.length || keys.length !== withinGroupThen.length + 1) {
     throw new DatabaseError(
       "FUNCTION_NOT_FOUND",
-      `Cannot call ${name} with ${args.length} values: it takes one value for the one sort key of WITHIN GROUP`,
+      `Cannot call ${name} with ${counted(args.length, "value")} and ${counted(withinGroupThen.length + 1, "sort key")}: WITHIN GROUP must have one sort key for each value`,
       {
         position: call._location.start,
         hint: `write ${name}(value) WITHIN GROUP (ORDER BY column)`,
@@ -44,49 +49,84 @@ export function countsOfHypothetical(call: ExprCall): Expr | undefined {
       { position: call._location.start, hint: "write the order only after WITHIN GROUP" },
     );
   }
-  return new Rewriting(call, value, withinGroup).counts();
+  return new Rewriting(call, keys).counts();
+}
+
+/** A sort key, and the value whose position is computed. */
+interface ComparedKey {
+  readonly sort: OrderByStatement;
+  readonly value: Expr;
 }
 
 class Rewriting {
   readonly #call: ExprCall;
-  readonly #value: Expr;
-  readonly #sort: OrderByStatement;
+  readonly #keys: readonly ComparedKey[];
 
-  constructor(call: ExprCall, value: Expr, sort: OrderByStatement) {
+  constructor(call: ExprCall, keys: readonly ComparedKey[]) {
     this.#call = call;
-    this.#value = value;
-    this.#sort = sort;
+    this.#keys = keys;
   }
 
   counts(): Expr {
-    const value = this.#value;
-    const key = this.#sort.by;
-    const before = this.#sortsBefore(key, value);
+    const before = this.#rowSorts("before");
     const rowsBefore = this.#count(undefined, before);
     const rows = this.#count(undefined, undefined);
     switch (this.#call.function.name) {
       case "rank":
         return this.#plus(rowsBefore);
       case "dense_rank":
-        return this.#plus(this.#binary("+", this.#count(key, before), this.#nullsBefore(before)));
+        return this.#plus(this.#distinctRows(before));
       case "percent_rank":
         return this.#coalesced(
           this.#quotient(rowsBefore, this.#called("nullif", [rows, this.#whole(0)])),
           this.#whole(0),
         );
       default: {
-        const isAfter = this.#sortsBefore(value, key);
-        const upTo = this.#count(undefined, this.#unary("NOT", isAfter));
+        const upTo = this.#count(undefined, this.#unary("NOT", this.#rowSorts("after")));
         return this.#quotient(this.#plus(upTo), this.#plus(rows));
       }
     }
   }
 
   /**
-   * Returns a condition that states whether one value sorts before another, and that is never NULL.
+   * Returns a condition that states whether a row sorts before or after the values, and that is
+   * never NULL.
    */
-  #sortsBefore(left: Expr, right: Expr): Expr {
-    const { nulls, order } = this.#sort;
+  #rowSorts(side: "after" | "before"): Expr {
+    const sorts = this.#keys.map(({ sort, value }) => {
+      const before = this.#sortsBefore(sort, sort.by, value);
+      const after = this.#sortsBefore(sort, value, sort.by);
+      return side === "before"
+        ? { wanted: before, other: after }
+        : { wanted: after, other: before };
+    });
+    return sorts
+      .map(({ wanted }) => wanted)
+      .reduceRight((rest, wanted, i) => {
+        const other = defined(sorts[i], "each key has its conditions").other;
+        const isEqual = this.#binary("AND", this.#unary("NOT", other), rest);
+        return this.#binary("OR", wanted, isEqual);
+      });
+  }
+
+  /** Returns the number of different rows that satisfy a condition. */
+  #distinctRows(before: Expr): Expr {
+    const { _location } = this.#call;
+    const [first, ...others] = this.#keys.map(({ sort }) => sort.by);
+    const key = defined(first, "WITHIN GROUP has a sort key");
+    if (others.length > 0) {
+      // A row of NULLs is not NULL, so it is counted.
+      const row: Expr = { type: "list", expressions: [key, ...others], _location };
+      return this.#count(row, before);
+    }
+    return this.#binary("+", this.#count(key, before), this.#nullsBefore(key, before));
+  }
+
+  /**
+   * Returns a condition that states whether one value of a sort key sorts before another, and that
+   * is never NULL.
+   */
+  #sortsBefore({ nulls, order }: OrderByStatement, left: Expr, right: Expr): Expr {
     const areNullsFirst = nulls === undefined ? order === "DESC" : nulls === "FIRST";
     const [missing, present] = areNullsFirst ? [left, right] : [right, left];
     const isByNull = this.#binary(
@@ -98,8 +138,8 @@ class Rewriting {
   }
 
   /** Counts NULL as one distinct value if rows with NULL sort before the value. */
-  #nullsBefore(before: Expr): Expr {
-    const isNull = this.#binary("AND", this.#unary("IS NULL", this.#sort.by), before);
+  #nullsBefore(key: Expr, before: Expr): Expr {
+    const isNull = this.#binary("AND", this.#unary("IS NULL", key), before);
     const { _location } = this.#call;
     const one: Expr = {
       type: "case",
@@ -146,7 +186,7 @@ class Rewriting {
     return { type: "call", function: { name, _location }, args, _location };
   }
 
-  #binary(op: "+" | "/" | "<" | ">" | "AND", left: Expr, right: Expr): Expr {
+  #binary(op: "+" | "/" | "<" | ">" | "AND" | "OR", left: Expr, right: Expr): Expr {
     return { type: "binary", op, left, right, _location: this.#call._location };
   }
 

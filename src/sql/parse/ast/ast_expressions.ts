@@ -408,6 +408,8 @@ export interface ExprCall extends AstNode {
   readonly orderBy?: readonly OrderByStatement[] | undefined;
   readonly filter?: Expr | undefined;
   readonly withinGroup?: OrderByStatement | undefined;
+  /** The sort keys of WITHIN GROUP after the first (extension). */
+  readonly withinGroupThen?: readonly OrderByStatement[] | undefined;
   readonly over?: CallOver | undefined;
 }
 

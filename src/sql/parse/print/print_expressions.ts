@@ -380,10 +380,12 @@ export function callText(call: ExprCall, query: QueryPrinter): string {
   });
   const distinct = call.distinct === undefined ? "" : `${call.distinct.toUpperCase()} `;
   const order = call.orderBy === undefined ? "" : ` ${orderByText(call.orderBy, query)}`;
-  const within = call.withinGroup;
+  const { withinGroup: within, withinGroupThen = [] } = call;
   return [
     `${functionText(call.function)}(${distinct}${named.join(", ")}${order})`,
-    within === undefined ? "" : ` WITHIN GROUP (${orderByText([within], query)})`,
+    within === undefined
+      ? ""
+      : ` WITHIN GROUP (${orderByText([within, ...withinGroupThen], query)})`,
     call.filter === undefined ? "" : ` FILTER (WHERE ${text(call.filter)})`,
     call.over === undefined ? "" : ` OVER ${overText(call.over, query)}`,
   ].join("");
