@@ -14,6 +14,7 @@ import { DatabaseError } from "../base/errors.ts";
 import { compareCodePoints } from "./code_points.ts";
 import { collationKeyOf } from "./collation_keys.ts";
 import type { DataType } from "./data_type.ts";
+import { withSortedMarks } from "./normalized_text.ts";
 
 export type Collation = CodePointCollation | IcuCollation | MixedCollation;
 
@@ -258,7 +259,9 @@ export function collatorFor({ ignoresPunctuation, locale, sensitivity }: IcuRule
 export function textComparatorFor(collation: Collation): (left: string, right: string) => number {
   if (collation.kind === "mixed") throw mixedCollations(collation);
   if (collation.kind === "code points") return compareCodePoints;
-  const { compare } = collatorFor(collation);
+  const { compare: compareByIcu } = collatorFor(collation);
+  const compare = (left: string, right: string): number =>
+    compareByIcu(withSortedMarks(left), withSortedMarks(right));
   if (!collation.isDeterministic)
     return (left, right) => (left === right ? 0 : compare(left, right));
   return (left, right) =>

@@ -19,6 +19,7 @@
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { IcuRules } from "./collation.ts";
+import { normalized, withSortedMarks } from "./normalized_text.ts";
 
 /** The languages that compare text by the root collation. */
 const ROOT_LANGUAGES: ReadonlySet<string> = new Set([
@@ -175,17 +176,17 @@ class LetterTable {
 
   #replacedIn(text: string): string {
     const { replaced, whole } = this.#replaced ?? NOTHING;
-    let form = text.normalize("NFD");
+    let form = normalized(text, "NFD");
     if (whole !== undefined) form = form.replace(whole, (each) => each.normalize("NFC"));
     let key = "";
     for (const each of form) key += replaced.get(each) ?? each;
     if (this.#joinsMiddleDot) key = key.replace(MIDDLE_DOT, "$1");
     key = key.replace(WRITTEN_AFTER, ([consonant = "", vowel = ""]) => vowel + consonant);
-    return key.normalize("NFD");
+    return normalized(key, "NFD");
   }
 
   #areEqual(left: string, right: string): boolean {
-    return this.#collator.compare(left, right) === 0;
+    return this.#collator.compare(withSortedMarks(left), withSortedMarks(right)) === 0;
   }
 
   /** Compares all characters with each other, and returns their replacements. */

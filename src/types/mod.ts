@@ -297,6 +297,7 @@ export {
   type PathPredicate,
 } from "./jsonpath_syntax.ts";
 export { checkedMoney, moneyOfCents } from "./money.ts";
+export { type NormalForm, normalized } from "./normalized_text.ts";
 export { valueFromNumberText } from "./number_literal.ts";
 export {
   type BigDecimal,

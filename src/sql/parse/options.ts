@@ -4,6 +4,7 @@
  * A string is accepted in place of a single word, because some other systems write the word in
  * quotes.
  */
+import { normalized } from "../../types/mod.ts";
 import type { ExprLiteral, Name, OptionEntry, OptionIdentifier, UserName } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";
@@ -89,7 +90,7 @@ export function parseUserName(cursor: Cursor): UserName {
   const { kind, start } = cursor;
   const parsed = parseNameOrString(cursor, "a user id");
   const written = kind === Token.word ? cursor.text.slice(start, cursor.end) : parsed.name;
-  return { ...parsed, name: written.normalize("NFC") };
+  return { ...parsed, name: normalized(written, "NFC") };
 }
 
 /** Parses the id of a running activity: `'x'`, `"x"`, or bare text up to the next white space. */

@@ -6,6 +6,8 @@ import {
   codePointLength,
   type DataType,
   INT,
+  type NormalForm,
+  normalized,
   outputText,
   sliceCodePoints,
   TEXT,
@@ -268,7 +270,7 @@ function chr([value = null]: readonly Value[]): string {
   );
 }
 
-const FORMS: ReadonlySet<string> = new Set(["NFC", "NFD", "NFKC", "NFKD"]);
+const FORMS: readonly NormalForm[] = ["NFC", "NFD", "NFKC", "NFKD"];
 
 function isNormalized([text = null, form = "NFC"]: readonly Value[]): boolean {
   return normalizeText([text, form]) === text;
@@ -276,7 +278,8 @@ function isNormalized([text = null, form = "NFC"]: readonly Value[]): boolean {
 
 function normalizeText([text = null, form = "NFC"]: readonly Value[]): string {
   const name = (form as string).toUpperCase();
-  if (FORMS.has(name)) return (text as string).normalize(name);
+  const known = FORMS.find((each) => each === name);
+  if (known !== undefined) return normalized(text as string, known);
   throw new DatabaseError(
     "INVALID_VALUE",
     `Cannot normalize to "${name}": expected NFC, NFD, NFKC or NFKD`,
