@@ -28,7 +28,7 @@ export interface ErrorDetails {
    * Whether the object exists but is hidden from the caller, who must not find out that it exists.
    */
   isHidden?: boolean;
-  /** The SQLSTATE, if it is another one than that of the code. */
+  /** The SQLSTATE, if it differs from that of the code. */
   sqlstate?: string | undefined;
   cause?: unknown;
 }

@@ -22,7 +22,6 @@ import type {
   ServiceTokenEntry,
   StorageEntry,
   TableEntry,
-  TopicEntry,
   TypeEntry,
   UserEntry,
   ViewEntry,
@@ -30,6 +29,7 @@ import type {
 import type { SecretEntries } from "./named_secrets.ts";
 import type { RevocationRecord } from "./revocations.ts";
 import type { SequenceMark } from "./sequence_numbers.ts";
+import type { TopicEntry } from "./topic_entries.ts";
 
 export interface NewUser {
   readonly userId: string;

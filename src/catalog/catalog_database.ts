@@ -26,7 +26,6 @@ import type {
   ServiceTokenEntry,
   StorageEntry,
   TableEntry,
-  TopicEntry,
   TypeEntry,
   ViewEntry,
 } from "./entries.ts";
@@ -40,6 +39,7 @@ import { Revocations } from "./revocations.ts";
 import { markAfterRestore, type SequenceMark } from "./sequence_numbers.ts";
 import { refuseForeign, type SealedChange, SqliteFile } from "./sqlite_file.ts";
 import { StorageEntries } from "./storages.ts";
+import type { TopicEntry } from "./topic_entries.ts";
 import { UndoneDefinitions } from "./undone_definitions.ts";
 
 export interface CatalogDatabaseOptions {

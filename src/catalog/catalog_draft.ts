@@ -37,13 +37,12 @@ import type {
   SequenceEntry,
   ServiceTokenEntry,
   TableEntry,
-  TopicEntry,
-  TopicSource,
   TypeEntry,
   ViewEntry,
 } from "./entries.ts";
 import type { SecretEntries } from "./named_secrets.ts";
 import type { SequenceMark } from "./sequence_numbers.ts";
+import type { TopicEntry, TopicSource } from "./topic_entries.ts";
 
 /** A recorded change, which can be replayed at the seq of the commit. */
 type DraftedChange = (definitions: Definitions, at: At) => void;

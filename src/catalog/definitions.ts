@@ -25,7 +25,6 @@ import type {
   NamespaceEntry,
   SequenceEntry,
   TableEntry,
-  TopicEntry,
   TypeEntry,
   ViewEntry,
 } from "./entries.ts";
@@ -38,6 +37,7 @@ import { type SequenceMark, SequenceNumbers } from "./sequence_numbers.ts";
 import type { SealedFile } from "./sqlite_file.ts";
 import { type Named, pathOf, TableHistory } from "./table_history.ts";
 import { type DefinitionRecord, jsonFromTable } from "./table_records.ts";
+import type { TopicEntry } from "./topic_entries.ts";
 
 /** The parts of the catalog that definitions change. */
 export interface DefinitionParts {

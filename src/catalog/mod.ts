@@ -64,17 +64,12 @@ export type {
   TableKind,
   TableOptions,
   TokenRight,
-  TopicEntry,
-  TopicOperation,
-  TopicPayload,
-  TopicSource,
   TypeEntry,
   UserEntry,
   ViewEntry,
   ViewLevel,
   ViewRights,
   ViewTable,
-  WebhookEntry,
 } from "./entries.ts";
 export {
   computesFrom,
@@ -120,6 +115,13 @@ export {
   shownKindOf,
   tableOptionsFrom,
 } from "./table_options.ts";
+export type {
+  TopicEntry,
+  TopicOperation,
+  TopicPayload,
+  TopicSource,
+  WebhookEntry,
+} from "./topic_entries.ts";
 export { type TopicOptions, topicOptionsFrom, topicPayloadFrom } from "./topic_options.ts";
 export type { TriggerEntry, TriggerEvent } from "./trigger_entries.ts";
 export { resetViewRights, viewRightsFrom } from "./view_options.ts";

@@ -4,7 +4,6 @@
  * No option is ignored: an unknown option and a value outside its range are refused.
  */
 import { DatabaseError } from "../base/errors.ts";
-import type { TopicEntry, TopicPayload } from "./entries.ts";
 import {
   type OptionSetting,
   placeOf,
@@ -12,6 +11,7 @@ import {
   wholeFrom,
   wordFrom,
 } from "./option_settings.ts";
+import type { TopicEntry, TopicPayload } from "./topic_entries.ts";
 
 /** The properties of a topic that its options determine. */
 export type TopicOptions = Pick<

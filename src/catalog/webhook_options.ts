@@ -4,7 +4,6 @@
  * No option is ignored: an unknown option and a value outside its range are refused.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
-import type { WebhookEntry } from "./entries.ts";
 import {
   type OptionSetting,
   placeOf,
@@ -12,6 +11,7 @@ import {
   wholeFrom,
   wordFrom,
 } from "./option_settings.ts";
+import type { WebhookEntry } from "./topic_entries.ts";
 
 /** The properties of a webhook that its options determine. */
 export type WebhookOptions = Pick<

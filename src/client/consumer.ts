@@ -54,7 +54,7 @@ export interface ConsumeOptions {
   readonly group: string;
   /** The number of messages handled at a time, *1*. */
   readonly concurrency?: number;
-  /** Where a new group begins: at the *latest* message, the earliest one, an offset or a time. */
+  /** The start of a new group: the *latest* message, the earliest one, an offset or a time. */
   readonly from?:
     | "earliest"
     | "latest"

@@ -64,7 +64,7 @@ export type AfterError = "nothing" | "subscribe" | "wait" | "reconnect" | "remov
 export interface SubscriptionSettings {
   readonly environment: ClientEnvironment;
   readonly values: Values;
-  /** Where positions are stored; the runtime's own storage if omitted. */
+  /** The storage of positions; the runtime's own storage if omitted. */
   readonly storage: PositionStorage | undefined;
   /** The user for whom the live query runs, if known. */
   readonly userId: () => string | undefined;

@@ -129,7 +129,7 @@ export interface TopicStreamRequest {
   readonly group: string;
   /** The partition to consume; absent for all partitions. */
   readonly partition?: number | undefined;
-  /** Where to begin in partitions in which the group has no position. */
+  /** The start in partitions in which the group has no position. */
   readonly start: TopicStart;
   /** How many messages may be delivered before more credit is granted. */
   readonly credit: number;

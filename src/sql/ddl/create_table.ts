@@ -50,7 +50,7 @@ export function createTable(
     : createPartition(node, node.partitionOf, { call, deps });
 }
 
-/** Binds CREATE TABLE of a table that is no partition. */
+/** Binds CREATE TABLE without PARTITION OF. */
 function createWhole(
   written: CreateTableStatement,
   call: TableCall,

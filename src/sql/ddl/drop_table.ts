@@ -154,7 +154,7 @@ function droppedBy(
   };
 }
 
-/** Returns the partition with a name and its parts; an empty list if the name is no partition's. */
+/** Returns the partition with a name, and its parts; an empty list if no partition has the name. */
 function partsNamed(
   name: QName,
   caller: Pick<TableCall, "namespace" | "principal">,

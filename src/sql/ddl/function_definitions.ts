@@ -52,6 +52,7 @@ import { type BindingDeps, dmlDepsOf } from "../prepare/binding_deps.ts";
 import { bodyOf } from "../prepare/program_bodies.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 import { dropTrigger, type RedefinitionDeps } from "./redefined_table.ts";
+import { storingEntry } from "./stored_entry.ts";
 import {
   droppedMessage,
   type NewViewCall,
@@ -94,7 +95,7 @@ export function createFunction(
   call: NewViewCall,
   deps: FunctionDeps,
 ): BoundDefinition {
-  const { catalog, clock, live, store } = deps;
+  const { catalog, clock } = deps;
   const namespace = node.name.schema ?? call.namespace;
   const { name, _location } = node.name;
   const position = _location.start;
@@ -133,21 +134,10 @@ export function createFunction(
       updatedAtMs: nowMs,
     };
   };
-  if (before === undefined) {
-    return () => {
-      store.requireFreeSpace();
-      const entry = entryOf(catalog.nextTableId());
-      catalog.createView({ ...entry, changedSeq: store.issueSeq() });
-      return `${kind} ${shown} created`;
-    };
+  if (before !== undefined) {
+    requireReplaceable(before, entryOf(before.viewId), { position, catalog });
   }
-  const entry = entryOf(before.viewId);
-  requireReplaceable(before, entry, { position, catalog });
-  return () => {
-    catalog.changeView({ ...entry, changedSeq: store.issueSeq() });
-    live().viewChanged();
-    return `${kind} ${shown} replaced`;
-  };
+  return storingEntry({ shown: `${kind} ${shown}`, before, entryOf }, deps);
 }
 
 /** Returns the source in which a definition looks up the names of tables and functions. */
@@ -298,7 +288,7 @@ function checkResult(
   }
 }
 
-/** Checks a result that is no value: void or trigger. @throws {DatabaseError} INVALID_DEFINITION */
+/** Checks a result of type void or trigger. @throws {DatabaseError} INVALID_DEFINITION */
 function checkPseudoResult(
   node: CreateFunctionStatement,
   { inputs, returns }: { inputs: readonly RoutineParameter[]; returns: RoutineType | undefined },

@@ -3,6 +3,7 @@
  * rows.
  */
 import { defined } from "../../base/assert.ts";
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type Partitioning,
@@ -16,6 +17,7 @@ import {
   compareValues,
   type DataType,
   textFromValue,
+  typeName,
   type Value,
   valueFromText,
 } from "../../types/mod.ts";
@@ -73,13 +75,18 @@ export function partitioningOf(node: PartitionBy, table: TableEntry): Partitioni
       const position = key._location.start;
       if (!("name" in key)) {
         const { reads, sql, type } = indexExpression(table, key);
-        if (reads.length === 0) throw invalid("Cannot partition by a constant", key);
+        if (reads.length === 0)
+          throw invalid("Cannot partition by a constant", key, "name a column of the table");
         requireHashed(type, strategy, key);
         return { sql, reads, isColumn: false };
       }
       const { columnId, generatedSql, name, type } = columnNamed(table, key, "alter");
       if (generatedSql !== undefined) {
-        throw invalid(`Cannot partition by generated column "${name}"`, key);
+        throw invalid(
+          `Cannot partition by column "${name}": it is a generated column`,
+          key,
+          "partition by the expression from which it is computed",
+        );
       }
       requireKeyType({ name, type }, { position, what: "a partition key" });
       requireHashed(type, strategy, key);
@@ -91,7 +98,7 @@ export function partitioningOf(node: PartitionBy, table: TableEntry): Partitioni
 function requireHashed(type: DataType, strategy: Partitioning["strategy"], key: AstNode): void {
   if (strategy !== "hash" || HASHED.has(type.kind)) return;
   throw invalid(
-    "Cannot partition by a hash of this type",
+    `Cannot partition by a hash of type ${typeName(type)}`,
     key,
     "partition by RANGE or LIST, or by a hash of an expression such as md5(name)",
   );
@@ -137,7 +144,7 @@ export function boundOf(node: PartitionBounds, place: PartitionPlace): StoredBou
       for (const values of [node.from, node.to]) {
         if (values.length === keys.length) continue;
         throw invalid(
-          `Cannot create a range partition: a bound has ${values.length} value(s), but the partition key has ${keys.length}`,
+          `Cannot create a range partition: a bound has ${counted(values.length, "value")}, but the table is partitioned by ${counted(keys.length, "key")}`,
           node,
         );
       }
@@ -187,7 +194,8 @@ function keyText(
 ): string | null {
   const to = defined(types[at], "each value must have a key");
   const named = [...partsOf(node.expr)].some((part) => "type" in part && part.type === "ref");
-  if (named) throw invalid("Cannot define a partition: its bounds name a column", node);
+  if (named)
+    throw invalid("Cannot define a partition: its bounds name a column", node, "write constants");
   const statement = new StatementBinding([]);
   const scope = new Scope([]);
   const bound = bindExpression(node.expr, {

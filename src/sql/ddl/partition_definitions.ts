@@ -118,7 +118,7 @@ interface PlannedPartition {
   readonly inspected: string | undefined;
 }
 
-/** Where a new partition is added, by CREATE or by ATTACH. */
+/** A partition that CREATE or ATTACH adds. */
 export interface NewPartition extends Pick<PartitionOf, "bounds"> {
   readonly parent: QName;
   readonly partitionBy?: CreateTableStatement["partitionBy"];
@@ -286,7 +286,7 @@ async function unwanted(
     throw new DatabaseError(
       "CHECK_VIOLATION",
       `Cannot add a partition to ${nameOf(table)}: the DEFAULT partition ${inspected} contains a row that belongs to it`,
-      { hint: "delete these rows first, or detach the DEFAULT partition" },
+      { hint: "delete such rows first, or detach the DEFAULT partition" },
     );
   }
 }

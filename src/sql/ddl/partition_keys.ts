@@ -54,7 +54,7 @@ export function requireKeysInUnique(
 }
 
 /**
- * Requires that a column is no key by which the table or one of its partitions is divided.
+ * Requires that no key by which the table or one of its partitions is divided reads a column.
  *
  * @throws {DatabaseError} INVALID_DEFINITION
  */

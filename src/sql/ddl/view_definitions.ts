@@ -57,6 +57,7 @@ import { meetsOwn, requireRights } from "../rights/requirements.ts";
 import type { DefinitionFollowers } from "./definition_followers.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
+import { storingEntry } from "./stored_entry.ts";
 import { optionSettings, resetNames } from "./table_elements.ts";
 
 type ViewColumns = ViewShape["columns"];
@@ -98,7 +99,7 @@ export function createView(
   call: NewViewCall,
   deps: BindingDeps & EntryDeps & Pick<DefinitionFollowers, "live">,
 ): BoundDefinition {
-  const { catalog, clock, live, store } = deps;
+  const { catalog, clock } = deps;
   const namespace = node.name.schema ?? call.namespace;
   const { name, _location } = node.name;
   const position = _location.start;
@@ -135,21 +136,10 @@ export function createView(
       updatedAtMs: nowMs,
     };
   };
-  if (before === undefined) {
-    return () => {
-      store.requireFreeSpace();
-      const entry = entryOf(catalog.nextTableId());
-      catalog.createView({ ...entry, changedSeq: store.issueSeq() });
-      return `View ${shown} created`;
-    };
+  if (before !== undefined) {
+    requireReplaceable(before, entryOf(before.viewId), { position, deps });
   }
-  const entry = entryOf(before.viewId);
-  requireReplaceable(before, entry, { position, deps });
-  return () => {
-    catalog.changeView({ ...entry, changedSeq: store.issueSeq() });
-    live().viewChanged();
-    return `View ${shown} replaced`;
-  };
+  return storingEntry({ shown: `View ${shown}`, before, entryOf }, deps);
 }
 
 /** Binds the query of a view once, and returns the properties of the view that follow from it. */

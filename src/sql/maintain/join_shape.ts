@@ -507,7 +507,7 @@ interface SubqueryTest {
 }
 
 /**
- * Returns the existence test of a condition; undefined if the condition is no such test, or if the
+ * Returns the existence test of a condition; undefined for any other condition, or if the
  * tested query has grouping, ORDER BY or LIMIT.
  *
  * @throws {NotMaintained}

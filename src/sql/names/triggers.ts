@@ -1,4 +1,5 @@
 /** Finds triggers by name, and the triggers that need a function or a column. */
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { Catalog, TableEntry, TriggerEntry } from "../../catalog/mod.ts";
@@ -78,7 +79,7 @@ export function refuseTriggers(
   );
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${what}: ${dependents.length} triggers need it: ${names.join(", ")}`,
+    `Cannot ${what}: it is used by ${counted(dependents.length, "trigger")}: ${names.join(", ")}`,
     { position, hint },
   );
 }

@@ -20,7 +20,7 @@ import type { CalledProgram } from "../functions/base/function.ts";
 /** A call whose value is in a slot when the query runs. */
 export interface HoistedCall {
   readonly program: CalledProgram;
-  /** Return the arguments. A later argument may read the slot of an earlier call. */
+  /** Functions that return the arguments. An argument may read the slots of earlier calls. */
   readonly args: readonly ((context: ExecutionContext) => Value)[];
   /** Whether the program runs even if an argument is NULL. */
   readonly seesNull: boolean;

@@ -25,7 +25,7 @@ import {
 } from "./program_pieces.ts";
 import { argumentSlots, resultOf } from "./program_results.ts";
 
-/** What the statement that calls programs provides. */
+/** The access that programs have to the statement that calls them. */
 export interface ProgramHost {
   readonly place: PiecePlace;
   /** Creates the context for a statement of a program, which has these slots. */

@@ -1,4 +1,4 @@
-/** Asks the driver for what several kinds of statements need: conditions, and rows. */
+/** Asks the driver for conditions and rows, which several kinds of statements need. */
 import { DatabaseError } from "../../base/errors.ts";
 import { BOOLEAN } from "../../types/mod.ts";
 import { askRows, askValue, type ProgramSteps, type RowsAnswer, type Typed } from "./asks.ts";

@@ -1,5 +1,5 @@
 /**
- * Knows the conditions of errors by their names and SQLSTATEs, and tells which of them an error
+ * Lists the conditions of errors with their names and SQLSTATEs, and decides which of them an error
  * meets.
  */
 import { DatabaseError, type ErrorCode, type ErrorDetails } from "../../base/errors.ts";

@@ -5,6 +5,7 @@
  * Every error that leaves a statement names the function and the line. A block with handlers is a
  * part of the transaction of its own, whose changes are undone when an error is caught.
  */
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type Row, TEXT } from "../../types/mod.ts";
 import { askSource, askText, isTrue } from "./asked.ts";
@@ -325,7 +326,7 @@ function requireColumns(count: number, wanted: number, shown: string): void {
   if (count === wanted) return;
   throw new DatabaseError(
     "TYPE_MISMATCH",
-    `Cannot return a row of ${count} column(s) from ${shown}: its result has ${wanted}`,
+    `Cannot return a row of ${counted(count, "column")} from ${shown}: its result has ${wanted}`,
     { sqlstate: "42804" },
   );
 }

@@ -1,6 +1,7 @@
 /**
  * Runs loops. Before each step, a loop lets other work run, and ends if its statement has to end.
  */
+import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   dimensionsOf,
@@ -124,7 +125,7 @@ export function* runForeach(node: ForeachNode, run: ProgramRun): ProgramSteps<Li
   if (node.slice > depth) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot run FOREACH with SLICE ${node.slice}: the array has ${depth} dimension(s)`,
+      `Cannot run FOREACH with SLICE ${node.slice}: the array has ${counted(depth, "dimension")}`,
       { sqlstate: "2202E" },
     );
   }
@@ -156,9 +157,9 @@ function fieldsOfRow({ type, value }: Typed): Parameters<typeof storeRow>[1] {
   }
   throw new DatabaseError(
     "TYPE_MISMATCH",
-    "Cannot run FOREACH with several variables over values",
+    "Cannot run FOREACH with several variables: the elements of the array are not rows",
     {
-      hint: "name one variable, because the elements are no rows",
+      hint: "name one variable",
       sqlstate: "42804",
     },
   );
@@ -166,8 +167,11 @@ function fieldsOfRow({ type, value }: Typed): Parameters<typeof storeRow>[1] {
 
 function requireArrayTarget(isArray: boolean, isSliced: boolean): void {
   if (isArray === isSliced) return;
-  const kind = isSliced ? "an array, because of SLICE" : "no array; write SLICE for parts of it";
-  throw new DatabaseError("TYPE_MISMATCH", `Cannot run FOREACH: its variable must be ${kind}`, {
+  const message = isSliced
+    ? "Cannot run FOREACH with SLICE: its variable must be an array"
+    : "Cannot run FOREACH: its variable is an array, but the elements are not";
+  throw new DatabaseError("TYPE_MISMATCH", message, {
+    hint: isSliced ? "declare the variable as an array, or omit SLICE" : "write SLICE 1",
     sqlstate: "42804",
   });
 }

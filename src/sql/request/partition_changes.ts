@@ -35,7 +35,7 @@ import type { NameDeps } from "../prepare/binding_deps.ts";
 import { hasEveryRow } from "../rights/row_policies.ts";
 import type { DefiningStatement } from "../rights/statement_kinds.ts";
 
-/** What the changes need of the request to which they belong. */
+/** The parts of a request that a change of partitions uses. */
 export interface PartitionSteps {
   readonly deps: () => NameDeps;
   readonly principal: Principal;
@@ -89,7 +89,7 @@ async function attach(
   const tableIds = [found.parent.tableId, found.table.tableId];
   requireAllRows(found.table, node, steps);
   requireAllRows(found.parent, node, steps);
-  // What depends on the table would lose it.
+  // Objects that depend on the table would lose it.
   steps.check({ type: "drop table", names: [node.partition], _location: node._location });
   return await steps.atomically(tableIds, async () => {
     const { table } = attachedTable(node, steps, steps.deps());

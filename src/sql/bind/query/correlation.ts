@@ -169,7 +169,7 @@ export class RoutineArguments implements Correlation {
 /** The variables of a program, as the SQL in it reads them. */
 export interface ProgramVariables {
   find(ref: ExprRef): BoundExpression | undefined;
-  /** Returns why a name is no variable, if it begins with the name of one. */
+  /** Returns why a name that begins with the name of a variable refers to nothing. */
   faultOf(ref: ExprRef): DatabaseError | undefined;
   /** Returns the value of `$index`. @throws {DatabaseError} INVALID_PARAMETER */
   at(index: number, node: AstNode): BoundExpression;

@@ -43,7 +43,7 @@ export type ConflictProgram = (
   place: ConflictPlace,
 ) => RowChange[] | Promise<RowChange[]>;
 
-/** Where ON CONFLICT is evaluated. */
+/** The context in which ON CONFLICT is evaluated. */
 export interface ConflictPlace extends EvaluationPlace {
   /** Whether the updated rows are left without generated columns and checks. */
   readonly isUnchecked?: boolean;

@@ -37,7 +37,7 @@ export interface Elsewhere {
   part(index: number, returned: Iterable<Batch>): Elsewhere;
 }
 
-/** Where a change is evaluated: its context and, if there is one, the other thread. */
+/** The context in which a change is evaluated and, if there is one, the other thread. */
 export interface EvaluationPlace {
   readonly context: ExecutionContext;
   readonly elsewhere: Elsewhere | undefined;

@@ -28,7 +28,7 @@ import {
 import { type StatementEvent, triggersOf } from "./fired_triggers.ts";
 import { rowsOf, sourceOf } from "./read_source.ts";
 import { compileReturning } from "./returning.ts";
-import type { RowChange } from "./row_changes.ts";
+import { completedChanges, type RowChange } from "./row_changes.ts";
 import { compileGuard } from "./row_guard.ts";
 import { TriggeredChange, writeTriggered } from "./triggered_change.ts";
 
@@ -71,7 +71,7 @@ export function compileMerge(merge: MergePlan, build: OperatorFactory): Compiled
     const changed = new TouchedKeys();
     const onRows = (batch: Batch, from: number, to: number): void | Promise<void> => {
       const changes = changesIn(batch, { context, from, to }, changed);
-      return writer.add(checked(changes, runtime, context));
+      return writer.add(completedChanges(changes, runtime, context));
     };
     const source = sourceOf(rowsOf(build, { context, elsewhere }), context, {
       readsAhead: elsewhere !== undefined && guard?.holdsQuery === true,
@@ -166,25 +166,6 @@ function written(
       column === undefined ? runtime.defaultAt(position, context) : valueAt(column, row);
   }
   return into;
-}
-
-/** Completes the rows that MERGE writes, and checks their constraints. */
-function checked(
-  changes: readonly RowChange[],
-  runtime: TableRuntime,
-  context: ExecutionContext,
-): readonly RowChange[] {
-  const given = changes.flatMap(({ operation, row }) => (operation === "delete" ? [] : [row]));
-  const rows = runtime.completed(given, context);
-  runtime.check(rows, context);
-  if (rows === given) return changes;
-  let next = 0;
-  return changes.map((change) => {
-    if (change.operation === "delete") return change;
-    const row = rows[next] ?? change.row;
-    next += 1;
-    return { ...change, row };
-  });
 }
 
 /** Refuses to change the same row twice. @throws {DatabaseError} CARDINALITY_VIOLATION */

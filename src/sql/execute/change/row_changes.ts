@@ -220,6 +220,25 @@ export function stageChanges(
   return seqs;
 }
 
+/** Computes the generated columns of changed rows, and checks their constraints. */
+export function completedChanges(
+  changes: readonly RowChange[],
+  runtime: TableRuntime,
+  context: ExecutionContext,
+): readonly RowChange[] {
+  const given = changes.flatMap(({ operation, row }) => (operation === "delete" ? [] : [row]));
+  const rows = runtime.completed(given, context);
+  runtime.check(rows, context);
+  if (rows === given) return changes;
+  let next = 0;
+  return changes.map((change) => {
+    if (change.operation === "delete") return change;
+    const row = rows[next] ?? change.row;
+    next += 1;
+    return { ...change, row };
+  });
+}
+
 /**
  * Refuses a change that the open transaction must not make: any change if the transaction is READ
  * ONLY, and any change to a STREAM table.

@@ -26,6 +26,7 @@ import { followReferences } from "./followed_references.ts";
 import { placeUploads } from "./placed_uploads.ts";
 import { type Returning, returnedRows } from "./returning.ts";
 import {
+  completedChanges,
   holdChanges,
   type RowChange,
   releaseKeys,
@@ -182,17 +183,7 @@ export class TriggeredChange {
   }
 
   #checked(changes: readonly RowChange[]): readonly RowChange[] {
-    const given = changes.flatMap(({ operation, row }) => (operation === "delete" ? [] : [row]));
-    const rows = this.#runtime.completed(given, this.#context);
-    this.#runtime.check(rows, this.#context);
-    if (rows === given) return changes;
-    let next = 0;
-    return changes.map((change) => {
-      if (change.operation === "delete") return change;
-      const row = rows[next] ?? change.row;
-      next += 1;
-      return { ...change, row };
-    });
+    return completedChanges(changes, this.#runtime, this.#context);
   }
 
   #staged(changes: readonly RowChange[]): readonly Value[] {
