@@ -18,6 +18,7 @@ import type {
   CreateIndexStatement,
   DoStatement,
   DropIndexStatement,
+  DropNamespaceStatement,
   FunctionDefinition,
   PartitionDefinition,
   PolicyDefinition,
@@ -31,11 +32,11 @@ import { createCollation } from "./collation_definitions.ts";
 import { authorizeComment, commentOn } from "./comments.ts";
 import { authorizeCreateTable, createTable } from "./create_table.ts";
 import { alterDomain, createDomain } from "./domain_definitions.ts";
-import { authorizeDropTables, dropTables, dropTableWithin } from "./drop_table.ts";
+import { authorizeDropTables, dropAll, dropTables, withDependents } from "./drop_table.ts";
+import { dropFunctions, dropViews } from "./drop_views.ts";
 import {
   authorizeFunction,
   createFunction,
-  dropFunctions,
   isFunctionDefinition,
   renameFunction,
 } from "./function_definitions.ts";
@@ -69,7 +70,7 @@ import {
   dropTypes,
   isTypeDefinition,
 } from "./type_definitions.ts";
-import { alterView, authorizeView, createView, dropViews } from "./view_definitions.ts";
+import { alterView, authorizeView, createView } from "./view_definitions.ts";
 import {
   alterWebhook,
   createWebhook,
@@ -217,11 +218,7 @@ export class DefinitionStatements {
       case "alter namespace":
         return alterNamespace(node, this.#deps);
       case "drop namespace":
-        return dropNamespaces(node, this.#deps, {
-          dropTable: (namespaceOf, tableId) =>
-            dropTableWithin(namespaceOf, { tableId, ledger: this.#ledger }, this.#deps),
-          checkCancelled: () => checkCancelled(this.#ledger),
-        });
+        return this.#dropNamespaces(node, principal);
       case "create storage":
         return createStorage(node, this.#deps);
       case "alter storage":
@@ -237,7 +234,7 @@ export class DefinitionStatements {
       case "create view":
         return createView(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "drop view":
-        return dropViews(node, { principal, namespace }, this.#deps);
+        return dropViews(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "create sequence":
         return createSequence(node, { principal, namespace }, this.#deps);
       case "alter sequence":
@@ -259,6 +256,22 @@ export class DefinitionStatements {
     }
   }
 
+  #dropNamespaces(node: DropNamespaceStatement, principal: Principal): BoundDefinition {
+    const statement = {
+      action: "drop a namespace",
+      isCascading: true,
+      position: node._location.start,
+      principal,
+    };
+    return dropNamespaces(node, this.#deps, {
+      dropped: (named) => {
+        return { ...withDependents(named, statement, this.#deps.catalog), message: "" };
+      },
+      drop: (droppedNow) => dropAll(droppedNow, this.#ledger, this.#deps),
+      checkCancelled: () => checkCancelled(this.#ledger),
+    });
+  }
+
   #boundSmall(node: SmallDefinition, principal: Principal, namespace: string): BoundDefinition {
     if (isTriggerDefinition(node)) return defineTrigger(node, { principal, namespace }, this.#deps);
     if (isPolicyDefinition(node)) {
@@ -276,7 +289,7 @@ export class DefinitionStatements {
       case "alter function":
         return renameFunction(node, { principal, namespace }, this.#deps);
       case "drop function":
-        return dropFunctions(node, { principal, namespace }, this.#deps);
+        return dropFunctions(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "create extension":
         return createExtension(node);
       case "do":

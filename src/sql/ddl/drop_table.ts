@@ -1,7 +1,8 @@
 /**
- * Executes DROP TABLE, and drops a table together with its namespace. In one tick, a drop receives
- * a seq, commits in the catalog and takes effect in storage. The files that contain the rows are
- * removed afterwards.
+ * Executes DROP TABLE, and drops tables together with what they need: their namespace, or the
+ * columns, views and functions that materialized views read. In one tick, a drop receives a seq,
+ * commits in the catalog and takes effect in storage. The files that contain the rows are removed
+ * afterwards.
  */
 import { type Principal, requireDrop, requireReach, requireRun } from "../../auth/mod.ts";
 import { isExpected } from "../../base/errors.ts";
@@ -15,13 +16,15 @@ import { type PlacedPolicy, policiesNeeding, refusePolicies } from "../names/pol
 import { referencesTo } from "../names/references.ts";
 import { columnsTakingFrom, type NumberedColumn, sequencesOf } from "../names/sequences.ts";
 import { findTable, visibleTable, visibleView } from "../names/table_names.ts";
-import { dependentsOf, refuseDependents } from "../names/views.ts";
+import { type PlacedTrigger, refuseTriggers, triggersCalling } from "../names/triggers.ts";
+import { dependentsOf, type Removal, refuseDependents } from "../names/views.ts";
 import type { DropTableStatement, QName } from "../parse/ast/ast.ts";
+import { droppedMessage } from "./dropped_message.ts";
 import { refuseReferring } from "./foreign_keys.ts";
 import { HeldOffsets } from "./held_offsets.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { droppedWith, partitionNamed, removePartitions } from "./partition_definitions.ts";
-import { dropForeignKey, dropPolicy } from "./redefined_table.ts";
+import { dropForeignKey, dropPolicy, dropTrigger } from "./redefined_table.ts";
 import { dropDefaults, refuseNumbered } from "./sequence_definitions.ts";
 import {
   type DroppedFileDeps,
@@ -31,11 +34,12 @@ import {
   type TableDeps,
 } from "./table_statement.ts";
 import { topicsWithout } from "./topic_sources.ts";
-import { droppedMessage } from "./view_definitions.ts";
 
-/** The tables that a statement drops, and everything that is dropped with them. */
-interface DroppedTables {
+/** The objects that a statement drops, and everything that is dropped with them. */
+export interface DroppedObjects {
+  /** The tables, including those of materialized views. */
   readonly tables: readonly TableEntry[];
+  /** The views and functions, and the queries of materialized views. */
   readonly views: readonly ViewEntry[];
   /** The partitions of other tables, by the id of their table. */
   readonly partitions: ReadonlyMap<number, readonly PartitionViewEntry[]>;
@@ -45,7 +49,9 @@ interface DroppedTables {
   readonly referring: readonly IncomingReference[];
   /** The policies of other tables that read the dropped tables. */
   readonly policies: readonly PlacedPolicy[];
-  /** The description of the dropped tables in the response. */
+  /** The triggers of other tables that call the dropped functions. */
+  readonly triggers: readonly PlacedTrigger[];
+  /** The description of the dropped objects in the response. */
   readonly message: string;
 }
 
@@ -74,7 +80,7 @@ export function dropTables(
   call: TableCall,
   deps: TableDeps,
 ): BoundDefinition {
-  const dropped = (): DroppedTables => droppedBy(node, call, deps);
+  const dropped = (): DroppedObjects => droppedBy(node, call, deps);
   dropped();
   return () => dropAll(dropped, call.ledger, deps);
 }
@@ -88,7 +94,7 @@ function droppedBy(
   node: DropTableStatement,
   { namespace, principal }: TableCall,
   deps: TableDeps,
-): DroppedTables {
+): DroppedObjects {
   const { catalog, systemViews } = deps;
   // A statement may name a table twice, but drops it only once.
   const tables = new Map<number, TableEntry>();
@@ -113,45 +119,21 @@ function droppedBy(
     requireMaterialized(node.isMaterialized === true, found, { node: name, verb: "DROP" });
     tables.set(found.tableId, found);
   }
-  const views = viewsDroppedWith(tables, { catalog, partitions, principal });
   const ids = new Set(tables.keys());
   const own = [...ids].flatMap((tableId) => partitionsOf(catalog, tableId));
   for (const { viewId } of own) partitions.delete(viewId);
   const dropped = [...tables.values(), ...partitions.values()].map(
     (each) => `${each.namespace}.${each.name}`,
   );
-  const sequences = [...ids].flatMap((tableId) => sequencesOf(catalog, tableId));
-  const numbered = columnsTakingFrom(catalog, sequences, ids);
-  const referring = [...ids].flatMap((tableId) =>
-    referencesTo(catalog, tableId).filter(({ child }) => !ids.has(child.tableId)),
-  );
-  const policies = policiesNeeding(catalog, { tableIds: ids });
   const kind = node.isMaterialized === true ? "materialized view" : "table";
-  const action = `drop ${kind} ${dropped.join(", ")}`;
-  const position = node._location.start;
-  const elsewhere = [
-    ...views,
-    ...numbered.map(({ table }) => table),
-    ...referring.map(({ child }) => child),
-    ...policies.map(({ table }) => table),
-  ];
-  requireReach(principal, elsewhere, { action, position });
-  if (node.cascade !== "cascade") {
-    refuseDependents(action, views, { position });
-    refuseNumbered(action, numbered, position);
-    refuseReferring(action, referring, position);
-    refusePolicies(action, policies, { position });
-  }
-  const message = droppedMessage(kind, { dropped, missing });
-  return {
-    tables: [...tables.values()],
-    views: [...views, ...own],
-    partitions: Map.groupBy(partitions.values(), ({ partition: { tableId } }) => tableId),
-    numbered,
-    policies,
-    referring,
-    message,
+  const statement = {
+    action: `drop ${kind} ${dropped.join(", ")}`,
+    position: node._location.start,
+    isCascading: node.cascade === "cascade",
+    principal,
   };
+  const message = droppedMessage(kind, { dropped, missing });
+  return { ...withDependents({ tables, entries: [], partitions }, statement, catalog), message };
 }
 
 /** Returns the partition with a name, and its parts; an empty list if no partition has the name. */
@@ -164,38 +146,104 @@ function partsNamed(
   return partition === undefined ? [] : droppedWith(partition, caller, deps);
 }
 
+/** The objects that a statement names, or the contents of a namespace that it names. */
+export interface NamedObjects {
+  /** Tables by their ids. */
+  readonly tables: ReadonlyMap<number, TableEntry>;
+  /** Views and functions. */
+  readonly entries: readonly ViewEntry[];
+  /** Partitions of other tables, by the ids of their views. */
+  readonly partitions?: ReadonlyMap<number, PartitionViewEntry>;
+}
+
 /**
- * Returns the views to drop with tables, and adds the tables of the materialized views among them.
- * The queries of materialized views that the statement names are not among the views, because
- * {@linkcode drop} drops them with their tables.
+ * Returns objects together with everything that depends on them.
+ *
+ * @param statement.principal The user whose rights are checked; undefined for the server itself.
+ * @throws {DatabaseError} DEPENDENT_OBJECTS, PERMISSION_DENIED
  */
-function viewsDroppedWith(
-  tables: Map<number, TableEntry>,
+export function withDependents(
+  named: NamedObjects,
   {
-    catalog,
-    partitions,
+    action,
+    isCascading,
+    position,
     principal,
-  }: {
-    readonly catalog: Catalog;
-    readonly partitions: ReadonlyMap<number, PartitionViewEntry>;
-    readonly principal: Principal;
-  },
+  }: { action: string; isCascading: boolean; position: number; principal: Principal | undefined },
+  catalog: Catalog,
+): Omit<DroppedObjects, "message"> {
+  const tables = new Map(named.tables);
+  const partitions = [...(named.partitions?.values() ?? [])];
+  const viewIds = new Set([...named.entries, ...partitions].map(({ viewId }) => viewId));
+  const dependents = dependentsDropped(tables, { viewIds }, { catalog, principal });
+  const ids = new Set(tables.keys());
+  const own = [...ids].flatMap((tableId) => partitionsOf(catalog, tableId));
+  const gone = new Set([...viewIds, ...dependents.map(({ viewId }) => viewId)]);
+  const triggers = triggersCalling(catalog, gone).filter(({ table }) => !ids.has(table.tableId));
+  const sequences = [...ids].flatMap((tableId) => sequencesOf(catalog, tableId));
+  const numbered = columnsTakingFrom(catalog, sequences, ids);
+  const referring = [...ids].flatMap((tableId) =>
+    referencesTo(catalog, tableId).filter(({ child }) => !ids.has(child.tableId)),
+  );
+  const policies = policiesNeeding(catalog, { tableIds: ids });
+  const elsewhere = [
+    ...dependents,
+    ...numbered.map(({ table }) => table),
+    ...referring.map(({ child }) => child),
+    ...policies.map(({ table }) => table),
+    ...triggers.map(({ table }) => table),
+  ];
+  if (principal !== undefined) requireReach(principal, elsewhere, { action, position });
+  if (!isCascading) {
+    refuseDependents(action, dependents, { position });
+    refuseNumbered(action, numbered, position);
+    refuseReferring(action, referring, position);
+    refusePolicies(action, policies, { position });
+    refuseTriggers(action, triggers, { position });
+  }
+
+  const views = [...named.entries, ...dependents, ...own];
+  return {
+    tables: [...tables.values()],
+    views,
+    partitions: Map.groupBy(partitions, ({ partition: { tableId } }) => tableId),
+    numbered,
+    policies,
+    referring,
+    triggers,
+  };
+}
+
+/**
+ * Returns the views and functions that depend on removed objects, and adds the tables of the
+ * materialized views among them. The queries of materialized views that the statement names are
+ * not among the result, because {@linkcode drop} drops them with their tables.
+ *
+ * @param tables The removed tables.
+ * @param removal Other removed objects.
+ * @throws {DatabaseError} PERMISSION_DENIED
+ */
+export function dependentsDropped(
+  tables: Map<number, TableEntry>,
+  removal: Pick<Removal, "columns" | "viewIds">,
+  { catalog, principal }: { readonly catalog: Catalog; readonly principal: Principal | undefined },
 ): readonly ViewEntry[] {
   const own = [
     ...queriesOf([...tables.values()], catalog),
     ...[...tables.keys()].flatMap((tableId) => partitionsOf(catalog, tableId)),
-    ...partitions.values(),
   ];
-  const viewIds = new Set(own.map(({ viewId }) => viewId));
-  const views = dependentsOf(catalog, { tableIds: new Set(tables.keys()), viewIds });
+  const viewIds = new Set([...(removal.viewIds ?? []), ...own.map(({ viewId }) => viewId)]);
+  const tableIds = new Set(tables.keys());
+  const views = dependentsOf(catalog, { ...removal, tableIds, viewIds });
   const dependent = materializedAmong(views, catalog).filter(({ tableId }) => !tables.has(tableId));
   for (const table of dependent) {
-    requireDrop(principal, table, { namespace: catalog.namespace(table.namespace) });
+    const namespace = catalog.namespace(table.namespace);
+    if (principal !== undefined) requireDrop(principal, table, { namespace });
     tables.set(table.tableId, table);
   }
   if (dependent.length === 0) return views;
   const known = new Set(views.map(({ viewId }) => viewId));
-  const more = viewsDroppedWith(tables, { catalog, partitions, principal });
+  const more = dependentsDropped(tables, removal, { catalog, principal });
   return [...views, ...more.filter(({ viewId }) => !known.has(viewId))];
 }
 
@@ -207,12 +255,12 @@ function queriesOf(tables: readonly TableEntry[], catalog: Catalog): ViewEntry[]
 }
 
 /**
- * Drops tables and everything that depends on them.
+ * Drops objects and everything that depends on them.
  *
  * @param droppedNow Binds the statement against the catalog of the current tick.
  */
-async function dropAll(
-  droppedNow: () => DroppedTables,
+export async function dropAll(
+  droppedNow: () => DroppedObjects,
   ledger: RequestLedger,
   deps: TableDeps,
 ): Promise<string> {
@@ -221,7 +269,8 @@ async function dropAll(
   let message: string | undefined;
   try {
     while (message === undefined) {
-      const { numbered, partitions, policies, referring, tables, views, ...dropped } = droppedNow();
+      const { numbered, partitions, policies, referring, tables, triggers, views, ...dropped } =
+        droppedNow();
       const unheld = tables.find(({ tableId }) => !held.holds(tableId));
       if (unheld !== undefined) {
         await held.hold(unheld.tableId);
@@ -230,13 +279,11 @@ async function dropAll(
       dropDefaults(deps, numbered);
       for (const each of referring) dropForeignKey(deps, each);
       for (const each of policies) dropPolicy(deps, each);
+      for (const each of triggers) dropTrigger(deps, each);
       for (const [tableId, each] of partitions) removePartitions(deps, tableId, each);
-      if (tables.length === 0) deps.catalog.dropViews(views);
-      for (const [index, table] of tables.entries()) {
-        // The query of a materialized view is dropped with its own table.
-        const plain = views.filter(({ resultId }) => resultId === undefined);
-        removals.push(drop(table, { views: index === 0 ? plain : [], ledger }, deps));
-      }
+      // The query of a materialized view is dropped with its own table.
+      const plain = views.filter(({ resultId }) => resultId === undefined);
+      removals.push(...dropTogether(tables, { views: plain, ledger }, deps));
       message = dropped.message;
     }
   } finally {
@@ -246,37 +293,42 @@ async function dropAll(
   return message;
 }
 
-/** Drops a table as part of its namespace, unless the table no longer exists. */
-export async function dropTableWithin(
-  namespace: string,
-  { ledger, tableId }: { tableId: number; ledger: RequestLedger },
+/**
+ * Drops tables and views in the current tick. The results resolve as that of {@linkcode drop}.
+ *
+ * @throws {DatabaseError}
+ */
+export function dropTogether(
+  tables: readonly TableEntry[],
+  { ledger, views }: { readonly views: readonly ViewEntry[]; readonly ledger: RequestLedger },
+  deps: TableDeps,
+): Promise<void>[] {
+  const removals = tables.map((table, index) =>
+    drop(table, { views: index === 0 ? views : [], ledger }, deps),
+  );
+  if (tables.length === 0) deps.catalog.dropViews(views);
+  if (views.length > 0) deps.live().viewChanged();
+  return removals;
+}
+
+/** Drops a table, if it still exists, at the end of its transaction. */
+export async function dropTemporaryTable(
+  tableId: number,
+  ledger: RequestLedger,
   deps: TableDeps,
 ): Promise<void> {
   const { catalog } = deps;
-  const held = new HeldOffsets(deps);
-  let removal: Promise<void> | undefined;
-  try {
-    await held.hold(tableId);
+  const statement = { action: "end the transaction", isCascading: true, position: 0 };
+  const dropped = (): DroppedObjects => {
     const table = catalog.tableById(tableId);
-    if (table?.namespace !== namespace) return;
-    const ids = new Set([tableId]);
-    dropDefaults(deps, columnsTakingFrom(catalog, sequencesOf(catalog, tableId), ids));
-    for (const each of referencesTo(catalog, tableId)) {
-      if (each.child.tableId !== tableId) dropForeignKey(deps, each);
-    }
-    for (const each of policiesNeeding(catalog, { tableIds: ids })) dropPolicy(deps, each);
-    const own = partitionsOf(catalog, tableId);
-    // The tables of materialized views are dropped by themselves, each with its query.
-    const views = dependentsOf(catalog, {
-      tableIds: ids,
-      viewIds: new Set([...queriesOf([table], catalog), ...own].map(({ viewId }) => viewId)),
-    });
-    const plain = views.filter(({ resultId }) => resultId === undefined);
-    removal = drop(table, { views: [...plain, ...own], ledger }, deps);
-  } finally {
-    held.release();
-  }
-  await removal;
+    const tables = new Map(table === undefined ? [] : [[tableId, table]]);
+    const named = { tables, entries: [] };
+    return {
+      ...withDependents(named, { ...statement, principal: undefined }, catalog),
+      message: "",
+    };
+  };
+  await dropAll(dropped, ledger, deps);
 }
 
 /**

@@ -1,11 +1,11 @@
 /**
- * Executes CREATE, ALTER and DROP FUNCTION.
+ * Executes CREATE FUNCTION and ALTER FUNCTION.
  *
  * A function is stored as a view with parameters, so the rules that protect the objects of a view
  * also protect the objects of a function. CREATE FUNCTION binds the query once, with values of the
  * declared types, to find its errors and the objects that it needs.
  */
-import { requireReach, requireRun } from "../../auth/mod.ts";
+import { requireRun } from "../../auth/mod.ts";
 import { DatabaseError, withDetails } from "../../base/errors.ts";
 import {
   type Catalog,
@@ -30,18 +30,14 @@ import {
   type FunctionPlace,
   findFunction,
   functionKey,
-  functionsMeant,
   routineTypeOf,
   shownName,
 } from "../names/functions.ts";
-import { refuseMaterializedDependents } from "../names/materialized_views.ts";
 import { requireHolder } from "../names/table_names.ts";
-import { refuseTriggers, triggersCalling } from "../names/triggers.ts";
-import { dependentsOf, refuseDependents } from "../names/views.ts";
+import { dependentsOf } from "../names/views.ts";
 import type {
   AlterFunctionStatement,
   CreateFunctionStatement,
-  DropFunctionStatement,
   FunctionDefinition,
   FunctionName,
   FunctionParameterNode,
@@ -51,14 +47,9 @@ import type {
 import { type BindingDeps, dmlDepsOf } from "../prepare/binding_deps.ts";
 import { bodyOf } from "../prepare/program_bodies.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
-import { dropTrigger, type RedefinitionDeps } from "./redefined_table.ts";
+import type { RedefinitionDeps } from "./redefined_table.ts";
 import { storingEntry } from "./stored_entry.ts";
-import {
-  droppedMessage,
-  type NewViewCall,
-  storedContent,
-  type ViewCall,
-} from "./view_definitions.ts";
+import { type NewViewCall, storedContent, type ViewCall } from "./view_definitions.ts";
 
 type FunctionDeps = BindingDeps & EntryDeps & RedefinitionDeps;
 
@@ -486,48 +477,5 @@ export function renameFunction(
     catalog.changeViews([renamed, ...callers]);
     live().viewChanged();
     return `Function ${namespace}.${found.name} renamed to ${to.name}`;
-  };
-}
-
-/** Binds DROP FUNCTION. @throws {DatabaseError} FUNCTION_NOT_FOUND, DEPENDENT_OBJECTS, … */
-export function dropFunctions(
-  node: DropFunctionStatement,
-  call: ViewCall,
-  deps: FunctionDeps,
-): BoundDefinition {
-  const { catalog, live } = deps;
-  const place = functionPlace(call, deps);
-  const entries = new Map<number, FunctionEntry>();
-  const missing: string[] = [];
-  for (const name of node.names) {
-    if (node.ifExists === true && functionsMeant(name, place).length === 0) {
-      missing.push(shownName(name, call.namespace));
-      continue;
-    }
-    const entry = findFunction(name, place);
-    entries.set(entry.viewId, entry);
-  }
-  const dropped = [...entries.values()].map((each) => `${each.namespace}.${each.name}`);
-  const dependents = dependentsOf(catalog, { viewIds: new Set(entries.keys()) });
-  const action = `drop function ${dropped.join(", ")}`;
-  const position = node._location.start;
-  requireReach(call.principal, dependents, { action, position });
-  const gone = new Set([...entries.values(), ...dependents].map(({ viewId }) => viewId));
-  const calling = triggersCalling(catalog, gone);
-  requireReach(
-    call.principal,
-    calling.map(({ table }) => table),
-    { action, position },
-  );
-  if (node.cascade !== "cascade") {
-    refuseDependents(action, dependents, { position });
-    refuseTriggers(action, calling, { position });
-  }
-  refuseMaterializedDependents(action, dependents, { catalog, position });
-  return () => {
-    for (const each of triggersCalling(catalog, gone)) dropTrigger(deps, each);
-    catalog.dropViews([...entries.values(), ...dependents]);
-    live().viewChanged();
-    return droppedMessage("function", { dropped, missing });
   };
 }

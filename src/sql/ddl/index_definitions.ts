@@ -39,13 +39,13 @@ import type {
 } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BindingDeps } from "../prepare/binding_deps.ts";
+import { droppedMessage } from "./dropped_message.ts";
 import { referencesLosing, refuseReferring } from "./foreign_keys.ts";
 import { firstStateOf, indexNamed, takenNames, withIndex } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { partitioningsOf, requireKeysInUnique } from "./partition_keys.ts";
 import { dropForeignKey, type RedefinitionDeps } from "./redefined_table.ts";
 import { RowInspection } from "./row_inspection.ts";
-import { droppedMessage } from "./view_definitions.ts";
 
 /**
  * The interval at which the build of an index checks whether its request was killed, in

@@ -18,13 +18,12 @@ import {
   type TypeEntry,
   type ViewEntry,
 } from "../../catalog/mod.ts";
-import { refuseMaterializedDependents } from "../names/materialized_views.ts";
 import { isPartition } from "../names/partitions.ts";
 import { columnsTakingFrom } from "../names/sequences.ts";
 import { findNamespace } from "../names/table_names.ts";
 import { refuseDeadLetterTopics } from "../names/topics.ts";
 import { columnsOfType, shownUsers } from "../names/types.ts";
-import { dependentsOf, isFunction } from "../names/views.ts";
+import { isFunction } from "../names/views.ts";
 import type {
   AlterNamespaceStatement,
   CreateNamespaceStatement,
@@ -35,6 +34,7 @@ import type {
 } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { DefinitionFollowers } from "./definition_followers.ts";
+import type { DroppedObjects, NamedObjects } from "./drop_table.ts";
 import { optionSettings } from "./table_elements.ts";
 
 /**
@@ -141,11 +141,13 @@ function changeOwner(entry: NamespaceEntry, { catalog, live }: NamespaceDeps): s
 type DropDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store"> & DefinitionFollowers;
 
 interface DropSteps {
+  /** Returns objects and everything that depends on them. @throws {DatabaseError} */
+  readonly dropped: (named: NamedObjects) => DroppedObjects;
   /**
-   * Drops a table of a namespace and the views that depend on it, unless the table no longer
-   * exists. The result resolves once the files of the table have been removed.
+   * Drops the objects that exist in the tick of the drop. The result resolves once the files of the
+   * tables have been removed.
    */
-  readonly dropTable: (namespace: string, tableId: number) => Promise<void>;
+  readonly drop: (droppedNow: () => DroppedObjects) => Promise<unknown>;
   /** Throws if the statement must end. @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
   readonly checkCancelled: () => void;
 }
@@ -195,11 +197,10 @@ function dropNamespace(
   refuseDeadLetterTopics(catalog, topics, position);
   refuseNumberedElsewhere(name, catalog, { sequences, position });
   refuseTypesUsedElsewhere(name, catalog, { types, position });
-  const dependents = dependentsOf(catalog, {
-    tableIds: new Set(tables.map(({ tableId }) => tableId)),
-    viewIds: new Set(views.map(({ viewId }) => viewId)),
+  steps.dropped({
+    tables: new Map(tables.map((table) => [table.tableId, table])),
+    entries: views.filter(isPlain),
   });
-  refuseMaterializedElsewhere(name, catalog, { dependents, position });
   refusePartitionsOfOthers(name, catalog, { views, position });
   return async () => {
     await dropHeld(name, deps, steps);
@@ -226,6 +227,10 @@ function refusePartitionsOfOthers(
   }
 }
 
+function isPlain(entry: ViewEntry): boolean {
+  return !isPartition(entry);
+}
+
 /**
  * Drops the contents of a namespace, and returns in a tick in which the namespace is empty. Every
  * dropped table takes a durable transaction, so thousands of tables take seconds. Other requests
@@ -234,8 +239,8 @@ function refusePartitionsOfOthers(
  */
 async function dropHeld(
   name: string,
-  { catalog, clock, live, store, topics: topicAccess, webhooks }: DropDeps,
-  { checkCancelled, dropTable }: DropSteps,
+  { catalog, clock, store, topics: topicAccess, webhooks }: DropDeps,
+  { checkCancelled, drop, dropped }: DropSteps,
 ): Promise<void> {
   const pause = pauser(clock);
   for (;;) {
@@ -245,14 +250,15 @@ async function dropHeld(
       topicAccess().topicsChanged();
       if (topics.some((topic) => topic.webhooks !== undefined)) webhooks().webhooksChanged();
     }
-    const tableIds = new Set(tables.map(({ tableId }) => tableId));
-    const viewIds = new Set(views.map(({ viewId }) => viewId));
-    const dependents = dependentsOf(catalog, { tableIds, viewIds });
-    refuseMaterializedElsewhere(name, catalog, { dependents, position: undefined });
     // Partitions are dropped together with their tables.
-    const plain = [...views, ...dependents.filter(({ resultId }) => resultId === undefined)];
-    catalog.dropViews(plain.filter((each) => !isPartition(each)));
-    if (views.length > 0) live().viewChanged();
+    if (views.some(isPlain)) {
+      await drop(() => {
+        const entries = heldBy(name, catalog).views.filter(isPlain);
+        return dropped({ tables: new Map(), entries });
+      });
+      checkCancelled();
+      continue;
+    }
     if (tables.length === 0) {
       // The sequences of dropped tables have already been removed.
       const { sequences, types } = heldBy(name, catalog);
@@ -262,27 +268,15 @@ async function dropHeld(
       return;
     }
     for (const { tableId } of tables) {
-      await dropTable(name, tableId);
+      await drop(() => {
+        const table = catalog.tableById(tableId);
+        const isHeld = table?.namespace === name;
+        return dropped({ tables: new Map(isHeld ? [[tableId, table]] : []), entries: [] });
+      });
       await pause();
       checkCancelled();
     }
   }
-}
-
-/**
- * Refuses to drop a namespace if materialized views in other namespaces read its tables or views.
- * @throws {DatabaseError} DEPENDENT_OBJECTS
- */
-function refuseMaterializedElsewhere(
-  name: string,
-  catalog: Catalog,
-  {
-    dependents,
-    position,
-  }: { readonly dependents: readonly ViewEntry[]; readonly position: number | undefined },
-): void {
-  const elsewhere = dependents.filter(({ namespace }) => namespace !== name);
-  refuseMaterializedDependents(`drop namespace ${name}`, elsewhere, { catalog, position });
 }
 
 /**

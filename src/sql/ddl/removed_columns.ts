@@ -2,12 +2,13 @@
  * Implements the effects of DROP COLUMN on other objects: determines which views and policies need
  * the removed columns.
  */
+import type { Principal } from "../../auth/mod.ts";
 import type { Catalog, PolicyEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
-import { refuseMaterializedDependents } from "../names/materialized_views.ts";
 import { type PlacedPolicy, policiesNeeding, refusePolicies } from "../names/policies.ts";
-import { dependentsOf, type QueryCatalog, type Removal, refuseDependents } from "../names/views.ts";
+import { type Removal, refuseDependents } from "../names/views.ts";
 import type { AlterTableStatement } from "../parse/ast/ast.ts";
 import type { RetypedColumn } from "./altering.ts";
+import { dependentsDropped } from "./drop_table.ts";
 import type { TokenReach } from "./topic_sources.ts";
 
 /** The columns that one action of ALTER TABLE removes, or to which it gives another id. */
@@ -67,8 +68,16 @@ export function retypedColumns(
 }
 
 interface DependentsDeps {
-  readonly catalog: Pick<Catalog, "tableById" | "tables"> & QueryCatalog;
+  readonly catalog: Catalog;
+  readonly principal: Principal;
   readonly reach: TokenReach;
+}
+
+/** The views that are dropped together with the columns that they read. */
+interface RemovedViews {
+  readonly views: readonly ViewEntry[];
+  /** The tables of the materialized views. */
+  readonly materialized: readonly TableEntry[];
 }
 
 /**
@@ -78,17 +87,21 @@ interface DependentsDeps {
  */
 export function viewsWithout(
   removed: readonly RemovedColumns[],
-  { catalog, reach }: DependentsDeps,
-): readonly ViewEntry[] {
+  { catalog, principal, reach }: DependentsDeps,
+): RemovedViews {
   const views = new Map<number, ViewEntry>();
+  const tables = new Map<number, TableEntry>();
   for (const { action, columns, isCascading, ...refusal } of removed) {
-    const dependents = dependentsOf(catalog, { columns });
+    const materialized = new Map<number, TableEntry>();
+    const dependents = dependentsDropped(materialized, { columns }, { catalog, principal });
     reach(dependents);
     if (!isCascading) refuseDependents(action, dependents, refusal);
-    refuseMaterializedDependents(action, dependents, { catalog, position: refusal.position });
     for (const view of dependents) views.set(view.viewId, view);
+    for (const table of materialized.values()) tables.set(table.tableId, table);
   }
-  return [...views.values()];
+  // The query of a materialized view is dropped with its table.
+  const plain = [...views.values()].filter(({ resultId }) => resultId === undefined);
+  return { views: plain, materialized: [...tables.values()] };
 }
 
 /** The policies that are dropped together with the columns that they read. */
@@ -105,11 +118,18 @@ interface RemovedPolicies {
  */
 export function policiesWithout(
   removed: readonly RemovedColumns[],
-  { catalog, reach, table }: DependentsDeps & { readonly table: TableEntry },
+  {
+    catalog,
+    materialized,
+    reach,
+    table,
+  }: Omit<DependentsDeps, "principal"> &
+    Pick<RemovedViews, "materialized"> & { readonly table: TableEntry },
 ): RemovedPolicies {
   const found = new Map<PolicyEntry, PlacedPolicy>();
+  const tableIds = new Set(materialized.map(({ tableId }) => tableId));
   for (const { action, columns, isCascading, ...refusal } of removed) {
-    const dependents = policiesNeeding(catalog, { columns });
+    const dependents = policiesNeeding(catalog, { columns, tableIds });
     reach(dependents.map((each) => each.table));
     if (!isCascading) refusePolicies(action, dependents, refusal);
     for (const each of dependents) found.set(each.policy, each);

@@ -21,12 +21,12 @@ import type {
 } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BindingDeps } from "../prepare/binding_deps.ts";
+import { droppedMessage } from "./dropped_message.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
 import { type RedefinitionDeps, redefineTable } from "./redefined_table.ts";
 import { restartedMark, sequenceShape } from "./sequence_options.ts";
 import { renameSequence } from "./sequence_rename.ts";
-import { droppedMessage } from "./view_definitions.ts";
 
 export type SequenceDefinitionDeps = BindingDeps & RedefinitionDeps & Pick<SqlEnvironment, "clock">;
 

@@ -25,6 +25,7 @@ import type {
   TriggerDefinition,
 } from "../parse/ast/ast.ts";
 import { type Alteration, alteredTable, definitionContext } from "./alter_table.ts";
+import { dropTogether } from "./drop_table.ts";
 import { HeldOffsets } from "./held_offsets.ts";
 import { finishIndexes } from "./index_definitions.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
@@ -47,6 +48,8 @@ interface PlannedAlteration extends Alteration {
   readonly table: TableEntry;
   /** The views that are dropped together with the columns that they read. */
   readonly views: readonly ViewEntry[];
+  /** The tables of the materialized views that are dropped in the same way. */
+  readonly materialized: readonly TableEntry[];
   /** The policies of other tables that are dropped together with the columns that they read. */
   readonly policies: readonly PlacedPolicy[];
 }
@@ -111,6 +114,8 @@ class AlterTable {
   readonly #node: AlterTableStatement;
   readonly #call: TableCall;
   readonly #deps: TableDeps;
+  /** Resolve once the files of dropped materialized views have been removed. */
+  readonly #removals: Promise<void>[] = [];
 
   constructor(node: AlterTableStatement, call: TableCall, deps: TableDeps) {
     this.#node = node;
@@ -141,7 +146,7 @@ class AlterTable {
       namespace,
     });
     if (altered === undefined) {
-      return { ...alteration, table, next: undefined, views: [], policies: [] };
+      return { ...alteration, table, next: undefined, views: [], materialized: [], policies: [] };
     }
     const removed = [
       ...removedColumns(table, altered, node),
@@ -150,17 +155,19 @@ class AlterTable {
     const action = `alter table ${table.namespace}.${table.name}`;
     const reach = (places: readonly { readonly namespace: string }[]): void =>
       requireReach(principal, places, { action, position: node._location.start });
-    const views = viewsWithout(removed, { catalog, reach });
-    const { others: policies, own } = policiesWithout(removed, { catalog, reach, table });
+    const { materialized, views } = viewsWithout(removed, { catalog, principal, reach });
+    const place = { catalog, reach, table, materialized };
+    const { others: policies, own } = policiesWithout(removed, place);
     const next = withoutPolicies(this.#withoutExpired(table, altered), own);
     requireSourcesKept({ catalog, reach }, { before: table, after: next }, node);
-    return { ...alteration, table, next, views, policies };
+    return { ...alteration, table, next, views, materialized, policies };
   }
 
   /** Alters the table, and builds its new indexes. Returns a description of the change. */
   async run(first: PlannedAlteration): Promise<string> {
     const { ledger, principal } = this.#call;
     const { made, message, tableId } = await this.#alter(first);
+    await Promise.all(this.#removals);
     if (made.length > 0) {
       await finishIndexes(this.#deps, tableId, { made, ledger, createdBy: principal.userId });
     }
@@ -190,6 +197,11 @@ class AlterTable {
         // a table or its history.
         if (this.#node.changes.some(({ type }) => type.startsWith("add "))) {
           store.requireFreeSpace();
+        }
+        const unheld = at.materialized.find((each) => !held.holds(each.tableId));
+        if (unheld !== undefined) {
+          await held.hold(unheld.tableId);
+          continue;
         }
         if (at.rewrites.length > 0) return await this.#rewrite(tableId, { held, pause });
         const made = madeIndexes(table, next);
@@ -235,9 +247,15 @@ class AlterTable {
   }
 
   #redefine(alteration: PlannedAlteration, after: TableEntry): string {
-    const { droppedSequences, marks, sequences, table: before, views } = alteration;
+    const { droppedSequences, marks, materialized, sequences, table: before } = alteration;
     for (const each of alteration.referring) dropForeignKey(this.#deps, each);
     for (const each of alteration.policies) dropPolicy(this.#deps, each);
+    const { ledger } = this.#call;
+    const views = materialized.length === 0 ? alteration.views : [];
+    if (materialized.length > 0) {
+      const dropped = { views: alteration.views, ledger };
+      this.#removals.push(...dropTogether(materialized, dropped, this.#deps));
+    }
     const changedViews = viewsAfterRename(this.#deps.catalog, before, after);
     const others = { changedViews, droppedSequences, marks, sequences, views };
     redefineTable(this.#deps, { before, after }, others);

@@ -31,10 +31,10 @@ import type {
   TypeDefinition,
 } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
+import { droppedMessage } from "./dropped_message.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
 import { requireStorable } from "./table_elements.ts";
-import { droppedMessage } from "./view_definitions.ts";
 
 type TypeDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 

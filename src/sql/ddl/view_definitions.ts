@@ -1,12 +1,12 @@
 /**
- * Executes CREATE VIEW, ALTER VIEW and DROP VIEW.
+ * Executes CREATE VIEW and ALTER VIEW.
  *
  * If a view runs with the rights of its owner, the owner is the user who wrote its text or, if
  * options were set later, the user who set them. A user can therefore not use a view to show data
  * that only a former owner may read.
  */
 
-import { type Principal, requireReach, requireRun } from "../../auth/mod.ts";
+import { type Principal, requireRun } from "../../auth/mod.ts";
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -31,18 +31,10 @@ import { bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource, SelectDeps } from "../bind/query/select_deps.ts";
 import { childrenOf } from "../bind/walk.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
-import { refuseMaterializedDependents } from "../names/materialized_views.ts";
 import { isPartition } from "../names/partitions.ts";
 import { findNamespace, requireHolder } from "../names/table_names.ts";
 import { refuseTopicName } from "../names/topics.ts";
-import {
-  dependentsOf,
-  depsOf,
-  refuseDependents,
-  shapeOf,
-  type ViewDeps,
-  type ViewShape,
-} from "../names/views.ts";
+import { dependentsOf, depsOf, shapeOf, type ViewDeps, type ViewShape } from "../names/views.ts";
 import type {
   AlterViewStatement,
   CreateViewStatement,
@@ -336,44 +328,11 @@ function keepsShape(entry: ViewEntry, before: ViewDeps, after: ViewDeps): boolea
 }
 
 /**
- * Binds DROP VIEW against the current catalog.
- *
- * @throws {DatabaseError} TABLE_NOT_FOUND, DEPENDENT_OBJECTS, …
- */
-export function dropViews(
-  node: DropViewStatement,
-  { namespace, principal }: ViewCall,
-  { catalog, live, systemViews }: NameDeps & Pick<DefinitionFollowers, "live">,
-): BoundDefinition {
-  const { ifExists } = node;
-  const entries = new Map<number, ViewEntry>();
-  const missing: string[] = [];
-  for (const name of node.names) {
-    systemViews.refuse(name, { namespace, principal, action: "drop", ifExists });
-    const entry = viewNamed(catalog, name, { namespace, action: "drop", ifExists });
-    if (entry === undefined) missing.push(`${name.schema ?? namespace}.${name.name}`);
-    else entries.set(entry.viewId, entry);
-  }
-  const dropped = [...entries.values()].map((each) => `${each.namespace}.${each.name}`);
-  const dependents = dependentsOf(catalog, { viewIds: new Set(entries.keys()) });
-  const action = `drop view ${dropped.join(", ")}`;
-  const position = node._location.start;
-  requireReach(principal, dependents, { action, position });
-  if (node.cascade !== "cascade") refuseDependents(action, dependents, { position });
-  refuseMaterializedDependents(action, dependents, { catalog, position });
-  return () => {
-    catalog.dropViews([...entries.values(), ...dependents]);
-    live().viewChanged();
-    return droppedMessage("view", { dropped, missing });
-  };
-}
-
-/**
  * Returns the view that a statement names.
  *
  * @throws {DatabaseError} INVALID_OPERATION, TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND
  */
-function viewNamed(
+export function viewNamed(
   catalog: Catalog,
   node: QName,
   {
@@ -493,31 +452,6 @@ function renameView(
     const what = isPartition(found) ? "Table" : "View";
     return `${what} ${found.namespace}.${found.name} renamed to ${to.name}`;
   };
-}
-
-/**
- * Returns the response message of DROP VIEW.
- *
- * @param missing The names that IF EXISTS skipped.
- */
-export function droppedMessage(
-  kind:
-    | "collation"
-    | "domain"
-    | "function"
-    | "index"
-    | "materialized view"
-    | "sequence"
-    | "table"
-    | "type"
-    | "view",
-  { dropped, missing }: { dropped: readonly string[]; missing: readonly string[] },
-): string {
-  const parts: string[] = [];
-  if (dropped.length > 0) parts.push(`${kind} ${dropped.join(", ")} dropped`);
-  for (const name of missing) parts.push(`${kind} ${name} does not exist`);
-  const message = parts.join("; ");
-  return `${message.slice(0, 1).toUpperCase()}${message.slice(1)}`;
 }
 
 /**

@@ -65,7 +65,10 @@ export function writeFunctions<Node extends Statement>(node: Node, place: Writin
   if (KEPT.has(node.type)) return node;
   const text = { ...place, caller: undefined, depth: 0, ...counters() };
   const isPolicy = node.type === "create policy" || node.type === "alter policy";
+  // The query of a materialized view is bound with the catalog, like that of a view.
+  const kept = node.type === "create table" ? node.materialized : undefined;
   const written = (part: object): object => {
+    if (part === kept) return part;
     const isHolder = !Array.isArray(part) && (hasSource(part) || (isPolicy && part === node));
     if (!isHolder) return changedPart(part, written);
     let copy: Record<string, unknown> | undefined;

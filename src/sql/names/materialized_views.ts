@@ -3,7 +3,6 @@
  * SHARED table without a primary key, together with an entry among the views that contains its
  * query. Only REFRESH MATERIALIZED VIEW changes the rows.
  */
-import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Catalog, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
@@ -77,29 +76,5 @@ export function materializedAmong(
 ): TableEntry[] {
   return entries.flatMap(({ resultId }) =>
     resultId === undefined ? [] : (catalog.tableById(resultId) ?? []),
-  );
-}
-
-/**
- * Refuses to drop an object together with the materialized views that need it. DROP TABLE and DROP
- * MATERIALIZED VIEW with CASCADE can do that; no other statement can.
- *
- * @throws {DatabaseError} DEPENDENT_OBJECTS
- */
-export function refuseMaterializedDependents(
-  action: string,
-  entries: readonly ViewEntry[],
-  { catalog, position }: { catalog: Pick<Catalog, "tableById">; position: number | undefined },
-): void {
-  const tables = materializedAmong(entries, catalog);
-  const [first] = tables;
-  if (first === undefined) return;
-  throw new DatabaseError(
-    "DEPENDENT_OBJECTS",
-    `Cannot ${action}: it is used by ${counted(tables.length, "materialized view")}: ${tables.map(nameOf).join(", ")}`,
-    {
-      ...(position === undefined ? {} : { position }),
-      hint: `run DROP MATERIALIZED VIEW ${nameOf(first)} first`,
-    },
   );
 }

@@ -9,14 +9,14 @@ import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import { DatabaseError, isDenial } from "../../base/errors.ts";
 import { runToCompletion } from "../../base/steps.ts";
-import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
+import { type Catalog, DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import { typesIn, withTypes } from "../bind/expression/type_names.ts";
 import { DefinedNames } from "../ddl/defined_names.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { atName, findNamespace } from "../names/table_names.ts";
-import type { SelectStatement, Statement } from "../parse/ast/ast.ts";
+import type { CreateTableAsStatement, SelectStatement, Statement } from "../parse/ast/ast.ts";
 import {
   actedForIn,
   copySourceNode,
@@ -32,7 +32,7 @@ import { boundInSteps, type Prepared, prepareInSteps } from "../prepare/prepared
 import { watchOf } from "../prepare/statement_watch.ts";
 import { parseBody } from "../procedural/parse_body.ts";
 import type { QuerySource } from "../readers/reader.ts";
-import { authorize, meetsAll } from "../rights/requirements.ts";
+import { authorize, meetsAll, requireRights } from "../rights/requirements.ts";
 import { isAdministering, isDefining } from "../rights/statement_kinds.ts";
 import { isSystemViews } from "../system/system_views.ts";
 import { topicParameters } from "../utility/topic_arguments.ts";
@@ -56,6 +56,8 @@ export interface BoundUnit {
   readonly node: Statement;
   /** The text of the request, if this statement makes up the whole text. */
   readonly text?: string | undefined;
+  /** Whether the rows of the statement are not read, so views that it reads may be unpopulated. */
+  readonly isUnread?: true | undefined;
   /** The prepared form of a statement that reads or writes rows, while it is kept. */
   prepared: Prepared | undefined;
   /** The catalog version and the namespace for which the statement was bound. */
@@ -66,6 +68,20 @@ export interface BoundUnit {
 /** Returns a statement that is not bound yet. */
 export function unboundUnit(node: Statement, text?: string): BoundUnit {
   return { node, text, prepared: undefined, catalogVersion: -1, namespace: "" };
+}
+
+/** Returns the query of CREATE TABLE … AS as a statement. WITH NO DATA does not read its rows. */
+function rowsUnit(node: CreateTableAsStatement): BoundUnit {
+  return { ...unboundUnit(rowsOf(node)), isUnread: node.withData ? undefined : true };
+}
+
+function authorizeUnit(
+  { isUnread }: BoundUnit,
+  { requirements }: Prepared,
+  { catalog, principal }: { readonly catalog: Catalog; readonly principal: Principal },
+): void {
+  if (isUnread === true) requireRights(requirements, principal, catalog);
+  else authorize(requirements, principal, catalog);
 }
 
 export interface RequestBindingOptions {
@@ -208,13 +224,18 @@ export class RequestBinding {
     const runsAs = this.principalOf(unit.node);
     if (this.#isStale(unit)) runToCompletion(this.#prepare(unit, runsAs));
     const { prepared } = unit;
-    if (prepared !== undefined) authorize(prepared.requirements, runsAs, catalog);
+    if (prepared !== undefined) authorizeUnit(unit, prepared, { principal: runsAs, catalog });
     return prepared;
   }
 
   /** Binds and authorises a query that the server derived from the text. */
   prepareNow(node: SelectStatement): Prepared {
     return defined(this.renewed(unboundUnit(node)), "a query must read rows");
+  }
+
+  /** Binds and authorises the query of CREATE TABLE … AS or CREATE MATERIALIZED VIEW. */
+  prepareRowsOf(node: CreateTableAsStatement): Prepared {
+    return defined(this.renewed(rowsUnit(node)), "a query must read rows");
   }
 
   /**
@@ -264,7 +285,7 @@ export class RequestBinding {
     if (node.type === "create table as") {
       this.#takesParameters = true;
       definitions.authorize(tableOf(node), principal, this.namespace);
-      yield* this.#prepare(unboundUnit(rowsOf(node)), runsAs);
+      yield* this.#prepare(rowsUnit(node), runsAs);
       return;
     }
     if (node.type === "do block") parseBody(node.source, DO_CONTEXT);
@@ -305,7 +326,7 @@ export class RequestBinding {
       { catalog, principal: runsAs, statement },
       prepareInSteps(rows, { deps: dmlDeps, statement }),
     );
-    authorize(prepared.requirements, runsAs, catalog);
+    authorizeUnit(unit, prepared, { principal: runsAs, catalog });
     for (const number of statement.usedParameters) this.#usedParameters.add(number);
     unit.prepared = prepared;
     unit.catalogVersion = version;

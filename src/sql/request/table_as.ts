@@ -58,7 +58,7 @@ export interface TableAsSteps {
   readonly table: (path: { namespace: string; name: string }) => TableEntry | undefined;
   /** The namespace in which CREATE TABLE AS looks up unqualified names. */
   readonly namespace: string;
-  readonly prepare: (query: SelectStatement) => Prepared;
+  readonly prepare: (node: CreateTableAsStatement) => Prepared;
   readonly define: (node: DefiningStatement) => Promise<StatementResult>;
   readonly change: (node: InsertStatement | RefreshingStatement) => Promise<StatementResult>;
 }
@@ -74,7 +74,7 @@ export async function createTableAs(
   const path = { namespace: name.schema, name: name.name };
   const found = (): TableEntry | undefined => steps.table(path);
   const isThere = found() !== undefined;
-  const created = await define(definitionOf(node, prepare(rowsOf(node))));
+  const created = await define(definitionOf(node, prepare(node)));
   // The table may already exist only if the statement says IF NOT EXISTS.
   if (isThere || !withData) return created;
   const tableId = found()?.tableId;

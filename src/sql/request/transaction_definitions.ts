@@ -30,7 +30,7 @@ import type { Commit, TableDefinition, TableWrite, WriteBatch } from "../../stor
 import { WriteGates } from "../admission/write_gates.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import type { DefinitionDeps } from "../ddl/definitions.ts";
-import { dropTableWithin } from "../ddl/drop_table.ts";
+import { dropTemporaryTable } from "../ddl/drop_table.ts";
 import { HeldOffsets } from "../ddl/held_offsets.ts";
 import { finishIndexes, isCommittedIndex, withReferring } from "../ddl/index_definitions.ts";
 import { holdsRows } from "../ddl/row_inspection.ts";
@@ -203,9 +203,9 @@ export class TransactionDefinitions {
    * @throws {DatabaseError}
    */
   async dropTemporary(ledger: RequestLedger): Promise<boolean> {
-    for (const { isTemporary, namespace, tableId } of this.#state.draft.tables()) {
+    for (const { isTemporary, tableId } of this.#state.draft.tables()) {
       if (isTemporary !== true) continue;
-      await this.define((deps) => dropTableWithin(namespace, { tableId, ledger }, deps));
+      await this.define((deps) => dropTemporaryTable(tableId, ledger, deps));
     }
     return this.#state.draft.hasLastingChanges;
   }

@@ -295,7 +295,7 @@ export class UnitRunner {
       // A definition may replace the catalog by a draft.
       table: (path) => this.#deps.catalog.table(path.namespace, path.name),
       namespace,
-      prepare: (query) => this.#binding.prepareNow(query),
+      prepare: (each) => this.#binding.prepareRowsOf(each),
       define: (each) => this.#define(each, namespace),
       change: (each) => this.#change(each, parameters),
     });
