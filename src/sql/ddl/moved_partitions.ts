@@ -137,9 +137,16 @@ function requireAlike(table: TableEntry, parent: TableEntry, { _location }: AstN
     new DatabaseError("TYPE_MISMATCH", `Cannot attach ${nameOf(table)}: ${what}`, {
       position: _location.start,
     });
-  for (const { name, type } of shownColumnsOf(table)) {
+  for (const { generatedSql, name, type } of shownColumnsOf(table)) {
     const other = columnWith(parent, name);
     if (other === undefined) throw unlike(`${nameOf(parent)} has no column "${name}"`);
+    if (generatedSql !== other.generatedSql) {
+      throw unlike(
+        generatedSql !== undefined && other.generatedSql !== undefined
+          ? `the expressions of generated column "${name}" differ`
+          : `column "${name}" is generated in only one of the tables`,
+      );
+    }
     if (sameType(type, other.type)) continue;
     const [own, wanted] = [typeName(type), typeName(other.type)];
     throw unlike(`column "${name}" is ${own}, but ${wanted} in ${nameOf(parent)}`);

@@ -14,8 +14,11 @@ import {
   type TableEntry,
 } from "../../catalog/mod.ts";
 import {
+  collationOf,
   compareValues,
   type DataType,
+  isCollated,
+  isLooselyEqual,
   textFromValue,
   typeName,
   type Value,
@@ -24,15 +27,23 @@ import {
 import { StatementBinding } from "../bind/binding.ts";
 import { columnNamed } from "../bind/change/dml_target.ts";
 import { castTo } from "../bind/expression/casts.ts";
+import { typeWithCollation } from "../bind/expression/collation_names.ts";
 import { bindExpression } from "../bind/expression/expression_binder.ts";
 import { Scope } from "../bind/scope.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileScalar } from "../execute/evaluate/scalar.ts";
-import type { AstNode, PartitionBounds, PartitionBy, RangeValue } from "../parse/ast/ast.ts";
+import type {
+  AstNode,
+  CollationNode,
+  PartitionBounds,
+  PartitionBy,
+  PartitionByKey,
+  RangeValue,
+} from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import { indexExpression } from "./index_expressions.ts";
-import { requireKeyType } from "./table_elements.ts";
+import { PARTITION_KEY, requireKeyType } from "./table_elements.ts";
 
 function invalid(message: string, { _location }: AstNode, hint?: string): DatabaseError {
   const position = _location.start;
@@ -71,28 +82,65 @@ export function partitioningOf(node: PartitionBy, table: TableEntry): Partitioni
   }
   return {
     strategy,
-    keys: keys.map((key): PartitioningKey => {
-      const position = key._location.start;
-      if (!("name" in key)) {
-        const { reads, sql, type } = indexExpression(table, key);
-        if (reads.length === 0)
-          throw invalid("Cannot partition by a constant", key, "name a column of the table");
-        requireHashed(type, strategy, key);
-        return { sql, reads, isColumn: false };
-      }
-      const { columnId, generatedSql, name, type } = columnNamed(table, key, "alter");
-      if (generatedSql !== undefined) {
-        throw invalid(
-          `Cannot partition by column "${name}": it is a generated column`,
-          key,
-          "partition by the expression from which it is computed",
-        );
-      }
-      requireKeyType({ name, type }, { position, what: "a partition key" });
-      requireHashed(type, strategy, key);
-      return { sql: nameText(name), reads: [columnId], isColumn: true };
+    keys: keys.map(({ collation, part }): PartitioningKey => {
+      const { type, ...key } = keyOf(part, table);
+      const position = part._location.start;
+      requireKeyType({ name: key.sql, type }, { position, what: PARTITION_KEY });
+      if (collation !== undefined) requireOwnCollation(type, strategy, collation);
+      requireHashed(type, strategy, part);
+      return key;
     }),
   };
+}
+
+function keyOf(
+  part: PartitionByKey["part"],
+  table: TableEntry,
+): PartitioningKey & { readonly type: DataType } {
+  if (!("name" in part)) {
+    const { reads, sql, type } = indexExpression(table, part);
+    if (reads.length === 0) {
+      throw invalid("Cannot partition by a constant", part, "name a column of the table");
+    }
+    return { sql, reads, isColumn: false, type };
+  }
+  const { columnId, generatedSql, name, type } = columnNamed(table, part, "alter");
+  if (generatedSql !== undefined) {
+    throw invalid(
+      `Cannot partition by column "${name}": it is a generated column`,
+      part,
+      "partition by the expression from which it is computed",
+    );
+  }
+  return { sql: nameText(name), reads: [columnId], isColumn: true, type };
+}
+
+/**
+ * Requires that COLLATE of a key changes no bounds: those of a range have the order of the key, and
+ * the others are the same strings under each deterministic collation.
+ */
+function requireOwnCollation(
+  type: DataType,
+  strategy: Partitioning["strategy"],
+  collation: CollationNode,
+): void {
+  const named = typeWithCollation(type, collation);
+  if (strategy === "range" ? isOrderedAlike(named, type) : !isLooselyEqual(named)) return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    "Cannot partition by text under another collation than its own",
+    {
+      position: collation._location.start,
+      hint: "omit COLLATE, or give the collation to the column",
+    },
+  );
+}
+
+function isOrderedAlike(one: DataType, other: DataType): boolean {
+  if (!isCollated(one) || !isCollated(other)) return isCollated(one) === isCollated(other);
+  const [left, right] = [collationOf(one), collationOf(other)];
+  const isSame = left?.kind === "icu" && right?.kind === "icu" && left.typeId === right.typeId;
+  return isSame && left.name === right.name;
 }
 
 function requireHashed(type: DataType, strategy: Partitioning["strategy"], key: AstNode): void {

@@ -529,9 +529,12 @@ export function optionSettings(entries: readonly OptionEntry[] | undefined): Opt
 
 /** The words for a primary key in messages. */
 const PRIMARY_KEY = "a primary key";
+/** The words for a key of PARTITION BY in messages. */
+export const PARTITION_KEY = "a partition key";
 
 /**
- * Refuses text whose equal values may differ in a primary key, because the key identifies a row.
+ * Refuses text whose equal values may differ in a primary key, because the key identifies a row,
+ * and in a partition key, because equal values must belong to one partition.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
@@ -540,10 +543,16 @@ function refuseLooseKey(
   type: DataType,
   { position, what }: { position: number; what: string },
 ): void {
-  if (what !== PRIMARY_KEY || !isLooselyEqual(type)) return;
+  if ((what !== PRIMARY_KEY && what !== PARTITION_KEY) || !isLooselyEqual(type)) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot use column "${name}" in ${what}: its collation is nondeterministic, but a primary key compares exact strings`,
-    { position, hint: "use another key, and UNIQUE for this column" },
+    `Cannot use column "${name}" in ${what}: its collation is nondeterministic, but ${what} compares exact strings`,
+    {
+      position,
+      hint:
+        what === PRIMARY_KEY
+          ? "use another key, and UNIQUE for this column"
+          : "use another key, or a column with a deterministic collation",
+    },
   );
 }

@@ -1,8 +1,9 @@
 /** Parses PARTITION BY and PARTITION OF of a table, and ATTACH and DETACH of a partition. */
-import type { IndexedExpression, Name, QNameAliased } from "./ast/ast.ts";
+import type { QNameAliased } from "./ast/ast.ts";
 import type {
   PartitionBounds,
   PartitionBy,
+  PartitionByKey,
   PartitionDefinition,
   PartitionOf,
   RangeValue,
@@ -19,10 +20,11 @@ export function acceptPartitionBy(cursor: Cursor): PartitionBy | undefined {
   if (!cursor.acceptAll("partition", "by")) return undefined;
   const strategy = cursor.expectOneOf("range", "list", "hash");
   cursor.expect("(");
-  const keys: (Name | IndexedExpression)[] = [];
+  const keys: PartitionByKey[] = [];
   do {
-    keys.push(parseIndexedPart(cursor));
-    acceptCollation(cursor);
+    const part = parseIndexedPart(cursor);
+    const collation = acceptCollation(cursor);
+    keys.push(collation === undefined ? { part } : { part, collation });
     acceptOperatorClass(cursor);
     requireListed(cursor, keys.length, "keys of PARTITION BY");
   } while (cursor.accept(","));

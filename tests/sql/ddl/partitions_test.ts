@@ -218,6 +218,38 @@ test("lists of tables show partitions as tables", async () => {
   expect(await engine.rows("SELECT table_name FROM information_schema.views")).toEqual([]);
 });
 
+test("ATTACH computes no generated column anew", async () => {
+  await engine.run(
+    `CREATE TABLE app.twice (n INT, m INT GENERATED ALWAYS AS (n * 2) STORED) PARTITION BY LIST (n);
+     CREATE TABLE app.plain (n INT, m INT) PARTITION BY LIST (n);
+     CREATE TABLE app.thrice (n INT, m INT GENERATED ALWAYS AS (n * 3) STORED);
+     CREATE TABLE app.given (n INT, m INT);
+     INSERT INTO app.thrice (n) VALUES (1);
+     INSERT INTO app.given VALUES (1, 7)`,
+  );
+  const attach = async (parent: string, table: string): Promise<string | undefined> => {
+    const sql = `ALTER TABLE app.${parent} ATTACH PARTITION app.${table} FOR VALUES IN (1)`;
+    return (await engine.ask(sql)).error?.message;
+  };
+  expect(await attach("twice", "thrice")).toContain('expressions of generated column "m" differ');
+  expect(await attach("twice", "given")).toContain('"m" is generated in only one of the tables');
+  expect(await attach("plain", "thrice")).toContain('"m" is generated in only one of the tables');
+  expect(await engine.rows("SELECT n, m FROM app.thrice")).toEqual([[1, 3]]);
+});
+
+test("COLLATE of a key that changes no bounds is accepted", async () => {
+  await engine.run(
+    `CREATE TABLE app.r (c TEXT COLLATE "en-x-icu") PARTITION BY RANGE (c COLLATE "en-x-icu");
+     CREATE TABLE app.r1 PARTITION OF app.r FOR VALUES FROM ('a') TO ('b');
+     CREATE TABLE app.l (c TEXT COLLATE "en-x-icu") PARTITION BY LIST (c COLLATE "C");
+     CREATE TABLE app.l1 PARTITION OF app.l FOR VALUES IN ('a');
+     INSERT INTO app.r VALUES ('A');
+     INSERT INTO app.l VALUES ('a')`,
+  );
+  expect(await engine.rows("SELECT c FROM app.r1")).toEqual([["A"]]);
+  expect(await engine.rows("SELECT c FROM app.l1")).toEqual([["a"]]);
+});
+
 const REFUSED: readonly (readonly [sql: string, code: string, words: string])[] = [
   [
     "CREATE USER TABLE app.own (id INT PRIMARY KEY) PARTITION BY HASH (id)",
@@ -254,9 +286,32 @@ const REFUSED: readonly (readonly [sql: string, code: string, words: string])[] 
     "INVALID_DEFINITION",
     "not immutable",
   ],
+  [
+    "CREATE TABLE app.f (c TEXT COLLATE app.loose) PARTITION BY HASH (c)",
+    "UNSUPPORTED_FEATURE",
+    "nondeterministic",
+  ],
+  [
+    "CREATE TABLE app.f (c TEXT COLLATE app.loose) PARTITION BY LIST (lower(c))",
+    "UNSUPPORTED_FEATURE",
+    "nondeterministic",
+  ],
+  [
+    "CREATE TABLE app.f (c TEXT) PARTITION BY LIST (c COLLATE app.loose)",
+    "UNSUPPORTED_FEATURE",
+    "another collation than its own",
+  ],
+  [
+    'CREATE TABLE app.f (c TEXT COLLATE "en-x-icu") PARTITION BY RANGE (c COLLATE "C")',
+    "UNSUPPORTED_FEATURE",
+    "another collation than its own",
+  ],
 ];
 
 test.each(REFUSED)("%s is refused", async (sql, code, words) => {
+  await engine.run(
+    "CREATE COLLATION app.loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+  );
   const { error } = await engine.ask(sql);
   expect(error?.code ?? "", error?.message).toBe(code);
   expect(error?.message).toContain(words);

@@ -250,7 +250,7 @@ export class StatementGenerator {
   /** Returns definitions of partitions. */
   #partitions(table: string): string[] {
     return [
-      `CREATE TABLE ${table} (a INT, b TEXT) PARTITION BY RANGE (a, (lower(b)))`,
+      `CREATE TABLE ${table} (a INT, b TEXT) PARTITION BY RANGE (a, (lower(b)) COLLATE n.c, b COLLATE d)`,
       `CREATE TABLE ${table} PARTITION OF u DEFAULT PARTITION BY LIST (a) WITH (x = 1)`,
       `CREATE TABLE ${table} PARTITION OF u FOR VALUES IN (1, NULL, 'x')`,
       `ALTER TABLE ${table} ATTACH PARTITION u FOR VALUES FROM (1, MINVALUE) TO (2, MAXVALUE)`,

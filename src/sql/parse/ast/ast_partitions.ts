@@ -1,13 +1,16 @@
 /** Defines the syntax tree of partitioned tables and of their partitions. */
-import type { AstNode, Name, QName, QNameAliased } from "./ast.ts";
-import type { IndexedExpression } from "./ast_definitions.ts";
+import type { AstNode, QName, QNameAliased } from "./ast.ts";
+import type { IndexedColumn, IndexedExpression } from "./ast_definitions.ts";
 
 export type PartitionStrategy = "hash" | "list" | "range";
+
+/** A column or an expression by which rows are divided, with its COLLATE. */
+export type PartitionByKey = Pick<IndexedColumn, "collation" | "part">;
 
 /** `PARTITION BY strategy (key, …)`. */
 export interface PartitionBy extends AstNode {
   readonly strategy: PartitionStrategy;
-  readonly keys: readonly (Name | IndexedExpression)[];
+  readonly keys: readonly PartitionByKey[];
 }
 
 /** A value of a bound of a range. MINVALUE and MAXVALUE are below and above all values. */

@@ -11,9 +11,10 @@ import { expressionToSql } from "./print_queries.ts";
 /** Prints ` PARTITION BY …`; empty without a strategy. */
 export function partitionByText(node: PartitionBy | undefined): string {
   if (node === undefined) return "";
-  const keys = node.keys.map((key) =>
-    "name" in key ? nameText(key.name) : `(${expressionToSql(key.expr)})`,
-  );
+  const keys = node.keys.map(({ collation, part }) => {
+    const text = "name" in part ? nameText(part.name) : `(${expressionToSql(part.expr)})`;
+    return collation === undefined ? text : `${text} COLLATE ${qnameText(collation)}`;
+  });
   return ` PARTITION BY ${node.strategy.toUpperCase()} (${keys.join(", ")})`;
 }
 
