@@ -157,6 +157,8 @@ export class QueryReader {
   readonly #store: ReplicaStore;
   readonly #spillSpace: SpillSpace;
   readonly #plans = new KeptPlans<Prepared>();
+  /** The number of the plan of the last job. */
+  #plan = 0;
   readonly #divided = new WeakMap<Prepared, CompiledDivision>();
   /** The questions that the current job asks the event loop. */
   #questions: Questions | undefined;
@@ -191,6 +193,7 @@ export class QueryReader {
     this.#sinceMs = this.#parts.clock.monotonicMs();
     try {
       if (message.kind === "run") {
+        this.#plan = message.plan;
         this.#workedMs = 0;
         this.#run(message);
       } else {
@@ -413,6 +416,9 @@ export class QueryReader {
   #fail(error: unknown): void {
     const cell = error instanceof CellError && error.position === undefined ? error : undefined;
     const failure = failureFrom(cell?.reason ?? error);
+    // The event loop forgets the plan when it receives the failure. If this side kept it, the two
+    // would not discard the same plans.
+    this.#plans.delete(this.#plan);
     this.#post({ kind: "failed", failure, place: cell?.place });
   }
 
@@ -440,9 +446,12 @@ export class QueryReader {
   }
 
   #planOf({ plan, source }: QueryJob): Prepared {
-    const known = this.#plans.get(plan);
-    if (known !== undefined) return known;
-    if (source === undefined) throw new Error(`The reader does not know plan ${plan}`);
+    if (source === undefined) {
+      return defined(
+        this.#plans.get(plan),
+        "a reader must know a plan that comes without a source",
+      );
+    }
     const { rowCounts } = source;
     const { statement, deps } = depsIn(source, {
       questions: () => this.#currentQuestions,
