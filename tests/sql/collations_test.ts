@@ -29,6 +29,17 @@ test("a column keeps its collation after a restart and after its collation is re
   }
 });
 
+test("NULLIF takes its collation from both operands", async () => {
+  await using engine = await TestEngine.open();
+  await engine.run(
+    `${SETUP} CREATE TABLE t (a TEXT COLLATE nocase); INSERT INTO t VALUES ('x'), ('X')`,
+  );
+  expect(
+    await engine.rows(`SELECT count(DISTINCT nullif(a, 'y')),
+      count(DISTINCT nullif(a, 'y' COLLATE "C")), min(collation for (nullif(a, 'y' COLLATE "C"))) FROM t`),
+  ).toEqual([[1, 2, '"C"']]);
+});
+
 test("a unique index under a nondeterministic collation compares by it", async () => {
   await using engine = await TestEngine.open();
   await engine.run(`${SETUP} CREATE TABLE u (id INT PRIMARY KEY, email TEXT COLLATE nocase, n INT);

@@ -298,7 +298,7 @@ function bindNullif(
   const convert = isKept ? casterFor(given.type, left.type, "implicit") : undefined;
   return {
     kind: "call",
-    type: returned.type,
+    type: typeWithDerived(returned.type, [value, other]),
     name: "nullif",
     args: [returned, right],
     evaluate: ([first = null, second = null]: readonly Value[]): Value => {
