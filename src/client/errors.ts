@@ -21,7 +21,7 @@ export interface RefusalDetails {
   readonly results?: readonly StatementEntry[];
 }
 
-/** The server answered with an error. */
+/** An error that the server has returned. */
 export class ServerError extends Error {
   readonly code: string;
   readonly status: number;

@@ -96,7 +96,7 @@ export function attachedTable(
   const existing = partitionNamed(node.partition, { namespace, principal }, deps);
   const shown = qualifiedName(node.partition, namespace);
   if (existing !== undefined)
-    throw refused(`Cannot attach ${shown}: it already is a partition`, node.partition);
+    throw refused(`Cannot attach ${shown}: it is already a partition`, node.partition);
   const table = findTable(deps, node.partition, { namespace, node: node.partition, principal });
   requireAlter(principal, parent, { namespace: catalog.namespace(parent.namespace) });
   requireDrop(principal, table, { namespace: catalog.namespace(table.namespace) });
@@ -188,7 +188,7 @@ function requireNothingOfItsOwn(table: TableEntry, parent: TableEntry, node: Ast
     `Cannot attach ${nameOf(table)}: it has ${first} of its own, which ${nameOf(parent)} does not have`,
     {
       position: node._location.start,
-      hint: "a partition has the constraints and indexes of its table: drop it, or add it to the partitioned table",
+      hint: `add it to ${nameOf(parent)} first, or drop it from ${nameOf(table)}`,
     },
   );
 }
