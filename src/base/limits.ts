@@ -159,6 +159,12 @@ export const PROGRAM_CALLS_MAX = 100;
 /** The maximum time of one call of a program within a query, in milliseconds. */
 export const PROGRAM_MS_MAX = 500;
 
+/**
+ * The maximum time of all calls of programs within a query during one turn of the event loop, in
+ * milliseconds.
+ */
+export const PROGRAMS_MS_MAX = 2000;
+
 /** The maximum length of the texts of functions that a definition stores in place of calls. */
 export const WRITTEN_TEXT_MAX: number = 256 * 1024;
 

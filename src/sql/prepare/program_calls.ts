@@ -3,11 +3,13 @@
  * the snapshot of its statement, changes nothing, and must end soon, because nothing else runs in
  * the meantime.
  */
+import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { PROGRAM_CALLS_MAX, PROGRAM_MS_MAX } from "../../base/limits.ts";
+import { PROGRAM_CALLS_MAX, PROGRAM_MS_MAX, PROGRAMS_MS_MAX } from "../../base/limits.ts";
 import { type Row, type Value, valueAt } from "../../types/mod.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { made } from "../execute/context/operator.ts";
+import { SLICE_OVER } from "../execute/context/time_slice.ts";
 import type { CalledProgram, ProgramCalls } from "../functions/base/function.ts";
 import { isQueryNode, isSelectNode } from "../parse/ast/query_nodes.ts";
 import { parseStatements } from "../parse/parser.ts";
@@ -28,18 +30,25 @@ import { argumentSlots, resultOf } from "./program_results.ts";
 /** The access that programs have to the statement that calls them. */
 export interface ProgramHost {
   readonly place: PiecePlace;
+  readonly clock: Pick<Clock, "yield">;
   /** Creates the context for a statement of a program, which has these slots. */
-  context(slots: readonly Value[], programs: ProgramCalls): ExecutionContext;
+  context(slots: readonly Value[], programs: ProgramCalls, sliceEndMs?: number): ExecutionContext;
   readonly notice: (message: string) => void;
 }
 
 export class ProgramsInQuery implements ProgramCalls {
   readonly #host: ProgramHost;
   readonly #depth: number;
+  readonly #limit: TimeLimit;
 
-  constructor(host: ProgramHost, depth = 0) {
+  constructor(host: ProgramHost, { depth = 0, limit }: { depth?: number; limit?: TimeLimit } = {}) {
     this.#host = host;
     this.#depth = depth;
+    this.#limit = limit ?? {
+      callEndMs: undefined,
+      turnEndMs: undefined,
+      context: undefined,
+    };
   }
 
   call(program: CalledProgram, args: readonly Value[]): Value {
@@ -47,13 +56,16 @@ export class ProgramsInQuery implements ProgramCalls {
     const place = placeOfProgram(program.entry, this.#host.place);
     const compiled = compiledProgram(program, place);
     const frame = new ProgramFrame(compiled, argumentSlots(program.entry, args));
-    const inner = new ProgramsInQuery(this.#host, this.#depth + 1);
-    const driver = new QueryDriver({ host: this.#host, inner, place });
+    const limit = this.#limit;
+    const inner = new ProgramsInQuery(this.#host, { depth: this.#depth + 1, limit });
+    const driver = new QueryDriver({ host: this.#host, inner, limit, place });
     try {
       driver.run(runBody(frame));
     } catch (error) {
       leaveFunction(error);
       throw error;
+    } finally {
+      if (this.#depth === 0) limit.callEndMs = undefined;
     }
     return resultOf(frame);
   }
@@ -69,16 +81,26 @@ export function requireDepth(depth: number, { entry }: Pick<CalledProgram, "entr
   );
 }
 
+/** The times at which the calls of a query must end, because nothing else runs in the meantime. */
+interface TimeLimit {
+  /** The end of the outermost call; set by its first check. */
+  callEndMs: number | undefined;
+  /** The end of all calls in one turn of the event loop; set by the first check in the turn. */
+  turnEndMs: number | undefined;
+  /** Knows the time, and the end of the request. */
+  context: ExecutionContext | undefined;
+}
+
 interface DriverParts {
   readonly host: ProgramHost;
   readonly inner: ProgramCalls;
+  readonly limit: TimeLimit;
   readonly place: PiecePlace;
 }
 
 /** Answers what one program asks, at once. */
 class QueryDriver {
   readonly #parts: DriverParts;
-  #endMs = Number.POSITIVE_INFINITY;
 
   constructor(parts: DriverParts) {
     this.#parts = parts;
@@ -91,7 +113,7 @@ class QueryDriver {
       try {
         answer = this.#answer(step.value);
       } catch (error) {
-        step = asking.throw(error);
+        step = asking.throw(error === SLICE_OVER ? tookTooLong() : error);
         continue;
       }
       step = asking.next(answer);
@@ -100,6 +122,8 @@ class QueryDriver {
 
   #answer(ask: Ask): DriverAnswer {
     const { host, place } = this.#parts;
+    // A recursion may have no loop, so each evaluation checks the time as well.
+    if (TIMED.has(ask.kind)) this.#checkTime();
     switch (ask.kind) {
       case "value": {
         const bound = boundPiece(ask.piece, ask.frame, place);
@@ -123,9 +147,6 @@ class QueryDriver {
         const values = ask.using.map(({ value }) => value);
         return this.#rows(boundText(node, ask.using, place), values);
       }
-      case "pause":
-        this.#checkTime();
-        return { kind: "done" };
       case "notice":
         host.notice(`${ask.level.toUpperCase()}: ${ask.message}`);
         return { kind: "done" };
@@ -138,14 +159,15 @@ class QueryDriver {
   /** Returns a context whose slots are the variables, followed by the values of calls. */
   #contextFor(values: readonly Value[], calls: readonly HoistedCall[]): ExecutionContext {
     const { host, inner } = this.#parts;
-    if (calls.length === 0) return host.context(values, inner);
+    const endMs = this.#endMs();
+    if (calls.length === 0) return host.context(values, inner, endMs);
     const slots = [...values];
     for (const { args, program, seesNull } of calls) {
-      const context = host.context(slots, inner);
+      const context = host.context(slots, inner, endMs);
       const given = args.map((argument) => argument(context));
       slots.push(!seesNull && given.includes(null) ? null : inner.call(program, given));
     }
-    return host.context(slots, inner);
+    return host.context(slots, inner, endMs);
   }
 
   #rows({ columns, prepared }: BoundRowsPiece, values: readonly Value[]): RowsAnswer {
@@ -155,7 +177,7 @@ class QueryDriver {
     const rows: Row[] = [];
     try {
       for (let batch = operator.next(); batch !== undefined; batch = operator.next()) {
-        this.#checkTime(context);
+        this.#checkTime();
         for (let at = 0; at < batch.rowCount; at += 1) {
           rows.push(
             Array.from({ length: prepared.columnCount }, (_, column) => {
@@ -172,18 +194,46 @@ class QueryDriver {
     return { kind: "rows", columns, rows, rowCount: rows.length };
   }
 
-  #checkTime(context: ExecutionContext = this.#parts.host.context([], this.#parts.inner)): void {
+  #checkTime(): void {
+    const context = this.#timeContext();
     context.checkTime();
-    const nowMs = context.monotonicMs();
-    if (this.#endMs === Number.POSITIVE_INFINITY) this.#endMs = nowMs + PROGRAM_MS_MAX;
-    if (nowMs < this.#endMs) return;
-    throw new DatabaseError(
-      "LIMIT_EXCEEDED",
-      `Cannot run the function in a query: a call may take at most ${PROGRAM_MS_MAX} ms there`,
-      { hint: ALONE, sqlstate: "54001" },
-    );
+    if (context.monotonicMs() >= this.#endMs()) throw SLICE_OVER;
+  }
+
+  #timeContext(): ExecutionContext {
+    const { host, inner, limit } = this.#parts;
+    limit.context ??= host.context([], inner);
+    return limit.context;
+  }
+
+  /** Returns the time at which the current calls must end. */
+  #endMs(): number {
+    const { limit } = this.#parts;
+    const nowMs = this.#timeContext().monotonicMs();
+    limit.callEndMs ??= nowMs + PROGRAM_MS_MAX;
+    if (limit.turnEndMs === undefined) void this.#limitTurn(nowMs + PROGRAMS_MS_MAX);
+    return Math.min(limit.callEndMs, limit.turnEndMs ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** Limits the current turn of the event loop, until the next one. */
+  async #limitTurn(endMs: number): Promise<void> {
+    const { host, limit } = this.#parts;
+    limit.turnEndMs = endMs;
+    await host.clock.yield();
+    limit.turnEndMs = undefined;
   }
 }
+
+function tookTooLong(): DatabaseError {
+  return new DatabaseError(
+    "LIMIT_EXCEEDED",
+    `Cannot run the function in a query: a call may take at most ${PROGRAM_MS_MAX} ms there, and all calls at most ${PROGRAMS_MS_MAX} ms without a pause`,
+    { hint: ALONE, sqlstate: "54001" },
+  );
+}
+
+/** The steps before which the time is checked. */
+const TIMED: ReadonlySet<Ask["kind"]> = new Set(["pause", "rows", "text", "value"]);
 
 const ALONE = "call it by itself: SELECT f(…) without FROM a table, SELECT * FROM f(…), or CALL";
 

@@ -69,10 +69,16 @@ export interface ProgramRunnerParts {
 /** The maximum number of notices in the result of one statement. */
 const NOTICES_MAX = 100;
 
+/** The total length, in characters, from which on further notices are only counted. */
+const NOTICES_LENGTH_MAX = 1024 * 1024;
+
 /** The maximum number of steps of loops before other work runs. */
 const STEPS_PER_SLICE = 1024;
 
 const DONE: DriverAnswer = { kind: "done" };
+
+/** The steps before which a program lets other work run. */
+const TIMED: ReadonlySet<Ask["kind"]> = new Set(["pause", "rows", "text", "value"]);
 
 /** A call that is running. */
 interface RunningCall {
@@ -87,6 +93,7 @@ export class ProgramRunner {
   readonly #savepoints: string[] = [];
   readonly #notices: string[] = [];
   #noticeCount = 0;
+  #noticeLength = 0;
   #sliceEndMs: number;
   #stepCount = 0;
 
@@ -105,7 +112,9 @@ export class ProgramRunner {
 
   readonly note = (message: string): void => {
     this.#noticeCount += 1;
-    if (this.#notices.length < NOTICES_MAX) this.#notices.push(message);
+    if (this.#notices.length === NOTICES_MAX || this.#noticeLength >= NOTICES_LENGTH_MAX) return;
+    this.#noticeLength += message.length;
+    this.#notices.push(message);
   };
 
   /** Runs calls one after another. Returns the slots, followed by the values of the calls. */
@@ -171,6 +180,9 @@ export class ProgramRunner {
     while (step.done !== true) {
       let answer: DriverAnswer;
       try {
+        // A recursion may have no loop, so other work also runs before a statement or expression.
+        const pausing = TIMED.has(step.value.kind) ? this.#pause() : DONE;
+        if (pausing instanceof Promise) await pausing;
         const asked = this.#answer(step.value, call);
         answer = asked instanceof Promise ? await asked : asked;
       } catch (error) {
@@ -198,7 +210,7 @@ export class ProgramRunner {
         this.#endSavepoint(ask.isKept);
         return DONE;
       case "pause":
-        return this.#pause();
+        return DONE;
       case "notice":
         this.note(`${ask.level.toUpperCase()}: ${ask.message}`);
         return DONE;
@@ -352,7 +364,11 @@ export class ProgramRunner {
   #contextFor(slots: readonly Value[], place: PiecePlace): StatementContext {
     const { ledger, principal, transaction, trigger } = this.#parts;
     const deps = this.#parts.deps();
-    const create = (values: readonly Value[], programs: ProgramCalls): StatementContext =>
+    const create = (
+      values: readonly Value[],
+      programs: ProgramCalls,
+      sliceEndMs?: number,
+    ): StatementContext =>
       newContext(deps, {
         principal,
         namespace: place.namespace,
@@ -363,8 +379,10 @@ export class ProgramRunner {
         settings: () => new OwnSettingCalls(transaction.settings, { deps, principal }),
         ...(trigger && { transition: trigger.transition, triggerDepth: trigger.depth }),
         programs,
+        sliceEndMs,
       });
-    return create(slots, new ProgramsInQuery({ place, context: create, notice: this.note }));
+    const { clock } = deps;
+    return create(slots, new ProgramsInQuery({ place, clock, context: create, notice: this.note }));
   }
 
   #beginSavepoint(): void {

@@ -302,8 +302,9 @@ export class StatementRunner {
     const atSeq = options.atSeq?.() ?? deps.store.visibleSeq;
     return new ProgramsInQuery({
       place: { deps, principal, namespace },
+      clock: deps.clock,
       notice: options.onNotice ?? (() => undefined),
-      context: (slots, programs) =>
+      context: (slots, programs, sliceEndMs) =>
         newContext(deps, {
           principal,
           namespace,
@@ -314,6 +315,7 @@ export class StatementRunner {
           ledger: this.#options.ledger,
           settings: () => this.#settingsOf(principal),
           programs,
+          sliceEndMs,
         }),
     });
   }

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
+import { until } from "../../support/until.ts";
 
 let engine: TestEngine;
 
@@ -35,6 +36,27 @@ async function noticesOf(block: string): Promise<readonly string[]> {
 async function failure(sql: string): Promise<string> {
   const { error } = await engine.ask(sql);
   return error === undefined ? "none" : `${error.code}: ${error.message} | ${error.hint ?? ""}`;
+}
+
+/** Opens an engine with programs that take very long. */
+async function withoutEnd(): Promise<TestEngine> {
+  const other = await TestEngine.open({ clock: systemClock });
+  await other.run(
+    `CREATE FUNCTION spread(n INT) RETURNS INT LANGUAGE plpgsql AS $$ BEGIN
+       IF n < 2 THEN RETURN n; END IF; RETURN spread(n - 1) + spread(n - 2); END $$;
+     CREATE FUNCTION retry(n INT) RETURNS INT LANGUAGE plpgsql AS $$ DECLARE x INT; BEGIN
+       EXECUTE 'SELECT retry($1)' INTO x USING n + 1; RETURN x;
+       EXCEPTION WHEN OTHERS THEN RETURN retry(n + 1); END $$;
+     CREATE FUNCTION counted(n INT) RETURNS BIGINT LANGUAGE plpgsql AS $$ BEGIN
+       RETURN (SELECT count(*) FROM generate_series(n, 9000000000)); END $$;
+     CREATE FUNCTION short(n INT) RETURNS INT LANGUAGE plpgsql AS $$ BEGIN
+       FOR i IN 1..1000 LOOP n := n + 1; END LOOP; RETURN n; END $$;
+     CREATE FUNCTION endless() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+       LOOP BEGIN PERFORM 1; EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$;
+     CREATE TABLE watched (id INT PRIMARY KEY);
+     CREATE TRIGGER watch BEFORE INSERT ON watched FOR EACH ROW EXECUTE FUNCTION endless()`,
+  );
+  return other;
 }
 
 async function balances(): Promise<unknown> {
@@ -247,6 +269,43 @@ describe("ends", () => {
       "BEGIN LOOP BEGIN LOOP NULL; END LOOP; EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END";
     const { error } = await other.ask(`DO $$ ${body} $$`, { timeoutMs: 50 });
     expect(error?.code).toBe("STATEMENT_TIMEOUT");
+  });
+
+  test.each([
+    "SELECT spread(60)",
+    "SELECT retry(1)",
+    "DO $$ BEGIN LOOP BEGIN LOOP NULL; END LOOP; EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$",
+    "INSERT INTO watched VALUES (1)",
+  ])("KILL QUERY and the time limit end %s", async (sql) => {
+    await using other = await withoutEnd();
+    expect((await other.ask(sql, { timeoutMs: 50 })).error?.code).toBe("STATEMENT_TIMEOUT");
+    const asked = other.ask(sql, { timeoutMs: 30_000 });
+    let id: unknown;
+    await until(async () => {
+      const running = await other.rows("SELECT query_id, sql FROM system.queries");
+      id = running.find((row) => !String(row[1]).includes("system.queries"))?.[0];
+      return id !== undefined;
+    });
+    await other.run(`KILL QUERY '${String(id)}'`);
+    expect((await asked).error?.code).toBe("CANCELLED");
+    expect(await other.rows("SELECT * FROM watched")).toEqual([]);
+  });
+
+  test.each([
+    "SELECT spread(60 + x) FROM generate_series(1, 2) AS g(x)",
+    "SELECT counted(x) FROM generate_series(1, 2) AS g(x)",
+    "SELECT sum(short(x)) FROM generate_series(1, 100000) AS g(x)",
+  ])("%s stops before other work has to wait for long", async (sql) => {
+    await using other = await withoutEnd();
+    expect((await other.ask(sql, { timeoutMs: 30_000 })).error?.code).toBe("LIMIT_EXCEEDED");
+  });
+
+  test("the notices of a program have a limited length", async () => {
+    const notices = await noticesOf(
+      "BEGIN FOR i IN 1..50 LOOP RAISE NOTICE '%', repeat('x', 300000); END LOOP; END",
+    );
+    expect(notices.length).toBe(5);
+    expect(notices.at(-1)).toBe("46 more notice(s)");
   });
 
   test("a recursion without end is refused", async () => {
