@@ -29,6 +29,16 @@ test("a column keeps its collation after a restart and after its collation is re
   }
 });
 
+test("aggregates with DISTINCT compare their arguments by their collation", async () => {
+  await using engine = await TestEngine.open();
+  await engine.run(`${SETUP} CREATE TABLE t (id INT PRIMARY KEY, a TEXT COLLATE nocase, b TEXT COLLATE "de-x-icu");
+    INSERT INTO t VALUES (1, 'x', 'z'), (2, 'X', 'ä'), (3, 'y', 'b')`);
+  expect(
+    await engine.rows(`SELECT string_agg(DISTINCT a, ','), string_agg(DISTINCT b, ','),
+      string_agg(DISTINCT a COLLATE "C", ',') FROM t`),
+  ).toEqual([["x,y", "ä,b,z", "X,x,y"]]);
+});
+
 test("NULLIF takes its collation from both operands", async () => {
   await using engine = await TestEngine.open();
   await engine.run(

@@ -230,7 +230,8 @@ export function bindAggregateArguments(
   if (form === undefined) throw unknownFunction(name, types, call);
   const cast = args.map((argument, i) =>
     castTo(argument, {
-      to: form.argumentTypes[i] ?? argument.type,
+      // DISTINCT and WITHIN GROUP compare the arguments under their own collation.
+      to: typeWithDerived(form.argumentTypes[i] ?? argument.type, [argument]),
       mode: "implicit",
       node: nodes[i],
     }),
