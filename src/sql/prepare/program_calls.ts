@@ -26,6 +26,8 @@ import {
   type PiecePlace,
 } from "./program_pieces.ts";
 import { argumentSlots, resultOf } from "./program_results.ts";
+import type { RecordedCalls } from "./recorded_calls.ts";
+import type { AttemptPrograms } from "./statement_context.ts";
 
 /** The access that programs have to the statement that calls them. */
 export interface ProgramHost {
@@ -36,22 +38,41 @@ export interface ProgramHost {
   readonly notice: (message: string) => void;
 }
 
-export class ProgramsInQuery implements ProgramCalls {
+export class ProgramsInQuery implements AttemptPrograms {
   readonly #host: ProgramHost;
   readonly #depth: number;
   readonly #limit: TimeLimit;
+  readonly #recorded: RecordedCalls | undefined;
 
-  constructor(host: ProgramHost, { depth = 0, limit }: { depth?: number; limit?: TimeLimit } = {}) {
+  /**
+   * @param about.depth The number of programs that are running.
+   * @param about.limit The limit of the outermost call.
+   * @param about.recorded Interrupts the query; absent for calls within programs.
+   */
+  constructor(
+    host: ProgramHost,
+    about: { depth?: number; limit?: TimeLimit; recorded?: RecordedCalls } = {},
+  ) {
     this.#host = host;
-    this.#depth = depth;
-    this.#limit = limit ?? {
+    this.#depth = about.depth ?? 0;
+    this.#recorded = about.recorded;
+    this.#limit = about.limit ?? {
       callEndMs: undefined,
       turnEndMs: undefined,
       context: undefined,
     };
   }
 
+  beginAnew(): void {
+    this.#recorded?.beginAnew();
+  }
+
   call(program: CalledProgram, args: readonly Value[]): Value {
+    const run = (): Value => this.#run(program, args);
+    return this.#recorded === undefined ? run() : this.#recorded.resultOf(program, args, run);
+  }
+
+  #run(program: CalledProgram, args: readonly Value[]): Value {
     requireDepth(this.#depth, program);
     const place = placeOfProgram(program.entry, this.#host.place);
     const compiled = compiledProgram(program, place);

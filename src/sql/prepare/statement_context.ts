@@ -99,7 +99,7 @@ export interface ContextOptions {
   /** The sleeps of the statement; absent if the statement may not sleep. */
   readonly sleeps?: Sleeps | undefined;
   /** Runs the programs that expressions call; absent if there is no request that could. */
-  readonly programs?: ProgramCalls | undefined;
+  readonly programs?: AttemptPrograms | undefined;
   /** Takes advisory locks for the statement; absent if it cannot call functions that do. */
   readonly advisory?: AttemptLocks | undefined;
   /** Calls the functions of triggers; absent if the statement changes nothing. */
@@ -116,6 +116,12 @@ export interface ContextOptions {
 export interface AttemptLocks extends AdvisoryCalls {
   /** Called before the statement begins again. */
   beginAnew(): void;
+}
+
+/** Runs programs for one attempt of a statement. */
+export interface AttemptPrograms extends ProgramCalls {
+  /** Called before the statement begins again. */
+  beginAnew?(): void;
 }
 
 /** A principal without an identity, for expressions of definitions that read no rows. */
@@ -157,6 +163,7 @@ export function newContext(deps: ExecutionDeps, options: ContextOptions): Statem
     beginAnew: () => {
       attempt?.begin(catalog);
       options.advisory?.beginAnew();
+      options.programs?.beginAnew?.();
     },
   };
   return new OwnContext(deps, options, calls, {

@@ -20,7 +20,8 @@ import { referencesTo } from "../names/references.ts";
 import type { StatementResult, UploadedFile } from "../ports/engine.ts";
 import { AttemptNumbers } from "../prepare/attempt_numbers.ts";
 import type { Prepared, PreparedDml, PreparedQuery } from "../prepare/prepared.ts";
-import { ProgramsInQuery } from "../prepare/program_calls.ts";
+import { type ProgramHost, ProgramsInQuery } from "../prepare/program_calls.ts";
+import { RecordedCalls } from "../prepare/recorded_calls.ts";
 import { newContext, type StatementContext } from "../prepare/statement_context.ts";
 import { isInspecting, type QueryReaders, type ReadingPlace } from "../readers/query_readers.ts";
 import type { QuerySource } from "../readers/reader.ts";
@@ -245,7 +246,7 @@ export class StatementRunner {
       sliceEndMs: this.#sliceEndMs(mayLeave),
       sleeps: asleep,
       advisory: this.#locksOf(prepared, options, asleep),
-      programs: this.#programsOf(prepared, options),
+      programs: this.#programsOf(prepared, options, asleep),
       attempt: this.#attempt,
     });
   }
@@ -294,13 +295,23 @@ export class StatementRunner {
     });
   }
 
-  /** Returns the calls by which the expressions of a statement run programs. */
-  #programsOf(prepared: Prepared, options: RunOptions): ProgramsInQuery | undefined {
+  /**
+   * Returns the calls by which the expressions of a statement run programs.
+   *
+   * @param sleeps Lets the statement be interrupted; absent if it cannot be restarted.
+   */
+  #programsOf(
+    prepared: Prepared,
+    options: RunOptions,
+    sleeps?: Sleeps,
+  ): ProgramsInQuery | undefined {
     if (!callsPrograms(prepared)) return undefined;
     const { namespace, nowMicros, principal, transaction } = options;
     const deps = this.#deps;
     const atSeq = options.atSeq?.() ?? deps.store.visibleSeq;
-    return new ProgramsInQuery({
+    const bytesMax = deps.limits.queryMemoryBytes;
+    const recorded = new RecordedCalls({ clock: deps.clock, sleeps, bytesMax });
+    const host: ProgramHost = {
       place: { deps, principal, namespace },
       clock: deps.clock,
       notice: options.onNotice ?? (() => undefined),
@@ -317,7 +328,8 @@ export class StatementRunner {
           programs,
           sliceEndMs,
         }),
-    });
+    };
+    return new ProgramsInQuery(host, { recorded });
   }
 
   #settingsOf(principal: Principal): SettingCalls {
@@ -325,7 +337,7 @@ export class StatementRunner {
   }
 
   #sleepsOf(prepared: PreparedQuery, transaction: Transaction | undefined): Sleeps | undefined {
-    if (!maySleep(prepared) && !callsLocks(prepared)) return undefined;
+    if (![maySleep, callsLocks, callsPrograms].some((waits) => waits(prepared))) return undefined;
     const { clock } = this.#deps;
     // A query may sleep beyond the end of its transaction, whose next statement is then refused.
     const msMax = (): number =>

@@ -38,14 +38,12 @@ export function buildPassing(node: Extract<PlanNode, { kind: "filter" | "project
     const kept = node.columns.map(({ id }) =>
       defined(layout.get(id), "a filter must yield only columns of its input"),
     );
-    const isMade = mayMakeMuch(node.condition);
-    return (from, context) =>
-      new Filter(isMade ? new PacedRows(from, context) : from, { condition, kept, context });
+    const inGroups = pacing([node.condition]);
+    return (from, context) => new Filter(inGroups(from, context), { condition, kept, context });
   }
   const expressions = node.expressions.map((e) => compileExpression(e, layout));
-  const isMade = node.expressions.some(mayMakeMuch);
-  return (from, context) =>
-    new Project(isMade ? new PacedRows(from, context) : from, expressions, context);
+  const inGroups = pacing(node.expressions);
+  return (from, context) => new Project(inGroups(from, context), expressions, context);
 }
 
 /** The operators above a scan, which are compiled without it. */
@@ -90,14 +88,30 @@ export function measured(
   return profile === undefined ? operator : profile.measured(node, operator);
 }
 
-/** Limits the number of rows per batch if expressions over the rows may produce long values. */
+/**
+ * Limits the number of rows per batch if expressions over the rows may produce long values or call
+ * programs.
+ */
 export function paced(
   expressions: readonly BoundExpression[],
   input: OperatorFactory,
 ): OperatorFactory {
-  return expressions.some(mayMakeMuch)
-    ? (context) => new PacedRows(input(context), context)
-    : input;
+  const inGroups = pacing(expressions);
+  return (context) => inGroups(input(context), context);
+}
+
+/** Returns how an operator takes the rows over which it evaluates the expressions. */
+function pacing(expressions: readonly BoundExpression[]): Passing {
+  const isTimed = expressions.some(callsProgram);
+  if (!isTimed && !expressions.some(mayMakeMuch)) return (from) => from;
+  return (from, context) => new PacedRows(from, context, isTimed);
+}
+
+function callsProgram(expression: BoundExpression): boolean {
+  return (
+    (expression.kind === "call" && expression.program !== undefined) ||
+    someChild(expression, callsProgram)
+  );
 }
 
 /** Whether an expression over a batch of rows may produce values of unlimited length. */

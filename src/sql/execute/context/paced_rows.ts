@@ -1,8 +1,9 @@
 /**
- * Passes rows in small groups to an operator whose expressions may produce long values.
+ * Passes rows in small groups to an operator whose expressions may produce long values or call
+ * programs.
  *
  * When the operator requests the next rows, it has evaluated the previous ones, so the bytes
- * produced in between were caused by the previous rows.
+ * produced in between, and the time that passed, were caused by the previous rows.
  */
 import { ROW_GROUP_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, slice } from "../../../types/mod.ts";
@@ -13,7 +14,13 @@ import { RowPace } from "./pace.ts";
 export class PacedRows implements Operator {
   readonly #input: Operator;
   readonly #context: ExecutionContext;
-  /** Determines the group size by bytes only, because long calls check the time themselves. */
+  /**
+   * Whether the time of a group limits its size. Long calls check the time themselves, but calls of
+   * programs must leave the evaluation so that other work can run.
+   */
+  readonly #isTimed: boolean;
+  /** The monotonic time at which the last group was passed on, if groups are timed. */
+  #passedAtMs = 0;
   readonly #pace = new RowPace(ROW_GROUP_ROWS_MAX);
   #batch: Batch | undefined;
   /**
@@ -23,15 +30,19 @@ export class PacedRows implements Operator {
   #start = 0;
   #end = 0;
 
-  constructor(input: Operator, context: ExecutionContext) {
+  constructor(input: Operator, context: ExecutionContext, isTimed = false) {
     this.#input = input;
     this.#context = context;
+    this.#isTimed = isTimed;
   }
 
   next(): Batch | undefined {
     const { effort } = this.#context;
     const rowCount = this.#end - this.#start;
-    if (rowCount > 0) this.#pace.note({ rowCount, tookMs: 0, madeBytes: effort.madeBytes });
+    if (rowCount > 0) {
+      const tookMs = this.#isTimed ? this.#context.monotonicMs() - this.#passedAtMs : 0;
+      this.#pace.note({ rowCount, tookMs, madeBytes: effort.madeBytes });
+    }
     this.#start = this.#end;
     if (this.#batch === undefined || this.#start >= this.#batch.rowCount) {
       this.#start = 0;
@@ -39,6 +50,7 @@ export class PacedRows implements Operator {
       this.#batch = this.#input.next();
     }
     effort.beginRows();
+    if (this.#isTimed) this.#passedAtMs = this.#context.monotonicMs();
     return this.#batch === undefined ? undefined : this.#part(this.#batch);
   }
 
