@@ -89,6 +89,7 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
     of: /^CREATE (?:OR REPLACE )?RECURSIVE VIEW\b/,
     because: "the query around the recursion selects * instead of naming the columns",
   },
+  { of: /^COMMENT ON COLLATION\b/, because: "a collation is kept as a type of text" },
   { of: /^RESET\b/, because: "a setting is reset by setting it to its default" },
   { of: /^EXPLAIN\b/, because: "every option is printed, and PostgreSQL's tree has those written" },
   { of: /\bORDER BY \w+ USING\b/, because: "an order by an operator is one of ASC and DESC" },
@@ -141,7 +142,7 @@ const LIBRARY_FAULTS: readonly { readonly of: RegExp; readonly because: string }
     because: "it keeps a body as a string, and drops a single function",
   },
   {
-    of: /^(?:CREATE|DROP) MATERIALIZED VIEW\b/,
+    of: /^(?:CREATE|DROP|COMMENT ON) MATERIALIZED VIEW\b/,
     because: "it has a tree of its own, while the rows here are those of a table",
   },
   { of: /^SHOW\b/, because: "any word is the name of a variable" },

@@ -267,6 +267,11 @@ function unaryText({ op, operand: inner }: ExprUnary, query: QueryPrinter): stri
     case "!!":
     case "|/":
     case "||/":
+    case "@@":
+    case "@-@":
+    case "#":
+    case "?-":
+    case "?|":
       return `${op} ${operand(inner, POWER_OTHER + 1, query)}`;
     default:
       return `${operand(inner, POWER_COMPARISON, query)} ${op}`;
@@ -318,6 +323,11 @@ function powerOfUnary(op: UnaryOperator): number {
     case "!!":
     case "|/":
     case "||/":
+    case "@@":
+    case "@-@":
+    case "#":
+    case "?-":
+    case "?|":
       return POWER_OTHER;
     default:
       return POWER_IS;
