@@ -322,7 +322,7 @@ function withMissing(
   column: ColumnEntry,
   { altering, position }: { position: number; altering: Altering },
 ): ColumnEntry {
-  const { domain, name, notNull, type } = column;
+  const { domain, name, notNull } = column;
   const defaultSql = column.defaultSql ?? domain?.defaultSql;
   if (defaultSql === undefined) {
     if (!notNull) return column;
@@ -341,7 +341,7 @@ function withMissing(
   if (isVolatile(bindExpression(parseStored(defaultSql, [column]), context))) {
     return rewrittenWith(column, { position, altering });
   }
-  const missing = defaultNow(column, compileDefaultSql(defaultSql, type), { altering, position });
+  const missing = defaultNow(column, compileDefaultSql(defaultSql, column), { altering, position });
   if (missing === null && notNull) {
     throw new DatabaseError(
       "NOT_NULL_VIOLATION",

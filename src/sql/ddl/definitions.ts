@@ -318,7 +318,7 @@ export class DefinitionStatements {
       case "alter type":
         return alterType(node, { principal, namespace }, this.#deps);
       case "drop type":
-        return dropTypes(node, { principal, namespace }, this.#deps);
+        return dropTypes(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
     }
   }
 

@@ -110,6 +110,21 @@ export function alterTable(
   return () => statement.run(first);
 }
 
+/**
+ * Plans an ALTER TABLE that belongs to another statement, against the current catalog.
+ *
+ * @throws {DatabaseError}
+ */
+export function planAlteration(
+  node: AlterTableStatement,
+  call: TableCall,
+  deps: TableDeps,
+): PlannedAlteration & { readonly run: () => Promise<string> } {
+  const statement = new AlterTable(node, call, deps);
+  const plan = statement.plan();
+  return { ...plan, run: () => statement.run(plan) };
+}
+
 class AlterTable {
   readonly #node: AlterTableStatement;
   readonly #call: TableCall;

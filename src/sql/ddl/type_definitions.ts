@@ -35,6 +35,8 @@ import { droppedMessage } from "./dropped_message.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
 import { requireStorable } from "./table_elements.ts";
+import type { TableCall, TableDeps } from "./table_statement.ts";
+import { dropColumnsOf, holdersWithout, type TypeHolders } from "./type_columns.ts";
 
 type TypeDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
@@ -406,9 +408,11 @@ function withLabel(labels: readonly EnumLabel[], { label, place }: AddLabel): re
  */
 export function dropTypes(
   node: DropTypeStatement,
-  { namespace, principal }: TypeCaller,
-  { catalog }: TypeDeps,
+  call: TableCall,
+  deps: TableDeps,
 ): BoundDefinition {
+  const { namespace, principal } = call;
+  const { catalog } = deps;
   const missing: string[] = [];
   const types = node.names.flatMap((name): TypeEntry[] => {
     const { schema = namespace } = name;
@@ -420,15 +424,17 @@ export function dropTypes(
     requireKind(type, node, name);
     return [type];
   });
-  const requireUnused = (): void => {
+  const requireUnused = (after: TypeHolders): void => {
     for (const type of types) {
       const holders = typesHolding(catalog, type).filter((each) => !types.includes(each));
-      refuseUsed(type, { node, holders, principal }, catalog);
+      refuseUsed(type, { node, holders, principal }, after);
     }
   };
-  requireUnused();
-  return () => {
-    requireUnused();
+  const isCascading = node.cascade === "cascade";
+  requireUnused(isCascading ? holdersWithout(types, node, call, deps) : catalog);
+  return async () => {
+    if (isCascading) await dropColumnsOf(types, node, call, deps);
+    requireUnused(catalog);
     catalog.dropTypes(types);
     const dropped = types.map((type) => `${type.namespace}.${type.name}`);
     return droppedMessage(node.kind ?? "type", { dropped, missing });
@@ -483,7 +489,7 @@ function refuseUsed(
     readonly holders: readonly TypeEntry[];
     readonly principal: Principal;
   },
-  catalog: Catalog,
+  catalog: TypeHolders,
 ): void {
   const users = [
     ...holders.map((each) => used("type", each)),
@@ -499,7 +505,7 @@ function refuseUsed(
   if (node.cascade === "cascade") {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `${what} with CASCADE: it is used by ${counted(users.length, "object")}, including ${shownUsers(users.slice(0, 1))}`,
+      `${what} with CASCADE: ${counted(users.length, "object")} would still use it without its columns, including ${shownUsers(users.slice(0, 1))}`,
       { position, hint: "drop the objects that use the type first" },
     );
   }

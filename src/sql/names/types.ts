@@ -55,13 +55,18 @@ export interface TypeUser {
   readonly shown: string;
 }
 
+/** Whether the type of a column is the given type or an array of it. */
+export function holdsType({ domain, type }: ColumnEntry, { typeId }: TypeEntry): boolean {
+  return domain?.typeId === typeId || typeIdsIn(type).includes(typeId);
+}
+
 /** Returns the columns whose type is the given type or an array of it. */
-export function columnsOfType(catalog: Pick<Catalog, "tables">, { typeId }: TypeEntry): TypeUser[] {
+export function columnsOfType(catalog: Pick<Catalog, "tables">, entry: TypeEntry): TypeUser[] {
   return catalog
     .tables()
     .flatMap((table) =>
       table.columns
-        .filter(({ domain, type }) => domain?.typeId === typeId || typeIdsIn(type).includes(typeId))
+        .filter((column) => holdsType(column, entry))
         .map(({ name }) => used("column", table, `.${name}`)),
     );
 }

@@ -96,10 +96,6 @@ describe("a type with a faulty definition is refused", () => {
       "DEPENDENT_OBJECTS: Cannot drop type app.mood: it is used by column app.people.m, table app.people",
     ],
     [
-      "DROP TYPE app.mood CASCADE",
-      "UNSUPPORTED_FEATURE: Cannot drop type app.mood with CASCADE: it is used by 2 objects",
-    ],
-    [
       "CREATE SHARED TABLE app.t (id INT PRIMARY KEY, x TEXT DEFAULT 'sad'::app.mood)",
       'INVALID_DEFINITION: Cannot store an expression that refers to type "mood"',
     ],
@@ -259,6 +255,27 @@ describe("CREATE TYPE can define row types", () => {
     await engine.run("DROP TYPE other.counted");
     await engine.run("DROP DOMAIN other.positive");
   });
+});
+
+test("DROP TYPE … CASCADE drops no column if a function or a key would keep the type in use", async () => {
+  await engine.run(
+    `CREATE TYPE app.size AS ENUM ('s', 'm');
+     CREATE SHARED TABLE app.shirts (id INT PRIMARY KEY, size app.size);
+     CREATE SHARED TABLE app.sizes (size app.size PRIMARY KEY, cm INT);
+     CREATE FUNCTION app.next_size(x app.size) RETURNS app.size LANGUAGE sql AS 'SELECT x'`,
+  );
+  expect(await failure("DROP TYPE app.size CASCADE")).toBe(
+    'INVALID_OPERATION: Cannot drop column "size": it is part of the primary key',
+  );
+  await engine.run("DROP TABLE app.sizes");
+  expect(await failure("DROP TYPE app.size CASCADE")).toBe(
+    "UNSUPPORTED_FEATURE: Cannot drop type app.size with CASCADE: 1 object would still use it without its columns, including function app.next_size(app.size)",
+  );
+  expect(await engine.rows("SELECT size FROM app.shirts")).toEqual([]);
+  await engine.run("DROP FUNCTION app.next_size");
+  await engine.run("DROP TYPE app.size CASCADE");
+  expect(await engine.rows("SELECT * FROM app.shirts")).toEqual([]);
+  await engine.run("DROP TABLE app.shirts");
 });
 
 describe("DO blocks may contain a definition", () => {

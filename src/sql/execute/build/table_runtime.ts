@@ -329,14 +329,18 @@ function typeAt(types: readonly DataType[], position: number): DataType {
   return type;
 }
 
-function compileDefault({ defaultSql, domain, type }: ColumnEntry): DefaultValue | undefined {
-  const sql = defaultSql ?? domain?.defaultSql;
-  return sql === undefined ? undefined : compileDefaultSql(sql, type);
+function compileDefault(column: ColumnEntry): DefaultValue | undefined {
+  const sql = column.defaultSql ?? column.domain?.defaultSql;
+  return sql === undefined ? undefined : compileDefaultSql(sql, column);
 }
 
 /** Compiles the DEFAULT of a column. */
-export function compileDefaultSql(sql: string, type: DataType): DefaultValue {
-  const node = parseStored(sql, [{ type }]);
+export function compileDefaultSql(
+  sql: string,
+  column: Pick<ColumnEntry, "domain" | "type">,
+): DefaultValue {
+  const { type } = column;
+  const node = parseStored(sql, [column]);
   return compileScalar(castTo(bindDefault(node), { to: type, mode: "assignment", node }));
 }
 
