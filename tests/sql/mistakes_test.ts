@@ -594,7 +594,7 @@ const SIBLINGS: readonly Mistake[] = [
   [
     "CREATE TABLE #tmp (id INT)",
     "#tmp (id INT)",
-    "write CREATE TEMPORARY TABLE within a transaction, with which the table ends",
+    "write CREATE TEMPORARY TABLE in a transaction; the table ends with the transaction",
   ],
   [
     "CREATE VIEW IF NOT EXISTS demo.v AS SELECT 1",

@@ -324,6 +324,6 @@ test("statements that cannot handle an EXCLUDE constraint tell what to do", asyn
     "DEPENDENT_OBJECTS: drop the constraint first, and create it again afterwards",
   );
   expect(await hintOf("ALTER TABLE app.stays ADD EXCLUDE USING gist (room WITH &&)")).toBe(
-    "INVALID_DEFINITION: compare a range WITH &&, such as tsrange(starts, ends)",
+    "INVALID_DEFINITION: compare a range, such as tsrange(starts, ends), WITH &&",
   );
 });

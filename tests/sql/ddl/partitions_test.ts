@@ -269,7 +269,7 @@ const REFUSED: readonly (readonly [sql: string, code: string, words: string])[] 
   [
     "ALTER TABLE app.sales ATTACH PARTITION app.jan DEFAULT",
     "INVALID_OPERATION",
-    "already is a partition",
+    "it is already a partition",
   ],
   [
     "CREATE TABLE app.x PARTITION OF app.sales (note DEFAULT 'x') DEFAULT",
