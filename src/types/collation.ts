@@ -241,7 +241,7 @@ export function mixedCollations({ names: [one, other] }: MixedCollation): Databa
 const comparators = new Map<string, Intl.Collator>();
 
 /** Returns the object with which ICU compares text by some rules. */
-export function collatorFor({ ignoresPunctuation, locale, sensitivity }: IcuRules): Intl.Collator {
+function collatorFor({ ignoresPunctuation, locale, sensitivity }: IcuRules): Intl.Collator {
   const key = `${locale} ${sensitivity} ${ignoresPunctuation === true}`;
   let collator = comparators.get(key);
   if (collator === undefined) {

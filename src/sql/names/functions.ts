@@ -145,7 +145,7 @@ function refuseDomain(node: DataTypeDef): void {
 }
 
 /** Returns the type of the rows of a table; undefined if there is no table of this name. */
-export function rowTypeOf(
+function rowTypeOf(
   node: Exclude<DataTypeDef, { kind: "array" }>,
   source: RelationSource,
 ): SignatureType | undefined {

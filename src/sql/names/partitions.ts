@@ -73,7 +73,7 @@ export function keyTypesOf(table: TableEntry, { keys }: Partitioning): DataType[
 }
 
 /** Returns the parts of a table, or of one of its partitions, as a tree. */
-export function treeOf(
+function treeOf(
   table: TableEntry,
   partitions: readonly PartitionViewEntry[],
   of: { readonly partitioning: Partitioning; readonly parentId: number | undefined },
@@ -155,7 +155,7 @@ export function derivedPartitions(
 }
 
 /** Returns the ids of the columns that the keys of a table and of its partitions read. */
-export function keyColumnsOf(
+function keyColumnsOf(
   { partitioned }: TableEntry,
   partitions: readonly PartitionViewEntry[],
 ): number[] {

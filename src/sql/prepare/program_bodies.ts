@@ -51,7 +51,7 @@ function returnFormOf({ isSet, parameters, returns }: FunctionEntry["routine"]):
 }
 
 /** The variables of the function of a trigger, in the order of their values. */
-export const TRIGGER_VARIABLES = [
+const TRIGGER_VARIABLES = [
   "new",
   "old",
   "tg_name",

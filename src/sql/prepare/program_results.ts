@@ -27,6 +27,6 @@ export function resultOf(frame: ProgramFrame): Value {
   return assigned(returned, columns?.[0]?.type ?? TEXT);
 }
 
-export function outputsOf(frame: ProgramFrame, outputs: readonly number[]): Row {
+function outputsOf(frame: ProgramFrame, outputs: readonly number[]): Row {
   return outputs.map((slot) => frame.values[slot] ?? null);
 }

@@ -6,7 +6,7 @@
  * the parser of SQL. The lines of a cut-out are counted in the body.
  */
 import { defined } from "../../base/assert.ts";
-import { DatabaseError, withDetails } from "../../base/errors.ts";
+import { DatabaseError } from "../../base/errors.ts";
 import type { DataTypeDef, Statement } from "../parse/ast/ast.ts";
 import { isSelectNode } from "../parse/ast/query_nodes.ts";
 import { PARSE_LIMITS, parseExpression, parseStatements, parseTypeName } from "../parse/parser.ts";
@@ -243,13 +243,8 @@ class BodyError extends DatabaseError {
   }
 }
 
-/** Adds the position of the body to an error in it. */
-export function atBody(error: unknown, position: number | undefined): unknown {
-  return error instanceof DatabaseError ? withDetails(error, { position }) : error;
-}
-
-/** Parses an expression, or what follows SELECT in a query without that word. */
-export function valuePiece(text: string, names: VisibleName | undefined): ValuePiece {
+/** Parses an expression, or a query without the word SELECT at its beginning. */
+function valuePiece(text: string, names: VisibleName | undefined): ValuePiece {
   try {
     return { kind: "expression", text, names, node: parseExpression(text, LIMITS) };
   } catch (error) {

@@ -99,7 +99,7 @@ export function bindTarget(
  *
  * @throws {DatabaseError} READ_ONLY_OBJECT
  */
-export function refuseMaterializedTarget(
+function refuseMaterializedTarget(
   table: TableEntry,
   node: { readonly _location: { readonly start: number } },
 ): void {

@@ -31,7 +31,7 @@ const ICU_NAME = /^(und|[a-z]{2,3}(?:-[A-Z][a-z]{3})?(?:-(?:[A-Z]{2}|\d{3}))?)-x
 export const ROOT_LOCALE = "en";
 
 /** Returns the collation that a name means. @throws {DatabaseError} OBJECT_NOT_FOUND */
-export function resolveCollation(node: CollationNode): Collation {
+function resolveCollation(node: CollationNode): Collation {
   const found = node.definedCollation ?? builtInCollation(node);
   if (found !== undefined) return found;
   throw noCollation(node);

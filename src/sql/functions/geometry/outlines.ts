@@ -46,7 +46,7 @@ const EFFORT = {
 const DEPTH_MAX = 1000;
 
 /** Returns the segments of a path. The one that closes it comes first. */
-export function segmentsOf({ isClosed, points }: Path): Segment[] {
+function segmentsOf({ isClosed, points }: Path): Segment[] {
   const segments: Segment[] = [];
   let from = isClosed ? points.at(-1) : undefined;
   for (const to of points) {

@@ -225,7 +225,7 @@ export function areaOfCircle({ radius }: Circle): number {
   return multiply(multiply(radius, radius), Math.PI);
 }
 
-export function product(left: PlanePoint, right: PlanePoint): PlanePoint {
+function product(left: PlanePoint, right: PlanePoint): PlanePoint {
   return {
     x: subtract(multiply(left.x, right.x), multiply(left.y, right.y)),
     y: add(multiply(left.x, right.y), multiply(left.y, right.x)),
