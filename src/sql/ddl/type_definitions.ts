@@ -431,6 +431,13 @@ export function dropTypes(
     }
   };
   const isCascading = node.cascade === "cascade";
+  if (isCascading) {
+    // A refusal to drop a column must not name a table of a hidden namespace.
+    for (const type of types) {
+      const users = usersOf(type, typesHolding(catalog, type), catalog);
+      requireReach(principal, users, { action: dropOf(type), position: node._location.start });
+    }
+  }
   requireUnused(isCascading ? holdersWithout(types, node, call, deps) : catalog);
   return async () => {
     if (isCascading) await dropColumnsOf(types, node, call, deps);
@@ -473,6 +480,20 @@ function requireCollation(
   );
 }
 
+function dropOf({ name, namespace }: TypeEntry): string {
+  return `drop type ${namespace}.${name}`;
+}
+
+/** Returns the objects whose definitions use a type. */
+function usersOf(type: TypeEntry, holders: readonly TypeEntry[], catalog: TypeHolders): TypeUser[] {
+  return [
+    ...holders.map((each) => used("type", each)),
+    ...columnsOfType(catalog, type),
+    ...functionsOfType(catalog, type),
+    ...textsNaming(catalog, type),
+  ];
+}
+
 /**
  * Refuses to drop a type that is in use.
  *
@@ -491,16 +512,10 @@ function refuseUsed(
   },
   catalog: TypeHolders,
 ): void {
-  const users = [
-    ...holders.map((each) => used("type", each)),
-    ...columnsOfType(catalog, type),
-    ...functionsOfType(catalog, type),
-    ...textsNaming(catalog, type),
-  ];
+  const users = usersOf(type, holders, catalog);
   if (users.length === 0) return;
   const position = node._location.start;
-  const action = `drop type ${type.namespace}.${type.name}`;
-  requireReach(principal, users, { action, position });
+  requireReach(principal, users, { action: dropOf(type), position });
   const what = `Cannot drop type ${type.namespace}.${type.name}`;
   if (node.cascade === "cascade") {
     throw new DatabaseError(
