@@ -129,7 +129,7 @@ testThoroughly(
     const backups: Backup[] = [];
     const roundCount = amountOf({ usual: 2, thorough: 4 });
     for (let round = 0; round < roundCount; round += 1) {
-      // So many rows are written that a flush happens even on a slow machine.
+      // The number of rows is large enough for a flush even on a slow machine.
       const rowCount = ledger.size + 800 / roundCount;
       await Promise.all([Bun.sleep(250), until(() => ledger.size >= rowCount)]);
       backups.push(await backUp(server, join(root, `b${round}`)));

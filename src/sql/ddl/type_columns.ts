@@ -62,8 +62,8 @@ export async function dropColumnsOf(
 }
 
 /**
- * Returns statements that drop the columns of types, one for each table. Those of materialized
- * views are dropped with the columns that their queries read.
+ * Returns statements that drop the columns of types, one for each table. A materialized view has no
+ * statement, because it is dropped with the columns that its query reads.
  */
 function alterationsFor(
   types: readonly TypeEntry[],

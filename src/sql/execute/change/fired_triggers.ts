@@ -196,7 +196,7 @@ export function* fireAll(
     const transition = transitions.get(event.event);
     yield* triggers.fireAfter(change, { ...event, ...(transition && { transition }) }, context);
   }
-  // As in PostgreSQL, the events of one statement end in the reverse order of their beginnings.
+  // The events of one statement end in reverse order, as in PostgreSQL.
   for (const event of events.toReversed()) {
     const transition = transitions.get(event.event);
     const fired = { ...event, ...(transition && { transition }) };
