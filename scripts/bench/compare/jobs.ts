@@ -22,6 +22,8 @@ export interface Line {
   readonly isRate: boolean;
   /** The medians by the name of the measured system. */
   readonly values: Readonly<Record<string, number>>;
+  /** The texts that stand in place of missing values, such as "none in 90 s". */
+  readonly notes?: Readonly<Record<string, string>>;
   readonly target?: Target | readonly Target[];
 }
 

@@ -11,15 +11,18 @@ const OURS = "Tidemark";
  * @returns A table with a column for each measured system that any line has.
  */
 export function tableOf(lines: readonly Line[]): string {
-  const peers = [...new Set(lines.flatMap(({ values }) => Object.keys(values)))].filter(
-    (name) => name !== OURS,
-  );
+  const peers = [
+    ...new Set(lines.flatMap(({ notes, values }) => Object.keys({ ...values, ...notes }))),
+  ].filter((name) => name !== OURS);
   const head = ["job", "unit", OURS, ...peers.flatMap((peer) => [peer, "ratio"]), "target"];
   const rows = lines.map((line) => [
     line.job,
     line.unit,
     shown(line.values[OURS]),
-    ...peers.flatMap((peer) => [shown(line.values[peer]), shownRatio(ratioTo(line, peer))]),
+    ...peers.flatMap((peer) => [
+      shown(line.values[peer]) || (line.notes?.[peer] ?? ""),
+      shownRatio(ratioTo(line, peer)),
+    ]),
     targetOf(line),
   ]);
   const rule = head.map((_, index) => (index < 2 ? "---" : "---:"));

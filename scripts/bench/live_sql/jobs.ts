@@ -7,9 +7,9 @@ import type { Line } from "../compare/jobs.ts";
 import { cpuNsOf } from "../compare/process_time.ts";
 import { collectPath } from "../idle_memory/measure.ts";
 import { besideBulk, bytesOfFollower, type Changes, costUnder, fill, follow } from "./costs.ts";
-import { measureRooms, type RoomsFigures, type RoomsSystem } from "./rooms.ts";
-import { pgliteRooms, postgresRooms, tidemarkRooms } from "./rooms_systems.ts";
-import { surrealRooms } from "./surreal_rooms.ts";
+import { measurePeer, PEER_MS_MAX, PEERS } from "./peers.ts";
+import { measureRooms, type RoomsFigures, type RoomsLoad } from "./rooms.ts";
+import { tidemarkRooms } from "./rooms_systems.ts";
 import type { Subscribed } from "./tidemark_followers.ts";
 
 export interface LiveSqlOptions {
@@ -61,30 +61,21 @@ async function benchServer(): Promise<ServerProcess> {
 
 async function roomLines({ isQuick, seconds }: LiveSqlOptions): Promise<Line[]> {
   const userCount = isQuick ? 100 : 1000;
-  const figures = new Map<string, RoomsFigures>();
-  const openers: readonly (() => Promise<RoomsSystem>)[] = [
-    async () => {
-      const server = await benchServer();
-      const system = await tidemarkRooms(server);
-      return { ...system, cpuNs: () => cpuNsOf(server.pid), stop: () => server.stop() };
-    },
-    postgresRooms,
-    pgliteRooms,
-    surrealRooms,
-  ];
-  for (const open of openers) {
-    const system = await open();
-    try {
-      figures.set(system.name, await measureRooms(system, { userCount, seconds, rate: 200 }));
-    } finally {
-      await system.stop();
-    }
+  const load: RoomsLoad = { userCount, seconds, rate: 200 };
+  const figures = new Map<string, RoomsFigures>([["Tidemark", await ownRooms(load)]]);
+  const notes: Record<string, string> = {};
+  for (const peer of PEERS) {
+    const measured = await measurePeer(peer, load);
+    if (measured !== undefined) figures.set(peer.name, measured);
+    else notes[peer.name] = `none in ${PEER_MS_MAX / 1000} s`;
   }
   const job = `room list, ${userCount.toLocaleString("en")} users in 200 rooms`;
   const line = (what: string, unit: string, figure: keyof RoomsFigures): Line => ({
     job: `${job}: ${what}`,
     unit,
     isRate: figure === "rate",
+    // The processor time of a peer is never measured.
+    ...(figure !== "cpuUs" && { notes }),
     values: Object.fromEntries(
       [...figures].flatMap(([name, { [figure]: value }]) => {
         return value === undefined ? [] : [[name, value]];
@@ -98,6 +89,12 @@ async function roomLines({ isQuick, seconds }: LiveSqlOptions): Promise<Line[]> 
     line("sustained", "messages/s", "rate"),
     { ...line("lost", "deliveries", "lost"), target: { atMost: 0 } },
   ];
+}
+
+async function ownRooms(load: RoomsLoad): Promise<RoomsFigures> {
+  await using server = await benchServer();
+  const system = await tidemarkRooms(server);
+  return await measureRooms({ ...system, cpuNs: () => cpuNsOf(server.pid) }, load);
 }
 
 async function topTenLines(server: ServerProcess, options: LiveSqlOptions): Promise<Line[]> {

@@ -26,7 +26,6 @@ const WRITERS = 16;
 
 /** A system in which users follow their room lists. */
 export interface RoomsSystem {
-  readonly name: string;
   /** Follows the lists of all users. `onRooms` receives the rows that are new or changed. */
   follow(
     userCount: number,
@@ -50,6 +49,13 @@ export interface RoomRow {
 export interface RoomMessage {
   readonly id: number;
   readonly room: number;
+}
+
+export interface RoomsLoad {
+  readonly userCount: number;
+  /** The number of messages per second while delays are measured. */
+  readonly rate: number;
+  readonly seconds: number;
 }
 
 export interface RoomsFigures {
@@ -103,7 +109,7 @@ export function roomsData(userCount: number): string[] {
 /** Measures the delay at a rate, and then the highest rate. The first messages are not counted. */
 export async function measureRooms(
   system: RoomsSystem,
-  { rate, seconds, userCount }: { rate: number; seconds: number; userCount: number },
+  { rate, seconds, userCount }: RoomsLoad,
 ): Promise<RoomsFigures> {
   const waiting = new Waiting(userCount);
   await system.follow(userCount, (user, rows) => {

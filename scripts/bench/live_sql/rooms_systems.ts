@@ -23,7 +23,6 @@ export async function tidemarkRooms(server: ServerProcess): Promise<RoomsSystem>
     await server.rows(text, { namespace: "bench" });
   }
   return {
-    name: "Tidemark",
     async follow(userCount, onRooms) {
       for (const sql of roomsData(userCount)) await server.rows(sql, { namespace: "bench" });
       await followTidemark(server, {
@@ -49,7 +48,6 @@ export async function postgresRooms(): Promise<RoomsSystem> {
   let ask: (() => void) | undefined;
   await sql.listen("changes", () => ask?.());
   return {
-    name: "PostgreSQL, asked again",
     async follow(userCount, onRooms) {
       for (const text of roomsData(userCount)) await sql.unsafe(text);
       await sql.unsafe("ANALYZE");
@@ -127,7 +125,6 @@ export async function pgliteRooms(): Promise<RoomsSystem> {
   const db = await PGlite.create({ extensions: { live } });
   for (const sql of ROOMS_SCHEMA) await db.exec(sql);
   return {
-    name: "PGlite live",
     async follow(userCount, onRooms) {
       for (const sql of roomsData(userCount)) await db.exec(sql);
       for (let user = 0; user < userCount; user += 1) {

@@ -38,7 +38,6 @@ export async function surrealRooms(): Promise<RoomsSystem> {
   await db.use({ namespace: "bench", database: "bench" });
   await db.query("DEFINE TABLE messages SCHEMALESS");
   return {
-    name: "SurrealDB live, messages only",
     async follow(userCount, onRooms) {
       for (let user = 0; user < userCount; user += 1) {
         const [id] = await db.query("LIVE SELECT number, room FROM messages WHERE room IN $rooms", {
