@@ -1,5 +1,5 @@
 /**
- * The SQL engine: chooses between the fast path for one query or change and the general path for
+ * The SQL engine: chooses between a fast path for a single query or change and a general path for
  * everything else.
  */
 import type { Principal } from "../auth/mod.ts";
@@ -36,7 +36,7 @@ import type { RequestDeps } from "./request/request_deps.ts";
 import { closeRequest } from "./request/request_end.ts";
 import { systemViewsOf } from "./system/system_views.ts";
 
-/** A request that the fast path cannot serve. */
+/** A request for the general path, with everything needed to run it. */
 type LongRequest = Pick<RequestOptions, "deps" | "held" | "principal" | "request" | "running">;
 
 export class LocalSqlEngine implements SqlEngine {
@@ -45,13 +45,14 @@ export class LocalSqlEngine implements SqlEngine {
   readonly #idempotent: IdempotentRequests;
   readonly #activity: Activity;
   readonly #searches: LiveSearches | undefined;
-  /** The SQL texts of materialised queries, which subscribers with the same query share. */
+  /** The SQL texts of materialised queries. Subscribers with the same query share one text. */
   readonly #texts: FollowedTexts;
   readonly #interactive: InteractiveTransactions;
 
   /**
    * Creates an engine.
-   * @param readers Threads that run long queries; if absent, they run on the event loop.
+   * @param readers Threads that run long queries. If they are absent, long queries run on the
+   *   event loop.
    */
   constructor(environment: SqlEnvironment, readers?: QueryReaders) {
     const plans = new PlanCache(environment.catalog, environment.limits.planBytes);
@@ -61,7 +62,8 @@ export class LocalSqlEngine implements SqlEngine {
     this.#interactive = new InteractiveTransactions(this.#deps);
     const { activity, auth } = environment;
     auth.onRevoked((it) => activity.transactions.endSession(it));
-    // If a user's password changes, the request that changes it waits for the user's statements.
+    // When a password changes, the request that changes it waits until the user's statements have
+    // ended.
     auth.onDropped((userId) => {
       activity.running.endUser(userId);
       renewRightsOf(userId, environment);
@@ -118,7 +120,7 @@ export class LocalSqlEngine implements SqlEngine {
     return answer.then((response) => ({ ...response, copyFormat: runner.copyFormat }));
   }
 
-  /** Adds the open transaction that a request names, if any. */
+  /** Adds the open interactive transaction if the request names one. */
   #continuing(long: LongRequest): LongRequest {
     const { principal, request } = long;
     if (request.transaction === undefined) return long;
@@ -127,14 +129,13 @@ export class LocalSqlEngine implements SqlEngine {
       ...long,
       request: { ...request, namespace: request.namespace ?? namespace },
     };
-    // A request that only checks a statement changes nothing, so it does not take part in the
-    // transaction.
+    // A request that only checks a statement changes nothing, so it does not join the transaction.
     return request.check === true ? continued : { ...continued, held };
   }
 
   /**
-   * Runs a request. A request within a transaction waits until earlier requests of the transaction
-   * have finished.
+   * Runs a request. A request within a transaction first waits for the transaction's earlier
+   * requests to finish.
    */
   async #run(long: LongRequest, runner: RequestRunner): Promise<SqlResponse> {
     const { held, principal, request, running } = long;
@@ -193,8 +194,8 @@ export class LocalSqlEngine implements SqlEngine {
       const lastSeq = results.at(-1)?.lastSeq ?? null;
       return isEnded() ?? { id, state: "committed", lastSeq };
     }
-    // An earlier request, whose response was lost, may have ended the transaction while this one
-    // waited.
+    // While this request waited, an earlier one whose response was lost may have ended the
+    // transaction.
     const now = error.code === "TRANSACTION_NOT_FOUND" ? isEnded() : undefined;
     if (now !== undefined) return now;
     throw error;
@@ -251,7 +252,10 @@ export class LocalSqlEngine implements SqlEngine {
   }
 }
 
-/** Whether the fast path may serve a request. */
+/**
+ * Whether the fast path may serve a request. It does not support files, COPY data, checks,
+ * idempotency keys or open transactions.
+ */
 function isShort({ check, copy, files, idempotency, transaction }: SqlRequest): boolean {
   const hasBody = files !== undefined || copy !== undefined;
   return !hasBody && check !== true && idempotency === undefined && transaction === undefined;
@@ -262,8 +266,8 @@ async function failedLater(error: unknown, long: LongRequest): Promise<SqlRespon
 }
 
 /**
- * Stores the client's address in the request at once, because it is unavailable after the client
- * has disconnected.
+ * Reads the client's address into the request at once, because it is no longer available after the
+ * client has disconnected.
  */
 function withOrigin(request: SqlRequest): SqlRequest {
   if (request.origin === undefined) return request;

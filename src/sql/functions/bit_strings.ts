@@ -1,6 +1,6 @@
 /**
- * Defines functions on bit strings. Positions in `substring` count from 1, and positions of single
- * bits from 0.
+ * Defines functions on bit strings. `substring` counts positions from 1; get_bit and set_bit count
+ * from 0.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BIGINT, BIT, INT, type Value } from "../../types/mod.ts";
@@ -50,7 +50,7 @@ export const BIT_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(["substring"], overload([BIT, INT, INT], BIT, substring, { optionalCount: 1 })),
   ...functionsNamed(
     ["position"],
-    // Nothing has a position within an empty bit string, not even another empty one.
+    // Like PostgreSQL, finds nothing in an empty bit string, not even another empty one.
     overload([BIT, BIT], INT, ([needle = null, haystack = null]) =>
       haystack === "" ? 0 : positionOf(needle as string, haystack as string),
     ),

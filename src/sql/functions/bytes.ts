@@ -24,7 +24,7 @@ function unknownEncoding(name: string): DatabaseError {
 const BACKSLASH = 0x5c;
 const ZERO = 0x30;
 
-/** The length of the lines into which PostgreSQL breaks base64. */
+/** PostgreSQL breaks base64 output into lines of this many characters. */
 const BASE64_LINE = 76;
 
 function encode([value = null, format = null]: readonly Value[]): string {
@@ -44,7 +44,8 @@ function encode([value = null, format = null]: readonly Value[]): string {
 }
 
 /**
- * Doubles each backslash and writes each byte that is not an ASCII character as three octal digits.
+ * Encodes bytes in the escape format: doubles each backslash, and writes each non-ASCII byte as
+ * three octal digits after a backslash.
  */
 function escaped(bytes: Uint8Array): string {
   const text = Buffer.allocUnsafe(4 * bytes.length);
@@ -86,8 +87,7 @@ function decode([value = null, format = null]: readonly Value[]): Value {
 }
 
 /**
- * Removes white space without splitting, because a string of letters and spaces could have a
- * million parts.
+ * Removes whitespace character by character. Splitting the string could create a million parts.
  */
 function withoutSpace(text: string): string {
   if (!/\s/.test(text)) return text;
@@ -106,8 +106,8 @@ function withoutSpace(text: string): string {
 const ASCII_SPACES: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x20]);
 
 /**
- * Whether a string is valid hex or base64. The regular expressions repeat no group, because each
- * repetition would add a backtracking step.
+ * Whether a string is valid hex or base64. The regular expressions contain no repeated groups,
+ * because each repetition would add a backtracking step.
  */
 function isEncoded(plain: string, name: "hex" | "base64"): boolean {
   if (name === "hex") return plain.length % 2 === 0 && !/[^0-9a-f]/i.test(plain);
@@ -153,7 +153,7 @@ function setByte([value = null, index = null, byte = null]: readonly Value[]): V
   return bytes;
 }
 
-/** Refuses an index outside the bytes. Bits are counted from the lowest bit of the first byte. */
+/** Checks that a bit index lies within the bytes. Bit 0 is the lowest bit of the first byte. */
 function checkBit(bytes: Uint8Array, index: number): void {
   if (index >= 0 && index < 8 * bytes.length) return;
   throw new DatabaseError(
@@ -192,7 +192,10 @@ function bitCount([value = null]: readonly Value[]): number {
   return count;
 }
 
-/** Returns the bytes of a number as PostgreSQL sends it, the highest first. */
+/**
+ * Returns a function that converts a number to its big-endian bytes, the format in which
+ * PostgreSQL sends it.
+ */
 function sending(width: 4 | 8): (values: readonly Value[]) => Value {
   return ([value = null]) => {
     const bytes = Buffer.alloc(width);

@@ -1,6 +1,6 @@
 /**
- * Defines functions on enum types. Only the types of the arguments matter, so all of them may be
- * NULL.
+ * Defines functions on enum types. They use only the types of their arguments, so every argument
+ * may be NULL.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -43,7 +43,8 @@ function arrayOf(element: DataType): DataType {
 }
 
 /**
- * Returns the values between two labels, both included. A missing end means the end of the order.
+ * Returns the values from `first` to `last`, inclusive. NULL stands for the start or the end of
+ * the enum.
  */
 function valuesBetween({ labels }: EnumType, [first = null, last = null]: readonly Value[]): Value {
   return labels
@@ -56,8 +57,8 @@ function valuesBetween({ labels }: EnumType, [first = null, last = null]: readon
 }
 
 /**
- * Returns the position of the first or last label of an enum, which must have labels.
- * @throws {DatabaseError} INVALID_OPERATION
+ * Returns the value of the first or last label of an enum: its position.
+ * @throws {DatabaseError} INVALID_OPERATION if the enum has no labels
  */
 function endOf(type: EnumType, label: EnumLabel | undefined): Value {
   if (label !== undefined) return label.position;

@@ -1,6 +1,6 @@
 /**
- * Implements FILE_URL, which returns a URL under which a page can show a file without sending a
- * header.
+ * Implements FILE_URL, which returns a signed URL. A page can show the file at that URL without
+ * sending an authorization header.
  */
 import { type FileUrlKey, signedFileUrl } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -10,7 +10,7 @@ import type { CallDeps, ScalarFunction } from "./base/function.ts";
 
 const SECONDS_DEFAULT = 3600;
 
-/** The fields of a FILE cell that its URL contains. */
+/** The fields of a FILE cell that go into its URL. */
 interface FileReference {
   readonly id: string;
   readonly name: string;

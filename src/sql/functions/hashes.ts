@@ -1,7 +1,7 @@
 /**
- * Defines the hash functions of PostgreSQL that programs call, such as `hashtext`, which makes the
- * key of an advisory lock from a name. They give the same numbers as PostgreSQL, so that programs
- * on both servers share keys.
+ * Defines the hash functions of PostgreSQL that applications call, such as `hashtext`, which turns
+ * a name into the key of an advisory lock. They return the same numbers as PostgreSQL, so that
+ * programs on both servers agree on the keys.
  *
  * The algorithm is Bob Jenkins' lookup3, which reads twelve bytes at a time into three words.
  */
@@ -21,7 +21,7 @@ import {
 import { functionsNamed, overload } from "./base/define.ts";
 import type { ScalarFunction } from "./base/function.ts";
 
-/** The two words of a hash; the lower one is the result of functions without a seed. */
+/** The two 32-bit words of a hash. Functions without a seed return the lower one. */
 interface Hash {
   readonly high: number;
   readonly low: number;
@@ -109,7 +109,7 @@ function hashOfWord(word: number, seed: bigint): Hash {
   return words.finish();
 }
 
-/** Hashes a BIGINT so that equal numbers of all integer types have equal hashes. */
+/** Hashes an integer so that equal numbers of all integer types have equal hashes. */
 function hashOfWhole(value: Whole, seed: bigint): Hash {
   const whole = BigInt(value);
   const low = Number(BigInt.asIntN(32, whole));
@@ -117,7 +117,7 @@ function hashOfWhole(value: Whole, seed: bigint): Hash {
   return hashOfWord(low ^ (whole >= 0n ? high : ~high), seed);
 }
 
-/** Hashes a number so that equal numbers have equal hashes. Zero has the seed as its hash. */
+/** Hashes a number so that equal numbers have equal hashes. The hash of zero is the seed. */
 function hashOfDouble(value: number, seed: bigint): Hash {
   if (value === 0) {
     return { high: Number(BigInt.asIntN(32, seed >> 32n)), low: Number(BigInt.asIntN(32, seed)) };
@@ -131,7 +131,10 @@ function hashOfUuid(value: string, seed: bigint): Hash {
   return hashOfBytes(Buffer.from(value.replaceAll("-", ""), "hex"), seed);
 }
 
-/** Defines a function without a seed, whose result is an INT, and one with a seed. */
+/**
+ * Defines a function without a seed that returns an INT, and one with a seed that returns a
+ * BIGINT.
+ */
 function hashing(
   names: readonly [plain: string, seeded: string],
   type: DataType,

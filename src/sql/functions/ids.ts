@@ -12,8 +12,8 @@ import { functionsNamed, overload } from "./base/define.ts";
 import type { CallDeps, ScalarFunction } from "./base/function.ts";
 
 /**
- * The name of the function that returns the server's own ids. A single component issues them, so
- * the binder records each call of the function.
+ * The name of the function that returns the server's own ids. The binder records each call,
+ * because a single component issues these ids.
  */
 export const SNOWFLAKE_ID = "snowflake_id";
 

@@ -86,8 +86,8 @@ function addOne(value: Whole, step: 1 | -1): Whole {
 }
 
 /**
- * Creates a function from a number to an integer of the same type. A decimal result has no fraction
- * digits.
+ * Creates a rounding function whose result is an integer of the argument's type. A decimal result
+ * has no fraction digits.
  */
 function toWhole({ onDecimal, onDouble, onNumeric }: Rounding): Overload {
   return overload(
@@ -110,8 +110,8 @@ interface DigitsRounding {
 }
 
 /**
- * Creates `round(x, n)` and `trunc(x, n)`. A constant n determines the scale of a DECIMAL result;
- * the result of any other n has a scale of its own.
+ * Creates `round(x, n)` and `trunc(x, n)`. If n is a constant, it determines the scale of a
+ * DECIMAL result; otherwise each result value has its own scale.
  */
 function toDigits(rounding: DigitsRounding): Overload {
   return {
@@ -129,7 +129,7 @@ function toDigits(rounding: DigitsRounding): Overload {
   };
 }
 
-/** The largest constant number of digits for which the result has one scale. */
+/** The largest constant n for which the result type has a fixed scale. */
 const ONE_SCALE_MAX = 30;
 
 function resultOfDigits(type: DataType, digits: number | undefined): DataType {
@@ -168,15 +168,15 @@ function roundingTo(
   };
 }
 
-/** Returns a function that reads values of an exact type as NUMERIC. */
+/** Returns a function that converts values of an exact type to NUMERIC. */
 function numericReader(type: DataType): (value: Value) => string {
   const cast = casterFor(type, NUMERIC, "implicit");
   return (value) => (cast === undefined ? value : cast(value)) as string;
 }
 
 /**
- * Rounds the shortest digits of a double half to even. A result of zero keeps the sign of its
- * argument.
+ * Rounds the shortest decimal representation of a double half to even. A result of zero keeps the
+ * argument's sign.
  */
 function roundToEven(value: number): number {
   const rounded = roundHalfEven(value);
@@ -224,7 +224,7 @@ function resolved(op: string): Overload {
   };
 }
 
-/** Computes a function of two exact numbers in NUMERIC. */
+/** Evaluates a function of two exact numbers in NUMERIC. */
 function onNumerics(
   types: readonly DataType[],
   compute: (left: string, right: string) => Value,
@@ -233,7 +233,10 @@ function onNumerics(
   return ([left = null, right = null]) => compute(readLeft(left), readRight(right));
 }
 
-/** Whether two arguments are exact numbers, one of which has a scale of its own. */
+/**
+ * Whether both arguments are exact numbers and at least one is a NUMERIC, whose values each have
+ * their own scale.
+ */
 function areNumerics(types: readonly DataType[]): boolean {
   const areExact = types.every((type) => isInteger(type) || isExactDecimal(type));
   return areExact && types.some(({ kind }) => kind === "numeric");
@@ -252,15 +255,17 @@ function exactPair(
 }
 
 /**
- * Returns the overloads of a function in which the typed argument determines the type of an untyped
- * one: an integer, or a decimal.
+ * Returns the overloads of a function for which a typed argument gives an untyped one its type:
+ * INT, BIGINT or an exact decimal type.
  */
 function besideUntyped(form: Overload): readonly Overload[] {
   const both = (type: DataType): Overload => ({ ...form, parameters: [type, type] });
   return [both(INT), both(BIGINT), { ...form, parameters: ["exact", "exact"] }, form];
 }
 
-/** Creates an overload of gcd or lcm for exact numbers of a common scale. */
+/**
+ * Creates an overload of gcd or lcm for exact numbers, which are first brought to a common scale.
+ */
 function divisorFunction(compute: (left: bigint, right: bigint) => bigint): Overload {
   return {
     ...overload(["numeric", "numeric"], firstType, () => null),
@@ -304,14 +309,14 @@ function leastMultiple(left: bigint, right: bigint): bigint {
   return multiple < 0n ? -multiple : multiple;
 }
 
-/** Returns the type of quotients without fractions. */
+/** Returns the result type of the integer quotient `div(a, b)`. */
 function quotientType([left = INT, right = INT]: readonly DataType[]): DataType {
   const { precision, scale } = decimalOf(left);
   const digits = precision - scale + decimalScale(right);
   return decimalType(Math.min(COMPUTED_PRECISION_MAX, Math.max(digits, 1)), 0);
 }
 
-/** The overload of `div(a, b)`, the integer quotient rounded toward zero. */
+/** The overload of `div(a, b)`, which truncates the quotient toward zero. */
 const WHOLE_QUOTIENT: Overload = {
   ...overload(["numeric", "numeric"], firstType, () => null),
   specialise: (types) => {
@@ -333,7 +338,7 @@ const WHOLE_QUOTIENT: Overload = {
   },
 };
 
-/** The largest number whose factorial NUMERIC represents. */
+/** The largest integer whose factorial fits in NUMERIC. */
 const FACTORIAL_MAX = 32_177;
 
 /** Returns the factorial of an integer. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
@@ -346,7 +351,10 @@ function factorial([value = null]: readonly Value[]): Value {
   );
 }
 
-/** Multiplies consecutive integers in halves, which keeps the factors short. */
+/**
+ * Multiplies the integers from `first` to `last` by divide and conquer, which keeps the factors
+ * short.
+ */
 function productOf(first: number, last: number): bigint {
   if (first > last) return 1n;
   if (first === last) return BigInt(first);
@@ -410,7 +418,7 @@ function widthBucket([x = null, low = null, high = null, count = null]: readonly
   return Math.min(buckets, Math.floor(((value - from) / (to - from)) * buckets) + 1);
 }
 
-/** Counts the ascending thresholds that are at or below the value. */
+/** Returns the number of ascending thresholds that are at or below the value. */
 function bucketInArray([value = null, thresholds = null]: readonly Value[], type: DataType): Value {
   const compare = comparatorFor(type);
   const items = flatItems(thresholds, "find the bucket in");
@@ -428,7 +436,7 @@ function bucketInArray([value = null, thresholds = null]: readonly Value[], type
   return low;
 }
 
-/** Returns the number of fraction digits that a decimal needs. */
+/** Returns the smallest scale that represents a decimal without loss. */
 function minScale(value: Whole, scale: number): number {
   let needed = scale;
   let rest = value;
@@ -466,7 +474,10 @@ const ABS: Overload = {
   },
 };
 
-/** Returns a number of digits of a NUMERIC, which NaN and the infinities do not have. */
+/**
+ * Creates a function that counts digits of a number. It returns NULL for NaN and the infinities,
+ * which have no digits.
+ */
 function digitsOf(
   ofDecimal: (value: Whole, scale: number) => number,
   ofNumeric: (value: string) => number,

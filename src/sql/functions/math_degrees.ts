@@ -1,10 +1,10 @@
 /**
- * Defines trigonometric functions in degrees. Results that are round numbers are exact: sind(30) is
- * 0.5.
+ * Defines trigonometric functions in degrees. They are exact where the result is a round number:
+ * sind(30) is 0.5.
  *
- * An angle is reduced to a part of the first quarter of a circle, as in PostgreSQL. The result is
- * divided by the computed value of a reference angle (30, 45 or 60 degrees), so that rounding
- * errors at these angles cancel out.
+ * As in PostgreSQL, an angle is reduced to a part of the first quadrant. The result is divided by
+ * the computed value of a reference angle (30, 45 or 60 degrees), so that rounding errors at these
+ * angles cancel out.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { DOUBLE } from "../../types/mod.ts";
@@ -42,8 +42,7 @@ const TANGENT_45 = quarterSine(45) / quarterCosine(45);
 const COTANGENT_45 = quarterCosine(45) / quarterSine(45);
 
 /**
- * An angle in the first quarter of the circle, and the signs of its functions in the original
- * quarter.
+ * An angle in the first quadrant, and the signs that its functions have in the original quadrant.
  */
 interface QuarterAngle {
   readonly degrees: number;
@@ -96,7 +95,7 @@ function cotangent(angle: number): number {
   return (sineSign * cosineSign * value) / COTANGENT_45 + 0;
 }
 
-/** Computes the inverse functions of values from 0 to 1, in degrees. */
+/** Computes the arcsine of a value from 0 to 1, in degrees. */
 function quarterArcSine(value: number): number {
   return value <= 0.5
     ? (Math.asin(value) / ASIN_HALF) * 30

@@ -1,6 +1,6 @@
 /**
- * Defines mathematical functions in DOUBLE: roots, logarithms, powers and trigonometry. Roots,
- * logarithms and powers of a DECIMAL are computed to its digits.
+ * Defines mathematical functions in DOUBLE: roots, logarithms, powers and trigonometry. For a
+ * DECIMAL, roots, logarithms and powers are computed in NUMERIC.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -37,7 +37,7 @@ function ofTwo(compute: (left: number, right: number) => number): Overload {
   });
 }
 
-/** Refuses arguments for which a function is undefined. */
+/** Defines a function that rejects arguments outside its domain. */
 function within(
   name: string,
   isDefined: (value: number) => boolean,
@@ -83,7 +83,7 @@ function logarithm(base: number, value: number): number {
   return base === 2 ? Math.log2(value) : Math.log(value) / divisor;
 }
 
-/** Refuses a result that underflows to 0, as `*`, `/` and `^` do. */
+/** Computes e to a power, and throws if the result underflows to 0, as `*`, `/` and `^` do. */
 function exponential(value: number): number {
   const result = Math.exp(value);
   if (result !== 0 || value === Number.NEGATIVE_INFINITY) return result;
@@ -112,7 +112,7 @@ function arcTangent(value: number): number {
   );
 }
 
-/** Computes a function of a DECIMAL to its own digits. */
+/** Defines an overload that computes a function of an exact number in NUMERIC. */
 function exactly(compute: (value: string) => string): Overload {
   return overload(["exact"], NUMERIC, ([value = null]) => compute(value as string));
 }

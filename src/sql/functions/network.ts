@@ -1,5 +1,5 @@
 /**
- * Defines functions on network addresses (INET, CIDR) and on addresses of network cards (MACADDR).
+ * Defines functions on network addresses (INET, CIDR) and on MAC addresses (MACADDR).
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -35,7 +35,7 @@ function hostMask(inet: InetAddress): bigint {
   return inetMask({ family: inet.family, length: inetWidth(inet.family) }) ^ inetMask(inet);
 }
 
-/** Returns an address whose prefix is as long as the address itself. */
+/** Returns an address with the longest possible prefix, which denotes the single host. */
 function wholeAddress(family: 4 | 6, address: bigint): string {
   return inetValue({ family, address, length: inetWidth(family) });
 }
@@ -65,7 +65,7 @@ function networkValue(inet: InetAddress): string {
 }
 
 /**
- * Returns the address with a different prefix length; -1 stands for the length of the whole
+ * Returns the address with a different prefix length. -1 stands for the full length of the
  * address.
  */
 function withLength(value: Value, length: Value): InetAddress {
@@ -79,7 +79,9 @@ function withLength(value: Value, length: Value): InetAddress {
   );
 }
 
-/** Returns the first 3 bytes of an address of a network card, followed by zeros. */
+/**
+ * Returns the first 3 bytes of a MAC address, which identify the manufacturer, followed by zeros.
+ */
 function manufacturer([value = null]: readonly Value[]): string {
   const bytes = hardwareBytes(value as string);
   return hardwareValue(bytes.map((byte, index) => (index < 3 ? byte : 0)));

@@ -1,4 +1,4 @@
-/** Defines functions that construct ranges and multiranges, and that return their parts. */
+/** Defines functions that construct ranges and multiranges, or return parts of them. */
 import { DatabaseError } from "../../base/errors.ts";
 import {
   BOOLEAN,
@@ -21,7 +21,10 @@ import { functionsNamed, overload } from "./base/define.ts";
 import type { Overload, ScalarFunction } from "./base/function.ts";
 import { hullOf } from "./operator/operator_range.ts";
 
-/** Whether each end is included, by the text of the third argument of a constructor. */
+/**
+ * Whether the lower and the upper bound are inclusive, keyed by the third argument of a
+ * constructor.
+ */
 const FLAGS: ReadonlyMap<string, readonly [boolean, boolean]> = new Map([
   ["[]", [true, true]],
   ["[)", [true, false]],
@@ -30,7 +33,7 @@ const FLAGS: ReadonlyMap<string, readonly [boolean, boolean]> = new Map([
 ]);
 
 /**
- * Returns whether the lower and the upper bound are inclusive, from a text such as `[)`.
+ * Returns whether the lower and the upper bound are inclusive, given flags such as `[)`.
  * @throws {DatabaseError} INVALID_VALUE
  */
 function flagsOf(flags: Value): readonly [boolean, boolean] {
@@ -47,7 +50,7 @@ function endOf(value: Value, isIncluded: boolean, isLower: boolean): RangeEnd {
   return value === null ? unboundedEnd(isLower) : { value, isIncluded, isLower };
 }
 
-/** Returns the functions that construct ranges and multiranges with bounds of a type. */
+/** Returns the functions that construct ranges and multiranges with bounds of the given type. */
 function constructorsOf(bound: DataType): ScalarFunction[] {
   const type: RangeType = { kind: "range", bound };
   const several: RangeType = { kind: "multirange", bound };
@@ -77,7 +80,7 @@ function constructorsOf(bound: DataType): ScalarFunction[] {
   ];
 }
 
-/** Combines ranges into a multirange. A single NULL gives NULL. */
+/** Combines ranges into a multirange. NULL as the only argument gives NULL. */
 function unionOf(several: RangeType, values: readonly Value[]): Value {
   if (values.length === 1 && values[0] === null) return null;
   if (values.includes(null)) {
@@ -91,7 +94,10 @@ function unionOf(several: RangeType, values: readonly Value[]): Value {
   return valueOfRanges(several, new RangeMath(several.bound).union(ranges));
 }
 
-/** Returns the overloads of a function that reads only the smallest range around its argument. */
+/**
+ * Returns the overloads of a function that depends only on the smallest range covering its
+ * argument, which may be a range or a multirange.
+ */
 function ofHull(
   result: Overload["result"],
   compute: (hull: Range | undefined) => Value,
@@ -111,12 +117,15 @@ function boundType([type = TEXT]: readonly DataType[]): DataType {
   return isRangeType(type) ? type.bound : TEXT;
 }
 
-/** Returns a range or multirange type with bounds of the same type as the first argument has. */
+/**
+ * Returns a function that gives the range or multirange type with the same bound type as the first
+ * argument.
+ */
 function ofKind(kind: RangeType["kind"]): (types: readonly DataType[]) => DataType {
   return (types) => ({ kind, bound: boundType(types) });
 }
 
-/** Returns the smallest range that contains all ranges of the arguments. */
+/** Returns the smallest range that covers all ranges of the argument. */
 function merged(values: readonly Value[], types: readonly DataType[]): Value {
   const bound = boundType(types);
   const math = new RangeMath(bound);

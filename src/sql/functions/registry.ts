@@ -1,9 +1,9 @@
 /**
  * The function library: finds the overload for a name and argument types.
  *
- * An argument fits a parameter exactly, as an untyped literal, or by an implicit cast. The overload
- * that needs the fewest and closest casts wins. Among equal overloads, the one that is defined
- * first wins.
+ * An argument fits a parameter exactly, as an untyped literal, or by an implicit cast. The
+ * overload that needs the fewest and closest casts wins. Among overloads that fit equally well,
+ * the one defined first wins.
  */
 import {
   canCast,
@@ -90,7 +90,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
   ...VECTOR_FUNCTIONS,
 ]);
 
-/** Returns a map of functions by name. Several groups may define overloads of one name. */
+/** Indexes functions by name. Several groups may define overloads of the same name. */
 function byName(functions: readonly ScalarFunction[]): ReadonlyMap<string, ScalarFunction> {
   const found = new Map<string, ScalarFunction>();
   for (const { name, overloads } of functions) {
@@ -100,11 +100,11 @@ function byName(functions: readonly ScalarFunction[]): ReadonlyMap<string, Scala
   return found;
 }
 
-/** The overload that resolution has found for a call. */
+/** The overload to which a call resolves. */
 export interface ResolvedFunction {
   /**
    * The overload. Its `evaluate` is specialised for the argument types of this call, and ignores
-   * the third argument.
+   * its third argument.
    */
   readonly overload: Overload;
   /** The types to which the arguments of a call are implicitly cast. */
@@ -122,12 +122,15 @@ export function scalarFunctions(): Iterable<ScalarFunction> {
   return FUNCTIONS.values();
 }
 
-/** Returns every name in the function library, in order. */
+/** Returns the names of all functions in the library, sorted. */
 export function functionNames(): string[] {
   return [...FUNCTIONS.keys()].toSorted();
 }
 
-/** Returns the signature of a function that accepts named arguments, if there is one. */
+/**
+ * Returns the first overload of a function that accepts named arguments; undefined if there is
+ * none.
+ */
 export function namedForm(name: string): Signature | undefined {
   return FUNCTIONS.get(name)?.overloads.find((each) => each.parameterNames !== undefined);
 }
@@ -136,8 +139,8 @@ export function namedForm(name: string): Signature | undefined {
  * Finds the overload for a call.
  *
  * @param name The name in lower case.
- * @param constants Values of constant arguments, which determine the scale of some results:
- *   `round(x, 2)` has two digits. Undefined for an argument that is not a constant.
+ * @param constants The values of constant arguments, which determine the scale of some results:
+ *   `round(x, 2)` has two decimal places. An argument that is not a constant has undefined.
  * @returns undefined if no such function accepts these types.
  */
 export function resolveFunction(
@@ -159,17 +162,21 @@ export function resolveFunction(
   return { overload: { ...overload, evaluate }, argumentTypes: types, result };
 }
 
-/** Whether two calls of a function may return different values for one row. */
+/** Whether two calls to a function with the same arguments may return different values. */
 export function isVolatileFunction(name: string): boolean {
   return FUNCTIONS.get(name)?.overloads.some((each) => each.volatility === "volatile") === true;
 }
 
-/** Whether a function takes any number of arguments, so that VARIADIC can give them as an array. */
+/**
+ * Whether a function takes any number of arguments, so that VARIADIC can pass them as an array.
+ */
 export function isVariadicFunction(name: string): boolean {
   return FUNCTIONS.get(name)?.overloads.some(({ variadic }) => variadic !== undefined) === true;
 }
 
-/** Returns the form that fits the arguments best; among equal forms, the first one. */
+/**
+ * Returns the form that fits the arguments best, or the first of several that fit equally well.
+ */
 export function bestFit<Form extends Signature>(
   forms: readonly Form[],
   argumentTypes: readonly DataType[],
@@ -190,7 +197,7 @@ export interface BestFit<Form> extends Fit {
 interface Fit {
   /** The types to which the arguments are cast. */
   readonly types: readonly DataType[];
-  /** How far the arguments are from the parameters; 0 if they have exactly their types. */
+  /** How far the argument types are from the parameter types; 0 if they are identical. */
   readonly cost: number;
 }
 
@@ -199,8 +206,8 @@ const UNTYPED_COST = 1;
 const CAST_COST = 10;
 
 /**
- * The cost of passing an integer as NUMERIC. It is higher than the cost of passing the integer as
- * DOUBLE, unless an argument is a DECIMAL.
+ * The cost of passing an integer as NUMERIC. It is higher than the cost of passing it as DOUBLE,
+ * except when another argument is a DECIMAL.
  */
 const INEXACT_COST = 16;
 
@@ -231,11 +238,14 @@ function parametersFor(
   return [...parameters, ...more];
 }
 
-/** The actual types that parameters of kind same, array, element and range have in one call. */
+/**
+ * The concrete types that the parameter types "same", "array", "element" and "range" have in a
+ * call.
+ */
 interface SharedTypes {
   readonly same: DataType;
   readonly element: DataType;
-  /** The type of the bounds of all ranges; undefined without a range. */
+  /** The bound type of all ranges in the call; undefined if there are none. */
   readonly bound: DataType | undefined;
 }
 
@@ -309,7 +319,10 @@ function fitArgument(
   }
 }
 
-/** An untyped literal is a range only beside another range, whose bounds determine its type. */
+/**
+ * An untyped literal is read as a range only beside another range, whose bounds determine its
+ * type.
+ */
 function fitRange(
   kind: "range" | "multirange",
   given: DataType,
@@ -322,8 +335,7 @@ function fitRange(
 }
 
 /**
- * Kinds of types whose arguments are passed unchanged, with their precision, scale or interval
- * fields.
+ * Kinds of types whose arguments are passed unchanged, keeping their precision, scale or fields.
  */
 const KEPT: ReadonlySet<string> = new Set(["decimal", "embedding", "numeric", "row"]);
 

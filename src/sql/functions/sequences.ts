@@ -1,7 +1,7 @@
 /**
  * Defines functions that read and set sequences. A sequence is named by a string, as in
- * nextval('app.orders_id_seq'). It is looked up when the function is called, because the name may
- * be computed:
+ * nextval('app.orders_id_seq'). Since the name may be computed, it is looked up when the function
+ * is called:
  *
  *     SELECT setval(pg_get_serial_sequence('app.orders', 'id'), max(id)) FROM app.orders
  */
@@ -20,8 +20,8 @@ export const SEQUENCE_FUNCTIONS_BY_NAME: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Functions that take or set numbers. A statement that calls one of them is not divided among
- * readers.
+ * Functions that draw or set numbers of a sequence. A statement that calls any of them is not
+ * divided among readers.
  */
 export const NUMBERING_FUNCTIONS: ReadonlySet<string> = new Set([
   NEXTVAL,
@@ -74,8 +74,8 @@ export const SEQUENCE_FUNCTIONS: readonly ScalarFunction[] = [
 ];
 
 /**
- * Evaluates NEXTVAL in a DEFAULT, with the rights of the user who defined it, so the caller needs
- * only the right to write the table.
+ * Evaluates NEXTVAL in a DEFAULT with the rights of the user who defined the default, so that the
+ * caller needs only the right to write to the table.
  */
 export function nextOfDefault([name = null]: readonly Value[], call: CallDeps): Value {
   return call.sequences.next(name as string, "definer");

@@ -14,11 +14,11 @@ import { firstType, functionsNamed, overload } from "./base/define.ts";
 import type { CallDeps, ScalarFunction } from "./base/function.ts";
 
 /**
- * The name of the sleep function, which the binder recognises because it requires a separate right.
+ * The name of the sleep function. The binder recognises it, because it requires a separate right.
  */
 export const SLEEP = "pg_sleep";
 
-/** The name that current_database() returns, because a server has a single database. */
+/** The result of current_database(), because a server has a single database. */
 const DATABASE_NAME = "tidemark";
 
 const NAMES: DataType = { kind: "array", element: TEXT };
@@ -45,8 +45,7 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
     ["current_schemas"],
     overload([BOOLEAN], NAMES, currentSchemas, { volatility: "stable" }),
   ),
-  // The result is always false: a server in recovery does not respond to requests yet, and there
-  // are no standby servers.
+  // Always false: a server answers no requests during recovery, and there are no standby servers.
   ...functionsNamed(
     ["pg_is_in_recovery"],
     overload([], BOOLEAN, () => false, { volatility: "stable" }),
@@ -73,15 +72,15 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed([SLEEP], overload([DOUBLE], TEXT, sleep, { volatility: "volatile" })),
 ];
 
-/** Returns a claim of the caller's token, or NULL if the token does not have it. */
+/** Returns a claim of the caller's token, or NULL if the token lacks it. */
 function claim([name = null]: readonly Value[], { claims = {} }: CallDeps): Value {
   const key = name as string;
   return Object.hasOwn(claims, key) ? (claims[key] ?? null) : null;
 }
 
 /**
- * Lists the schemas of the search path. With TRUE, the list begins with the schema in which
- * unqualified function names are looked up first.
+ * Lists the schemas of the search path. If the argument is TRUE, the list begins with the schema
+ * in which unqualified function names are looked up first.
  */
 function currentSchemas([withImplicit = null]: readonly Value[], call: CallDeps): Value {
   return withImplicit === true ? ["pg_catalog", call.namespace] : [call.namespace];
@@ -99,7 +98,7 @@ function currentSetting(
   });
 }
 
-/** Changes a setting. NULL sets the default. */
+/** Changes a setting. NULL resets it to its default. */
 function setConfig(
   [name = null, value = null, isLocal = null]: readonly Value[],
   call: CallDeps,
@@ -114,7 +113,10 @@ function setConfig(
   );
 }
 
-/** Sleeps. Returns an empty string, which is how PostgreSQL displays a void result. */
+/**
+ * Sleeps for the given number of seconds. Returns an empty string, as PostgreSQL displays a void
+ * result.
+ */
 function sleep([seconds = 0]: readonly Value[], call: CallDeps): Value {
   call.sleep(Number(seconds));
   return "";

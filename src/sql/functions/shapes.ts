@@ -1,4 +1,4 @@
-/** Defines functions on geometric values: constructors, conversions, and measures of shapes. */
+/** Defines functions on geometric values: constructors, conversions and measurements. */
 import {
   areNear,
   BOOLEAN,
@@ -29,7 +29,7 @@ import { lengthOf } from "./geometry/closest.ts";
 import { areaOfPath, lengthOfPath } from "./geometry/outlines.ts";
 import { areaOfBox, areaOfCircle, resolveGeometry } from "./operator/operator_geometry.ts";
 
-/** Creates a function of one shape. */
+/** Creates a function of a single shape. */
 function of<K extends GeometricKind>(
   kind: K,
   result: DataType,
@@ -38,7 +38,7 @@ function of<K extends GeometricKind>(
   return overload([{ kind }], result, ([value = null]) => compute(shapeOf(kind, value)));
 }
 
-/** Creates a function of two shapes of one kind. */
+/** Creates a function of two shapes of the same kind. */
 function ofTwo<K extends GeometricKind>(
   kind: K,
   result: DataType,
@@ -55,13 +55,13 @@ function cast(from: GeometricKind, to: GeometricKind): Overload {
   return overload([options.from], options.to, ([value = null]) => castValue(value, options));
 }
 
-/** Creates a function that applies an operator to two values of one kind. */
+/** Creates a function that applies an operator to two values of the same kind. */
 function operator(op: string, kind: GeometricKind): Overload[] {
   const form = resolveGeometry(op, { kind }, { kind });
   return form === undefined ? [] : [overload([{ kind }, { kind }], form.result, form.evaluate)];
 }
 
-/** The types from which each type has a function of its own name. */
+/** For each type, the types that the function named after it converts. */
 const CASTS: readonly (readonly [to: GeometricKind, from: readonly GeometricKind[]])[] = [
   ["point", ["box", "circle", "lseg", "polygon"]],
   ["box", ["circle", "point", "polygon"]],
@@ -72,8 +72,8 @@ const CASTS: readonly (readonly [to: GeometricKind, from: readonly GeometricKind
 ];
 
 /**
- * An untyped argument of `point('…')` is a point, as in PostgreSQL, because the overload that
- * accepts this type is the first one.
+ * As in PostgreSQL, an untyped argument of `point('…')` is read as a point, because the overload
+ * for points comes first.
  */
 const NAMED_BY_TYPE: readonly ScalarFunction[] = [
   ...GEOMETRIC_KINDS.flatMap((kind) =>

@@ -18,13 +18,13 @@ import type { ScalarFunction } from "./base/function.ts";
 
 const UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB"] as const;
 
-/** The maximum value of a size in one unit; a larger size gets the next unit. */
+/** The limit, exclusive, of a size in one unit. A larger size is written in the next unit. */
 const UNIT_MAX = 10_240n;
 
 /**
- * Formats a size with the smallest unit of which there are at most 10,240, as PostgreSQL does. The
- * last division rounds half away from zero. Earlier divisions truncate, but keep one extra bit for
- * the rounding.
+ * Formats a size in the smallest unit that keeps the number below about 10,240, as PostgreSQL
+ * does. The last division rounds half away from zero. Earlier divisions truncate, but keep one
+ * extra bit for that rounding.
  */
 function pretty(size: bigint, digits = size.toString()): string {
   if (absolute(size) < UNIT_MAX) return `${digits} ${UNITS[0]}`;
@@ -51,7 +51,7 @@ function absolute(value: bigint): bigint {
 
 const SIZE = /^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z]*)\s*$/i;
 
-/** The exponents of 1024 by unit; units are in lower case. */
+/** The exponents of 1024, keyed by unit in lower case. */
 const EXPONENTS: ReadonlyMap<string, number> = new Map([
   ["", 0],
   ["b", 0],

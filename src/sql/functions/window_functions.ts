@@ -1,7 +1,7 @@
 /**
- * Defines the window functions that are not aggregates, and their arguments.
+ * Defines the window functions that are not aggregates: their names, arguments and result types.
  *
- * The window operator computes these functions, because only it has access to the neighbouring
+ * The window operator evaluates these functions, because only it has access to the neighbouring
  * rows.
  */
 import { BIGINT, type DataType, DOUBLE, INT } from "../../types/mod.ts";
@@ -21,13 +21,13 @@ export type WindowName =
 
 export interface WindowFunctionShape {
   readonly name: WindowName;
-  /** The minimum and maximum number of arguments of a window function. */
+  /** The minimum and maximum number of arguments. */
   readonly arity: readonly [least: number, most: number];
-  /** The result type; if undefined, the type of the first argument. */
+  /** The result type; undefined means the type of the first argument. */
   readonly result: DataType | undefined;
-  /** The indexes of the arguments that count rows. */
+  /** The indexes of the arguments that are numbers of rows. */
   readonly counts: readonly number[];
-  /** The index of an argument that has the same type as the first one. */
+  /** The index of an argument that must have the same type as the first one. */
   readonly alike?: number;
 }
 
@@ -54,13 +54,14 @@ export function windowFunctionNames(): Iterable<string> {
   return SHAPE_BY_NAME.keys();
 }
 
-/** Whether a name, in lower case, is a window function that is not an aggregate. */
+/** Whether `name`, in lower case, is a window function that is not an aggregate. */
 export function isWindowName(name: string): boolean {
   return SHAPE_BY_NAME.has(name);
 }
 
 /**
- * Returns the shape of a window function, or undefined if none accepts this number of arguments.
+ * Returns the shape of a window function, or undefined if there is no such function or it does not
+ * accept this number of arguments.
  */
 export function windowFunctionShape(
   name: string,

@@ -1,10 +1,11 @@
 /**
- * Computes the rows of a block for one subscriber, one group after the other, so that other work
- * runs in between. The result still follows the change in a single step.
+ * Computes the rows of a block for one subscriber in advance, group by group, so that other work
+ * can run in between. The result is still updated by the whole change at once.
  *
  *     changes ──computeAhead, in steps──► rows, kept ──rowsOf──► result
  *
- * Invariant: rows are kept for the changes that were computed last, and until they are used.
+ * Invariant: rows are kept only for the most recently computed changes, and only until they are
+ * used.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { runToCompletion } from "../../base/steps.ts";
@@ -23,7 +24,10 @@ interface BlockAheadOptions {
 export class BlockAhead {
   readonly #block: KeyedBlock;
   readonly #options: BlockAheadOptions;
-  /** The rows of the changes that were computed last; undefined if the block refused them. */
+  /**
+   * The most recently computed rows and their changes. `rows` is undefined if the block cannot
+   * follow the changes.
+   */
   #last: { readonly joined: JoinChanges; readonly rows: RowChanges | undefined } | undefined;
 
   constructor(block: KeyedBlock, options: BlockAheadOptions) {
@@ -39,7 +43,7 @@ export class BlockAhead {
       this.#last = { joined, rows: yield* this.#steps(joined) };
     } catch (error) {
       if (!(error instanceof CannotFollow || error instanceof DatabaseError)) throw error;
-      // A refusal here has the same effect as any other: the result is evaluated again.
+      // `rowsOf` then throws CannotFollow, and the result is evaluated again.
       this.#last = { joined, rows: undefined };
     }
   }

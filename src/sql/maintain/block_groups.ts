@@ -1,13 +1,13 @@
 /**
- * The rows of a set operation some of whose blocks have groups that no column finds, such as
- * `SELECT count(*) FROM a UNION ALL SELECT count(*) FROM b`.
+ * Keeps the rows of a set operation that has blocks whose groups no result column identifies, such
+ * as `SELECT count(*) FROM a UNION ALL SELECT count(*) FROM b`.
  *
  *     tuples of a block with groups ──► groups.ts ──± rows──┐
  *     rows of any other block ──────────────────────────────┴──► set_rows.ts
  *
- * The last value of each given tuple or row is the index of its block. A seed has the columns of
- * the operation, the index of its block, and then the columns of the seeds of each block with
- * groups, which are NULL in seeds of the others.
+ * The last value of each given tuple or row is the index of its block. A row of the seed has the
+ * operation's columns, then the index of its block, and then the seed columns of every block with
+ * groups. Columns that belong to a different block are NULL.
  */
 import { defined } from "../../base/assert.ts";
 import type { Row } from "../../types/mod.ts";
@@ -20,7 +20,10 @@ import { SetRows, type SetTree } from "./set_rows.ts";
 export interface KeptBlock {
   readonly block: number;
   readonly groups: CompiledGroups;
-  /** The positions of the columns of its seeds: the first one, and the one after the last. */
+  /**
+   * The range of its columns in a row of the seed: the first position (inclusive) and the last
+   * (exclusive).
+   */
   readonly seedStart: number;
   readonly seedEnd: number;
 }
@@ -32,10 +35,10 @@ interface OwnTuples {
 
 export class BlockGroups implements KeptRows {
   readonly #blocks: readonly KeptBlock[];
-  /** The groups, by the index of their block. */
+  /** The groups, keyed by the index of their block. */
   readonly #groups: ReadonlyMap<number, Groups>;
   readonly #rows: SetRows;
-  /** The number of columns of the operation. */
+  /** The number of columns in the result of the set operation. */
   readonly #width: number;
 
   constructor(
@@ -73,7 +76,7 @@ export class BlockGroups implements KeptRows {
   }
 
   /**
-   * Applies changes to the joined rows to the groups.
+   * Applies changes of the joined rows to the groups and returns the resulting row changes.
    * @throws {CannotFollow}
    * @throws {DatabaseError}
    */

@@ -1,10 +1,11 @@
 /**
- * Parts of a join that run a query for each row: LATERAL, and queries in expressions.
+ * Evaluates the parts of a join that run a query for each row: LATERAL, and queries in
+ * expressions.
  *
  *     rows of the preceding parts ──outer values──► query at a seq ──► rows with its columns
  *
- * A change to a table in the query leads back to the rows for which the query may now return other
- * rows. For these rows, the query runs at the seq before the change and at the seq after it.
+ * A change to a table in such a query leads back to the rows for which its result may differ. For
+ * these rows, the query runs both at the seq before the change and at the seq after it.
  */
 import { defined } from "../../base/assert.ts";
 import type { Row } from "../../types/mod.ts";
@@ -17,13 +18,13 @@ import { textOfRow } from "./row_text.ts";
 import { chosen, type TuplePlaces } from "./tuple_space.ts";
 
 /**
- * Extends tuples with the columns that a part of the query computes.
+ * Extends tuples with the columns that a computed part adds.
  * @throws {CannotFollow}
  * @throws {DatabaseError}
  */
 export type RowStep = (tuples: readonly Row[], context: ExecutionContext) => readonly Row[];
 
-/** The maximum number of rows that a LATERAL part may create from the rows of one step. */
+/** The maximum number of rows that a LATERAL part may produce in one step. */
 const TUPLES_MAX = 20_000;
 
 export function rowStepOf(part: ComputedPart, places: TuplePlaces): RowStep {

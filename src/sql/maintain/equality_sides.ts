@@ -2,8 +2,8 @@
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 
 /**
- * Returns the sides of an equality in both orders, because either side may be the one that a caller
- * looks for. For any other condition, the result is empty.
+ * Returns both orderings of the sides of an equality, because a caller may look for either side.
+ * For any other condition, the result is empty.
  */
 export function equalitySides(
   condition: BoundExpression,

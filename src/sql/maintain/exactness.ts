@@ -1,10 +1,10 @@
 /**
- * Decides whether a query has the same result in every evaluation at one seq. It does not if the
- * result depends on the order in which rows are read: a sum of doubles is rounded differently, and
- * if several rows are equal in an order, any of them may come first.
+ * Decides whether a query has the same result in every evaluation at the same seq. This is not the
+ * case if the result depends on the order in which rows are read: sums of doubles round
+ * differently, and among rows that tie in an ORDER BY, any may come first.
  *
- * Such a result may be shown, because SQL allows each of these results. But it must not be added
- * to kept state, from which it could not be removed again.
+ * Such a result may be shown, because SQL allows each of the possible results. But it must not be
+ * added to kept state, because a later evaluation might not remove exactly the same values.
  */
 
 import { isLooselyEqual } from "../../types/mod.ts";
@@ -13,7 +13,7 @@ import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.
 import { expressionsIn, relationsIn } from "../bind/query/query_walk.ts";
 import { showsFirstForm } from "./tallies.ts";
 
-/** Aggregates that do not depend on the order of the rows, whatever the type. */
+/** Aggregates whose result does not depend on the order of the rows, for any argument type. */
 const FREE_OF_ORDER: ReadonlySet<string> = new Set([
   "count",
   "min",
@@ -28,7 +28,7 @@ function isExactAggregate({ form }: Pick<BoundAggregate, "form">): boolean {
   if (form.argumentTypes.some(isLooselyEqual)) return false;
   if (FREE_OF_ORDER.has(form.name)) return true;
   if (form.name !== "sum" && form.name !== "avg") return false;
-  // Sums of NUMERIC have all digits, and sums from which a value can be subtracted are exact, too.
+  // Sums of NUMERIC are exact, and so are all aggregates from which a value can be removed again.
   return form.argumentTypes[0]?.kind === "numeric" || form.create().remove !== undefined;
 }
 

@@ -1,18 +1,18 @@
 /**
- * Limits the length of strings that functions create. Otherwise, a statement of a few bytes could
- * request gigabytes, for which the runtime would throw an error.
+ * Limits the length of the strings that functions produce. Without this limit, a statement of a
+ * few bytes could ask for gigabytes, and the runtime would throw.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../../../base/limits.ts";
 
 /**
- * The maximum number of characters in a generated text. A text of 256 MiB would block the server,
- * whereas one pass over a text of this length takes a tenth of a second.
+ * The maximum number of characters in a generated string. One pass over a string of this length
+ * takes a tenth of a second; a 256 MiB string would block the server.
  */
 const MADE_LENGTH_MAX = 2 * 1024 * 1024;
 
 /**
- * Limits the number of items in an array that is created from a text.
+ * Limits the number of elements in an array that a function creates from a string.
  *
  * @throws {DatabaseError} VALUE_TOO_LONG
  */
@@ -25,7 +25,7 @@ export function checkMadeItems(count: number): void {
   );
 }
 
-/** Limits the length of a generated text. @throws {DatabaseError} VALUE_TOO_LONG */
+/** Limits the length of a generated string. @throws {DatabaseError} VALUE_TOO_LONG */
 export function checkMadeLength(length: number): void {
   if (length <= MADE_LENGTH_MAX) return;
   throw new DatabaseError(

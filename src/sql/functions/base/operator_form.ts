@@ -1,9 +1,12 @@
-/** Provides helpers for operators, for creating forms and arithmetic errors. */
+/**
+ * Helper functions with which operators are defined: they create operator forms and arithmetic
+ * errors.
+ */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type DataType, unbounded, type Value } from "../../../types/mod.ts";
 import type { OperatorForm } from "./function.ts";
 
-/** Creates a form with two operands. */
+/** Creates the form of a binary operator. */
 export function binaryForm(
   operands: readonly [DataType, DataType],
   result: DataType,
@@ -16,7 +19,7 @@ export function binaryForm(
   };
 }
 
-/** Creates a form with one operand. */
+/** Creates the form of a prefix operator. */
 export function prefixForm(
   operand: DataType,
   result: DataType,
@@ -39,8 +42,8 @@ export function knownType(type: DataType, other: DataType): DataType {
 }
 
 /**
- * Whether a time of day counts as a span since midnight, for example in combination with an
- * interval.
+ * Whether a type is an interval, or a time of day, which operators with an interval treat as the
+ * interval since midnight.
  */
 export function isSpan({ kind }: DataType): boolean {
   return kind === "interval" || kind === "time";

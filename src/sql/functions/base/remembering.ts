@@ -1,11 +1,11 @@
 /**
- * Caches compiled patterns, which rarely change from row to row but cost more to compile than to
- * use.
+ * Caches compiled patterns. The pattern rarely changes from row to row, and compiling it costs
+ * more than matching with it.
  */
 
 /**
- * The maximum number of compiled patterns in the cache. If a column has more patterns, they are
- * compiled row by row.
+ * The maximum number of compiled patterns in the cache. If a column contains more distinct
+ * patterns than this, many of them are compiled again for each row.
  */
 const PATTERNS_KEPT = 64;
 

@@ -1,11 +1,11 @@
-/** Refuses values that cannot be sorted or grouped where a statement sorts or groups them. */
+/** Rejects sorting and grouping by types whose values have no order. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type DataType, hasOrder, typeName } from "../../../types/mod.ts";
 
 /**
  * Requires that values of a type can be sorted and grouped.
  *
- * @param use What uses them, for the error message: `GROUP BY`.
+ * @param use The clause or function that needs the order, for the error message: `GROUP BY`.
  * @throws {DatabaseError} TYPE_MISMATCH
  */
 export function requireOrder(type: DataType, use: string, position?: number): void {

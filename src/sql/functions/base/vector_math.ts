@@ -20,7 +20,7 @@ export function isVectorLike(type: DataType): boolean {
   );
 }
 
-/** Returns the type to which an operand is cast for {@linkcode vectorOf}. */
+/** Returns the type to which an operand is cast before it is passed to {@linkcode vectorOf}. */
 export function vectorOperand(type: DataType): DataType {
   if (type.kind === "embedding") return type;
   return type.kind === "array" ? { kind: "array", element: { kind: "double" } } : TEXT;

@@ -35,7 +35,7 @@ import { numberFromFormat, numberScale } from "./number_reader.ts";
 
 function ofMoment(type: DataType, read: (value: Value) => Moment): Overload {
   return overload([type, TEXT], TEXT, ([value = null, pattern = null]) =>
-    // PostgreSQL returns NULL for an empty pattern, and for infinity.
+    // PostgreSQL also returns NULL for an empty pattern and for infinity.
     pattern === "" || isInfinite(value) ? null : formatMoment(read(value), pattern as string),
   );
 }
@@ -45,8 +45,8 @@ function isInfinite(value: Value): boolean {
 }
 
 /**
- * The overload of to_char for numbers. It writes all digits of an exact number, but only those
- * digits of a double that are certain.
+ * The overload of to_char for numbers. It formats all digits of an exact number, but only as many
+ * digits of a FLOAT or DOUBLE as the type preserves.
  */
 const OF_NUMBER: Overload = overload(["numeric", TEXT], TEXT, (values, _, types) => {
   const [value = null, pattern = null] = values;

@@ -14,7 +14,7 @@ import {
   WEEKDAYS,
 } from "./format_pattern.ts";
 
-/** The width to which names are padded: the length of September and Wednesday. */
+/** The width to which month and day names are padded: the length of September and Wednesday. */
 const NAME_WIDTH = 9;
 
 export function formatMoment(moment: Moment, pattern: string): string {
@@ -99,15 +99,18 @@ function inCase(name: string, written: string): string {
 }
 
 /**
- * Returns the century of a moment. The first century BC is -1. For an interval, only whole
- * centuries count.
+ * Returns the century of a moment. The first century BC is -1. For an interval, it is the number
+ * of complete centuries.
  */
 function centuryOf({ days, isBeforeChrist, year }: Moment): number {
   if (days === undefined) return Math.trunc(year / 100);
   return isBeforeChrist ? Math.trunc((1 - year) / 100) - 1 : Math.ceil(year / 100);
 }
 
-/** Returns the text of a field that intervals have as well. */
+/**
+ * Returns the text of a field that both timestamps and intervals have, or undefined for other
+ * fields.
+ */
 function calendarText(moment: Moment, piece: CalendarPiece): string | undefined {
   const { year, month, day, days } = moment;
   switch (piece.field) {
@@ -145,8 +148,8 @@ function calendarText(moment: Moment, piece: CalendarPiece): string | undefined 
 }
 
 /**
- * Returns a month in Roman numerals. In intervals, a whole number of years counts as December, and
- * negative months count backwards.
+ * Returns a month as a Roman numeral. In an interval, a whole number of years counts as December,
+ * and negative months count backwards.
  */
 function romanMonth(year: number, month: number): number {
   if (month === 0) return year < 0 ? 1 : 12;
@@ -227,7 +230,7 @@ function isoText(days: number, piece: CalendarPiece): string | undefined {
 }
 
 /**
- * Returns the name of the time zone. The session's zone is UTC, but a timestamp without a zone has
+ * Returns the time zone's name. The session's zone is always UTC; a timestamp without a zone has
  * no zone name.
  */
 function zoneText({ hasZone }: Moment, piece: CalendarPiece): string {

@@ -1,7 +1,7 @@
 /**
- * Collects the fields that to_date and to_timestamp read and combines them into a point in time. A
- * field may occur twice if both values agree. As in PostgreSQL, a field that is 0 counts as
- * missing.
+ * Collects the fields that to_date and to_timestamp read, and combines them into a point in time.
+ * A field may occur twice if both values agree. As in PostgreSQL, a field with the value 0 counts
+ * as missing.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { checkDate, civilFromDays, daysFromCivil, excerpt } from "../../../types/mod.ts";
@@ -57,7 +57,7 @@ export class MomentFields {
   readonly #values = new Map<FieldSlot, number>();
   #calendar: "civil" | "weeks" | undefined;
   #hasClockOf12 = false;
-  /** The number of year digits in the pattern. A two-digit year gets a century. */
+  /** The number of year digits in the pattern. A two-digit year is completed with a century. */
   yearDigits = 4;
   /** The number of digits of FF1 to FF6, to which the timestamp is rounded. */
   fractionDigits = 6;
@@ -70,7 +70,8 @@ export class MomentFields {
   }
 
   /**
-   * Records the calendar and the clock to which a field belongs, and refuses a mixture.
+   * Notes which calendar and clock a field belongs to, and rejects a mix of ISO week fields and
+   * other date fields.
    *
    * @throws {DatabaseError} INVALID_VALUE
    */
@@ -91,7 +92,8 @@ export class MomentFields {
   /**
    * Stores the value of a field.
    *
-   * @param read The number in the text, which must equal any earlier value of the slot.
+   * @param read The number in the text. If the slot already has a value, `read` must equal it.
+   * @param value The value to store if it differs from `read`.
    * @throws {DatabaseError} INVALID_VALUE if the two values differ.
    */
   set(slot: FieldSlot, read: number, field: string, value: number = read): void {
@@ -135,7 +137,7 @@ export class MomentFields {
   #year(): number {
     const counted = this.#get("year");
     const isBefore = this.#get("era") === 2;
-    // A negative year and BC cancel each other, and so do a negative century and BC.
+    // BC reverses the sign of a year or century, so BC makes a negative year or century positive.
     const year = isBefore ? 0 - counted : counted;
     const century = isBefore ? 0 - this.#get("century") : this.#get("century");
     if (year === 0) {
@@ -156,7 +158,7 @@ export class MomentFields {
     const isoDay = this.#get("day of the week");
     let dayOfYear = this.#get("day of the year");
     if (week !== 0 && this.#calendar === "weeks") {
-      // In the pattern, Sunday has the number 1, but it is the last day of an ISO week.
+      // In the pattern, Sunday has the number 1, but an ISO week ends on Sunday.
       const dayOfWeek = isoDay === 0 ? 0 : (isoDay + 5) % 7;
       const first = isoWeekStart(daysFromCivil(civil.year, 1, 4));
       Object.assign(civil, civilFromDays(first + (week - 1) * 7 + dayOfWeek));
@@ -235,7 +237,7 @@ export class MomentFields {
   }
 }
 
-/** Whether a value is at least 0 and less than a bound. */
+/** Whether `value` is at least 0 and less than `bound`. */
 function isBelow(value: number, bound: number): boolean {
   return value >= 0 && value < bound;
 }

@@ -1,4 +1,4 @@
-/** Defines the fields of a timestamp or interval to which patterns refer. */
+/** Defines the fields of a timestamp or interval that patterns can refer to. */
 import {
   civilFromDays,
   type Interval,

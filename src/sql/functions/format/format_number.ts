@@ -1,6 +1,6 @@
 /**
- * Implements to_char for numbers. A number is first rounded to the digits that its pattern has
- * after the point.
+ * Implements to_char for numbers. A number is first rounded to the number of decimal places in its
+ * pattern.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -18,7 +18,7 @@ import { romanFromNumber } from "./format_pattern.ts";
 import { type NumberPattern, patternOf } from "./number_pattern.ts";
 import { NumberWriter } from "./number_writer.ts";
 
-/** Formats a number that is given as plain digits. @throws {DatabaseError} INVALID_VALUE */
+/** Formats a number given as plain digits. @throws {DatabaseError} INVALID_VALUE */
 export function formatNumber(digits: string, pattern: string): string {
   const format = patternOf(pattern);
   if (format.roman !== undefined) return formatRoman(digits, format);
@@ -38,8 +38,8 @@ export function formatNumber(digits: string, pattern: string): string {
 }
 
 /**
- * Formats a double by its exact value. A tie goes to the even digit, as in C's printf. Positions
- * beyond the certain digits stay empty.
+ * Formats a double by its exact value, rounding ties to even as C's printf does. Positions beyond
+ * the digits that the type preserves stay empty.
  */
 export function formatDouble(
   value: number,
@@ -71,7 +71,7 @@ function unformattable(what: string): DatabaseError {
   return new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot format the number: ${what}`);
 }
 
-/** Returns the digits of a non-negative value, rounded to a number of places. */
+/** Returns the digits of a non-negative value, rounded to the given number of decimal places. */
 function roundedToEven(value: number, places: number): string {
   // From 10^21, toFixed uses an exponent, but such a double is always an integer.
   if (value >= 1e21) return BigInt(value).toString();
@@ -79,14 +79,14 @@ function roundedToEven(value: number, places: number): string {
 }
 
 /**
- * The number of fraction digits that distinguishes a tie from its neighbours: no other double is
- * nearer to the tie.
+ * The number of decimal places needed to tell a tie from its neighbours: no other double agrees
+ * with a tie to this many places.
  */
 const EXACT_PLACES = 100;
 
 /**
- * Resolves a tie to the even digit. In `rounded`, ties are rounded up; `exact` has EXACT_PLACES
- * digits after the point, which show whether there is a tie.
+ * Resolves a tie to the even digit. `rounded` has ties rounded up; `exact` has EXACT_PLACES
+ * decimal places, which show whether there is a tie.
  */
 function evenAtTie(rounded: string, { exact, places }: { exact: string; places: number }): string {
   const cut = exact.length - EXACT_PLACES + places;
@@ -123,7 +123,7 @@ function formatExactScientific(value: string, format: NumberPattern): string {
   return isTight ? text : ` ${text}`;
 }
 
-/** Returns the power of ten of the first digit; 0 for zero. */
+/** Returns the exponent of the first digit as a power of ten; 0 for zero. */
 function firstPower(value: string): number {
   return numericSign(value) === 0 ? 0 : numericExponent(value) - 1;
 }

@@ -1,10 +1,10 @@
 /**
  * Implements to_date and to_timestamp, which read a string according to a pattern.
  *
- * A field reads all available digits, unless another numeric field follows directly; it then reads
- * only as many digits as its width. A separator matches one separator or nothing; any other
- * character of the pattern skips one character of the text, as in PostgreSQL. `format_fields.ts`
- * combines the fields into a date and a time, and finds contradictions.
+ * A field reads as many digits as there are, unless another numeric field follows directly. In
+ * that case it reads no more digits than its width. As in PostgreSQL, a separator in the pattern
+ * matches one separator or nothing, and any other character skips one character of the text.
+ * `format_fields.ts` combines the fields into a date and a time, and finds contradictions.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
@@ -39,14 +39,14 @@ const SLOTS: ReadonlyMap<string, FieldSlot> = new Map([
   ["J", "Julian day"],
 ]);
 
-/** The number of digits of each field whose name has another length. */
+/** The number of digits of each field whose width differs from the length of its name. */
 const WIDTHS: ReadonlyMap<string, number> = new Map([
   ["HH12", 2],
   ["HH24", 2],
   ["IDDD", 3],
 ]);
 
-/** A list of names for consecutive numbers that begin at 1. */
+/** A list of names for consecutive numbers, such as months. The first name stands for 1. */
 interface SlotNames {
   readonly slot: FieldSlot;
   readonly names: readonly string[];
@@ -75,8 +75,8 @@ const NAMES: ReadonlyMap<string, SlotNames> = new Map<string, SlotNames>([
 const ROMAN_MONTHS: readonly string[] = MONTHS.map((_, index) => romanFromNumber(index + 1));
 
 /**
- * The Roman numerals of months. The longest come first, so that none is mistaken for the start of a
- * longer one.
+ * The Roman numerals of the months, longest first, so that a shorter numeral is never mistaken for
+ * a longer one that begins with it.
  */
 const BY_LENGTH: readonly string[] = ROMAN_MONTHS.toSorted((a, b) => b.length - a.length);
 
@@ -91,7 +91,7 @@ const YEAR_DIGITS: ReadonlyMap<string, number> = new Map([
   ["I", 1],
 ]);
 
-/** The fields that do not begin with a digit in the text. */
+/** The fields whose text need not begin with a digit. */
 const WORD_FIELDS: ReadonlySet<string> = new Set(
   "MONTH MON DAY DY RM AM PM A.M. P.M. AD BC A.D. B.C. TZH TZ OF".split(" "),
 );
@@ -106,7 +106,7 @@ export function momentFromFormat(text: string, pattern: string): ReadMoment {
   return new FormatReader(text, pattern).read();
 }
 
-/** A point in time, with the extent to which the text and the pattern were used. */
+/** A point in time, and how much of the text and the pattern was used to read it. */
 export interface ReadMoment extends ParsedMoment {
   /** The offset after the last character that the pattern has read. */
   readonly end: number;
@@ -119,7 +119,10 @@ class FormatReader {
   readonly #pattern: string;
   readonly #fields: MomentFields;
   #at = 0;
-  /** The number of characters skipped so far that have no counterpart in the pattern. */
+  /**
+   * The number of characters of the text that have been skipped so far without a counterpart in
+   * the pattern.
+   */
   #surplus = 0;
 
   constructor(text: string, pattern: string) {
@@ -142,7 +145,7 @@ class FormatReader {
       const next = pieces[index + 1];
       const width = WIDTHS.get(piece.field) ?? piece.field.length;
       this.#field(piece, endsDigits(piece, next) ? undefined : width);
-      // The two characters in place of TH are skipped, whatever they are.
+      // TH in the pattern skips two characters of the text, whatever they are.
       if (piece.ordinal !== undefined) this.#at += 2;
       this.#surplus = 0;
       this.#skipSpace();
@@ -219,7 +222,8 @@ class FormatReader {
     } else if (fractionDigits !== undefined) {
       const read = this.#number(field, width === undefined ? undefined : fractionDigits);
       const digitsMax = field === "MS" ? 3 : 6;
-      // As a fraction, 25 and 250 are both a quarter, but 025 is not.
+      // The digits are a decimal fraction: 25 and 250 both mean a quarter of a second, but 025
+      // does not.
       const scaled = read.value * 10 ** Math.max(digitsMax - read.length, 0);
       fields.set(field === "MS" ? "milliseconds" : "microseconds", read.value, field, scaled);
       if (field.startsWith("FF")) fields.fractionDigits = fractionDigits;
@@ -235,7 +239,7 @@ class FormatReader {
     } else {
       const { value } = this.#number(field, width);
       const slot = SLOTS.get(field);
-      // A quarter does not determine a date, so its value is not stored.
+      // A quarter does not determine a date. As in PostgreSQL, it is read and ignored.
       if (slot !== undefined) fields.set(slot, value, field);
     }
   }
@@ -306,14 +310,17 @@ function isSeparator(character: string): boolean {
   return /[\s!-/:-@[-`{-~]/.test(character);
 }
 
-/** Whether a field of a pattern consumes all digits that follow. */
+/**
+ * Whether a field may read all digits that follow: it is marked with FM or TH, or no digits of
+ * another piece can come next.
+ */
 function endsDigits({ isTight, ordinal }: FieldPiece, next: DatePiece | undefined): boolean {
   if (isTight || ordinal !== undefined || next === undefined) return true;
   if (next.kind === "text") return !/^\d/.test(next.text);
   return WORD_FIELDS.has(next.field);
 }
 
-/** Returns the year nearest to 2020 that ends in the given digits. */
+/** Returns the year nearest to 2020 that ends in the given digits of `year`. */
 function fullYear(year: number): number {
   if (year < 70) return year + 2000;
   if (year < 100) return year + 1900;

@@ -84,7 +84,7 @@ function split(pattern: string): DatePiece[] {
     const ordinal = after === "TH" || after === "th" ? after : undefined;
     // SP requests numbers in words, but PostgreSQL ignores it as well.
     if (ordinal !== undefined || after === "SP") at += 2;
-    // TM requests locale-dependent names, which have no common width. Only English names are known.
+    // TM requests localized names, which have no common width. Only English names are supported.
     isTight ||= isTranslated && NAME_FIELDS.has(field);
     pieces.push({ kind: "field", field, written, isTight, ordinal });
     isTight = false;
@@ -104,8 +104,8 @@ function addText(pieces: DatePiece[], pattern: string, at: number): number {
 }
 
 /**
- * Reads quoted text or a single character, and returns where the pattern continues. Within quotes,
- * a backslash escapes any character; outside quotes, only a quote.
+ * Reads quoted text or a single character of a pattern, and returns where the pattern continues.
+ * Within quotes, a backslash escapes any character; outside quotes, it escapes only a quote.
  */
 export function plainText(pattern: string, at: number): { text: string; end: number } {
   if (pattern[at] !== '"') {

@@ -1,6 +1,6 @@
 /**
- * Parses the number patterns of to_char and to_number: digit positions (`9`, `0`) with a point,
- * signs and text among them.
+ * Parses the number patterns of to_char and to_number: digit positions (`9`, `0`) mixed with a
+ * decimal point, signs and literal text.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
@@ -18,7 +18,7 @@ export interface NumberPattern {
   /** The number of digit positions before the point. */
   readonly wholeCount: number;
   readonly fractionCount: number;
-  /** The number of positions after V. The number is multiplied by ten to this power. */
+  /** The number of digit positions after V. The number is multiplied by ten to this power. */
   readonly shift: number;
   readonly isTight: boolean;
   readonly hasBrackets: boolean;
@@ -50,7 +50,7 @@ const WORDS: readonly (readonly [string, PatternWord])[] = [
   ["B", "text"],
 ];
 
-/** For each word, the words that may not precede it in a pattern, as in PostgreSQL. */
+/** For each kind of pattern element, the elements that may not precede it, as in PostgreSQL. */
 const EXCLUDED: ReadonlyMap<PatternWord, readonly PatternWord[]> = new Map([
   ["digit", ["PR"]],
   ["point", ["point", "V"]],
@@ -64,7 +64,7 @@ const EXCLUDED: ReadonlyMap<PatternWord, readonly PatternWord[]> = new Map([
 ]);
 
 interface PendingPattern {
-  /** The kinds of words that the pattern has contained so far. */
+  /** The kinds of elements that have occurred in the pattern so far. */
   readonly used: Set<PatternWord>;
   pieces: NumberPiece[];
   wholeCount: number;
@@ -121,8 +121,9 @@ function readPiece(pending: PendingPattern, pattern: string, at: number): number
 }
 
 /**
- * Records that a pattern contains a word such as MI or PR. @throws {DatabaseError} INVALID_VALUE if
- * an earlier one excludes it.
+ * Records that a pattern contains an element such as MI or PR.
+ *
+ * @throws {DatabaseError} INVALID_VALUE if an earlier element excludes it.
  */
 function use({ used }: PendingPattern, kind: PatternWord, pattern: string): void {
   const isAfterExponent = used.has("EEEE") && kind !== "text";

@@ -13,7 +13,10 @@ export function numberScale(pattern: string): number {
   return Math.min(fractionCount + shift, 30);
 }
 
-/** Returns a number as plain digits. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+/**
+ * Reads a number according to a pattern, and returns it as plain digits. @throws {DatabaseError}
+ * INVALID_VALUE, VALUE_OUT_OF_RANGE
+ */
 export function numberFromFormat(text: string, pattern: string): string {
   const format = patternOf(pattern);
   if (format.isScientific || format.roman !== undefined) {
@@ -22,7 +25,7 @@ export function numberFromFormat(text: string, pattern: string): string {
       "Cannot read a number with the pattern EEEE or RN: it is not available yet",
     );
   }
-  // The pattern reads no more characters than this.
+  // The pattern cannot read beyond this prefix of the text.
   const start = text.slice(0, READ_UNITS * pattern.length);
   const { fraction, hasPoint, sign, whole } = new NumberReader(start, format).read();
   const read = `${excerpt(text)} as a number with the pattern ${excerpt(pattern)}`;
@@ -40,8 +43,8 @@ export function numberFromFormat(text: string, pattern: string): string {
 }
 
 /**
- * The maximum number of UTF-16 units that a character of a pattern reads: a space, a sign, a digit
- * and a skipped character.
+ * The maximum number of UTF-16 units of text that one character of a pattern reads: a space, a
+ * sign, a digit and a skipped character, each of up to two units.
  */
 const READ_UNITS = 8;
 
@@ -98,7 +101,7 @@ class NumberReader {
         this.#at += Array.from(piece.text).length;
         break;
       default:
-      // The sign of S is adjacent to a digit, and is read together with that digit.
+      // A sign requested with S is adjacent to a digit, and is read together with that digit.
     }
   }
 
@@ -121,7 +124,7 @@ class NumberReader {
     }
   }
 
-  /** Reads one position of the pattern. A space before the character is skipped. */
+  /** Reads the text for one position of the pattern. Skips a space in front of it. */
   #place(kind: "digit" | "point"): void {
     if (this.#characters[this.#at] === " ") this.#at += 1;
     if (kind === "digit" && this.#sign === "" && !this.#hasDigits) this.#leadingSign();
@@ -161,8 +164,8 @@ class NumberReader {
   }
 
   /**
-   * Reads a sign after a digit. The sign of S directly follows a digit. The sign of MI, PL or SG
-   * may use up a digit position.
+   * Reads a sign behind a digit position. A sign requested with S directly follows a digit. A sign
+   * requested with MI, PL or SG may occupy a digit position.
    */
   #signBehind(isRead: boolean, here: string): void {
     if (this.#kinds.has("sign")) {

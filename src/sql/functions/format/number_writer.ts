@@ -1,15 +1,15 @@
 /**
  * Writes the digits of a number into the positions of a pattern, for to_char.
  *
- * The digits fill the positions from the point outward. The sign is written once. It precedes the
- * first digit, unless the pattern has a position for it.
+ * The digits fill the positions outward from the decimal point. The sign is written once, before
+ * the first digit unless the pattern has a position for it.
  */
 import { withoutTrailingZeros } from "../../../types/mod.ts";
 import { ordinalSuffix } from "./format_pattern.ts";
 import type { NumberPattern, NumberPiece } from "./number_pattern.ts";
 
 export interface NumberParts {
-  /** The digits before the point, or the word of a value that has no digits, such as Infinity. */
+  /** The digits before the point, or a word such as Infinity for a value without digits. */
   readonly whole: string;
   readonly fraction: string;
   readonly isNegative: boolean;
@@ -20,7 +20,7 @@ export class NumberWriter {
   readonly #format: NumberPattern;
   readonly #parts: NumberParts;
   readonly #isOverflow: boolean;
-  /** The number of fraction digits to write. In tight patterns, it excludes trailing zeros. */
+  /** The number of fraction digits to write. With FM, trailing zeros are not counted. */
   readonly #fractionKept: number;
   readonly #hasOwnSign: boolean;
   #text = "";
@@ -46,7 +46,7 @@ export class NumberWriter {
     return this.#text;
   }
 
-  /** Whether the sign of an S after the last digit is written at the end. */
+  /** Whether the sign is written at the end, because the pattern has an S after the last digit. */
   #isSignTrailing(): boolean {
     const { pieces } = this.#format;
     const sign = pieces.findIndex(({ kind }) => kind === "sign");
@@ -122,7 +122,7 @@ export class NumberWriter {
   /** Whether the zero before the point is omitted because the pattern does not request it. */
   #isHiddenZero(isZero: boolean): boolean {
     const isBare = this.#parts.whole === "0" && this.#format.fractionCount > 0;
-    // In tight patterns, a zero without fraction digits keeps its digit: "0."
+    // With FM, a zero without fraction digits keeps its digit: "0."
     const isAllZero = this.#format.isTight && this.#fractionKept === 0;
     return isBare && !isZero && !this.#hasStarted && !isAllZero;
   }
@@ -165,8 +165,8 @@ export class NumberWriter {
 }
 
 /**
- * Returns the number of fraction digits to write. In tight patterns, trailing zeros are removed,
- * except at positions written as `0`.
+ * Returns the number of fraction digits to write. With FM, trailing zeros are omitted, except at
+ * positions written as `0`.
  */
 function keptFraction({ pieces, isTight, fractionCount }: NumberPattern, fraction: string): number {
   if (!isTight) return fractionCount;

@@ -1,7 +1,9 @@
 /**
- * Finds intersections, closest points and distances of points, line segments, lines and boxes.
+ * Finds intersections, closest points and distances between points, line segments, lines and
+ * boxes.
  *
- * The order of the computations is PostgreSQL's, because it determines the last digits of a result.
+ * The computations run in PostgreSQL's order, because the order determines the last digits of a
+ * result.
  */
 import {
   add,
@@ -25,10 +27,13 @@ import {
   subtract,
 } from "../../../types/mod.ts";
 
-/** The point of a shape that is closest to another shape, and its distance from it. */
+/**
+ * The point of one shape that is closest to another shape, and the distance between the two
+ * shapes.
+ */
 export interface Closest {
   readonly point: PlanePoint;
-  /** NaN if there is no single closest point. */
+  /** NaN if no single point is the closest. */
   readonly distance: number;
 }
 
@@ -85,7 +90,8 @@ export function meetingOfSegmentAndLine(segment: Segment, line: Line): PlanePoin
   const { from, to } = segment;
   const meeting = meetingOfLines(lineThrough(from, slopeOf(segment)), line);
   if (meeting === undefined || !segmentHasPoint(segment, meeting)) return undefined;
-  // The computed point may differ from an end in its last digit only.
+  // The computed point may differ from an end point in the last digit only, so the end point
+  // itself is returned.
   if (areSamePoint(from, meeting)) return from;
   return areSamePoint(to, meeting) ? to : meeting;
 }
@@ -151,7 +157,7 @@ export function boxesOverlap(one: Box, other: Box): boolean {
   );
 }
 
-/** Returns the sides of a box: left, upper, lower, right. */
+/** Returns the sides of a box in the order left, upper, lower, right. */
 function sidesOf({ high, low }: Box): readonly Segment[] {
   const upperLeft = { x: low.x, y: high.y };
   const lowerRight = { x: high.x, y: low.y };
@@ -163,7 +169,10 @@ function sidesOf({ high, low }: Box): readonly Segment[] {
   ];
 }
 
-/** Returns the closest of several points, the first one if the distances are equal. */
+/**
+ * Returns the candidate with the smallest distance, or the first of several with the same
+ * distance.
+ */
 function closestOf(points: readonly Closest[]): Closest {
   return points.reduce((best, next) => (isLess(next.distance, best.distance) ? next : best));
 }
@@ -198,7 +207,7 @@ function areUsable(left: number, right: number): boolean {
   return [left, right].every((each) => !isZero(each) && !Number.isNaN(each));
 }
 
-/** Returns the distance between two lines: 0 if they meet. */
+/** Returns the distance between two lines, which is 0 if they intersect. */
 export function distanceOfLines(one: Line, other: Line): number {
   if (meetingOfLines(one, other) !== undefined) return 0;
   let ratio = 1;

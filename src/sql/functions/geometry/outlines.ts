@@ -1,8 +1,9 @@
 /**
- * Computes with paths and polygons: lengths, areas, containment, overlaps and distances.
+ * Implements operations on paths and polygons: lengths, areas, containment, overlaps and
+ * distances.
  *
- * Each call counts the pairs of segments that it compares, because the work grows with the product
- * of the numbers of points.
+ * Each call counts the segment pairs that it compares, because the work grows with the product of
+ * the numbers of points.
  */
 import {
   add,
@@ -42,10 +43,12 @@ const EFFORT = {
   hint: "use shapes with fewer points",
 } as const;
 
-/** The maximum number of nested divisions of one segment, so that the stack does not overflow. */
+/**
+ * The maximum depth of the recursion that divides a segment. It keeps the stack from overflowing.
+ */
 const DEPTH_MAX = 1000;
 
-/** Returns the segments of a path. The one that closes it comes first. */
+/** Returns the segments of a path. The closing segment comes first. */
 function segmentsOf({ isClosed, points }: Path): Segment[] {
   const segments: Segment[] = [];
   let from = isClosed ? points.at(-1) : undefined;
@@ -85,13 +88,16 @@ export function pathsMeet(one: Path, other: Path): boolean {
   );
 }
 
-/** The steps that the distance between two segments counts; their intersection counts one. */
+/**
+ * The cost of computing the distance between two segments, in steps. An intersection costs one
+ * step.
+ */
 const DISTANCE_STEPS = 8;
 
 /**
- * Whether any pair of segments passes a test.
+ * Whether `test` is true for any pair of segments.
  *
- * @param steps The steps that one test counts; an intersection counts one.
+ * @param steps The cost of one call to `test`. An intersection costs one step.
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */
 function anyPair(
@@ -138,8 +144,8 @@ export function pathHasPoint(path: Path, point: PlanePoint): boolean {
 const ON_EDGE = Number.MAX_SAFE_INTEGER;
 
 /**
- * Whether a point is within a polygon or on its edge. Counts how often the edges cross the ray from
- * the point to the right, each with its direction.
+ * Whether a point is within a polygon or on its edge. Sums the signed crossings of the edges with
+ * the ray from the point to the right.
  */
 export function isWithin(point: PlanePoint, corners: readonly PlanePoint[]): boolean {
   const relative = corners.map(({ x, y }): PlanePoint => {
@@ -211,8 +217,8 @@ export function distanceToPolygon(point: PlanePoint, polygon: Polygon): number {
   const { points } = polygon;
   if (isWithin(point, points)) return 0;
   const [first = point] = points;
-  // The segments are in PostgreSQL's order: the one that closes the polygon begins at its first
-  // point.
+  // The segments are in PostgreSQL's order. The first segment closes the polygon and begins at its
+  // first point.
   const closing = { from: first, to: points.at(-1) ?? first };
   return leastDistance(point, [closing, ...segmentsOf({ isClosed: false, points })]);
 }
@@ -231,14 +237,14 @@ export function boxHasBox(outer: Box, inner: Box): boolean {
   );
 }
 
-/** Whether a polygon contains another one. Common edges are allowed. */
+/** Whether polygon `outer` contains `inner`. They may share edges. */
 export function polygonHasPolygon(outer: Polygon, inner: Polygon): boolean {
   if (!boxHasBox(boundsOf(outer.points), boundsOf(inner.points))) return false;
   const search = new EdgeSearch(outer);
   return edgesOf(inner).every(({ from, to }) => search.hasSegment(from, to, 0, 0));
 }
 
-/** Tests whether segments are within a polygon. */
+/** Tests whether a polygon contains given segments. */
 class EdgeSearch {
   readonly #points: readonly PlanePoint[];
   readonly #edges: readonly Segment[];
@@ -250,10 +256,11 @@ class EdgeSearch {
   }
 
   /**
-   * Whether a segment is within the polygon. It is divided where it crosses an edge, and its parts
-   * are tested.
+   * Whether the polygon contains a segment. Where the segment crosses an edge, it is divided, and
+   * its parts are tested.
    *
-   * @param start The first edge to compare with; earlier ones have been compared.
+   * @param start The index of the first edge to compare the segment with. Earlier edges have been
+   *   compared.
    * @param depth The number of divisions that led to this segment.
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
@@ -281,14 +288,14 @@ class EdgeSearch {
       }
     }
     if (isCrossed) return true;
-    // A comparison of a point with an edge takes a small part of the time of two segments.
+    // Comparing a point with an edge takes only a fraction of the time of comparing two segments.
     this.#effort.spend(this.#points.length / 8);
     return isWithin(middle(from, to), this.#points);
   }
 
   /**
-   * Whether the part of a segment beyond an edge is within the polygon, if the segment runs along
-   * the edge. One end of the segment, `on`, is on the edge, and the other one is not.
+   * For a segment that runs along an edge, whether the part beyond the edge is within the polygon.
+   * The end `on` lies on the edge, and the other end does not.
    */
   #hasRest(
     on: PlanePoint,
@@ -307,7 +314,9 @@ class EdgeSearch {
   }
 }
 
-/** Whether two polygons have the same corners, in either direction and from any start. */
+/**
+ * Whether two polygons have the same corners, in either direction and from any starting corner.
+ */
 export function areSamePolygons(one: Polygon, other: Polygon): boolean {
   const count = one.points.length;
   if (count !== other.points.length) return false;

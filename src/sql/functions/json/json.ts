@@ -62,7 +62,8 @@ function ownType(types: readonly DataType[]): DataType {
 }
 
 /**
- * Creates a JSON and a JSONB version of a function, which differ in how they read untyped literals.
+ * Creates the JSON and JSONB versions of a function. They differ in how they read untyped
+ * literals.
  */
 function ofBoth(name: string, make: (json: "json" | "jsonText") => Overload): ScalarFunction[] {
   return [
@@ -95,8 +96,8 @@ function follow(text: string, steps: readonly Value[]): JsonSlice | undefined {
 type JsonRead = (text: string, slice: JsonSlice) => Value;
 
 /**
- * Creates `json_get…(j, key…)`. The keys are strings or integers. A value of a different type gives
- * NULL.
+ * Creates `json_get…(j, key…)`. The keys are strings or integers. The function returns NULL if the
+ * JSON value it finds is not of its result type.
  */
 function getter(result: DataType | undefined, read: JsonRead): Overload {
   return {

@@ -1,8 +1,8 @@
 /**
  * Assigns to a part of a JSONB document, as in `UPDATE … SET j['a'][0] = '1'`.
  *
- * Unlike jsonb_set, the assignment creates everything that is missing along the path: members, and
- * elements of arrays, with null in the gap. Nothing is created within a scalar.
+ * Unlike jsonb_set, the assignment creates everything that is missing along the path: object
+ * members and array elements, with nulls in any gap. Nothing is created within a scalar.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -21,7 +21,7 @@ import { checkMadeLength } from "../base/made_length.ts";
  * @param json The document. NULL is treated as an empty array if the first step is an integer, and
  *   as an empty object otherwise.
  * @param steps Strings or integers.
- * @param value The document to assign; NULL assigns null.
+ * @param value The JSONB document to assign. NULL assigns JSON null.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
 export function withJsonPart(json: Value, steps: readonly Value[], value: Value): string {
@@ -54,7 +54,10 @@ function assigned(node: JsonNode, [step, ...rest]: readonly string[], part: Json
   );
 }
 
-/** Returns an empty document in which the rest of a path can be created: an array or an object. */
+/**
+ * Returns the empty array or object in which the next step of a path can be created, or null if no
+ * steps are left.
+ */
 function emptyFor([step]: readonly string[]): JsonNode {
   if (step === undefined) return null;
   return INTEGER.test(step) ? [] : jsonObject([]);

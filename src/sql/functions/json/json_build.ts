@@ -1,4 +1,4 @@
-/** Creates the parts of JSON documents that functions build: keys and canonical values. */
+/** Creates the parts of the JSON documents that functions build: keys and canonical values. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { canonicalJson, type DataType, textFromValue, type Value } from "../../../types/mod.ts";
 
@@ -22,7 +22,7 @@ export function jsonKeyOf(type: DataType, value: Value): string {
 }
 
 /**
- * Returns a finished document. JSON keeps its text as built; JSONB is brought into canonical form.
+ * Returns a finished document. JSON keeps the text as built; JSONB is converted to canonical form.
  */
 export function finishedJson(text: string, binary: boolean): string {
   return binary ? canonicalJson(text) : text;
@@ -37,7 +37,7 @@ export function canonicalPart(text: string): string {
   return isPlainString(text) ? text : canonicalJson(`[${text}]`).slice(1, -1);
 }
 
-/** Whether a JSON text is a string without escapes, which is always canonical. */
+/** Whether a JSON text is a string without escapes. Such a text is always canonical. */
 function isPlainString(text: string): boolean {
   return text.startsWith('"') && text.endsWith('"') && !text.includes("\\") && text.isWellFormed();
 }

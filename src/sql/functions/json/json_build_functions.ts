@@ -79,8 +79,8 @@ function objectOfPairs(keys: readonly Value[], values: readonly Value[]): string
 }
 
 /**
- * Creates an object from an array. The elements alternate between keys and values or, in two
- * dimensions, are pairs of a key and a value.
+ * Creates an object from an array of alternating keys and values, or from a two-dimensional array
+ * of key-value pairs.
  */
 function objectOfArray([array = null]: readonly Value[]): string {
   const dimensions = dimensionsOf(array as ArrayValue);
@@ -114,7 +114,7 @@ function toJson([value = null]: readonly Value[], types: readonly DataType[]): s
   return jsonTextOf(firstType(types), value);
 }
 
-/** Converts a row to JSON. Each field begins a new line if the second argument is TRUE. */
+/** Converts a row to JSON. If the second argument is TRUE, each field begins a new line. */
 function rowToJson(
   [row = null, isSpread = false]: readonly Value[],
   types: readonly DataType[],

@@ -1,10 +1,10 @@
 /**
- * Tests containment on undecoded documents. A document that contains another document must contain
- * certain bytes.
+ * Tests whether documents contain another document, without decoding every document.
  *
- * All rows are searched for these bytes together, so rows without these bytes cost almost nothing.
- * The other rows are tested one by one. JSONB writes each string in only one way, but JSON may
- * escape any character, so a JSON row with a backslash is always tested.
+ * Any document that contains the sought one must contain certain bytes. All rows are searched for
+ * these bytes in one pass, so rows without them cost almost nothing. Only the remaining rows are
+ * tested one by one. JSONB writes each string in only one way, but JSON may escape any character,
+ * so a JSON row with a backslash is always tested.
  */
 import {
   isJsonArray,
@@ -19,14 +19,18 @@ import {
 export interface SoughtBytes {
   /** All required pieces. A row that lacks any of them does not contain the document. */
   readonly pieces: readonly Buffer[];
-  /** Whether a row with a backslash may contain the pieces in a different form. */
+  /** Whether a row with a backslash may contain the pieces in escaped form. */
   readonly mayBeEscaped: boolean;
 }
 
-/** The maximum number of pieces to search for. Further pieces would exclude few more rows. */
+/**
+ * The maximum number of pieces to search for. Further pieces would rule out few additional rows.
+ */
 const PIECES_MAX = 4;
 
 /**
+ * Returns the bytes that every document containing `inner` must contain.
+ *
  * @param isCanonical Whether the searched documents are JSONB.
  * @returns undefined if no bytes are certain to occur.
  */
@@ -40,7 +44,7 @@ export function soughtBytes(inner: JsonNode, isCanonical: boolean): SoughtBytes 
 }
 
 interface ColumnKeyPosition {
-  /** The key with its colon, if the bytes between the key and the value are certain. */
+  /** The key with its colon, if the value is certain to follow it directly; "" otherwise. */
   readonly before: string;
   readonly isCanonical: boolean;
   readonly into: Set<string>;
@@ -59,8 +63,8 @@ function addPieces(node: JsonNode, place: ColumnKeyPosition): void {
       addPieces(value, { ...place, before: isCanonical ? `${name}: ` : "" });
     }
   } else if (node !== null && typeof node === "object") {
-    // Equal JSONB numbers have a common prefix, because they differ only in zeros after the point.
-    // JSON numbers may have exponents.
+    // Equal JSONB numbers have a common prefix, because they differ only in trailing zeros after
+    // the decimal point. JSON numbers may also differ in their exponents.
     if (isCanonical) into.add(before + withoutFractionZeros(node.number));
   } else {
     into.add(before + JSON.stringify(node));
@@ -69,7 +73,10 @@ function addPieces(node: JsonNode, place: ColumnKeyPosition): void {
 
 const BACKSLASH = 0x5c;
 
-/** Tests only the rows that have all required bytes. Other rows do not contain the document. */
+/**
+ * Runs the test only on rows that have all required bytes. Any other row does not contain the
+ * document.
+ */
 export function testRowsWith(
   vector: Utf8Vector,
   { mayBeEscaped, pieces }: SoughtBytes,
@@ -93,14 +100,17 @@ export function testRowsWith(
   return { kind: "bool", length, values, nulls };
 }
 
-/** Finds a piece in rows that are visited in order, so that no byte is searched twice. */
+/**
+ * Searches for a piece in rows that are visited in ascending order, so that each byte is searched
+ * at most once.
+ */
 class PieceSearch {
   readonly #all: Buffer;
   readonly #piece: Buffer | number;
   readonly #length: number;
   /**
-   * The next position of the piece in the last row or a later one. It is beyond all bytes if the
-   * piece does not occur again.
+   * The first position of the piece at or after the start of the last row asked for. It is beyond
+   * all bytes if the piece does not occur again.
    */
   #next = -1;
 

@@ -95,7 +95,7 @@ function stripNulls(node: JsonNode): JsonNode {
   return jsonObject(kept.map(([key, value]) => [key, stripNulls(value)]));
 }
 
-/** Removes members that are null from JSON. The result contains no white space. */
+/** Removes object members with the value null from JSON. The result contains no whitespace. */
 function strippedText(text: string, slice: JsonSlice): string {
   switch (jsonKindAt(text, slice.start)) {
     case "array":
@@ -164,7 +164,9 @@ export const JSON_EDIT_FUNCTIONS: readonly ScalarFunction[] = [
   ),
 ];
 
-/** Returns the steps of a path to change. @throws {DatabaseError} INVALID_VALUE for a NULL. */
+/**
+ * Returns the steps of a path for an edit. @throws {DatabaseError} INVALID_VALUE if a step is NULL
+ */
 function pathOf(path: Value): string[] {
   const steps = textsOf(path);
   const at = (path as readonly Value[]).indexOf(null);

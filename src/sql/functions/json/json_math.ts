@@ -54,7 +54,7 @@ export function jsonContainsAtTop(outer: string, inner: JsonNode): boolean {
 }
 
 /**
- * Subtracts the number of parts in a document from `most`. Stops as soon as the difference is
+ * Subtracts the number of parts in a document from `most`. Returns early as soon as the result is
  * negative.
  */
 function partsOf(node: JsonNode, most: number): number {
@@ -90,8 +90,8 @@ function textContains(text: string, slice: JsonSlice, inner: JsonNode): boolean 
 }
 
 /**
- * Applies a function to a string and caches the last result, because constants occur again in each
- * row.
+ * Applies a function to a string and caches the last result, because a constant argument recurs in
+ * every row.
  */
 export function remembered<Made>(make: (text: string) => Made): (text: string) => Made {
   let last: { readonly text: string; readonly made: Made } | undefined;
@@ -165,10 +165,10 @@ function cannotDelete(what: string): DatabaseError {
 
 export interface PathEdit {
   readonly path: readonly string[];
-  /** Whether a missing last step creates a member or an element. */
+  /** Whether a missing last step of the path is created as a member or an element. */
   readonly creates: boolean;
   /**
-   * Returns the new node in place of an existing one, or of undefined if there is none. If the
+   * Receives the existing node, or undefined if there is none, and returns its replacement. If the
    * result is undefined, the node is removed.
    */
   readonly replace: (node: JsonNode | undefined) => JsonNode | undefined;

@@ -1,5 +1,5 @@
 /**
- * Evaluates the conditions of JSON paths over single items. A condition is unknown if the items
+ * Evaluates the conditions of JSON paths on single items. A condition is unknown if the items
  * cannot be compared.
  */
 import { compareCodePoints, compareJson, type PathComparison } from "../../../types/mod.ts";

@@ -1,7 +1,7 @@
 /**
- * Defines `jsonb_path_…`, `@?` and `@@`, the functions and operators for JSON paths.
+ * Defines the functions `jsonb_path_…` and the operators `@?` and `@@`, which apply JSON paths.
  *
- * A parsed path is cached for rows and statements that use it again.
+ * Parsed paths are cached, because later rows and statements often use the same path.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -33,10 +33,7 @@ const variablesOf = remembered((text: string): JsonNode => {
   );
 });
 
-/**
- * The arguments of a function: the document, the path, the variables, and whether errors are
- * suppressed.
- */
+/** The parameters: the document, the path, the variables, and whether errors are suppressed. */
 export const PATH_SIGNATURE: Signature = {
   parameters: [JSONB, JSONPATH, JSONB, BOOLEAN],
   optionalCount: 2,
@@ -58,7 +55,7 @@ function callOf(values: readonly Value[], usesZone: boolean): PathCall {
   return { run, isSilent: silent === true };
 }
 
-/** Creates the call of an operator, which has no variables and suppresses errors. */
+/** Creates the call for an operator, which has no variables and suppresses errors. */
 function silentCall(document: Value, path: Value): PathCall {
   const run = new PathRun(pathOf(path as string), jsonTree(document as string), {
     variables: undefined,
@@ -67,13 +64,13 @@ function silentCall(document: Value, path: Value): PathCall {
   return { run, isSilent: true };
 }
 
-/** Runs a path. Returns whether the run ended with a suppressed error. */
+/** Runs a path. Returns whether it ended with a suppressed error. */
 function endsInFault(isSilent: boolean, run: () => void): boolean {
   try {
     run();
     return false;
   } catch (error) {
-    // The caller has requested that errors are suppressed.
+    // The caller has asked for errors to be suppressed.
     if (isSilent && error instanceof PathFault) return true;
     throw error;
   }
@@ -87,7 +84,7 @@ function exists({ run, isSilent }: PathCall): Value {
   return isFault ? null : found;
 }
 
-/** Returns the items of a call. A suppressed error ends the list. */
+/** Returns the items that a path selects. A suppressed error ends the list. */
 function nodesOf({ run, isSilent }: PathCall, countMax = Number.POSITIVE_INFINITY): JsonNode[] {
   const nodes: JsonNode[] = [];
   endsInFault(isSilent, () => {
@@ -148,7 +145,7 @@ function pathOverload(result: typeof JSONB, evaluate: Evaluate, usesZone: boolea
 
 export const PATH_FUNCTIONS: readonly ScalarFunction[] = pathFunctions();
 
-/** Returns the items of a call of jsonb_path_query. @throws {DatabaseError} */
+/** Returns the items selected by a call to jsonb_path_query. @throws {DatabaseError} */
 export function pathNodes(values: readonly Value[], usesZone: boolean): JsonNode[] {
   return nodesOf(callOf(values, usesZone));
 }

@@ -50,9 +50,9 @@ export function partsOf(item: PathItem): Iterable<JsonNode> | undefined {
 const HEADER_BYTES = 4;
 
 /**
- * Returns the offset that an object would have in PostgreSQL's binary form of a document.
- * `.keyvalue()` uses the offset to identify objects. Returns undefined if the document does not
- * contain the object.
+ * Returns the offset that an object would have in PostgreSQL's binary form of a document, or
+ * undefined if the document does not contain the object. `.keyvalue()` identifies objects by this
+ * offset.
  *
  *     container   header, an entry of 4 bytes for each key and value, keys, values
  *     number      padded to 4 bytes: a header, the weight, two bytes for each four digits

@@ -37,7 +37,12 @@ function checkedDouble(text: string): number {
   }
 }
 
-/** Applies the method datetime() of a JSON path to an item. @throws {PathFault} */
+/**
+ * Applies the method datetime() of a JSON path to an item.
+ *
+ * @param template A to_timestamp pattern; undefined for ISO 8601.
+ * @throws {PathFault}
+ */
 export function datetimeOf(item: PathItem, template: string | undefined): PathMoment {
   if (typeof item !== "string") throw new PathFault(".datetime() needs a string");
   if (template === undefined) {

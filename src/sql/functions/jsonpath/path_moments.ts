@@ -1,9 +1,10 @@
 /**
- * Implements dates and times as items of a JSON path, which `.datetime()` creates from strings.
+ * Implements dates and times as items of a JSON path. The method `.datetime()` creates them from
+ * strings.
  *
- * A value with a time zone keeps the zone for its text form. Comparing a value with a zone and a
- * value without one depends on the session's time zone, which is always UTC here, so only the
- * functions with `_tz` allow it.
+ * A value with a time zone keeps the zone for its text form. Comparing a value with a zone to a
+ * value without one depends on the session's time zone. That zone is always UTC here, but as in
+ * PostgreSQL, only the functions with `_tz` allow the comparison.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt, roundMicros, textFromClock, textFromDate } from "../../../types/mod.ts";
@@ -76,13 +77,13 @@ function daysOf(year: number, month: number, day: number): number | undefined {
   try {
     return momentFromFormat(padded, "YYYY-MM-DD").days;
   } catch (error) {
-    // The string has the form of a date, but there is no such day.
+    // The string has the form of a date, but that day does not exist.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
 }
 
-/** Returns an empty object if there is only a date, and undefined if there is no such time. */
+/** Returns an empty object if there is only a date, and undefined if the time does not exist. */
 function clockOf(
   parts: readonly (string | undefined)[],
 ): { micros?: number; offsetMinutes?: number } | undefined {
@@ -97,11 +98,11 @@ function clockOf(
   return { micros, offsetMinutes: sign === "-" ? 0 - minutes : minutes };
 }
 
-/** The fields of a template that belong to a time or a time zone. All others belong to a date. */
+/** The template fields for times and time zones. All other fields belong to dates. */
 const CLOCK_FIELD = /^(?:HH|MI$|SS|MS$|US$|FF\d|[AP]\.?M\.?$)/;
 
 /**
- * Reads a string according to a template of to_timestamp.
+ * Reads a string according to a to_timestamp template.
  *
  * @throws {DatabaseError} INVALID_VALUE, …
  */
@@ -127,8 +128,8 @@ export function momentFromTemplate(text: string, template: string): PathMoment {
 /**
  * Compares two dates or times.
  *
- * @returns undefined if a time is compared with a date.
- * @throws {DatabaseError} UNSUPPORTED_FEATURE if the answer depends on the zone of the session, and
+ * @returns undefined if one is only a time and the other has a date.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if the result depends on the session's time zone and
  *   the function has no `_tz`.
  */
 export function compareMoments(

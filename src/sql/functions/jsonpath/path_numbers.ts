@@ -1,6 +1,6 @@
 /**
- * Implements the arithmetic of JSON paths. Numbers are exact and of any length, and results have as
- * many fraction digits as PostgreSQL's NUMERIC.
+ * Implements the arithmetic of JSON paths. Numbers are exact and of arbitrary length, and results
+ * have as many fraction digits as with PostgreSQL's NUMERIC.
  */
 import {
   canonicalNumber,
@@ -14,7 +14,10 @@ import { divisionByZero } from "../base/operator_form.ts";
 /** The minimum number of significant digits of a quotient. */
 const QUOTIENT_DIGITS_MIN = 16;
 const SCALE_MAX = 1000;
-/** The number of digits in a group. PostgreSQL estimates the length of a quotient in groups. */
+/**
+ * The number of digits in a base-10000 group. PostgreSQL estimates the length of a quotient in
+ * such groups.
+ */
 const GROUP = 4;
 
 /**
@@ -48,7 +51,7 @@ export function absolute(text: string): string {
   return text.startsWith("-") ? text.slice(1) : text;
 }
 
-/** Returns the nearest integer in a direction. */
+/** Rounds a number to an integer in the given direction. */
 export function wholeNumber(text: string, direction: "up" | "down" | "toZero"): string {
   const { unscaled, scale } = digitsOf(text);
   const unit = 10n ** BigInt(scale);
@@ -59,19 +62,21 @@ export function wholeNumber(text: string, direction: "up" | "down" | "toZero"): 
   return whole.toString();
 }
 
-/** Converts a double to a number with 15 digits, which every double preserves. */
+/**
+ * Converts a double to a number with 15 significant digits, the most that every double preserves.
+ */
 export function numberOfDouble(value: number): string {
   return canonicalNumber(String(Number(value.toPrecision(15)) + 0));
 }
 
 /**
- * Returns the position of the first digit of a number other than 0: the index of its group of four
- * digits, counted from the point, and the value of that group.
+ * Returns the position of the first non-zero digit of a number: the index of its group of four
+ * digits, counted from the decimal point, and the value of that group.
  */
 export function firstGroup({ unscaled, scale }: DecimalDigits): { weight: number; value: number } {
   if (unscaled === 0n) return { weight: 0, value: 0 };
   const digits = (unscaled < 0n ? -unscaled : unscaled).toString();
-  // The number of digits before the point; negative if zeros follow it.
+  // The number of digits before the decimal point; negative if zeros follow the point directly.
   const whole = digits.length - scale;
   const weight = Math.ceil(whole / GROUP) - 1;
   const length = whole - weight * GROUP;
@@ -111,7 +116,7 @@ function magnitude(value: bigint): bigint {
 
 /**
  * Returns the text of a decimal number as JSONB stores it.
- * @throws {DatabaseError} VALUE_OUT_OF_RANGE if JSONB cannot store so many digits.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the number has more digits than JSONB can store.
  */
 function written(unscaled: bigint, scale: number): string {
   return canonicalNumber(textFromDecimal(unscaled, scale));

@@ -3,8 +3,9 @@
  *
  * Each part of a path receives one item and passes any number of items to the next part. The last
  * part passes them to the receiver of the run, which can end the run. In lax mode, an array is
- * replaced by its elements where a part does not accept arrays, and missing parts yield nothing. In
- * strict mode, both are errors. An error within a condition makes the condition unknown.
+ * replaced by its elements wherever a part does not accept arrays, and missing parts yield
+ * nothing. In strict mode, both cases are errors. An error within a condition makes the condition
+ * unknown.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -36,20 +37,20 @@ export type Receiver = (item: PathItem) => boolean;
 /** The result of a path predicate: true, false, or undefined for unknown. */
 type Truth = boolean | undefined;
 
-/** The values that the context of a part of a path defines. */
+/** The values that depend on where in the path an expression stands, such as `@` and `last`. */
 interface PathScope {
-  /** The item to which the filter of a path is applied. */
+  /** The item that `@` stands for: the one to which the filter is applied. */
   readonly current: PathItem;
-  /** The length of the array to which the subscripts apply. */
+  /** The length of the array to which the subscripts apply; `last` refers to it. */
   readonly length: number;
   /** Whether a missing part of a document yields nothing instead of an error. */
   readonly isForgiving: boolean;
-  /** The document that contains the item, and the number of the document, for `.keyvalue()`. */
+  /** The document that contains the item, and the number of that document, for `.keyvalue()`. */
   readonly base: { readonly document: JsonNode; readonly id: number };
 }
 
 export interface PathRunOptions {
-  /** The values of variables. Without an object of variables, every variable is null. */
+  /** The object with the values of the variables. If it is undefined, every variable is null. */
   readonly variables: JsonNode | undefined;
   /** Whether timestamps without a time zone may be compared with timestamps that have one. */
   readonly usesZone: boolean;
@@ -57,7 +58,10 @@ export interface PathRunOptions {
 
 type Part<Kind extends PathPart["kind"]> = PathPart & { readonly kind: Kind };
 
-/** The maximum number of items that one run visits, which takes about a second. */
+/**
+ * The maximum number of items that a single run may visit. Visiting that many takes about a
+ * second.
+ */
 const ITEMS_MAX = 2 ** 22;
 const OBJECT_ID_STEP = 10_000_000_000;
 
@@ -72,7 +76,10 @@ export class PathRun {
    * numbers, as in PostgreSQL.
    */
   #seeksAny = false;
-  /** The number of the last object that the path has created. */
+  /**
+   * The number of the last object that the path has created. The object of variables, if any, has
+   * number 1.
+   */
   #objects: number;
 
   constructor(path: JsonPath, document: JsonNode, options: PathRunOptions) {
@@ -84,7 +91,7 @@ export class PathRun {
   }
 
   /**
-   * Passes all items to which the path leads to the receiver.
+   * Passes all items that the path selects to the receiver.
    *
    * @throws {DatabaseError} A PathFault, or an error that is always reported.
    */
@@ -92,7 +99,10 @@ export class PathRun {
     this.#follow(this.#path.root, this.#document, this.#scope(), receive);
   }
 
-  /** Whether there is an item. In strict mode, errors after the first item count as well. */
+  /**
+   * Whether the path selects any item. In strict mode, an error after the first item is thrown,
+   * too.
+   */
   exists(): boolean {
     return this.#hasItem(this.#path.root, this.#document, this.#scope());
   }
@@ -243,7 +253,10 @@ export class PathRun {
     return false;
   }
 
-  /** Yields nothing if parts may be missing, and throws otherwise. @throws {PathFault} */
+  /**
+   * Returns false, so that the path yields nothing, if parts may be missing; throws otherwise.
+   * @throws {PathFault}
+   */
   #missing(scope: PathScope, why: string): false {
     if (scope.isForgiving) return false;
     throw new PathFault(why);
@@ -324,7 +337,11 @@ export class PathRun {
     return items;
   }
 
-  /** @param seeksAny Whether `follow` only asks whether there is an item. */
+  /**
+   * Runs `follow` with #seeksAny set, and restores the previous value afterwards.
+   *
+   * @param seeksAny Whether `follow` needs to know only whether there is an item.
+   */
   #seeking(seeksAny: boolean, follow: () => void): void {
     const before = this.#seeksAny;
     this.#seeksAny = seeksAny;
@@ -431,7 +448,7 @@ export class PathRun {
     }
   }
 
-  /** Compares every item of the left side with every item of the right side. */
+  /** Compares every item on the left with every item on the right. */
   #compare(
     condition: PathPredicate & { kind: "comparison" | "startsWith" | "likeRegex" },
     item: PathItem,
@@ -485,7 +502,7 @@ function takesNoArray(part: PathPart): boolean {
   return part.kind === "key" || part.kind === "everyMember" || part.kind === "filter";
 }
 
-/** Evaluates a condition. Returns undefined if it raises a PathFault. */
+/** Evaluates a condition. Returns undefined, for unknown, if it throws a PathFault. */
 function orUnknown<T>(compute: () => T): T | undefined {
   try {
     return compute();
@@ -496,7 +513,7 @@ function orUnknown<T>(compute: () => T): T | undefined {
   }
 }
 
-/** Converts errors of arithmetic to a PathFault. */
+/** Converts arithmetic errors to a PathFault. */
 function withFaults<T>(compute: () => T): T {
   try {
     return compute();

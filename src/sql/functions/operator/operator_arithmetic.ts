@@ -1,6 +1,6 @@
 /**
- * Defines arithmetic on numbers. It is exact and range-checked for integers, and exact for decimals
- * of any digits. DECIMAL with FLOAT or DOUBLE is computed in DOUBLE.
+ * Defines arithmetic on numbers. It is exact and range-checked for integers, and exact for
+ * decimals of any length. If one operand is FLOAT or DOUBLE, the other is converted to DOUBLE.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -174,9 +174,9 @@ function underflow(): DatabaseError {
 type DecimalOperand = ReturnType<typeof decimalOf>;
 
 /**
- * Returns the form of an operation on two types that each have a fixed scale. The result has no
- * fixed scale if it is a quotient, or if a type with a fixed scale cannot represent all of its
- * digits.
+ * Returns the form of an arithmetic operator on two types with a fixed scale each. The result type
+ * is NUMERIC, without a fixed scale, for quotients and where no fixed scale could represent all
+ * digits of the result.
  */
 function decimalArithmetic(
   op: string,
@@ -232,8 +232,9 @@ function decimalArithmetic(
 }
 
 /**
- * Returns an operation on integers at the larger of two scales, which is also the scale of the
- * result.
+ * Returns the form of an operation that brings both operands to the larger of their scales,
+ * computes with integers, and returns a result of that scale; undefined if the precision is too
+ * large.
  */
 function atOneScale(
   left: DecimalOperand,
@@ -266,7 +267,7 @@ function numericArithmetic(op: string): OperatorForm | undefined {
 export function power(base: Value, exponent: Value): number {
   const x = base as number;
   const y = exponent as number;
-  // Any power of 1 is 1, even NaN, and so is an infinite power of -1.
+  // Any power of 1 is 1, even with a NaN exponent; so is -1 to an infinite power.
   if (x === 1 || (x === -1 && Math.abs(y) === Number.POSITIVE_INFINITY)) return 1;
   if (x === 0 && y < 0) {
     throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot raise 0 to a negative power");
@@ -328,7 +329,7 @@ function negateDouble(value: number): number {
 
 /**
  * Returns a function that computes the absolute value in a numeric type. It checks the range,
- * because -32768 has no absolute value in SMALLINT.
+ * because the absolute value of -32768 does not fit in SMALLINT.
  */
 export function absolute(type: DataType): (value: Value) => Value {
   if (type.kind === "numeric") return (value) => absoluteNumeric(value as string);

@@ -34,7 +34,7 @@ export function resolveArray(
     const held = keysOf(element, outer);
     const wanted = elementsOf(inner as ArrayValue);
     if (op === "&&") return wanted.some((item) => item !== null && held.has(keyOf(element, item)));
-    // An array never contains NULL in the sense of `@>`.
+    // Nothing contains NULL in the sense of `@>`.
     return wanted.every((item) => item !== null && held.has(keyOf(element, item)));
   });
 }

@@ -1,4 +1,4 @@
-/** Defines operators on bit strings: `&`, `|`, `#` and `~` bit by bit, shifts, and `||`. */
+/** Defines operators on bit strings: bitwise `&`, `|`, `#` and `~`, shifts, and `||`. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BIT, type DataType, INT, VARBIT, type Value } from "../../../types/mod.ts";
 import type { OperatorForm } from "../base/function.ts";
@@ -7,7 +7,7 @@ import { binaryForm, prefixForm } from "../base/operator_form.ts";
 
 type BitPairOperation = (left: boolean, right: boolean) => boolean;
 
-/** Operations on two bits, by their operator. */
+/** The bitwise operations on two bits, keyed by operator. */
 export const BIT_PAIR_OPERATIONS: ReadonlyMap<string, BitPairOperation> = new Map<
   string,
   BitPairOperation
@@ -60,7 +60,9 @@ export function combinedBits(combine: BitPairOperation, left: Value, right: Valu
   return bits;
 }
 
-/** Shifts to the left, or to the right if the count is negative. The length stays the same. */
+/**
+ * Shifts bits to the left, or to the right if the count is negative. The length stays the same.
+ */
 function shifted(bits: string, count: number): string {
   const kept = Math.max(0, bits.length - Math.abs(count));
   const zeros = "0".repeat(bits.length - kept);

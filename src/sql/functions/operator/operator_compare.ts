@@ -76,7 +76,9 @@ interface OperandComparison {
   readonly compare: Comparator;
 }
 
-/** Returns the types in which operands are compared, or undefined if they cannot be compared. */
+/**
+ * Returns the types in which two operands are compared, or undefined if they cannot be compared.
+ */
 function comparisonOf(op: string, left: DataType, right: DataType): OperandComparison | undefined {
   const type = typeOfComparison(op, left, right);
   if (type === undefined) return undefined;
@@ -87,14 +89,14 @@ function typeOfComparison(op: string, left: DataType, right: DataType): DataType
   const type = comparedType([left, right]);
   if (type === undefined && isSpan(left) && isSpan(right)) return INTERVAL;
   if (type?.kind === "jsonpath" || (type !== undefined && !hasOrder(type))) return undefined;
-  // JSON is compared by its value, and so is a file reference.
+  // JSON documents are compared by value, and so are file references.
   if (type?.kind === "json" || type?.kind === "file") return JSONB;
   if (type !== undefined && isCollatable(type)) {
     return comparedTextType(type.kind === "text" ? unbounded(type) : type, {
       isOrder: ORDERS.has(op),
     });
   }
-  // A 32-bit number is compared with any other numeric type in 64 bits, which can represent both.
+  // A FLOAT is compared with any other numeric type in DOUBLE, which represents both.
   if (type?.kind === "float" && left.kind !== right.kind && isBothNumeric(left, right)) {
     return DOUBLE;
   }

@@ -1,6 +1,6 @@
 /**
- * Defines operators on geometric values. Comparisons have a tolerance, and `=`, `<` and similar
- * operators compare areas, lengths or numbers of points, so that none of them is an order.
+ * Defines operators on geometric values. Comparisons have a tolerance. `=`, `<` and similar
+ * operators compare areas, lengths or numbers of points, so they do not define a total order.
  */
 import {
   add,
@@ -82,10 +82,10 @@ import {
   polygonsOverlap,
 } from "../geometry/outlines.ts";
 
-/** The name of an operator contains the kinds of its operands: `point <-> box`, `@-@ path`. */
+/** An operator's name includes the kinds of its operands: `point <-> box`, `@-@ path`. */
 type GeometricOperator = readonly [name: string, form: OperatorForm];
 
-/** Creates an operator with two operands. @param result The type of the values of `compute`. */
+/** Creates a binary operator. @param result The type of the values that `compute` returns. */
 function binary<L extends GeometricKind, R extends GeometricKind>(
   [left, op, right]: readonly [L, string, R],
   result: DataType,
@@ -109,7 +109,7 @@ function shaping<L extends GeometricKind, R extends GeometricKind, To extends Ge
   });
 }
 
-/** Creates tests of two shapes of one kind. */
+/** Creates operators that test two shapes of the same kind. */
 function tests<K extends GeometricKind>(
   kind: K,
   list: Readonly<Record<string, (left: Shapes[K], right: Shapes[K]) => boolean>>,
@@ -117,7 +117,7 @@ function tests<K extends GeometricKind>(
   return Object.entries(list).map(([op, test]) => binary([kind, op, kind], BOOLEAN, test));
 }
 
-/** Creates `<->` in both directions. */
+/** Creates `<->` for two kinds of shapes, in both operand orders. */
 function distances<L extends GeometricKind, R extends GeometricKind>(
   left: L,
   right: R,
@@ -156,7 +156,7 @@ function centering<K extends GeometricKind>(
   return prefix("@@", kind, { kind: "point" }, (shape) => shapeValue("point", compute(shape)));
 }
 
-/** Creates the comparisons of shapes by a number, such as an area. */
+/** Creates comparison operators that compare shapes by a number, such as their area. */
 function comparisons<K extends GeometricKind>(
   kind: K,
   measure: (shape: Shapes[K]) => number,
@@ -175,7 +175,7 @@ function comparisons<K extends GeometricKind>(
   });
 }
 
-/** Comparisons of coordinates: tolerant, or exact, which those of polygons are. */
+/** A way to compare coordinates: with a tolerance or, for polygons, exactly. */
 interface Comparison {
   readonly isBelow: (left: number, right: number) => boolean;
   readonly isUpTo: (left: number, right: number) => boolean;
@@ -187,7 +187,7 @@ const EXACT: Comparison = {
   isUpTo: (left, right) => left <= right,
 };
 
-/** Creates the tests of the position of two shapes, according to the boxes around them. */
+/** Creates the operators that test the relative position of two shapes by their bounding boxes. */
 function positions<K extends GeometricKind>(
   kind: K,
   boundsOfShape: (shape: Shapes[K]) => Box,
@@ -248,7 +248,7 @@ function difference(left: PlanePoint, right: PlanePoint): PlanePoint {
   return { x: subtract(left.x, right.x), y: subtract(left.y, right.y) };
 }
 
-/** Points count as complex numbers: `*` rotates and scales, and `/` reverses that. */
+/** Points are treated as complex numbers: `*` rotates and scales, and `/` reverses that. */
 const POINT_ARITHMETIC: readonly (readonly [
   string,
   (left: PlanePoint, right: PlanePoint) => PlanePoint,
@@ -317,7 +317,7 @@ function pointIfFound({ distance: away, point }: Closest): PlanePoint | undefine
   return Number.isNaN(away) ? undefined : point;
 }
 
-/** `a ## b` is the point of b that is closest to a, and `a # b` the point that they share. */
+/** `a ## b` is the point of b closest to a, and `a # b` is the intersection. */
 const POINTS: readonly GeometricOperator[] = [
   shaping(["line", "##", "lseg"], "point", (line, segment) =>
     slopeOf(segment) === slopeOfLine(line) ? undefined : pointIfFound(closestToLine(segment, line)),
@@ -455,8 +455,9 @@ const OPERATORS: ReadonlyMap<string, OperatorForm> = new Map([
 ]);
 
 /**
- * Returns the form of an operator on geometric values. An untyped operand has the type of the other
- * one or, without such an operator, the only type that the operator has there.
+ * Returns the form of an operator on geometric values. An untyped operand takes the type of the
+ * other operand. If there is no such operator, it takes the only type that the operator accepts in
+ * its place.
  */
 export function resolveGeometry(
   op: string,
@@ -501,7 +502,7 @@ function formBeside(
   return forms.length === 1 ? forms[0] : undefined;
 }
 
-/** Returns the form of an operator before a geometric value. */
+/** Returns the form of a prefix operator on a geometric value. */
 export function resolveGeometryPrefix(op: string, operand: DataType): OperatorForm | undefined {
   return OPERATORS.get(`${op} ${operand.kind}`);
 }

@@ -82,8 +82,8 @@ function partType(json: DataType): DataType {
 }
 
 /**
- * Returns the type in which a document is searched. It is the document's own type, JSON or JSONB,
- * and JSONB for a literal.
+ * Returns the type in which a document is searched: its own type, JSON or JSONB, or JSONB for a
+ * literal.
  */
 function searchedType(type: DataType): DataType {
   return isJson(type) ? partType(type) : JSONB;
@@ -137,7 +137,11 @@ function resolveTwoDocuments(
   return containment(op === "@>" ? 0 : 1, [searchedType(left), searchedType(right)]);
 }
 
-/** @param outerAt The index of the operand that is tested for containing the other one. */
+/**
+ * Returns the form of `@>` or `<@`.
+ *
+ * @param outerAt The index of the operand that may contain the other one.
+ */
 function containment(outerAt: 0 | 1, operands: readonly [DataType, DataType]): OperatorForm {
   const outer = operands[outerAt];
   const soughtOf = remembered((text) => {

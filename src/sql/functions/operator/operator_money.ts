@@ -1,6 +1,6 @@
 /**
- * Defines arithmetic on amounts of money. Products, and quotients by a float, are rounded to cents.
- * A quotient by an integer is truncated, as in PostgreSQL.
+ * Defines arithmetic on amounts of money. Products, and quotients by a FLOAT or DOUBLE, are
+ * rounded to cents. As in PostgreSQL, a quotient by an integer is truncated.
  */
 import {
   addWhole,

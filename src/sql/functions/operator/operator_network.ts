@@ -1,6 +1,6 @@
 /**
- * Defines operators on network addresses: `<<` and `>>` test whether a network contains another
- * one, `&&` whether either contains the other; `~`, `&`, `|`, `+` and `-` compute with the bits.
+ * Defines operators on network addresses. `<<` and `>>` test whether one network contains another,
+ * and `&&` whether either contains the other. `~`, `&`, `|`, `+` and `-` compute with the bits.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -114,7 +114,7 @@ function resolveHardware(op: string, left: DataType, right: DataType): OperatorF
   });
 }
 
-/** Whether two addresses have the same bits up to the length of the shorter prefix. */
+/** Whether two addresses agree in their first bits, up to the length of the shorter prefix. */
 function shareNetwork(left: InetAddress, right: InetAddress): boolean {
   if (left.family !== right.family) return false;
   const length = Math.min(left.length, right.length);
@@ -123,8 +123,8 @@ function shareNetwork(left: InetAddress, right: InetAddress): boolean {
 }
 
 /**
- * Returns two network addresses, which must both be IPv4 or both IPv6.
- * @throws {DatabaseError} INVALID_VALUE
+ * Returns the two network addresses, both IPv4 or both IPv6.
+ * @throws {DatabaseError} INVALID_VALUE if the address families differ
  */
 function sameFamily(left: Value, right: Value): readonly [InetAddress, InetAddress] {
   const a = inetOfValue(left as string);
@@ -150,7 +150,7 @@ function moved(value: Value, count: bigint): Value {
 }
 
 /**
- * Returns the difference between two network addresses.
+ * Returns the number of addresses between two network addresses; negative if the first is lower.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
 function distance(left: Value, right: Value): Value {

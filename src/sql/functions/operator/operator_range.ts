@@ -1,6 +1,6 @@
 /**
- * Defines operators on ranges and multiranges. A range counts as a set of at most one range, so
- * that most operators accept both kinds of values on either side.
+ * Defines operators on ranges and multiranges. A range is treated as a multirange with at most one
+ * range, so that most operators accept both kinds of values on either side.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -35,7 +35,10 @@ function isBefore(math: RangeMath, left: readonly Range[], right: readonly Range
   return hullTest(math, left, right, (l, r) => math.compareEnds(l.upper, r.lower) < 0);
 }
 
-/** Creates a test of the smallest ranges that contain the operands. It fails if either is empty. */
+/**
+ * Creates a test on the smallest ranges that cover each operand. It is false if either operand is
+ * empty.
+ */
 function ofHulls(test: (math: RangeMath, left: Range, right: Range) => boolean): RangeTest {
   return (math, left, right) => hullTest(math, left, right, (l, r) => test(math, l, r));
 }
@@ -52,7 +55,8 @@ function hullTest(
 }
 
 /**
- * Returns the smallest range that contains ranges in ascending order; undefined if all are empty.
+ * Returns the smallest range that covers all of the given ranges, which must be in ascending
+ * order; undefined if all are empty.
  */
 export function hullOf(math: RangeMath, ranges: readonly Range[]): Range | undefined {
   const [first] = ranges;
@@ -72,7 +76,10 @@ const OPERATIONS: ReadonlyMap<string, RangeOperation> = new Map<string, RangeOpe
   ["-", (math, left, right) => math.remainder(left, right)],
 ]);
 
-/** Returns the union of two operands with at most one range each, from left to right. */
+/**
+ * Returns the union of two operands that hold at most one range each: one merged range if they
+ * overlap or touch, both ranges otherwise.
+ */
 function unionOfTwo(
   math: RangeMath,
   left: readonly Range[],

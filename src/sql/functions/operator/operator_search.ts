@@ -1,8 +1,8 @@
 /**
- * Defines the operators of text search: `@@` tests a document, and `||`, `&&` and `<->` combine
- * documents and queries.
+ * Defines the text search operators. `@@` tests whether a document matches a query; `||`, `&&` and
+ * `<->` combine documents or queries.
  *
- * A string on the left of `@@` is read as a document, and a string on its right as words.
+ * A string on the left of `@@` is parsed as a document, and a string on the right as plain words.
  */
 import {
   BOOLEAN,

@@ -38,7 +38,7 @@ export function resolveConcatenation(left: DataType, right: DataType): OperatorF
   }
   const isJoinable = kinds.includes("text") || kinds.every((kind) => kind === "unknown");
   const hasText = isTextual(left) || isTextual(right);
-  // An array combined with a string is neither an array concatenation nor a string concatenation.
+  // `||` on an array and a string concatenates neither arrays nor strings.
   if (!hasText || (kinds.includes("array") && isJoinable)) return undefined;
   const leftType = isTextual(left) ? TEXT : left;
   const rightType = isTextual(right) ? TEXT : right;
@@ -60,7 +60,7 @@ const LIKE_FAMILY: ReadonlySet<string> = new Set(["LIKE", "ILIKE", "SIMILAR TO"]
 /**
  * Returns the form of `LIKE`, `ILIKE`, `SIMILAR TO` and their negations.
  *
- * @param operands The types of text and pattern, and of the escape, if any.
+ * @param operands The types of the text, the pattern and the escape, if any.
  */
 export function resolveLike(op: string, operands: readonly DataType[]): OperatorForm | undefined {
   const isNegated = op.startsWith("NOT ");
@@ -97,7 +97,7 @@ function likeOfBytes(operandCount: number, isNegated: boolean): OperatorForm {
   };
 }
 
-/** Returns a string with one character for each byte. */
+/** Decodes bytes as Latin-1, so that each byte becomes one character. */
 function latin(bytes: Value = null): string {
   return Buffer.from(bytes as Uint8Array).toString("latin1");
 }

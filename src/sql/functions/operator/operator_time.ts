@@ -46,8 +46,8 @@ import {
 import { resolveTimeZone } from "../time/time_zones.ts";
 
 /**
- * The kind of an operand. Every integer counts as "int"; combined with an interval, every number
- * counts as "number".
+ * The kind of an operand. Every integer type counts as "int". Together with an interval, every
+ * numeric type counts as "number".
  */
 type TimeOperand = TypeKind | "number";
 
@@ -88,8 +88,7 @@ function sideOf(type: DataType): TimeOperand {
 }
 
 function resolveSum(leftType: DataType, rightType: DataType): OperatorForm | undefined {
-  // An untyped literal combined with a timestamp is an interval; combined with an interval, it is
-  // another interval.
+  // An untyped literal next to a timestamp or an interval is read as an interval.
   const right = knownType(rightType, INTERVAL);
   const left =
     leftType.kind === "time" || leftType.kind === "interval" || leftType.kind === "timetz"

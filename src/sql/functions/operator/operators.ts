@@ -1,5 +1,5 @@
 /**
- * Finds the form of an operator for the types of its operands.
+ * Resolves an operator: finds its form for the given operand types.
  */
 import { BOOLEAN, type DataType, DOUBLE } from "../../../types/mod.ts";
 import type { OperatorForm } from "../base/function.ts";
@@ -57,7 +57,7 @@ export function resolveBinary(
   );
 }
 
-/** Returns the form of `op operand`: `+ - ~ @ |/ ||/ NOT`, and those of geometric values. */
+/** Returns the form of a prefix operator: `+ - ~ @ |/ ||/ NOT`, and the geometric ones. */
 export function resolvePrefix(op: string, operand: DataType): OperatorForm | undefined {
   if (op === "NOT") {
     const isTruth = operand.kind === "boolean" || operand.kind === "unknown";

@@ -2,9 +2,10 @@
  * Implements LIKE and ILIKE: `%` matches any sequence of characters, and `_` matches a single
  * character. The escape character makes the next character literal.
  *
- * A pattern is split into pieces at `%`. The first and last pieces are anchored; the pieces between
- * them are found from left to right. The leftmost match of each piece is enough, so backtracking
- * never exceeds the length of one piece: the worst-case time is text × piece.
+ * A pattern is split into pieces at `%`. The first and last pieces are anchored; the pieces
+ * between them are found from left to right. Since the leftmost match of each piece is enough,
+ * backtracking never goes back further than the length of one piece. The worst-case time is text
+ * length × piece length.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
@@ -33,8 +34,8 @@ export function compileLike(
 }
 
 /**
- * Returns the escape if it is valid.
- * @throws {DatabaseError} INVALID_VALUE unless the text is empty or a single character.
+ * Returns `escape` if it is valid.
+ * @throws {DatabaseError} INVALID_VALUE unless it is empty or a single character.
  */
 export function checkedEscape(escape: string): string {
   if (Array.from(escape).length <= 1) return escape;
@@ -57,7 +58,7 @@ export function plainPieces(pattern: string, escape: string): readonly string[] 
 
 /**
  * Returns the runs of literal characters between the wildcards of a pattern, including empty runs.
- * The first run begins the text, and the last run ends it.
+ * The first run must match at the start of the text, and the last one at its end.
  *
  * @throws {DatabaseError} INVALID_VALUE if the pattern ends in a lone escape.
  */
@@ -74,8 +75,8 @@ export function literalRuns(pattern: string): string[] {
 }
 
 /**
- * Returns bounds, in code point order, for all strings that a pattern matches. Both bounds are
- * inclusive; a missing bound is undefined.
+ * Returns lower and upper bounds, both inclusive and in code point order, of all strings that a
+ * pattern can match. A missing bound is undefined.
  */
 export function spanOfLike(pattern: string): {
   min?: string | undefined;
@@ -89,7 +90,7 @@ export function spanOfLike(pattern: string): {
   return spanOfBeginning(beginning);
 }
 
-/** Returns bounds for all strings with a given prefix, as {@linkcode spanOfLike} does. */
+/** Returns bounds for all strings that begin with a given prefix, like {@linkcode spanOfLike}. */
 export function spanOfBeginning(beginning: string): {
   min?: string | undefined;
   max?: string | undefined;
@@ -99,8 +100,8 @@ export function spanOfBeginning(beginning: string): {
 }
 
 /**
- * Returns the least string above all strings with a given prefix, or undefined if no such string
- * exists.
+ * Returns the smallest string that is greater than every string with a given prefix, or undefined
+ * if there is none.
  */
 function textAfter(beginning: string): string | undefined {
   const characters = Array.from(beginning);

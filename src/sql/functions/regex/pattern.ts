@@ -1,6 +1,6 @@
 /**
- * Defines functions that use regular expressions. The time they take is linear in the length of the
- * text.
+ * Defines functions that use regular expressions. Their running time is linear in the length of
+ * the text.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -22,14 +22,14 @@ import type { RegexMatch } from "./regex_search.ts";
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
 /**
- * The cost of one match in steps, in addition to the search: creating its list and its text, and
- * the iteration.
+ * The cost of one match in steps, on top of the search: allocating the match and its text, and
+ * iterating.
  */
 const STEPS_PER_MATCH = 8;
 
 /**
- * Compiles patterns by a key, which begins with the flags so that patterns with the same flags
- * share a prefix.
+ * Compiles patterns, cached by a key. The key begins with the flags, so that patterns with the
+ * same flags share a prefix.
  */
 const regexByKey = remembering((key) => {
   const end = key.indexOf("\u0000");
@@ -41,7 +41,7 @@ export function regexOf(pattern: Value, flags: Value | undefined): Regex {
 }
 
 /**
- * Returns the pattern for a function to which the flag "g" does not apply.
+ * Compiles the pattern for a function that does not accept the flag "g".
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
@@ -71,7 +71,7 @@ export function* matchesOf(regex: Regex, text: string, from: number): Generator<
   }
 }
 
-/** Returns the text of a group, or null if the group took no part in the match. */
+/** Returns the text of a group, or null if the group did not participate in the match. */
 function groupText(text: string, match: RegexMatch, group: number): string | null {
   const start = match[2 * group] ?? -1;
   return start < 0 ? null : text.slice(start, match[2 * group + 1]);
@@ -103,7 +103,7 @@ function checkGroup(group: number): void {
 }
 
 /**
- * Yields matches from a position on. Positions count code points, from 1. There are no matches
+ * Yields matches starting from a position, which counts code points from 1. There are no matches
  * beyond the end of the string.
  */
 function matchesFrom(regex: Regex, text: string, position: number): Iterable<RegexMatch> {
@@ -122,7 +122,7 @@ function countMatches([text = null, pattern = null, start = 1, flags]: readonly 
 }
 
 interface WantedMatch {
-  /** The name of the function that uses the pattern. */
+  /** The name of the calling SQL function, for error messages. */
   readonly name: string;
   readonly start: number;
   readonly occurrence: number;
@@ -177,7 +177,7 @@ function substr(values: readonly Value[]): Value {
 
 interface Replacement {
   readonly start: number;
-  /** The number of the match to replace, or 0 for all matches. */
+  /** The number of the match to replace, counted from 1, or 0 for all matches. */
   readonly occurrence: number;
   readonly flags: Value | undefined;
 }

@@ -1,11 +1,11 @@
 /**
- * Implements regular expressions that run in linear time, whatever the pattern and the text.
+ * Implements regular expressions that run in linear time for every pattern and text.
  *
- * `test` builds the states of a deterministic automaton on demand, and discards them when there are
- * too many. `exec` must find the positions of groups, so it runs the program itself
- * (`regex_search.ts`). The leftmost match wins, then the longest or the shortest one, as the
- * pattern prefers, then alternatives in written order. Each repetition is greedy or lazy as
- * written.
+ * `test` builds the states of a deterministic automaton on demand, and discards them when there
+ * are too many. `exec` must find the positions of groups, so it runs the compiled program itself
+ * (`regex_search.ts`). The leftmost match wins. Among matches with the same start, the longest or
+ * the shortest wins, depending on the pattern, and then the alternative written first. Each
+ * repetition is greedy or lazy as written.
  */
 
 import { assert } from "../../../base/assert.ts";
@@ -33,34 +33,34 @@ export interface Regex {
   /**
    * Returns the first match that begins at or after `from`, in UTF-16 units.
    *
-   * @param effort The budget of a call that searches more than once.
+   * @param effort The budget that a caller shares among several searches.
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
   exec(text: string, from: number, effort?: CallEffort): RegexMatch | undefined;
 }
 
 /**
- * The maximum number of states. Beyond it, all states are discarded, which limits memory to a few
- * megabytes per pattern.
+ * The maximum number of cached states. When it is exceeded, all states are discarded, which limits
+ * the cache to a few megabytes per pattern.
  */
 const STATES_MAX = 1000;
 /**
- * The maximum total number of program positions in all states. Each state of a long program
- * contains many of them.
+ * The maximum total number of program positions in all cached states. A state of a long program
+ * may hold many positions.
  */
 const PLACES_MAX = 100_000;
 const ASCII_COUNT = 128;
 
-/** The number of characters with a known next state that together count as one step of effort. */
+/** Following this many cached transitions, one per character, counts as one step of effort. */
 const KNOWN_PER_STEP = 8;
 
 /**
- * The number of steps for a character whose next state must be computed; each program position adds
- * one step.
+ * The cost in steps of computing the next state for a character. Each program position adds one
+ * step.
  */
 const FOUND_STEPS = 32;
 
-/** The largest step number, which must fit into the elements of `#visited`. */
+/** The largest step number, which must fit in an element of `#visited`. */
 const STEP_MAX = 2 ** 32 - 1;
 
 /** Compiles a regular expression. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
@@ -80,7 +80,10 @@ export function compileRegex(pattern: string, flags: string): Regex {
   };
 }
 
-/** A set of program positions before jumps are followed, together with the preceding character. */
+/**
+ * A state of the automaton: a set of program positions before jumps are followed, together with
+ * the kind of the preceding character.
+ */
 interface RegexState {
   readonly places: readonly number[];
   readonly before: Neighbour;
@@ -96,11 +99,11 @@ class Machine {
   readonly #instructions: readonly Instruction[];
   readonly #find: Find;
   readonly #states = new Map<string, RegexState>();
-  /** For each program position, the number of the step that visited it last. */
+  /** For each program position, the number of the step that last visited it. */
   readonly #visited: Uint32Array;
   #step = 0;
   #placesKept = 0;
-  /** The number of times that all states were discarded. */
+  /** The number of times that all states have been discarded. */
   #forgottenCount = 0;
 
   constructor({ instructions }: RegexProgram, find: Find) {
@@ -123,14 +126,14 @@ class Machine {
       const known = code < ASCII_COUNT ? state.next[code] : state.others?.get(code);
       const next = known ?? this.#found(state, code, effort);
       if (next === "match") return true;
-      // If a text keeps producing new states, searching without states is faster.
+      // If a text keeps producing new states, a search without cached states is faster.
       if (this.#forgottenCount > forgottenMax) return this.#find(text, 0, effort) !== undefined;
       state = next;
     }
     return false;
   }
 
-  /** Computes and caches the state that follows a state after a character. */
+  /** Computes the state that follows a state after a character, and caches it. */
   #found(state: RegexState, code: number, effort: CallEffort): RegexState | "match" {
     effort.spend(FOUND_STEPS + this.#instructions.length);
     const next = this.#advance(state, code);
@@ -182,7 +185,8 @@ class Machine {
   }
 
   /**
-   * Returns the consuming and matching positions that are reachable without consuming a character.
+   * Returns the positions that consume a character or report a match and that are reachable
+   * without consuming a character.
    */
   #closure(from: readonly number[], before: Neighbour, after: Neighbour): number[] {
     this.#step += 1;

@@ -11,7 +11,7 @@ import {
 type Malformed = (what: string) => DatabaseError;
 
 export interface BracketExpression {
-  /** The characters, ranges and classes of the bracket, each once. */
+  /** The distinct characters, ranges and classes of the bracket. */
   readonly sets: readonly CharacterSet[];
   readonly isInverted: boolean;
   /** The position after the bracket expression in the pattern. */
@@ -19,13 +19,18 @@ export interface BracketExpression {
 }
 
 interface BracketItem {
-  /** The code of a single character, which may begin a range; otherwise undefined. */
+  /**
+   * The code point if the item is a single character, which may begin a range; undefined
+   * otherwise.
+   */
   readonly code: number | undefined;
   readonly set: CharacterSet;
   readonly end: number;
 }
 
-/** Parses the bracket expression that begins at `open`. Its sets are not united yet. */
+/**
+ * Parses the bracket expression that begins at `open`. Its items are returned as separate sets.
+ */
 export function readBracket(
   pattern: string,
   open: number,
@@ -109,7 +114,7 @@ const CONTROLS: ReadonlyMap<string, number> = new Map([
   ["0", 0],
 ]);
 
-/** Parses the escape of a single character. The backslash is at `at`. */
+/** Parses the escape of a single character, whose backslash is at `at`. */
 export function readCharacterEscape(
   pattern: string,
   at: number,
@@ -133,7 +138,7 @@ export function readCharacterEscape(
   return { code: letter.codePointAt(0) ?? 0, end: at + 1 + letter.length };
 }
 
-/** Reads the hexadecimal digits after `\x`, as many as there are. */
+/** Reads all hexadecimal digits that follow `\x`. */
 function readHexEscape(
   pattern: string,
   at: number,

@@ -1,11 +1,11 @@
 /**
- * Implements the assertions of a regular expression, which test the characters on both sides of a
+ * Implements the assertions of regular expressions, which test the characters before and after a
  * position.
  */
 import { isWordCharacter } from "./regex_sets.ts";
 import type { Assertion } from "./regex_syntax.ts";
 
-/** The kind of a neighbouring character, as far as assertions distinguish kinds. */
+/** The kind of a neighbouring character. It distinguishes only what assertions need. */
 export type Neighbour = 0 | 1 | 2 | 3;
 export const NOTHING: Neighbour = 0;
 const LINE_END: Neighbour = 1;

@@ -1,6 +1,6 @@
 /**
- * Compiles regular expressions into programs for a machine that is in several states at the same
- * time (Thompson 1968, Pike 1987). The time is text × program, whatever the pattern.
+ * Compiles regular expressions into programs for a machine that follows several threads at once
+ * (Thompson 1968, Pike 1987). The running time is text length × program length for every pattern.
  *
  *     set s      consume a character of set s, go to the next instruction
  *     split a b  go to both, a preferred
@@ -24,15 +24,15 @@ export type Instruction =
 export interface RegexProgram {
   readonly instructions: readonly Instruction[];
   readonly groupCount: number;
-  /** Whether the shortest match from a position is preferred; otherwise, the longest one is. */
+  /** Whether the shortest match that begins at a position is preferred to the longest. */
   readonly isShortest: boolean;
-  /** The characters with which a match can begin; undefined if a match may be empty. */
+  /** The characters with which a match can begin; undefined if the empty string may match. */
   readonly firstSet: CharacterSet | undefined;
 }
 
 /**
- * The maximum number of instructions, which limits the cost of one character. Nested counted
- * repetitions increase the number quickly.
+ * The maximum number of instructions, which bounds the cost of each character. Nested counted
+ * repetitions multiply the number of instructions.
  */
 const INSTRUCTIONS_MAX = 4000;
 
@@ -52,7 +52,7 @@ export function compileProgram(pattern: string, flags: string): RegexProgram {
   return { instructions, groupCount, isShortest, firstSet: firstSetOf(instructions) };
 }
 
-/** Returns the union of all sets that can consume the first character, whatever the assertions. */
+/** Returns the union of all sets that can consume the first character, ignoring assertions. */
 function firstSetOf(instructions: readonly Instruction[]): CharacterSet | undefined {
   const sets: CharacterSet[] = [];
   const visited = new Set<number>();
@@ -114,8 +114,8 @@ class Emitter {
   }
 
   #choice(items: readonly RegexNode[]): void {
-    // Alternatives of single characters need no order of preference, because all of them continue
-    // at the same position.
+    // Alternatives that are single characters need no order of preference, because all of them
+    // continue at the same position.
     const sets = items.flatMap((item) => {
       const [only] = item.kind === "sequence" && item.items.length === 1 ? item.items : [item];
       return only?.kind === "set" ? [only.set] : [];
@@ -156,8 +156,8 @@ class Emitter {
   }
 
   /**
-   * Turns the instruction into a choice between the instructions that follow it and those after the
-   * group.
+   * Turns the instruction at `at` into a choice between the instructions after it and those after
+   * the group.
    */
   #split(at: number, isLazy: boolean): void {
     const enter = at + 1;

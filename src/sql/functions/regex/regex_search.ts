@@ -1,7 +1,7 @@
 /**
- * Finds a match and its groups: runs the program of a regular expression in several states at the
- * same time (Pike 1987), in order of preference. All state is in arrays of numbers that are
- * allocated once, so nothing is allocated per character.
+ * Finds a match and its groups by running the program of a regular expression with several threads
+ * at once, in order of preference (Pike 1987). All state is in typed arrays allocated once, so
+ * nothing is allocated per character.
  */
 
 import { assert } from "../../../base/assert.ts";
@@ -18,13 +18,14 @@ import { type CharacterSet, hasCharacter } from "./regex_sets.ts";
 import type { Assertion } from "./regex_syntax.ts";
 
 /**
- * The positions of a match: `[start, end, group 1 start, group 1 end, …]`. Unused groups have -1.
+ * The positions of a match: `[start, end, group 1 start, group 1 end, …]`. Groups that did not
+ * participate have -1.
  */
 export type RegexMatch = readonly number[];
 
 const ASCII_COUNT = 128;
 
-/** The kinds of instructions of a compiled pattern, as numbers. */
+/** The opcodes of a compiled pattern. */
 const SET = 0;
 const SPLIT = 1;
 const JUMP = 2;
@@ -33,12 +34,12 @@ const ASSERT = 4;
 const MATCH = 5;
 
 /**
- * The number of steps that are charged together, because charging each character separately would
- * double its cost.
+ * The number of steps that are charged to the budget at once. Charging each character separately
+ * would double its cost.
  */
 const STEPS_PER_SPENDING = 4096;
 
-/** The largest step number, which must fit into the elements of `#visited`. */
+/** The largest step number, which must fit in an element of `#visited`. */
 const STEP_MAX = 2 ** 32 - 1;
 
 /** A set of characters with a fast lookup for ASCII. */
@@ -52,7 +53,7 @@ function quickSetOf(set: CharacterSet): QuickSet {
   return { set, ascii };
 }
 
-/** Threads in order of preference, each with a program position and the positions of its groups. */
+/** Threads in order of preference. Each has a program position and the positions of its groups. */
 interface Threads {
   readonly places: Int32Array;
   slots: Int32Array;
@@ -60,8 +61,8 @@ interface Threads {
 }
 
 /**
- * The initial capacity for group positions, which is kept between searches because most searches
- * need few.
+ * The initial capacity for group positions. It is kept between searches, because most searches
+ * need no more.
  */
 const POSITIONS_KEPT = 256;
 const POSITIONS_KEPT_MAX = 16_384;
@@ -74,14 +75,12 @@ function newThreads(length: number): Threads {
   };
 }
 
-/**
- * Searches with one program. There is one instance per program, which runs one search at a time.
- */
+/** Searches with one program. A program has one instance, which runs one search at a time. */
 export class RegexSearch {
   readonly #operations: Uint8Array;
   /**
-   * The first operand of each instruction: the preferred target, the target, the slot, or the
-   * number of a set or assertion.
+   * The first operand of each instruction: a jump target (of a split, the preferred one), a slot,
+   * or the number of a set or assertion.
    */
   readonly #first: Int32Array;
   readonly #second: Int32Array;
@@ -90,19 +89,19 @@ export class RegexSearch {
   readonly #startSet: QuickSet | undefined;
   readonly #slotCount: number;
   readonly #isShortest: boolean;
-  /** For each program position, the number of the step that visited it last. */
+  /** For each program position, the number of the step that last visited it. */
   readonly #visited: Uint32Array;
   #step = 0;
   #threads: Threads;
   #next: Threads;
-  /** The group positions of the thread that is being followed. */
+  /** The group positions of the thread being followed. */
   readonly #slots: Int32Array;
   /**
-   * Program positions that still have to be followed. A negative entry ~slot restores that slot to
-   * the position stored before it.
+   * The program positions still to be followed. A negative entry ~slot means: restore that slot to
+   * the position stored below the entry.
    */
   readonly #stack: Int32Array;
-  /** The group positions of the preferred match so far, if there is a match. */
+  /** The group positions of the best match so far. They are valid only if #hasMatched is true. */
   readonly #best: Int32Array;
   #hasMatched = false;
   /** The kind of the preceding character, maintained only if the program has assertions. */
@@ -167,8 +166,8 @@ export class RegexSearch {
   }
 
   /**
-   * Releases large buffers, because patterns stay cached for a long time, and a pattern with many
-   * groups needs much memory.
+   * Releases large buffers. Patterns stay cached for a long time, and one with many groups needs a
+   * lot of memory.
    */
   #shrink(threads: Threads): void {
     if (threads.slots.length <= POSITIONS_KEPT_MAX) return;
@@ -244,12 +243,12 @@ export class RegexSearch {
     this.#next.count = 0;
     const slots = this.#slots;
     const mayBegin = !this.#hasMatched;
-    // The group positions of each thread are copied twice, which costs less than following the
-    // thread itself.
+    // The group positions of each thread are copied twice. That costs less than following the
+    // thread.
     let steps = 1 + threads.count * (slotCount >> 1);
     for (let thread = 0; thread < threads.count; thread += 1) {
       const start = thread * slotCount;
-      // A match that begins earlier is preferred to all matches that begin later.
+      // A match that begins earlier is preferred to any match that begins later.
       if (this.#hasMatched && (threads.slots[start] ?? 0) > (this.#best[0] ?? 0)) break;
       for (let slot = 0; slot < slotCount; slot += 1)
         slots[slot] = threads.slots[start + slot] ?? 0;
@@ -263,7 +262,7 @@ export class RegexSearch {
     return steps;
   }
 
-  /** Ends the threads that could only find a longer match than the known one. */
+  /** Drops the threads that could only find a match worse than the best one so far. */
   #keepEarlier(): void {
     const next = this.#next;
     const start = this.#best[0] ?? 0;
@@ -272,7 +271,7 @@ export class RegexSearch {
     }
   }
 
-  /** Keeps the match of the current thread if it is better than the known one. */
+  /** Keeps the current thread's match if it is better than the best one so far. */
   #noteMatch(at: number): void {
     if (!this.#isBetter(at)) return;
     const best = this.#best;
@@ -280,7 +279,7 @@ export class RegexSearch {
     this.#hasMatched = true;
   }
 
-  /** Returns whether a match of the current thread is better than the known one. */
+  /** Whether a match of the current thread at `at` would be better than the best one so far. */
   #isBetter(at: number): boolean {
     if (!this.#hasMatched) return true;
     const start = this.#slots[0] ?? 0;
@@ -367,7 +366,7 @@ export class RegexSearch {
 }
 
 /**
- * Converts group positions to an ordinary array. Spread syntax would call an iterator for each
+ * Copies group positions to an ordinary array. Spread syntax would call an iterator for each
  * element.
  */
 function positionsIn(slots: Int32Array): number[] {

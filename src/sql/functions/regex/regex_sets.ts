@@ -1,11 +1,10 @@
 /**
- * Implements the sets of characters in regular expressions, as sorted, disjoint ranges of code
- * points.
+ * Implements the character sets of regular expressions as sorted, disjoint ranges of code points.
  */
 
 /**
- * Ranges `[first, last, first, last, …]`. The bounds are inclusive, and the ranges ascend without
- * touching one another.
+ * Ranges `[first, last, first, last, …]` with inclusive bounds, in ascending order. No two ranges
+ * are adjacent.
  */
 export type CharacterSet = readonly number[];
 
@@ -13,8 +12,8 @@ const CODE_POINT_MAX = 0x10ffff;
 const NEWLINE = 0x0a;
 
 /**
- * The last code point for which case variants are searched. No script beyond it that is used in SQL
- * text has case.
+ * The last code point whose case variants are considered. No script beyond it that is likely to
+ * occur in SQL text has case.
  */
 const CASED_MAX = 0x1ffff;
 
@@ -30,8 +29,8 @@ export function setOfRanges(ranges: readonly (readonly [number, number])[]): Cha
 }
 
 /**
- * Returns the union of sets. A set that occurs more than once, as classes do, is processed only
- * once.
+ * Returns the union of sets. A set that is listed several times, as character classes often are,
+ * is processed only once.
  */
 export function unionOfSets(sets: readonly CharacterSet[]): CharacterSet {
   return setOfRanges(Array.from(new Set(sets)).flatMap(rangesOf));
@@ -70,13 +69,10 @@ export function setOfCharacter(code: number): CharacterSet {
   return [code, code];
 }
 
-/**
- * The maximum size of a set for which the case variants of each character are computed
- * individually.
- */
+/** The maximum size of a set whose case variants are computed character by character. */
 const ASKED_MAX = 64;
 
-/** Adds the case variant of every character. */
+/** Adds the case variants of every character. */
 export function withBothCases(set: CharacterSet): CharacterSet {
   const ranges = rangesOf(set);
   const others: number[] = [];
@@ -103,7 +99,7 @@ function otherCasesOf(code: number): number[] {
   const character = String.fromCodePoint(code);
   return [character.toLowerCase(), character.toUpperCase()].flatMap((variant) => {
     const other = variant.codePointAt(0) ?? code;
-    // A variant that consists of several characters does not count as a case variant.
+    // A variant that is several characters long does not count as a case variant.
     const isOne = other !== code && variant.length === String.fromCodePoint(other).length;
     return isOne ? [other] : [];
   });
@@ -111,7 +107,9 @@ function otherCasesOf(code: number): number[] {
 
 let cased: ReadonlyMap<number, readonly number[]> | undefined;
 
-/** Returns the three thousand characters that have a case variant. They are computed once. */
+/**
+ * Returns the roughly three thousand characters that have a case variant. They are computed once.
+ */
 function casedCharacters(): ReadonlyMap<number, readonly number[]> {
   if (cased !== undefined) return cased;
   const found = new Map<number, readonly number[]>();
@@ -146,8 +144,8 @@ const PLANES = [
 ] as const;
 
 /**
- * Returns the characters that match an expression, which is applied to a string of all characters.
- * This takes a tenth of the time of individual tests.
+ * Returns the characters that match an expression. Applying it to one string of all characters
+ * takes a tenth of the time of testing each character.
  */
 function charactersLike(expression: RegExp): string[] {
   return PLANES.flatMap(([first, last]) => {
@@ -182,7 +180,7 @@ const PROPERTIES: Readonly<Record<string, string>> = {
   word: String.raw`\p{L}\p{Nd}_`,
 };
 
-/** Returns the set of a POSIX class name, or of `word`, or undefined if there is no such class. */
+/** Returns the set for a POSIX class name or for `word`; undefined for any other name. */
 export function setOfClass(name: string): CharacterSet | undefined {
   const property = PROPERTIES[name];
   return property === undefined ? undefined : setOfProperty(property);

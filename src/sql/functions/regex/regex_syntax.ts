@@ -59,37 +59,40 @@ export interface RegexSyntax {
 }
 
 /**
- * The maximum length of a pattern, which takes some milliseconds to parse. The number of
- * instructions is limited separately, but a long bracket expression becomes a single instruction.
+ * The maximum length of a pattern; parsing one of this length takes a few milliseconds. The limit
+ * on instructions is not enough, because a long bracket expression becomes a single instruction.
  */
 const PATTERN_LENGTH_MAX = 65_536;
 
 /**
- * The limit on the work for all distinct brackets of a pattern, counted in range bounds. A class of
- * letters has a thousand bounds.
+ * The maximum total work for the distinct brackets of a pattern, counted in range bounds. A class
+ * of letters has about a thousand bounds.
  */
 const BRACKETS_COST_MAX = 2 ** 18;
 
-/** The cost of finding the case variants of a bracket: the number of characters that have case. */
+/**
+ * The cost of finding the case variants of a bracket: about the number of characters that have
+ * case.
+ */
 const CASES_COST = 3000;
 
-/** The largest number in a bound `{m,n}`, as in PostgreSQL. */
+/** The largest number allowed in a bound `{m,n}`, as in PostgreSQL. */
 const REPEAT_MAX = 255;
 
 interface RegexFlags {
   readonly ignoreCase: boolean;
-  /** Whether `.` and complemented brackets stop at newlines. */
+  /** Whether `.` and complemented brackets exclude newlines. */
   readonly stopsAtNewlines: boolean;
   /** Whether `^` and `$` match at line boundaries. */
   readonly findsLines: boolean;
-  /** Whether blanks and comments, which begin with `#`, are not part of the pattern. */
+  /** Whether whitespace and comments, which begin with `#`, are ignored. */
   readonly isExpanded: boolean;
 }
 
 /**
- * Reads flags. `i` ignores case, and `c` does not. `n` and `m` set both `stopsAtNewlines` and
- * `findsLines`, `p` sets only the former, `w` only the latter, and `s` neither. `x` sets
- * `isExpanded`, and `t` unsets it. The caller handles `g`.
+ * Parses flags. `i` ignores case, and `c` does not. `n` and `m` set both `stopsAtNewlines` and
+ * `findsLines`, `p` sets only the former, `w` only the latter, and `s` clears both. `x` sets
+ * `isExpanded`, and `t` clears it. The caller handles `g`.
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
@@ -119,12 +122,12 @@ const NO_FLAGS: RegexFlags = {
 };
 
 /**
- * Matches a part of an expanded pattern: an escape, a bracket, or characters to drop, which are
- * blanks and comments up to the end of their line.
+ * Matches an escape, a bracket, or whitespace or a comment in an expanded pattern. Only whitespace
+ * and comments are captured, because they are removed.
  */
 const EXPANDED_PART = /\\[\s\S]|\[\^?\]?(?:\[[:.=][^\]]*\]|\\[\s\S]|[^\]])*\]|(\s|#[^\n]*)/g;
 
-/** Returns an expanded pattern without its blanks and comments. */
+/** Returns an expanded pattern without its whitespace and comments. */
 function withoutBlanks(pattern: string): string {
   return pattern.replaceAll(EXPANDED_PART, (part, dropped) => (dropped === undefined ? part : ""));
 }
@@ -138,7 +141,8 @@ class RegexParser {
   readonly pattern: string;
   readonly #flags: RegexFlags;
   /**
-   * The sets of brackets by their source text, because a pattern may repeat a bracket many times.
+   * The sets of bracket expressions, keyed by source text, because a pattern may repeat a bracket
+   * many times.
    */
   readonly #brackets = new Map<string, CharacterSet>();
   #bracketsCost = 0;
@@ -378,9 +382,9 @@ function forced(item: RegexNode, isLazy: boolean): RegexNode {
 }
 
 /**
- * Whether the whole match should be as short as possible. As in PostgreSQL, the first part with a
- * preference decides for its sequence, and a choice between branches always prefers the longest.
- * `{m}` has the preference of its item.
+ * Whether the whole match should be as short as possible. As in PostgreSQL, a sequence has the
+ * preference of the first part that has one, and a choice between branches always prefers the
+ * longest match. `{m}` has the preference of the item that it repeats.
  */
 export function prefersShort(node: RegexNode): boolean {
   return preferenceOf(node) === "short";

@@ -10,8 +10,8 @@ import { excerpt } from "../../../types/mod.ts";
 const PARTS_MAX = 3;
 
 /**
- * Translates a pattern. The only group of the result is the part between the separators, if any. A
- * single separator ends the first part.
+ * Translates a pattern. The result has a single group, which captures the part between the
+ * separators, if any. A single separator ends the first part.
  *
  * @param escape One character, or "" for no escape.
  * @throws {DatabaseError} INVALID_VALUE if the pattern has more than two separators.
@@ -31,11 +31,12 @@ export function regexFromSimilar(pattern: string, escape: string): string {
 }
 
 /**
- * A piece of a part: an unescaped character, or a fragment that is already a regular expression.
+ * A piece of a SIMILAR TO pattern: an unescaped character, or a fragment already translated to a
+ * regular expression.
  */
 type SimilarPiece = { readonly character: string } | { readonly regex: string };
 
-/** Splits a pattern at its separators. An escape at the end of the pattern is ignored. */
+/** Splits a pattern at its separators. A trailing escape is ignored. */
 function partsOf(
   characters: readonly string[],
   escape: string,
@@ -82,16 +83,17 @@ function regexOf(pieces: readonly SimilarPiece[], greed: "" | "?"): string {
 }
 
 /**
- * Escapes a character. Letters and digits keep their meaning after a backslash: `\d` is a digit, as
- * in PostgreSQL.
+ * Escapes a character. After a backslash, letters and digits have their special meaning: `\d` is a
+ * digit, as in PostgreSQL.
  */
 function escaped(character: string): string {
   return /[A-Za-z0-9]/.test(character) ? `\\${character}` : plain(character);
 }
 
 /**
- * Reads brackets from the position after their `[`. A `]` that comes first, is escaped or ends a
- * class such as `[:alpha:]` does not close them. The regex parser reports unclosed brackets.
+ * Reads a bracket expression from the position after its `[`. A `]` does not close it if it comes
+ * first, is escaped or ends a class such as `[:alpha:]`. The regex parser reports unclosed
+ * brackets.
  */
 function bracketsFrom(
   characters: readonly string[],

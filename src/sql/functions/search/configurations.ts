@@ -1,5 +1,5 @@
 /**
- * The configurations of text search. A configuration decides which words of a text are kept, and in
+ * The text search configurations. A configuration decides which words of a text are kept, and in
  * which form.
  *
  * `simple` keeps every token in lower case. `english` removes stop words and reduces all other
@@ -24,7 +24,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** The configuration that is used if a call names none. */
+/** The configuration for calls that name none. */
 export const DEFAULT_CONFIGURATION: SearchConfiguration = "english";
 
 /** Returns the text search configuration with a name. @throws {DatabaseError} OBJECT_NOT_FOUND */
@@ -41,12 +41,12 @@ export function configurationOf(name: string): SearchConfiguration {
   );
 }
 
-/** A token of a document, with its position in the text. */
+/** A token of a document, and the word that it becomes in a search. */
 export interface FoundWord {
   readonly token: SearchToken;
   /** The word; undefined for a stop word, which has a position but is not kept. */
   readonly word: string | undefined;
-  /** The number of the word in the text, counted from 1. */
+  /** The number of the word in the text, counted from 1, at most TS_POSITION_MAX. */
   readonly position: number;
 }
 
@@ -66,7 +66,7 @@ export function* foundWords(
   }
 }
 
-/** Returns the word that a token becomes; undefined for a stop word. */
+/** Returns the word to which a configuration reduces a token; undefined for a stop word. */
 export function wordOfToken(
   { kind, text }: Pick<SearchToken, "kind" | "text">,
   configuration: SearchConfiguration,
@@ -75,14 +75,14 @@ export function wordOfToken(
   return configuration === "english" && kind === "word" ? stemmed(lower) : lower;
 }
 
-/** The dictionaries of PostgreSQL that the configurations use. */
+/** PostgreSQL's dictionaries that the configurations use. */
 const DICTIONARIES: ReadonlyMap<string, SearchConfiguration> = new Map([
   ["simple", "simple"],
   ["english_stem", "english"],
 ]);
 
 /**
- * Returns the words that a dictionary makes of a token: none for a stop word.
+ * Returns the words that a dictionary produces from a token; none for a stop word.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND
  */

@@ -2,8 +2,8 @@
  * Implements the English stemmer of the Snowball project (Porter 2), written from its description:
  * https://snowballstem.org/algorithms/english/stemmer.html
  *
- * Each step looks for the longest of its endings. If that ending is not in the region that the step
- * requires, the step changes nothing.
+ * Each step looks for the longest of its suffixes. If the word ends in that suffix but outside the
+ * region that the step requires, the step changes nothing.
  */
 
 /** Words whose stems do not follow from the rules. */
@@ -24,18 +24,20 @@ const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
   ),
 ]);
 
-/** Words that are not changed further once the plural ending is removed. */
+/** Words that are complete once a plural ending has been removed. */
 const COMPLETE: ReadonlySet<string> = new Set(
   "inning outing canning herring earring proceed exceed succeed".split(" "),
 );
 
-/** Prefixes after which the first region starts. */
+/**
+ * Prefixes that are exceptions to the rule for the first region, which begins right after them.
+ */
 const BEGINNINGS = ["gener", "commun", "arsen"];
 
 const VOWEL = /[aeiouy]/;
 const DOUBLE = /(?:bb|dd|ff|gg|mm|nn|pp|rr|tt)$/;
 
-/** Endings and their replacements. Among endings with a common end, the longest comes first. */
+/** Suffixes and their replacements. A longer suffix precedes the suffixes that it ends with. */
 type Endings = readonly (readonly [ending: string, instead: string])[];
 
 const STEP_2: Endings = [
@@ -88,7 +90,7 @@ export function englishStem(word: string): string {
 }
 
 class Stemming {
-  /** The word. A Y represents a y that is a consonant. */
+  /** The word. Y stands for a y that is a consonant. */
   #word: string;
   readonly #first: number;
   readonly #second: number;
@@ -185,7 +187,7 @@ class Stemming {
   }
 }
 
-/** Marks each y that is a consonant: at the start of the word, or after a vowel. */
+/** Replaces each y that is a consonant, at the start of the word or after a vowel, by Y. */
 function withConsonantY(word: string): string {
   let marked = "";
   for (let at = 0; at < word.length; at += 1) {
@@ -196,7 +198,7 @@ function withConsonantY(word: string): string {
   return marked;
 }
 
-/** Returns the start of a region, which is after the first consonant that follows a vowel. */
+/** Returns the position after the first consonant that follows a vowel, where a region begins. */
 function regionAfter(word: string, from: number): number {
   for (let at = from + 1; at < word.length; at += 1) {
     if (VOWEL.test(word.charAt(at - 1)) && !VOWEL.test(word.charAt(at))) return at + 1;

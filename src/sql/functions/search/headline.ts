@@ -1,12 +1,12 @@
 /**
- * Implements ts_headline: the part of a text that fits a query best, with the words of the query
- * marked.
+ * Implements ts_headline, which returns the part of a text that fits a query best, with the words
+ * of the query marked.
  *
- * The choice is PostgreSQL's. A cover is the shortest run of tokens that begins and ends with a
- * word of the query and matches the query. Without fragments, the headline is the cover with the
- * most words of the query, lengthened or cut to between MinWords and MaxWords, to a token that is
- * neither short nor a number. With fragments, it is up to MaxFragments covers, stretched on both
- * sides.
+ * The part is chosen as in PostgreSQL. A cover is a shortest run of tokens that begins and ends
+ * with a query word and matches the query. Without fragments, the headline is the cover with the
+ * most query words, extended or cut to between MinWords and MaxWords so that it ends in a token
+ * that is neither short nor a number. With fragments, the headline is up to MaxFragments covers,
+ * each extended on both sides.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt, type TsQuery, type TsQueryWord, type TsWord } from "../../../types/mod.ts";
@@ -36,28 +36,28 @@ const DEFAULTS: HeadlineOptions = {
   fragmentDelimiter: " ... ",
 };
 
-/** The maximum length of the texts around words and between fragments, as in PostgreSQL. */
+/** The maximum length in bytes of StartSel, StopSel and FragmentDelimiter, as in PostgreSQL. */
 const SIGN_BYTES_MAX = 32_767;
 
-/** The maximum number of runs that are tested, so that a long text takes bounded time. */
+/** The maximum number of runs to test. It bounds the time for a long text. */
 const TESTS_MAX = 20_000;
 
-/** A piece of the text, with the words of the query that it contains. */
+/** A piece of the text, with the query words that it matches. */
 interface TextEntry {
   readonly piece: TextPiece;
   readonly found: readonly TsQueryWord[];
-  /** The position of a word in the document. */
+  /** If the piece is a word, its position in the document. */
   readonly position: number;
 }
 
-/** Tokens from `from` to `to`, inclusive. */
+/** The tokens from index `from` to index `to`, inclusive. */
 interface TextRun {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * Returns the parts of a text that match a query, with the matching words marked.
+ * Returns the part of a text that matches a query best, with the matching words marked.
  * @throws {DatabaseError} INVALID_VALUE for unknown or contradictory options.
  */
 export function headlineOf(
@@ -120,7 +120,7 @@ class Headline {
     return [this.#best() ?? this.#beginning()];
   }
 
-  /** Returns the words with which a fragment begins, up to MinWords. */
+  /** Returns the first MinWords words of the text, the headline if nothing matches. */
   #beginning(): TextRun {
     let count = 0;
     let to = -1;
@@ -131,7 +131,7 @@ class Headline {
     return { from: 0, to };
   }
 
-  /** Returns the best cover, lengthened or cut. */
+  /** Returns the best cover, extended or cut to fit; undefined if there is none. */
   #best(): TextRun | undefined {
     let best: (TextRun & { found: number; isWhole: boolean }) | undefined;
     for (const cover of this.#covers()) {
@@ -149,7 +149,7 @@ class Headline {
     return best;
   }
 
-  /** Lengthens or cuts a cover to between MinWords and MaxWords. */
+  /** Extends or cuts a cover to between MinWords and MaxWords. */
   #fitted(cover: TextRun): TextRun & { found: number } {
     const { maxWords, minWords } = this.#options;
     let { from, to } = { from: cover.from, to: cover.from };
@@ -203,7 +203,7 @@ class Headline {
     return chosen.length === 0 ? [this.#beginning()] : chosen;
   }
 
-  /** Divides a cover into parts of at most MaxWords that begin and end with words of the query. */
+  /** Divides a cover into parts of at most MaxWords words that begin and end with query words. */
   #partsOf(cover: TextRun, maxWords: number): (TextRun & { found: number; words: number })[] {
     const parts: (TextRun & { found: number; words: number })[] = [];
     for (let from = cover.from; from <= cover.to; ) {
@@ -225,9 +225,7 @@ class Headline {
     return parts;
   }
 
-  /**
-   * Stretches a part on both sides to MaxWords, without overlapping parts that are already chosen.
-   */
+  /** Extends a part on both sides to MaxWords words, without overlapping parts chosen earlier. */
   #stretched(
     { from, to, words: given }: TextRun & { words: number },
     chosen: readonly TextRun[],
@@ -254,7 +252,7 @@ class Headline {
     return { from: start, to: end };
   }
 
-  /** Yields the shortest runs that match the query, in the order of their beginnings. */
+  /** Yields the shortest runs that match the query, ordered by their start. */
   *#covers(): Generator<TextRun> {
     const query = this.#query;
     if (query === undefined) return;
@@ -294,15 +292,14 @@ class Headline {
     return (this.#entries[at]?.found.length ?? 0) > 0;
   }
 
-  /** Whether a piece counts as a word. Compounds do not, because their parts do. */
+  /** Whether a piece counts as a word. Compounds do not, because their parts are counted. */
   #isWord(at: number): boolean {
     const kind = this.#entries[at]?.piece.kind;
     return kind !== undefined && kind !== "space" && kind !== "tag" && kind !== "compound";
   }
 
   /**
-   * Whether a headline should not end at this piece: at a number, at something short, or between
-   * words.
+   * Whether a headline should not end at this piece because it is a number, short, or not a word.
    */
   #isBadEnd(at: number): boolean {
     const entry = this.#entries[at];
@@ -330,7 +327,7 @@ function wordsOf(query: TsQuery): readonly TsQueryWord[] {
   return [...wordsOf(query.left), ...wordsOf(query.right)];
 }
 
-/** An option: a name, and a value that is in double quotes or has no spaces and commas. */
+/** An option: a name, and a value that is either in double quotes or free of spaces and commas. */
 const OPTION = /\s*([A-Za-z]\w*)\s*=\s*("(?:[^"]|"")*"|[^\s,]+)\s*(?:,|$)/y;
 const TRUE = /^(?:1|on|true|t|y|yes)$/i;
 

@@ -1,6 +1,6 @@
 /**
- * Yields the strings of a JSON document that text search uses, in document order. A key comes
- * directly before its value. A filter, which is itself JSON, chooses the kinds of strings.
+ * Yields the strings of a JSON document that text search indexes, in document order. A key comes
+ * directly before its value. A filter, which is itself JSON, selects the kinds of strings.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -34,7 +34,7 @@ export function* jsonStrings(node: JsonNode, kinds: ReadonlySet<StringKind>): Ge
 }
 
 /**
- * Reads a filter: the name of a kind, `"all"`, or an array of these.
+ * Parses a filter: the name of a kind, `"all"`, or an array of these.
  * @throws {DatabaseError} INVALID_VALUE
  */
 export function jsonFilter(text: string): ReadonlySet<StringKind> {

@@ -1,8 +1,8 @@
 /**
  * Tests whether a document matches a query.
  *
- * A phrase is computed from sets of positions. Each part of a phrase yields the positions at which
- * it ends or, if it is negated, the positions at which it does not end.
+ * Phrases are matched by sets of positions. Each part of a phrase yields the positions at which it
+ * ends or, if it is negated, the positions at which it does not end.
  */
 import {
   compareCodePoints,
@@ -14,11 +14,11 @@ import {
 
 /** A document whose words can be looked up. */
 export interface SearchedDocument {
-  /** Returns the words that match an operand. */
+  /** Returns the words of the document that match a query word. */
   wordsFor(operand: TsQueryWord): readonly TsWord[];
 }
 
-/** Returns a document that looks up words by binary search in the sorted words of a tsvector. */
+/** Wraps the sorted words of a tsvector as a document that finds words by binary search. */
 export function documentOf(words: readonly TsWord[]): SearchedDocument {
   return {
     wordsFor: ({ isPrefix, word }) => {
@@ -31,7 +31,7 @@ export function documentOf(words: readonly TsWord[]): SearchedDocument {
   };
 }
 
-/** Returns the index of the first word that does not sort before the given one. */
+/** Returns the index of the first word that is equal to `sought` or sorts after it. */
 function firstFrom(words: readonly TsWord[], sought: string): number {
   let low = 0;
   let high = words.length;
@@ -44,8 +44,8 @@ function firstFrom(words: readonly TsWord[], sought: string): number {
 }
 
 /**
- * Tests a document. A word without positions has every weight. A phrase with such a word matches
- * nothing, negated or not.
+ * Tests whether a document matches a query. A word without positions matches any weight. A phrase
+ * that contains such a word matches nothing, whether negated or not.
  */
 export function matchesQuery(document: SearchedDocument, query: TsQuery): boolean {
   switch (query.kind) {
@@ -73,13 +73,13 @@ function hasWeight({ weights }: TsQueryWord, { weight }: TsPosition): boolean {
 
 /** The positions in a document at which a part of a phrase ends. */
 interface PhrasePlaces {
-  /** The positions at which a part matches, in ascending order. */
+  /** The positions at which the part ends, in ascending order. */
   readonly positions: readonly number[];
-  /** Whether the match is negated: it ends at every position except the listed ones. */
+  /** Whether the part is negated: it matches at every position except the listed ones. */
   readonly isNegated: boolean;
-  /** The distance between the beginning and the end of the part. */
+  /** The distance between the first and the last position of the part. */
   readonly width: number;
-  /** Whether the document has the part, but not its positions. */
+  /** Whether the document contains the part, but not its positions. */
   readonly isUnknown?: true;
 }
 
@@ -138,7 +138,7 @@ function shifted(places: PhrasePlaces, by: number): PhrasePlaces {
   return { ...places, positions: places.positions.map((position) => position + by) };
 }
 
-/** Returns the positions at which both parts end. */
+/** Returns the positions at which both parts end. The result is negated if both parts are. */
 function meeting(left: PhrasePlaces, right: PhrasePlaces, width: number): PhrasePlaces {
   if (left.isNegated && right.isNegated) {
     return { positions: union(left.positions, right.positions), isNegated: true, width };

@@ -1,6 +1,6 @@
 /**
- * Creates queries from strings. Words are brought into the form that a configuration gives to the
- * words of documents, and stop words are removed.
+ * Creates queries from strings. Words are normalised by the same configuration as the words of
+ * documents, and stop words are removed.
  */
 import {
   parsedTsQuery,
@@ -32,8 +32,8 @@ export function queryFromOperators(
 }
 
 /**
- * Evaluates `plainto_tsquery` and `phraseto_tsquery`: every word must occur, in any order or in the
- * given order.
+ * Evaluates `plainto_tsquery` and `phraseto_tsquery`. Every word must occur, in any order for the
+ * former and in the given order for the latter.
  */
 export function queryFromWords(
   text: string,
@@ -43,7 +43,10 @@ export function queryFromWords(
   return withoutNothing(joinedWords(text, { configuration, as }, PLAIN));
 }
 
-/** Joins the words of a string. Stop words between them keep their positions. */
+/**
+ * Joins the words of a string with an operator. Stop words still count in the distances of a
+ * phrase.
+ */
 function joinedWords(
   text: string,
   { as, configuration }: { configuration: SearchConfiguration; as: Joining },
@@ -67,7 +70,10 @@ function joined(left: TsQueryPart, right: TsQueryPart, as: Joining): TsQueryPart
   return as === "and" ? { kind: "and", left, right } : { kind: "phrase", distance: 1, left, right };
 }
 
-/** A part of a web search query: a quoted phrase or words, with or without a minus sign. */
+/**
+ * A part of a web search query: a quoted phrase, a word or a punctuation mark, after any minus
+ * signs.
+ */
 const WEB_PART =
   /\s*((?:-\s*)*)(?:"([^"]*)(?:"|$)|(or(?![\p{L}\p{N}_-])|[^\s"!&|()<:]+|[!&|()<:]))/iuy;
 

@@ -2,10 +2,10 @@
  * Implements `ts_rank` and `ts_rank_cd`, which rate how well a document matches a query, with
  * PostgreSQL's formulas.
  *
- * ts_rank adds the weights of positions, where each further position of a word counts less, and
- * rates words that are joined by AND by their distance. ts_rank_cd adds the density of each
- * shortest extent of the document that matches the query. Numbers are rounded to 32 bits where
- * PostgreSQL rounds them.
+ * ts_rank adds up the weights of the positions of each word, where each further position counts
+ * less. Words joined by AND are rated by their distance. ts_rank_cd adds up the densities of the
+ * shortest extents of the document that match the query. Numbers are rounded to 32 bits wherever
+ * PostgreSQL does so.
  */
 
 import { DatabaseError } from "../../../base/errors.ts";
@@ -24,7 +24,7 @@ const { fround } = Math;
 const WEIGHTS_DEFAULT = [0.1, 0.2, 0.4, 1].map(fround);
 
 /**
- * Returns the weights of D, C, B and A.
+ * Returns the weights for the labels D, C, B and A, in this order.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
 export function rankWeights(given: readonly unknown[] | undefined): readonly number[] {
@@ -49,8 +49,8 @@ export function rankWeights(given: readonly unknown[] | undefined): readonly num
 export interface RankOptions {
   readonly weights: readonly number[];
   /**
-   * A set of bits: 1 and 2 divide by the length, 8 and 16 by the number of words, and 32 divides
-   * the rank by itself plus 1.
+   * A bit mask: 1 and 2 divide by the document's length, 8 and 16 by the number of distinct words,
+   * and 32 divides the rank by itself plus 1.
    */
   readonly normalization: number;
 }
@@ -60,13 +60,13 @@ interface RankedPlace {
   readonly weight: number;
 }
 
-/** The position that a word has if its positions are unknown. */
+/** The position assumed for a word whose positions are unknown. */
 const UNKNOWN_AT = 16_383;
 const UNKNOWN_PLACES: readonly RankedPlace[] = [{ at: UNKNOWN_AT - 1, weight: 0 }];
-/** The limit of the infinite sum of 1/i², by which ranks are scaled. */
+/** The sum of 1/i² over all i, by which ranks are scaled to at most 1. */
 const SQUARES = 1.644_934_066_85;
 
-/** Returns the distinct words of a query, in order. */
+/** Returns the distinct words of a query, sorted. */
 function operandsOf(query: TsQuery): TsQueryWord[] {
   const found: TsQueryWord[] = [];
   const visit = (part: TsQuery): void => {
@@ -150,7 +150,8 @@ function rankTogether(
 }
 
 /**
- * Yields a rating of the distance between each position of one word and each position of another.
+ * Yields a rating of closeness for each pair of a position of one word and a position of the
+ * other.
  */
 function* closenesses(
   places: readonly RankedPlace[],
@@ -179,8 +180,9 @@ function lengthOf(words: readonly TsWord[]): number {
 }
 
 /**
- * @param round Rounds each intermediate result: ts_rank computes in 32 bits, and ts_rank_cd in 64
- * bits.
+ * Divides a rank as the normalization bits request.
+ *
+ * @param round Rounds each intermediate result. ts_rank computes in 32 bits, and ts_rank_cd in 64.
  */
 function normalized(
   rank: number,
@@ -199,7 +201,7 @@ function identity(value: number): number {
   return value;
 }
 
-/** A position in the document at which words of the query occur. */
+/** A position in the document at which query words occur. */
 interface DensityPlace {
   readonly at: number;
   readonly weight: number;
@@ -274,7 +276,7 @@ function densityPlaces(words: readonly TsWord[], query: TsQuery): DensityPlace[]
   );
 }
 
-/** Returns the first shortest extent of positions that matches the query. */
+/** Returns the next shortest extent of positions that matches the query. */
 function nextExtent(
   places: readonly DensityPlace[],
   query: TsQuery,

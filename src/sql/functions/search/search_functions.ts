@@ -1,4 +1,4 @@
-/** Defines the functions of text search over documents (TSVECTOR) and queries (TSQUERY). */
+/** Defines the text search functions on documents (TSVECTOR) and queries (TSQUERY). */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type DataType,
@@ -50,8 +50,8 @@ export function vectorOfText(text: string, configuration = DEFAULT_CONFIGURATION
 }
 
 /**
- * Returns the document of several strings. There is a gap of one position between them, so that no
- * phrase spans two strings.
+ * Returns a single document for several strings. A gap of one position between the strings keeps
+ * phrases from matching across them.
  */
 function vectorOfTexts(texts: Iterable<string>, configuration: SearchConfiguration): TsWord[] {
   const words: TsWord[] = [];
@@ -70,7 +70,7 @@ function vectorOfTexts(texts: Iterable<string>, configuration: SearchConfigurati
   return tsVectorOf(words);
 }
 
-/** Creates overloads with and without a configuration before the other arguments. */
+/** Creates the overloads of a function with and without a configuration as its first argument. */
 function configured(
   parameters: readonly ParameterType[],
   result: DataType,
@@ -97,7 +97,7 @@ function queries(
 }
 
 /**
- * Returns the weight of a text search that a letter stands for.
+ * Returns the text search weight for a letter from A to D.
  * @throws {DatabaseError} INVALID_VALUE
  */
 function weightFrom(letter: Value): TsWeight {
@@ -121,7 +121,10 @@ function setWeight([vector = null, letter = null, chosen]: readonly Value[]): st
   );
 }
 
-/** Joins two documents. The positions of the second document continue after those of the first. */
+/**
+ * Concatenates two documents. The positions of the second document continue after those of the
+ * first.
+ */
 export function joinedVectors(left: Value, right: Value): string {
   const first = tsVectorFromText(left as string);
   const last = first.reduce((most, { positions }) => Math.max(most, positions.at(-1)?.at ?? 0), 0);
@@ -217,7 +220,7 @@ function isBinary(type: DataType | undefined): boolean {
   return type?.kind === "json" && type.binary;
 }
 
-/** Returns JSON text without spaces between its parts. */
+/** Formats JSON without whitespace between its parts. */
 function compactJson(node: JsonNode): string {
   if (node === null || typeof node !== "object") return textFromJson(node);
   if (isJsonArray(node)) return `[${node.map(compactJson).join(",")}]`;
@@ -256,7 +259,7 @@ function withoutWords(words: readonly TsWord[], removed: readonly Value[]): TsWo
 }
 
 /**
- * Returns the words that have positions with one of the given weights, with only these positions.
+ * Returns the words that have positions with one of the given weights, and only those positions.
  */
 function filtered(words: readonly TsWord[], letters: readonly Value[]): TsWord[] {
   const kept = new Set(letters.map(weightFrom));
@@ -271,7 +274,7 @@ function filtered(words: readonly TsWord[], letters: readonly Value[]): TsWord[]
 const wordCount = ([vector = null]: readonly Value[]): number =>
   tsVectorFromText(vector as string).length;
 
-/** The overload of `length` for a document, which returns the number of its words. */
+/** The overload of `length` for a document. It returns the number of distinct words. */
 export const VECTOR_LENGTH: Overload = overload([TSVECTOR], INT, wordCount);
 
 export const SEARCH_FUNCTIONS: readonly ScalarFunction[] = [

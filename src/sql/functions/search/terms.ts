@@ -1,12 +1,13 @@
 /**
- * Derives the terms of an inverted index from values, and queries of terms from conditions.
+ * Derives the terms of an inverted index from values, and term queries from conditions.
  *
  *     words       'cat':3 'hat':5          cat  hat                @@: as the query says
  *     trigrams    cat                      ␣␣c ␣ca cat at␣         LIKE: those of the pattern
  *     document    {"a": {"b": 1}}          ka  ka.b  va.b#1        @>: all terms of the document
  *     elements    {1,2}                    1  2                    @>: all elements, &&: any
  *
- * A query finds all rows that meet the condition, and possibly others.
+ * A query finds all rows that meet the condition. It may find others too, so the condition is
+ * still tested on each row.
  */
 import { TERM_SEPARATOR, type TermQuery } from "../../../storage/mod.ts";
 import {
@@ -26,13 +27,16 @@ import {
 import { queryOf } from "./search_functions.ts";
 import { distinctTrigrams, leastCommon, trigramsOfLike } from "./trigrams.ts";
 
-/** The number of characters of a value that its term contains. */
+/**
+ * The maximum number of characters of a value in its term. Longer values share the term of their
+ * prefix.
+ */
 const VALUE_CHARACTERS = 64;
 
-/** The character that ends each key within the path of a document. */
+/** The separator that follows each key in the path of a term. */
 const KEY_END = "\u0001";
 
-/** Returns the terms of a value that is not NULL as one string. */
+/** Returns the terms of a non-NULL value, joined into one string. */
 export function joinedTerms(kind: TermKind, type: DataType, value: Value): string {
   return [...termsOf(kind, type, value)].map(withoutSeparator).join(TERM_SEPARATOR);
 }
@@ -74,8 +78,8 @@ function documentTerms(node: JsonNode): Set<string> {
 }
 
 /**
- * Adds the terms of a document. The position of an element in an array is not part of its path,
- * because containment ignores positions.
+ * Adds the terms of a document. Array positions are not part of a path, because containment
+ * ignores them.
  */
 function addDocument(node: JsonNode, path: string, terms: Set<string>): void {
   if (isJsonArray(node)) {
@@ -105,7 +109,7 @@ function scalarText(node: null | boolean | string | { readonly number: string })
   return `#${Number(node.number)}`;
 }
 
-/** The operators by which an inverted index finds rows, with the indexed value on their left. */
+/** The operators for which an inverted index finds rows. The indexed value is the left operand. */
 export type TermOperator =
   | "@@"
   | "LIKE"
@@ -119,7 +123,7 @@ export type TermOperator =
   | "?|"
   | "?&";
 
-/** The equivalents of an SQL operator when the indexed value is its left or its right operand. */
+/** The equivalents of an SQL operator for an indexed value as its left or right operand. */
 type OperatorSides = Readonly<{ left?: TermOperator; right?: TermOperator }>;
 
 const OPERATORS: Readonly<Record<TermKind, ReadonlyMap<string, OperatorSides>>> = {
@@ -147,7 +151,11 @@ const OPERATORS: Readonly<Record<TermKind, ReadonlyMap<string, OperatorSides>>> 
   ]),
 };
 
-/** Returns the operator by which an index finds rows for an operator of SQL, if there is one. */
+/**
+ * Returns the index operator that finds rows for an SQL operator, if there is one.
+ *
+ * @param side The operand of the SQL operator that is indexed.
+ */
 export function termOperatorOf(
   kind: TermKind,
   operator: string,
@@ -156,7 +164,10 @@ export function termOperatorOf(
   return OPERATORS[kind].get(operator)?.[side];
 }
 
-/** Returns the query of a condition; undefined if any row may meet it. @throws {DatabaseError} */
+/**
+ * Returns the term query for a condition; undefined if any row may meet the condition. @throws
+ * {DatabaseError}
+ */
 export function termQueryOf(
   operator: TermOperator,
   {
@@ -165,7 +176,7 @@ export function termQueryOf(
     value,
   }: { readonly kind: TermKind; readonly type: DataType; readonly value: Value },
 ): TermQuery | undefined {
-  // A condition that is NULL for all rows matches none.
+  // The condition is NULL for every row, so no row meets it.
   if (value === null) return NOTHING;
   switch (operator) {
     case "@@":
@@ -205,8 +216,8 @@ function keysIn(value: Value): string[] {
 }
 
 /**
- * Returns the query for a key. It may be a key of the top-level object, an element of the top-level
- * array, or the document itself.
+ * Returns the query for documents that have a key in the sense of `?`: as a key of the top-level
+ * object, as a string in the top-level array, or as the document itself.
  */
 function queryOfKey(key: string): TermQuery {
   return anyOf([
@@ -228,15 +239,15 @@ function someOf(least: number, terms: Iterable<string>): TermQuery {
 }
 
 /**
- * Returns a query for rows with all of the terms; undefined if there are no terms, because all rows
- * then qualify.
+ * Returns a query for rows that have all of the terms; undefined if there are no terms, because
+ * then every row qualifies.
  */
 function allOf(terms: Iterable<string>): TermQuery | undefined {
   const parts = Array.from(terms, exactly);
   return parts.length === 0 ? undefined : { kind: "some", least: parts.length, parts };
 }
 
-/** Returns the query for a text search. An empty tsquery matches no document. */
+/** Returns the term query for a text search. An empty tsquery matches no document. */
 function queryOfWords(query: TsQuery | undefined): TermQuery | undefined {
   return query === undefined ? NOTHING : queryOfOperand(query);
 }

@@ -2,14 +2,17 @@
  * Splits a text into tokens for text search: words, compound words, numbers, hosts, addresses and
  * paths. HTML tags and entities are skipped.
  *
- * The kinds of tokens and their boundaries are the same as in PostgreSQL's default parser. At each
- * position, the first pattern that matches wins. No pattern begins within a word.
+ * The kinds of tokens and their boundaries are those of PostgreSQL's default parser. At each
+ * position, the first pattern that matches wins. No match begins within a word.
  */
 
 export type SearchTokenKind =
   /** A word without digits, or a part of a compound. */
   | "word"
-  /** Any token whose text is kept except for its case: numbers, hosts, paths, words with digits. */
+  /**
+   * Any other token: a number, a host, a path or a word with digits. Its text is kept as it is,
+   * except for case.
+   */
   | "other";
 
 export interface SearchToken {
@@ -30,11 +33,13 @@ export interface TextPiece {
    */
   readonly kind: "word" | "number" | "other" | "compound" | "tag" | "mark" | "space";
   readonly text: string;
-  /** The token; absent for a piece that is skipped in a search. */
+  /** The token; absent for a piece that searches skip. */
   readonly token?: SearchToken;
 }
 
-/** Lengths are bounded, so that no pattern reads the whole rest of a text at each position. */
+/**
+ * All repetitions are bounded, so that no pattern reads the whole rest of a text at each position.
+ */
 const LABEL = String.raw`[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?`;
 const HOST = String.raw`(?:${LABEL}\.){1,20}[A-Za-z]{2,63}(?![\p{L}\p{N}])(?::\d+)?`;
 const LETTER = String.raw`[\p{L}\p{M}]`;
@@ -86,14 +91,17 @@ export function* searchTokens(text: string): Generator<SearchToken> {
     const [matched, reading] = found;
     yield* tokensOf(matched, reading, at);
     at += matched.length;
-    // A hyphen after a compound is not the sign of a number.
+    // A hyphen after a compound is not the sign of a following number.
     if (reading === "compound" && text[at] === "-") at += 1;
   }
 }
 
 const NUMBER = /^[+-]?\d+(?:\.\d+)*(?:[eE][+-]?\d+)?$/;
 
-/** Yields all pieces of a text in order. All pieces except compounds together make up the text. */
+/**
+ * Yields all pieces of a text in order. Apart from compounds, whose parts follow, the pieces make
+ * up the entire text.
+ */
 export function* textPieces(text: string): Generator<TextPiece> {
   let spaceFrom = 0;
   for (let at = 0; at < text.length; ) {

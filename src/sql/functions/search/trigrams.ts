@@ -1,8 +1,9 @@
 /**
  * Computes the similarity of strings from their trigrams, like PostgreSQL's pg_trgm.
  *
- * A word of letters and digits is converted to lower case, preceded by two blanks and followed by
- * one. Every three consecutive characters are a trigram: `cat` has `␣␣c`, `␣ca`, `cat` and `at␣`.
+ * Each word of letters and digits is converted to lower case and padded with two spaces in front
+ * and one behind. Every three consecutive characters are a trigram: `cat` has `␣␣c`, `␣ca`, `cat`
+ * and `at␣`.
  */
 import { BOOLEAN, compareCodePoints, FLOAT, TEXT, type Value } from "../../../types/mod.ts";
 import { functionsNamed, overload } from "../base/define.ts";
@@ -12,7 +13,7 @@ import { remembering } from "../base/remembering.ts";
 import { literalRuns } from "../regex/like.ts";
 import { searchEffort } from "./search_effort.ts";
 
-/** The minimum similarity at which `%` is true. */
+/** The minimum similarity for `%` to be true. */
 const SIMILAR = 0.3;
 const WORD_SIMILAR = 0.6;
 const STRICT_WORD_SIMILAR = 0.5;
@@ -59,10 +60,10 @@ export function distinctTrigrams(text: string): Set<string> {
 const trigramsOf = remembering((text): ReadonlySet<string> => distinctTrigrams(text));
 
 /**
- * Returns trigrams that occur in every text that a LIKE or ILIKE pattern matches.
+ * Returns trigrams that occur in every text that matches a LIKE or ILIKE pattern.
  *
  *     'abc%'     ␣␣a ␣ab abc        the text begins with the word
- *     '%ab cd%'  ab␣ ␣␣c ␣cd        the words go on outside, so only their inner ends count
+ *     '%ab cd%'  ab␣ ␣␣c ␣cd        the outer ends of the words are unknown
  */
 export function trigramsOfLike(pattern: string): Set<string> {
   const found = new Set<string>();
@@ -85,8 +86,8 @@ export function trigramsOfLike(pattern: string): Set<string> {
 }
 
 /**
- * Returns the smallest number of trigrams that is a large enough share of `count` trigrams for an
- * operator to be true.
+ * Returns the smallest number of common trigrams, out of `count`, with which an operator can be
+ * true.
  */
 export function leastCommon(count: number, operator: "%" | "<%" | "<<%"): number {
   const least = { "%": SIMILAR, "<%": WORD_SIMILAR, "<<%": STRICT_WORD_SIMILAR }[operator];
@@ -108,23 +109,23 @@ function similarity(left: Value, right: Value): number {
 }
 
 /**
- * Returns the greatest similarity between one string and any extent of another.
+ * Returns the greatest similarity between `sought` and any extent of `text`.
  *
- * @param isStrict Whether extents consist of whole words.
+ * @param isStrict Whether an extent must consist of whole words.
  */
 function wordSimilarity(sought: Value, text: Value, isStrict: boolean): number {
   return new ExtentSearch(trigramsOf(sought as string), text as string, isStrict).best();
 }
 
 /**
- * Moves the end of an extent through a text, and moves the beginning as far as that increases the
+ * Moves the end of an extent through a text, and moves its start as long as that increases the
  * similarity.
  */
 class ExtentSearch {
   readonly #sought: ReadonlySet<string>;
   readonly #all: readonly OrderedTrigram[];
   readonly #isStrict: boolean;
-  /** The last position of each trigram within the compared extent. */
+  /** The last position of each trigram in the part of the text compared so far. */
   readonly #lastAt = new Map<string, number>();
   #from = -1;
   #size = 0;
@@ -155,8 +156,8 @@ class ExtentSearch {
   }
 
   /**
-   * Returns the greatest similarity of an extent that ends at the current position, and keeps the
-   * beginning of that extent.
+   * Returns the greatest similarity of an extent that ends at `end`, and records where that extent
+   * begins.
    */
   #endAt(end: number): number {
     if (this.#from < 0) {
@@ -207,7 +208,7 @@ const OPERATORS: ReadonlyMap<string, TextComparison> = new Map<string, TextCompa
   ["<->>", (left, right) => distance(wordSimilarity(right, left, false))],
 ]);
 
-/** Returns the form of an operator between two strings; undefined for other operators. */
+/** Returns the form of a trigram operator on two strings; undefined for other operators. */
 export function trigramOperator(op: string): OperatorForm | undefined {
   const compare = OPERATORS.get(op);
   if (compare === undefined) return undefined;

@@ -1,33 +1,34 @@
 /**
- * Defines the interface of table functions, which return rows and are called in FROM or in a select
- * list.
+ * Defines the interface of table functions, which return rows and are called in FROM or in a
+ * select list.
  *
- * Rows are created on demand, so that `LIMIT` ends a long series early, and a killed statement
- * stops within a series.
+ * Rows are created on demand, so that `LIMIT` can end a long series early, and a killed statement
+ * stops in the middle of a series.
  */
 import type { DataType, DomainType, Row, Value } from "../../../types/mod.ts";
 import type { Signature } from "../base/function.ts";
 
 export interface ResultColumn {
   /**
-   * The name of the column. If undefined, the column is named after the alias of the call or,
-   * without one, after the function.
+   * The name of the column. If it is undefined, the column is named after the alias of the call
+   * or, without an alias, after the function.
    */
   readonly name: string | undefined;
   readonly type: DataType;
-  /** The domain whose conditions the values have to meet. */
+  /** The domain whose constraints the values must satisfy. */
   readonly domain?: DomainType;
 }
 
 export interface TableForm extends Signature {
   /**
-   * Whether the function is called even if an argument is NULL. Otherwise, a NULL argument gives no
+   * Whether the function is called even if an argument is NULL. If not, a NULL argument gives no
    * rows.
    */
   readonly seesNull?: boolean;
   /**
-   * The columns for argument types after casting, or undefined if the function does not accept them
-   * after all. "defined" means that the call lists them: `AS x (a INT, b TEXT)`.
+   * The columns for the given argument types after casting, or undefined if the function turns out
+   * not to accept these types. "defined" means that the call lists its columns: `AS x (a INT, b
+   * TEXT)`.
    */
   readonly columns:
     | "defined"
@@ -39,9 +40,9 @@ export interface TableForm extends Signature {
   rows(values: readonly Value[], shape: CallRowShape): Iterable<Row>;
 }
 
-/** The argument types that determine the rows of a call. */
+/** The argument types and the columns of a call, on which its rows depend. */
 export interface CallRowShape {
-  /** The types of the arguments after they were cast. */
+  /** The types of the arguments after casting. */
   readonly types: readonly DataType[];
   readonly columns: readonly { readonly name: string; readonly type: DataType }[];
 }
@@ -52,7 +53,7 @@ export interface TableFunction {
   readonly forms: readonly TableForm[];
 }
 
-/** Returns the columns of a function that returns one column without a fixed name. */
+/** Returns the columns of a table function with a single column without a fixed name. */
 export function oneColumn(type: DataType): () => readonly ResultColumn[] {
   return () => [{ name: undefined, type }];
 }

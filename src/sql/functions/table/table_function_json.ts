@@ -31,9 +31,8 @@ interface Document {
 }
 
 /**
- * Returns the JSON document of a call, which must be an array or an object as the function
- * requires.
- * @throws {DatabaseError} INVALID_VALUE if the document has a different type.
+ * Returns the JSON document passed to a call.
+ * @throws {DatabaseError} INVALID_VALUE if the document is not of the required `kind`.
  */
 function documentOf(value: Value | undefined, kind: "array" | "object"): Document {
   const text = value as string;
@@ -99,8 +98,8 @@ const OBJECT_KEYS: Omit<TableForm, "parameters"> = {
 };
 
 /**
- * Returns the values of an object's members that the columns name, cast to the types of the
- * columns. A member that the object lacks has the value of the record, if there is one.
+ * Returns the members of a JSON object that `columns` names, cast to the column types. For a
+ * missing member, the value comes from `record`, if there is one.
  */
 function recordRow(
   text: string,
@@ -115,8 +114,8 @@ function recordRow(
 }
 
 /**
- * Converts a JSON list to an array. Lists within the list become further dimensions, unless the
- * elements are JSON.
+ * Converts a JSON array to an SQL array. Nested arrays become further dimensions, unless the
+ * element type is JSON.
  */
 function arrayFromJson(text: string, list: JsonSlice, element: DataType): ArrayValue {
   let isDeep = false;
@@ -130,7 +129,7 @@ function arrayFromJson(text: string, list: JsonSlice, element: DataType): ArrayV
   return isDeep ? arrayOfArrays(items) : items;
 }
 
-/** Returns a JSON value cast to a type. @throws {DatabaseError} Errors of the cast. */
+/** Casts a JSON value to a type. @throws {DatabaseError} if the cast fails */
 function valueFromJson(text: string, slice: JsonSlice, to: DataType): Value {
   const kind = jsonKindAt(text, slice.start);
   if (kind === "null") return null;
@@ -175,8 +174,7 @@ function requireObject(text: string, slice: JsonSlice): void {
 }
 
 /**
- * Returns the columns of a function that creates records, which are the fields of the first
- * argument's type.
+ * Returns the columns of a function that creates records: the fields of the first argument's type.
  */
 function fieldsOfRecord([record]: readonly DataType[]): readonly RowField[] | undefined {
   return record?.kind === "row" ? record.fields : undefined;

@@ -54,8 +54,8 @@ function stepOfNothing(): DatabaseError {
 }
 
 /**
- * Returns the type of a numeric series: an integer or decimal type, but no type in which operations
- * round.
+ * Returns the type of a numeric series: an integer or decimal type, but never a type with rounding
+ * arithmetic.
  */
 function seriesType(types: readonly DataType[]): DataType | undefined {
   const [type] = types;
@@ -109,8 +109,8 @@ function* numericSeries(from: string, to: string, by = numericOf(1n, 0)): Genera
   }
   const bounds = [from, to, by].map(bigDecimalOf);
   const scale = Math.max(...bounds.map((each) => each.scale));
-  // All numbers of a series keep the same representation, because converting a number with 131,072
-  // digits takes much longer than a step.
+  // All numbers of a series keep the same representation, because converting a number of 131,072
+  // digits takes much longer than adding a step.
   const [first = 0n, last = 0n, step = 0n] = bounds.map(
     (each) => each.unscaled * powerOfTen(scale - each.scale),
   );
@@ -137,7 +137,8 @@ function moments(type: DataType): TableForm {
       while (compareWhole(value, last) * direction <= 0) {
         yield [value];
         const next = addToTimestamp(value, step);
-        // Months and days of opposite signs may cancel out, so that the series would not advance.
+        // If months and days have opposite signs, they may cancel out, and the series would not
+        // advance.
         if (compareWhole(next, value) * direction <= 0) throw stepOfNothing();
         value = next;
       }
@@ -146,8 +147,8 @@ function moments(type: DataType): TableForm {
 }
 
 /**
- * The form of `unnest`. It pairs the elements of several arrays; a shorter array is padded with
- * NULL.
+ * The form of `unnest` for arrays. It pairs the elements of several arrays, and pads shorter
+ * arrays with NULL.
  */
 const UNNEST: TableForm = {
   parameters: ["array"],
@@ -158,7 +159,7 @@ const UNNEST: TableForm = {
   },
 };
 
-/** The words of a document, with their positions and weights. */
+/** The form of `unnest` that returns the words of a document, with their positions and weights. */
 const UNNEST_WORDS: TableForm = {
   parameters: [TSVECTOR],
   columns: () => [
@@ -176,7 +177,7 @@ const UNNEST_WORDS: TableForm = {
   },
 };
 
-/** The ranges of a multirange. */
+/** The form of `unnest` that returns the ranges of a multirange. */
 const UNNEST_RANGES: TableForm = {
   parameters: ["multirange"],
   columns: (types) => types.map((type) => ({ name: undefined, type: rangeTypeOf(type) })),
@@ -258,20 +259,23 @@ export function tableFunctionNames(): readonly string[] {
   return [...FUNCTIONS.keys()];
 }
 
-/** Returns the form of a table function that takes named arguments, if there is one. */
+/**
+ * Returns the form of a table function that accepts named arguments; undefined if there is none.
+ */
 export function namedTableForm(name: string): Signature | undefined {
   return FUNCTIONS.get(name)?.forms.find((each) => each.parameterNames !== undefined);
 }
 
 /**
- * Returns the form of a function that fits a call, and the types to which its arguments are cast.
+ * Returns the form of a table function that fits a call, and the types to which its arguments are
+ * cast.
  */
 export function resolveTableFunction(
   name: string,
   types: readonly DataType[],
 ): { readonly form: TableForm; readonly types: readonly DataType[] } | undefined {
   const all = FUNCTIONS.get(name)?.forms ?? [];
-  // If a form has no columns for these types, it does not apply, but the next best form may.
+  // A form that has no columns for these types does not apply, but the next best form may.
   for (let forms = all; ; ) {
     const best = bestFit(forms, types);
     if (best === undefined) return undefined;

@@ -27,13 +27,13 @@ function onText(compute: (text: string) => string, evaluateVector?: VectorFuncti
 }
 
 /**
- * Maps each character separately. Characters whose other case consists of several characters stay
+ * Maps each character separately. A character whose other case is several characters long stays
  * unchanged.
  */
 function mapCase(text: string, change: (text: string) => string): string {
   const mapped = change(text);
-  // Without special letters, the length stays the same, and no letter is affected by its
-  // neighbours.
+  // If the length is unchanged and no sigma occurs, no character was expanded and none depended on
+  // its neighbours.
   if (mapped.length === text.length && !/[\u03a3\u03c3\u03c2]/.test(text)) return mapped;
   return mapCharacters(text, (character) => {
     const other = change(character);
@@ -42,12 +42,12 @@ function mapCase(text: string, change: (text: string) => string): string {
 }
 
 /**
- * The number of characters that are split off at a time. A string of one character takes fifty
- * times as much memory as a character within a longer string.
+ * The number of characters split off at a time. A one-character string takes fifty times as much
+ * memory as a character within a longer string.
  */
 const APART_MAX = 4096;
 
-/** Divides a string into parts, none of which ends within a character. */
+/** Divides a string into parts without splitting a surrogate pair. */
 function partsOf(text: string): string[] {
   const parts: string[] = [];
   for (let start = 0; start < text.length; ) {
@@ -88,8 +88,8 @@ function initcap(text: string): string {
 }
 
 /**
- * Returns the function that changes the case of letters by the rules of a language; undefined for
- * another function, or without a language.
+ * Returns the function that changes case by the rules of a language; undefined if `name` is a
+ * different function or there is no language.
  *
  * @param locale The BCP 47 tag of the language.
  */
@@ -129,7 +129,10 @@ function concat(values: readonly Value[], types: readonly DataType[], separator:
   return texts.join(separator);
 }
 
-/** Returns the first n characters. If n is negative, returns all but the last -n characters. */
+/**
+ * Returns the first `count` characters. If `count` is negative, returns all but the last -count
+ * characters.
+ */
 function left(text: string, count: number): string {
   return sliceCodePoints(text, 0, count < 0 ? codePointLength(text) + count : count);
 }
@@ -163,7 +166,7 @@ function trim(text: string, characters: string, side: TrimSide): string {
   return text.slice(start, side === "left" ? text.length : endWithout(text, start, removed));
 }
 
-/** Returns the start of the first character that is not removed. */
+/** Returns the index of the first character that is not in `removed`. */
 function startWithout(text: string, removed: CharacterPlaces): number {
   let start = 0;
   while (start < text.length) {
@@ -174,7 +177,7 @@ function startWithout(text: string, removed: CharacterPlaces): number {
   return start;
 }
 
-/** Returns the end of the last character that is not removed. */
+/** Returns the index after the last character that is not in `removed`. */
 function endWithout(text: string, start: number, removed: CharacterPlaces): number {
   let end = text.length;
   while (end > start) {
@@ -233,8 +236,8 @@ function replace([text = null, from = null, to = null]: readonly Value[]): strin
 }
 
 /**
- * Returns the length that the result will have. The runtime itself throws only after it has built
- * most of a result that is too long.
+ * Returns the length that the result of a replacement will have. If the result is too long, the
+ * runtime throws only after it has built most of it.
  */
 function replacedLength(source: string, from: string, to: string): number {
   const growth = to.length - from.length;
@@ -389,20 +392,23 @@ export const TEXT_FUNCTIONS: readonly ScalarFunction[] = [
   ),
 ];
 
-/** The maximum number of UTF-16 units for which a Map is smaller and faster than a table. */
+/**
+ * The maximum length in UTF-16 units of a string for which a Map is smaller and faster than a
+ * table.
+ */
 const MAPPED_MAX = 256;
 
 const CODE_POINTS = 0x110000;
 
 /**
- * Finds the first positions of characters in a string, for functions that need them for every
- * character of another string. Filling a Map with a million entries takes a fifth of a second; a
- * table of all code points is filled in milliseconds, but is too large for a few characters.
+ * Finds the first position of a character in a string, for functions that look up every character
+ * of another string. Filling a Map with a million entries takes a fifth of a second. A table of
+ * all code points is filled in milliseconds, but is too large for a short string.
  */
 class CharacterPlaces {
   /**
-   * The position of each code point, counted from 1, or 0 if the string does not contain the code
-   * point.
+   * The position of each code point, counted from 1; 0 for code points that the string does not
+   * contain.
    */
   readonly #table: Int32Array | undefined;
   readonly #map: Map<number, number> | undefined;
@@ -420,7 +426,7 @@ class CharacterPlaces {
   }
 
   /**
-   * Returns the position of a code point, counted from 0, or -1 if the text does not contain it.
+   * Returns the position of a code point, counted from 0, or -1 if the string does not contain it.
    */
   of(code: number): number {
     return (this.#table?.[code] ?? this.#map?.get(code) ?? 0) - 1;
@@ -446,7 +452,7 @@ function codePointsOf(text: string): Uint32Array {
   return codes.subarray(0, count);
 }
 
-/** Joins code points into a string without creating an object for each. */
+/** Joins code points into a string without allocating an object for each. */
 class CharacterWriter {
   readonly #units: Uint16Array;
   #length = 0;

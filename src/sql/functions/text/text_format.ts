@@ -3,7 +3,7 @@ import { DatabaseError } from "../../../base/errors.ts";
 import { type DataType, outputText, TEXT, type Value } from "../../../types/mod.ts";
 import { checkMadeLength } from "../base/made_length.ts";
 
-/** Returns a plain lower-case name unchanged and any other name in double quotes. */
+/** Returns a plain lower-case name unchanged, and puts any other name in double quotes. */
 export function quoteIdentifier(name: string): string {
   const isPlain = /^[a-z_][a-z0-9_$]*$/.test(name) && !isReservedWord(name);
   return isPlain ? name : `"${name.replaceAll('"', '""')}"`;
@@ -17,13 +17,13 @@ export function quoteLiteral(text: string): string {
 const SPECIFIER = /%(?:(\d+)\$)?(-)?(?:(\d+)|\*(?:(\d+)\$)?)?([\s\S]?)/g;
 
 /**
- * The maximum number of specifiers in one template, including `%%`. Each specifier takes a
+ * The maximum number of specifiers in a template, including `%%`. Each specifier takes about a
  * microsecond.
  */
 const SPECIFIERS_MAX = 32_768;
 
 /**
- * Replaces the specifiers of a template with the other arguments. @throws {DatabaseError}
+ * Replaces the specifiers of a template by the remaining arguments. @throws {DatabaseError}
  * INVALID_VALUE, VALUE_TOO_LONG
  */
 export function formatText(values: readonly Value[], types: readonly DataType[]): Value {
@@ -103,7 +103,7 @@ class Arguments {
   }
 }
 
-/** Words that must be quoted when used as names, so that the output can be read back. */
+/** Words that must be quoted when used as names, so that the output can be parsed again. */
 const RESERVED_WORDS: ReadonlySet<string> = new Set(
   (
     "all analyse analyze and any array as asc asymmetric authorization between binary both case cast check " +

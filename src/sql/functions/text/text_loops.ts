@@ -1,10 +1,10 @@
 /**
- * Implements string functions on undecoded columns, without creating a string for each row. Their
- * results are the same as for the functions that process single values.
+ * Implements string functions on undecoded columns, without creating a string for each row. They
+ * return the same results as their counterparts for single values.
  */
 import { copyText, textSourceOf, type Utf8Vector, type Vector } from "../../../types/mod.ts";
 
-/** Whether a byte continues a character that an earlier byte began. */
+/** Whether a byte continues a UTF-8 character that an earlier byte began. */
 function isContinuation(byte: number): boolean {
   return (byte & 0xc0) === 0x80;
 }
@@ -25,8 +25,8 @@ export function lengthsOf(vector: Vector): Vector | undefined {
 }
 
 /**
- * Returns the characters from `start` (inclusive) to `end` (exclusive) of each string, counted from
- * 0.
+ * Returns the characters of each string from position `start` to position `end` (exclusive),
+ * counted from 0.
  */
 export function slicesOf(
   vector: Vector,
@@ -79,7 +79,9 @@ function gathered(
 
 const CASE_BIT = 0x20;
 
-/** Changes the case of ASCII strings. Returns undefined if other characters occur. */
+/**
+ * Converts the case of ASCII strings. Returns undefined if any string contains other characters.
+ */
 export function casesOf(vector: Vector, wanted: "upper" | "lower"): Vector | undefined {
   if (vector.kind !== "utf8") return undefined;
   const { bytes, length, nulls, offsets } = vector;

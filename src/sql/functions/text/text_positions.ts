@@ -31,8 +31,8 @@ export function positionOf(needle: string, haystack: string): number {
 }
 
 /**
- * Returns the start and end, counted from 0, of `count` positions that begin at `from`. If `count`
- * is undefined, the range extends to the end.
+ * Returns the start and end, counted from 0, of the `count` positions that begin at `from`. If
+ * `count` is undefined, the range extends to the end of the text.
  */
 function rangeOf(from: number, count: number | undefined): { start: number; end: number } {
   if (count !== undefined && count < 0) {
@@ -58,7 +58,8 @@ function substringsOf(
   const [, from = null, count] = values;
   if (position !== 0 || typeof from !== "number") return undefined;
   if (count === undefined) return slicesOf(vector, rangeOf(from, undefined));
-  // A negative count is an error of a row, so it must be raised only if there are rows.
+  // A negative count is an error only if there is a row to raise it for, so it is left to the
+  // row-by-row path.
   return typeof count === "number" && count >= 0
     ? slicesOf(vector, rangeOf(from, count))
     : undefined;
@@ -72,8 +73,8 @@ function substringOfPattern([text = null, pattern = null]: readonly Value[]): Va
 }
 
 /**
- * Compiles SIMILAR TO patterns by a key, which consists of the escape character, if any, a NUL and
- * the pattern.
+ * Compiles SIMILAR TO patterns, cached by a key: the escape character, if any, a NUL, and the
+ * pattern.
  */
 const similarOf = remembering((key) => {
   const end = key.indexOf("\u0000");
@@ -118,7 +119,7 @@ function byteLength(value: Value): number {
   return typeof value === "string" ? Buffer.byteLength(value) : (value as Uint8Array).length;
 }
 
-/** The overloads that accept a position and a length in the text. */
+/** The overloads of substring that take a position and, in some, a length. */
 const SUBSTRINGS: readonly Overload[] = [
   overload([TEXT, INT, INT], TEXT, substring, {
     optionalCount: 1,

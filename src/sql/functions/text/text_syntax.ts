@@ -7,13 +7,12 @@ import type { ScalarFunction } from "../base/function.ts";
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
 /**
- * Matches a backslash, followed by a second backslash or by a character's number in one of four
- * forms.
+ * Matches a backslash followed by another backslash, or by a code point in one of four notations.
  */
 const ESCAPE =
   /\\(?:(\\)|([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))?/g;
 
-/** Replaces characters that are given by their code points, such as `\0061`. */
+/** Replaces escaped code points such as `\0061` by the characters they stand for. */
 function unistr([text = null]: readonly Value[]): string {
   const made = (text as string).replaceAll(ESCAPE, (whole, backslash, ...numbers) => {
     if (backslash !== undefined) return "\\";
@@ -36,10 +35,13 @@ function invalidEscape(found: string): DatabaseError {
   );
 }
 
-/** One part of a name, quoted or unquoted. White space around it is allowed. */
+/** One part of a qualified name, quoted or unquoted. Whitespace around it is allowed. */
 const NAME_PART = /\s*(?:"((?:[^"]|"")*)"|([\p{L}_][\p{L}\p{N}_$]*))\s*/uy;
 
-/** Splits a qualified name into its parts, without quotes; plain parts are in lower case. */
+/**
+ * Splits a qualified name into its parts. Quotes are removed, and unquoted parts are converted to
+ * lower case.
+ */
 function parseIdentifier([name = null, isStrict = true]: readonly Value[]): readonly string[] {
   const text = name as string;
   const parts: string[] = [];

@@ -90,8 +90,9 @@ const TIME_ZONE: Overload = {
 };
 
 /**
- * Truncates in a time zone: the local time is truncated, then converted back to an instant. Within
- * a day, the offset stays the same, so that the start of a repeated hour remains unambiguous.
+ * Truncates a timestamp in a time zone: truncates the local time and converts the result back to
+ * an instant. Truncation within a day keeps the offset, so that a repeated hour remains
+ * unambiguous.
  */
 function truncateInZone([field = null, value = null, zone = null]: readonly Value[]): Value {
   const instant = value as Whole;
@@ -108,7 +109,10 @@ function truncating(type: DataType): Overload {
   );
 }
 
-/** Returns the start of the bin of `step` that contains the timestamp. Bins start at `origin`. */
+/**
+ * Returns the start of the bin of length `step` that contains the timestamp. Bins are aligned to
+ * `origin`.
+ */
 function bin([step = null, value = null, origin = null]: readonly Value[]): Value {
   const { months, days, micros } = step as Interval;
   const width = BigInt(days) * BigInt(MICROS_PER_DAY) + BigInt(micros);
@@ -153,8 +157,8 @@ function extracting(type: DataType): Overload {
 const EXTRACTS: readonly Overload[] = [DATETIME, TIMESTAMP, TIME, INTERVAL, TIMETZ].map(extracting);
 
 /**
- * The overload of `date_part` for a date, which counts as midnight. EXTRACT does not accept time
- * fields of a date.
+ * The overload of `date_part` for a date, which counts as midnight. Unlike date_part, EXTRACT
+ * rejects time fields for a date.
  */
 const DATE_PART: Overload = overload([TEXT, DATE], DOUBLE, ([field = null, days = null]) =>
   fieldOf(field as string, timestampOfDate(days as number), TIMESTAMP),
@@ -177,20 +181,20 @@ function ages(type: DataType): readonly Overload[] {
   ];
 }
 
-/** Converts each 24 hours of an interval to a day. */
+/** Converts each 24 hours in an interval to a day. */
 function justifyHours({ months, days, micros }: Interval): Interval {
   const whole = Math.trunc(micros / MICROS_PER_DAY);
   return sameSigns(months, days + whole, micros - whole * MICROS_PER_DAY);
 }
 
-/** Gives the days and the time the same sign. */
+/** Adjusts the days and the time to have the same sign. */
 function sameSigns(months: number, days: number, micros: number): Interval {
   if (days > 0 && micros < 0) return makeInterval(months, days - 1, micros + MICROS_PER_DAY);
   if (days < 0 && micros > 0) return makeInterval(months, days + 1, micros - MICROS_PER_DAY);
   return makeInterval(months, days, micros);
 }
 
-/** Converts each 30 days of an interval to a month. */
+/** Converts each 30 days in an interval to a month. */
 function justifyDays({ months, days, micros }: Interval): Interval {
   const whole = Math.trunc(days / 30);
   const rest = days - whole * 30;
@@ -202,7 +206,7 @@ function justifyDays({ months, days, micros }: Interval): Interval {
 
 function justifyInterval(interval: Interval): Interval {
   const { months, days, micros } = justifyDays(justifyHours(interval));
-  // Adjacent parts have different signs unless the larger part lends to the smaller one.
+  // Where adjacent parts have different signs, the larger part lends to the smaller one.
   if (months > 0 && (days < 0 || (days === 0 && micros < 0))) {
     return sameSigns(months - 1, days + 30, micros);
   }
@@ -216,7 +220,7 @@ function justifying(change: (interval: Interval) => Interval): Overload {
   return overload([INTERVAL], INTERVAL, ([value = null]) => change(value as Interval));
 }
 
-/** Whether two periods overlap. Each period has a start, and an end or a length. */
+/** Whether two periods overlap. A period is a start with an end or a length. */
 function overlaps([
   start1 = null,
   end1 = null,
@@ -235,9 +239,7 @@ function overlaps([
 
 type OverlapBound = number | bigint | string | null;
 
-/**
- * Orders the two bounds of a period, with the smaller one first. A bound of NULL counts as the end.
- */
+/** Orders the two bounds of a period, smaller first. A NULL bound counts as the end. */
 function ordered(start: Value, end: Value): [OverlapBound, OverlapBound] {
   const a = start as OverlapBound;
   const b = end as OverlapBound;

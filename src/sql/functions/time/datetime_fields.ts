@@ -1,5 +1,5 @@
 /**
- * Implements the fields of dates, times and intervals: extraction (EXTRACT) and truncation
+ * Extracts fields from dates, times and intervals (EXTRACT), and truncates values to a field
  * (date_trunc).
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -64,10 +64,7 @@ function fieldName(text: string): string {
   return ALIASES.get(word) ?? word;
 }
 
-/**
- * Returns the error for a field that a type does not have.
- * @throws {DatabaseError} INVALID_VALUE
- */
+/** Creates the error for a field that a type does not have: INVALID_VALUE. */
 function noSuchField(field: string, type: DataType): DatabaseError {
   return new DatabaseError(
     "INVALID_VALUE",
@@ -75,7 +72,7 @@ function noSuchField(field: string, type: DataType): DatabaseError {
   );
 }
 
-/** Returns a field of a time of day, or of the time part of an interval, given in microseconds. */
+/** Returns a field of a time of day or of an interval's time part, given in microseconds. */
 function clockField(field: string, micros: number): number | undefined {
   switch (field) {
     case "microseconds":
@@ -94,8 +91,8 @@ function clockField(field: string, micros: number): number | undefined {
 }
 
 /**
- * Returns the number of a year or century within its era. Years and centuries BC count down from
- * -1.
+ * Converts an astronomical count of years or centuries, which has a 0, to a count without 0. BC
+ * values count down from -1.
  */
 function yearOfEra(count: number): number {
   return count > 0 ? count : count - 1;
@@ -145,7 +142,7 @@ export function fieldOf(name: string, value: Value, type: DataType): number | nu
   return GROWING_FIELDS.has(field) ? infinite : null;
 }
 
-/** The fields that are infinite in an infinite date or timestamp. All other fields are NULL. */
+/** The fields that are infinite for an infinite date or timestamp. All other fields are NULL. */
 const GROWING_FIELDS: ReadonlySet<string> = new Set([
   "year",
   "isoyear",
@@ -165,7 +162,7 @@ function infinityOf(value: Value, { kind }: DataType): number | undefined {
   return (value as Whole) > 0 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
 }
 
-/** Returns the hours or minutes of a whole column. */
+/** Extracts the hours or minutes from a whole column; undefined for other fields. */
 export function clockFieldsOf(name: string, vector: Vector, type: DataType): Vector | undefined {
   const isMoment = type.kind === "timestamp" || type.kind === "datetime";
   if (!isMoment || vector.kind !== "f64") return undefined;
@@ -220,7 +217,7 @@ function zonedTimeField(field: string, time: string): number | undefined {
 
 function timestampField(field: string, value: Whole, hasZone: boolean): number | undefined {
   if (field === "epoch") return Number(value) / MICROS_PER_SECOND;
-  // The time zone of every session is UTC.
+  // Every session uses the time zone UTC.
   if (hasZone && /^timezone(?:_hour|_minute)?$/.test(field)) return 0;
   const { days, micros } = splitTimestamp(value);
   if (field === "julian") return days + JULIAN_OFFSET + micros / 86_400_000_000;
@@ -245,7 +242,7 @@ function intervalField(field: string, { months, days, micros }: Interval): numbe
     case "millennium":
       return Math.trunc(years / 1000);
     case "epoch":
-      // In an epoch, a year counts as 365.25 days and a month as 30 days.
+      // For EPOCH, a year counts as 365.25 days and a month as 30 days.
       return (
         years * 365.25 * 86_400 +
         (months % 12) * 30 * 86_400 +
@@ -257,7 +254,7 @@ function intervalField(field: string, { months, days, micros }: Interval): numbe
   }
 }
 
-/** The lengths of the fields within a day, in microseconds. */
+/** The lengths of the fields below a day, in microseconds. */
 const CLOCK_STEPS: ReadonlyMap<string, number> = new Map([
   ["microseconds", 1],
   ["milliseconds", 1000],
@@ -306,7 +303,7 @@ function truncateDays(field: string, days: number): number | undefined {
   }
 }
 
-/** The lengths of the fields that truncate the months of an interval, in months. */
+/** The lengths of the fields to which an interval's months are truncated, in months. */
 const MONTH_STEPS: ReadonlyMap<string, number> = new Map([
   ["month", 1],
   ["quarter", 3],

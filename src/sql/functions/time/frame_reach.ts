@@ -1,6 +1,6 @@
 /**
- * Implements `RANGE BETWEEN x PRECEDING AND y FOLLOWING`: moves a value of the ordering column by x
- * or y.
+ * Implements `RANGE BETWEEN x PRECEDING AND y FOLLOWING`: moves a value of the ordering column by
+ * an offset.
  */
 import {
   addIntervals,
@@ -34,13 +34,13 @@ import { addToTimestamp } from "./time_math.ts";
 
 /** Defines what an offset means for an ordering column of a given type. */
 export interface FrameReach {
-  /** The type to which the ordering value is cast, and the type of the result of `step`. */
+  /** The type to which the ordering value is cast. It is also the result type of `step`. */
   readonly keyType: DataType;
   readonly offsetType: DataType;
   /**
-   * Returns the value that is `offset` above or below `key`. If an infinite key is moved by an
-   * infinite offset towards the opposite infinity, it passes all finite values. The result is then
-   * the infinity in the direction of `outward`, so that the frame contains all of them.
+   * Returns the value that is `offset` above or below `key`. An infinite key moved by an infinite
+   * offset towards the opposite infinity passes all finite values. The result is then the infinity
+   * in the direction of `outward`, so that the frame contains them all.
    */
   step(key: Value, offset: Value, ways: { direction: 1 | -1; outward: 1 | -1 }): Value;
   /** Whether an offset is negative or NaN. */
@@ -61,8 +61,8 @@ export function resolveReach(key: DataType, offset: DataType): FrameReach | unde
     case "datetime":
       return ofSpans(key, addToTimestamp);
     case "time":
-      // The result may exceed 24 hours: only the time part of the interval is added, without
-      // wrapping around.
+      // The result may exceed 24 hours, because the interval's time part is added without wrapping
+      // at midnight.
       return ofSpans(key, (micros, { micros: span }) => addWhole(micros, span));
     case "timetz":
       return {
@@ -114,7 +114,8 @@ function ofNumbers(key: DataType, offset: DataType): FrameReach | undefined {
       },
     };
   }
-  // A sum beyond the range of the type is not converted back, because it sorts after every row.
+  // A sum beyond the range of the type is not converted back. It compares beyond every row, which
+  // is correct.
   const held = isInteger(type) ? BIGINT : type;
   return {
     keyType: held,
@@ -136,13 +137,14 @@ function ofSpans(keyType: DataType, add: (value: Whole, span: Interval) => Value
 }
 
 /**
- * The longest offset by which a time of day with a zone can be moved without passing all others.
+ * The longest useful offset for a time of day with a zone. A longer one moves it past all other
+ * times.
  */
 const ZONED_SPAN_MAX = 2 * MICROS_PER_DAY;
 
 /**
- * Adds a span to a time of day with a zone, without wrapping around. The result may lie before or
- * after all times of day.
+ * Adds a span to a time of day with a zone, without wrapping at midnight. The result may lie
+ * before or after all times of day.
  */
 function movedZonedTime(value: string, span: number): string {
   const { micros, offset } = zonedTimeOf(value);

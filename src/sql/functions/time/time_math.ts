@@ -19,8 +19,8 @@ import {
 } from "../../../types/mod.ts";
 
 /**
- * Adds months, then days, then time. A day beyond the end of the month becomes the month's last
- * day.
+ * Adds months, then days, then the time part. A day beyond the end of the month becomes the
+ * month's last day.
  */
 export function addToTimestamp(value: Whole, interval: Interval): Whole {
   if (!isFiniteTimestamp(value)) return value;
@@ -67,7 +67,7 @@ function requireFinite(left: Whole, right: Whole): void {
   );
 }
 
-/** Returns the days and the time between two timestamps. Both have the same sign. */
+/** Returns the difference between two timestamps in days and time, which have the same sign. */
 export function timestampDifference(left: Whole, right: Whole): Interval {
   requireFinite(left, right);
   const a = splitTimestamp(left);
@@ -84,22 +84,19 @@ export function timestampDifference(left: Whole, right: Whole): Interval {
   return makeInterval(0, days, micros);
 }
 
-/** Adds to a time of day, wrapping around at midnight. */
+/** Adds an interval's time part to a time of day, wrapping at midnight. */
 export function addToTime(micros: number, { micros: added }: Interval): number {
   const sum = (micros + (added % MICROS_PER_DAY)) % MICROS_PER_DAY;
   return sum < 0 ? sum + MICROS_PER_DAY : sum + 0;
 }
 
-/** Adds the time of an interval to a time of day in its zone. */
+/** Adds an interval's time part to a time of day with a zone. The zone stays the same. */
 export function addToZonedTime(time: string, added: Interval): string {
   const { micros, offset } = zonedTimeOf(time);
   return zonedTimeValue({ micros: addToTime(micros, added), offset });
 }
 
-/**
- * Returns the years, months, days and time between two timestamps, in the way in which ages are
- * stated.
- */
+/** Returns the difference between two timestamps in years, months, days and time, as for age(). */
 export function ageBetween(later: Whole, earlier: Whole): Interval {
   requireFinite(later, earlier);
   if (later < earlier) return negateInterval(ageBetween(earlier, later));
@@ -115,7 +112,7 @@ export function ageBetween(later: Whole, earlier: Whole): Interval {
     days -= 1;
   }
   if (days < 0) {
-    // Days are borrowed from the month of the earlier date.
+    // Borrows the days of the earlier date's month.
     days += daysInMonth(from.year, from.month);
     months -= 1;
   }

@@ -1,6 +1,5 @@
 /**
- * Implements AT TIME ZONE, which converts a local time in a time zone to a point in time, or vice
- * versa.
+ * Implements AT TIME ZONE, which converts between a local time in a time zone and an instant.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -29,8 +28,8 @@ import type { OperatorForm } from "../base/function.ts";
 import { binaryForm } from "../base/operator_form.ts";
 
 /**
- * Returns the form of `timezone(zone, timestamp)`: a TIMESTAMP becomes a TIMESTAMPTZ and vice
- * versa. The zone is a string, or an interval that counts eastward from UTC.
+ * Returns the form of `timezone(zone, timestamp)`, which turns a TIMESTAMP into a TIMESTAMPTZ and
+ * vice versa. The zone is a string, or an interval counted eastward from UTC.
  */
 export function resolveTimeZone(zone: DataType, moment: DataType): OperatorForm | undefined {
   const zoneType = zone.kind === "interval" ? INTERVAL : TEXT;
@@ -55,7 +54,7 @@ export function resolveTimeZone(zone: DataType, moment: DataType): OperatorForm 
   }
 }
 
-/** Returns the same moment of a day in another zone, whose offset must not change. */
+/** Converts a time of day to a different zone, which must have a fixed offset. */
 function zonedTimeIn(zone: TimeZone, time: string): string {
   if (zone.kind !== "fixed") {
     throw new DatabaseError(
@@ -71,7 +70,7 @@ function zonedTimeIn(zone: TimeZone, time: string): string {
 }
 
 /**
- * Shifts a timestamp by seconds.
+ * Adds seconds to a timestamp.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 export function shiftBySeconds(value: Whole, seconds: number): Whole {
