@@ -1,11 +1,11 @@
 /**
- * Passes messages to users, such as links for new passwords, to a program of the operator that
- * sends them. Each message is one request, which is signed like the webhooks of topics. In
+ * Passes messages to users, such as password reset links, to a program of the operator that sends
+ * them. Each message is one request, signed in the same way as the webhooks of topics. In
  * development, where there is no such program, the messages are written to the log.
  *
- * No request waits for a delivery, because the time of a response would reveal whether an account
- * exists. A message that cannot be delivered after some attempts is discarded, and so are messages
- * beyond a limit: a person who is waiting can request another one.
+ * No request waits for a delivery, because the response time would reveal whether an account
+ * exists. A message that still cannot be delivered after several attempts is discarded, and so are
+ * messages beyond a limit: a person who is waiting can request another one.
  */
 import type { AccountNotice } from "./auth/mod.ts";
 import type { OnBug } from "./base/bugs.ts";
@@ -24,18 +24,21 @@ export interface AccountNoticesOptions {
   readonly onBug: OnBug;
 }
 
-/** The waits after failed attempts. After the last wait, the message is discarded. */
+/**
+ * The delays before each retry, in order. If the attempt after the last delay fails, the message
+ * is discarded.
+ */
 const RETRY_MS = [1000, 5000, 30_000] as const;
 
 const TIMEOUT_MS = 10_000;
 
 /**
- * The maximum number of messages that wait for delivery. This many messages take a few hundred
+ * The maximum number of messages waiting for delivery. This many messages take up a few hundred
  * kilobytes.
  */
 const WAITING_MAX = 1000;
 
-/** The maximum number of messages that are delivered at the same time. */
+/** The maximum number of messages delivered concurrently. */
 const RUNNING_MAX = 4;
 
 export class AccountNotices {
@@ -52,7 +55,8 @@ export class AccountNotices {
     const { notice_url: url } = config.auth;
     if (url === undefined) return;
     this.#url = new URL(url);
-    // The operator has named this host in the configuration, so it needs no second entry.
+    // The operator named this host in the configuration, so it need not be listed in
+    // `webhook_hosts`, too.
     const hosts = new OutboundHosts([...config.security.webhook_hosts, hostOf(this.#url)]);
     this.#post = posting({ clock, hosts });
   }
@@ -142,7 +146,8 @@ export class AccountNotices {
   }
 
   /**
-   * The token is in the fragment, which browsers send neither to a server nor to any other site.
+   * The token is in the URL fragment, which browsers never send to a server or reveal to another
+   * site.
    */
   #linkOf({ token, type }: AccountNotice): string | undefined {
     const { notice_page: page } = this.#options.config.auth;

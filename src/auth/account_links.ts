@@ -46,9 +46,9 @@ export interface AccountLinksOptions {
   logins: Logins;
   sessionEnds: SessionEnds;
   bucket: AuthBucket;
-  /** Whether auth.root_password is set, so that nothing else may change the password of root. */
+  /** Whether `auth.root_password` is set. If so, nothing else may change root's password. */
   isRootManaged: boolean;
-  /** Called for every user id whose password was set. */
+  /** Called with the user id whenever a user's password has been set. */
   onPassword: (userId: string) => void;
   onAudit: OnAudit;
   onNotice: OnNotice;
@@ -61,8 +61,8 @@ const RESET_SECONDS = 3600;
 const VERIFY_SECONDS = 24 * 3600;
 
 /**
- * Stands for the missing address in the tokens of an account without an address. No real address
- * has this value.
+ * Stands in for the missing address in the tokens of an account that has none. No real address has
+ * this value.
  */
 const NO_ADDRESS = "none";
 
@@ -70,12 +70,14 @@ const NO_ADDRESS = "none";
 const NOTICES_MAX = 3;
 const NOTICES_WINDOW_MS = 3_600_000;
 
-/** The maximum number of accounts whose messages are counted, which take a few megabytes. */
+/**
+ * The maximum number of accounts whose messages are counted. The counters take up a few megabytes.
+ */
 const COUNTED_MAX = 20_000;
 
 export class AccountLinks {
   readonly #options: AccountLinksOptions;
-  /** For each account, the times of its newest messages, on the monotonic clock. */
+  /** For each account, the times of its most recent messages, on the monotonic clock. */
   readonly #noticesMs = new Map<string, number[]>();
 
   constructor(options: AccountLinksOptions) {
@@ -83,8 +85,8 @@ export class AccountLinks {
   }
 
   /**
-   * Sends a link for setting a new password to the address of an account. The response does not
-   * reveal whether the account exists or has an address.
+   * Sends a password reset link to the address of an account. The response does not reveal whether
+   * the account exists or has an address.
    *
    * @throws {AuthError}
    */
@@ -102,7 +104,7 @@ export class AccountLinks {
     return { message: "If the account exists and has an address, an email is being sent to it" };
   }
 
-  /** Sets a new password with the token of a link. @throws {AuthError} */
+  /** Sets a new password, authorised by the token of a link. @throws {AuthError} */
   async reset(body: unknown, caller: Caller): Promise<MessageBody> {
     const { bucket, catalog, hasher, log, onAudit, policy, sessionEnds, settings } = this.#options;
     bucket.takeAttempt(caller);
@@ -116,8 +118,8 @@ export class AccountLinks {
     requireStrong(password, { userId, policy, field: "password" });
     const turn = { sender: senderOf(caller.address), isTrusted: true };
     const passwordHash = await hasher.hash(password, turn);
-    // The token is checked again, because while the password was hashed the token may have been
-    // used or the account dropped.
+    // The token is checked again, because it may have been used, or the account dropped, while the
+    // password was being hashed.
     this.#userOf(token, "reset");
     catalog.accounts.change(userId, { passwordHash });
     sessionEnds.endUser(userId);
@@ -128,7 +130,7 @@ export class AccountLinks {
   }
 
   /**
-   * Sends another link with which the caller can verify their address.
+   * Sends the caller another link for verifying their address.
    *
    * @throws {AuthError}
    */
@@ -148,9 +150,9 @@ export class AccountLinks {
   }
 
   /**
-   * Sends a link to a new address of the caller, who has to repeat the password. The account keeps
-   * its address until the link is followed. If the address belongs to another account, the response
-   * is the same, and the owner of that account gets a message.
+   * Sends a link to a caller's new address. The caller has to repeat the password. The account
+   * keeps its old address until the link is followed. If the new address belongs to another
+   * account, the response is the same, and the owner of that account gets a message.
    */
   async sendChangeLink(principal: Principal, body: unknown, caller: Caller): Promise<MessageBody> {
     const { bucket, catalog, clock, logins, onAudit, onNotice, settings } = this.#options;
@@ -204,12 +206,18 @@ export class AccountLinks {
     return { message: "The address has been verified; you can log in with it" };
   }
 
-  /** Sends a link to a user's address that proves that the address belongs to the user. */
+  /**
+   * Sends a link to a user's address. Following the link proves that the address belongs to the
+   * user.
+   */
   requestVerification(user: UserEntry): void {
     this.#notify(user, { type: "verify_email" });
   }
 
-  /** Returns the account with a given name or address, if its password may be reset. */
+  /**
+   * Returns the account with the given name or address; undefined if there is none, if several
+   * accounts share the address, or if the password may not be reset.
+   */
   #resettable(name: string): UserEntry | undefined {
     const { catalog, isRootManaged, logins } = this.#options;
     const byAddress = catalog.accounts.usersByEmail(name);
@@ -219,7 +227,7 @@ export class AccountLinks {
   }
 
   /**
-   * Sends the user a link by way of the operator's program.
+   * Sends the user a link through the operator's program.
    * @param link.email The new address that will replace the user's address; absent if the user's
    *   own address is to be verified.
    */
@@ -244,7 +252,7 @@ export class AccountLinks {
       expiresAt,
       notBefore: undefined,
       tokenId: id,
-      // The token of a link for a new address also names the address that the new one replaces.
+      // The token of a link for a new address also contains the address being replaced.
       parentId: email === user.email ? undefined : (user.email ?? NO_ADDRESS),
       sessionId: id,
       tokenVersion,
@@ -268,7 +276,7 @@ export class AccountLinks {
   /**
    * Returns the user to whom the token of a link belongs.
    *
-   * @throws {AuthError} invalid_link
+   * @throws {AuthError} `invalid_link`
    */
   #userOf(
     token: string,

@@ -1,7 +1,7 @@
 /**
  * Defines the operations on accounts that people may perform without an administrator. Every
- * operation is disabled unless the configuration enables it, and each refusal names the key that
- * would enable it.
+ * operation is disabled unless the configuration enables it. The error for a disabled operation
+ * names the configuration key that would enable it.
  */
 import { AuthError } from "./auth_error.ts";
 
@@ -11,8 +11,8 @@ export interface AccountSettings {
   /** The configuration key `auth.guests`. */
   readonly hasGuests: boolean;
   /**
-   * The configuration key `auth.guest_days`: a guest account that was not used for this many days
-   * is dropped.
+   * The configuration key `auth.guest_days`: a guest account that has not been used for this many
+   * days is dropped.
    */
   readonly guestDays: number;
   /** The configuration key `auth.own_password`. */
@@ -33,14 +33,14 @@ export interface AccountNotice {
   readonly userId: string;
   readonly email: string;
   /**
-   * A token that proves that the message was received; absent from a notice that requires no
-   * action.
+   * A token with which the recipient proves that the message arrived; absent from a notice that
+   * requires no action.
    */
   readonly token?: string;
   readonly expiresAtMs?: number;
 }
 
-/** Delivers a notice. Delivering a notice never blocks and never fails. */
+/** Delivers a notice. Never blocks and never throws. */
 export type OnNotice = (notice: AccountNotice) => void;
 
 /**

@@ -7,18 +7,18 @@ import { AuthError } from "./auth_error.ts";
 export interface Caller {
   readonly address: string;
   /**
-   * Whether the caller is on this machine, without a proxy in between. The rate limit does not
-   * apply to such callers.
+   * Whether the caller is on this machine and not behind a proxy. The rate limit does not apply to
+   * such callers.
    */
   readonly isLocal: boolean;
   /**
-   * Whether `Host` names this server. After DNS rebinding, for example, it does not. The default is
-   * true.
+   * Whether the `Host` header names this server. After DNS rebinding, for example, it does not.
+   * The default is true.
    */
   readonly isHostAllowed?: boolean;
   /**
-   * Whether the URL of the request seems to contain a token. A token in a URL is not read. The
-   * default is false.
+   * Whether the request URL seems to contain a token. Tokens in URLs are ignored. The default is
+   * false.
    */
   readonly hasTokenInUrl?: boolean;
   /** The id of the request, for the log and the audit. */
@@ -39,7 +39,7 @@ export function hasAdminUi(role: Role): boolean {
   return role === "dba" || role === "system";
 }
 
-/** Formats a time in UTC, in whole seconds. */
+/** Formats a time as RFC 3339 in UTC, truncated to whole seconds. */
 export function rfc3339(unixMs: number): string {
   return `${new Date(unixMs).toISOString().slice(0, 19)}Z`;
 }
@@ -52,7 +52,7 @@ export function bodyFields(body: unknown): Readonly<Record<string, unknown>> {
   throw new AuthError("invalid_request", "The body must be a JSON object");
 }
 
-/** Returns a string member of a body. @throws {AuthError} invalid_request */
+/** Returns a required string member of a body. @throws {AuthError} invalid_request */
 export function textField(
   fields: Readonly<Record<string, unknown>>,
   names: readonly string[],

@@ -1,6 +1,6 @@
 /**
  * Defines audit events: logins, and all changes to rights and accounts. No event contains a
- * password, a token or another secret.
+ * password, a token or any other secret.
  */
 import type { Caller } from "./answers.ts";
 
@@ -14,7 +14,7 @@ export interface AuditEvent {
   readonly outcome: "ok" | "denied" | "failed";
   readonly details?: Readonly<Record<string, string | number | boolean>>;
   readonly address?: string | undefined;
-  /** The user whose account or rows the audited action has affected. */
+  /** The user whose account or rows the audited action affected. */
   readonly subject?: string;
 }
 
@@ -27,7 +27,7 @@ export function sourceOf(
   return { address, ...(Object.keys(all).length === 0 ? {} : { details: all }) };
 }
 
-/** Returns the event of a successful action of a user on the user's own account. */
+/** Returns the event for a successful action by a user on their own account. */
 export function ownAction(
   userId: string,
   caller: Pick<Caller, "address" | "requestId">,
@@ -37,5 +37,5 @@ export function ownAction(
   return { ...sourceOf(caller), ...about, action, outcome: "ok" };
 }
 
-/** Receives an event. Recording an event never blocks and never fails. */
+/** Records an event. Never blocks and never throws. */
 export type OnAudit = (event: AuditEvent) => void;

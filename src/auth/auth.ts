@@ -54,9 +54,9 @@ export interface AuthSettings {
   /** The configuration key `auth.root_password`. */
   readonly rootPassword: string | undefined;
   readonly passwordPolicy: PasswordPolicy;
-  /** The maximum number of login attempts per second from one address; 0 means no limit. */
+  /** The maximum number of login attempts per second from a single address; 0 means no limit. */
   readonly attemptsPerSecond: number;
-  /** The number of consecutive failures that causes a lock-out; 0 means no lock-out. */
+  /** The number of consecutive failures that triggers a lock-out; 0 means no lock-out. */
   readonly loginFailuresMax: number;
   readonly lockoutSeconds: number;
   readonly accounts: AccountSettings;
@@ -77,9 +77,9 @@ export interface AuthOptions {
 
 /**
  * Password hashes and syncs of the log share the runtime's thread pool, which has one thread per
- * core. One thread is kept free of hashes, because otherwise a login would delay every commit: on a
- * 2-core machine, two concurrent hashes raised the median fdatasync from 0.14 ms to 22 ms, whereas
- * one hash did not change it.
+ * core. One thread is kept free of hashes, because otherwise a login would delay every commit: on
+ * a 2-core machine, two concurrent hashes raised the median fdatasync time from 0.14 ms to 22 ms,
+ * whereas a single hash did not affect it.
  */
 const HASHES_RUNNING_MAX = Math.min(4, Math.max(1, navigator.hardwareConcurrency - 1));
 
@@ -98,13 +98,13 @@ export class Auth {
   readonly #serviceTokens: ServiceTokens;
   readonly #invitations: Invitations;
   readonly #signUps: SignUps;
-  /** The links for setting new passwords and verifying addresses. */
+  /** Handles the links for resetting passwords and verifying addresses. */
   readonly links: AccountLinks;
   /** The operations that users may perform on their own accounts. */
   readonly ownAccount: OwnAccount;
-  /** Handles logins in the browser through providers. */
+  /** Handles browser logins through providers. */
   readonly providerLogins: ProviderLogins;
-  /** Handles logouts that providers report. */
+  /** Handles logouts reported by providers. */
   readonly providerLogouts: ProviderLogouts;
   readonly #externalTokens: ExternalTokens;
   readonly #bearers: Bearers;
@@ -173,7 +173,7 @@ export class Auth {
   }
 
   /**
-   * Sets the configured password of root. This must be awaited before the server listens.
+   * Sets root's password to the configured one. This must be awaited before the server listens.
    *
    * @throws {DatabaseError} WEAK_PASSWORD
    */
@@ -214,19 +214,19 @@ export class Auth {
   }
 
   /**
-   * Creates an account of role `user`. The response does not reveal whether the name was already
-   * taken.
+   * Creates an account with the role `user`. The response does not reveal whether the name was
+   * already taken.
    *
    * @param body The JSON value of the body; undefined if it was not JSON.
-   * @param guest The guest whose token came with the request, and who gets a login instead of a new
-   *   account.
+   * @param guest The guest whose token came with the request. The guest gets a login name instead
+   *   of a new account.
    * @throws {AuthError}
    */
   signUp(body: unknown, caller: Caller, guest: Principal | undefined): Promise<MessageBody> {
     return this.#signUps.signUp(body, caller, guest);
   }
 
-  /** Creates an account for a guest, and begins its session. @throws {AuthError} */
+  /** Creates a guest account and starts its session. @throws {AuthError} */
   beginAsGuest(caller: Caller): Promise<LoginBody> {
     return this.#signUps.beginAsGuest(caller);
   }
@@ -245,7 +245,9 @@ export class Auth {
     return await this.#sessions.refresh(token, caller);
   }
 
-  /** Ends the session of a token, or all sessions of its user. An invalid token causes no error. */
+  /**
+   * Ends the session of a token, or all sessions of its user. An invalid token is not an error.
+   */
   logout(
     token: string | undefined,
     caller: Pick<Caller, "address" | "requestId">,
@@ -257,22 +259,22 @@ export class Auth {
   }
 
   /**
-   * Returns the user to whom a token belongs, with the user's role.
+   * Returns the user to whom a token belongs, including the user's role.
    * @throws {AuthError} unauthorized
    */
   me(token: string | undefined, caller: Caller): MeBody {
     return this.#bearers.me(token, caller);
   }
 
-  /** Whether the configuration trusts issuers of tokens other than this server. */
+  /** Whether the configuration trusts any token issuer other than this server. */
   get trustsOthers(): boolean {
     return this.#externalTokens.trustsOthers;
   }
 
   /**
-   * Verifies the token of an `Authorization` header if an external issuer may have signed it, so
+   * Verifies the token in an `Authorization` header if an external issuer may have signed it, so
    * that {@linkcode authenticateHeader} finds the result. Returns undefined if there is nothing to
-   * wait for. The promise rejects only if the keys of the issuer cannot be fetched.
+   * wait for. The promise rejects only if the issuer's keys cannot be fetched.
    *
    * @throws {AuthError} AUTHENTICATION_ERROR
    */
@@ -297,7 +299,7 @@ export class Auth {
   }
 
   /**
-   * Returns the principal for a signed URL of a file. See {@linkcode Bearers.authenticateFileUrl}.
+   * Returns the principal for a signed file URL. See {@linkcode Bearers.authenticateFileUrl}.
    * @throws {AuthError}
    */
   authenticateFileUrl(access: string, fileId: string, caller: Caller): Principal {
@@ -314,8 +316,8 @@ export class Auth {
   }
 
   /**
-   * Refuses a caller whose session or account has ended since the caller was authenticated; see
-   * {@linkcode Bearers.requireStanding}.
+   * Refuses a caller whose session or account has ended since authentication; see {@linkcode
+   * Bearers.requireStanding}.
    *
    * @throws {AuthError}
    */
@@ -324,7 +326,7 @@ export class Auth {
   }
 
   /**
-   * Requires that a caller may read the messages of a topic.
+   * Requires that the caller may read the messages of a topic.
    *
    * @throws {DatabaseError} PERMISSION_DENIED
    */
@@ -334,20 +336,20 @@ export class Auth {
   }
 
   /**
-   * Returns the last time at which a token of the user was used, accurate to a second; undefined if
-   * no token was ever used.
+   * Returns the last time that the user used a token, accurate to a second; undefined if the user
+   * never has.
    */
   lastSeenMs(user: UserEntry): number | undefined {
     return this.#lastSeen.timeMsOf(user);
   }
 
-  /** Returns the last time at which a service token was used; undefined if it never was. */
+  /** Returns the last time that a service token was used; undefined if it never was. */
   lastUseMs(token: ServiceTokenEntry): number | undefined {
     return this.#lastSeen.tokenTimeMsOf(token);
   }
 
   /**
-   * Writes the times at which users were last seen to the catalog. Returns whether there are more
+   * Writes the times when users were last seen to the catalog. Returns whether there are more
    * times to write.
    */
   keepSeen(): boolean {
@@ -502,23 +504,23 @@ export class Auth {
   }
 
   /**
-   * Calls the listener in the same tick for every session that is revoked. Returns a function that
-   * removes the listener.
+   * Registers a listener, which is called for every revoked session in the same tick. Returns a
+   * function that removes the listener.
    */
   onRevoked(listener: OnRevoked): () => void {
     return this.#sessionEnds.onRevoked(listener);
   }
 
   /**
-   * Calls the listener in the same tick for every user who is dropped, once the user's sessions
-   * have ended. Returns a function that removes the listener.
+   * Registers a listener, which is called for every dropped user in the same tick, once the user's
+   * sessions have ended. Returns a function that removes the listener.
    */
   onDropped(listener: OnDropped): () => void {
     return this.#sessionEnds.onDropped(listener);
   }
 }
 
-/** Creates the objects that handle external issuers and their users. */
+/** Creates the objects that deal with external issuers and their users. */
 function externalParts(
   { accounts, oidc }: AuthSettings,
   shared: Pick<AuthOptions, "catalog" | "clock" | "log" | "onAudit"> &

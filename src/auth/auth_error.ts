@@ -1,11 +1,12 @@
 /**
  * Authentication errors: a closed set of codes, some for the auth endpoints (lower case) and some
- * for bearer checks (upper case).
+ * for bearer token checks (upper case).
  *
- * They are not SQL conditions. The server determines the status and the envelope of each error.
+ * They are not SQL error conditions. The server determines the HTTP status and the envelope of
+ * each error.
  */
 
-/** The codes of the auth endpoints and of bearer checks. */
+/** The codes for the auth endpoints and for bearer token checks. */
 export type AuthCode =
   | "already_configured"
   | "rate_limited"
@@ -30,14 +31,14 @@ export type AuthCode =
   | "AUTHENTICATION_ERROR";
 
 /**
- * A refusal by authentication. Its message contains no secret and does not reveal whether a user
+ * An error from authentication. Its message contains no secrets and does not reveal whether a user
  * exists.
  */
 export class AuthError extends Error {
   readonly code: AuthCode;
-  /** The request field to which the error `weak_password` refers. */
+  /** The request field to which a `weak_password` error refers. */
   readonly field: string | undefined;
-  /** The value of the header `Retry-After`, in seconds. */
+  /** The value of the `Retry-After` header, in seconds. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -61,8 +62,8 @@ const SEND_TOKEN = `send the header Authorization: Bearer <token>; ${LOGIN} retu
 const OTHER_SCHEMES = /^(?:basic|digest|token|jwt|oauth|negotiate|api-?key)(?= )/i;
 
 /**
- * Returns the error for a token that is not accepted. The error is the same for every reason, so
- * that it reveals nothing.
+ * Returns the error for a token that is not accepted. The error is the same whatever the reason,
+ * so that it reveals nothing.
  */
 export function invalidCredentials(): AuthError {
   return new AuthError(
@@ -78,8 +79,8 @@ const SEND_COOKIE =
 /**
  * Returns the error for a request without a token.
  *
- * @param isInUrl True if the URL of the request seems to contain one.
- * @param mayBeCookie True if the endpoint also reads the cookie.
+ * @param isInUrl True if the request URL seems to contain a token.
+ * @param mayBeCookie True if the endpoint also accepts the cookie.
  */
 export function noToken({
   isInUrl,
@@ -98,8 +99,9 @@ export function noToken({
 }
 
 /**
- * Returns the error for an `Authorization` header without the scheme Bearer. The message repeats
- * only well-known schemes, because a header without a scheme may begin with the secret itself.
+ * Returns the error for an `Authorization` header that does not use the Bearer scheme. The message
+ * repeats only well-known schemes, because a header without a scheme may begin with the secret
+ * itself.
  */
 export function notBearer(header: string): AuthError {
   const scheme = OTHER_SCHEMES.exec(header)?.[0];
@@ -135,12 +137,15 @@ export function fileUrlExpired(): AuthError {
   );
 }
 
-/** Returns the error for an expired token of an external issuer, which this server cannot renew. */
+/**
+ * Returns the error for an expired token from an external issuer. This server cannot renew such a
+ * token.
+ */
 export function externalTokenExpired(): AuthError {
   return new AuthError("TOKEN_EXPIRED", "The token has expired: its issuer returns a new one");
 }
 
-/** Returns the error for an expired service token, which cannot be renewed. */
+/** Returns the error for an expired service token. Service tokens cannot be renewed. */
 export function serviceTokenExpired(): AuthError {
   return new AuthError(
     "TOKEN_EXPIRED",

@@ -1,9 +1,9 @@
 /**
  * Identifies the caller of a request by token: an access token from a login, a service token, or a
- * token of an issuer that the configuration trusts.
+ * token from an issuer that the configuration trusts.
  *
- * The result of checking a token is reused only while no account, revocation or service token has
- * changed, so a session ends as soon as the catalog records its end.
+ * The result of checking a token is reused only until an account, a revocation or a service token
+ * changes. A session therefore ends as soon as the catalog records its end.
  */
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
@@ -51,7 +51,10 @@ export interface BearersOptions {
   lastSeen: LastSeen;
   /** The key with which the server signs tokens. */
   secret: Uint8Array;
-  /** The lifetime of a refresh token. The end of a session is remembered for at least this time. */
+  /**
+   * The lifetime of a refresh token, in seconds. The end of a session is remembered for at least
+   * this long.
+   */
   refreshLifetimeSeconds: number;
 }
 
@@ -60,14 +63,14 @@ const FILE_URL_SECONDS_MAX = 7 * 86_400;
 
 /**
  * The maximum lifetime, in seconds, of a file URL signed in a session whose token comes from an
- * external issuer. If such a session ends, its end is remembered for this long after the token has
- * expired, so that its URLs stay revoked.
+ * external issuer. When such a session ends, the server remembers its end until this long after
+ * the token expires, so that its URLs stay revoked.
  */
 const EXTERNAL_FILE_URL_SECONDS = 3600;
 
 /**
- * The cached result of checking a token. The account and the revocations are checked again whenever
- * an account or a revocation has changed. A login changes an account, so it invalidates all
+ * The cached result of checking a token. The account and the revocations are checked again after
+ * any change to an account or a revocation. A login changes an account, so it invalidates all
  * entries.
  */
 interface RecentUse {
@@ -79,19 +82,24 @@ interface RecentUse {
    * invalid only by expiring.
    */
   readonly accessVersion: number;
-  /** The time at which the use of the token was last recorded, in Unix milliseconds. */
+  /** When the use of the token was last recorded, in Unix milliseconds. */
   seenMs: number;
 }
 
 type UsedToken = TokenClaims | ServiceTokenEntry | ExternalToken;
 
-/** The minimum time in milliseconds between two records of when a user was last seen. */
+/**
+ * The minimum interval between two updates of the time when a user was last seen, in milliseconds.
+ */
 const SEEN_EXACT_MS = 1000;
 
 export class Bearers {
   readonly #options: BearersOptions;
   readonly #recent = new WeakMap<UsedToken, RecentUse>();
-  /** For each principal, the use for which it was created, even if there have been newer uses. */
+  /**
+   * For each principal, the use of a token for which it was created, even if there have been newer
+   * uses.
+   */
   readonly #useOf = new WeakMap<Principal, RecentUse>();
 
   constructor(options: BearersOptions) {
@@ -99,7 +107,7 @@ export class Bearers {
   }
 
   /**
-   * Returns the user to whom a token belongs, with the user's role.
+   * Returns the user to whom a token belongs, including the user's role.
    * @throws {AuthError} unauthorized
    */
   me(token: string | undefined, caller: Caller): MeBody {
@@ -138,7 +146,7 @@ export class Bearers {
   }
 
   /**
-   * Returns the principal for an access token, a service token or a token of another issuer.
+   * Returns the principal for an access token, a service token or a token from an external issuer.
    *
    * @throws {AuthError} TOKEN_EXPIRED, INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
    */
@@ -153,7 +161,7 @@ export class Bearers {
   }
 
   /**
-   * Ends the session of a token of an external issuer. Returns false if the token is not from an
+   * Ends the session of a token from an external issuer. Returns false if the token is not from an
    * external issuer.
    */
   logoutExternal(token: string, options: { isAll: boolean; caller: TokenSource }): boolean {
@@ -169,8 +177,8 @@ export class Bearers {
   }
 
   /**
-   * Refuses a caller whose session or account has ended since it was authenticated. The check is
-   * needed after a wait, because a client may send its body slowly. A token that has expired in the
+   * Refuses a caller whose session or account has ended since authentication. The check is needed
+   * after a wait, because a client may send its body slowly. A token that has expired in the
    * meantime is still accepted.
    *
    * @throws {AuthError} INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
@@ -184,10 +192,10 @@ export class Bearers {
   }
 
   /**
-   * Returns the principal for a signed URL of a file (`file_urls.ts`): the user whose session
-   * signed the URL, provided that the session still exists.
+   * Returns the principal for a signed file URL (`file_urls.ts`): the user whose session signed
+   * the URL, provided that the session still exists.
    *
-   * @param access The parameter of the URL.
+   * @param access The `access` parameter of the URL.
    * @throws {AuthError} TOKEN_EXPIRED, INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
    */
   authenticateFileUrl(access: string, fileId: string, caller: Caller): Principal {
@@ -206,7 +214,7 @@ export class Bearers {
     return bearer.principal;
   }
 
-  /** Returns the principal of a session that still exists. */
+  /** Returns the principal of a session; undefined if the session no longer exists. */
   #bearerOf(
     session: FileUrlSession,
   ): { readonly principal: Principal; readonly tokenHash?: string } | undefined {
@@ -230,7 +238,7 @@ export class Bearers {
   }
 
   /**
-   * Returns the principal for the verified claims of a token of this server.
+   * Returns the principal for the verified claims of a token that this server issued.
    * @throws {AuthError}
    */
   #authenticated(claims: TokenClaims, caller: Caller): Principal {
@@ -256,8 +264,8 @@ export class Bearers {
         fileUrlKey: fileUrlKey(
           secret,
           { kind: "login", userId, sessionId, tokenVersion, role, ...kept },
-          // A URL must not outlive the record that its session has ended, which is removed once the
-          // session's newest tokens have expired.
+          // A URL must not outlive the record that its session has ended. That record is removed
+          // once the session's newest tokens have expired.
           { secondsMax: Math.min(FILE_URL_SECONDS_MAX, refreshLifetimeSeconds) },
         ),
       },
@@ -298,7 +306,7 @@ export class Bearers {
     return this.#options.externalTokens.find(token);
   }
 
-  /** Returns the principal for a verified token of another issuer. @throws {AuthError} */
+  /** Returns the principal for a verified token from an external issuer. @throws {AuthError} */
   #byExternalToken(token: ExternalToken, caller: Caller): Principal {
     const { bucket, clock, secret } = this.#options;
     const { identity, sessionId, times } = token;
@@ -336,8 +344,8 @@ export class Bearers {
   }
 
   /**
-   * Returns the user of a token, and creates the account if necessary and allowed. @throws
-   * {AuthError}
+   * Returns the user of a token, creating the account if necessary and allowed.
+   * @throws {AuthError}
    */
   #userOfExternal(token: ExternalToken, caller: Caller): UserEntry | undefined {
     if (isSessionEnded(this.#options.catalog, token.sessionId)) return undefined;
@@ -359,8 +367,8 @@ export class Bearers {
   }
 
   /**
-   * Returns the principal of an earlier use of the token; undefined if an account or a revocation
-   * has changed since.
+   * Returns the principal from an earlier use of the token; undefined if an account or a
+   * revocation has changed since.
    */
   #recentPrincipal(token: UsedToken): Principal | undefined {
     const { catalog, clock, lastSeen } = this.#options;

@@ -1,6 +1,6 @@
 /**
- * Lists the passwords that attackers guess first, except for those that are shorter than any policy
- * allows. All of them are in lower case, because they are compared case-insensitively.
+ * Lists the passwords that attackers guess first, except those too short for any policy. They are
+ * all in lower case, because passwords are compared with them case-insensitively.
  */
 
 /** Returns whether a password is on the list. */

@@ -1,8 +1,8 @@
 /**
- * Verifies bearer tokens of trusted issuers.
+ * Verifies bearer tokens from trusted issuers.
  *
- * Requests are authenticated in one step, without waiting. Verifying the signature of an external
- * token takes longer, and its keys may have to be fetched. The server therefore calls `check`
+ * Requests are authenticated synchronously. Verifying the signature of an external token takes
+ * longer, and the issuer's keys may have to be fetched first. The server therefore calls `check`
  * first, which stores the verified token, so that `find` can return it:
  *
  *     check(token) ──nothing to wait for──► find(token)
@@ -12,9 +12,9 @@
  * - A token is found only if its issuer signed it for this server. The caller checks its times.
  * - A token is verified again after its issuer's keys have been fetched again, so it becomes
  *   invalid together with its key.
- * - Tokens are stored by their whole text, so a token with another signature is another token. The
- *   id of the session is derived from the signed part, because some signatures have two spellings,
- *   and a logout has to end both.
+ * - Tokens are stored by their full text, so a token with a different signature is a different
+ *   token. The session id is derived from the signed part, because some signatures have two
+ *   spellings, and a logout has to end both.
  */
 import { decodeJwt } from "jose";
 import { putNewest } from "../base/newest.ts";
@@ -45,10 +45,10 @@ interface Verified {
   readonly keys: IssuerKeys;
 }
 
-/** The maximum length of a token. Tokens that list many groups have several kilobytes. */
+/** The maximum length of a token. Tokens that list many groups are several kilobytes long. */
 const TOKEN_LENGTH_MAX = 16_384;
 
-/** The maximum number of stored tokens, which take a few megabytes. */
+/** The maximum number of stored tokens. This many take up a few megabytes. */
 const REMEMBERED_MAX = 4096;
 
 export class ExternalTokens {
@@ -59,14 +59,14 @@ export class ExternalTokens {
     this.#providers = providers;
   }
 
-  /** Whether the server trusts any issuer of tokens other than itself. */
+  /** Whether the server trusts any token issuer other than itself. */
   get trustsOthers(): boolean {
     return !this.#providers.isEmpty;
   }
 
   /**
-   * Verifies a token if it may come from a trusted issuer. Returns undefined if there is nothing to
-   * wait for. The promise rejects only if the keys of the issuer cannot be fetched.
+   * Verifies a token if it may come from a trusted issuer. Returns undefined if there is nothing
+   * to wait for. The promise rejects only if the issuer's keys cannot be fetched.
    *
    * @throws {AuthError} AUTHENTICATION_ERROR
    */
@@ -79,7 +79,7 @@ export class ExternalTokens {
     return provider === undefined ? undefined : this.#verify(provider, { token, key });
   }
 
-  /** Returns a token that `check` has verified. */
+  /** Returns a token that `check` has verified; undefined if there is none. */
   find(token: string): ExternalToken | undefined {
     if (this.#verified.size === 0 || !mayBeExternal(token)) return undefined;
     return this.#verified.get(hashOf(token))?.token;
@@ -127,10 +127,11 @@ function acceptedToken(
   const isAcceptable =
     payload["iss"] === provider.issuer &&
     (audience === undefined || isFor(payload, audience)) &&
-    // A token that is bound to a key of its holder is refused, because no proof of that key is
-    // checked here.
+    // A token bound to a key of its holder is refused, because this server does not check proof of
+    // possession of that key.
     payload["cnf"] === undefined &&
-    // A token with events reports a logout or a change of an account, and is not a bearer token.
+    // A token with an `events` claim reports a logout or an account change; it is not a bearer
+    // token.
     payload["events"] === undefined;
   if (!isAcceptable || times === undefined || identity === undefined) return undefined;
   const signedPart = token.slice(0, token.lastIndexOf("."));
@@ -143,12 +144,12 @@ function acceptedToken(
 }
 
 /**
- * The prefix of the ids of sessions that external tokens represent. It differs from every login
- * session's id, which contains no blank.
+ * The prefix of the session ids for external tokens. No login session's id starts with it, because
+ * those ids contain no space.
  */
 const EXTERNAL_SESSION = "external ";
 
-/** Returns true if a session belongs to a token of an external issuer. */
+/** Returns true if a session belongs to a token from an external issuer. */
 export function isExternalSession(sessionId: string): boolean {
   return sessionId.startsWith(EXTERNAL_SESSION);
 }
@@ -157,7 +158,7 @@ function issuerIn(token: string): string | undefined {
   try {
     return decodeJwt(token).iss;
   } catch {
-    // Text that is not a token has no issuer. The caller refuses it.
+    // Text that is not a token has no issuer. The caller refuses the text.
     return undefined;
   }
 }

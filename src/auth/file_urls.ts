@@ -1,6 +1,5 @@
 /**
- * Creates signed file URLs for elements of a page that cannot send a header: `<img>`, `<video>`,
- * `<a>`.
+ * Creates signed file URLs for page elements that cannot send a header: `<img>`, `<video>`, `<a>`.
  *
  *     /v1/files/{file id}/{name}?access={session}.{until}.{signature}
  *
@@ -10,13 +9,14 @@
  *     file id    for the archive of an export, "export " and its id: `/v1/exports/{user}/{id}`
  *     until      the time at which the URL expires, in Unix seconds
  *     signature  base64url(HMAC-SHA256(key, "{session}.{until}.{file id}"))
- *     key        base64url(HMAC-SHA256(secret, "file urls\n{session}\n{hash of the service token}"))
+ *     key        base64url(HMAC-SHA256(secret, "file urls\n{session}\n{hash of the service
+ *     token}"))
  *
  * A signature proves only which session requested the URL. Each time the URL is used, the server
- * checks that the session still exists and that its user may read the file, so anyone may sign the
- * id of any file. The key differs from session to session, so it can be given to threads that run
- * statements. A service token that is created again under its old name has another hash, so the old
- * URLs stay invalid.
+ * checks that the session still exists and that its user may read the file, so it is safe for
+ * anyone to sign any file id. The key differs from session to session, so it can be given to the
+ * threads that run statements. A service token recreated under its old name has a different hash,
+ * so the old URLs stay invalid.
  */
 import { timingSafeEqual } from "node:crypto";
 import type { FileUrlKey } from "./principal.ts";
@@ -32,8 +32,8 @@ export type FileUrlSession =
       readonly tokenVersion: number;
       readonly role: string;
       /**
-       * The claims of the session if a provider identified the user, because the account does not
-       * have them; otherwise undefined.
+       * The session's claims if a provider identified the user, because they are not stored with
+       * the account; otherwise undefined.
        */
       readonly claims?: Claims | undefined;
     }
@@ -49,8 +49,8 @@ export interface FileAccessText {
 }
 
 /**
- * Creates the key with which a session signs URLs of files.
- * @param secondsMax The longest time for which a URL may be valid.
+ * Creates the key with which a session signs file URLs.
+ * @param secondsMax The longest that a URL may be valid, in seconds.
  */
 export function fileUrlKey(
   secret: Uint8Array,
@@ -62,7 +62,7 @@ export function fileUrlKey(
 }
 
 /**
- * Returns the path and the query of a signed URL.
+ * Returns the path and query of a signed URL.
  *
  * @param until The time at which the URL expires, in Unix seconds.
  */
@@ -76,12 +76,17 @@ export function signedFileUrl(
   return `${basePath}/v1/files/${fileId}/${segment}?access=${access}`;
 }
 
-/** Returns the name under which the download of an export is signed. No file has such an id. */
+/**
+ * Returns the name that is signed, in place of a file id, for the download of an export. No file
+ * has such an id.
+ */
 export function exportAccessName(exportId: string): string {
   return `export ${exportId}`;
 }
 
-/** Returns the value of `access` for a file id, or for the name of another download. */
+/**
+ * Returns the value of the `access` parameter for a file id, or for the name of another download.
+ */
 export function signedAccess(
   { key, session }: Pick<FileUrlKey, "key" | "session">,
   { fileId, until }: { fileId: string; until: number },
@@ -89,7 +94,9 @@ export function signedAccess(
   return `${session}.${until}.${signatureOf(key, { session, until, fileId })}`;
 }
 
-/** Parses `access`; returns undefined if it does not have the form described above. */
+/**
+ * Parses the `access` parameter. Returns undefined if it does not have the form described above.
+ */
 export function fileAccessFrom(access: string): FileAccessText | undefined {
   const [, sessionText = "", seconds = "", signature = ""] =
     /^([\w-]{1,6000})\.(\d{1,12})\.([\w-]{43})$/.exec(access) ?? [];
@@ -129,7 +136,7 @@ function sessionFrom(text: string): FileUrlSession | undefined {
   try {
     parts = JSON.parse(Buffer.from(text, "base64url").toString());
   } catch {
-    // A string that is not JSON was not signed by this server. The caller refuses it.
+    // This server did not sign a string that is not JSON. The caller refuses the string.
     return undefined;
   }
   if (!Array.isArray(parts)) return undefined;

@@ -1,22 +1,26 @@
 /**
- * Schedules the computation of password hashes. Only a few computations may run at a time. Senders
- * are served in rotation, so that a sender of many requests delays only its own hashes.
+ * Schedules the computation of password hashes. Only a few may run at a time. Senders are served
+ * in rotation, so that a sender of many requests delays only its own hashes.
  *
  *     trusted:  sender ─ sender ─ sender      users with a token, and known devices
  *     others:   sender ─ sender               ◄── senders of a lane take turns, and so do the
  *                                                 two lanes, so that neither starves
  *
  * The number of waiting hashes is limited. At the limit, the sender with the most waiting hashes
- * loses its newest one, so that no sender is refused because of another sender's flood. If very
- * many senders have one waiting hash each, unknown senders are refused in favour of known devices.
+ * loses its newest one, so that no sender is refused because another one floods the queue. If a
+ * great many senders have one waiting hash each, unknown senders are refused in favour of known
+ * devices.
  */
 import { AuthError } from "./auth_error.ts";
 
-/** The sender for whom a password hash is computed, and whether the sender is trusted. */
+/**
+ * Identifies the sender for whom a password hash is computed, and says whether that sender is
+ * trusted.
+ */
 export interface HashTurn {
   /** Identifies the sender of a login attempt. */
   readonly sender: string;
-  /** Whether the sender is a user or a device that has logged in before. */
+  /** Whether the sender is a user with a token, or a device that has logged in before. */
   readonly isTrusted: boolean;
 }
 
@@ -29,7 +33,7 @@ type Lane = Map<string, Waiting[]>;
 
 /**
  * The maximum number of waiting hashes. They keep one core busy for about twelve seconds, which is
- * the longest time that a caller should have to wait.
+ * as long as any caller should have to wait.
  */
 const WAITING_MAX = 400;
 
@@ -70,8 +74,8 @@ export class HashTurns {
   }
 
   /**
-   * Frees a place in the queue for one more hash from a sender that already has `count` waiting
-   * hashes. Returns whether the queue has a place.
+   * Makes room in the queue for one more hash from a sender that already has `count` waiting
+   * hashes. Returns whether there is room.
    */
   #makeRoomFor(isTrusted: boolean, count: number): boolean {
     if (isTrusted && this.#refuseOne([this.#others], 0)) return true;
@@ -98,8 +102,7 @@ export class HashTurns {
 }
 
 /**
- * Removes the first waiting hash of the sender that is next in rotation, and moves that sender to
- * the end.
+ * Removes the first waiting hash of the next sender in rotation, and moves that sender to the end.
  */
 function takeFirst(lane: Lane): Waiting | undefined {
   for (const [sender, waiting] of lane) {

@@ -1,8 +1,8 @@
 /**
  * Manages invitations: codes with which people who have no account may sign up.
  *
- * The catalog stores the hash of a code, and the number of accounts that were created with it. An
- * unknown code, a used-up code and an expired code are all refused with the same error.
+ * The catalog stores the hash of each code, and the number of accounts created with it. Unknown,
+ * used-up and expired codes are all refused with the same error.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -26,7 +26,9 @@ export interface CreateInvitationRequest {
   readonly expiresAtMs?: number;
 }
 
-/** The maximum number of invitations of a server. The hashes of all invitations are in memory. */
+/**
+ * The maximum number of invitations on a server. The hashes of all invitations are kept in memory.
+ */
 const INVITATIONS_MAX = 10_000;
 
 export class Invitations {
@@ -111,8 +113,8 @@ export class Invitations {
   }
 
   /**
-   * Returns the invitation to which a code belongs, if it permits another account; otherwise
-   * undefined.
+   * Returns the invitation to which a code belongs if it can still be used to create an account;
+   * otherwise undefined.
    */
   usable(code: string): InvitationEntry | undefined {
     const { catalog, clock } = this.#options;

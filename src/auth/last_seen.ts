@@ -1,9 +1,9 @@
 /**
  * Records when each user last used a token, and when each service token was last used.
  *
- * Such a time would change every second, so the times are kept in memory and written to the catalog
- * at intervals. Times that were not written before the process ends are lost, which is acceptable
- * because they are only informational.
+ * Such a time may change every second, so the times are kept in memory and written to the catalog
+ * at intervals. Times not yet written when the process ends are lost, which is acceptable because
+ * they are only informational.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -16,7 +16,10 @@ export interface LastSeenOptions {
   log: Log;
 }
 
-/** The maximum number of users whose times one transaction writes, which takes one tick. */
+/**
+ * The maximum number of users whose times are written in a single transaction, which runs within
+ * one tick.
+ */
 const TOLD_AT_ONCE_MAX = 1000;
 
 export class LastSeen {
@@ -40,28 +43,28 @@ export class LastSeen {
   }
 
   /**
-   * Returns the time at which a service token was last used, in Unix milliseconds; undefined if it
-   * was never used.
+   * Returns when a service token was last used, in Unix milliseconds; undefined if it was never
+   * used.
    */
   tokenTimeMsOf({ createdAtMs, lastUsedAtMs, name }: ServiceTokenEntry): number | undefined {
     const usedMs = this.#tokenTimes.get(name);
-    // An earlier time belongs to a different token that had the same name.
+    // An earlier time belongs to a previous token with the same name.
     return usedMs === undefined || usedMs < createdAtMs ? lastUsedAtMs : usedMs;
   }
 
   /**
-   * Returns the time at which a user last used a token, in Unix milliseconds; undefined if the user
-   * never used one.
+   * Returns when a user last used a token, in Unix milliseconds; undefined if the user never used
+   * one.
    */
   timeMsOf({ createdAtMs, deletedAtMs, lastSeenAtMs, userId }: UserEntry): number | undefined {
     const seenMs = deletedAtMs === undefined ? this.#times.get(userId) : undefined;
-    // An earlier time belongs to a different account that had the same name.
+    // An earlier time belongs to a previous account with the same name.
     return seenMs === undefined || seenMs < createdAtMs ? lastSeenAtMs : seenMs;
   }
 
   /**
-   * Writes the times to the catalog. If writing fails, for example because the disk is full, it is
-   * retried the next time without an error, because no caller waits for it.
+   * Writes the times to the catalog. If the write fails, for example because the disk is full, it
+   * is retried the next time. No error is thrown, because no caller waits for the write.
    *
    * @returns True if more times can be written immediately.
    */

@@ -1,12 +1,12 @@
 /**
  * Slows down password guessing.
  *
- * - A pair of login name and sender is locked after a number of consecutive failures. This includes
- *   names that do not exist. Other senders can still log in, so no sender can lock out a user.
- * - For each name, the number of failures per hour from all senders together is limited, and later
- *   attempts are delayed. When this limit is reached, only known devices may log in: a device that
- *   presents a token from an earlier login, or a sender from which the user has logged in before.
- *   The failures of each known device are counted separately.
+ * - A pair of login name and sender is locked after a number of consecutive failures, even if the
+ *   name does not exist. Other senders can still log in, so no sender can lock out a user.
+ * - For each name, the number of failures per hour from all senders together is limited, and
+ *   attempts are delayed as the failures mount up. Once the limit is reached, only known devices
+ *   may log in: a device that presents a token from an earlier login, or a sender from which the
+ *   user has logged in before. The failures of each known device are counted separately.
  * - For each name, only one login is checked at a time, and one more may wait. Each known device
  *   has a separate queue. The limits therefore also apply to simultaneous attempts.
  *
@@ -21,33 +21,37 @@ import { AuthError } from "./auth_error.ts";
 
 export interface LoginGuardOptions {
   clock: Clock;
-  /** The number of consecutive failures that locks a pair; 0 disables the lock. */
+  /**
+   * The number of consecutive failures that locks a pair of name and sender; 0 disables the lock.
+   */
   failuresMax: number;
   lockMs: number;
 }
 
-/** The number of failures of one name within an hour after which only known devices may log in. */
+/** The number of failures for a name within an hour after which only known devices may log in. */
 const FAILURES_MAX = 100;
 const FAILURES_WINDOW_MS = 3_600_000;
 
-/** The numbers of logins that may wait for a check, per name and per known device. */
+/** How many logins may wait to be checked, per name and per known device. */
 const WAITING_MAX = 1;
 const WAITING_KNOWN_MAX = 16;
 
-/** The maximum number of senders that are remembered per user. */
+/** The maximum number of senders remembered per user. */
 const KNOWN_SENDERS_MAX = 20;
 
-/** After this many failures of a name within the window, every login with that name is delayed. */
+/**
+ * After this many failures for a name within the window, every login with that name is delayed.
+ */
 const SLOW_AFTER_FAILURES = 20;
 const SLOW_WINDOW_MS = 15 * 60_000;
 const SLOW_BY_MS = 1000;
 
-/** The maximum number of entries of each kind, which take up to about 20 MB. */
+/** The maximum number of entries of each kind. They take up to about 20 MB. */
 const ENTRIES_MAX = 100_000;
 
-/** The recent failed logins with one user name. */
+/** The recent failed logins with a user name. */
 export interface LoginTrouble {
-  /** The number of consecutive failures from one address. */
+  /** The number of consecutive failures from a single address. */
   readonly failures: number;
   /**
    * The remaining time of the lock, in milliseconds; 0 if the name is not locked for any sender.
@@ -97,8 +101,7 @@ export class LoginGuard {
 
   /**
    * Identifies the origin of a login.
-   * @param sessionId The session of the user's token that the device presents, from an earlier
-   * login.
+   * @param sessionId The session in the token that the device presents from an earlier login.
    */
   attempt(name: string, address: string, sessionId?: string): Attempt {
     if (sessionId !== undefined) return { name, from: `session ${sessionId}`, isKnown: true };
@@ -107,7 +110,7 @@ export class LoginGuard {
   }
 
   /**
-   * Returns the number of seconds, at least 1, for which the pair of name and sender is locked;
+   * Returns for how many more seconds, at least 1, the pair of name and sender is locked;
    * undefined if it is not locked.
    */
   lockedForSeconds({ from, name }: Attempt): number | undefined {
@@ -121,8 +124,8 @@ export class LoginGuard {
   }
 
   /**
-   * Returns the number of seconds for which only known devices may log in with the name; undefined
-   * if this attempt is allowed now.
+   * Returns for how many more seconds only known devices may log in with the name; undefined if
+   * this attempt is allowed now.
    */
   closedForSeconds(attempt: Attempt): number | undefined {
     const times = this.#times.get(lineKey(attempt));
@@ -131,7 +134,7 @@ export class LoginGuard {
     return leftMs > 0 ? Math.ceil(leftMs / 1000) : undefined;
   }
 
-  /** Returns how long to delay a login before it is checked. */
+  /** Returns how long to delay a login before checking it, in milliseconds. */
   delayMs(attempt: Attempt): number {
     if (attempt.isKnown) return 0;
     const time = this.#times.get(lineKey(attempt))?.at(-SLOW_AFTER_FAILURES);
@@ -140,9 +143,9 @@ export class LoginGuard {
   }
 
   /**
-   * Waits until no other login of the same queue is being checked. Returns a function that lets the
-   * next login proceed.
-   * @throws {AuthError} rate_limited if too many logins already wait.
+   * Waits until no other login in the same queue is being checked. Returns a function that lets
+   * the next login proceed.
+   * @throws {AuthError} rate_limited if too many logins are already waiting.
    */
   async enter(attempt: Attempt): Promise<() => void> {
     const key = lineKey(attempt);
@@ -171,7 +174,7 @@ export class LoginGuard {
     else next();
   }
 
-  /** Records a failed login. Returns whether it has locked the pair of user name and address. */
+  /** Records a failed login. Returns whether this failure locked the pair of name and sender. */
   failed(attempt: Attempt): boolean {
     const { from, name } = attempt;
     const nowMs = this.#clock.monotonicMs();
@@ -191,8 +194,8 @@ export class LoginGuard {
   }
 
   /**
-   * Returns the names with recent failures. If a name has failures from several addresses, the
-   * address with the most failures counts.
+   * Returns the names with recent failures. For a name with failures from several addresses, the
+   * address with the most failures is reported.
    */
   troubles(): ReadonlyMap<string, LoginTrouble> {
     const found = new Map<string, LoginTrouble>();
@@ -211,7 +214,7 @@ export class LoginGuard {
 
   /**
    * Records a successful login, and forgets earlier failures.
-   * @param address The address from which the user has logged in.
+   * @param address The address from which the user logged in.
    */
   succeeded({ from, name }: Attempt, address: string): void {
     this.#pairs.delete(pairKey(name, from));
@@ -221,8 +224,8 @@ export class LoginGuard {
   }
 
   /**
-   * Removes every lock of a name, and forgets its failures. It also forgets the known senders of
-   * the name, because the password may have been changed to exclude one of them.
+   * Removes every lock on a name, and forgets its failures. It also forgets the name's known
+   * senders, because the password may have been changed to shut one of them out.
    */
   forgive(name: string): void {
     this.#known.delete(name);
@@ -233,7 +236,8 @@ export class LoginGuard {
 }
 
 /**
- * Limits the attempts of each address with a token bucket that holds the attempts of five seconds.
+ * Limits the attempts from each address with a token bucket that holds five seconds' worth of
+ * attempts.
  */
 export class AuthBucket {
   readonly #clock: Clock;
@@ -247,7 +251,7 @@ export class AuthBucket {
   }
 
   /**
-   * Consumes one attempt of an address. If no attempt is left, returns the number of seconds to
+   * Consumes one attempt for an address. If no attempt is left, returns the number of seconds to
    * wait; otherwise undefined.
    */
   take(address: string): number | undefined {
@@ -265,7 +269,7 @@ export class AuthBucket {
   }
 
   /**
-   * Consumes one attempt of a caller's address. Callers on this machine are not limited.
+   * Consumes one attempt for a caller's address. Callers on this machine are not limited.
    * @throws {AuthError} rate_limited
    */
   takeAttempt(caller: Caller): void {
@@ -277,7 +281,7 @@ export class AuthBucket {
   }
 
   /**
-   * Returns the error to report for a bad token: the given error, or a refusal if the sender has
+   * Returns the error to report for a bad token: `error`, or a rate limit error if the sender has
    * sent too many bad tokens.
    */
   failedToken(error: AuthError, caller: Caller): AuthError {

@@ -1,7 +1,7 @@
 /**
  * Seals the state of a login through a provider in a signed cookie, which the browser keeps until
- * the login ends. The server itself stores nothing, so that logins started by strangers take no
- * memory, and a login in progress survives a restart.
+ * the login ends. The server itself stores nothing. Logins started by strangers therefore take up
+ * no memory, and a login in progress survives a restart.
  *
  *     {base64url of JSON}.{base64url(HMAC-SHA256(secret, "provider login\n" + the first part))}
  */
@@ -13,14 +13,15 @@ export interface BegunLogin extends LoginSecrets {
   /** The page to which the browser returns: a path of the admin page, or a URL. */
   readonly returnTo: string;
   /**
-   * The PKCE challenge of the application that will exchange a code; undefined for the admin page.
+   * The PKCE challenge of the application that will exchange a code; undefined if the admin page
+   * started the login.
    */
   readonly challenge: string | undefined;
   /** The time at which the login expires, in Unix milliseconds. */
   readonly untilMs: number;
 }
 
-/** The maximum time from the beginning of a login at a provider to its end. */
+/** The longest that a login through a provider may take, from beginning to end. */
 export const LOGIN_SECONDS = 600;
 
 export function sealedLogin(secret: Uint8Array, login: BegunLogin): string {
@@ -28,13 +29,13 @@ export function sealedLogin(secret: Uint8Array, login: BegunLogin): string {
   return `${text}.${signatureOf(secret, text).toString("base64url")}`;
 }
 
-/** Returns the login in a sealed text; undefined if this server has not sealed the text. */
+/** Returns the login sealed in `sealed`; undefined if this server did not seal it. */
 export function unsealedLogin(secret: Uint8Array, sealed: string): BegunLogin | undefined {
   const [text = "", signature = ""] = sealed.split(".");
   const given = Buffer.from(signature, "base64url");
   const made = signatureOf(secret, text);
   if (given.length !== made.length || !timingSafeEqual(given, made)) return undefined;
-  // The JSON needs no further check, because the signature proves that this server wrote it.
+  // The JSON needs no further checks, because the signature proves that this server wrote it.
   return JSON.parse(Buffer.from(text, "base64url").toString()) as BegunLogin;
 }
 

@@ -1,9 +1,9 @@
 /**
- * Logs users in: checks the name and the password, and begins a session.
+ * Logs users in: checks the name and the password, and starts a session.
  *
- * A wrong name and a wrong password lead to the same response after the same time. Every outcome is
- * audited, unless the attempt is refused before a password is compared, because there were too many
- * attempts from its address or with its name. Such an attempt reveals nothing.
+ * A wrong name and a wrong password lead to the same response after the same time. Every outcome
+ * is audited, unless the attempt is refused before a password is compared because there were too
+ * many attempts from its address or with its name. Such an attempt reveals nothing.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -32,7 +32,7 @@ export interface LoginsOptions {
 }
 
 const USER_LENGTH_MAX = 128;
-/** The maximum length of a login name, which may be an address. */
+/** The maximum length of a login name. It may be an email address. */
 const ADDRESS_LENGTH_MAX = 320;
 export const PASSWORD_LENGTH_MAX = 4096;
 
@@ -85,9 +85,9 @@ export class Logins {
   }
 
   /**
-   * Checks the password of a user, who may not exist, subject to the limits for logins.
+   * Checks the password of a user, who may not exist, subject to the login limits.
    *
-   * @param options.action The action for the audit, "login" if left out.
+   * @param options.action The action recorded in the audit; "login" by default.
    * @throws {AuthError} unauthorized, account_locked, rate_limited
    */
   async check(
@@ -118,7 +118,7 @@ export class Logins {
     const { catalog, clock, guard, hasher, log } = this.#options;
     const { name } = attempt;
     // The limits are checked again, because the previous login in the queue may have reached the
-    // limit of failures.
+    // failure limit.
     this.#refuse(attempt);
     const delayMs = guard.delayMs(attempt);
     if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
@@ -126,7 +126,7 @@ export class Logins {
     const turn = { sender: senderOf(caller.address), isTrusted: attempt.isKnown };
     const isRight = await hasher.matches(password, hash, turn);
     // If another attempt has locked the name in the meantime, this attempt must not reveal whether
-    // its password is right.
+    // its password is correct.
     this.#refuse(attempt);
     const user = catalog.accounts.user(name);
     if (!isRight || user === undefined || user.passwordHash !== hash) {

@@ -1,8 +1,8 @@
 /**
- * Implements the operations that users may perform on their own accounts: changing the password and
- * deleting the account. Both require the password again, because a page may have been left open,
- * and the limits for logins apply. Users without a password have to log in through their provider
- * again.
+ * Implements the operations that users may perform on their own accounts: changing the password
+ * and deleting the account. Both require the password again, because a page may have been left
+ * open, and both are subject to the login limits. Users without a password have to log in through
+ * their provider again.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -24,7 +24,7 @@ import type { SessionEnds } from "./session_ends.ts";
 import type { Sessions } from "./sessions.ts";
 import type { UserAdmin } from "./user_admin.ts";
 
-/** The time for which a login through a provider counts as recent. */
+/** How long a login through a provider counts as recent. */
 const NEW_LOGIN_MS = 300_000;
 
 export interface OwnAccountOptions {
@@ -50,7 +50,7 @@ export class OwnAccount {
   }
 
   /**
-   * Changes the password, ends all of the user's sessions, and begins a new one.
+   * Changes the password, ends all of the user's sessions, and starts a new one.
    *
    * @throws {AuthError} @throws {DatabaseError} MANAGED_BY_CONFIG
    */
@@ -74,8 +74,8 @@ export class OwnAccount {
 
   /**
    * Drops the caller's own account. The account's rows are erased after the same period as after
-   * DROP USER. A guest needs no proof, a user with a password has to give it, and any other user
-   * must recently have logged in through a provider.
+   * DROP USER. A guest needs no proof of identity, a user with a password has to repeat it, and
+   * any other user must have recently logged in through a provider.
    *
    * @throws {AuthError}
    */

@@ -1,9 +1,9 @@
 /**
- * Implements the policy for new passwords, the storage of passwords, and a comparison that does not
- * reveal whether a user exists.
+ * Implements the policy for new passwords, the storage of passwords, and a comparison that does
+ * not reveal whether a user exists.
  *
- * Passwords are stored as argon2id hashes (m = 19456 KiB, t = 2, p = 1), each of which takes about
- * 30 ms of one core off the event loop. Only a few hashes therefore run at a time. The number of
+ * Passwords are stored as argon2id hashes (m = 19456 KiB, t = 2, p = 1). Computing one takes about
+ * 30 ms of a core's time, off the event loop, so only a few hashes run at a time. The number of
  * waiting hashes is limited, and their senders are served in rotation, so a flood of logins slows
  * down only logins from the same sender.
  */
@@ -13,35 +13,35 @@ import { isCommonPassword } from "./common_passwords.ts";
 import { type HashTurn, HashTurns } from "./hash_turns.ts";
 
 export interface PasswordPolicy {
-  /** The minimum length in code points. The maximum length is counted in the same way. */
+  /** The minimum length in code points. The maximum length is also in code points. */
   readonly lengthMin: number;
   readonly lengthMax: number;
   /**
-   * Whether a password must contain an upper-case letter, a lower-case letter, a digit and another
-   * character.
+   * Whether a password must contain an upper-case letter, a lower-case letter, a digit and a
+   * character that is neither a letter nor a digit.
    */
   readonly isComplex: boolean;
 }
 
 /**
- * Returns the form in which a password is hashed and compared, as RFC 8265 defines it: Unicode form
- * NFC, with every kind of space replaced by an ordinary one. Keyboards differ in how they encode
- * characters and spaces.
+ * Returns the form in which a password is hashed and compared, as defined by RFC 8265: normalised
+ * to NFC, with every kind of space replaced by an ordinary one. Keyboards differ in how they
+ * encode characters and spaces.
  */
 function preparedPassword(password: string): string {
   return password.replace(/\p{Zs}/gu, " ").normalize("NFC");
 }
 
 /**
- * The maximum length in bytes. A longer password is refused before anything is computed from it.
+ * The maximum length in bytes. A longer password is refused before it is processed any further.
  */
 const PASSWORD_BYTES_MAX = 1024;
 
 /**
- * Returns the reason why a password may not be used, as the end of a sentence; undefined if it may
- * be used.
+ * Returns why a password may not be used, phrased as the end of a sentence; undefined if it may be
+ * used.
  *
- * @param userId The user whose password will be set.
+ * @param userId The user whose password is to be set.
  */
 export function passwordFault(
   given: string,
@@ -65,7 +65,7 @@ export function passwordFault(
 }
 
 /**
- * Refuses a password that may not be set.
+ * Throws if a password may not be set.
  *
  * @param field The field of the request that contains the password.
  * @throws {AuthError} weak_password
@@ -90,8 +90,8 @@ export class PasswordHasher {
   }
 
   /**
-   * Hashes a password, once no more hashes than allowed are being computed.
-   * @throws {AuthError} rate_limited if too many wait already.
+   * Hashes a password, as soon as few enough hashes are being computed.
+   * @throws {AuthError} rate_limited if too many are already waiting.
    */
   hash(given: string, turn: HashTurn): Promise<string> {
     const password = preparedPassword(given);
@@ -105,10 +105,10 @@ export class PasswordHasher {
   }
 
   /**
-   * Compares a password with a hash. If there is no hash, the comparison takes just as long.
+   * Compares a password with a hash. Without a hash, the comparison takes just as long.
    *
    * @param hash Undefined for a user who does not exist or has no password.
-   * @throws {AuthError} rate_limited if too many wait already.
+   * @throws {AuthError} rate_limited if too many are already waiting.
    */
   async matches(given: string, hash: string | undefined, turn: HashTurn): Promise<boolean> {
     const password = preparedPassword(given);
@@ -137,8 +137,8 @@ export class PasswordHasher {
 }
 
 /**
- * The hash of a random password that nobody knows. A comparison with it takes as long as a
- * comparison with a real hash.
+ * The hash of a random password that nobody knows. Comparing a password with it takes as long as
+ * with a real hash.
  */
 const DUMMY_HASH =
   "$argon2id$v=19$m=19456,t=2,p=1$BENXesyrkMxrbkVw8yvxR43EzDk11nSSPeDixLqg+t0$OZLZWMHw+qKr1jyEMOIoi3vsGp5TIqOhC/MNSRTZo5I";

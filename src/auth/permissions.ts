@@ -1,12 +1,12 @@
 /**
- * Defines the rights of each role as pure functions: the role × statement matrix, the table matrix,
- * and the matrix of EXECUTE AS. The SQL layer calls these functions before each run, and no other
- * code makes decisions about statements.
+ * Defines the rights of each role as pure functions: the role × statement matrix, the table
+ * matrix, and the matrix for EXECUTE AS. The SQL layer calls these functions each time a statement
+ * runs, and no other code decides whether a statement is allowed.
  *
  * - Anything that no row of a matrix allows is refused.
- * - For objects in a namespace, the owner of the namespace has the rights in the rows marked
- *   `owner`. Inside EXECUTE AS, ownership does not apply: the caller has the identity of the target
- *   user with role `user`.
+ * - For objects in a namespace, the namespace's owner has the rights in the rows marked `owner`.
+ *   Inside EXECUTE AS, ownership does not apply: the caller has the identity of the target user
+ *   with the role `user`.
  * - Rows of USER and STREAM tables are separated by owner number elsewhere: all users may read and
  *   write their *own* rows.
  * - In a RESTRICTED table, policies decide about each row for the roles `user` and `service`. If a
@@ -28,11 +28,11 @@ import type {
 import { accessLevelOf, ROOT_USER_ID } from "../catalog/mod.ts";
 import type { Principal } from "./principal.ts";
 
-/** A group of statements that have the same row in the matrix. */
+/** A group of statements that share a row of the matrix. */
 export type StatementClass =
   /**
-   * SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE and SET. The rights
-   * to the tables themselves apply in addition.
+   * SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE and SET. The rights on the
+   * tables themselves apply as well.
    */
   | "rows"
   /** EXPORT USER DATA, SHOW EXPORT, and the download of an archive. */
@@ -41,7 +41,7 @@ export type StatementClass =
   | "show"
   /** CREATE TABLE, ALTER TABLE. */
   | "defineTable"
-  /** DROP TABLE, CREATE VIEW, DROP VIEW, ALTER NAMESPACE SET OPTIONS. */
+  /** EXPLAIN, SHOW ALL, SHOW for configuration keys, and the system views that are not public. */
   | "removeTable"
   /** CREATE NAMESPACE, DROP NAMESPACE, ALTER NAMESPACE OWNER. */
   | "namespace"
@@ -59,7 +59,7 @@ export type StatementClass =
   | "administer";
 
 /**
- * Returns the reason why the caller's token does not permit a kind of access, as the end of a
+ * Returns why the caller's token does not permit a kind of access, phrased as the end of a
  * sentence; undefined if the token permits it. A token without scopes permits everything that its
  * user may do.
  *
@@ -82,7 +82,7 @@ function tokenFault(
 }
 
 /**
- * Requires that the caller's token permits the namespace of a topic.
+ * Requires that the caller's token covers the namespace of a topic.
  *
  * @param topicName "namespace.name".
  * @throws {DatabaseError} PERMISSION_DENIED
@@ -131,7 +131,7 @@ export function mayRun(
 }
 
 /**
- * Returns the reason why the caller's token does not permit a class of statements, as the end of a
+ * Returns why the caller's token does not permit a class of statements, phrased as the end of a
  * sentence; undefined if the token permits it.
  */
 function classFault(
@@ -149,8 +149,8 @@ function classFault(
 
 /**
  * Requires that the caller may run statements of a class.
- * @throws {DatabaseError} PERMISSION_DENIED, with a message that begins with "Cannot" and `action`,
- * such as "explain a query".
+ * @throws {DatabaseError} PERMISSION_DENIED, with a message that begins with "Cannot" and
+ *   continues with `action`, for example "explain a query".
  */
 export function requireRun(
   principal: Principal,
@@ -171,8 +171,8 @@ export function requireRun(
 }
 
 /**
- * Returns whether rows of the table may be read; in USER and STREAM tables, these are the caller's
- * own rows.
+ * Returns whether the caller may read rows of the table. In USER and STREAM tables, these are the
+ * caller's own rows.
  */
 export function mayRead(
   principal: Principal,
@@ -197,8 +197,8 @@ export function mayRead(
 }
 
 /**
- * Returns whether a view may be read. If the view runs with the rights of its reader, the reader
- * also needs the rights to everything that its query reads.
+ * Returns whether the caller may read a view. If the view runs with the rights of its reader, the
+ * reader also needs the rights to everything that its query reads.
  */
 export function mayReadView(
   principal: Principal,
@@ -206,8 +206,8 @@ export function mayReadView(
   namespace: NamespaceEntry | undefined,
 ): boolean {
   const { namespace: name, ownRights } = view;
-  // The scope of the token must cover the view itself, because even the definition of a view
-  // reveals something, whichever tables it reads.
+  // The token's scope must cover the view itself, whichever tables the view reads, because even
+  // the view's definition reveals something.
   if (tokenFault(principal, { right: "read", namespace: name }) !== undefined) return false;
   if (ownRights === undefined || ownsNamespace(principal, namespace)) return true;
   return isAtLeast(principal.role, VIEW_READERS[ownRights.accessLevel]);
@@ -220,8 +220,8 @@ const VIEW_READERS: Readonly<Record<ViewLevel, Role>> = {
 };
 
 /**
- * Returns the role whose policies decide about the rows of a table; undefined if the table matrix
- * alone decides.
+ * Returns the role whose policies control access to the rows of a table; undefined if the table
+ * matrix alone decides.
  */
 export function policyRoleFor(
   principal: Principal,
@@ -235,7 +235,7 @@ export function policyRoleFor(
   return role === "user" || role === "service" ? role : undefined;
 }
 
-/** The methods of the catalog that are used to find the owner of a table's namespace. */
+/** The catalog methods used to find the owner of a table's namespace. */
 interface RuledCatalog {
   readonly namespace: (name: string) => NamespaceEntry | undefined;
 }
@@ -262,7 +262,7 @@ export function isPolicyFor({ command }: PolicyEntry, asked: PolicyCommand): boo
 }
 
 /**
- * Returns whether tombstones may be read: the caller's own tombstones, or those of a SHARED table
+ * Returns whether the caller may read tombstones: the caller's own, or those of a SHARED table
  * that the caller administers.
  */
 export function mayReadHistory(
@@ -275,17 +275,17 @@ export function mayReadHistory(
 }
 
 /**
- * Returns whether files in a user's rows may be downloaded: users may download their own files, and
- * role dba may download all files.
+ * Returns whether the caller may download the files in a user's rows: users may download their own
+ * files, and the role `dba` may download all files.
  */
 export function mayReadFilesOf(principal: Principal, userId: string): boolean {
   return userId === principal.userId || isAtLeast(principal.role, "dba");
 }
 
 /**
- * Requires that the messages of a topic may be read. A topic delivers complete rows of its tables,
- * so it refuses a reader who may not read one of these tables, or for whom policies decide about
- * the rows of one.
+ * Requires that the caller may read the messages of a topic. A topic delivers complete rows of its
+ * tables, so a reader is refused if it may not read one of these tables, or if policies control
+ * its access to the rows of one.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -313,8 +313,8 @@ export function requireMessages(
 }
 
 /**
- * Returns whether rows may be written. Inside EXECUTE AS, rows of a SHARED table may be written
- * only if policies permit it.
+ * Returns whether the caller may write rows. Inside EXECUTE AS, rows of a SHARED table may be
+ * written only if policies permit it.
  */
 export function mayWrite(
   principal: Principal,
@@ -400,11 +400,11 @@ export function requireDrop(
 }
 
 /**
- * Requires that the token of a caller may define everything that depends on the object of a
- * definition. With CASCADE, a role that may drop an object may drop its dependents in every
+ * Requires that the caller's token covers everything that depends on the object being changed or
+ * dropped. With CASCADE, a role that may drop an object may drop its dependents in every
  * namespace, but a token is limited to its namespaces. The error does not name objects in other
- * namespaces. This check therefore precedes the errors of definitions without CASCADE, which name
- * the dependents.
+ * namespaces. This check must therefore run before the errors for definitions without CASCADE,
+ * which do name the dependents.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -443,11 +443,10 @@ export interface TableRight extends ErrorDetails {
 }
 
 /**
- * Applies the matrix of EXECUTE AS.
+ * Applies the matrix for EXECUTE AS.
  *
- * @param target The target user. Its role is undefined for an id without an account, which counts
- *   as
- *   role `user`.
+ * @param target The target user. Its role is undefined for an id without an account, which is
+ *   treated as the role `user`.
  */
 export function mayExecuteAs(
   actor: { readonly userId: string; readonly role: Role },
@@ -467,7 +466,7 @@ export function mayExecuteAs(
   }
 }
 
-/** Returns whether the caller's role and token permit acting for a user. */
+/** Returns whether the caller's role and token permit acting on behalf of a user. */
 export function mayActFor(
   principal: Principal,
   target: { readonly userId: string; readonly role: Role | undefined },
@@ -479,7 +478,7 @@ export function mayActFor(
 }
 
 /**
- * Requires that the caller's token permits acting for other users.
+ * Requires that the caller's token permits acting on behalf of other users.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -490,8 +489,8 @@ export function requireTokenToAct(principal: Principal, targetUserId: string): v
 }
 
 /**
- * Returns whether the caller may create, alter or drop a user. Only role `system`, which `root`
- * has, may change a user of role `system` or grant that role.
+ * Returns whether the caller may create, alter or drop a user. Only the role `system`, which
+ * `root` has, may change a user with the role `system` or grant that role.
  */
 export function mayManageUser(
   principal: Principal,
@@ -504,8 +503,8 @@ export function mayManageUser(
 }
 
 /**
- * Returns whether the caller may create a user. A back end of role `service` may create users of
- * role `user`.
+ * Returns whether the caller may create a user. A back end with the role `service` may create
+ * users with the role `user`.
  */
 export function mayCreateUser(
   principal: Principal,
@@ -518,8 +517,8 @@ export function mayCreateUser(
 }
 
 /**
- * Returns whether the caller may set a user's password. Callers may set their own passwords, and
- * those of the users that they manage.
+ * Returns whether the caller may set a user's password. Callers may set their own passwords and
+ * those of the users they manage.
  */
 export function maySetPassword(
   principal: Principal,
@@ -532,18 +531,18 @@ export function maySetPassword(
 const RANKS: Readonly<Record<Role, number>> = { user: 0, service: 1, dba: 2, system: 3 };
 
 interface ClassRule {
-  /** The lowest role that has the right to objects that belong to others. */
+  /** The lowest role that has this right on objects that belong to others. */
   readonly minimum: Role;
-  /** Whether the owner of the namespace has the right, whatever the owner's role. */
+  /** Whether the owner of the namespace has this right, whatever the owner's role. */
   readonly owner: boolean;
   /**
-   * The scope that a service token needs; "all" if the token must have no scopes; absent if every
+   * The scope that a service token needs; "all" if the token must have no scopes; absent if any
    * token is sufficient.
    */
   readonly token?: TokenRight | "all";
   /**
-   * Set if the right concerns the whole server, so that tokens that are limited to namespaces do
-   * not have it.
+   * Set if the right concerns the entire server. Tokens limited to certain namespaces do not have
+   * such a right.
    */
   readonly isWide?: true;
 }
@@ -563,7 +562,10 @@ const STATEMENTS: Readonly<Record<StatementClass, ClassRule>> = {
   administer: { minimum: "dba", owner: false, token: "all" },
 };
 
-/** Returns the lowest role that may write and alter a table in a namespace that it does not own. */
+/**
+ * Returns the lowest role that may write and alter a table in a namespace that the caller does not
+ * own.
+ */
 function writerOf(table: TableEntry): Role {
   const level = accessLevelOf(table);
   return level === "DBA" || level === "RESTRICTED" ? "dba" : "service";

@@ -12,18 +12,18 @@ export interface TokenScope {
   readonly tokenName: string;
   /** The kinds of access that the token permits; undefined for all. */
   readonly rights: ReadonlySet<TokenRight> | undefined;
-  /** The namespaces whose objects the token may be used for; undefined for all. */
+  /** The namespaces whose objects the token gives access to; undefined for all. */
   readonly namespaces: ReadonlySet<string> | undefined;
 }
 
-/** The key with which a session signs the URLs of files (`file_urls.ts`). */
+/** The key with which a session signs file URLs (`file_urls.ts`). */
 export interface FileUrlKey {
-  /** The session, in the form in which the URL contains it. */
+  /** The session, as it appears in the URL. */
   readonly session: string;
   readonly key: string;
-  /** The path below which the caller reaches the server; absent for the root. */
+  /** The path below which the caller reaches the server; absent if it is the root. */
   readonly basePath?: string;
-  /** The maximum validity of a URL, in seconds. */
+  /** The longest that a URL may be valid, in seconds. */
   readonly secondsMax: number;
 }
 
@@ -32,7 +32,7 @@ export interface Principal {
   readonly role: Role;
   /**
    * The account number that owns this user's rows. Undefined for a user who has never written a
-   * row, and whose USER tables are therefore empty.
+   * row; the USER tables of such a user are empty.
    */
   readonly owner: number | undefined;
   /**
@@ -41,18 +41,18 @@ export interface Principal {
   readonly actorId: string;
   readonly actorRole: Role;
   /**
-   * Whether the principal is inside EXECUTE AS, where SHARED tables can be written only under
-   * policies.
+   * Whether the principal is inside EXECUTE AS. If so, SHARED tables can be written only where
+   * policies permit it.
    */
   readonly isImpersonated: boolean;
   /**
-   * The claims of the caller's token by name, for CLAIM(). If a claim is not a string, its JSON
-   * text is used. Absent if there is no token, and inside EXECUTE AS.
+   * The claims of the caller's token by name, for CLAIM(). A claim that is not a string is
+   * represented by its JSON text. Absent if there is no token, and inside EXECUTE AS.
    */
   readonly claims?: Readonly<Record<string, string>> | undefined;
   /** The id of the login session, which can be revoked; empty for internal callers. */
   readonly sessionId: string;
-  /** The time at which the token expires, in Unix milliseconds; absent if it never expires. */
+  /** When the token expires, in Unix milliseconds; absent if it never expires. */
   readonly tokenEndMs?: number;
   /**
    * The limits of a service token, which also apply inside EXECUTE AS; absent if the caller's token

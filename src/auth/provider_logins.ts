@@ -1,5 +1,5 @@
 /**
- * Implements logins in the browser through a provider (OpenID Connect).
+ * Implements browser logins through a provider (OpenID Connect).
  *
  *     login ──► provider ──► callback ──admin page──► session in cookies
  *                               │
@@ -7,12 +7,12 @@
  *                                                       └────────link──► link of an account
  *
  * Invariants:
- * - A callback is accepted only from the browser that started the login: `state` must equal that in
- *   the signed cookie. It is accepted only for the provider of that login, which `iss` must also
- *   name (RFC 9207).
- * - A code for an application is used once, within a minute, and only with the verifier of the page
- *   that started the login. A link that somebody else sends therefore logs nobody in.
- * - The error of a failed login names only the step that failed. The reason is in the log.
+ * - A callback is accepted only from the browser that started the login: `state` must equal that
+ *   in the signed cookie. It is accepted only for the provider of that login, and `iss` must name
+ *   the same provider (RFC 9207).
+ * - A code for an application can be used only once, within a minute, and only with the verifier
+ *   of the page that started the login. A link sent by somebody else therefore logs nobody in.
+ * - The error for a failed login names only the step that failed. The reason is in the log.
  */
 import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
@@ -61,9 +61,9 @@ export interface ProviderLoginsOptions {
   onAudit: OnAudit;
 }
 
-/** The request of a page that starts a login. The server has checked it. */
+/** A page's request to start a login. The server has already validated it. */
 export interface LoginWish {
-  /** A path of the admin page, or the URL of an application's page without a fragment. */
+  /** A path of the admin page, or the URL of a page of an application, without a fragment. */
   readonly returnTo: string;
   /** The PKCE challenge of an application; undefined for the admin page. */
   readonly challenge: string | undefined;
@@ -71,15 +71,15 @@ export interface LoginWish {
   readonly callbackUrl: string;
 }
 
-/** The request that a browser sends to the callback after it has logged in at the provider. */
+/** The browser's request to the callback after a login at the provider. */
 export interface LoginReturn {
   readonly query: URLSearchParams;
-  /** The cookie that connects the callback to the browser that began the login. */
+  /** The cookie that ties the callback to the browser that started the login. */
   readonly sealed: string | undefined;
   readonly callbackUrl: string;
 }
 
-/** The redirect and the cookies with which the server answers a step of a login. */
+/** The redirect and the cookies with which the server responds to a step of a login. */
 export interface LoginStep {
   readonly location: string;
   /** The value of the login cookie, if a login has started. */
@@ -115,8 +115,8 @@ interface OneTimeCode {
 const CODE_MS = 60_000;
 
 /**
- * The maximum number of unused codes, which take a few megabytes. Beyond it, the oldest code is
- * dropped.
+ * The maximum number of unused codes. They take up a few megabytes. When there are more, the
+ * oldest code is dropped.
  */
 const CODES_MAX = 10_000;
 
@@ -195,7 +195,7 @@ export class ProviderLogins {
     }
   }
 
-  /** Exchanges the code of an application for a session. @throws {AuthError} */
+  /** Exchanges an application's code for a session. @throws {AuthError} */
   async exchange(body: unknown, caller: Caller): Promise<LoginBody> {
     this.#options.bucket.takeAttempt(caller);
     const identity = this.#taken(body);
@@ -208,9 +208,9 @@ export class ProviderLogins {
   }
 
   /**
-   * Links the caller's own account to the person of a code. Because the link is a further way into
-   * the account, a user with a password has to give it again. Any other user except a guest has to
-   * give the code of a login that is already linked.
+   * Links the caller's own account to the person identified by a code. Because the link is another
+   * way into the account, a user with a password has to repeat it. Any other user, except a guest,
+   * has to give the code of a login that is already linked.
    *
    * @throws {AuthError}
    */
@@ -282,7 +282,7 @@ export class ProviderLogins {
   }
 
   /**
-   * Requires the code of a further login that belongs to the caller, and invalidates the code.
+   * Requires the code of another login by the caller, and invalidates the code.
    *
    * @param body An object with `code` and `verifier`.
    * @throws {AuthError} invalid_request, invalid_code
@@ -292,7 +292,10 @@ export class ProviderLogins {
     if (this.#options.providerUsers.linkedTo(own)?.userId !== userId) throw invalidCode();
   }
 
-  /** Returns the account of a caller who may change its links. @throws {AuthError} */
+  /**
+   * Returns the caller's account, provided that the caller may change its links. @throws
+   * {AuthError}
+   */
   #requireLinking({ sessionId, userId }: Principal, caller: Caller): UserEntry {
     const { bucket, catalog, mayLink } = this.#options;
     bucket.takeAttempt(caller);
@@ -329,7 +332,7 @@ export class ProviderLogins {
   }
 
   /**
-   * Returns the login that this browser has begun; undefined if the callback belongs to another
+   * Returns the login that this browser started; undefined if the callback belongs to a different
    * login.
    */
   #begun(name: string, { query, sealed }: LoginReturn): BegunLogin | undefined {
@@ -341,8 +344,8 @@ export class ProviderLogins {
   }
 
   /**
-   * Returns the person who has logged in, or the reason why the login failed. @throws
-   * {ProviderError}
+   * Returns the person who logged in, or the reason why the login failed.
+   * @throws {ProviderError}
    */
   async #identityOf(
     provider: LoginProvider,
@@ -396,7 +399,7 @@ export class ProviderLogins {
 
   /**
    * Returns the person to whom a one-time code belongs. The code becomes invalid even if the
-   * verifier is wrong. A logout at the provider invalidates the codes of the session as well.
+   * verifier is wrong. A logout at the provider also invalidates the codes of the session.
    *
    * @throws {AuthError} invalid_request, invalid_code
    */

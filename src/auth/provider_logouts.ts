@@ -1,10 +1,10 @@
 /**
- * Handles logouts that a provider reports (OpenID Connect Back-Channel Logout 1.0).
+ * Handles logouts reported by a provider (OpenID Connect Back-Channel Logout 1.0).
  *
  *     provider ──POST logout_token──► signature, claims ──► sessions of the person end
  *
  * Invariants:
- * - Only the provider itself ends sessions, and only those of its own logins.
+ * - Only the provider itself can end sessions, and only sessions from its own logins.
  * - A logout token works once. ID tokens and access tokens are not accepted as logout tokens: a
  *   logout token must have `events` and must not have a `nonce`.
  */
@@ -41,7 +41,9 @@ interface EndedByToken {
 
 const EVENT = "http://schemas.openid.net/event/backchannel-logout";
 
-/** The maximum length of claims, which OpenID Connect defines for subjects. */
+/**
+ * The maximum length that OpenID Connect defines for subjects. It is applied to every text claim.
+ */
 const TEXT_LENGTH_MAX = 255;
 
 const RETRY_SECONDS = 10;
@@ -54,7 +56,7 @@ export class ProviderLogouts {
   }
 
   /**
-   * Ends the sessions that a logout token names.
+   * Ends the sessions named by a logout token.
    *
    * @returns false if there is no such provider.
    * @throws {AuthError} invalid_request, rate_limited, AUTHENTICATION_ERROR
@@ -89,8 +91,8 @@ export class ProviderLogouts {
       isText(jti) &&
       hasEvent(events) &&
       nonce === undefined &&
-      // A malformed session id is refused, because a token without a session id ends every session
-      // of the person.
+      // A malformed session id is refused, not ignored, because a token without a session id ends
+      // every session of the person.
       (sid === undefined || session !== undefined) &&
       (subject !== undefined || session !== undefined);
     if (!isAcceptable) return undefined;
@@ -102,8 +104,8 @@ export class ProviderLogouts {
   #end({ ended, used, usedUntilMs }: EndedByToken, caller: Caller): void {
     const { catalog, onAudit } = this.#options;
     endProviderSessions(this.#options, ended);
-    // The token is marked as used only after the sessions have ended, so that the provider can send
-    // it again after an error.
+    // The token is marked as used only after the sessions have ended, so that the provider can
+    // send it again after an error.
     catalog.revocations.revoke(used, usedUntilMs);
     const { link, subject } = ended;
     const user =
@@ -117,7 +119,7 @@ export class ProviderLogouts {
 
 /**
  * Verifies a logout token, and returns its claims.
- * @throws {AuthError} AUTHENTICATION_ERROR, if the keys of the provider cannot be fetched.
+ * @throws {AuthError} AUTHENTICATION_ERROR if the provider's keys cannot be fetched.
  */
 async function payloadOf(
   { keys }: LoginProvider,

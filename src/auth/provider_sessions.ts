@@ -1,13 +1,13 @@
 /**
- * Tracks which sessions have ended because their provider has ended them.
+ * Tracks which sessions have been ended by their provider.
  *
  *     id of a session    random . provider's session . person . time of the beginning
  *                                         │                │
  *     revocations        ◄── ended ───────┴────────────────┘
  *
- * Sessions are not stored, so the id of a session contains keys for the provider's session and for
- * the person. A session has ended if one of its keys was revoked after it began. Sessions that
- * begin after the revocation are not affected.
+ * Sessions are not stored, so a session id contains keys for the provider's session and for the
+ * person. A session has ended if one of its keys was revoked after the session began. Sessions
+ * that begin after the revocation are not affected.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import type { Catalog } from "../catalog/mod.ts";
@@ -16,7 +16,7 @@ import type { SessionEnds } from "./session_ends.ts";
 
 /** A session at a provider, or all sessions of a person there. */
 export interface ProviderSession {
-  /** The name of the provider in the links of accounts. */
+  /** The provider's name in account links. */
   readonly link: string;
   readonly subject: string | undefined;
   /** The provider's id of the session; undefined for all sessions of the person. */
@@ -24,25 +24,24 @@ export interface ProviderSession {
 }
 
 /**
- * The number of characters in a key. They encode 96 bits of a hash, so that nobody can find two
- * texts with the same key.
+ * The number of characters in a key. They encode 96 bits of a hash, too many for anyone to find
+ * two texts with the same key.
  */
 const KEY_CHARS = 16;
 
 /**
- * The maximum time for which a token of a provider is accepted after it was issued. The end of a
- * session is remembered for at least this time, so that no token can outlive the end of its
- * session.
+ * How long a provider's token is accepted after it was issued, at most. The end of a session is
+ * remembered for at least this long, so that no token can outlive the end of its session.
  */
 const TOKEN_SECONDS_MAX = 30 * 86_400;
 
-/** The beginning of the ids under which ended sessions are revoked. */
+/** The prefix of the ids under which ended sessions are revoked. */
 const ENDED = "provider ";
 
 /**
  * Returns the last part of the id of a session that belongs to a person.
  *
- * @param beganAtMs The time of the beginning, in Unix milliseconds.
+ * @param beganAtMs When the session began, in Unix milliseconds.
  */
 export function providerPart(
   { provider: { link }, providerSession, subject }: ExternalIdentity,
@@ -53,8 +52,8 @@ export function providerPart(
 }
 
 /**
- * Returns the times of a provider's token. If its lifetime exceeds the maximum, the token expires
- * earlier than it states.
+ * Returns the times of a provider's token. If the token's lifetime exceeds the maximum, the token
+ * is treated as expiring earlier than it states.
  */
 export function boundedTimes(times: TokenTimes): TokenTimes {
   const { expiresAt, issuedAt } = times;
@@ -62,7 +61,7 @@ export function boundedTimes(times: TokenTimes): TokenTimes {
 }
 
 /**
- * Returns when a session began, in Unix milliseconds; undefined if no provider has identified its
+ * Returns when a session began, in Unix milliseconds; undefined if no provider identified its
  * user.
  */
 export function beginningMsOf(sessionId: string): number | undefined {
@@ -70,7 +69,7 @@ export function beginningMsOf(sessionId: string): number | undefined {
   return person === undefined ? undefined : Number.parseInt(time, 36);
 }
 
-/** Returns true if a session has ended, at this server or at its provider. */
+/** Returns true if a session has been ended, here or at its provider. */
 export function isSessionEnded(catalog: Pick<Catalog, "revocations">, sessionId: string): boolean {
   if (catalog.revocations.isRevoked(sessionId)) return true;
   if (!sessionId.includes(".")) return false;
@@ -99,7 +98,7 @@ export function endProviderSessions(
   ended: ProviderSession,
 ): void {
   const lastSeconds = Math.max(refreshLifetimeSeconds, TOKEN_SECONDS_MAX);
-  // The additional hour covers differences between clocks, and URLs that were signed for a session.
+  // The additional hour allows for clock differences and for URLs signed in a session.
   const untilMs = clock.nowMs() + lastSeconds * 1000 + HOUR_MS;
   for (const key of keysOf(ended))
     catalog.revocations.revoke(ENDED + key, untilMs, { isAnew: true });
@@ -109,7 +108,7 @@ export function endProviderSessions(
 function keysOf({ link, session, subject }: ProviderSession): string[] {
   if (session === undefined) return subject === undefined ? [] : [personKey(link, subject)];
   const keys = [sessionKey({ link, subject, session })];
-  // A session whose ID token did not contain a session id ends with every logout of its person.
+  // A session whose ID token contained no session id ends with every logout of its person.
   if (subject !== undefined) keys.push(sessionKey({ link, subject, session: undefined }));
   return keys;
 }

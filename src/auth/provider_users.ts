@@ -1,5 +1,5 @@
 /**
- * Finds and creates the accounts of people whom a provider identifies. An account is looked up in
+ * Finds and creates the accounts of people identified by a provider. An account is looked up in
  * this order:
  *
  *     1. the account that is linked to the provider and the subject
@@ -8,7 +8,7 @@
  *     3. with `oidc.auto_provision`, a new account with `oidc.default_role`
  *
  * Invariants:
- * - An account is found by the provider and the subject, never by an address or a name alone.
+ * - An account is found by provider and subject, never by an address or a name alone.
  * - A login does not re-create a dropped account, because DROP USER would then have no effect on a
  *   user who logs in again.
  */
@@ -38,27 +38,30 @@ export interface ProviderUsersOptions {
   sessionEnds: SessionEnds;
   refreshLifetimeSeconds: number;
   signUpRate: SignUpRate;
-  /** Whether a user whom the server does not know yet gets an account. */
+  /** Whether an account is created for a user whom the server does not know yet. */
   autoProvisions: boolean;
-  /** The role of accounts that are created at a login. */
+  /** The role of accounts created at a login. */
   defaultRole: Role;
   onAudit: OnAudit;
 }
 
-/** The prefix of the ids of accounts that logins create. Sign-ups may not choose a name with it. */
+/**
+ * The prefix of the ids of accounts created at a login. Names chosen at sign-up may not begin with
+ * it.
+ */
 export const PROVIDER_USER_PREFIX = "oidc:";
 
-/** The maximum number of links of an account. */
+/** The maximum number of provider links per account. */
 export const LINKS_MAX = 10;
 
-/** A link of an account to a person at a provider. */
+/** A link between an account and a person at a provider. */
 export interface AccountLink {
-  /** The name of a section of the configuration, or an issuer. */
+  /** The name of a configuration section, or an issuer. */
   readonly provider: string;
   readonly subject: string;
 }
 
-/** Returns the links of an account that a login has used. */
+/** Returns an account's links that have been used for a login. */
 export function linksOf({ authData }: UserEntry): readonly AccountLink[] {
   return linksIn(authData)
     .map((link) => JSON.parse(link) as Partial<AccountLink>)
@@ -67,14 +70,14 @@ export function linksOf({ authData }: UserEntry): readonly AccountLink[] {
     );
 }
 
-/** Returns the text of a link, as an account stores it. */
+/** Returns the stored text form of a link. */
 export function linkText(provider: string, subject: string): string {
   return JSON.stringify({ provider, subject });
 }
 
 /**
- * Returns the text of a link whose subject is not known yet, because no user of the provider has
- * used it.
+ * Returns the stored text form of a link whose subject is not known yet, because no user of the
+ * provider has used it.
  */
 export function pendingLinkText(provider: string, userId: string): string {
   return JSON.stringify({ provider, user: userId });
@@ -87,16 +90,16 @@ export class ProviderUsers {
     this.#options = options;
   }
 
-  /** Returns the account that is linked to a person; undefined if there is none. */
+  /** Returns the account linked to a person; undefined if there is none. */
   linkedTo({ provider, subject }: ExternalIdentity): UserEntry | undefined {
     return this.#options.catalog.accounts.userByLink(linkText(provider.link, subject));
   }
 
   /**
-   * Returns the account of a person, creating it if necessary; undefined if the person may not have
+   * Returns a person's account, creating it if necessary; undefined if the person may not have
    * one.
    *
-   * @throws {AuthError} rate_limited, if too many accounts are created.
+   * @throws {AuthError} rate_limited if too many accounts are being created.
    */
   admit(identity: ExternalIdentity, caller: Caller): UserEntry | undefined {
     const { autoProvisions } = this.#options;
@@ -106,8 +109,8 @@ export class ProviderUsers {
   }
 
   /**
-   * Adds a link to a person to an account. The new link replaces a link to the same provider that
-   * has no subject yet. @throws {AuthError} invalid_request, if there are too many.
+   * Links a person to an account. The new link replaces a link to the same provider that has no
+   * subject yet. @throws {AuthError} invalid_request if the account has too many links.
    */
   link(user: UserEntry, { provider, subject }: ExternalIdentity, caller: Caller): UserEntry {
     const { catalog } = this.#options;
@@ -129,7 +132,7 @@ export class ProviderUsers {
     return changed;
   }
 
-  /** Removes a link of an account, and ends the sessions that began with it. */
+  /** Removes a link from an account, and ends the sessions that began with it. */
   unlink(user: UserEntry, link: AccountLink, caller: Caller): void {
     const { catalog } = this.#options;
     const text = linkText(link.provider, link.subject);
@@ -189,8 +192,9 @@ export class ProviderUsers {
 }
 
 /**
- * Returns the possible ids for a new account. The first contains the subject. The second is used if
- * the subject cannot be part of an id, or if the first id would look like the id of another user.
+ * Returns the possible ids for a new account, in order of preference. The first contains the
+ * subject. The second is used if the subject cannot be part of an id, or if the first id would
+ * look like that of another user.
  */
 function idsFor({ provider: { issuer, shortName }, subject }: ExternalIdentity): string[] {
   const start = `${PROVIDER_USER_PREFIX}${shortName}:`;

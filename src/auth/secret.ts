@@ -3,14 +3,14 @@
  *
  * If the server listens on a loopback address, a missing secret is created once and kept in the
  * data directory. On any other address, the operator must configure a secret of at least 32 bytes
- * that is not copied from an example.
+ * that was not copied from an example.
  *
  *     jwt_secret   OFFSET SIZE
  *                     0    32  the secret
  *                    32 4 u32 CRC-32 of the secret, little-endian; absent in an older form
  *
- * A checksum detects whether the stored secret has changed on disk, which would silently end every
- * session.
+ * The checksum detects whether the stored secret has changed on disk, which would silently end
+ * every session.
  */
 
 import { crc32 } from "../base/checksum.ts";
@@ -19,22 +19,23 @@ import { CorruptionError } from "../base/errors.ts";
 import { isLoopbackHost } from "../base/ip_address.ts";
 import type { Random } from "../base/random.ts";
 
-/** The minimum size of a good secret, which equals the size of the hash. */
+/** The minimum size of a secret, in bytes. It equals the size of the hash. */
 const SECRET_BYTES_MIN = 32;
 
-/** The size of the file. A longer file is not read. */
+/** The size of the file, in bytes. A longer file is not read. */
 const FILE_BYTES = SECRET_BYTES_MIN + 4;
 
-/** A problem with the secret on a server that listens on a given address. */
+/** A problem with the secret, given the address on which the server listens. */
 export interface SecretFault {
-  /** Whether the problem with the secret must prevent the server from starting. */
+  /** Whether the problem must prevent the server from starting. */
   readonly isFatal: boolean;
   readonly message: string;
 }
 
 /**
- * Checks the configured secret for the address on which the server listens. If the address is a
- * loopback address and no secret is configured, {@linkcode missingSecretText} returns the message.
+ * Checks the configured secret against the address on which the server listens. If that is a
+ * loopback address and no secret is configured, {@linkcode missingSecretText} returns the message
+ * to log.
  */
 export function secretFault(secret: string | undefined, host: string): SecretFault | undefined {
   const isFatal = !isLoopbackHost(host);
@@ -98,7 +99,8 @@ export function keptSecretPath(dataPath: string): string {
 }
 
 /**
- * Returns the damage to the secret in a data directory; undefined if the secret is intact.
+ * Returns a description of any damage to the secret in a data directory; undefined if the secret
+ * is intact.
  *
  * @throws {DiskError}
  */
@@ -109,7 +111,9 @@ export function keptSecretFault(disk: Disk, dataPath: string): CorruptionError |
   return kept instanceof CorruptionError ? kept : undefined;
 }
 
-/** Reads the secret from a file. If the file is damaged, returns the damage. */
+/**
+ * Reads the secret from a file. If the file is damaged, returns the error instead of throwing it.
+ */
 function readSecret(disk: Disk, path: string): Uint8Array | CorruptionError {
   const byteCount = disk.sizeOf(path) ?? 0;
   if (byteCount !== FILE_BYTES && byteCount !== SECRET_BYTES_MIN) {
@@ -137,10 +141,7 @@ function withChecksum(secret: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/**
- * Writes the file completely or not at all. Like every file of a `Disk`, the file can be read only
- * by its owner.
- */
+/** Writes the file atomically. Like every file of a `Disk`, it can be read only by its owner. */
 function writeSecret(
   disk: Disk,
   { dataPath, path, secret }: { dataPath: string; path: string; secret: Uint8Array },
@@ -159,7 +160,7 @@ function writeSecret(
 }
 
 /**
- * Returns whether a secret is publicly known: an example, a placeholder, or a single repeated
+ * Returns whether a secret is easy to guess: an example, a placeholder, or a single repeated
  * character.
  */
 function isKnownSecret(secret: string): boolean {

@@ -1,14 +1,14 @@
 /**
- * Defines the format of the secrets that the server creates and shows only once: service tokens and
- * invitations.
+ * Defines the format of the secrets that the server creates and shows only once: service tokens
+ * and invitations.
  *
  *     tdm_ 32 characters 6 characters      a service token
  *     tdi_ 32 characters 6 characters      an invitation
  *     kind random        CRC-32 of kind and random characters, in base 62, padded with 0
  *
- * The prefix and the checksum allow programs that scan texts for leaked secrets to recognise such a
- * secret reliably. 32 characters in base 62 have 190 random bits, so guessing is hopeless. A fast
- * hash without a salt is therefore sufficient for the stored form.
+ * The prefix and the checksum let tools that scan text for leaked secrets recognise such a secret
+ * reliably. 32 characters in base 62 have 190 random bits, so guessing is hopeless. A fast,
+ * unsalted hash is therefore sufficient for the stored form.
  */
 import { crc32 } from "../base/checksum.ts";
 import type { Random } from "../base/random.ts";
@@ -20,7 +20,10 @@ const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
 
-/** Random bytes of this value or more are discarded, because they would favour the first digits. */
+/**
+ * Random bytes greater than or equal to this value are discarded, because they would make the
+ * first digits more likely.
+ */
 const FAIR_BYTES = 256 - (256 % DIGITS.length);
 
 export function newSecret(kind: SecretKind, random: Random): string {
@@ -32,7 +35,10 @@ export function newSecret(kind: SecretKind, random: Random): string {
   return text + checksumOf(text);
 }
 
-/** Returns whether a string has the form of a secret of this kind, including the right checksum. */
+/**
+ * Returns whether a string has the form of a secret of the given kind, including a correct
+ * checksum.
+ */
 export function isSecret(kind: SecretKind, text: string): boolean {
   const length = kind.length + RANDOM_LENGTH;
   if (text.length !== length + CHECKSUM_LENGTH || !text.startsWith(kind)) return false;

@@ -3,8 +3,8 @@
  * scopes, it has fewer rights than the user.
  *
  * The catalog stores only the hash of a token, so its secret is known only to the caller who
- * created it. A token ends with DROP TOKEN, with DROP USER or when it expires. A new password or a
- * new role of its user does not end it: the token then has the rights of the new role.
+ * created it. A token stops working on DROP TOKEN, on DROP USER or when it expires. A new password
+ * or a new role for its user does not end it: the token then has the rights of the new role.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -38,7 +38,9 @@ export interface CreateTokenRequest {
   readonly namespaces?: readonly string[];
 }
 
-/** The maximum number of service tokens of a server. The hashes of all tokens are in memory. */
+/**
+ * The maximum number of service tokens on a server. The hashes of all tokens are kept in memory.
+ */
 const TOKENS_MAX = 10_000;
 
 export class ServiceTokens {
@@ -132,7 +134,9 @@ export class ServiceTokens {
     });
   }
 
-  /** Drops a token, and ends the connections that were opened with it. @throws {DatabaseError} */
+  /**
+   * Drops a token, and closes the connections that were opened with it. @throws {DatabaseError}
+   */
   drop(principal: Principal, name: string): void {
     const { catalog, log, sessionEnds } = this.#options;
     const token = this.checkDrop(principal, name);
@@ -142,8 +146,8 @@ export class ServiceTokens {
   }
 
   /**
-   * Returns the token with a given secret, even if it has expired; undefined if no token has this
-   * secret.
+   * Returns the token with the given secret, even if it has expired; undefined if no token has
+   * this secret.
    */
   find(secret: string): ServiceTokenEntry | undefined {
     if (!isSecret("tdm_", secret)) return undefined;
@@ -154,24 +158,24 @@ export class ServiceTokens {
     return expiresAtMs !== undefined && this.#options.clock.nowMs() >= expiresAtMs;
   }
 
-  /** Returns whether a token still exists. */
+  /** Returns whether a token still exists, whether or not it has expired. */
   isStanding({ name, secretHash }: ServiceTokenEntry): boolean {
     return this.#options.catalog.serviceTokens.named(name)?.secretHash === secretHash;
   }
 }
 
-/** Returns whether a string has the form of a service token. */
+/** Returns whether a string starts like a service token. */
 export function looksLikeServiceToken(text: string): boolean {
   return text.startsWith("tdm_");
 }
 
 /**
- * The prefix of session ids that belong to service tokens. It contains a blank, which the ids of
+ * The prefix of session ids that belong to service tokens. It contains a space, which the ids of
  * login sessions never do.
  */
 const SESSION_PREFIX = "token ";
 
-/** Returns the session id of everything that is opened with a token. */
+/** Returns the session id of everything opened with a token. */
 export function sessionOf({ secretHash }: ServiceTokenEntry): string {
   return SESSION_PREFIX + secretHash;
 }

@@ -1,16 +1,16 @@
 /**
- * Reports the end of a session in the tick in which it occurs, so that everything that runs on
+ * Reports the end of a session in the tick in which it occurs, so that everything running on
  * behalf of the session ends with it. It also reports the end of an account, so that objects that
  * run with the rights of its user, such as policies and views, are checked again.
  */
 
-/** The ended session of a user; without a session id, it stands for all sessions of the user. */
+/** The end of a user's session or, if no session id is given, of all the user's sessions. */
 export interface UserRevocation {
   readonly userId: string;
   readonly sessionId: string | undefined;
 }
 
-/** Sessions that a provider has ended, without naming their users. */
+/** Sessions ended by a provider that does not name their users. */
 export interface ProviderRevocation {
   readonly userId?: undefined;
   readonly isEnded: (sessionId: string) => boolean;
@@ -52,7 +52,7 @@ export class SessionEnds {
     for (const listener of this.#listeners) listener({ userId, sessionId });
   }
 
-  /** Reports the end of all sessions whose ids satisfy a condition. */
+  /** Reports the end of all sessions whose ids satisfy `isEnded`. */
   endEvery(isEnded: (sessionId: string) => boolean): void {
     for (const listener of this.#listeners) listener({ isEnded });
   }

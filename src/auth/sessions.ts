@@ -8,9 +8,9 @@
  *                   │                           ──► stolen: sid revoked
  *                   └──logout──► sid revoked      logout all ──► token version raised
  *
- * A refresh token stays usable until one of its successors has been used, so that a client that did
- * not receive the response to a refresh can repeat it. If a token was copied, the thief and its
- * owner get different successors, and only one of these can be used first.
+ * A refresh token remains usable until one of its successors has been used, so that a client that
+ * did not receive the response to a refresh can try again. If a token was copied, the thief and
+ * the owner get different successors, and only one of these can be used first.
  *
  * A session is not stored as a row: it exists only as the `sid` that its tokens have in common. A
  * session ends with a revocation in the catalog, so it stays ended after a restart.
@@ -46,14 +46,14 @@ export interface SessionsOptions {
 const RETIRED_GRACE_MS = 30_000;
 
 /**
- * The maximum number of retired tokens whose retirement times are remembered. They take one or two
- * megabytes.
+ * The maximum number of retired tokens whose retirement times are remembered. They take up one or
+ * two megabytes.
  */
 const RETIRED_COUNT_MAX = 10_000;
 
 /**
- * How long a revocation is kept after the tokens have expired. It must be longer than the time for
- * which expired tokens are still accepted.
+ * How long a revocation is kept after the tokens have expired. This must be longer than the leeway
+ * within which expired tokens are still accepted.
  */
 const REVOCATION_MARGIN_MS = 5 * 60_000;
 
@@ -67,10 +67,7 @@ export interface SessionClaims extends Pick<TokenClaims, "sessionId" | "tokenVer
 
 export class Sessions {
   readonly #options: SessionsOptions;
-  /**
-   * The times at which this process has retired refresh tokens, on the monotonic clock, in
-   * ascending order.
-   */
+  /** When this process retired each refresh token, on the monotonic clock, in ascending order. */
   readonly #retiredMs = new Map<string, number>();
 
   constructor(options: SessionsOptions) {
@@ -78,11 +75,11 @@ export class Sessions {
   }
 
   /**
-   * Begins a session for a user who has given the correct password, or whom a provider has
-   * identified.
+   * Starts a session for a user who has given the correct password or has been identified by a
+   * provider.
    *
-   * @param identity The person whom a provider has identified. All tokens of the session have the
-   *   claims of the provider, which can end the session.
+   * @param identity The person identified by a provider. All tokens of the session carry the
+   *   provider's claims, and the provider can end the session.
    */
   async begin(user: UserEntry, identity?: ExternalIdentity): Promise<LoginBody> {
     const id = this.#newId();
@@ -97,8 +94,8 @@ export class Sessions {
   }
 
   /**
-   * Records the time of the login. A full disk is not an error, because an operator has to be able
-   * to log in to free space.
+   * Records the time of the login. A full disk is not an error here, because an operator has to be
+   * able to log in to free up space.
    */
   #withLoginNoted(user: UserEntry): UserEntry {
     const { catalog, clock, log } = this.#options;
@@ -112,8 +109,8 @@ export class Sessions {
   }
 
   /**
-   * Exchanges a refresh token for new tokens of the same session, and retires the token's parent,
-   * from which it was obtained.
+   * Exchanges a refresh token for new tokens of the same session, and retires the parent token,
+   * from which the given token was obtained.
    *
    * @throws {AuthError} unauthorized
    */
@@ -132,8 +129,9 @@ export class Sessions {
   }
 
   /**
-   * Returns whether the token was retired, or another successor of its parent was used first, and
-   * this happened longer ago than parallel refreshes in one browser would explain.
+   * Returns whether the use of a token indicates theft: the token was retired, or another
+   * successor of its parent was used first, longer ago than parallel refreshes in one browser
+   * would explain.
    */
   #isStolen({ parentId, tokenId }: TokenClaims): boolean {
     const { catalog } = this.#options;
@@ -166,8 +164,8 @@ export class Sessions {
   }
 
   /**
-   * Ends the session of a token or, with `isAll`, every session of its user. An invalid token ends
-   * no session and causes no error.
+   * Ends the session of a token or, with `isAll`, every session of its user. An invalid token is
+   * ignored without an error.
    */
   logout(token: string, { caller, isAll }: { isAll: boolean; caller: TokenSource }): void {
     const claims = this.#options.tokens.verify(token);
@@ -179,9 +177,9 @@ export class Sessions {
   }
 
   /**
-   * Ends a session. It may be the session of a token that an external issuer has signed.
+   * Ends a session, which may also be that of a token signed by an external issuer.
    *
-   * @param user The user, if the session has not already ended.
+   * @param user The user; undefined if the session has already ended.
    */
   end(
     {
@@ -206,8 +204,9 @@ export class Sessions {
   }
 
   /**
-   * Returns the user of an access token or a refresh token, provided that the session has not ended
-   * and no later event has invalidated the user's tokens. A retired refresh token is also accepted.
+   * Returns the user of an access token or a refresh token, provided that the session has not
+   * ended and nothing has invalidated the user's tokens since. A retired refresh token is also
+   * accepted.
    */
   userOf(claims: TokenClaims): UserEntry | undefined {
     return this.#options.tokens.age(claims) === "valid" ? this.userBehind(claims) : undefined;
@@ -234,8 +233,8 @@ export class Sessions {
   #retireParent({ expiresAt, parentId, tokenId }: TokenClaims): void {
     const { catalog, clock } = this.#options;
     if (parentId === undefined || catalog.revocations.isRevoked(parentId)) return;
-    // The expiry of the new token is used, because the parent was issued earlier and therefore
-    // expires earlier.
+    // The revocation is kept until the new token expires. The parent was issued earlier, so it has
+    // expired by then.
     catalog.revocations.revoke(parentId, expiresAt * 1000 + REVOCATION_MARGIN_MS, {
       successorId: tokenId,
     });
@@ -247,8 +246,8 @@ export class Sessions {
     const { catalog, clock } = this.#options;
     const retiredAtMs = catalog.revocations.revocation(tokenId)?.revokedAtMs;
     if (retiredAtMs === undefined) return undefined;
-    // The monotonic time is preferred, because the wall clock may have been changed since the token
-    // was retired. The stored wall-clock time is used only after a restart.
+    // The monotonic time is preferred, because the wall clock may have been changed since the
+    // token was retired. The stored wall-clock time is needed only after a restart.
     const retiredMs = this.#retiredMs.get(tokenId);
     return retiredMs === undefined ? clock.nowMs() - retiredAtMs : clock.monotonicMs() - retiredMs;
   }
@@ -266,8 +265,8 @@ export class Sessions {
   }
 
   /**
-   * Issues tokens for a session, and returns them as a response.
-   * @param parentId The refresh token for which the new tokens are issued.
+   * Issues tokens for a session, and returns them as a response body.
+   * @param parentId The refresh token exchanged for the new tokens.
    */
   #answer(
     user: UserEntry,

@@ -1,11 +1,11 @@
 /**
- * Performs the first-time setup, which sets the password of root and creates the first DBA, exactly
+ * Performs the first-time setup, which sets root's password and creates the first DBA, exactly
  * once.
  *
  *     no root password ──setup or auth.root_password──► configured, permanently
  *
- * Calls run one after another, so only one of several concurrent calls succeeds. The other calls
- * find that the setup is complete.
+ * Calls run one after another, so only one of several concurrent calls succeeds. The others find
+ * the setup complete.
  */
 import { timingSafeEqual } from "node:crypto";
 import { assert } from "../base/assert.ts";
@@ -39,12 +39,12 @@ export interface SetupOptions {
   random: Random;
   isRemoteAllowed: boolean;
   /**
-   * Whether setup requires the code that the server prints when it starts, so that only its
-   * operators can perform the setup.
+   * Whether setup requires the code that the server prints when it starts, so that only the
+   * server's operators can perform the setup.
    */
   hasCode: boolean;
   /**
-   * Consumes one attempt of the caller's rate limit.
+   * Counts one attempt against the caller's rate limit.
    * @throws {AuthError} rate_limited
    */
   takeAttempt: (caller: Caller) => void;
@@ -72,7 +72,7 @@ export class Setup {
     this.#code = options.hasCode ? newCode(options.random) : undefined;
   }
 
-  /** The code that setup requires; undefined if it requires none, or is complete. */
+  /** The code that setup requires; undefined if it requires none, or if the setup is complete. */
   get code(): string | undefined {
     return this.isNeeded() ? this.#code : undefined;
   }
@@ -103,16 +103,16 @@ export class Setup {
     this.#requireCode(body);
     const request = this.#read(body);
     const turn = this.#last.then(() => this.#run(request, caller));
-    // The next caller waits until this one has finished, whether or not it fails. A failure is
+    // The next caller waits until this one has finished, whether or not it succeeds. A failure is
     // reported only to the caller that caused it.
     this.#last = turn.catch(() => undefined);
     return await turn;
   }
 
   /**
-   * Sets the configured password of root at startup.
+   * Sets root's password to the configured one at startup.
    *
-   * @throws {DatabaseError} WEAK_PASSWORD: the server must not start.
+   * @throws {DatabaseError} WEAK_PASSWORD, in which case the server must not start.
    */
   async applyRootPassword(password: string): Promise<void> {
     const { catalog, hasher, log, onAudit, policy } = this.#options;
@@ -237,7 +237,7 @@ export class Setup {
   }
 }
 
-/** The characters that a setup code may contain. Characters that people confuse are excluded. */
+/** The characters that a setup code may contain, without those that people easily confuse. */
 const CODE_DIGITS = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
 
 /**
@@ -252,7 +252,7 @@ function newCode(random: Random): string {
   return Array.from({ length: CODE_GROUPS }, group).join("-");
 }
 
-/** Compares two codes, ignoring case, blanks and hyphens, which people omit. */
+/** Compares two codes, ignoring case and any spaces and hyphens, because people leave them out. */
 function isSameCode(given: string, code: string): boolean {
   const [left, right] = [given, code].map((text) => {
     const letters = text.toUpperCase().replace(/[\s-]/g, "");

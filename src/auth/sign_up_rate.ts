@@ -1,7 +1,8 @@
 /**
- * Limits how many accounts strangers may create: one limit applies to all addresses together, and a
- * tenth of it to each address, so that one sender cannot prevent everybody else from signing up.
- * Every attempt counts, because a response must not reveal whether the attempt created an account.
+ * Limits how many accounts strangers may create: one limit applies to all addresses together, and
+ * a tenth of it to each address, so that a single sender cannot prevent everybody else from
+ * signing up. Every attempt counts, because a response must not reveal whether the attempt created
+ * an account.
  *
  * Memory is limited: when there are too many senders, the oldest one is forgotten.
  */
@@ -11,13 +12,15 @@ import { senderOf } from "../base/sender.ts";
 import type { Caller } from "./answers.ts";
 import { AuthError } from "./auth_error.ts";
 
-/** The share of all attempts that one address may use. */
+/** The share of all attempts that a single address may use. */
 const SHARE = 0.1;
 
-/** The maximum number of senders whose attempts are counted, which take a few megabytes. */
+/** The maximum number of senders whose attempts are counted. They take up a few megabytes. */
 const SENDERS_MAX = 20_000;
 
-/** The number of attempts that are currently allowed. It returns to its maximum within an hour. */
+/**
+ * The number of attempts that are currently allowed. It recovers to its maximum within an hour.
+ */
 interface Allowance {
   readonly left: number;
   readonly atMs: number;
@@ -30,7 +33,7 @@ export class SignUpRate {
   readonly #bySender = new Map<string, Allowance>();
 
   /**
-   * Creates a limit on the accounts that are created per hour.
+   * Creates a limit on accounts created per hour.
    * @param options.perHour 0 means no limit.
    */
   constructor({ clock, perHour }: { clock: Clock; perHour: number }) {

@@ -1,6 +1,6 @@
 /**
- * Implements sign-up: people create accounts of role `user` for themselves, with a name, with an
- * address, or as anonymous guests. Guests can later become users who can log in.
+ * Implements sign-up: people create accounts with the role `user` for themselves, with a name,
+ * with an address, or as anonymous guests. Guests can later become users who can log in.
  *
  *                    ┌──guest──► account guest-…, with a session, without a login
  *     nobody ────────┤                 │ signup by its token: same account and rows
@@ -8,10 +8,10 @@
  *
  * Invariants:
  * - Neither the response to a sign-up nor its duration reveals whether the name or the address was
- *   free. The client finds out by logging in, subject to the limits for logins.
- * - Nobody can sign up with the name of a dropped account, because rows of other users may refer to
- *   that name.
- * - A guest keeps its id forever. The login name of a former guest is an additional name.
+ *   free. The client finds out by logging in, subject to the login limits.
+ * - Nobody can sign up with the name of a dropped account, because rows of other users may refer
+ *   to that name.
+ * - A guest keeps its id forever. A former guest's login name is an additional name.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -56,7 +56,7 @@ export interface SignUpsOptions {
 }
 
 interface SignUpRequest {
-  /** The name to log in with; undefined for a sign-up with an address alone. */
+  /** The name to log in with; undefined for a sign-up with only an address. */
   readonly name: string | undefined;
   readonly password: string;
   readonly email: string | undefined;
@@ -66,7 +66,7 @@ interface SignUpRequest {
 const USER_LENGTH_MAX = 128;
 const CODE_LENGTH_MAX = 128;
 
-/** The prefix of the ids of guests, with which no name that is chosen at sign-up may begin. */
+/** The prefix of guest ids. No name chosen at sign-up may begin with it. */
 const GUEST_PREFIX = "guest-";
 
 /** The maximum number of accounts with the same unverified address. */
@@ -74,7 +74,7 @@ const UNVERIFIED_MAX = 3;
 
 const DAY_MS = 24 * 3_600_000;
 
-/** The maximum number of guests that are dropped in one call, which takes one tick. */
+/** The maximum number of guests dropped per call, so that a call fits into a tick. */
 const DROPPED_AT_ONCE_MAX = 50;
 
 export class SignUps {
@@ -169,7 +169,7 @@ export class SignUps {
     const { email, invitation: code, name } = request;
     const invitation = code === undefined ? undefined : invitations.usable(code);
     // The invitation is checked again, because another sign-up may have used it up while the
-    // password was hashed.
+    // password was being hashed.
     if (code !== undefined && invitation === undefined) return;
     if (this.#isTaken(request)) return;
     if (invitation !== undefined) {
@@ -217,7 +217,7 @@ export class SignUps {
       ...(name === undefined ? {} : { loginName: name }),
       ...chosen,
     });
-    // The new password has increased the token version, so the guest has to log in again as a user.
+    // The new password increased the token version, so the guest has to log in again as a user.
     sessionEnds.endUser(userId);
     return userId;
   }
@@ -275,8 +275,8 @@ export class SignUps {
 }
 
 /**
- * Matches text with one @ and without blanks and control characters. Whether the address exists can
- * be found out only by sending a message to it.
+ * Matches text with exactly one @ and no whitespace or control characters. Only sending a message
+ * to an address can show whether the address exists.
  */
 const EMAIL = /^[^\s\p{C}@]+@[^\s\p{C}@]+\.[^\s\p{C}@]+$/u;
 
@@ -287,7 +287,7 @@ export function requireAddress(email: string): void {
 }
 
 /**
- * Returns the reason why a name cannot be chosen, as the end of a sentence; undefined if it can be
+ * Returns why a name cannot be chosen, phrased as the end of a sentence; undefined if it can be
  * chosen.
  */
 function nameFault(name: string): string | undefined {

@@ -26,45 +26,44 @@ import type { Role, UserEntry } from "../catalog/mod.ts";
  */
 export type TokenType = "access" | "refresh" | "reset" | "verify";
 
-/** The claims of a token that this server has issued. All times are in Unix seconds. */
+/** The claims of a token issued by this server. All times are in Unix seconds. */
 export interface TokenClaims {
   readonly userId: string;
   readonly issuedAt: number;
   readonly expiresAt: number;
   readonly notBefore: number | undefined;
   readonly tokenId: string;
-  /** The refresh token in exchange for which this token was issued; undefined after a login. */
+  /** The refresh token that was exchanged for this token; undefined after a login. */
   readonly parentId: string | undefined;
-  /** The login session, which all tokens of one login have in common. */
+  /** The id of the login session, shared by all tokens of a login. */
   readonly sessionId: string;
-  /** The token version that the user had when the token was issued. */
+  /** The user's token version when the token was issued. */
   readonly tokenVersion: number;
   readonly role: Role;
-  /** The email address of the user; null unless {@linkcode provenEmailOf} returns it. */
+  /** The user's email address, or null if {@linkcode provenEmailOf} returns none. */
   readonly email: string | null;
   readonly tokenType: TokenType;
-  /** The claims of the provider that identified the user; undefined after any other login. */
+  /** The claims from the provider that identified the user; undefined after any other login. */
   readonly external?: ExternalClaims | undefined;
 }
 
-/** Claims of a provider by name. A claim that is not a string is JSON text. */
+/** A provider's claims by name. A claim that is not a string is represented by its JSON text. */
 export type ExternalClaims = Readonly<Record<string, string>>;
 
 /** Whether the current time is within the lifetime of a token, after it, or before it. */
 export type TokenAge = "valid" | "expired" | "early";
 
-/** The allowed difference between the clocks of two machines, in seconds. */
+/** The clock skew allowed between two machines, in seconds. */
 const LEEWAY_SECONDS = 60;
 
 /**
- * The maximum length of a token. The limit far exceeds the length of this server's tokens, which is
- * about 500 characters.
+ * The maximum length of a token. This server's own tokens are far shorter: about 500 characters.
  */
 const TOKEN_LENGTH_MAX = 4096;
 
 /**
- * The number of tokens in each of the two generations of the cache. When one generation is full, it
- * replaces the other one.
+ * The number of tokens in each of the cache's two generations. When the newer generation is full,
+ * it replaces the older one.
  */
 const CACHE_TOKENS_MAX = 8192;
 
@@ -81,8 +80,8 @@ export class Tokens {
   #recent = new Map<string, TokenClaims>();
   #older = new Map<string, TokenClaims>();
   /**
-   * The claims by complete `Authorization` header. Clients send the same header again and again, so
-   * a lookup by the whole header avoids creating a substring.
+   * The claims by complete `Authorization` header. Clients send the same header again and again,
+   * and looking up the whole header avoids creating a substring.
    */
   readonly #byHeader = new Map<string, TokenClaims>();
 
@@ -112,7 +111,8 @@ export class Tokens {
   /**
    * Verifies a token signed by this server.
    *
-   * @returns The claims, whatever their times; undefined for any other string.
+   * @returns The claims, even if the token has expired or is not valid yet; undefined for any
+   *   other string.
    */
   verify(token: string): TokenClaims | undefined {
     const recent = this.#recent.get(token);
@@ -137,8 +137,8 @@ export class Tokens {
     const token = bearerTokenIn(header);
     const claims = token === undefined ? undefined : this.verify(token);
     if (claims === undefined) return undefined;
-    // Only the usual form is cached: with other spacing, one token could fill the cache with any
-    // number of different headers.
+    // Only the usual form is cached: otherwise, a single token with varying spacing could fill the
+    // cache.
     if (header.length === USUAL_SCHEME.length + (token?.length ?? 0)) {
       if (this.#byHeader.size >= CACHE_TOKENS_MAX) this.#byHeader.clear();
       this.#byHeader.set(header, claims);
@@ -158,7 +158,7 @@ export class Tokens {
     return nowMs >= this.endMs(claims) ? "expired" : "valid";
   }
 
-  /** Returns the time at which a token expires, in Unix milliseconds. */
+  /** Returns when a token stops being accepted, in Unix milliseconds. */
   endMs({ expiresAt }: TokenClaims): number {
     return (expiresAt + LEEWAY_SECONDS) * 1000;
   }
@@ -181,9 +181,9 @@ export class Tokens {
 }
 
 /**
- * Returns the address that a user's tokens may contain; null if the address is not proven. Policies
- * compare this claim with addresses in rows. If the address that somebody enters at sign-up
- * sufficed, it would give access to the rows of the address's real holder.
+ * Returns the address that a user's tokens may contain; null if the address is not proven.
+ * Policies compare this claim with addresses in rows. If an address merely entered at sign-up
+ * sufficed, it would give access to the rows of the address's real owner.
  */
 export function provenEmailOf({ email, isEmailUnproven }: UserEntry): string | null {
   return isEmailUnproven === true ? null : (email ?? null);
@@ -192,8 +192,8 @@ export function provenEmailOf({ email, isEmailUnproven }: UserEntry): string | n
 /**
  * Returns the claims that SQL can read. The other claims identify the token and its session.
  *
- * No claim of a provider replaces those of the account, except the address, which the provider has
- * verified.
+ * No claim from a provider replaces an account's own claim, except the address, which the provider
+ * has verified.
  *
  * @param issuer The issuer of the token, if it is not this server.
  */
@@ -204,7 +204,7 @@ export function publicClaims(
   return { ...(email === null ? {} : { email }), ...external, iss: issuer, sub: userId, role };
 }
 
-/** Returns true if a text looks like a token of this server. */
+/** Returns true if `text` looks like a token issued by this server. */
 export function isOwnToken(text: string): boolean {
   return text.startsWith(`${HEADER}.`);
 }

@@ -3,7 +3,7 @@
  * ends the tokens and sockets that a change invalidates.
  *
  * Hashing a password takes a while, so the rights and the user are checked again afterwards: a
- * caller that has been dropped or has lost its role in the meantime must not be able to create
+ * caller who has been dropped or has lost their role in the meantime must not be able to create
  * another account.
  */
 import type { Clock } from "../base/clock.ts";
@@ -29,13 +29,13 @@ import { LINKS_MAX, linksOf, linkText, pendingLinkText } from "./provider_users.
 import type { SessionEnds } from "./session_ends.ts";
 import { EMAIL_LENGTH_MAX } from "./setup.ts";
 
-/** The way in which a new user will authenticate. */
+/** How a new user will authenticate. */
 export type NewCredentials =
   | { readonly kind: "password"; readonly password: string }
   /**
-   * JSON text with string members `provider` and `subject`, or only `provider`. Without a subject,
-   * the account belongs to the first user of the provider whose claim `user_claim` equals the user
-   * id.
+   * JSON text with the string members `provider` and `subject`, or only `provider`. Without a
+   * subject, the account belongs to the first user of the provider whose `user_claim` claim equals
+   * the user id.
    */
   | { readonly kind: "oauth"; readonly link: string }
   /** A user who cannot log in. */
@@ -44,7 +44,7 @@ export type NewCredentials =
 export interface CreateUserRequest {
   readonly userId: string;
   readonly credentials: NewCredentials;
-  /** The role of the new user; absent for `user`. */
+  /** The role of the new user; `user` if absent. */
   readonly role?: Role;
   readonly email?: string;
   /** The metadata of the user: a JSON object, as text. */
@@ -52,12 +52,12 @@ export interface CreateUserRequest {
 }
 
 /**
- * The changes of an ALTER USER statement, which sets exactly one member. Callers that set several
- * members change all of them together.
+ * The changes made by an ALTER USER statement, which sets exactly one member. Other callers may
+ * set several members, which are then changed together.
  */
 export interface AlterUserRequest {
   readonly userId: string;
-  /** The link to a provider to add or to drop, in the form of {@linkcode NewCredentials}. */
+  /** The provider link to add or to drop, in the form described in {@linkcode NewCredentials}. */
   readonly link?: { readonly add?: string; readonly drop?: string };
   readonly password?: string;
   readonly role?: Role;
@@ -74,15 +74,15 @@ export interface UserAdminOptions {
   hasher: PasswordHasher;
   policy: PasswordPolicy;
   sessionEnds: SessionEnds;
-  /** Called for every user id whose password was set. */
+  /** Called with the user id whenever a user's password has been set. */
   onPassword: (userId: string) => void;
-  /** Whether auth.root_password is set, so that ALTER USER may not change the password of root. */
+  /** Whether `auth.root_password` is set. If so, ALTER USER may not change root's password. */
   isRootManaged: boolean;
 }
 
 /**
- * Returns the role that a word in a statement denotes, ignoring case. The word `root` denotes
- * `system`.
+ * Returns the role named by an identifier in a statement, ignoring case. The name `root` stands
+ * for `system`.
  */
 export function roleFromWord(word: string): Role | undefined {
   const folded = word.toLowerCase();
@@ -173,7 +173,7 @@ export class UserAdmin {
     const user = this.#authoriseAlter(principal, request);
     const { tokenVersion } = user;
     // Without this check, a stolen token could still be used to set the password after a change
-    // that has invalidated the token.
+    // that invalidated the token.
     if (userId === principal.actorId && tokenVersion !== before.tokenVersion) {
       throw new DatabaseError(
         "SERIALIZATION_FAILURE",
@@ -239,7 +239,7 @@ export class UserAdmin {
   }
 
   /**
-   * Returns whether the caller's account still exists with the role that it had when the caller
+   * Returns whether the caller's account still exists and has the same role as when the caller
    * authenticated.
    */
   #hasRoleStill({ actorId, actorRole }: Principal): boolean {
@@ -269,8 +269,7 @@ export class UserAdmin {
   }
 
   /**
-   * Returns the links of an account after a change, and the way in which its user then
-   * authenticates.
+   * Returns the links of an account after a change, and how its user then authenticates.
    *
    * @throws {DatabaseError} INVALID_VALUE, ALREADY_EXISTS, LIMIT_EXCEEDED, OBJECT_NOT_FOUND
    */
@@ -310,8 +309,8 @@ export class UserAdmin {
   }
 
   /**
-   * Refuses a provider link that another account already has. A login through a provider must find
-   * exactly one account.
+   * Refuses a provider link that another account already has, because a login through a provider
+   * must find exactly one account.
    */
   #refuseLinked({ authData, userId }: NewUser): void {
     if (authData === undefined) return;
@@ -359,8 +358,8 @@ export class UserAdmin {
 const CHANGES = ["password", "role", "email", "metadata", "link"] as const;
 
 /**
- * The maximum size of a user's metadata. It is limited because the metadata of all users is in
- * memory.
+ * The maximum size of a user's metadata, in bytes. It is limited because the metadata of all users
+ * is kept in memory.
  */
 const METADATA_BYTES_MAX = 16 * 1024;
 
@@ -401,7 +400,7 @@ function isJsonObject(text: string): boolean {
 
 const ROLES: readonly Role[] = ["user", "service", "dba", "system"];
 
-/** Returns the canonical form of the link's text. @throws {DatabaseError} INVALID_VALUE */
+/** Returns the canonical form of the link in `text`. @throws {DatabaseError} INVALID_VALUE */
 function oauthLink(userId: string, text: string, what: string): string {
   const refused = new DatabaseError(
     "INVALID_VALUE",

@@ -7,12 +7,13 @@
  *     3 write <no>.json in the same way; the file is then in the archive
  *     4 remove the listed changes from the catalog's journal; the log may recycle its file
  *
- * - Files are archived one at a time, in order. A failure is reported once, and the file is retried
- *   from step 1 until it is archived: after a failed sync in step 3, the list exists, but it may
- *   not survive a crash. A list written by another database is never overwritten.
- * - A running server does not start a new archive. If the directory is missing, for example because
- *   its disk is not mounted, log files wait, and a message explains what to do. At startup, the
- *   directory is created, and a message says that earlier backups cannot be rolled forward.
+ * - Files are archived one at a time, in order. A failure is reported once, and the file is
+ *   retried from step 1 until it is archived: after a failed sync in step 3, the list exists, but
+ *   it may not survive a crash. A list written by another database is never overwritten.
+ * - A running server does not start a new archive. If the directory is missing, for example
+ *   because its disk is not mounted, log files wait, and a message explains what to do. At
+ *   startup, the directory is created, and a message says that earlier backups cannot be rolled
+ *   forward.
  * - The waiting log files may take up to four times `wal_max_bytes`. Beyond that, the oldest files
  *   are dropped. The loss is logged as an error and counted in /metrics, and restores across the
  *   gap are refused.
@@ -47,14 +48,14 @@ import {
 const RETRY_MS = 5000;
 
 /**
- * The error codes that do not prevent startup, because disk space may become available again by
- * itself.
+ * The error codes that do not prevent startup, because disk space may become available again
+ * without intervention.
  */
 const FULL_CODES: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 
 /**
- * Refuses to start if the archive is unusable. Later failures are reported, and the archiver tries
- * again.
+ * Refuses to start if the archive is unusable. Failures at any later time are only reported, and
+ * the archiver tries again.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
@@ -88,16 +89,16 @@ export interface ArchiverOptions {
   /** The configured directory that contains all archives. */
   readonly archivePath: string;
   readonly incarnation: string;
-  /** The maximum disk space for log files that wait to be archived. */
+  /** How many bytes the log files waiting to be archived may take up on disk. */
   readonly waitingBytesMax: number;
 }
 
-/** The state of the files that wait to be archived. */
+/** The state of the files waiting to be archived. */
 export interface ArchiveLag {
   /** The number of full log files that are not in the archive yet. */
   readonly files: number;
   readonly bytes: number;
-  /** The number of log files that have been dropped since startup. */
+  /** The number of log files dropped since startup. */
   readonly lostFiles: number;
   /** The reason for the last failure; undefined if the last attempt succeeded. */
   readonly failure: string | undefined;
@@ -109,8 +110,8 @@ export class Archiver {
   readonly root: string;
   #store: LocalStore | undefined;
   /**
-   * The number of the last file that was archived or dropped. All files before it were archived or
-   * dropped too. Undefined until it has been read.
+   * The number of the last file archived or dropped. All files before it have been archived or
+   * dropped, too. Undefined until it has been read.
    */
   #done: number | undefined;
   #isConnected = false;
@@ -130,7 +131,7 @@ export class Archiver {
     }
   }
 
-  /** Returns the number of the oldest file that the log must keep. */
+  /** The number of the oldest file that the log must keep. */
   get neededFrom(): number {
     return this.#done === undefined ? 0 : this.#done + 1;
   }
@@ -219,7 +220,7 @@ export class Archiver {
       const what = `the archive ${this.root} is ahead of this database: another copy of it writes there`;
       throw new DatabaseError("STORAGE_UNAVAILABLE", what);
     }
-    // The process that wrote the list may have ended before its name was durable.
+    // The process that wrote the list may have ended before the list's name was durable.
     disk.syncDirectory(this.root);
     this.#done = Math.max(last, this.#done ?? 0);
     this.#isConnected = true;
@@ -256,7 +257,8 @@ export class Archiver {
 
   /**
    * Requires that the archive directory exists and belongs to this database.
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory is missing or a different one.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory is missing or belongs to a
+   *   different database.
    */
   #requireRoot(): void {
     const { archivePath, disk } = this.#options;
@@ -271,8 +273,8 @@ export class Archiver {
   }
 
   /**
-   * Reads the list of a file that may not be archived yet, if this database may have written the
-   * list. It then contains the changes that are still in the journal.
+   * Reads the list of a log file that may not be archived yet, unless another database wrote the
+   * list. The list then contains the changes that are still in the journal.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if another database wrote it.
    */
@@ -282,7 +284,8 @@ export class Archiver {
     try {
       found = readUnit(disk, this.root, number);
     } catch (error) {
-      // This is safe: an unreadable list is not mistaken for a list of this database.
+      // Treating the list as foreign is safe: it means that an unreadable list is never
+      // overwritten.
       if (!(error instanceof CorruptionError)) throw error;
       throw this.#foreign(number);
     }
@@ -311,7 +314,7 @@ export class Archiver {
     }
   }
 
-  /** Warns about catalog changes that were lost while there was no archive, or a different one. */
+  /** Warns about catalog changes lost while there was no archive or a different archive. */
   #warnOfBeginning(): void {
     const { journal } = this.#options.catalog;
     const firstKept = journal.after(0)[0]?.id ?? journal.end + 1;

@@ -6,27 +6,27 @@
  *                                                    changes made meanwhile; written last
  *
  * - A log file without its list is not part of the archive.
- * - Files of an incarnation are numbered without gaps. A restore begins a new incarnation, so files
- *   of a database and of its restored successor are never mixed.
+ * - The files of an incarnation are numbered without gaps. A restore begins a new incarnation, so
+ *   the files of a database and of its restored successor never get mixed up.
  */
 import type { Disk } from "../base/disk.ts";
 import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { JournalEntry } from "../catalog/mod.ts";
 import { readSealedText, writeSealedText } from "../storage/files.ts";
 
-/** The format number, which is raised whenever older versions could not read the new format. */
+/** The format version. It is increased whenever older versions could not read the new format. */
 const ARCHIVE_FORMAT = 1;
 
 const LIST_NAME = /^(\d{10})\.json$/;
 
-/** A log file in an archive, and the list that contains it. */
+/** A log file in an archive, and the list that describes it. */
 export interface ArchiveUnit {
   readonly incarnation: string;
   readonly file: number;
   readonly bytes: number;
-  /** The CRC-32 of the log file. */
+  /** The CRC-32 checksum of the log file. */
   readonly crc: number;
-  /** The last seq in the log files that precede this log file. */
+  /** The last seq in the preceding log files. */
   readonly baseSeq: number;
   readonly lastSeq: number;
   /** The id of the last catalog transaction in this list or in any earlier one. */
@@ -34,7 +34,7 @@ export interface ArchiveUnit {
   readonly journal: readonly JournalEntry[];
 }
 
-/** The catalog setting that distinguishes databases and their incarnations. */
+/** The catalog setting that tells databases and their incarnations apart. */
 export const INCARNATION = "incarnation";
 
 export function unitLogPath(root: string, file: number): string {
@@ -59,7 +59,10 @@ export function archivedFiles(disk: Disk, root: string): number[] {
     .toSorted((left, right) => left - right);
 }
 
-/** Completes a unit durably. The log file of the unit must exist. @throws {DiskError} */
+/**
+ * Durably writes the list that completes a unit. The unit's log file must already exist.
+ * @throws {DiskError}
+ */
 export function writeUnit(disk: Disk, root: string, unit: ArchiveUnit): void {
   writeSealedText(
     disk,
@@ -70,7 +73,7 @@ export function writeUnit(disk: Disk, root: string, unit: ArchiveUnit): void {
 
 /**
  * Reads and verifies the list that describes an archived log file.
- * @throws {CorruptionError} If it is damaged or is the list of another file.
+ * @throws {CorruptionError} If it is damaged or is the list of a different file.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if a newer version wrote it.
  */
 export function readUnit(disk: Disk, root: string, file: number): ArchiveUnit {

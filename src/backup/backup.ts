@@ -8,13 +8,13 @@
  *     3 sync the directories, and write backup.json, which lists everything
  *
  * Commits continue in the meantime and are not in the backup. If a backup fails or is cancelled
- * before step 3, nothing of it remains. A crash leaves a directory without backup.json, which is
- * not a backup.
+ * before step 3, everything it wrote is removed. A crash leaves a directory without backup.json,
+ * which is not a backup.
  *
  * Segments in other storages are copied to the data directory of the backup, so that the backup is
- * self-contained. Each segment is verified before it is copied, and a damaged segment ends the
- * backup, because otherwise a damaged backup could replace an older, intact one. Only data that a
- * repair has declared lost is omitted.
+ * self-contained. Each segment is verified before it is copied, and a damaged segment makes the
+ * backup fail, because otherwise a damaged backup could replace an older, intact one. Only data
+ * that a repair has declared lost is omitted.
  */
 import type { Clock } from "../base/clock.ts";
 import { checksumOfFile, FileCopy, makeDirectoryOf, removeTreeSoon } from "../base/copy_file.ts";
@@ -51,10 +51,10 @@ export interface BackupSource {
   readonly store: LocalStore;
   readonly blobs: BlobStore;
   readonly paths: DataPaths;
-  /** Returns the file of the catalog, which stays open as long as the catalog does. */
+  /** Returns the catalog's file, which stays open as long as the catalog does. */
   readonly catalogFile: () => DiskFile;
   readonly version: string;
-  /** The number of bytes that must remain free on the disk of the backup. */
+  /** The number of bytes that must remain free on the disk that receives the backup. */
   readonly minFreeBytes: number;
 }
 
@@ -62,22 +62,24 @@ export interface BackupSource {
 const UNREADABLE_HINT =
   "check the disk and restart the server, which tries again; if the file is gone, stop the server and run tidemark repair, which gives up those rows, or drop the table";
 
-/** A file of the database, with the number of its bytes that belong to the backup. */
+/** A file of the database, and how many of its bytes belong to the backup. */
 interface CopySource {
   /**
-   * The path within the backup, and within the data directory except for segments of other
-   * storages.
+   * The path within the backup. Except for segments in other storages, it is also the path within
+   * the data directory.
    */
   readonly path: string;
   /** The location of the source file, if it differs from `path`. */
   readonly from?: string;
   readonly bytes: number;
   /**
-   * Whether the file may be missing, because it is a listed upload that has no row after a crash.
+   * Whether the file may be missing, because it is a listed upload that a crash left without a
+   * row.
    */
   readonly mayBeMissing?: boolean;
   /**
-   * The segment in this file, which is verified during the copy, together with its deletion vector.
+   * The segment in this file. It is verified before it is copied, together with its deletion
+   * vector.
    */
   readonly segment?: SegmentEntry;
 }
@@ -172,7 +174,7 @@ class Backup {
 
   /**
    * Performs all of step 1 in the tick in which the snapshot of the store is taken.
-   * @param parts.held Receives the functions that release the protected files, even if this
+   * @param parts.held Collects the functions that release the protected files, even if this
    *   constructor throws.
    */
   constructor(
@@ -207,8 +209,8 @@ class Backup {
     }
     for (const source of sources) await this.#copy(source);
     this.#writeNumbers();
-    // The deepest directories come first, so that no name becomes durable before the directory to
-    // which it refers.
+    // The deepest directories are synced first, so that no name becomes durable before the
+    // directory to which it refers.
     for (const directory of this.#directories.toReversed()) {
       await disk.syncDirectorySoon(directory);
       await this.#pause();
@@ -225,8 +227,8 @@ class Backup {
   }
 
   /**
-   * Lists the files that are protected from removal. This takes several ticks, because there may be
-   * as many as 100,000 files.
+   * Lists the files protected from removal. This takes several ticks, because there may be as many
+   * as 100,000 files.
    */
   async #sources(): Promise<CopySource[]> {
     const { catalog, disk, paths } = this.#source;
@@ -234,7 +236,7 @@ class Backup {
     const below = (path: string): string => path.slice(paths.root.length + 1);
     const lengthOf = (path: string): number => disk.sizeOf(path) ?? 0;
     const sources: CopySource[] = [
-      // The catalog comes first, because SQLite's log grows until the catalog has been copied.
+      // The catalog is copied first, because SQLite's log grows until that is done.
       { path: CATALOG_FILE, bytes: this.#catalogBytes },
       { path: below(paths.format), bytes: lengthOf(paths.format) },
     ];
@@ -272,7 +274,7 @@ class Backup {
     for (const number of logFiles) {
       const path = walFilePath(paths, number);
       const isLast = number === logFiles.at(-1);
-      // The last log file is still being written, and contains zeros after its end.
+      // The last log file is still being written to, and contains zeros after its end.
       sources.push({ path: below(path), bytes: isLast ? logEnd : lengthOf(path) });
     }
     return sources;
@@ -385,10 +387,7 @@ class Backup {
     throw new DatabaseError("CANCELLED", `Cannot back up to ${this.#target}: the job was killed`);
   }
 
-  /**
-   * Writes the numbers that the backup needs: the end of its log, and the highest ids that have
-   * been used.
-   */
+  /** Writes the numbers that the backup needs: the end of its log, and the highest ids in use. */
   #writeNumbers(): void {
     const { disk } = this.#source;
     const { highWater, ids } = dataPathsOf(this.#target);

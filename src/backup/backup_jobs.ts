@@ -40,7 +40,7 @@ import {
 } from "./restore_sources.ts";
 
 /**
- * Rolls a copy forward to a later moment, as `bringTo` does, but in a separate thread.
+ * Rolls a copy forward to a later point, as `bringTo` does, but in a separate thread.
  * @returns The list of files in the resulting copy.
  */
 export type PointBringer = (work: PointWork) => Promise<BackupList>;
@@ -49,13 +49,13 @@ export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   readonly jobs: JobList;
   readonly random: Random;
   readonly log: Log;
-  /** The maximum number of log bytes that a restore to a point in time keeps in memory. */
+  /** The maximum number of log bytes that a point-in-time restore keeps in memory. */
   readonly heldBytesMax: number;
-  /** The configured directory of archived log files. */
+  /** The configured directory for archived log files. */
   readonly archivePath: string | undefined;
   /**
    * Rolls a copy of a backup forward to a point in time, in another thread. If absent, this thread
-   * does the work, in long ticks.
+   * does the work, which makes for long ticks.
    */
   readonly bringInThread?: PointBringer | undefined;
   /** The absolute paths of the directories under which backups are allowed. */
@@ -143,7 +143,8 @@ export class BackupJobs implements BackupAccess {
   }
 
   /**
-   * The catalog's file is opened once for the lifetime of the catalog: see `CatalogDatabase.hold`.
+   * The catalog's file is opened only once in the lifetime of the catalog: see
+   * `CatalogDatabase.hold`.
    */
   #openCatalogFile(): DiskFile {
     const { disk, paths } = this.#options;
@@ -175,8 +176,8 @@ export class BackupJobs implements BackupAccess {
   }
 
   /**
-   * Returns the part of this server's log that has been written. Its files are kept until `held` is
-   * disposed.
+   * Returns the part of this server's log that has already been written to disk. Its files are
+   * kept until `held` is disposed.
    */
   async #tail(seq: Seq, held: DisposableStack): Promise<LogTail> {
     const { catalog, paths, store } = this.#options;
@@ -186,7 +187,7 @@ export class BackupJobs implements BackupAccess {
     held.defer(() => snapshot.release());
     const { logEnd, logFiles, seq: writtenSeq } = snapshot;
     const incarnation = catalog.setting(INCARNATION);
-    // If no commit is in progress, every later commit has a higher seq than this one.
+    // If no commit is in progress, every later commit gets a higher seq than this one.
     const endSeq = writtenSeq === store.appliedSeq ? store.issueSeq() : writtenSeq;
     const last = logFiles.at(-1);
     const files = store.logFiles().flatMap(({ bytes, number }) => {
@@ -271,8 +272,8 @@ export class BackupJobs implements BackupAccess {
 }
 
 /**
- * Returns an error whose message includes the name of the file that failed. A user who may copy the
- * database may also see this name.
+ * Returns an error whose message names the file concerned. A user who may copy the database may
+ * see this name, too.
  */
 function told(error: unknown): Error {
   if (!(error instanceof DiskError)) return errorFrom(error);

@@ -1,5 +1,5 @@
 /**
- * Connects a database with its backups when it opens: finishes a pending restore, starts to archive
+ * Connects a database with its backups when it opens: finishes a pending restore, starts archiving
  * the log, and provides the jobs for backups and restores.
  */
 import type { OnBug } from "../base/bugs.ts";
@@ -23,7 +23,7 @@ export interface BackupLimits {
   readonly archivePath: string | undefined;
   /** The disk space that the server keeps free, in bytes. */
   readonly minFreeBytes: number;
-  /** The maximum number of log bytes that a restore to a point in time keeps in memory. */
+  /** The maximum number of log bytes that a point-in-time restore keeps in memory. */
   readonly heldBytesMax: number;
   /** The usual size of the log, in bytes. */
   readonly walMaxBytes: number;
@@ -37,7 +37,7 @@ export interface BackupParts {
   readonly random: Random;
   readonly version: string;
   /**
-   * Rolls a backup forward in a separate thread. If it is absent, the event loop does the work in
+   * Rolls a backup forward in a separate thread. If absent, the event loop does the work in
    * slices.
    */
   readonly bringInThread?: PointBringer | undefined;
@@ -46,12 +46,12 @@ export interface BackupParts {
 /** The number of random bytes in the name of an incarnation, enough to make every name unique. */
 const INCARNATION_BYTES = 16;
 
-/** The factor by which the log may exceed its usual length while the archive is unreachable. */
+/** The factor by which the log may exceed its usual size while the archive is unreachable. */
 const ARCHIVE_WAITS = 4;
 
 /**
- * Records a finished restore in the audit log. The event also names the user who ordered the
- * restore, because the record of the order was part of the replaced state.
+ * Records a finished restore in the audit log. The event names the user who requested the restore,
+ * because the audit record of that request was part of the replaced state.
  */
 export async function noteRestore(audit: AuditLog, { order, seq }: FinishedRestore): Promise<void> {
   if (order === undefined) return;
@@ -66,7 +66,7 @@ export function nameIncarnation(catalog: CatalogDatabase, random: Random): void 
   catalog.changeSetting(INCARNATION, incarnation);
 }
 
-/** Returns the archiver of the log; undefined if none is configured. */
+/** Returns the archiver for the log; undefined if none is configured. */
 export function archiverOf(
   { archivePath, walMaxBytes }: BackupLimits,
   { clock, disk, log, onBug }: BackupParts,
@@ -86,7 +86,7 @@ export function archiverOf(
   });
 }
 
-/** Returns the jobs that statements may start. */
+/** Returns the backup and restore jobs that statements may start. */
 export function backupJobsOf(
   { allowedRoots, archivePath, heldBytesMax, minFreeBytes }: BackupLimits,
   { bringInThread, clock, disk, log, random, version }: BackupParts,

@@ -47,13 +47,15 @@ import {
 /** The result of a finished restore. */
 export interface FinishedRestore {
   readonly seq: Seq;
-  /** The request for the restore; absent if the restore was requested without a login. */
+  /** The request for the restore; absent if it was requested without a login. */
   readonly order: RestoreOrder | undefined;
-  /** The path to which the replaced state was moved; undefined if no state was replaced. */
+  /**
+   * The path to which the replaced state was moved; undefined if there was no state to replace.
+   */
   readonly before: string | undefined;
 }
 
-/** The parts of a database other than its lock, its secret and data that can be rebuilt. */
+/** The parts of a database other than its lock, its secret and any data that can be rebuilt. */
 const STATE_DIRECTORIES = ["wal", "segments", "files"] as const;
 const STATE = [CATALOG_FILE, ...STATE_DIRECTORIES] as const;
 
@@ -61,7 +63,7 @@ const DEAF: CheckListener = { onChecked() {}, onFinding() {} };
 
 /**
  * Finishes a staged restore, if there is one, in a directory that the caller has locked and whose
- * catalog is not open. After an error, the next attempt continues.
+ * catalog is not open. After an error, the next attempt continues where this one stopped.
  *
  * @returns The result; undefined if no restore was staged.
  * @throws {DatabaseError} @throws {CorruptionError} @throws {DiskError}
@@ -71,7 +73,7 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
   const staged = dataPathsOf(stagedPath(paths));
   removeTree(disk, pendingRestorePath(paths));
   if (!isRestoreStaged(disk, paths)) {
-    // Removes the remains of a finished restore that a crash left.
+    // Removes the remains of a finished restore, left behind by a crash.
     removeTree(disk, staged.root);
     return undefined;
   }
@@ -89,7 +91,7 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
   return { seq, order, before };
 }
 
-/** Runs a step unless a mark file shows that it has already been done. */
+/** Runs a step unless its mark file shows that it has already been completed. */
 function onceIn(root: string, mark: string, disk: Disk, step: () => void): void {
   if (disk.exists(`${root}/${mark}`)) return;
   step();
@@ -113,7 +115,7 @@ function requireListed(root: string, files: BackupList["files"], disk: Disk): vo
 }
 
 /**
- * Logs which storages have segments in the data directory, which explains why the directory has
+ * Logs which storages now have segments in the data directory. This explains why the directory has
  * grown.
  */
 function tellBroughtHere(segments: readonly SegmentEntry[], log: Log): void {
@@ -127,8 +129,8 @@ function tellBroughtHere(segments: readonly SegmentEntry[], log: Log): void {
 }
 
 /**
- * Makes the staged state the successor of the old state, so that no seq and no number is issued
- * twice.
+ * Makes the staged state continue after the old state, so that no seq and no other number is
+ * issued twice.
  */
 function continueFrom(
   old: DataPaths,
@@ -168,7 +170,8 @@ function continueFrom(
       });
       tellBroughtHere(state.segments, parts.log);
       catalog.continueFrom(before.used);
-      // Positions between the two states are invalid, and the new state has a new archive.
+      // Positions between the end of the backup and the end of the old state become invalid, and
+      // the new state gets a new archive.
       noteLostSeqs(catalog, { after: parts.seq, upTo: floorSeq });
       catalog.changeSetting(INCARNATION, "");
     } finally {
@@ -184,10 +187,7 @@ function continueFrom(
   }
 }
 
-/**
- * Ends the staged log with an empty commit. This also works after an earlier attempt that was
- * interrupted.
- */
+/** Ends the staged log with an empty commit. This also works after an interrupted attempt. */
 function goOnAbove(
   staged: DataPaths,
   disk: Disk,
@@ -206,7 +206,7 @@ function goOnAbove(
 }
 
 /**
- * Reads the highest seqs and ids of the state that is being replaced, as far as its files can be
+ * Reads the highest seqs and ids of the state being replaced, from those of its files that can be
  * read.
  */
 function lookAt(
@@ -228,7 +228,7 @@ function seqsOf({ highWaterSeq, reading }: LogCheck): number[] {
   return [highWaterSeq, reading.lastSeq];
 }
 
-/** Returns a seq that is higher than all the given ones. */
+/** Returns a seq higher than all the given ones. */
 function floorOf(seqs: readonly number[]): Seq {
   const floor = Math.max(...seqs) + 1;
   const seq = seqFromNumber(floor);
@@ -240,7 +240,7 @@ function floorOf(seqs: readonly number[]): Seq {
 }
 
 /**
- * Moves the staged state into place. Returns the path of the old state, or undefined if there was
+ * Moves the staged state into place. Returns the path of the old state; undefined if there was
  * none.
  */
 function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string | undefined {
@@ -276,8 +276,8 @@ function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string 
 }
 
 /**
- * Returns whether the data directory contains nothing but empty directories, so that nothing needs
- * to be kept.
+ * Returns whether the data directory contains nothing but empty directories. If so, there is
+ * nothing to keep.
  */
 function isEmpty({ root }: DataPaths, disk: Disk): boolean {
   if ([CATALOG_FILE, ...CATALOG_SIDE_FILES].some((name) => disk.exists(`${root}/${name}`)))

@@ -1,15 +1,15 @@
 /**
- * Checks the free space before a copy begins. A copy that filled the disk of a running server would
- * stop all writes, so the space that the server keeps free must remain free.
+ * Checks the free space before a copy begins. A copy that filled up the disk of a running server
+ * would stop all writes, so the space that the server keeps free must remain free.
  */
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 
 export interface FreeSpaceRequest {
-  /** The refused action, which follows "Cannot" in the error message. */
+  /** The action being refused, which follows "Cannot" in the error message. */
   readonly action: string;
   readonly bytes: number;
-  /** The space that must remain free on the disk. */
+  /** The number of bytes that must remain free on the disk. */
   readonly minFreeBytes: number;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Records which seqs were lost in a restore, or in a crash before all commits were on disk. A
- * client may have seen commits with these seqs, so it cannot resume from one of them.
+ * client may have seen commits with these seqs, so it cannot resume from any of them.
  */
 import type { CatalogDatabase } from "../catalog/mod.ts";
 import type { SeqGap } from "../storage/mod.ts";
@@ -8,7 +8,7 @@ import type { SeqGap } from "../storage/mod.ts";
 const SETTING = "lost_seqs";
 
 /**
- * The maximum number of gaps. If there are more, the two oldest gaps are merged, and clients cannot
+ * The maximum number of gaps. Beyond it, the two oldest gaps are merged, and clients can no longer
  * resume from positions between them either.
  */
 const GAPS_MAX = 1000;

@@ -2,8 +2,8 @@
  * Exports backups of a database, the archive of its log, and restores from both.
  *
  * The storage layer defines the contents of a backup (`storage/directory/backup_list.ts`) and
- * checks whether one is complete (`storage/check/check_backup.ts`), because `verify` reads a backup
- * like any data directory. This folder creates backups.
+ * checks whether one is complete (`storage/check/check_backup.ts`), because `verify` reads a
+ * backup like any data directory. This folder creates and restores backups.
  */
 export { type ArchiveLag, type Archiver, requireArchive } from "./archive.ts";
 export { INCARNATION } from "./archive_units.ts";

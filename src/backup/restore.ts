@@ -13,12 +13,12 @@
  * - The database does not change before step 2. A backup that is damaged, incomplete or in a newer
  *   format is refused.
  * - Finishing requires a closed database. A staged restore is finished at the next startup, or
- *   immediately by `tidemark restore`. After a crash, the next attempt continues: steps 4 and 6 can
- *   be repeated, and the changes of step 4 are not mistaken for damage, because damage is detected
- *   before that step.
- * - No subscription can resume across a restore, and every token becomes invalid, because the state
- *   to which they refer may no longer exist.
- * - A restore to a point in time rolls the copy forward between steps 1 and 2 (`restore_point.ts`).
+ *   immediately by `tidemark restore`. After a crash, the next attempt continues: steps 4 and 6
+ *   can be repeated, and the changes made by step 4 are not mistaken for damage, because damage is
+ *   detected before that step.
+ * - No subscription can resume across a restore, and every token becomes invalid, because the
+ *   state to which they refer may no longer exist.
+ * - A point-in-time restore rolls the copy forward between steps 1 and 2 (`restore_point.ts`).
  * - All segments are in the data directory afterwards. New segments are written to their storages,
  *   and merges move the existing ones there.
  */
@@ -58,11 +58,11 @@ export interface StageListener {
   /** Called before each step of a restore, except for the copying of files. */
   onStep(what: string): void;
   /**
-   * Reports uploaded files to which rows refer, but which neither the backup nor the directory
-   * contains.
+   * Reports uploaded files to which rows refer but which are neither in the backup nor in the
+   * directory.
    */
   onMissing(paths: readonly string[]): void;
-  /** Returns whether the copying has to stop because the caller has cancelled it. */
+  /** Returns whether the copying has to stop because the caller cancelled it. */
   isCancelled(): boolean;
 }
 
@@ -76,17 +76,16 @@ export interface StageRequest {
   readonly orderedBy?: string;
   /** Rolls the copy forward to a later point before the restore is prepared. */
   readonly bringTo?: {
-    /** The seq of the point. It is not older than the backup. */
+    /** The seq of the point to restore to. It is not older than the backup. */
     readonly seq: Seq;
     readonly eras: readonly SeqEra[];
-    /** Replays commits over the copy up to `seq`. Returns the resulting list of files. */
+    /** Replays commits onto the copy, up to `seq`. Returns the resulting list of files. */
     readonly run: (pending: DataPaths, list: BackupList) => Promise<BackupList>;
   };
 }
 
 /**
- * A request for a restore that will be finished at the next startup, stored next to the prepared
- * copy.
+ * A request for a restore to be finished at the next startup, stored next to the prepared copy.
  */
 export interface RestoreOrder {
   readonly orderedBy: string;
@@ -99,9 +98,9 @@ export const MOVING_MARK = "MOVING";
 
 /**
  * The progress of a prepared restore. "copied" means that the copy matches its list. "checked"
- * means that the copy may have been changed to continue above the old state. "moving" means that
- * the two states are being exchanged, so the directory contains no complete database until the
- * restore is finished.
+ * means that the copy may have been changed so that it continues above the old state. "moving"
+ * means that the two states are being exchanged, so the directory contains no complete database
+ * until the restore is finished.
  */
 export type StagedStep = "copied" | "checked" | "moving";
 
@@ -110,7 +109,7 @@ export function stagedPath({ root }: DataPaths): string {
   return `${root}/restore`;
 }
 
-/** Returns whether a restore has been prepared, which the next startup will finish. */
+/** Returns whether a restore has been prepared. If so, the next startup will finish it. */
 export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
   return disk.exists(backupListPath(stagedPath(paths)));
 }
@@ -143,12 +142,12 @@ export function refuseStaged(disk: Disk, paths: DataPaths, source: string): void
 }
 
 /**
- * Copies a backup to the place where the next startup finds it. A failed copy changes nothing.
+ * Copies a backup to where the next startup finds it. If the copy fails, nothing changes.
  *
  * @throws {DatabaseError} INVALID_OPTION if the path is not a backup, or the backup is newer than
- *   the point, INVALID_OPERATION if a restore is already prepared, STORAGE_UNAVAILABLE if a newer
- *   version wrote it, DISK_FULL, CANCELLED.
- * @throws {CorruptionError} If it is damaged.
+ *   the point; INVALID_OPERATION if a restore is already prepared; STORAGE_UNAVAILABLE if a newer
+ *   version wrote the backup; DISK_FULL, CANCELLED.
+ * @throws {CorruptionError} If the backup is damaged.
  * @throws {DiskError}
  */
 export async function stageRestore(
@@ -174,7 +173,7 @@ export async function stageRestore(
     if (bringTo !== undefined) disk.remove(backupListPath(pendingPath));
     const staged = bringTo === undefined ? list : await bringTo.run(dataPathsOf(pendingPath), list);
     if (orderedBy !== undefined) writeOrder(disk, pendingPath, { orderedBy, source });
-    // Removes the remains of a finished restore that a crash left.
+    // Removes the remains of a finished restore, left behind by a crash.
     await removeTreeSoon(disk, stagedPath(paths));
     disk.rename(pendingPath, stagedPath(paths));
     disk.syncDirectory(paths.root);
@@ -245,13 +244,16 @@ function writeOrder(disk: Disk, root: string, order: RestoreOrder): void {
   writeSealedText(disk, orderPath(root), JSON.stringify(order));
 }
 
-/** Reads the order of a restore. Returns undefined if the file names no user or cannot be read. */
+/**
+ * Reads the request for a prepared restore. Returns undefined if the file names no user or cannot
+ * be read.
+ */
 export function readOrder(disk: Disk, root: string, log: Log): RestoreOrder | undefined {
   const path = orderPath(root);
   try {
     return disk.exists(path) ? (JSON.parse(readSealedText(disk, path)) as RestoreOrder) : undefined;
   } catch (error) {
-    // This is safe to ignore: the file only names a user, and does not affect the data.
+    // Ignoring the error is safe: the file only names a user, and does not affect the data.
     if (!(error instanceof CorruptionError)) throw error;
     log.warn("cannot determine who requested the restore", { error: error.message });
     return undefined;

@@ -65,8 +65,7 @@ export interface PointParts extends PointRequest {
 }
 
 /**
- * A request together with the copy of the backup, in the form in which a thread receives it for
- * `bringTo`.
+ * A request and the copy of the backup, in the form in which a thread receives them for `bringTo`.
  */
 export interface PointWork {
   readonly request: PointRequest;
@@ -75,12 +74,15 @@ export interface PointWork {
   readonly listener: StageListener;
 }
 
-/** The maximum length of the copied log. A longer log would take too much memory at startup. */
+/**
+ * The maximum length of the copied log, in bytes. A longer log would take up too much memory at
+ * startup.
+ */
 const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
 
 /**
- * The maximum size of a row during the replay. It is sufficient for the largest row of any
- * configuration.
+ * The maximum size of a row during the replay, in bytes. It accommodates the largest row that any
+ * configuration allows.
  */
 const ROW_BYTES_MAX: number = 3 * 1024 * 1024;
 
@@ -106,7 +108,7 @@ class PointRun {
   /** The last log file that belongs to the backup. */
   readonly #base: LogFile;
   readonly #pause: () => Promise<void>;
-  /** The end of the part of the log that is already in segments. */
+  /** The end of the part of the log whose contents are already in segments. */
   #settled: LogPoint | undefined;
 
   constructor(parts: PointParts, pending: DataPaths, list: BackupList) {
@@ -164,7 +166,7 @@ class PointRun {
     listener.onStep(what);
   }
 
-  /** Returns the end of the backup, and the seq up to which it is complete. */
+  /** Returns where the backup ends, and the seq up to which it is complete. */
   async #lookAtCatalog(): Promise<{ readonly begin: PointBegin; readonly baseSeq: number }> {
     const { seq } = this.#list;
     return await this.#withCatalog((catalog) => {
@@ -176,7 +178,8 @@ class PointRun {
         seq,
         journalEnd: end,
       };
-      // A definition may be newer than the last commit that changed rows, so the higher seq counts.
+      // A definition may be newer than the last commit that changed rows, so the highest of these
+      // seqs is used.
       return { begin, baseSeq: Math.max(seq, catalog.manifest.highestSeq(), stamp) };
     });
   }
@@ -217,7 +220,8 @@ class PointRun {
   }
 
   /**
-   * Writes the contents of the log to segments, so that the log never has to be read as a whole.
+   * Writes the contents of the log to segments, so that the entire log never has to be in memory
+   * at once.
    *
    * @returns False if a commit continues in the next file, because such a commit cannot be split.
    */
@@ -232,7 +236,7 @@ class PointRun {
     await this.#withCatalog(async (catalog) => {
       // The copy contains all segments. Tables return to their storages once the copy is in place.
       catalog.manifest.leaveStorages();
-      // The limits are the highest that a configuration allows, because all tables are flushed
+      // These are the highest limits that a configuration allows, because all tables are flushed
       // explicitly below.
       const flush = { rowsMax: 999_999, ageMsMax: 24 * HOUR_MS };
       const defaults = { flush, historyMs: 8760 * HOUR_MS };
@@ -301,9 +305,9 @@ class PointRun {
   }
 
   /**
-   * Moves files uploaded since the backup from the directory that is being replaced.
+   * Moves files uploaded since the backup here from the directory being replaced.
    *
-   * @returns The files that are missing in that directory as well.
+   * @returns The files that are missing in that directory, too.
    */
   async #adoptUploads(): Promise<string[]> {
     const { disk, tail } = this.#parts;
@@ -356,7 +360,7 @@ class PointRun {
     return list;
   }
 
-  /** Opens the catalog of the copied database, and closes it when `work` ends. */
+  /** Opens the catalog of the copied database, and closes it when `work` finishes. */
   async #withCatalog<T>(work: (catalog: CatalogDatabase) => T | Promise<T>): Promise<T> {
     const path = catalogPathOf(this.#pending.root);
     const catalog = CatalogDatabase.open({ path, clock: this.#parts.clock, log: silentLog });
@@ -382,7 +386,7 @@ function lastLogFile({ files }: BackupList): LogFile | undefined {
   return undefined;
 }
 
-/** Removes unlisted files below a directory, and the directories that become empty. */
+/** Removes unlisted files below a directory, and any directories that become empty. */
 function removeUnlisted(
   disk: Disk,
   root: string,

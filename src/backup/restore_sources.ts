@@ -1,7 +1,8 @@
 /**
- * Finds the sources for a restore to a point: parses the request, determines which part of the log
- * the server itself still has, and lists the log files and catalog changes that lead from a backup
- * to the point. A gap causes an error that names the missing part. No function here changes a file.
+ * Finds the sources for a point-in-time restore: parses the request, determines which part of the
+ * log the server itself still has, and lists the log files and catalog changes that lead from a
+ * backup to the point. A gap causes an error that names the missing part. No function here changes
+ * a file.
  */
 
 import { timeText } from "../base/clock.ts";
@@ -21,15 +22,15 @@ import {
   unitLogPath,
 } from "./archive_units.ts";
 
-/** A point in a statement or command: a `_seq` in digits, or a time. */
+/** A point as written in a statement or command: a `_seq` in digits, or a time. */
 export type PointText =
   | { readonly type: "seq"; readonly text: string }
   | { readonly type: "timestamp"; readonly value: string };
 
-/** A point in time, or in the sequence, whose text has been parsed. */
+/** A parsed point: a time, or a position in the sequence of commits. */
 export type Point = { readonly seq: Seq } | { readonly unixMs: number };
 
-/** The part of a server's log that is not yet in an archive. */
+/** The part of a server's log that has not been archived yet. */
 export interface LogTail {
   readonly incarnation: string | undefined;
   /** The log files to replay, ascending and without gaps. */
@@ -41,7 +42,7 @@ export interface LogTail {
    * files are read.
    */
   readonly endSeq: number | undefined;
-  /** The directory of uploaded files that the backup does not contain. */
+  /** The directory with the uploaded files that are not in the backup. */
   readonly filesRoot: string;
 }
 
@@ -51,7 +52,7 @@ export interface LogSource {
   readonly bytes: number;
 }
 
-/** A log file, with its list if it comes from the archive. */
+/** A log file and, if it comes from the archive, its list. */
 export interface ArchivedSource extends LogSource {
   readonly unit?: ArchiveUnit;
 }
@@ -62,19 +63,22 @@ export interface ArchivedSource extends LogSource {
 export interface PointRequest {
   readonly source: string;
   readonly seq: Seq;
-  /** The eras of the seqs, which record when the seqs were issued. */
+  /** The eras of the seqs, from which the time of each seq is computed. */
   readonly eras: readonly SeqEra[];
   readonly archivePath: string | undefined;
   readonly tail: LogTail | undefined;
   /** The number of bytes that must remain free on the disk; see `StageRequest`. */
   readonly minFreeBytes: number;
-  /** The maximum number of log bytes that are kept in memory. */
+  /** The maximum number of log bytes kept in memory. */
   readonly heldBytesMax?: number;
 }
 
-/** The point in time at which a backup ends. */
+/** Where a backup ends. */
 export interface PointBegin {
-  /** The incarnation from which the backup comes; undefined if it is older than any archive. */
+  /**
+   * The incarnation of the database that was backed up; undefined if the backup is older than any
+   * archive.
+   */
   readonly incarnation: string | undefined;
   /** The number of the backup's last log file. */
   readonly fileNumber: number;
@@ -84,7 +88,7 @@ export interface PointBegin {
 }
 
 /**
- * Parses the point to which a statement or command restores a backup.
+ * Parses the point in time requested by a statement or command.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function readPoint(point: PointText): Point {
@@ -120,7 +124,7 @@ export function seqOfPoint(point: Point, { lastSeqUpTo }: SeqsByTime): Seq {
 }
 
 /**
- * Finds a seq by its time: from the store that issued the seqs, or from a record of their times.
+ * Finds a seq by its time, using either the store that issued the seqs or a record of their times.
  */
 export interface SeqsByTime {
   readonly lastSeqUpTo: (unixMs: number) => number;
@@ -139,7 +143,7 @@ function msOfMoment(text: string): number {
   }
 }
 
-/** Returns the log of a data directory whose server is stopped. */
+/** Returns the log in the data directory of a stopped server. */
 export function tailOf(disk: Disk, paths: DataPaths, catalog: CatalogDatabase): LogTail {
   const incarnation = catalog.setting(INCARNATION) ?? "";
   return {
@@ -161,7 +165,7 @@ export function tailOf(disk: Disk, paths: DataPaths, catalog: CatalogDatabase): 
 }
 
 /**
- * Returns the log files that lead to the point, starting with the last one of the backup.
+ * Returns the log files that lead to the point, starting with the backup's last one.
  *
  * @throws {DatabaseError} INVALID_OPTION if they do not reach it.
  */
@@ -205,7 +209,7 @@ export function sourcesOf(disk: Disk, request: PointRequest, begin: PointBegin):
       break;
     }
   }
-  // If the server is stopped, only the files themselves show how far they extend.
+  // If the server is stopped, only the contents of the files show how far they reach.
   if (reached < seq) throw pointUncovered(request, reached, endReason);
   return sources;
 }
@@ -269,8 +273,8 @@ export function journalOf(
 }
 
 /**
- * Refuses to restore a backup to a point that is earlier than the backup.
- * @throws {DatabaseError} INVALID_OPTION if the rows of a backup are newer than the point.
+ * Refuses to restore a backup to a point earlier than the backup.
+ * @throws {DatabaseError} INVALID_OPTION if the rows of the backup are newer than the point.
  */
 export function refuseBefore(
   { seq: rowsSeq }: { readonly seq: Seq },

@@ -1,6 +1,7 @@
 /**
- * Rolls a copy of a backup forward in a separate thread, so that the server stays responsive. The
- * thread reads, replays and truncates the log, and reads every file to compute its checksum.
+ * Rolls a copy of a backup forward in a separate thread, so that the server stays responsive:
+ * reading, replaying and truncating the log, and reading every file to compute its checksum, take
+ * a long time.
  */
 import { hasDescriptorsForThreads } from "../base/bun_disk.ts";
 import type { Clock } from "../base/clock.ts";

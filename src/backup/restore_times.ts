@@ -1,7 +1,7 @@
 /**
  * Finds the times of the seqs after a backup. The backup itself contains only the eras up to its
- * own end. Later eras are in the catalog of the database from which it was made, or in the archive
- * of its log.
+ * own end. Later eras are in the catalog of the database that was backed up, or in the archive of
+ * its log.
  */
 import type { Clock } from "../base/clock.ts";
 import { removeTree } from "../base/copy_file.ts";
@@ -24,16 +24,16 @@ export interface RestoreTimesOptions {
   /** The path of the backup whose times are read. */
   readonly source: string;
   readonly archivePath: string | undefined;
-  /** The catalog of the directory that is being replaced, if it could be read. */
+  /** The catalog in the directory being replaced, if it could be read. */
   readonly replaced: CatalogDatabase | undefined;
-  /** A directory that does not exist yet, for a copy of the backup's catalog. */
+  /** A directory for a copy of the backup's catalog. It must not exist yet. */
   readonly scratch: string;
 }
 
 /**
  * Returns the eras of the seqs that a restore may reach.
  *
- * @throws {CorruptionError} If a list of the archive is damaged.
+ * @throws {CorruptionError} If a list in the archive is damaged.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if a newer version wrote one. @throws {DiskError}
  */
 export function erasBehind(options: RestoreTimesOptions): readonly SeqEra[] {
@@ -42,7 +42,7 @@ export function erasBehind(options: RestoreTimesOptions): readonly SeqEra[] {
   disk.makeDirectory(scratch);
   const { catalog } = checkCatalog({ ...options, path });
   try {
-    // A backup with a damaged catalog cannot be restored in any case, because copying it fails.
+    // A backup with a damaged catalog cannot be restored anyway, because copying it fails.
     if (catalog === undefined) return [];
     const incarnation = catalog.setting(INCARNATION) ?? "";
     const isSame = replaced !== undefined && (replaced.setting(INCARNATION) ?? "") === incarnation;
@@ -58,7 +58,7 @@ export function erasBehind(options: RestoreTimesOptions): readonly SeqEra[] {
   }
 }
 
-/** Returns the last eras in the archive, if they changed after the given entry of the journal. */
+/** Returns the last eras in the archive, if they changed after the journal entry `afterId`. */
 function archivedEras(disk: Disk, root: string, afterId: number): readonly SeqEra[] | undefined {
   for (const number of archivedFiles(disk, root).toReversed()) {
     const { journal, journalEnd } = readUnit(disk, root, number);

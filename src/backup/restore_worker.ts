@@ -1,6 +1,7 @@
 /**
- * The entry point of the thread that rolls a copy of a backup forward to a later point in time, for
- * `restore_thread.ts`. It handles one request, reports progress, and sends the outcome.
+ * The entry point of the thread that rolls a copy of a backup forward to a later point in time on
+ * behalf of `restore_thread.ts`. It handles a single request, reports progress, and sends the
+ * outcome.
  */
 import { bunDisk } from "../base/bun_disk.ts";
 import { systemClock } from "../base/clock.ts";

@@ -1,13 +1,13 @@
 /**
- * Provides assertions, which are always on. An assertion checks a condition that can be false only
- * if Tidemark has a bug.
+ * Provides assertions, which are always enabled. An assertion checks a condition that can be false
+ * only if Tidemark has a bug.
  *
  * A failure that a client or a disk can cause is a {@linkcode DatabaseError} or a {@linkcode
- * CorruptionError} instead (see `errors.ts`). Messages are plain strings, so that a passing
- * assertion creates no string. They state the invariant: "a row must have an owner".
+ * CorruptionError} instead (see `errors.ts`). Messages are plain string literals, so that a
+ * passing assertion creates no string. They state the invariant: "a row must have an owner".
  */
 
-/** A violated invariant, which is a bug. `bugs.ts` decides how much work ends because of it. */
+/** A violated invariant, which is a bug. `bugs.ts` decides how much work it ends. */
 export class AssertionError extends Error {
   constructor(message: string) {
     super(message);

@@ -1,11 +1,11 @@
-/** Validates base paths: paths below which a proxy offers a server, such as `/db`. */
+/** Validates base paths: paths below which a proxy exposes a server, such as `/db`. */
 
-/** The first segments of the server's own paths, with which a base path must not begin. */
+/** The first segments of the server's own paths. A base path must not begin with any of them. */
 const OWN_SEGMENTS = "api|health|metrics|ui|v1";
 
 /**
- * Matches a segment that is neither "." nor "..", and has no character that must be escaped in a
- * header or a document.
+ * Matches a path segment that is neither "." nor ".." and contains no character that would have to
+ * be escaped in a header or a document.
  */
 const SEGMENT = String.raw`\/(?!\.{1,2}(?:\/|$))[\w.~-]+`;
 

@@ -5,7 +5,7 @@
  *     a change to durable state, or of the order of commits
  *                        ──bug──► StateInDoubtError ──► the process stops; the log makes that safe
  *
- * Code that changes shared state marks the errors that it throws ({@linkcode inDoubt}). Code that
+ * Code that changes shared state marks the errors it throws ({@linkcode inDoubt}). Code that
  * serves callers contains all other errors ({@linkcode Bugs.contain}). An uncaught error may have
  * affected any state, so it stops the process.
  */
@@ -14,8 +14,8 @@ import { isExpected, stackOf } from "./errors.ts";
 import type { Log, LogFields } from "./log.ts";
 
 /**
- * A bug during a change that has to be atomic. Only `main.ts` catches it, in order to stop the
- * process.
+ * A bug during a change that has to be atomic. Only `main.ts` catches this error, in order to stop
+ * the process.
  */
 export class StateInDoubtError extends Error {
   constructor(cause: unknown) {
@@ -25,7 +25,7 @@ export class StateInDoubtError extends Error {
 }
 
 /**
- * Returns the error to throw when a change to shared state fails. If the error is a bug, it is
+ * Returns the error to throw when a change to shared state fails. An error caused by a bug is
  * wrapped to show that the state is in doubt.
  */
 export function inDoubt(error: unknown): unknown {
@@ -34,8 +34,8 @@ export function inDoubt(error: unknown): unknown {
 }
 
 /**
- * Performs a change to shared state within one tick.
- * @throws {StateInDoubtError} For a bug in the change.
+ * Makes a change to shared state within one tick.
+ * @throws {StateInDoubtError} If there is a bug in the change.
  */
 export function asOneChange<T>(change: () => T): T {
   try {
@@ -48,10 +48,7 @@ export function asOneChange<T>(change: () => T): T {
 /** Records a bug and lets other work continue; see {@linkcode Bugs.contain}. */
 export type OnBug = (error: unknown, what: string, fields?: LogFields) => void;
 
-/**
- * Returns a clock that guards the callbacks of timers, so that a bug in one of them does not end
- * the process.
- */
+/** Wraps a clock so that a bug in a timer callback does not end the process. */
 export function containingClock(clock: Clock, onBug: OnBug): Clock {
   return {
     nowMs: () => clock.nowMs(),
@@ -68,7 +65,7 @@ export function containingClock(clock: Clock, onBug: OnBug): Clock {
   };
 }
 
-/** Counts and logs the bugs that this process survived. */
+/** Counts and logs the bugs that this process has survived. */
 export class Bugs {
   readonly #log: Log;
   #count = 0;

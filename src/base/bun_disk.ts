@@ -2,22 +2,23 @@
  * Implements the real disk; no other file calls the operating system's file functions.
  *
  * - Files are mapped privately (`shared: false`), so that no write through a view can change them,
- * and released by `transfer(0)`, which unmaps a file immediately and leaves every view with
- * length 0. The runtime nevertheless opens mapped files for writing. A file that may only be
- * read, for example in a backup on a read-only file system, is therefore read into memory instead
- * of being mapped.
+ *   and released by `transfer(0)`, which unmaps a file immediately and leaves every view with
+ *   length 0. The runtime nevertheless opens mapped files for writing. A file that may only be
+ *   read, for example in a backup on a read-only file system, is therefore read into memory
+ *   instead of being mapped.
  * - If a file is opened with O_DSYNC, Linux makes each write durable before the write returns. The
  *   event loop neither copies the bytes nor waits, and only one other thread has to be woken. An
- *   error may come from the write or from the sync. An error that reports a full disk is attributed
- *   to the write: a caller that overwrites the range and syncs it knows its contents again. On
- *   other systems O_DSYNC may leave the bytes in the drive's own cache, so a sync follows.
+ *   error may come from the write or from the sync. An error that reports a full disk is
+ *   attributed to the write: a caller that overwrites the range and syncs it knows its contents
+ *   again. On other systems O_DSYNC may leave the bytes in the drive's own cache, so a sync
+ *   follows.
  * - `sync` uses the callback form of fdatasync: the promise API of `fs` takes twice as long at the
- * median and ten times as long at the 99th percentile.
- * - Every file and directory that it creates is accessible only to its owner, whatever the umask,
- * because it may contain rows and password hashes, and not every program that uses this disk sets
- * a umask.
+ *   median and ten times as long at the 99th percentile.
+ * - Every file and directory it creates is accessible only to its owner, whatever the umask,
+ *   because it may contain rows and password hashes, and not every program that uses this disk
+ *   sets a umask.
  * - The lock is flock(2), which the system releases however the process ends. If libc cannot be
- * loaded, the lock is a file that contains a process id.
+ *   loaded, the lock is a file that contains a process id.
  */
 import {
   closeSync,
@@ -51,8 +52,8 @@ import { loadFromLibc } from "./libc.ts";
 import { countMapped } from "./memory_usage.ts";
 
 /**
- * The maximum length of an array in the runtime. An array that is one byte longer fails with "Out
- * of memory".
+ * The maximum length of an array in the runtime, in bytes. Creating an array that is one byte
+ * longer fails with "Out of memory".
  */
 const MAP_BYTES_MAX: number = 2 ** 32;
 
@@ -60,12 +61,15 @@ const MAP_BYTES_MAX: number = 2 ** 32;
 const READ_ONLY_CODES: ReadonlySet<string> = new Set(["EROFS", "EACCES", "EPERM"]);
 
 /**
- * The number of descriptors that must be free to start a thread. It exceeds the three descriptors
- * that a thread was observed to use.
+ * How many descriptors must be free before a thread is started. In observations, a thread used
+ * only three.
  */
 const THREAD_DESCRIPTORS = 16;
 
-/** Makes each write durable before it returns; 0 on systems where this is unreliable. */
+/**
+ * The open flag that makes each write durable before it returns; 0 on systems where this is
+ * unreliable.
+ */
 const WRITE_THROUGH: number = process.platform === "linux" ? constants.O_DSYNC : 0;
 
 const FILE_MODE = 0o600;
@@ -247,22 +251,23 @@ export const bunDisk: Disk = {
 };
 
 /**
- * Counts the descriptors of the process. The gauge is created at the first call; undefined if it
+ * Counts the process's open descriptors. The gauge is created at the first call; undefined if it
  * cannot be created.
  */
 let gauge: ReturnType<typeof descriptorGauge> | undefined;
 
 /**
- * Returns whether enough descriptors are free to start this many more threads. If a starting thread
- * finds no free descriptor, the runtime ends the process. The descriptors are counted, not opened
- * as a test, because a test would take descriptors away from threads that are just starting.
+ * Returns whether enough descriptors are free to start this many more threads. If a starting
+ * thread finds no free descriptor, the runtime ends the process. The descriptors are counted, not
+ * opened on trial, because a trial would take descriptors away from threads that are just
+ * starting.
  */
 export function hasDescriptorsForThreads(count: number): boolean {
   const needed = count * THREAD_DESCRIPTORS;
   try {
     gauge ??= descriptorGauge(bunDisk);
   } catch (error) {
-    // Safe: the limit could not be read because no descriptor was free, and a thread would also
+    // Safe: the count could not be read because no descriptor was free, and a thread would also
     // need one.
     if (error instanceof DiskError) return false;
     throw error;
@@ -272,7 +277,10 @@ export function hasDescriptorsForThreads(count: number): boolean {
   return max - open >= needed;
 }
 
-/** Opens this many descriptors as a test, for systems that do not report how many are open. */
+/**
+ * Returns whether this many descriptors can be opened, for systems that do not report how many are
+ * open.
+ */
 function canOpen(needed: number): boolean {
   const opened: number[] = [];
   try {
@@ -300,7 +308,7 @@ function mapFile(path: string): MappedFile {
   };
 }
 
-/** Maps a file. Returns undefined if the file may only be read. */
+/** Maps a file. Returns undefined if the file is read-only. */
 function mapped(path: string): Uint8Array<ArrayBuffer> | undefined {
   try {
     const bytes = Bun.mmap(path, { shared: false });
@@ -333,7 +341,7 @@ function lockFile(path: string): (() => void) | undefined {
     return undefined;
   }
   ftruncateSync(descriptor, 0);
-  // The process id is only information for people who look into the directory. The actual lock is
+  // The process id is only there to inform people who look into the directory. The actual lock is
   // the flock.
   writeSync(descriptor, `${process.pid}\n`);
   return () => closeSync(descriptor);
@@ -356,8 +364,8 @@ function loadFlock(): Flock | undefined {
 }
 
 /**
- * Locks by creating a file that must not exist. If the process that created the file has ended,
- * takes over its lock.
+ * Acquires the lock by creating a file that must not exist yet. If the process that created an
+ * existing file has ended, takes over its lock.
  */
 export function lockByName(path: string): (() => void) | undefined {
   const name = `${path}.pid`;
@@ -404,7 +412,7 @@ function diskError(error: unknown, path: string, operation: string): DiskError {
   if (error instanceof DiskError) return error;
   const code = codeOf(error);
   // When a quota is exceeded, the system refuses a write as if the disk were full. After a failed
-  // sync, the outcome is unknown.
+  // sync, however, the outcome is unknown.
   const isFull = code === "EDQUOT" && operation !== "sync";
   return new DiskError(isFull ? "ENOSPC" : code, path, operation, error);
 }

@@ -1,15 +1,15 @@
 /**
- * Reads bytes in order, in the formats that `bytes.ts` defines, and never past their end. If the
+ * Reads bytes in order, in the formats defined in `bytes.ts`, and never past their end. If the
  * bytes end too early, they are damaged, and the error reports the position.
  */
 import type { ByteWriter } from "./byte_writer.ts";
 import { u53At, VARINT_BYTES_MAX, viewOf } from "./bytes.ts";
 import { CorruptionError } from "./errors.ts";
 
-/** The origin of the bytes, which the error names if they are damaged. */
+/** Where the bytes come from, for the error if they are damaged. */
 export interface ByteSource {
   readonly path: string;
-  /** The offset of the first byte in the file; 0 if absent. */
+  /** The offset of the first byte in the file; 0 by default. */
   readonly fileOffset?: number;
 }
 
@@ -31,7 +31,7 @@ export class ByteReader {
     this.#fileOffset = fileOffset;
   }
 
-  /** The offset of the byte that is read next. */
+  /** The offset of the next byte to read. */
   get position(): number {
     return this.#position;
   }
@@ -100,7 +100,7 @@ export class ByteReader {
     return this.#bytes.subarray(at, at + count);
   }
 
-  /** Reads a block. Returns its bytes, as a view of the source. */
+  /** Reads a block. Returns its contents as a view of the source. */
   block(): Uint8Array {
     return this.raw(this.varint());
   }

@@ -1,18 +1,18 @@
 /**
- * Writes bytes in order, in the formats that `bytes.ts` defines, into a buffer that at least
- * doubles in size when it grows. When a shared buffer grows, it is moved piece by piece, and bytes
- * that have been written do not change.
+ * Writes bytes in order, in the formats defined in `bytes.ts`, into a buffer that at least doubles
+ * in size when it grows. When a shared buffer grows, it is moved piece by piece, and bytes already
+ * written do not change.
  */
 import { assert } from "./assert.ts";
 import { putU53, VARINT_BYTES_MAX, viewOf } from "./bytes.ts";
 import { Growth } from "./growth.ts";
 
-/** Shared buffers between these sizes grow by more than a factor of two. */
+/** Shared buffers between these sizes grow by more than a factor of two at a time. */
 const SPACIOUS_BYTES_MIN: number = 256 * 1024;
 const SPACIOUS_BYTES_MAX: number = 4 * 1024 * 1024;
 const SPACIOUS_FACTOR = 8;
 
-/** Up to this length, a loop writes an ASCII string faster than the call that encodes UTF-8. */
+/** Up to this length, a loop writes an ASCII string faster than a call that encodes UTF-8. */
 const SHORT_TEXT_CHARS_MAX = 32;
 
 /** Up to this length, a loop fills a range with zeros faster than the runtime's call. */
@@ -27,9 +27,9 @@ export class ByteWriter {
   #view: DataView;
   #length = 0;
 
-  /** The length up to which output can be appended before a part of the buffer has to be moved. */
+  /** The length that the output can reach before a part of the buffer has to be moved. */
   #capacityUpTo: number;
-  /** The growth of a shared buffer that is still pending; undefined if there is none. */
+  /** Manages the growth of a shared buffer; undefined if the buffer is not shared. */
   readonly #growth: Growth<Buffer> | undefined;
 
   /** Creates an empty writer. @param isShared Whether other threads may get views of the output. */
@@ -41,7 +41,7 @@ export class ByteWriter {
     this.#view = viewOf(this.#buffer);
   }
 
-  /** Creates a writer that appends to existing bytes, whose buffer it uses. */
+  /** Creates a writer that appends to `bytes` and uses its buffer. */
   static over(bytes: Uint8Array): ByteWriter {
     const writer = new ByteWriter(0);
     writer.#buffer = asBuffer(bytes);
@@ -69,17 +69,17 @@ export class ByteWriter {
     this.#length = length;
   }
 
-  /** Releases the capacity that a shared writer has reserved for further output. */
+  /** Releases the capacity that a shared writer has reserved for growth. */
   releaseGrowth(): void {
     this.#growth?.release();
   }
 
-  /** Returns a view of the contents, which is valid until the next write. */
+  /** Returns a view of the contents, valid until the next write. */
   view(): Uint8Array {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** Returns a view of a range of the contents, which is valid until the next write. */
+  /** Returns a view of a range of the contents, valid until the next write. */
   range(start: number, end: number): Uint8Array {
     assert(start <= end && end <= this.#length, "a range must lie within the contents");
     const { buffer, byteOffset } = this.#view;
@@ -144,7 +144,7 @@ export class ByteWriter {
     this.#length = at + 1;
   }
 
-  /** Writes bytes without writing their length first. */
+  /** Writes bytes without a length prefix. */
   raw(bytes: Uint8Array): void {
     const at = this.#reserve(bytes.length);
     this.#buffer.set(bytes, at);
@@ -155,13 +155,13 @@ export class ByteWriter {
     this.raw(bytes);
   }
 
-  /** Writes a range of other bytes as a block. */
+  /** Writes a range of `bytes` as a block. */
   blockOf(bytes: Uint8Array, start: number, end: number): void {
     this.varint(end - start);
     this.rangeOf(bytes, start, end);
   }
 
-  /** Writes a range of other bytes, without a length. */
+  /** Writes a range of `bytes`, without a length prefix. */
   rangeOf(bytes: Uint8Array, start: number, end: number): void {
     const count = end - start;
     const at = this.#reserve(count);
@@ -186,7 +186,7 @@ export class ByteWriter {
     this.#buffer.write(value, at, byteCount, "utf8");
   }
 
-  /** Writes a string as UTF-8, without its length. */
+  /** Writes a string as UTF-8, without a length prefix. */
   rawText(value: string): void {
     if (value.length <= SHORT_TEXT_CHARS_MAX && this.#shortAscii(value)) return;
     // A UTF-16 code unit takes at most three bytes, so the string does not have to be measured
@@ -201,7 +201,7 @@ export class ByteWriter {
     this.skip(count);
   }
 
-  /** Writes the given number of zeros. */
+  /** Writes `count` zeros. */
   skip(count: number): void {
     const at = this.#reserve(count);
     const buffer = this.#buffer;
@@ -218,21 +218,21 @@ export class ByteWriter {
     return this.#buffer.subarray(at, at + count);
   }
 
-  /** Replaces four bytes that were written earlier. */
+  /** Replaces four bytes written earlier. */
   setU32(offset: number, value: number): void {
     assert(this.#growth === undefined, "bytes of a shared buffer must not change");
     assert(offset + 4 <= this.#length, "only written bytes may be replaced");
     this.#view.setUint32(offset, value, true);
   }
 
-  /** Replaces eight bytes that were written earlier and contain a u53. */
+  /** Replaces a u53 written earlier. */
   setU53(offset: number, value: number): void {
     assert(this.#growth === undefined, "bytes of a shared buffer must not change");
     assert(offset + 8 <= this.#length, "only written bytes may be replaced");
     putU53(this.#view, offset, value);
   }
 
-  /** Writes a string if it is ASCII. For any other string, returns false and writes nothing. */
+  /** Writes a string if it is ASCII. Otherwise, writes nothing and returns false. */
   #shortAscii(value: string): boolean {
     const count = value.length;
     const at = this.#reserve(count);
@@ -279,8 +279,8 @@ function sharedBuffer(byteCount: number): Buffer {
 }
 
 /**
- * The system allocates shared memory only when it is first written, so a large buffer initially
- * costs no memory.
+ * The system does not allocate shared memory until it is first written to, so a large buffer
+ * initially takes up no memory.
  */
 function nextCapacity(byteCount: number): number {
   const isSpacious = byteCount >= SPACIOUS_BYTES_MIN && byteCount < SPACIOUS_BYTES_MAX;

@@ -1,15 +1,16 @@
 /**
- * Defines the byte format that log files and segment files have in common: little-endian values,
- * one after another. `byte_writer.ts` and `byte_reader.ts` implement it.
+ * Defines the byte format shared by log files and segment files: little-endian values, one after
+ * another. `byte_writer.ts` and `byte_reader.ts` implement it.
  *
  *     u8 u16 u32 i32 f64   unchanged, unaligned
  *     u53                  u32 low half, u32 high half: a whole number below 2^53
- *     varint               7 bits a byte, low bits first, high bit set while more follow; below 2^53
+ *     varint               7 bits a byte, low bits first, high bit set while more follow; below
+ *     2^53
  *     block                varint length, then that many bytes
  *     text                 a block of UTF-8
  */
 
-/** The maximum length of a varint: 53 bits with 7 bits per byte. */
+/** The maximum length of a varint, in bytes: 53 bits with 7 bits per byte. */
 export const VARINT_BYTES_MAX = 8;
 
 const SPAN_32 = 4294967296;
@@ -29,8 +30,8 @@ export function viewOf(bytes: Uint8Array): DataView {
 }
 
 /**
- * Returns the number that follows a name in the first 8 bytes; undefined if the bytes have another
- * form.
+ * Returns the number that follows `name` in the first 8 bytes; undefined if the bytes do not have
+ * this form.
  */
 export function numberInMagic(bytes: Uint8Array, name: string): number | undefined {
   const magic = Buffer.from(bytes.subarray(0, 8)).toString("latin1");

@@ -1,12 +1,12 @@
 /**
- * Computes checksums of stored bytes: CRC-32 for log frames, xxHash3 for the chunks of segments.
+ * Computes checksums of stored bytes: CRC-32 for log frames, xxHash3 for segment chunks.
  *
  * In the runtime, both run at memory speed (64 KiB in about 1 µs), so every byte is checked.
  */
 
 const MASK_32 = 0xffffffffn;
 
-/** A 64-bit hash as two unsigned halves, so that callers need no bigint. */
+/** A 64-bit hash as two unsigned 32-bit halves, so that callers need no bigint. */
 export interface Hash64 {
   readonly low: number;
   readonly high: number;
@@ -17,15 +17,15 @@ export function crc32(bytes: Uint8Array, seed = 0): number {
   return Bun.hash.crc32(bytes, seed) >>> 0;
 }
 
-/** Returns the 64-bit xxHash3. A different 32-bit seed gives an unrelated hash. */
+/** Returns the 64-bit xxHash3. A different 32-bit seed produces an unrelated hash. */
 export function xxHash3(bytes: Uint8Array, seed = 0): Hash64 {
   const hash = Bun.hash.xxHash3(bytes, BigInt(seed));
   return { low: Number(hash & MASK_32), high: Number(hash >> 32n) };
 }
 
 /**
- * Returns a seed that identifies the location of some bytes, so that intact bytes in the wrong
- * location, for example after a misdirected write, fail the check. The seed has 32 bits because the
+ * Returns a seed that identifies where bytes are stored, so that intact bytes in the wrong place,
+ * for example after a misdirected write, fail the check. The seed has 32 bits because the
  * runtime's xxHash3 uses no more.
  */
 export function placeSeed(file: number, column: number, chunk: number): number {

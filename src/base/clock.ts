@@ -1,8 +1,8 @@
 /**
- * Defines the clock. Code reads the time only through this interface, so that the whole engine can
- * run in a simulation.
+ * Defines the clock. Code reads the time only through this interface, so that the entire engine
+ * can run in a simulation.
  *
- * This is the only file that reads the system's clock and sets its timers.
+ * This is the only file that reads the system clock and sets system timers.
  */
 
 export const HOUR_MS = 3_600_000;
@@ -11,10 +11,13 @@ export const HOUR_MS = 3_600_000;
 export type CancelTimer = () => void;
 
 export interface Clock {
-  /** Returns milliseconds since 1970-01-01T00:00:00Z. The time may jump in either direction. */
+  /**
+   * Returns the wall-clock time in milliseconds since 1970-01-01T00:00:00Z. It may jump in either
+   * direction.
+   */
   nowMs(): number;
   /**
-   * Returns the milliseconds since an arbitrary moment, possibly with a fraction. The time never
+   * Returns the milliseconds since an arbitrary moment, possibly with a fraction. The value never
    * decreases.
    */
   monotonicMs(): number;
@@ -26,19 +29,19 @@ export interface Clock {
   yield(): Promise<void>;
 }
 
-/** Converts a time on the monotonic clock to the wall clock as it is currently set. */
+/**
+ * Converts a time on the monotonic clock to wall-clock time, as the wall clock is currently set.
+ */
 export function wallMsAt(clock: Pick<Clock, "monotonicMs" | "nowMs">, monotonicMs: number): number {
   return Math.round(clock.nowMs() - clock.monotonicMs() + monotonicMs);
 }
 
-/** Rounds a duration for display: milliseconds with at most three decimals. */
+/** Rounds a duration to at most three decimal places, for display. */
 export function shownMs(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }
 
-/**
- * Keeps the process alive while no socket is listening. The timers of a clock do not keep it alive.
- */
+/** Keeps the process alive while no socket is listening, because the timers of a clock do not. */
 export function keepAlive(): CancelTimer {
   const timer = setInterval(() => undefined, HOUR_MS);
   return () => clearInterval(timer);

@@ -1,11 +1,11 @@
-/** Provides the exit codes and the terminal output that the program's commands share. */
+/** Defines the exit codes and the terminal output shared by the program's commands. */
 import type { Clock } from "./clock.ts";
 import { reasonOfCode } from "./disk_reasons.ts";
 import { CorruptionError, DatabaseError, DiskError, UnreadableError } from "./errors.ts";
 
 export const EXIT_DONE = 0;
 export const EXIT_START_FAILED = 1;
-/** The exit code of a command that found damage in the data that it checks or restores. */
+/** The exit code of a command that found damage in the data that it checked or restored. */
 export const EXIT_DAMAGED = 1;
 export const EXIT_MISUSE = 2;
 export const EXIT_FATAL = 70;
@@ -19,11 +19,11 @@ export interface CommandOutput {
   readonly program?: string;
   /** Prints a line of the command's result. */
   readonly say: (line: string) => void;
-  /** Prints a line about the work, such as its progress or the reason why it was not done. */
+  /** Prints a line about the work itself, such as its progress or why it was not done. */
   readonly tell: (line: string) => void;
 }
 
-/** The interval at which long work reports its progress. */
+/** The interval at which long-running work reports its progress. */
 const PROGRESS_MS = 3000;
 
 /** Decides when it is time to report progress. */
@@ -45,7 +45,7 @@ export class ProgressClock {
   }
 }
 
-/** Returns whether a command's arguments only ask for help. */
+/** Returns whether a command's arguments ask for help. */
 export function isHelpAsked(args: readonly string[]): boolean {
   return args.some((arg) => arg === "--help" || arg === "-h");
 }
@@ -60,7 +60,7 @@ export function refuseUse(
 }
 
 /**
- * Returns the message of an error, followed by its meaning and its remedy.
+ * Returns the message of an error, followed by an explanation and a remedy.
  *
  * @param program The name of the program in suggested commands.
  */
@@ -72,7 +72,7 @@ export function textWithHint(error: Error, program: string = PROGRAM_NAME): stri
 function hintOf(error: Error, program: string): string | undefined {
   if (error instanceof DatabaseError) return error.hint;
   if (error instanceof DiskError) return reasonOfCode(error.code);
-  // Bytes that the disk fails to deliver may be intact, so the disk's reason comes first.
+  // Bytes that the disk fails to deliver may be intact, so the disk's own reason comes first.
   const reason = error instanceof UnreadableError ? reasonOfCode(error.code) : undefined;
   if (reason !== undefined || !(error instanceof CorruptionError)) return reason;
   return `${program} verify lists the damage, and ${program} repair shows what can be done`;

@@ -1,7 +1,7 @@
 /**
- * Copies files in pieces, each of which is durable before the next is written, and computes the
- * checksum of the copy. If a large file were synced only once at its end, other writers to that
- * disk would be blocked for a long time. Other work can run between two pieces.
+ * Copies files in pieces, each of which is durable before the next one is written, and computes
+ * the checksum of the copy. If a large file were synced only once at its end, other writers to
+ * that disk would be blocked for a long time. Other work can run between two pieces.
  */
 import { crc32 } from "./checksum.ts";
 import type { Disk, DiskFile } from "./disk.ts";
@@ -12,16 +12,16 @@ const PIECE_BYTES: number = 1 << 20;
 
 export interface CopyOptions {
   readonly disk: Disk;
-  /** The number of bytes to copy; absent for the whole file. */
+  /** The number of bytes to copy; absent for the entire file. */
   readonly upTo?: number;
-  /** The source file, if it is already open. It is left open. */
+  /** The source file, if it is already open. The caller closes it. */
   readonly source?: DiskFile;
   /** Lets other work run. The promise resolves when copying may continue. */
   readonly pause: () => Promise<void>;
   /**
-   * Called after each copied piece.
+   * Called after each copied piece. An error that it throws aborts the copy.
    *
-   * @throws {DatabaseError} An error that ends the copying.
+   * @throws {DatabaseError}
    */
   readonly onCopied: (byteCount: number) => void;
 }
@@ -48,7 +48,7 @@ export async function copyFile(from: string, to: string, options: CopyOptions): 
 }
 
 /**
- * A copy that progresses only as far as its caller requests. The source is opened when the first
+ * A copy that advances only as far as its caller requests. The source is opened when the first
  * piece is copied.
  */
 export class FileCopy {
@@ -60,7 +60,7 @@ export class FileCopy {
   #crc = 0;
 
   /**
-   * Opens the source, and creates the target.
+   * Creates the target. The source is opened later.
    * @param to A file that does not exist yet.
    * @throws {DiskError}
    */
@@ -76,7 +76,7 @@ export class FileCopy {
   }
 
   /**
-   * Copies the remaining whole pieces that lie below an offset.
+   * Copies the remaining whole pieces below an offset.
    *
    * @throws {DiskError} @throws Errors of `onCopied`.
    */
@@ -146,7 +146,7 @@ export function removeTree(disk: Disk, path: string): void {
 }
 
 /**
- * Removes the contents of a directory. If the directory is empty, it stays untouched.
+ * Removes the contents of a directory but not the directory itself.
  *
  * @throws {DiskError}
  */
@@ -158,8 +158,8 @@ export function emptyDirectory(disk: Disk, path: string): void {
 }
 
 /**
- * Removes a tree like {@linkcode removeTree}, but off the event loop and one file at a time.
- * Rejects with a DiskError.
+ * Like {@linkcode removeTree}, but off the event loop and one file at a time. Rejects with a
+ * DiskError.
  */
 export async function removeTreeSoon(disk: Disk, path: string): Promise<void> {
   if (!disk.exists(path)) return;
@@ -186,7 +186,7 @@ export function* filesBelow(disk: Disk, directory: string): Generator<string> {
 
 /**
  * Creates the parent directories of a file below an existing root. Returns the directories that
- * were created.
+ * had to be created.
  */
 export function makeDirectoryOf(disk: Disk, root: string, path: string): string[] {
   const made: string[] = [];

@@ -1,4 +1,4 @@
-/** Writes a number with its noun in messages. The noun must form its plural with "s". */
+/** Formats a number with its noun for messages. The noun must form its plural with "s". */
 
 /** Returns text like "1 file" or "2 files". */
 export function counted(count: number, noun: string): string {

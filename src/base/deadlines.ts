@@ -1,7 +1,7 @@
 /**
- * Handles many deadlines with a single timer, because thousands of timers would take more memory
- * than the waiting work. The deadlines form a binary heap. Each item stores its position in the
- * heap, so that it can be removed in logarithmic time.
+ * Handles many deadlines with a single timer, because thousands of timers would take up more
+ * memory than the waiting work. The deadlines form a binary heap. Each item stores its position in
+ * the heap, so that it can be removed in logarithmic time.
  *
  * Invariant: while there are items, a timer is set that fires no later than the earliest deadline.
  */
@@ -29,7 +29,10 @@ export class Deadlines<T extends TimedItem> {
     this.#clock = clock;
   }
 
-  /** Returns all items in no particular order. The list may change while its items are visited. */
+  /**
+   * All items, in no particular order. The list is a copy, so items may be added or removed while
+   * it is being traversed.
+   */
   get items(): readonly T[] {
     return [...this.#heap];
   }
@@ -40,7 +43,7 @@ export class Deadlines<T extends TimedItem> {
     this.#setTimer();
   }
 
-  /** Removes an item. This has no effect if the item is not in the heap. */
+  /** Removes an item. Has no effect if the item is not in the heap. */
   remove(item: T): void {
     const index = item.heapIndex;
     if (index < 0) return;
@@ -54,8 +57,8 @@ export class Deadlines<T extends TimedItem> {
   }
 
   /**
-   * Sets the timer for the earliest deadline. If the earliest item is removed, the timer is kept,
-   * because a timer that fires too early is simply set again.
+   * Sets the timer for the earliest deadline. If the earliest item is removed, the timer is kept:
+   * when a timer fires too early, it is simply set again.
    */
   #setTimer(): void {
     const dueMs = this.#heap[0]?.dueMs;

@@ -1,5 +1,5 @@
 /**
- * Reads the number of open file descriptors of this process, and their limit, from Linux's `/proc`.
+ * Reads this process's number of open file descriptors, and its limit, from Linux's `/proc`.
  */
 import type { Disk } from "./disk.ts";
 import { DiskError, hasNoDescriptor } from "./errors.ts";
@@ -13,8 +13,9 @@ export interface Descriptors {
 }
 
 /**
- * Creates a function that counts the open descriptors; undefined if the system does not report them
- * or sets no limit. The limit is read immediately, because reading it requires a free descriptor.
+ * Creates a function that counts the open descriptors; undefined if the system does not report
+ * them or sets no limit. The limit is read immediately, because reading it requires a free
+ * descriptor.
  */
 export function descriptorGauge(
   disk: Pick<Disk, "exists" | "list" | "readFile">,
@@ -28,7 +29,7 @@ export function descriptorGauge(
 
 function openCount(disk: Pick<Disk, "list">, max: number): number {
   try {
-    // One of the entries is the descriptor that is used to list the directory.
+    // One of the entries is the descriptor used to list the directory.
     return disk.list(OPEN).length - 1;
   } catch (error) {
     // Safe: counting requires a descriptor, so this failure means that none is free.

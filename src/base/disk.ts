@@ -1,12 +1,12 @@
 /**
- * Defines the interface of the disk, which simulations also implement.
+ * Defines the disk interface, which simulations also implement.
  *
- * Every call is synchronous except for the slow ones: {@linkcode DiskFile.sync}, {@linkcode
+ * Every call is synchronous except the slow ones: {@linkcode DiskFile.sync}, {@linkcode
  * DiskFile.writeDurably}, {@linkcode Disk.removeSoon} and {@linkcode Disk.syncDirectorySoon}. Data
  * in a file is durable only after `sync` or `writeDurably` has resolved or `syncNow` has returned.
  * A file name is durable only after its directory has been synced. Files and directories are
- * created so that only their owner can access them. Implementations are `bun_disk.ts`, and the
- * simulated and recording disks of the tests.
+ * created so that only their owner can access them. The implementations are `bun_disk.ts`, and the
+ * simulated and recording disks used by the tests.
  */
 
 /** An open file. Offsets and lengths are in bytes. */
@@ -16,15 +16,15 @@ export interface DiskFile {
   /** Reads up to `into.length` bytes. Returns the number of bytes read. @throws {DiskError} */
   read(into: Uint8Array, offset: number): number;
   /**
-   * Writes all of `bytes`, and repeats short writes until everything is written.
+   * Writes all of `bytes`, continuing after short writes until everything is written.
    *
    * @throws {DiskError}
    */
   write(bytes: Uint8Array, offset: number): void;
   /**
    * Writes all of `bytes` and makes them durable, off the event loop. The bytes must not change
-   * until the promise has settled. Rejects with a DiskError whose operation is "write" if the write
-   * was refused, or "sync" if the contents of the file are now unknown.
+   * until the promise has settled. Rejects with a DiskError whose operation is "write" if the
+   * write was refused, or "sync" if the contents of the file are now unknown.
    */
   writeDurably(bytes: Uint8Array, offset: number): Promise<void>;
   /** Shortens the file, or extends it with zeros. @throws {DiskError} */
@@ -34,7 +34,7 @@ export interface DiskFile {
    */
   sync(): Promise<void>;
   /**
-   * Syncs like {@linkcode sync}, but synchronously, for startup and shutdown.
+   * Like {@linkcode sync}, but synchronous, for startup and shutdown.
    * @throws {DiskError}
    */
   syncNow(): void;
@@ -44,11 +44,11 @@ export interface DiskFile {
 /** The bytes of a published file, either mapped or read. */
 export interface MappedFile {
   /**
-   * The file's bytes, which are not copied. The caller must not write to them. Their length is 0
-   * once they are released.
+   * The file's bytes, not a copy. The caller must not write to them. Once they are released, their
+   * length is 0.
    */
   readonly bytes: Uint8Array;
-  /** Unmaps the file immediately. Views that were created before have length 0 afterwards. */
+  /** Unmaps the file immediately. From then on, existing views have length 0. */
   release(): void;
 }
 
@@ -60,10 +60,10 @@ export interface DiskEntry {
 export interface OpenOptions {
   readonly create?: boolean;
   readonly exclusive?: boolean;
-  /** Whether the file is only read. Such a file may be on a read-only file system. */
+  /** Whether the file will only be read. Such a file may be on a read-only file system. */
   readonly readOnly?: boolean;
   /**
-   * Whether each write waits for the disk: {@linkcode DiskFile.writeDurably} is then a single
+   * Whether each write waits for the disk. If so, {@linkcode DiskFile.writeDurably} is a single
    * system call, and a sync has little left to do. Even then, only these two calls guarantee that
    * data is durable.
    */
@@ -79,7 +79,7 @@ export interface Disk {
    *   and `exclusive` is set.
    */
   open(path: string, options: OpenOptions): DiskFile;
-  /** Maps a file that will not change any more. @throws {DiskError} */
+  /** Maps a file that will never change again. @throws {DiskError} */
   map(path: string): MappedFile;
   readFile(path: string): Uint8Array;
   /** Returns a file whose bytes are read on demand, off the event loop. */
@@ -88,13 +88,13 @@ export interface Disk {
   /** Returns the length of a file in bytes, or undefined if it does not exist. */
   sizeOf(path: string): number | undefined;
   list(path: string): DiskEntry[];
-  /** Creates a directory and its parents. If the directory exists, this has no effect. */
+  /** Creates a directory and its parents. Has no effect if the directory already exists. */
   makeDirectory(path: string): void;
   rename(from: string, to: string): void;
   remove(path: string): void;
   /**
-   * Removes a file off the event loop, since freeing the blocks of a large file takes a long time.
-   * Rejects with a DiskError. Returns undefined if the file does not exist.
+   * Removes a file off the event loop, because freeing the blocks of a large file takes a long
+   * time. Rejects with a DiskError. Returns undefined if the file does not exist.
    */
   removeSoon(path: string): Promise<void> | undefined;
   removeDirectory(path: string): void;
@@ -107,22 +107,21 @@ export interface Disk {
   syncDirectorySoon(path: string): Promise<void>;
   /** Returns the absolute path without symbolic links. @throws {DiskError} ENOENT */
   realPath(path: string): string;
-  /**
-   * Returns the number of bytes that are available to this process on the file system of `path`.
-   */
+  /** Returns how many bytes are available to this process on the file system of `path`. */
   freeBytes(path: string): number;
   /** Returns the size in bytes of the file system of `path`. */
   totalBytes(path: string): number;
   /**
    * Acquires the exclusive lock on a file for the lifetime of the process.
-   * @returns A function that releases it, or undefined if another process has the lock.
+   * @returns A function that releases the lock; undefined if another process holds it.
    */
   lock(path: string): (() => void) | undefined;
   /**
-   * Prevents other processes from acquiring {@linkcode lock}, for a process that only reads. The
+   * Prevents other processes from acquiring {@linkcode lock}; for a process that only reads. The
    * file is not changed. Several processes may hold this lock at the same time. A file that does
    * not exist cannot be locked.
-   * @returns A function that releases it, or undefined if the lock is taken.
+   * @returns A function that releases the lock; undefined if another process holds the exclusive
+   *   lock.
    */
   lockShared(path: string): (() => void) | undefined;
 }

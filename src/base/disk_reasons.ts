@@ -1,6 +1,6 @@
 /**
- * Explains the system's codes for failed operations, and how to solve the problem, to operators who
- * see a code such as "EROFS" for the first time.
+ * Explains the system's error codes, and how to solve each problem, to operators who see a code
+ * such as "EROFS" for the first time.
  */
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -19,7 +19,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EROFS: "the file system is read-only: mount it writable, or configure another one",
 };
 
-/** Returns the explanation of a code; undefined for rare codes, which have no explanation. */
+/** Returns the explanation of a code; undefined for a rare code that has none. */
 export function reasonOfCode(code: string): string | undefined {
   return Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
 }

@@ -9,7 +9,7 @@
 
 /** The code of every failure that can be reported to a caller. */
 export type ErrorCode =
-  // Codes for the text of the request.
+  // Codes for faults in the SQL itself.
   | "EMPTY_SQL"
   | "BATCH_PARSE_ERROR"
   | "INVALID_SQL"
@@ -58,7 +58,7 @@ export type ErrorCode =
   | "WHERE_REQUIRED"
   | "PERMISSION_DENIED"
   | "WEAK_PASSWORD"
-  // Codes for transactions and budgets.
+  // Codes for transactions and resource limits.
   | "TRANSACTION_OPEN"
   | "TRANSACTION_REQUIRED"
   | "INVALID_TRANSACTION_STATE"
@@ -87,7 +87,7 @@ export type ErrorCode =
   | "HISTORY_TOO_OLD"
   | "RESUME_EXPIRED"
   | "INVALID_RESUME"
-  // Codes for failures of the machine on which the server runs.
+  // Codes for failures of the server's machine.
   | "DISK_FULL"
   | "STORAGE_UNAVAILABLE"
   | "DATA_DAMAGED"

@@ -8,39 +8,40 @@ import { withoutMiddle } from "./short_text.ts";
 export type { ErrorCode };
 
 /**
- * The maximum length of a message or hint, in UTF-16 code units. A message may quote a name that is
- * as long as a request, and must not be returned and logged in full. Messages are shortened in the
- * middle, because the beginning describes the failure and the end gives the reason.
+ * The maximum length of a message or hint, in UTF-16 code units. A message may quote a name that
+ * is as long as a request, and such a message must not be returned and logged in full. Messages
+ * are shortened in the middle, because the beginning describes the failure and the end gives the
+ * reason.
  */
 const TEXT_LENGTH_MAX = 2000;
 
-/** The optional parts of an error, in addition to its code and message. */
+/** The optional parts of an error, besides its code and message. */
 export interface ErrorDetails {
-  /** The offset in the text of the request, in UTF-16 code units from 0. */
+  /** The offset in the SQL of the request, in UTF-16 code units from 0. */
   position?: number | undefined;
-  /** The hint of the error, which tells the caller how to solve the problem. */
+  /** How the caller can solve the problem. */
   hint?: string | undefined;
   /** The index of the failing statement, counted from 0. */
   statementIndex?: number | undefined;
-  /** For RESUME_EXPIRED and HISTORY_TOO_OLD, the oldest seq at which the state is still known. */
+  /** For RESUME_EXPIRED and HISTORY_TOO_OLD, the oldest seq whose state is still known. */
   earliestSeq?: number | undefined;
   /**
    * Whether the object exists but is hidden from the caller, who must not find out that it exists.
    */
   isHidden?: boolean;
-  /** The SQLSTATE, if it differs from that of the code. */
+  /** The SQLSTATE, if it differs from the default for the code. */
   sqlstate?: string | undefined;
   cause?: unknown;
 }
 
-/** The parts of an existing error to replace. */
+/** The parts to replace in a copy of an error. */
 export interface ErrorChanges extends ErrorDetails {
   code?: ErrorCode;
   message?: string;
 }
 
 /**
- * A failure that can be expected in operation. Its message names the object, column, value or
+ * A failure that is to be expected in operation. Its message names the object, column, value or
  * limit, and never contains a secret. A message or hint that is too long is shortened in the
  * middle.
  */
@@ -71,8 +72,8 @@ export class DatabaseError extends Error {
 }
 
 /**
- * Returns a copy of an error with some of its details replaced. The original error becomes its
- * cause unless another cause is given.
+ * Returns a copy of an error with some of its details replaced. The original error becomes the
+ * cause unless `changes` contains one.
  */
 export function withDetails(error: DatabaseError, changes: ErrorChanges): DatabaseError {
   const { code = error.code, message = error.message, ...details } = changes;
@@ -91,7 +92,10 @@ const OF_FILES: ReadonlySet<ErrorCode> = new Set([
   "INTERNAL_ERROR",
 ]);
 
-/** Returns the same failure for callers who must not see the paths of the server's files. */
+/**
+ * Returns the same error without the paths of the server's files, for callers who must not see
+ * them.
+ */
 export function withoutPaths(error: DatabaseError): DatabaseError {
   if (!OF_FILES.has(error.code)) return error;
   const { hint, message } = error;
@@ -101,10 +105,10 @@ export function withoutPaths(error: DatabaseError): DatabaseError {
   });
 }
 
-/** Returns a text in which each path is reduced to its last component. */
+/** Returns `text` with each path reduced to its last component. */
 export function namesOnly(text: string): string {
-  // The text is processed word by word, because a pattern with a slash would start a search at
-  // every letter of a word.
+  // The text is processed word by word, because a regular expression that contains a slash would
+  // start a search at every letter of a word.
   return text.replaceAll(/[^\s"'(),:;]+/g, (word) => {
     if (!word.includes("/")) return word;
     return word.split("/").findLast((name) => name !== "") ?? "the root directory";
@@ -132,8 +136,8 @@ export function isDenial({ code, isHidden }: DatabaseError): boolean {
 }
 
 /**
- * Reports stored bytes that differ from the bytes that were written. The server never silently
- * skips such bytes, and never guesses what they contained.
+ * Reports stored bytes that differ from the bytes originally written. The server never silently
+ * skips such bytes, and never guesses what they were.
  */
 export class CorruptionError extends Error {
   readonly path: string;
@@ -141,7 +145,7 @@ export class CorruptionError extends Error {
   readonly offset: number;
   /** The end of the message, which begins with "Cannot read … at byte …: ". */
   readonly what: string;
-  /** Whether the log already contains the damage that the error reports. */
+  /** Whether the damage has already been logged. */
   isLogged = false;
 
   constructor(path: string, offset: number, what: string) {
@@ -153,7 +157,9 @@ export class CorruptionError extends Error {
   }
 }
 
-/** A file that the disk cannot read, because it is damaged or temporarily unavailable. */
+/**
+ * A file that the disk fails to deliver, because the file is damaged or temporarily unavailable.
+ */
 export class UnreadableError extends CorruptionError {
   /** The code of the {@linkcode DiskError} that caused the error. */
   readonly code: string;
@@ -165,9 +171,7 @@ export class UnreadableError extends CorruptionError {
   }
 }
 
-/**
- * Returns whether an error reports damaged bytes, whether they were just found or already known.
- */
+/** Returns whether an error reports damaged bytes, whether just discovered or already known. */
 export function isDamage(error: unknown): boolean {
   if (error instanceof CorruptionError) return true;
   return error instanceof DatabaseError && error.code === "DATA_DAMAGED";
@@ -191,7 +195,7 @@ export class DiskError extends Error {
 }
 
 /**
- * Returns whether a code of {@linkcode DiskError} means that the process or the system has too many
+ * Returns whether a {@linkcode DiskError} code means that the process or the system has too many
  * open files.
  */
 export function hasNoDescriptor(code: string): boolean {
@@ -199,8 +203,8 @@ export function hasNoDescriptor(code: string): boolean {
 }
 
 /**
- * Returns whether an error can be caused by the disk, its data or the catalog. Any other error is a
- * bug.
+ * Returns whether an error can be caused by a client, the disk, stored data or the catalog. Any
+ * other error is a bug.
  */
 export function isExpected(error: unknown): error is Error {
   return (
@@ -208,7 +212,7 @@ export function isExpected(error: unknown): error is Error {
   );
 }
 
-/** Returns the text with which a bug is logged: its stack, if it has one. */
+/** Returns the text that is logged for a bug: its stack, if it has one. */
 export function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -1,7 +1,7 @@
 /**
- * Implements a set that usually contains one item. The first item needs no hash table, so a large
- * number of such sets takes little memory. Invariant: an iteration visits exactly once each item
- * that is neither added nor removed in the meantime.
+ * Implements a set that usually contains a single item. The first item needs no hash table, so a
+ * large number of such sets takes up little memory. Invariant: an iteration visits each item
+ * exactly once, unless the item is added or removed in the meantime.
  */
 
 export class FewItems<Item extends object> {

@@ -1,27 +1,28 @@
 /**
- * Decides when to collect garbage. An operator that has just moved its data to disk knows that most
- * of the heap is garbage, which the collector would detect only when the heap has doubled. A sort
- * of 5 M rows within 64 MiB takes 85 MB of memory with such collections, and 270 MB without.
+ * Decides when to collect garbage. An operator that has just moved its data to disk knows that
+ * most of the heap is garbage, which the collector would not notice until the heap had doubled. A
+ * sort of 5 M rows within 64 MiB takes up 85 MB of memory with such collections, and 270 MB
+ * without.
  *
- * However, the moved data may be small, for example one of thousands of small partitions, whereas a
- * collection scans the whole heap. Therefore, nothing is collected until the heap has grown enough
- * to justify it: with one collection per partition, a DISTINCT of 12,000 rows within 1 MiB spent
- * nine tenths of its time on collections. The same applies to the garbage of large statements,
- * since a client may send any number of them.
+ * However, the moved data may be small, for example one of thousands of small partitions, whereas
+ * a collection scans the entire heap. Therefore, nothing is collected until the heap has grown
+ * enough to justify it: with one collection per partition, a DISTINCT of 12,000 rows within 1 MiB
+ * spent nine tenths of its time on collections. The same applies to the garbage of large
+ * statements, because a client may send any number of them.
  */
 import type { Clock } from "./clock.ts";
 import { arrayBytes, memoryUsage } from "./memory_usage.ts";
 
 /**
- * Up to this heap size, garbage is collected immediately. Collecting this many bytes of objects
- * takes about 20 ms, which is not noticeable. A collection does not scan typed arrays, but returns
- * them to the system immediately, which takes at most 25 ms for this many bytes; returning 1.5 GB
- * took 200 ms.
+ * Up to these sizes, garbage is collected immediately. Collecting `OBJECT_BYTES_MAX` bytes of
+ * objects takes about 20 ms, which is not noticeable. Typed arrays are not scanned, but a
+ * collection returns their memory to the system immediately, which takes at most 25 ms for
+ * `RETURNED_BYTES_MAX` bytes; returning 1.5 GB took 200 ms.
  */
 const OBJECT_BYTES_MAX = 96 * 2 ** 20;
 const RETURNED_BYTES_MAX = 256 * 2 ** 20;
 
-/** The number of bytes by which the heap must grow after a collection to justify another one. */
+/** How many bytes the heap must grow after a collection to justify another one. */
 const GROWN_BYTES_MIN = 8 * 2 ** 20;
 
 /** The smallest size of the heap since the last collection. */
@@ -33,7 +34,7 @@ let leastBytes = 0;
  */
 export function collectSoon(): void {
   const usage = memoryUsage();
-  // The collector may also have run by itself since the last collection.
+  // The collector may have run by itself since the last collection.
   leastBytes = Math.min(leastBytes, usage.heapUsed);
   if (usage.heapUsed - leastBytes < GROWN_BYTES_MIN) return;
   Bun.gc(usage.heapTotal <= OBJECT_BYTES_MAX && usage.heapUsed <= RETURNED_BYTES_MAX);
@@ -45,8 +46,9 @@ let isCollectionDue = false;
 
 /**
  * Called when a large statement has ended. The statement's data becomes garbage one tick later,
- * when no running code refers to it any longer. For example, a refused change to a million rows
- * left 230 MB in typed arrays, which still existed when the next statement took the same amount.
+ * when no running code refers to it any longer. Without this collection, a refused change to a
+ * million rows left 230 MB in typed arrays, which still existed when the next statement took up as
+ * much again.
  */
 export function collectAfterTurn(clock: Clock): void {
   if (isCollectionDue) return;
@@ -59,12 +61,12 @@ function collectDue(): void {
   collectSoon();
 }
 
-/** After this time without work, a collection delays no client. */
+/** After this long without work, a collection delays no client. */
 const IDLE_MS = 1000;
 
 /**
- * Collects the garbage of an idle thread. The collector only runs when more memory is allocated, so
- * an idle thread would keep the garbage of its last job.
+ * Collects the garbage of an idle thread. The collector only runs when more memory is allocated,
+ * so an idle thread would otherwise keep the garbage from its last job.
  */
 export class IdleCollection {
   readonly #clock: Clock;
@@ -73,8 +75,8 @@ export class IdleCollection {
   #isTimed = false;
 
   /**
-   * Creates a collector for one thread, which waits until the thread is idle.
-   * @param collect Collects the garbage. Tests replace it.
+   * Creates a collector for one thread. It waits until the thread is idle.
+   * @param collect Collects the garbage; replaced in tests.
    */
   constructor(clock: Clock, collect: () => void = collectAll) {
     this.#clock = clock;
@@ -102,16 +104,18 @@ export class IdleCollection {
   }
 }
 
-/** The smallest size of this thread's arrays since `collectArrays` last collected garbage. */
+/**
+ * The smallest total size of this thread's arrays since `collectArrays` last collected garbage.
+ */
 let leastArrayBytes = 0;
 
 /**
- * Collects garbage once the arrays of a thread have grown by this many bytes, provided that no
- * client waits for the thread. An array that the event loop has shared stays in memory until both
- * threads have collected it.
+ * Collects garbage once a thread's arrays have grown by this many bytes, provided that no client
+ * is waiting for the thread. An array shared by the event loop stays in memory until both threads
+ * have collected it.
  */
 export function collectArrays(grownBytes: number): void {
-  // The reported size of the whole heap lags behind the size of its arrays.
+  // The arrays are measured, because the reported size of the entire heap lags behind theirs.
   const bytes = arrayBytes();
   leastArrayBytes = Math.min(leastArrayBytes, bytes);
   if (bytes - leastArrayBytes < grownBytes) return;

@@ -1,9 +1,10 @@
 /**
- * Enlarges a typed array while values are appended to it, without blocking the event loop for long.
+ * Enlarges a typed array while values are appended to it, without blocking the event loop for
+ * long.
  *
- * Once three quarters of its capacity are used, a large array is moved piece by piece to a larger
- * one. Copying 19 MB at once took 18 ms (2026-11-29), mostly because the memory pages were accessed
- * for the first time. New capacity costs nothing until it is accessed.
+ * Once three quarters of its capacity is used, a large array is moved piece by piece to a larger
+ * one. Copying 19 MB at once took 18 ms (2026-11-29), mostly because the memory pages were
+ * accessed for the first time. New capacity costs nothing until it is accessed.
  *
  *     array  ├──── used ────┤╌╌ free ╌╌┤        values are read, appended and changed here
  *     into   ├─ copied ─┤╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┤   takes the place of the array when that is full
@@ -20,24 +21,24 @@ const CAPACITY_MIN = 8;
 const LARGE_CAPACITY_MIN = 65_536;
 
 /**
- * The share of a large array's capacity at which a move begins, and the share by which it must be
- * complete.
+ * How full a large array is when a move begins, and how full it may be by the time the move is
+ * complete, as shares of its capacity.
  */
 const MOVE_START = 0.75;
 const MOVE_END = 0.97;
 
-/** The number of values that are appended between the copying of two pieces. */
+/** How many values are appended between copying one piece and the next. */
 const LOOK_EVERY = 4096;
 
 /** Manages the growth of one large array, or of any number of small ones, which need no state. */
 export class Growth<T extends NumberArray> {
   readonly #make: (capacity: number) => T;
   readonly #nextCapacity: (capacity: number) => number;
-  /** The array whose values are moved to a larger one. */
+  /** The array whose values are being moved to a larger one. */
   #from: T | undefined;
   #into: T | undefined;
   #copied = 0;
-  /** The number of values at which the next piece is moved to the larger array. */
+  /** The number of values at which the next piece is due to be copied. */
   #lookAt = 0;
 
   /**
@@ -51,7 +52,7 @@ export class Growth<T extends NumberArray> {
 
   /**
    * Returns the object that manages the growth of an array: this shared object while the array is
-   * small, and a separate one otherwise.
+   * small, a separate one otherwise.
    */
   ownFor({ length }: T): Growth<T> {
     const isOwn = length < LARGE_CAPACITY_MIN || this.#from !== undefined;
@@ -59,16 +60,16 @@ export class Growth<T extends NumberArray> {
   }
 
   /**
-   * Returns the number of values up to which an array that `arrayFor` has returned can be used
-   * without calling `arrayFor` again.
+   * Returns the number of values up to which an array returned by `arrayFor` can be used without
+   * calling `arrayFor` again.
    */
   capacityUpTo({ length }: T): number {
     return length < LARGE_CAPACITY_MIN ? length : Math.min(length, this.#lookAt - 1);
   }
 
   /**
-   * Returns an array with capacity for `needed` values: the given array, or a larger one with the
-   * same values.
+   * Returns an array with room for `needed` values: the given array, or a larger one with the same
+   * values.
    */
   arrayFor(array: T, length: number, needed: number): T {
     if (needed <= array.length) {
@@ -89,7 +90,7 @@ export class Growth<T extends NumberArray> {
     if (this.#into !== undefined && at < this.#copied) this.#into[at] = value;
   }
 
-  /** Records that the values starting at `at` have changed or were removed. */
+  /** Records that the values from `at` onwards have changed or been removed. */
   noteChangedFrom(at: number): void {
     this.#copied = Math.min(this.#copied, at);
   }

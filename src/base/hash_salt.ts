@@ -1,9 +1,9 @@
 /**
- * Provides random parameters that make the hashes in each process unpredictable. Clients choose the
- * keys that are hashed. If the parameters were known, an attacker could create forty thousand keys
- * with the same hash, and grouping by these keys would block the event loop for seconds.
+ * Provides random parameters that make the hashes in each process unpredictable. Clients choose
+ * the keys to be hashed. If the parameters were known, an attacker could create forty thousand
+ * keys with the same hash, and grouping by these keys would block the event loop for seconds.
  *
- * A hash that is computed with these parameters must neither be stored on disk nor determine a
+ * A hash computed with these parameters must not be stored on disk, and must not determine a
  * visible order.
  */
 import { systemRandom } from "./random.ts";
@@ -12,7 +12,7 @@ import { systemRandom } from "./random.ts";
 export const HASH_SEED: number = randomInt32();
 
 /**
- * The factor is odd, so that a multiplication loses no bits, and large, so that it affects the
+ * The factor is odd, so that multiplying by it loses no bits, and large, so that it affects the
  * upper bits.
  */
 export const HASH_FACTOR: number = (0x85ebca6b ^ (randomInt32() & 0x3ffffffe)) | 0;

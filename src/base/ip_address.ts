@@ -7,7 +7,7 @@
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { DatabaseError } from "./errors.ts";
 
-/** All addresses that have the same first `prefixBits` bits as `address`. */
+/** All addresses that share the first `prefixBits` bits of `address`. */
 export interface IpRange {
   /** An IP address in its canonical form. */
   readonly address: string;
@@ -19,8 +19,8 @@ const MAPPED_BITS = 96;
 const IPV6_GROUPS = 8;
 
 /**
- * Parses an address without port, brackets or zone. Returns its canonical form, dotted for IPv4 and
- * eight plain groups for IPv6; undefined if the text is not an address.
+ * Parses an address without a port, brackets or a zone. Returns its canonical form, dotted for
+ * IPv4 and eight uncompressed groups for IPv6; undefined if the text is not an address.
  */
 export function ipFromText(text: string): string | undefined {
   if (isIPv4(text)) return text;
@@ -36,8 +36,8 @@ export function ipFromText(text: string): string | undefined {
 
 /** Returns all groups of an IPv6 address, including those that `::` omits. */
 function groupsOf(ipv6: string): string {
-  // A URL always writes an IPv6 address in the same way: hexadecimal groups in lower case, without
-  // leading zeros.
+  // The URL parser writes every IPv6 address in the same way: hexadecimal groups in lower case,
+  // without leading zeros.
   const { hostname } = new URL(`http://[${ipv6}]`);
   const [head = "", tail] = hostname.slice(1, -1).split("::");
   if (tail === undefined) return head;
@@ -58,7 +58,7 @@ export function rangeFromText(text: string): IpRange | undefined {
   const bits = address.includes(":") ? 128 : 32;
   if (bitsText === undefined) return { address, prefixBits: bits };
   if (!/^\d{1,3}$/.test(bitsText)) return undefined;
-  // If a range is written with IPv4-mapped addresses, its bit count refers to the IPv6 form.
+  // If the range is written with an IPv4-mapped address, its bit count refers to the IPv6 form.
   const isMapped = bits === 32 && addressText.includes(":");
   const prefixBits = Number(bitsText) - (isMapped ? MAPPED_BITS : 0);
   return prefixBits < 0 || prefixBits > bits ? undefined : { address, prefixBits };

@@ -1,4 +1,4 @@
-/** Loads functions of the system's C library, for calls that the runtime does not offer. */
+/** Loads functions from the system's C library, for calls that the runtime does not offer. */
 import { dlopen, type FFIFunction, type Library } from "bun:ffi";
 
 /** The file names of the C library, by platform. */
@@ -17,7 +17,7 @@ export function loadFromLibc<Functions extends Record<string, FFIFunction>>(
     try {
       return dlopen(name, functions).symbols;
     } catch {
-      // Safe: another C library has another name, and callers work without it.
+      // Safe: a different C library has a different name, and callers can do without it.
     }
   }
   return undefined;

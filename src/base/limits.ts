@@ -1,43 +1,42 @@
 /**
- * Defines the fixed limits that several layers share, each with its reason. Limits that an operator
+ * Defines the fixed limits shared by several layers, each with its reason. Limits that an operator
  * may change are configuration keys instead (`config/keys.ts`).
  */
 import { assert } from "./assert.ts";
 
 /**
- * The number of rows in one vector batch. The number is large enough to amortise a call, and small
+ * The maximum number of rows in a vector batch. It is large enough to amortise a call, and small
  * enough for a vector to fit into the L1 cache.
  */
 export const BATCH_ROWS_MAX = 4096;
 
 /**
- * The number of rows in one row group. It limits the memory of a merge, which keeps one row group
- * of each source open.
+ * The maximum number of rows in a row group. It limits the memory of a merge, which keeps one row
+ * group of each source open.
  */
 export const ROW_GROUP_ROWS_MAX: number = 16 * BATCH_ROWS_MAX;
 
 /**
- * The maximum number of bytes of one commit in the log. The whole commit is in memory until it is
- * written, and its rows are also in memtables, in which the text of a column, including that of
- * earlier rows, is a single array of at most 4 GiB.
+ * The maximum size of a commit in the log, in bytes. The entire commit is in memory until it is
+ * written, and its rows are also in memtables. In a memtable, all text of a column is a single
+ * array of at most 4 GiB.
  */
 export const COMMIT_BYTES_MAX: number = 1024 * 1024 * 1024;
 
 /**
- * The maximum size of an encoded primary key in bytes, so that entries of a key index stay small
- * and can be compared quickly.
+ * The maximum size of an encoded primary key in bytes, so that key index entries stay small and
+ * can be compared quickly.
  */
 export const KEY_BYTES_MAX = 1024;
 
 /**
- * The maximum number of CHECK constraints on one table. Each constraint is evaluated for every
- * written row.
+ * The maximum number of CHECK constraints on a table. Each constraint is evaluated for every row
+ * written.
  */
 export const CHECKS_MAX = 256;
 
 /**
- * The maximum number of secondary indexes on one table. Each index makes every written row more
- * expensive.
+ * The maximum number of secondary indexes on a table. Each index makes every write more expensive.
  */
 export const INDEXES_MAX = 64;
 
@@ -46,52 +45,48 @@ export const KEY_COLUMNS_MAX = 16;
 
 /**
  * The maximum nesting depth of parentheses, subqueries and JSON. The limit keeps recursive
- * functions far from the end of the stack.
+ * functions far from overflowing the stack.
  */
 export const NESTING_MAX = 128;
 
 /**
- * The maximum number of objects, arrays and members in a body or a message. Legitimate bodies and
- * messages contain a few dozen of them. Each member with a new name takes a microsecond to read, so
- * 8 MB of them would block all clients for a second.
+ * The maximum number of objects, arrays and members in a body or message. Legitimate ones contain
+ * a few dozen. Each member with a new name takes a microsecond to read, so 8 MB of them would
+ * block all clients for a second.
  */
 export const JSON_PARTS_MAX = 10_000;
 
 /**
- * The maximum number of commas between the values of a body or a message, which is twice the
- * maximum number of parameters. Parsing 8 MB of numbers blocks all clients for a quarter of a
- * second.
+ * The maximum number of commas between the values in a body or message. It is twice the maximum
+ * number of parameters. Parsing 8 MB of numbers blocks all clients for a quarter of a second.
  */
 export const JSON_COMMAS_MAX: number = 128 * 1024;
 
 /**
- * The maximum number of array items, or of nodes of a JSON value, that are parsed from one string.
- * Each of them becomes a separate object, and this many take a tenth of a second.
+ * The maximum number of array elements, or of nodes in a JSON value, parsed from a single string.
+ * Each becomes a separate object, and creating this many takes a tenth of a second.
  */
 export const PARTS_OF_TEXT_MAX: number = 512 * 1024;
 
-/**
- * The maximum time, in milliseconds, for which the first part of a statement may occupy the event
- * loop.
- */
+/** The longest that the first part of a statement may occupy the event loop, in milliseconds. */
 export const FIRST_SLICE_MS_MAX = 5;
 
 /**
- * The maximum time, in milliseconds, for which each later part of a statement, or of background
- * work, may occupy the event loop. Until another client's request is complete, it waits for about
- * five of these parts: to be read, run, written, synced and sent.
+ * The longest that each later part of a statement, or of background work, may occupy the event
+ * loop, in milliseconds. Another client's request waits for about five such parts by the time it
+ * is complete: before it is read, run, written, synced and sent.
  */
 export const FURTHER_SLICE_MS_MAX = 2;
 
 /**
- * The maximum number of results of a correlated subquery that are cached while a statement runs.
- * Results beyond that may be computed again.
+ * The maximum number of correlated subquery results cached while a statement runs. Further results
+ * may have to be computed again.
  */
 export const SUBQUERY_ANSWERS_MAX = 65_536;
 
 /**
- * The maximum number of rows of a recursive query. A query that would not terminate fails when it
- * reaches this limit.
+ * The maximum number of rows produced by a recursive query. A query that would not terminate fails
+ * when it reaches this limit.
  */
 export const RECURSION_ROWS_MAX = 1_000_000;
 
@@ -103,8 +98,9 @@ export const RECURSION_ROWS_MAX = 1_000_000;
 export const QUERY_TOWER_MAX = 128;
 
 /**
- * The maximum number of tables, queries, functions and views in one FROM, however they are joined.
- * The work of looking up names and ordering joins grows with the square of this number.
+ * The maximum number of tables, queries, functions and views in a FROM clause, however they are
+ * joined. Looking up names and ordering joins takes time proportional to the square of this
+ * number.
  */
 export const SOURCES_MAX = 128;
 
@@ -125,48 +121,48 @@ export const STATEMENT_QUERIES_MAX: number = 8 * 1024;
 export const LISTED_MAX = 4096;
 
 /**
- * The maximum number of names, literals, operators and calls in one statement. The rows of VALUES
- * are not counted, because they are bound in steps. Binding, planning and compiling this many of
- * them take a tenth of a second each.
+ * The maximum number of names, literals, operators and calls in a statement. The rows of VALUES
+ * are not counted, because they are bound in steps. For this many, binding, planning and compiling
+ * take a tenth of a second each.
  */
 export const STATEMENT_PARTS_MAX = 100_000;
 
-/** The maximum number of statements in the text of one request. */
+/** The maximum number of statements in a single request. */
 export const STATEMENTS_MAX = 10_000;
 
 /**
- * The maximum number of fields in row values that are compared with `<`, `<=`, `>` or `>=`. Each
- * field adds a level to the nested conditions.
+ * The maximum number of fields in row values compared with `<`, `<=`, `>` or `>=`. Each field adds
+ * a level to the nested conditions.
  */
 export const ORDERED_FIELDS_MAX = 256;
 
-/** The maximum number of window definitions in one query. Each of them sorts all rows. */
+/** The maximum number of window definitions in a query. Each of them sorts all rows. */
 export const WINDOWS_MAX = 256;
 
 /** The maximum total number of columns in all queries, tables and joins of a statement. */
 export const STATEMENT_COLUMNS_MAX: number = 64 * 1024;
 
 /**
- * The maximum nesting depth of views, because the text doubles with each level that refers to a
- * view twice.
+ * The maximum nesting depth of views. The limit is low because the SQL doubles in size with each
+ * level that refers to a view twice.
  */
 export const VIEW_DEPTH_MAX = 32;
 export const VIEWS_MAX = 256;
 
-/** The maximum nesting depth of calls of programs. */
+/** The maximum nesting depth of calls to programs. */
 export const PROGRAM_CALLS_MAX = 100;
 
-/** The maximum time of one call of a program within a query, in milliseconds. */
+/** The longest that a single call to a program may run within a query, in milliseconds. */
 export const PROGRAM_MS_MAX = 500;
 
 /**
- * The maximum time of all calls of programs within a query during one turn of the event loop, in
- * milliseconds.
+ * The longest that all calls to programs within a query may run during one turn of the event loop,
+ * in milliseconds.
  */
 export const PROGRAMS_MS_MAX = 2000;
 
-/** The maximum length of the texts of functions that a definition stores in place of calls. */
+/** The maximum total length of the function bodies that a definition stores in place of calls. */
 export const WRITTEN_TEXT_MAX: number = 256 * 1024;
 
-// A row group consists of whole batches, so that no batch of a scan crosses its boundary.
+// A row group consists of whole batches, so that no batch of a scan straddles two row groups.
 assert(ROW_GROUP_ROWS_MAX % BATCH_ROWS_MAX === 0, "a row group must hold whole batches");

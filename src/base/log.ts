@@ -1,6 +1,6 @@
 /**
- * Defines the interface of the log for every layer below the server. A line consists of a message
- * and named fields, and never contains a secret.
+ * Defines the log interface for every layer below the server. A line consists of a message and
+ * named fields, and never contains a secret.
  *
  * `main.ts` decides where, and in which format, lines are written.
  */

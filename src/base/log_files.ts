@@ -9,7 +9,7 @@
  *        ▲                          │
  *        └──────a try succeeds──────┘  and begins with a line that says what is missing
  *
- * No function here throws, because a failing log must not stop the server.
+ * No function here throws, because a failure to log must not stop the server.
  */
 import {
   closeSync,
@@ -25,28 +25,28 @@ import {
 } from "node:fs";
 import type { Clock } from "./clock.ts";
 
-/** Describes log lines that were lost. */
+/** Describes lost log lines. */
 export interface LogLoss {
   readonly lineCount: number;
-  /** The time since which lines were lost, or may have been lost, in Unix milliseconds. */
+  /** When lines began to be lost, or may have begun to be, in Unix milliseconds. */
   readonly sinceMs: number;
 }
 
 export interface LogFilesOptions {
   readonly clock: Clock;
-  /** The directory of the log files, which is created if it is missing. */
+  /** The directory for the log files. It is created if it does not exist. */
   readonly path: string;
   readonly fileBytesMax: number;
   readonly filesMax: number;
   /** Returns the log line that reports how many lines were lost. */
   readonly lineOf: (loss: LogLoss) => string;
-  /** Called when writing begins to fail. It is not called again until writing has succeeded. */
+  /** Called when writing begins to fail, and not again until a write has succeeded. */
   readonly onFailing: (error: unknown) => void;
 }
 
 const FILE_NAME = "tidemark.log";
 
-/** While writing fails, the pause between two attempts to write. */
+/** The pause between two attempts while writing fails. */
 const RETRY_MS = 10_000;
 
 const NEWLINE = 10;
@@ -56,7 +56,7 @@ export class LogFiles {
   readonly #file: string;
   /** The lost lines; undefined while the files can be written. */
   #loss: LogLoss | undefined;
-  /** Whether the file may end with an incomplete line that an earlier process left behind. */
+  /** Whether the file may end with an incomplete line left behind by an earlier process. */
   #mayBeTorn = true;
   #willRetry = false;
 
@@ -66,20 +66,22 @@ export class LogFiles {
     this.#try([]);
   }
 
-  /** Appends lines, each with its line end. While writing fails, the lines are only counted. */
+  /**
+   * Appends lines, each including its line break. While writing fails, the lines are only counted.
+   */
   append(lines: readonly string[]): void {
     if (this.#loss === undefined) this.#try(lines);
     else this.#lose(lines.length);
   }
 
-  /** Retries immediately if writing was failing, because the cause may have been removed. */
+  /** If writing was failing, retries immediately, because the cause may have been removed. */
   retry(): void {
     if (this.#loss !== undefined) this.#try([]);
   }
 
   /**
-   * Appends the last lines of the process. Unlike {@linkcode append}, this method attempts to write
-   * them even while writing fails.
+   * Appends the last lines that the process writes. Unlike {@linkcode append}, it attempts to
+   * write them even while writing fails.
    */
   appendLast(lines: readonly string[]): void {
     if (lines.length > 0) this.#try(lines);
@@ -90,7 +92,7 @@ export class LogFiles {
     const text = Buffer.from(lines.join(""));
     let doneBytes = 0;
     try {
-      // The directory may have been removed, so it is created each time.
+      // The directory may have been removed, so each write creates it again if necessary.
       mkdirSync(this.#options.path, { recursive: true });
       this.#rotate();
       const descriptor = openSync(this.#file, "a+", 0o600);

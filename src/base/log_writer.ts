@@ -21,11 +21,11 @@ export interface LogWriterOptions {
   readonly level: LogLevel;
   readonly format: "compact" | "pretty" | "json";
   readonly toConsole: boolean;
-  /** The directory of the log files, which is created if it is missing. */
+  /** The directory for the log files. It is created if it does not exist. */
   readonly path: string;
   readonly fileBytesMax: number;
   readonly filesMax: number;
-  /** Writes to the console; the default is the console of this process. */
+  /** Writes to the console; by default, to the console of this process. */
   readonly tell?: (text: string) => void;
 }
 
@@ -37,7 +37,7 @@ const RANKS: Readonly<Record<LogLevel, number>> = {
   trace: 4,
 };
 
-/** The maximum time for which a log line waits for further lines before it is written. */
+/** The longest that a log line waits for further lines before it is written. */
 const FLUSH_MS = 200;
 
 /** The indentation that aligns fields with the message, which follows the time and the level. */
@@ -62,7 +62,7 @@ export class LogWriter implements Log {
     });
   }
 
-  /** The log level. Lines that are less urgent are discarded. */
+  /** The log level. Less urgent lines are discarded. */
   get level(): LogLevel {
     return this.#level;
   }
@@ -88,15 +88,15 @@ export class LogWriter implements Log {
   }
 
   /**
-   * Writes the pending lines to the file with the usual name, so that a file that was renamed
-   * receives no more lines. Files are opened for each write, so every write uses the new file.
+   * Writes the pending lines to the file with the usual name, so that a renamed file receives no
+   * further lines. Files are opened for each write, so every write uses the new file.
    */
   reopen(): void {
     this.flush();
     this.#files.retry();
   }
 
-  /** Writes all buffered lines, even if the files could not be written a moment ago. */
+  /** Writes all buffered lines, even if the last attempt to write the files failed. */
   flush(): void {
     this.#files.appendLast(this.#takeWaiting());
   }
@@ -150,7 +150,7 @@ interface TextParts {
   readonly level: LogLevel;
   readonly message: string;
   readonly fields: LogFields;
-  /** The separator before each field of a log line. */
+  /** Separates the fields of a log line from what precedes each. */
   readonly separator: string;
 }
 
@@ -167,7 +167,7 @@ function fieldText(value: string | number | boolean): string {
   return /^[\w./:@-]+$/.test(value) ? value : JSON.stringify(value);
 }
 
-/** Returns a message as a single line, even if it contains line breaks from a client. */
+/** Returns a message as a single line, even if a client put line breaks into it. */
 function oneLine(message: string): string {
   return message.replaceAll(/[\r\n\u2028\u2029]/g, " ");
 }

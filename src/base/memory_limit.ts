@@ -1,15 +1,16 @@
 /**
  * Determines how much memory the process may use: the smallest of the machine's memory, the limits
- * of the process's control group and of the enclosing groups, and the limit on its address space.
+ * of the process's control group and of the groups that enclose it, and the limit on its address
+ * space.
  *
  * The limit of a control group covers all memory that the process touches; above the limit, the
- * system kills the process. Groups of version 2 have `memory.max`, and `memory.high`, above which
- * the system slows down the process; groups of version 1 have `memory.limit_in_bytes`.
+ * system kills the process. Version 2 groups have `memory.max`, and `memory.high`, above which the
+ * system slows down the process; version 1 groups have `memory.limit_in_bytes`.
  * `/proc/self/cgroup` and `/proc/self/mountinfo` together show where the group's directory is: a
  * container often sees its own group as the root of the mount.
  *
- * A limit on the address space also covers reserved memory, and at startup the runtime has reserved
- * much more memory than it uses. Memory, mapped files and the stacks of threads share the rest of
+ * A limit on the address space also covers reserved memory, and at startup the runtime has already
+ * reserved much more memory than it uses. Memory, mapped files and thread stacks share the rest of
  * that limit.
  */
 import type { Disk } from "./disk.ts";
@@ -18,17 +19,17 @@ import { DiskError } from "./errors.ts";
 /** The amount of memory that the process may use. */
 export interface MemoryLimit {
   readonly bytes: number;
-  /** The source of the limit, such as "memory.max of /sys/fs/cgroup/app.slice". */
+  /** The source of the limit, for example "memory.max of /sys/fs/cgroup/app.slice". */
   readonly source: string;
 }
 
 export interface MemoryLimitOptions {
-  /** Reads Linux's /proc and /sys, which other systems do not have. */
+  /** Reads `/proc` and `/sys`, which exist only on Linux. */
   readonly disk: Pick<Disk, "readFile">;
   readonly machineBytes: number;
 }
 
-/** The share of the address space that is free at startup and may be used for memory. */
+/** Memory may use this share of the address space that is free at startup. */
 const ADDRESS_SPACE_SHARE = 3 / 4;
 
 /** The files of a control group that limit its memory, by version. */
@@ -36,7 +37,7 @@ const GROUP_FILES = { 1: ["memory.limit_in_bytes"], 2: ["memory.max", "memory.hi
 
 interface GroupMount {
   readonly version: 1 | 2;
-  /** The path of the control group that is mounted at `point`. */
+  /** The path of the control group mounted at `point`. */
   readonly root: string;
   readonly point: string;
 }
@@ -49,7 +50,7 @@ export function findMemoryLimit({ disk, machineBytes }: MemoryLimitOptions): Mem
   );
 }
 
-/** Returns the visible limits of the process's control group and of the enclosing groups. */
+/** Returns the visible limits of the process's control group and of the groups that enclose it. */
 function groupLimits(disk: MemoryLimitOptions["disk"]): MemoryLimit[] {
   const groups = textOf(disk, "/proc/self/cgroup");
   return groupMounts(textOf(disk, "/proc/self/mountinfo")).flatMap(({ version, root, point }) => {
@@ -57,7 +58,8 @@ function groupLimits(disk: MemoryLimitOptions["disk"]): MemoryLimit[] {
     if (group === undefined) return [];
     return directoriesOf(group, { root, point }).flatMap((directory) =>
       GROUP_FILES[version].flatMap((name) => {
-        // "max" means no limit, for which version 1 uses the largest possible number of pages.
+        // In version 2, "max" means no limit; in version 1, the largest possible number of pages
+        // does.
         const text = textOf(disk, `${directory}/${name}`).trim();
         return /^\d+$/.test(text)
           ? [{ bytes: Number(text), source: `${name} of ${directory}` }]
@@ -83,7 +85,7 @@ function groupOf(text: string, version: 1 | 2): string | undefined {
   return undefined;
 }
 
-/** Returns the mount points of control groups that may limit memory. */
+/** Returns the mount points of the control groups that may limit memory. */
 function groupMounts(text: string): GroupMount[] {
   return text.split("\n").flatMap((line): GroupMount[] => {
     const [mount = "", system = ""] = line.split(" - ");
@@ -105,7 +107,7 @@ function unescaped(path: string): string {
   );
 }
 
-/** Returns the directories of a group and of the groups around it, up to the mount. */
+/** Returns the directories of a group and of the groups that enclose it, up to the mount point. */
 function directoriesOf(group: string, { point, root }: Omit<GroupMount, "version">): string[] {
   const prefix = root === "/" ? "" : root;
   const isBelow = group === prefix || group.startsWith(`${prefix}/`);
@@ -131,13 +133,12 @@ function addressSpaceLimit(disk: MemoryLimitOptions["disk"]): MemoryLimit[] {
   return [{ bytes, source: `the limit of the address space, ${limit}` }];
 }
 
-/** Reads a file. Returns an empty string if it does not exist. */
+/** Reads a file. Returns an empty string if it does not exist or cannot be read. */
 function textOf(disk: MemoryLimitOptions["disk"], path: string): string {
   try {
     return new TextDecoder().decode(disk.readFile(path));
   } catch (error) {
-    // Safe: a limit that cannot be read is unknown, and the limit of the next enclosing group
-    // applies.
+    // Safe: a limit that cannot be read is treated as absent, and the other limits still apply.
     if (error instanceof DiskError) return "";
     throw error;
   }

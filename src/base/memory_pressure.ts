@@ -1,13 +1,13 @@
 /**
  * Detects when the process approaches its memory limit, makes it release memory that it does not
- * need, and reports when it is so close to the limit that no further work should begin.
+ * need, and reports when it is so close to the limit that no new work should begin.
  *
  *     ample ──above 70 %──► short: memory is released repeatedly ──below──► ample
  *                             └──above 85 %──► tight: work waits ──below 80 %──► short
  *
  * - File pages are not counted, because the system reclaims them by itself.
  * - Releasing memory blocks the event loop for 20 to 100 ms, because all garbage is collected. If
- *   little is freed, because the memory is in use, the pause before the next attempt doubles, up to
+ *   little is freed because the memory is in use, the pause before the next attempt doubles, up to
  *   a maximum.
  * - The pause ends early if memory use has grown considerably: the growth may consist entirely of
  *   garbage, and a load of wide rows can produce so much garbage within half a second that the
@@ -20,15 +20,15 @@ import type { CancelTimer, Clock } from "./clock.ts";
 
 export interface MemoryPressureOptions {
   readonly clock: Clock;
-  /** The maximum memory of the process in bytes. */
+  /** The most memory that the process may use, in bytes. */
   readonly bytesMax: number;
   /** Returns the memory in use, without file pages. */
   readonly usedBytes: () => number;
-  /** Releases memory whose contents can be computed again, and collects garbage. */
+  /** Releases memory whose contents can be recomputed, and collects garbage. */
   readonly giveBack: () => void;
   /** Called when so little memory is left that new work has to wait. */
   readonly onTight: (usedBytes: number) => void;
-  /** Whether {@linkcode MemoryPressure.noteAllocated} has an effect before `start`. */
+  /** Whether {@linkcode MemoryPressure.noteAllocated} takes effect even before `start`. */
   readonly isWatched?: boolean;
 }
 
@@ -36,16 +36,19 @@ const SHORT_SHARE = 0.7;
 const TIGHT_SHARE = 0.85;
 const RELAXED_SHARE = 0.8;
 
-/** Whether so little memory is left that no further work should begin. */
+/**
+ * The interval between checks. It is shorter while more than `QUICK_SHARE` of the memory is in
+ * use.
+ */
 const LOOK_MS = 500;
 const QUICK_LOOK_MS = 50;
 const QUICK_SHARE = 0.5;
 
-/** The minimum and the maximum pause before memory is released again. */
+/** The minimum and maximum pause before memory is released again. */
 const PAUSE_MS_MIN = 500;
 const PAUSE_MS_MAX = 16_000;
 
-/** An amount below this share of the memory counts as little, whether it is freed or added. */
+/** Less than this share of the memory counts as little, whether it is freed or added. */
 const LITTLE_SHARE = 0.05;
 
 export class MemoryPressure {
@@ -66,17 +69,17 @@ export class MemoryPressure {
     this.#isWatched = options.isWatched ?? false;
   }
 
-  /** Whether so little memory is left that no further work should begin. */
+  /** Whether so little memory is left that no new work should begin. */
   get isTight(): boolean {
     return this.#isTight;
   }
 
-  /** The number of times that memory has been released since startup. */
+  /** How many times memory has been released since startup. */
   get givenBackCount(): number {
     return this.#givenBackCount;
   }
 
-  /** Checks periodically. Returns a function that stops the checks. */
+  /** Starts checking periodically. Returns a function that stops the checks. */
   start(): CancelTimer {
     const { bytesMax, clock } = this.#options;
     this.#isWatched = true;
@@ -92,14 +95,17 @@ export class MemoryPressure {
     };
   }
 
-  /** Records that this many bytes were allocated, and runs a check once enough have accumulated. */
+  /**
+   * Records that this many bytes were allocated, and triggers a check once enough have
+   * accumulated.
+   */
   noteAllocated(bytes: number): void {
     this.#allocatedBytes += bytes;
     const isMuch = this.#allocatedBytes > LITTLE_SHARE * this.#options.bytesMax;
     if (isMuch && this.#isWatched) this.look();
   }
 
-  /** Checks how much memory is in use. Returns the result in bytes. */
+  /** Checks how much memory is in use. Returns the number of bytes. */
   look(): number {
     const { bytesMax, clock, giveBack, onTight, usedBytes } = this.#options;
     const little = LITTLE_SHARE * bytesMax;

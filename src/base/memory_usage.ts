@@ -3,11 +3,11 @@
  * free.
  *
  * The runtime opens a file in order to determine the resident memory. If no descriptor is free, it
- * throws an error without a code, and the previous figures are the best available.
+ * throws an error without a code. The previous figures are then the best available.
  */
 
 /**
- * The size of those mapped files that the runtime counts among the arrays of this thread. Mapped
+ * The total size of the mapped files that the runtime counts as arrays of this thread. Mapped
  * files consist of file pages, which the system reclaims by itself. The runtime counts a mapped
  * file until its array has been collected, even if the file was unmapped before, and so does this
  * figure.

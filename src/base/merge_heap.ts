@@ -6,7 +6,7 @@
  *     read its item, move it on ──► restoreFirst
  *                         or, at its end, removeFirst
  *
- * While inputs are in the heap, the order of those below the top must not change.
+ * While inputs are in the heap, the relative order of those below the top must not change.
  */
 import { defined } from "./assert.ts";
 
@@ -39,7 +39,7 @@ export class MergeHeap<Head> {
     heads[at] = head;
   }
 
-  /** Restores the order of the heap after its first input has moved on to its next item. */
+  /** Restores the order of the heap after its first input has advanced to its next item. */
   restoreFirst(): void {
     const [head] = this.#heads;
     if (head !== undefined && this.#heads.length > 1) this.#sink(head);
@@ -54,7 +54,7 @@ export class MergeHeap<Head> {
     this.#heads.length = 0;
   }
 
-  /** Puts a head in place of the top one, and moves it down to its position in the order. */
+  /** Replaces the top of the heap with `head`, and moves `head` down to its proper position. */
   #sink(head: Head): void {
     const heads = this.#heads;
     let at = 0;

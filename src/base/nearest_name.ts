@@ -9,8 +9,8 @@ const EDITS_MAX = 2;
 const SHORT_NAME_MAX = 5;
 
 /**
- * Returns the nearest of `names`, or the first one if several are equally near; undefined if none
- * is near. Case does not matter.
+ * Returns the nearest of `names`, or the first of several equally near ones; undefined if none is
+ * near. Case is ignored.
  *
  * @param editsMax The maximum distance, inclusive.
  */
@@ -32,8 +32,8 @@ export function nearestName(
 }
 
 /**
- * Returns the number of edits that are allowed for a name. No name is near a name with a single
- * letter. In `a.b`, only the length of the last part counts.
+ * Returns how many edits are allowed for a name. A name of a single letter allows none. In `a.b`,
+ * only the length of the last part counts.
  */
 function editsOf(name: string): number {
   const { length } = name.slice(name.lastIndexOf(".") + 1);

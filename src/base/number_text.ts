@@ -1,21 +1,21 @@
 /**
  * Formats numbers as JSON for responses.
  *
- * Seqs and durations are not small integers, so the runtime formats them as doubles, which costs
- * about as much as the rest of a short body. This module assembles both from tables instead.
+ * Seqs and durations are not small integers, so the runtime formats them as doubles, which takes
+ * about as long as the rest of a short body. This module assembles both from tables instead.
  */
 import { assert } from "./assert.ts";
 
 const THREE_DIGITS: readonly string[] = digitTable(3);
 const FOUR_DIGITS: readonly string[] = digitTable(4);
 
-/** The range of a seq's last eight digits, which repeat after about six hours. */
+/** The range of a seq's last eight digits. These wrap around about every six hours. */
 const LOW_DIGITS = 1e8;
 
 let lastHigh = 0;
 let lastHighText = "";
 
-/** Formats a seq as JSON; it may be any integer from 0 to 2^53 - 1. */
+/** Formats a seq, which may be any integer from 0 to 2^53 - 1, as JSON. */
 export function seqText(seq: number): string {
   assert(Number.isSafeInteger(seq) && seq >= 0, "a seq must be a whole number");
   const high = Math.floor(seq / LOW_DIGITS);
@@ -29,7 +29,7 @@ export function seqText(seq: number): string {
   return lastHighText + (FOUR_DIGITS[upper] ?? "") + (FOUR_DIGITS[low - upper * 1e4] ?? "");
 }
 
-/** Formats a non-negative number of milliseconds as JSON with three decimals. */
+/** Formats a non-negative number of milliseconds as JSON with three decimal places. */
 export function millisecondsText(milliseconds: number): string {
   const micros = Math.round(milliseconds * 1000);
   const whole = Math.floor(micros / 1000);

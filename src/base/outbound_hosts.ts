@@ -1,10 +1,10 @@
 /**
  * Decides to which hosts the server may open connections, based on a list in the configuration.
  *
- * - The list may contain a host's name, `*.` followed by the end of its name, or an address or
- *   range of addresses.
+ * - The list may contain host names, `*.` followed by the end of a host name, addresses, and
+ *   ranges of addresses.
  * - The addresses of a listed name come from the DNS, which others may control. An address that is
- *   not public therefore has to be listed itself, whichever name resolves to it. Listing the name
+ *   not public must therefore be listed itself, whichever name resolves to it. Listing the name
  *   `localhost` also lists the addresses of this machine.
  */
 import { type IpRange, IpRanges, ipFromText, isLoopback, rangeFromText } from "./ip_address.ts";
@@ -12,13 +12,13 @@ import { type IpRange, IpRanges, ipFromText, isLoopback, rangeFromText } from ".
 const NAME =
   /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/i;
 
-/** Matches a name whose last label is a number, so that the name would be parsed as an address. */
+/** Matches a name whose last label is a number. Such a name would be parsed as an address. */
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/i;
 
 /**
  * Addresses that do not belong to a single host on the public network: loopback, private, shared
  * and link-local addresses, multicast groups, addresses for documentation and tests, and IPv6
- * addresses that contain an IPv4 address.
+ * addresses that embed an IPv4 address.
  */
 const SPECIAL = new IpRanges(
   [
@@ -26,7 +26,7 @@ const SPECIAL = new IpRanges(
     "10.0.0.0/8",
     "100.64.0.0/10",
     "127.0.0.0/8",
-    // The address at which machines in Azure reach its services, including the metadata service.
+    // The address at which Azure machines reach Azure services, including the metadata service.
     "168.63.129.16/32",
     "169.254.0.0/16",
     "172.16.0.0/12",
@@ -56,7 +56,7 @@ export function isOutboundHost(text: string): boolean {
 
 export class OutboundHosts {
   readonly #names = new Set<string>();
-  /** The endings of listed names, each with a leading dot. */
+  /** The suffixes of listed names, each with a leading dot. */
   readonly #ends: string[] = [];
   readonly #ranges: IpRanges;
 
@@ -86,7 +86,7 @@ export class OutboundHosts {
   /**
    * Returns whether a listed host may be reached at an address.
    *
-   * @param text An address as returned by the DNS.
+   * @param text An address returned by the DNS.
    */
   permitsAddress(text: string, host: string): boolean {
     const address = ipFromText(text);
@@ -97,9 +97,9 @@ export class OutboundHosts {
 }
 
 /**
- * Makes all requests of this process connect directly to their hosts. Otherwise, the runtime would
- * send them to a proxy that the environment specifies and that connects on the server's behalf. The
- * runtime has no such option for a single request.
+ * Makes all requests from this process connect directly to their hosts. Otherwise, the runtime
+ * would send them to a proxy named in the environment, which would connect on the server's behalf.
+ * The runtime has no such option for a single request.
  */
 export function ignoreProxies(): void {
   for (const name of ["NO_PROXY", "no_proxy"]) process.env[name] = "*";

@@ -1,5 +1,5 @@
 /**
- * Divides the work of an async function into time slices: when a slice is over, the function yields
+ * Splits the work of an async function into time slices: when a slice is over, the function yields
  * before its next step. Each step is a bounded piece of work.
  */
 import type { Clock } from "./clock.ts";

@@ -20,15 +20,15 @@ import {
   timesFrom,
 } from "./token_claims.ts";
 
-/** The secrets of one login, which bind its steps to one browser. */
+/** The secrets of a login, which bind its steps to one browser. */
 export interface LoginSecrets {
   readonly state: string;
   readonly nonce: string;
-  /** The PKCE verifier, whose hash the provider receives first. */
+  /** The PKCE verifier. The provider first receives only its hash. */
   readonly verifier: string;
 }
 
-/** Returns the URL at the provider to which the browser is redirected. @throws {ProviderError} */
+/** Returns the provider's URL to which the browser is redirected. @throws {ProviderError} */
 export function authorizationUrl(
   { settings }: LoginProvider,
   { authorizationEndpoint, tokenEndpoint }: Discovery,
@@ -52,12 +52,12 @@ export function authorizationUrl(
   return url.href;
 }
 
-/** Returns the PKCE challenge of a verifier. */
+/** Returns the PKCE challenge for a verifier. */
 export function challengeOf(verifier: string): string {
   return new Bun.CryptoHasher("sha256").update(verifier).digest().toString("base64url");
 }
 
-/** Exchanges a code for the tokens of the provider. @throws {ProviderError} */
+/** Exchanges an authorization code for the provider's tokens. @throws {ProviderError} */
 export async function exchangedCode(
   { settings }: LoginProvider,
   { clientProofs, tokenEndpoint = "" }: Discovery,
@@ -101,9 +101,9 @@ function basicCredentials(clientId: string, clientSecret: string): string {
 }
 
 /**
- * Returns the person whom an ID token identifies; undefined if the token is not acceptable.
+ * Returns the person identified by an ID token; undefined if the token is not acceptable.
  *
- * @throws {ProviderError} If the keys or the claims of the provider cannot be fetched.
+ * @throws {ProviderError} If the provider's keys or claims cannot be fetched.
  */
 export async function identityFromIdToken(
   provider: LoginProvider,
@@ -142,7 +142,7 @@ export async function identityFromIdToken(
 }
 
 /**
- * Returns the claims from the userinfo endpoint if the ID token lacks a claim that the
+ * Fetches the claims from the userinfo endpoint if the ID token lacks a claim that the
  * configuration uses. Some providers return most claims only from that endpoint.
  */
 async function missingClaims(
@@ -159,7 +159,7 @@ async function missingClaims(
   if (isComplete || userInfoEndpoint === undefined || accessToken === undefined) return {};
   const headers = { Authorization: `Bearer ${accessToken}` };
   const found = await fetch(userInfoEndpoint, { method: "GET", headers });
-  // The subjects must be equal: if the access token was replaced in transit, the response belongs
+  // The subjects must be equal: if the access token was swapped in transit, the response belongs
   // to another user.
   return found["sub"] === payload["sub"] ? found : {};
 }

@@ -7,15 +7,15 @@
  *                                                                     until 2 × freshMs
  *
  * - Concurrent callers share one fetch.
- * - After a failure, no fetch begins for {@linkcode RETRY_MS}, so that a slow provider delays only
- *   one request in that time.
+ * - After a failure, no new fetch starts for {@linkcode RETRY_MS}, so that a slow provider delays
+ *   only one request in that time.
  */
 import type { Clock } from "../../base/clock.ts";
 
-/** The pause after a fetch has failed. */
+/** The pause after a failed fetch. */
 const RETRY_MS = 10_000;
 
-/** The minimum time between two fetches that unknown keys cause. */
+/** The minimum time between two fetches triggered by unknown keys. */
 const RENEW_MS = 30_000;
 
 export interface FreshValueOptions<Value> {
@@ -23,7 +23,7 @@ export interface FreshValueOptions<Value> {
   readonly freshMs: number;
   /** Fetches a new value. */
   readonly load: () => Promise<Value>;
-  /** Receives each failed fetch once, even if many callers wait for the value. */
+  /** Called once for each failed fetch, even if many callers are waiting for the value. */
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -50,7 +50,7 @@ export class FreshValue<Value> {
     return isUsable ? this.#held?.value : undefined;
   }
 
-  /** Returns the value, and fetches it first if necessary. @throws The failure of the fetch. */
+  /** Returns the value, fetching it first if necessary. @throws The failure of the fetch. */
   async get(): Promise<Value> {
     const { current } = this;
     if (current !== undefined) return current;
@@ -60,8 +60,8 @@ export class FreshValue<Value> {
   }
 
   /**
-   * Fetches the value even if it is fresh, unless such a fetch began less than {@linkcode RENEW_MS}
-   * ago. @throws The failure of the fetch.
+   * Fetches the value even if it is still fresh, unless the last such fetch began less than
+   * {@linkcode RENEW_MS} ago. @throws The failure of the fetch.
    */
   async renewed(): Promise<Value> {
     if (this.#loading !== undefined) return await this.#loading;

@@ -1,17 +1,17 @@
 /**
- * Represents an issuer of tokens: fetches its discovery document and its keys, and verifies its
+ * Represents a token issuer: fetches its discovery document and its keys, and verifies its
  * signatures.
  *
  *     {issuer}/.well-known/openid-configuration ──jwks_uri──► keys ──kid──► signature
  *
- * - Only the keys that the issuer publishes verify its tokens. Keys, addresses and certificates in
- *   the header of a token are ignored.
- * - A token is invalid if a name occurs twice in its header or its claims, or if a member of the
- *   header changes how the rest of the token is interpreted.
+ * - Only the keys that the issuer publishes can verify its tokens. Keys, URLs and certificates in
+ *   a token's header are ignored.
+ * - A token is invalid if a name occurs twice in its header or its claims, or if a header
+ *   parameter changes how the rest of the token is interpreted.
  * - Only asymmetric algorithms are accepted, so nobody can sign a token with a published key.
- * - An unknown `kid` causes the keys to be fetched again, so that a key rotation takes effect at
- *   once, but at most every 30 seconds, so that strangers cannot make the server contact the
- *   provider constantly.
+ * - An unknown `kid` triggers another fetch of the keys, so that a key rotation takes effect at
+ *   once. Such fetches are at least 30 seconds apart, so that strangers cannot make the server
+ *   contact the provider constantly.
  */
 import { compactVerify, createLocalJWKSet, errors } from "jose";
 import type { Clock } from "../../base/clock.ts";
@@ -27,16 +27,16 @@ export interface Discovery {
   readonly tokenEndpoint: string | undefined;
   readonly userInfoEndpoint: string | undefined;
   readonly jwksUri: string;
-  /** The methods by which a client may prove its identity; undefined if the document lists none. */
+  /**
+   * The methods by which a client may authenticate to the provider; undefined if the document
+   * lists none.
+   */
   readonly clientProofs: readonly string[] | undefined;
-  /** Whether the response to a login names the issuer, as RFC 9207 defines it. */
+  /** Whether the response to a login names the issuer, as defined by RFC 9207. */
   readonly namesIssuer: boolean;
 }
 
-/**
- * The keys of an issuer at one point in time. A new object replaces them when the keys are fetched
- * again.
- */
+/** An issuer's keys at a point in time. Each fetch creates a new object. */
 export interface IssuerKeys {
   readonly find: ReturnType<typeof createLocalJWKSet>;
 }
@@ -68,15 +68,18 @@ const ALGORITHMS: string[] = [
   "Ed25519",
 ];
 
-/** The values of the header `typ` in logout tokens. */
+/** The values of the `typ` header in logout tokens. */
 export const LOGOUT_TYPES: ReadonlySet<string> = new Set(["jwt", "logout+jwt"]);
 
-/** The types of tokens that identify a user. Other types have other purposes, such as a logout. */
+/**
+ * The types of tokens that identify a user. Tokens of other types have other purposes, such as a
+ * logout.
+ */
 const TYPES: ReadonlySet<string> = new Set(["jwt", "at+jwt", "application/at+jwt"]);
 
 /**
- * The members of a header that change how the rest of a token is interpreted: extensions, a payload
- * that is not encoded, another token inside, and compression. A token of a user needs none of them.
+ * The header parameters that change how the rest of a token is interpreted: extensions, an
+ * unencoded payload, a nested token, and compression. A user's token needs none of them.
  */
 const UNUSABLE_MEMBERS: readonly string[] = ["crit", "b64", "cty", "zip"];
 
@@ -111,7 +114,7 @@ export class Issuer {
   }
 
   /**
-   * Returns the discovery document of the issuer, and fetches it if it is not fresh.
+   * Returns the issuer's discovery document, fetching it if it is not fresh.
    * @throws {ProviderError}
    */
   discovery(): Promise<Discovery> {
@@ -126,9 +129,9 @@ export class Issuer {
   }
 
   /**
-   * Verifies the type and the signature of a token, and nothing else.
+   * Verifies only the type and the signature of a token.
    *
-   * @returns Undefined if the issuer has not signed the token.
+   * @returns Undefined if the issuer did not sign the token.
    * @throws {ProviderError} If the keys cannot be fetched.
    */
   async verified(
@@ -174,7 +177,10 @@ function hasUsableHeader(token: string, types: ReadonlySet<string>): boolean {
   return typeof kid === "string" && typeof typ === "string" && types.has(typ.toLowerCase());
 }
 
-/** Reads the fields that the server uses from a discovery document. @throws {ProviderError} */
+/**
+ * Reads the fields that the server uses from a discovery document.
+ * @throws {ProviderError}
+ */
 function discoveryFrom(document: ProviderObject, issuer: string): Discovery {
   if (document["issuer"] !== issuer) {
     throw new ProviderError(`the discovery document of ${issuer} names another issuer`);

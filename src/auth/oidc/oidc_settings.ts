@@ -1,25 +1,25 @@
 /**
- * Defines the settings of OpenID Connect: the issuers whose tokens the server accepts, and the
- * treatment of their users. The server trusts no other issuer, and contacts no other host.
+ * Defines the OpenID Connect settings: the issuers whose tokens the server accepts, and how it
+ * treats their users. The server trusts no other issuer, and contacts no other host.
  */
 import { isLoopbackHost } from "../../base/ip_address.ts";
 import type { Role } from "../../catalog/mod.ts";
 
-/** A section `oidc.providers.<name>` of the configuration. */
+/** An `oidc.providers.<name>` section of the configuration. */
 export interface ProviderSettings {
   readonly name: string;
   readonly issuer: string;
   /**
-   * The client id of this server at the provider; undefined if the provider is not used for browser
+   * This server's client id at the provider; undefined if the provider is not used for browser
    * logins.
    */
   readonly clientId: string | undefined;
   readonly clientSecret: string | undefined;
   /** The audience that a bearer token must name; undefined if any audience is accepted. */
   readonly audience: string | undefined;
-  /** The claim that names the account for a user whose link has no subject yet. */
+  /** The claim that identifies the account of a user whose link does not have a subject yet. */
   readonly userClaim: string;
-  /** The name of the provider, as the login page shows it. */
+  /** The provider's name as displayed on the login page. */
   readonly label: string;
   readonly scopes: readonly string[];
   /** The names of the token claims that CLAIM() returns. */
@@ -28,11 +28,11 @@ export interface ProviderSettings {
 
 export interface OidcSettings {
   readonly providers: readonly ProviderSettings[];
-  /** Issuers without a section, whose tokens are accepted for any audience. */
+  /** Issuers without a section of their own. Their tokens are accepted for any audience. */
   readonly trustedIssuers: readonly string[];
-  /** Whether a user whom the server does not know yet gets an account. */
+  /** Whether an account is created for a user whom the server does not know yet. */
   readonly autoProvisions: boolean;
-  /** The role of accounts that are created at a login. */
+  /** The role of accounts created at a login. */
   readonly defaultRole: Role;
   /** Whether users may link their own account to a provider. */
   readonly mayLink: boolean;
@@ -41,7 +41,7 @@ export interface OidcSettings {
 }
 
 /**
- * Returns true if a text can be an issuer: a URL with https, or with http if its host is this
+ * Returns true if `text` can be an issuer: a URL with https, or with http if its host is this
  * machine, where nobody can intercept the connection.
  */
 export function isIssuer(text: string): boolean {
@@ -50,7 +50,7 @@ export function isIssuer(text: string): boolean {
   return url.username === "" && url.password === "" && isPrivate(url);
 }
 
-/** Returns true if nobody can intercept or change what is sent to a URL. */
+/** Returns true if nobody can intercept or change data sent to a URL. */
 export function isPrivate({ hostname, protocol }: URL): boolean {
   return protocol === "https:" || (protocol === "http:" && isLoopbackHost(hostname));
 }

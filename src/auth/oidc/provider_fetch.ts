@@ -1,22 +1,23 @@
 /**
- * Sends requests to a provider, limited in time and size, because a provider may be slow,
- * unreachable or hostile while the server has other users to serve.
+ * Sends requests to a provider. Requests are limited in time and size, because a provider may be
+ * slow, unreachable or hostile while the server has other users to serve.
  *
- * - Only URLs with https are requested, or http on this machine. The certificate proves the host.
+ * - Only https URLs are requested, or http URLs on this machine. The certificate authenticates the
+ *   host.
  * - Redirects are not followed, because they could lead anywhere.
- * - As for webhooks, a proxy named in the environment is not used.
+ * - As with webhooks, a proxy named in the environment is not used.
  */
 import type { Clock } from "../../base/clock.ts";
 import { ignoreProxies } from "../../base/outbound_hosts.ts";
 import { isPrivate } from "./oidc_settings.ts";
 
-/** The time limit of a whole request, including the body. */
+/** The time limit for an entire request, including the body. */
 const TIMEOUT_MS = 5000;
 
-/** The maximum size of a response. The key sets of large providers have about 20 KiB. */
+/** The maximum size of a response. The key sets of large providers are about 20 KiB. */
 const BYTES_MAX = 256 * 1024;
 
-/** A failure of the provider, or of the connection to it. The message contains no secret. */
+/** A failure of the provider, or of the connection to it. The message contains no secrets. */
 export class ProviderError extends Error {
   constructor(message: string) {
     super(message);
@@ -34,7 +35,9 @@ export interface ProviderRequest {
 
 export type ProviderFetch = (url: string, request: ProviderRequest) => Promise<ProviderObject>;
 
-/** Returns a function that requests a JSON object. It throws a {@linkcode ProviderError}. */
+/**
+ * Returns a function that requests a JSON object. The function throws a {@linkcode ProviderError}.
+ */
 export function providerFetch(clock: Clock): ProviderFetch {
   ignoreProxies();
   return async (url, request) => {
@@ -52,7 +55,7 @@ export function providerFetch(clock: Clock): ProviderFetch {
       if (timeout.signal.aborted) {
         throw new ProviderError(`${where} did not respond within ${TIMEOUT_MS / 1000} s`);
       }
-      // Any other failure comes from the network or from the provider's TLS.
+      // Any other failure comes from the network or from the TLS handshake with the provider.
       throw new ProviderError(`${where} cannot be reached: ${codeOf(error)}`);
     } finally {
       cancelTimer();
@@ -85,7 +88,7 @@ async function boundedText(response: Response): Promise<string> {
   let length = 0;
   for await (const chunk of response.body ?? []) {
     length += chunk.length;
-    // Throwing ends the loop over the body, which cancels the rest of the download.
+    // Throwing exits the loop over the body, which cancels the rest of the download.
     if (length > BYTES_MAX) {
       throw new ProviderError(`responded with more than ${BYTES_MAX / 1024} KiB`);
     }
@@ -94,7 +97,7 @@ async function boundedText(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** Returns the JSON object of a text; undefined if the text is anything else. */
+/** Parses `text` as a JSON object. Returns undefined if it is anything else. */
 function objectFromJson(text: string): ProviderObject | undefined {
   let value: unknown;
   try {
@@ -107,7 +110,7 @@ function objectFromJson(text: string): ProviderObject | undefined {
   return isObject ? (value as ProviderObject) : undefined;
 }
 
-/** Returns the error code of a refused request, as OAuth defines it, for use in the message. */
+/** Returns the OAuth error code in the response to a refused request, for use in the message. */
 function errorCodeIn(text: string): string {
   const code = objectFromJson(text)?.["error"];
   return typeof code === "string" && /^[\w.-]{1,64}$/.test(code) ? ` (${code})` : "";

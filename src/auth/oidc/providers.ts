@@ -1,4 +1,4 @@
-/** Finds the issuers that the configuration trusts by the `iss` of a token or by their names. */
+/** Finds the issuers that the configuration trusts, either by a token's `iss` claim or by name. */
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { Issuer } from "./issuer.ts";
@@ -6,7 +6,7 @@ import type { OidcSettings, ProviderSettings } from "./oidc_settings.ts";
 import { type ProviderFetch, providerFetch } from "./provider_fetch.ts";
 import type { TrustedIssuer } from "./token_claims.ts";
 
-/** An issuer whose tokens the server trusts, with the keys of the issuer. */
+/** An issuer whose tokens the server trusts, with its keys. */
 export interface Provider extends TrustedIssuer {
   readonly keys: Issuer;
 }
@@ -42,22 +42,22 @@ export class Providers {
     }
   }
 
-  /** Whether the server trusts no other issuer of tokens. */
+  /** Whether the server trusts no token issuer other than itself. */
   get isEmpty(): boolean {
     return this.#byIssuer.size === 0;
   }
 
-  /** Returns the provider that has exactly this issuer. */
+  /** Returns the provider with exactly this issuer. */
   ofIssuer(issuer: string): Provider | undefined {
     return this.#byIssuer.get(issuer);
   }
 
-  /** Returns the provider of browser logins with a name. */
+  /** Returns the provider for browser logins with the given name. */
   named(name: string): LoginProvider | undefined {
     return this.#byName.get(name);
   }
 
-  /** The providers that offer browser logins, in the order of the configuration. */
+  /** The providers that offer browser logins, in configuration order. */
   get logins(): readonly LoginProvider[] {
     return [...this.#byName.values()];
   }

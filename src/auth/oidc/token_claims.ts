@@ -1,16 +1,16 @@
 /**
- * Reads the claims of tokens that external issuers have signed, and decides which of these claims
- * the server trusts.
+ * Reads the claims of tokens signed by external issuers, and decides which of these claims the
+ * server trusts.
  *
- * - A person is identified by the pair of issuer and subject. An address is not enough, because its
- *   owner can change.
- * - An address is used only if `email_verified` is true.
+ * - A person is identified by issuer and subject together. An email address is not enough, because
+ *   its owner can change.
+ * - An email address is used only if `email_verified` is true.
  * - The role is never taken from a token.
  */
 import type { ProviderSettings } from "./oidc_settings.ts";
 import type { ProviderObject } from "./provider_fetch.ts";
 
-/** The times at which a token was issued and becomes valid and invalid, in Unix seconds. */
+/** When a token was issued, becomes valid, and expires, in Unix seconds. */
 export interface TokenTimes {
   readonly issuedAt: number;
   readonly expiresAt: number;
@@ -20,23 +20,23 @@ export interface TokenTimes {
 /** An issuer that the configuration trusts. */
 export interface TrustedIssuer {
   /**
-   * The name of the issuer in the links of accounts: its section in the configuration or, without
-   * one, its URL.
+   * The issuer's name in account links: its section in the configuration or, if it has none, its
+   * URL.
    */
   readonly link: string;
-  /** The name of the issuer in the ids of new accounts. */
+  /** The issuer's name in the ids of new accounts. */
   readonly shortName: string;
   readonly issuer: string;
   readonly settings: ProviderSettings | undefined;
 }
 
-/** A person, as the issuer of a token identifies them. */
+/** A person, as identified by the issuer of a token. */
 export interface ExternalIdentity {
   readonly provider: TrustedIssuer;
   readonly subject: string;
   /** The id of the session at the issuer, if the token names one. */
   readonly providerSession: string | undefined;
-  /** The email address of the person, if the issuer has verified it. */
+  /** The person's email address, if the issuer has verified it. */
   readonly email: string | undefined;
   /** The value of the token claim that `user_claim` names. */
   readonly userName: string | undefined;
@@ -50,17 +50,17 @@ const SUBJECT_LENGTH_MAX = 255;
 const EMAIL_LENGTH_MAX = 320;
 
 /**
- * The maximum total size of the kept claims. It is limited because the claims are part of tokens in
- * cookies, and browsers drop cookies of more than 4 KiB.
+ * The maximum total size of the kept claims, in bytes. It is limited because the claims are part
+ * of tokens stored in cookies, and browsers drop cookies larger than 4 KiB.
  */
 const CLAIMS_BYTES_MAX = 1024;
 
-/** The allowed difference between the clocks of two machines, in seconds. */
+/** The clock skew allowed between two machines, in seconds. */
 const LEEWAY_SECONDS = 60;
 
 /**
- * The highest time in seconds that is still an exact number in milliseconds, minus the allowed
- * difference of the clocks.
+ * The latest time in seconds that can still be represented exactly in milliseconds, minus the
+ * allowed clock skew.
  */
 const TIME_MAX = Math.floor(Number.MAX_SAFE_INTEGER / 1000) - LEEWAY_SECONDS;
 
@@ -71,7 +71,7 @@ export function timesFrom({ exp, iat, nbf }: ProviderObject): TokenTimes | undef
   return { issuedAt: iat, expiresAt: exp, notBefore: nbf };
 }
 
-/** Returns the time from which a token is expired, in Unix milliseconds. */
+/** Returns when a token expires, in Unix milliseconds. */
 export function endMsOf({ expiresAt }: TokenTimes): number {
   return Math.floor((expiresAt + LEEWAY_SECONDS) * 1000);
 }
@@ -81,12 +81,12 @@ export function isEarly({ issuedAt, notBefore = issuedAt }: TokenTimes, nowMs: n
   return Math.max(issuedAt, notBefore) > nowMs / 1000 + LEEWAY_SECONDS;
 }
 
-/** Returns true if a token names an audience. */
+/** Returns true if a token names the given audience. */
 export function isFor({ aud }: ProviderObject, audience: string): boolean {
   return Array.isArray(aud) ? aud.includes(audience) : aud === audience;
 }
 
-/** Returns the person whom a token identifies; undefined if the token has no usable subject. */
+/** Returns the person identified by a token; undefined if the token has no usable subject. */
 export function identityFrom(
   payload: ProviderObject,
   provider: TrustedIssuer,
@@ -109,7 +109,7 @@ export function identityFrom(
   };
 }
 
-/** Returns the claims for CLAIM() as text, with the address if it is verified. */
+/** Returns the claims for CLAIM() as text, including the email address if it is verified. */
 export function claimTexts({ claims, email }: ExternalIdentity): Record<string, string> {
   const entries = Object.entries(claims).map(([name, value]) => [name, textOf(value)]);
   return { ...Object.fromEntries(entries), ...(email === undefined ? {} : { email }) };
