@@ -1,10 +1,11 @@
 /**
- * Opens the data directory, locks it against other processes, and removes the leftovers of a crash.
+ * Opens the data directory, locks it against other processes, and removes what a crash has left
+ * behind.
  *
- * `format.json` records the version of the layout. The server reads this version and the formats of
- * the files before it writes anything, even the lock file, so that an older program leaves a newer
- * directory unchanged. In a new directory, `format.json` is written first. A directory that has a
- * log or a `tmp` but no `format.json` was therefore not created by Tidemark.
+ * `format.json` records the version of the layout. The server reads it and the formats of the
+ * files before it writes anything, even the lock file, so an older program leaves a newer
+ * directory unchanged. In a new directory, `format.json` is written first. A directory with a log
+ * or a `tmp` but no `format.json` was therefore not created by Tidemark.
  */
 import { dirname } from "node:path";
 import { emptyDirectory } from "../base/copy_file.ts";
@@ -22,10 +23,12 @@ import {
 } from "./directory/lost_and_found.ts";
 import { refuseNewerFiles } from "./newer_files.ts";
 
-/** The format number, which is raised whenever older programs could not read newer directories. */
+/** The format number. It is raised whenever older programs cannot read newer directories. */
 const DIRECTORY_FORMAT = 1;
 
-/** The names in the data directory that the server cleans up, overwrites or removes at startup. */
+/**
+ * The names in the data directory that the server may clean up, overwrite or remove at startup.
+ */
 const OWN_NAMES: ReadonlySet<string> = new Set([
   "ballast",
   "exports",
@@ -43,14 +46,14 @@ export interface DataDirectory {
   release(): void;
 }
 
-/** Whether there is a log or a segment. Neither can exist without a catalog. */
+/** Whether the directory has a log or a segment. Neither can exist without a catalog. */
 export function holdsRows({ segments, wal }: DataPaths, disk: Disk): boolean {
   return [wal, segments].some((path) => disk.exists(path) && disk.list(path).length > 0);
 }
 
 /**
- * Opens and locks a data directory; creates it if necessary.
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is foreign, of a newer version, or in use.
+ * Opens and locks a data directory, creating it if necessary.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is foreign, has a newer format, or is in use.
  */
 export function openDataDirectory(disk: Disk, root: string): DataDirectory {
   const paths = dataPathsOf(root);
@@ -78,7 +81,7 @@ export function openDataDirectory(disk: Disk, root: string): DataDirectory {
   return { paths, release: unlock };
 }
 
-/** Describes which process holds the lock of a directory, as the end of an error message. */
+/** Returns the end of an error message, which says which process holds a directory's lock. */
 export function inUse(disk: Disk, paths: DataPaths): string {
   const processId = holderOf(disk, paths);
   const who = processId === undefined ? "" : ` (pid ${processId})`;
@@ -89,8 +92,8 @@ function holderOf(disk: Disk, { lock }: DataPaths): string | undefined {
   try {
     const release = disk.lockShared(lock);
     if (release !== undefined) {
-      // The process that holds the lock may only be reading. In that case, the process id in the
-      // file belongs to an earlier server.
+      // The process that holds the lock may only be reading. The process id in the file is then
+      // that of an earlier server.
       release();
       return undefined;
     }
@@ -105,8 +108,8 @@ function holderOf(disk: Disk, { lock }: DataPaths): string | undefined {
 
 /**
  * Moves segment files that the manifest does not list to lost+found/. Such files remain if a crash
- * occurs between a file's creation and its publication, or between the publication of its successor
- * and its removal.
+ * occurs after a file is created but before it is published, or after its successor is published
+ * but before the file is removed.
  */
 export function sweepSegments(
   disk: Disk,
@@ -126,16 +129,16 @@ export function sweepSegments(
     log.warn("moved unlisted segment files to lost+found", { path, count });
   }
   for (const { name, isDirectory } of disk.list(paths.segments)) {
-    // Either the table was dropped, or none of its rows have been flushed yet. In the latter case,
-    // the next flush creates the directory again.
+    // Either the table has been dropped, or none of its rows have been flushed yet. In the latter
+    // case, the next flush recreates the directory.
     if (isDirectory && !tableNames.has(name)) disk.removeDirectory(`${paths.segments}/${name}`);
   }
 }
 
 /**
- * Refuses a directory whose format this program cannot read.
+ * Refuses a directory that has a format which this program cannot read.
  *
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if its format is a different one or unknown.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if the format is different or unknown.
  */
 export function requireFormat(disk: Disk, paths: DataPaths): void {
   if (!disk.exists(paths.format)) {
@@ -199,8 +202,8 @@ function namesIn(disk: Disk, root: string): string[] {
 }
 
 /**
- * Refuses a directory that is a backup. A server that ran on it would reissue seqs and ids that the
- * original server has issued since the backup was made.
+ * Refuses a directory that is a backup. A server running on it would reissue seqs and ids that the
+ * original server has issued since the backup.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
@@ -212,8 +215,7 @@ export function refuseBackup(disk: Disk, root: string): void {
 }
 
 /**
- * Returns the format recorded in format.json. Returns undefined if the file is missing or does not
- * record one.
+ * Returns the format recorded in format.json; undefined if the file is missing or records none.
  */
 export function directoryFormat(disk: Disk, paths: DataPaths): number | undefined {
   if (!disk.exists(paths.format)) return undefined;
@@ -223,8 +225,7 @@ export function directoryFormat(disk: Disk, paths: DataPaths): number | undefine
 }
 
 function writeFormat(disk: Disk, paths: DataPaths): void {
-  // The file is first written completely under another name, so that a crash never leaves a partial
-  // file.
+  // The file is written under another name first, so a crash never leaves a partial format.json.
   const pendingPath = `${paths.format}.new`;
   const file = disk.open(pendingPath, { create: true });
   try {

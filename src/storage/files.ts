@@ -1,6 +1,7 @@
 /**
- * The second entry point of storage, for code that checks, repairs, copies or restores the files of
- * a data directory or a backup. Code that reads or writes rows uses the store, through `mod.ts`.
+ * The second entry point of storage, for code that checks, repairs, copies or restores the files
+ * of a data directory or a backup. Code that reads or writes rows goes through the store and
+ * `mod.ts`.
  */
 
 export { checkBackup } from "./check/check_backup.ts";

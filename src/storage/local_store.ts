@@ -1,5 +1,6 @@
 /**
- * Implements the store on a local disk, and connects the log, memtables, segments and the manifest.
+ * Implements the store on a local disk by connecting the log, memtables, segments and the
+ * manifest.
  *
  *     apply ──► commit ──► local_wal (durable) ──► visible
  *                  └─────► memtable ──flush──► segment + manifest
@@ -106,12 +107,12 @@ import {
 } from "./table/table_stats.ts";
 
 export class LocalStore implements Store, HistoryStore {
-  /** The ranges of seqs that were lost in restores and crashes. */
+  /** The ranges of seqs lost in restores and crashes. */
   lostSeqs: readonly SeqGap[] = [];
   readonly storages: Storages;
   /** Shares tables with readers in other threads. */
   readonly sharing: LocalSharing;
-  /** Drops the unpacked parts of segments from the cache, and flushes large memtables early. */
+  /** Drops unpacked segment parts from the cache, and flushes large memtables early. */
   readonly giveBackMemory = (): void => giveBackMemory(this.#flusher, this.givenBack);
   readonly givenBack: GivenBackCounts = { caches: 0, flushes: 0 };
   readonly #manifest: Manifest;
@@ -129,16 +130,15 @@ export class LocalStore implements Store, HistoryStore {
   readonly #space: SpaceGuard;
   readonly #segmentWork: SegmentWork;
   readonly #onLogRolled: () => void;
-  /** The resources that the store opened itself and releases when it closes. */
+  /** What the store opened itself and releases when it closes. */
   #own: Disposable | undefined;
   #isOpen = true;
 
   /**
-   * Opens or creates a data directory, and recovers the state that the last process left.
+   * Opens or creates a data directory, and recovers the state left by the last process.
    *
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory is in use or of a newer version,
-   * or if its catalog is older than its log; INVALID_OPTION if a log file cannot hold the largest
-   * row.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory is in use, has a newer format, or
+   *   has a catalog older than its log; INVALID_OPTION if a log file cannot hold the largest row.
    * @throws {CorruptionError} If acknowledged commits are damaged or missing.
    * @throws {DiskError}
    */
@@ -164,8 +164,8 @@ export class LocalStore implements Store, HistoryStore {
     const found = recover({ ...parts, paths, files: this.#files });
     const { tables, end, highWater, visibleSeq, lastSeq } = found;
     this.#tables = tables;
-    // This file is opened before the log creates its first file, because that step makes every name
-    // in the directory durable.
+    // This file is opened before the log creates its first file, because creating that makes every
+    // name in the directory durable.
     const ids = openHighWater(disk, paths.ids);
     const commitLog = new LocalWal({
       disk,
@@ -227,7 +227,7 @@ export class LocalStore implements Store, HistoryStore {
     this.#flusher.start();
   }
 
-  /** Returns the event handlers through which a commit causes work elsewhere in the store. */
+  /** Returns the event handlers through which commits trigger work elsewhere in the store. */
   #events(onFatal: (cause: unknown) => void): CommitterEvents {
     return { onAppended: (table) => this.#flusher.noteAppended(table), onFatal };
   }
@@ -415,14 +415,14 @@ export class LocalStore implements Store, HistoryStore {
 
   async erase(tableId: number, owner: number, job?: Job): Promise<number> {
     const table = this.#available(tableId);
-    // Work that began before the owner was dropped must not add rows afterwards.
+    // Work begun before the owner was dropped must not add rows afterwards.
     this.#committer.retireOwner(owner);
-    // After a refused row, a partition without rows may remain.
+    // A partition may exist without rows if its only row was refused.
     const hasRows = (): boolean =>
       table.memtables().some(({ partitions }) => (partitions.get(owner)?.count ?? 0) > 0);
     while (hasRows()) {
       await this.#flusher.flush(table, job);
-      // A store that is closing does not start another flush.
+      // A closing store does not start another flush.
       if (!this.#isOpen || job?.isCancelled === true || table.isDropped) return 0;
     }
     return this.#merger.erase(table, owner, job);
@@ -433,14 +433,14 @@ export class LocalStore implements Store, HistoryStore {
   }
 
   /**
-   * Called when the disk has refused a write to a file outside the store. Returns whether reserved
-   * space was freed as a result.
+   * Called when the disk has refused a write to a file outside the store. Returns whether that
+   * freed reserved space.
    */
   noteFullDisk(): boolean {
     return this.#space.noteFull();
   }
 
-  /** Whether only deletes and drops are admitted, because the disk is full. */
+  /** Whether only deletes and drops are accepted, because the disk is full. */
   get isReadOnly(): boolean {
     return this.#space.isFull;
   }
@@ -471,23 +471,24 @@ export class LocalStore implements Store, HistoryStore {
   }
 
   /**
-   * Starts to discard history that is older than the retention period of its table. A background
-   * task calls this every hour.
+   * Starts discarding history older than its table's retention period. A background task calls
+   * this every hour.
    */
   discardHistory(): void {
     this.#merger.discardHistory();
   }
 
   /**
-   * Starts to check whether history takes too much space and, if so, to discard the excess. A
-   * background task calls this from time to time.
+   * Starts checking whether history takes up too much space. If it does, the excess is discarded.
+   * A background task calls this from time to time.
    */
   boundHistory(): void {
     this.#merger.boundHistory();
   }
 
   /**
-   * Starts to check the segments that are due for a scrub. A background task calls this every hour.
+   * Starts checking the segments that are due for a scrub. A background task calls this every
+   * hour.
    */
   scrub(): void {
     this.#scrubber.begin();
@@ -513,8 +514,8 @@ export class LocalStore implements Store, HistoryStore {
   }
 
   /**
-   * Called when damage was found while a segment was copied. A read of the live segment would find
-   * the same damage.
+   * Called when damage was found while a segment was being copied. A read of the live segment
+   * would find the same damage.
    */
   noteDamage({ segmentId, tableId }: SegmentEntry, damage: CorruptionError): void {
     const segments = this.#tables.get(tableId)?.allSegments ?? [];
@@ -522,14 +523,15 @@ export class LocalStore implements Store, HistoryStore {
     if (segment === undefined) return;
     segment.noteIfDamaged(damage);
     if (damage.path !== this.#files.deletionVectorPath(segment.entry)) return;
-    // If a deletion vector is in memory, it is intact even if its file is damaged. If it is not in
-    // memory, reading it here finds the damage.
+    // A deletion vector in memory is intact even if its file is damaged. If it is not in memory,
+    // reading it here finds the damage.
     if (unlessDamaged(() => segment.deletions)) segment.noteVectorDamaged();
   }
 
   /**
-   * Returns everything that belongs to a copy of the store in its current state. The files are kept
-   * until the copy is released. A copy of the catalog that is made in the same tick belongs to it.
+   * Returns everything that belongs to a copy of the store in its current state. The files are
+   * kept until the snapshot is released. A copy of the catalog made in the same tick belongs to
+   * it.
    */
   snapshot(): StoreSnapshot {
     const releases = [this.#files.hold(), this.#flusher.holdLog()];
@@ -537,12 +539,12 @@ export class LocalStore implements Store, HistoryStore {
     return snapshotOf(this.#manifest, { commitLog: this.#commitLog, releases, reservedIds });
   }
 
-  /** The log files, ascending by number. The last file is still being written. */
+  /** The log files in ascending order of number. The last one is still being written. */
   logFiles(): readonly ListedLogFile[] {
     return this.#commitLog.files;
   }
 
-  /** Releases log files. Called when nothing outside the store needs them any longer. */
+  /** Releases log files. Called when something outside the store no longer needs them. */
   releaseLog(): void {
     this.#flusher.releaseLog();
   }
@@ -590,12 +592,12 @@ export class LocalStore implements Store, HistoryStore {
     this.#onLogRolled();
   }
 
-  /** Marks the frames that follow as written under the newest definitions. */
+  /** Marks the frames that follow as written under the newest definition. */
   #noteDefinition(): void {
     this.#committer.catalogSeq = Math.max(this.#committer.catalogSeq, this.#manifest.highestSeq());
   }
 
-  /** Raises the lower bounds of a read so that expired rows are invisible. */
+  /** Raises the lower bounds of a read to hide expired rows. */
   #unexpired<Options extends { readonly after?: Seq; readonly prevsAfter?: Seq }>(
     table: StoredTable,
     options: Options,
@@ -604,7 +606,8 @@ export class LocalStore implements Store, HistoryStore {
     if (expiredSeq === 0) return options;
     const { after = SEQ_ZERO, prevsAfter = Infinity } = options;
     const least = { after: Math.max(after, expiredSeq) };
-    // If a key was inserted again after its old row had expired, the new row replaces nothing.
+    // A key may be inserted again after its old row has expired. The new row then replaces
+    // nothing.
     return { ...options, ...least, prevsAfter: Math.max(prevsAfter, expiredSeq) };
   }
 
@@ -640,15 +643,15 @@ function storeMemory(
   };
 }
 
-/** Counts how often a store has released memory. */
+/** How often a store has released memory, and in which ways. */
 interface GivenBackCounts {
-  /** The number of times that the store has dropped unpacked segment parts. */
+  /** How many times the store has dropped unpacked segment parts. */
   caches: number;
-  /** The number of flushes that were started early in order to release memory. */
+  /** The number of flushes started early in order to release memory. */
   flushes: number;
 }
 
-/** Releases memory, and updates the counts. */
+/** Releases memory and updates the counts. */
 function giveBackMemory(flusher: Pick<Flusher, "giveBackMemory">, counts: GivenBackCounts): void {
   if (sharedCache.byteCount > 0) counts.caches += 1;
   sharedCache.clear();

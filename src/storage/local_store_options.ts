@@ -1,4 +1,4 @@
-/** The settings of a local store, and the parts that its creator provides. */
+/** The settings of a local store, and the parts provided by its creator. */
 import type { Clock } from "../base/clock.ts";
 import { timeText } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
@@ -15,47 +15,50 @@ import type { TableDefinition } from "./contract/table_definition.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Storages } from "./storages.ts";
 
-/** The minimum size of a log file, with room for a few frames. */
+/** The minimum size of a log file in bytes, with room for a few frames. */
 const WAL_FILE_BYTES_MIN = 4096;
 
 export interface LocalStoreOptions {
   /**
-   * This server's number in its cluster, and the number of bits in a seq that store this number.
+   * This server's number in its cluster. `nodeBits` is the number of bits in a seq that store it.
    */
   readonly nodeId: number;
   readonly nodeBits: number;
-  /**
-   * Whether a commit is acknowledged after it is on the disk (`sync`) or before that (`relaxed`).
-   */
+  /** Whether a commit is acknowledged once it is on disk (`sync`) or before (`relaxed`). */
   readonly durability: "sync" | "relaxed";
-  /** The size of one log file, in bytes. */
+  /** The size of a log file in bytes. */
   readonly walSegmentBytes: number;
-  /** Above this log size, tables whose rows keep old log files alive are flushed early. */
+  /**
+   * Above this log size in bytes, tables whose rows keep old log files alive are flushed early.
+   */
   readonly walMaxBytes: number;
   /** The maximum size of one encoded row in bytes. */
   readonly rowBytesMax: number;
-  /** The minimum free space. Below it, the store accepts only deletes and drops. */
+  /** The minimum free space in bytes. Below it, the store accepts only deletes and drops. */
   readonly minFreeBytes: number;
-  /** The disk space that is reserved, and freed when the disk is full; 0 reserves none. */
+  /**
+   * The disk space, in bytes, that is reserved and then freed when the disk is full; 0 reserves
+   * none.
+   */
   readonly ballastBytes: number;
-  /** The maximum space for replaced versions in segments; 0 for no limit. */
+  /** The maximum total size in bytes of replaced versions in segments; 0 for no limit. */
   readonly historyBytesMax?: number;
   /**
    * A columnar insert of at least this many log bytes is written in the tick of its own commit.
-   * Tests set a smaller number.
+   * Tests use a smaller value.
    */
   readonly earlyWriteBytes?: number;
   /** The maximum size of a commit in bytes. Tests use a smaller value. */
   readonly commitBytesMax?: number;
-  /** The size at which a memtable is flushed early. Tests use a smaller value. */
+  /** The memory bound for all memtables together. Tests use a smaller value. */
   readonly memtableBytesMax?: number;
   /** The size at which recovery starts another memtable. Tests use a smaller value. */
   readonly replayedBytesMax?: number;
-  /** Decides which segments are merged. Tests use smaller segments. */
+  /** Decides which segments are merged. Tests use smaller bounds. */
   readonly mergeBounds?: MergeBounds;
   /**
-   * The number of bytes of unpacked segment parts that this thread caches. If absent, the limit
-   * stays unchanged.
+   * How many bytes of unpacked segment parts this thread caches. If undefined, the limit stays as
+   * it is.
    */
   readonly cacheBytes?: number;
 }
@@ -64,52 +67,54 @@ export interface LocalStoreParts {
   readonly disk: Disk;
   readonly dataPath: string;
   /**
-   * The locked directory if the caller opened it. The caller releases it after closing the catalog.
+   * The locked directory, if the caller opened it. The caller releases it after closing the
+   * catalog.
    */
   readonly directory?: DataDirectory;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
   readonly manifest: Manifest;
-  /**
-   * Every existing table, including tables that no catalog knows. Data of other tables is removed.
-   */
+  /** All existing tables, including those in no catalog. Data of any other table is removed. */
   readonly definitions: readonly TableDefinition[];
   /**
-   * Opened storages other than the data directory in which tables may have segments. The caller
-   * owns them.
+   * The opened storages other than the data directory in which tables may have segments. The
+   * caller owns them.
    */
   readonly storages?: Storages | undefined;
   readonly options: LocalStoreOptions;
-  /** Maps seqs to clock times. If absent, the mapping lasts only as long as this process. */
+  /** Maps seqs to clock times. If undefined, the mapping lasts only as long as this process. */
   readonly seqTimes?: SeqTimes | undefined;
-  /** Writes segments. If absent, the store writes them in this thread, between other work. */
+  /** Writes segments. If undefined, the store writes them in this thread, between other work. */
   readonly segmentWork?: SegmentWork | undefined;
   /** The job list to which the store adds its flushes and merges. */
   readonly jobs?: JobList | undefined;
-  /** Returns the number of the first log file to keep while a backup copies files. */
+  /** Returns the number of the first log file to keep while a backup is copying files. */
   readonly keepsLogFrom?: (() => number) | undefined;
   /**
-   * Called after the log has begun another file. All earlier files are then complete and durable.
+   * Called after the log has begun another file. All earlier files are complete and durable by
+   * then.
    */
   readonly onLogRolled?: (() => void) | undefined;
-  /** Called once if the log fails. The process should stop and recover when it is restarted. */
+  /** Called once if the log fails. The process should stop, and recover when it is restarted. */
   readonly onFatal?: ((cause: unknown) => void) | undefined;
 }
 
-/** The parts of a store. The store opens each part that the caller did not provide. */
+/**
+ * The parts of a store, including those that it opened because the caller did not provide them.
+ */
 export interface StoreWithPlaces extends LocalStoreParts {
   readonly directory: DataDirectory;
   readonly storages: Storages;
 }
 
-/** Opens the data directory and registers it with a stack that releases it. */
+/** Opens the data directory, and adds it to a stack that releases it. */
 export function openedBy(stack: DisposableStack, parts: LocalStoreParts): DataDirectory {
   const directory = openDataDirectory(parts.disk, parts.dataPath);
   return stack.adopt(directory, (it) => it.release());
 }
 
-/** Returns storages that consist of only the data directory. */
+/** Returns a set of storages with only the data directory. */
 export function noStorages({ disk, dataPath, log, random }: LocalStoreParts): Storages {
   return new Storages({ disk, dataPath, log, random, allowedRoots: [] });
 }
@@ -128,8 +133,8 @@ export function requireFileFitsRow({ walSegmentBytes, rowBytesMax }: LocalStoreO
 }
 
 /**
- * Returns the handler that logs a step back of the clock. The clock may have been wrong before it
- * was set back, so the message does not ask to correct it.
+ * Returns the handler that logs when the clock is set back. The clock may have been wrong before
+ * that, so the message does not ask to correct it.
  */
 export function toldIn(log: Log): NonNullable<SeqGeneratorOptions["onSetBack"]> {
   return ({ fromMs, toMs }) => {

@@ -1,10 +1,10 @@
 /**
- * Implements TRUNCATE, which deletes all rows of its tables in one commit, like DELETE. With
- * RESTART IDENTITY, it also restarts the sequences of their columns.
+ * Implements TRUNCATE, which deletes all rows of the named tables in a single commit, as DELETE
+ * does. RESTART IDENTITY also restarts the sequences of their columns.
  *
- * No actions of foreign keys are carried out: TRUNCATE is refused if a table that it does not name
- * refers to one that it names. With CASCADE, such a table also loses all its rows. Referring tables
- * are emptied first, so that no row ever refers to a missing row.
+ * TRUNCATE performs no foreign key actions. It is refused if a table outside its list refers to
+ * one in the list; with CASCADE, that table is emptied as well. Referring tables are emptied
+ * first, so no row ever refers to a missing row.
  *
  * Subscribers and topics receive the deleted rows, so every row costs a version. In a USER table,
  * TRUNCATE deletes only the caller's own rows.
@@ -23,7 +23,7 @@ import { qnameText } from "../parse/print/print_expressions.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 import { type DefiningStatement, isDefining } from "../rights/statement_kinds.ts";
 
-/** Returns the DELETE statement for each table, at the position of the table's name. */
+/** Returns a DELETE statement for each table, positioned at the table's name. */
 export function deletesOf({ tables }: TruncateStatement): readonly DeleteStatement[] {
   return tables.map((table) => {
     const [parsed] = parseStatements(`DELETE FROM ${qnameText(table)} WHERE TRUE`);
@@ -34,7 +34,7 @@ export function deletesOf({ tables }: TruncateStatement): readonly DeleteStateme
 }
 
 /**
- * Returns the statement with the names of all tables that it affects, in the order in which they
+ * Returns the statement extended to every table that it affects, in the order in which the tables
  * are emptied.
  */
 export function wholeTruncation(
@@ -71,16 +71,15 @@ export function wholeTruncation(
   return { ...node, tables: [...tables, ...partitions] };
 }
 
-/**
- * Orders tables so that each table precedes those to which it refers, as far as that is possible.
- */
+/** Orders tables so that, where possible, each table precedes those to which it refers. */
 function childrenFirst(tables: readonly TableEntry[]): readonly TableEntry[] {
   const rest = new Set(tables);
   const ordered: TableEntry[] = [];
   while (rest.size > 0) {
     const isFree = (table: TableEntry): boolean =>
       [...rest].every((other) => other === table || !refersTo(other, table));
-    // If tables refer to each other in a cycle, the checks of their foreign keys decide.
+    // Tables that refer to each other in a cycle have no such order. Their foreign key checks then
+    // decide whether the statement succeeds.
     const next =
       [...rest].find(isFree) ?? defined([...rest][0], "at least one table must be left to order");
     ordered.push(next);
@@ -104,9 +103,7 @@ function referred(
   );
 }
 
-/**
- * Returns the error for a table that TRUNCATE would also empty, but that the caller may not see.
- */
+/** Returns the error for a table that CASCADE would empty but that the caller may not see. */
 function hiddenReference(
   { _location }: TruncateStatement,
   { name, namespace }: TableEntry,
@@ -118,7 +115,7 @@ function hiddenReference(
   );
 }
 
-/** Returns the statements that restart the sequences of the columns of the tables. */
+/** Returns the statements that restart the sequences of the tables' columns. */
 export function restartsOf(
   { tables }: TruncateStatement,
   { deps, namespace, principal }: { deps: NameDeps; namespace: string; principal: Principal },

@@ -1,6 +1,6 @@
 /**
- * Runs one statement of a request, which may change the request itself, rows, definitions or the
- * server.
+ * Runs one statement of a request. A statement may change the request itself, rows, definitions or
+ * the server.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
@@ -70,13 +70,13 @@ export interface UnitRunnerParts {
   /** Returns the number of completed statements of the request. */
   readonly entryCount: () => number;
   /**
-   * Commits the transaction of the request, with the entry of COMMIT if there is one. Returns the
-   * last seq; null if nothing had to be written.
+   * Commits the request's transaction, with the result entry of COMMIT if there is one. Returns
+   * the last seq; null if there was nothing to write.
    */
   readonly commit: (entry?: StatementResult) => Promise<number | null>;
 }
 
-/** The number of times that work on partitions is tried if other statements conflict with it. */
+/** How many times work on whole tables is attempted if it conflicts with other transactions. */
 const ATTEMPTS_MAX = 3;
 
 export class UnitRunner {
@@ -253,8 +253,8 @@ export class UnitRunner {
   }
 
   /**
-   * Does work in the open transaction, or else in one of its own, while other statements that write
-   * the tables wait.
+   * Runs `work` in the open transaction, or else in a transaction of its own. In the latter case,
+   * other statements that write to the tables wait, and a conflict makes it run again.
    */
   async #atomically(
     tableIds: readonly number[],
@@ -265,7 +265,7 @@ export class UnitRunner {
     const open = await writeGates.close(tableIds, this.#ledger);
     try {
       for (let attempt = 1; ; attempt += 1) {
-        // A commit that is not yet durable would be newer than the snapshot.
+        // Without this wait, a commit that is not yet durable would be newer than the snapshot.
         await Promise.allSettled([store.durable(store.appliedSeq)]);
         const entryIndex = this.#parts.entryCount();
         this.#transaction.open({ isReadOnly: false, entryIndex, gatedIds: tableIds });
@@ -292,7 +292,7 @@ export class UnitRunner {
   ): Promise<StatementResult> {
     const { namespace } = this.#binding;
     return createTableAs(node, {
-      // A definition may replace the catalog by a draft.
+      // Looked up on each call, because a definition may replace the catalog with a draft.
       table: (path) => this.#deps.catalog.table(path.namespace, path.name),
       namespace,
       prepare: (each) => this.#binding.prepareRowsOf(each),
@@ -309,7 +309,7 @@ export class UnitRunner {
       principal: this.#principal,
     });
     return refresh(node, {
-      // A definition may replace the catalog by a draft.
+      // Looked up on each call, because a definition may replace the catalog with a draft.
       table: () => this.#deps.catalog.tableById(table.tableId),
       populate: (isPopulated) =>
         this.#define(populationOf(node.name, isPopulated, node._location), namespace),
@@ -318,7 +318,7 @@ export class UnitRunner {
   }
 
   /**
-   * Refuses a statement that may not run within a transaction.
+   * Refuses a statement that may not run inside a transaction.
    * @throws {DatabaseError} INVALID_TRANSACTION_STATE
    */
   #requireNoTransaction(node: Statement): void {
@@ -353,8 +353,8 @@ export class UnitRunner {
   }
 
   /**
-   * Runs a locking read on the event loop, where locks are taken in a tick in which no other
-   * transaction has a conflicting lock.
+   * Runs a locking read on the event loop. A row is locked in a tick in which no other transaction
+   * holds a conflicting lock.
    */
   #readAndLock(node: SelectForStatement, parameters: readonly Value[]): Promise<StatementResult> {
     const { namespace } = this.#binding;
@@ -376,8 +376,8 @@ export class UnitRunner {
   }
 
   /**
-   * Runs a statement that calls programs, in the open transaction or in one of its own. One of its
-   * own runs again if another transaction has changed the same rows.
+   * Runs a statement that calls programs, either in the open transaction or in one of its own. In
+   * its own transaction, it runs again if another transaction has changed the same rows.
    */
   async #runProgram(
     { node }: BoundUnit,
@@ -481,7 +481,7 @@ export class UnitRunner {
     return messageResult(`Moved over ${found.rowCount} row(s)`, this.#principal.userId);
   }
 
-  /** Runs the query of a cursor and keeps its rows. @throws {DatabaseError} */
+  /** Runs a cursor's query and keeps its rows. @throws {DatabaseError} */
   async #declare(
     node: DeclareCursorStatement,
     prepared: Prepared,
@@ -546,8 +546,8 @@ export class UnitRunner {
   }
 
   /**
-   * Runs a definition. If an error occurs after the catalog has changed, the outcome of the
-   * definition is uncertain, because the other layers have to follow the catalog.
+   * Runs a definition. If an error occurs after the catalog has changed, the outcome is uncertain,
+   * because the other layers still have to follow the catalog.
    */
   async #define(node: DefiningStatement, namespace: string): Promise<StatementResult> {
     if (this.#transaction.current !== undefined) return await this.#defineWithin(node, namespace);
@@ -561,7 +561,7 @@ export class UnitRunner {
     }
   }
 
-  /** Runs a definition that takes effect with the commit of the open transaction. */
+  /** Runs a definition that takes effect when the open transaction commits. */
   async #defineWithin(node: DefiningStatement, namespace: string): Promise<StatementResult> {
     if (!isTransactional(node)) this.#requireNoTransaction(node);
     this.#transaction.requireUsable();
@@ -593,7 +593,8 @@ export class UnitRunner {
             profile,
             source: () => this.#binding.sourceOf(unit),
             renewed: () => {
-              // The reader also plans the statement, with the current row counts.
+              // A reader thread plans the statement again with the current row counts, so the plan
+              // made earlier is not the one to explain.
               if (!isPlannedAnew) this.#binding.forget(unit);
               isPlannedAnew = true;
               return this.#binding.renewed(unit) ?? prepared;
@@ -606,7 +607,9 @@ export class UnitRunner {
   }
 }
 
-/** Returns the error for a temporary table that would end at once. */
+/**
+ * Returns the error for a temporary table that would disappear at the end of its own statement.
+ */
 function temporaryOutside({ name }: CreateTableStatement): DatabaseError {
   return new DatabaseError(
     "TRANSACTION_REQUIRED",
@@ -618,10 +621,13 @@ function temporaryOutside({ name }: CreateTableStatement): DatabaseError {
   );
 }
 
-/** How often a statement with programs runs, as long as other transactions change its rows. */
+/**
+ * How many times a statement that calls programs is attempted while other transactions change its
+ * rows.
+ */
 const PROGRAM_ATTEMPTS_MAX = 3;
 
-/** Whether a procedure has output parameters, whose values are the row of its CALL. */
+/** Whether a procedure has output parameters. Their values form the row that CALL returns. */
 function hasOutputs({ calls }: PreparedQuery): boolean {
   const parameters = calls.at(-1)?.program.entry.routine.parameters ?? [];
   return parameters.some(isOutput);
@@ -638,7 +644,10 @@ function savepointMessage({ name: { name }, type }: SavepointStatement): string 
   }
 }
 
-/** Returns the results of PREPARE and DEALLOCATE, which take effect when the text is read. */
+/**
+ * Returns the results of PREPARE and DEALLOCATE. Both already took effect when the request was
+ * parsed.
+ */
 function preparedAnswer(
   node: PrepareStatement | DeallocateStatement,
   asUser: string,

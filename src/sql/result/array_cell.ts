@@ -19,7 +19,7 @@ import {
   wholeFromBigint,
 } from "../../types/mod.ts";
 
-/** The date and time types. Their cells contain numbers instead of strings. */
+/** The date and time types. Their cells are numbers rather than strings. */
 const MOMENTS: ReadonlyMap<string, DataType> = new Map([
   ["Date", DATE],
   ["Time", TIME],
@@ -54,7 +54,7 @@ function bytesIn(items: readonly unknown[]): ArrayValue {
 }
 
 /**
- * Returns whether the cell of a date or time is infinite, and therefore a string instead of a
+ * Whether the cell of a date or time is infinite. An infinite cell is a string instead of a
  * number.
  */
 export function isInfinityCell(cell: unknown): cell is string {
@@ -63,7 +63,7 @@ export function isInfinityCell(cell: unknown): cell is string {
 
 /**
  * Converts the cell of a date or time to a value. A number of microseconds above 2^53 arrives as a
- * string of digits.
+ * string of decimal digits.
  */
 function momentOf(cell: Value): Value {
   return typeof cell === "number" ? cell : wholeFromBigint(BigInt(cell as string));

@@ -1,6 +1,6 @@
 /**
  * Writes rows in PostgreSQL's binary format. `sql/execute/copy/binary_columns.ts` reads this
- * format, and describes the bytes of each type.
+ * format and describes the bytes of each type.
  */
 import {
   type Batch,
@@ -41,8 +41,8 @@ import {
 const HIGH = 4_294_967_296;
 
 /**
- * PostgreSQL's numbers for the types of array elements that have a binary form. Elements of all
- * other types are sent as text.
+ * PostgreSQL's type OIDs for array elements that have a binary form. Elements of all other types
+ * are sent as text.
  */
 const TYPE_NUMBERS: ReadonlyMap<string, number> = new Map([
   ["boolean", 16],
@@ -165,7 +165,10 @@ function writeShape(bytes: GrowingBytes, kind: GeometricKind, value: string): vo
   for (const number of numbers) bytes.double(number);
 }
 
-/** Writes a date. An infinite date is written unchanged, because it is the same in every epoch. */
+/**
+ * Writes a date relative to PostgreSQL's epoch. An infinite date has the same encoding in both
+ * epochs.
+ */
 function writeDate(bytes: GrowingBytes, days: number): void {
   bytes.int32(isFiniteDate(days) ? days - EPOCH_DAYS : days);
 }
@@ -249,7 +252,7 @@ function writeMultirange(bytes: GrowingBytes, bound: DataType, ranges: readonly 
   }
 }
 
-/** Returns the number by which PostgreSQL identifies the type of an element. */
+/** Returns the OID by which PostgreSQL identifies the type of an element. */
 function numberOfType(element: DataType): number {
   if (element.kind === "json" && element.binary) return JSONB_NUMBER;
   const known = isRangeType(element)
@@ -271,7 +274,7 @@ function writeArray(bytes: GrowingBytes, element: DataType, array: readonly Valu
   for (const item of elements) writeCell(bytes, element, item);
 }
 
-/** A buffer of bytes that grows at the end. Numbers are big-endian. */
+/** A byte buffer that grows as values are appended. Numbers are big-endian. */
 class GrowingBytes {
   #buffer: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
   length = 0;

@@ -4,7 +4,7 @@
  *
  *     text     cells between tabs, \N for NULL, a backslash before what would end a cell
  *     csv      cells between commas, nothing for NULL, quotes around what would end a cell
- *     ndjson   an object a line, whose members are the cells of responses in JSON; a date or
+ *     ndjson   an object per line, whose members are the cells of responses in JSON; a date or
  *              timestamp outside the years 1 to 9999 is a string
  *     binary   see `binary_cells.ts`
  */
@@ -21,13 +21,13 @@ import type { CopySettings } from "../parse/ast/ast.ts";
 import { binaryRows } from "./binary_cells.ts";
 import type { RowText } from "./row_text.ts";
 
-/** A column that COPY TO writes. */
+/** A column written by COPY TO. */
 export interface CopyField {
   readonly name: string;
   readonly type: DataType;
 }
 
-/** Writes a cell that is not NULL. */
+/** Formats a cell that is not NULL. */
 type WriteCell = (value: Value) => string;
 
 const ENCODER = new TextEncoder();
@@ -48,7 +48,7 @@ const NDJSON: CopySettings = {
 };
 
 export class CopyText {
-  /** Returns the writer of the format ndjson. */
+  /** Returns a writer for the ndjson format. */
   static ndjson(fields: readonly CopyField[]): CopyText {
     return new CopyText(fields, NDJSON);
   }
@@ -63,7 +63,7 @@ export class CopyText {
     this.#writers = fields.map((field) => this.#writerOf(field));
   }
 
-  /** Returns the bytes before the rows. */
+  /** Returns the bytes that precede the rows. */
   head(): Uint8Array<ArrayBuffer> {
     const { delimiter, format, header } = this.#options;
     if (format === "binary") {
@@ -78,7 +78,7 @@ export class CopyText {
     return ENCODER.encode(`${names.join(delimiter)}\n`);
   }
 
-  /** Returns the bytes after the rows. */
+  /** Returns the bytes that follow the rows. */
   tail(): Uint8Array<ArrayBuffer> {
     return this.#options.format === "binary" ? new Uint8Array([255, 255]) : new Uint8Array(0);
   }

@@ -17,15 +17,15 @@ import type { StatementResult } from "../ports/engine.ts";
 
 type CellMaker = (value: Value) => unknown;
 
-/** Converts batches of fixed types to rows of wire cells. */
+/** Converts batches with fixed column types to rows of wire cells. */
 export class CellRows {
   readonly types: readonly DataType[];
   readonly #makers: readonly (CellMaker | undefined)[];
 
   /**
    * Creates a converter for rows of the given types.
-   * @param makerFor Returns a function that creates the cells of a type; by default, cells for HTTP
-   * responses.
+   * @param makerFor Returns the function that creates the cells of a type. By default, the cells
+   *   are those of HTTP responses.
    */
   constructor(types: readonly DataType[], makerFor: (type: DataType) => CellMaker = cellMakerFor) {
     this.types = types;
@@ -33,8 +33,8 @@ export class CellRows {
   }
 
   /**
-   * Returns the cells of a row, which must not have more columns than the types. If the values are
-   * already cells, the row itself is returned.
+   * Returns the cells of a row, which must not have more columns than there are types. If the
+   * values are already cells, the row itself is returned.
    */
   cellsOf(row: Row): readonly unknown[] {
     let cells: unknown[] | undefined;
@@ -57,8 +57,8 @@ export class CellRows {
       const column = columns[position];
       const make = this.#makers[position];
       if (column === undefined) continue;
-      // The whole batch is written to the response, so substrings that share one string waste no
-      // memory.
+      // The whole batch is written to the response, so substrings that keep one large string alive
+      // waste no memory.
       const texts = column.kind === "utf8" && rowCount > 1 ? textsOf(column) : undefined;
       for (let row = 0; row < rowCount; row += 1) {
         const value = texts === undefined ? valueAt(column, row) : (texts[row] ?? null);
@@ -88,7 +88,7 @@ function flagsOf(expression: BoundOutput["expression"]): Flag[] {
   return column?.notNull === true ? ["nn"] : [];
 }
 
-/** A column of a result that does not come from a query. */
+/** A result column that does not come from a query. */
 export interface PlainColumn {
   readonly name: string;
   readonly type: DataType;

@@ -1,7 +1,6 @@
 /**
- * Writes rows of wire cells as text, in each format of a response. A piece contains a bounded
- * number of rows, so that writing it never blocks the event loop for longer than one slice of rows
- * takes.
+ * Writes rows of wire cells as text, in each response format. A piece contains a bounded number of
+ * rows, so writing a piece never blocks the event loop for long.
  */
 
 import type { SchemaField } from "../../protocol/mod.ts";
@@ -9,21 +8,21 @@ import { DATE, isoTextOf, TIME, textFromValue, wholeFromBigint } from "../../typ
 import type { ResultFormat } from "../ports/engine.ts";
 import { isInfinityCell, textOfArrayCell } from "./array_cell.ts";
 
-/** Rows written in a format, as UTF-8. */
+/** Rows written in a format, encoded as UTF-8. */
 export interface RowText {
   readonly text: Uint8Array<ArrayBuffer>;
   readonly rowCount: number;
 }
 
-/** The number of rows per piece, which take about half a millisecond in JSON.stringify. */
+/** The number of rows per piece. JSON.stringify takes about half a millisecond for them. */
 const ROWS_PER_PIECE = 2048;
 
-/** The number of characters after which a piece also ends, because rows may be long. */
+/** The number of characters after which a piece ends early, because rows may be long. */
 const PIECE_LENGTH = 256 * 1024;
 
 /**
- * The number of short rows per call of JSON.stringify. One call for this many rows takes two thirds
- * of the time of a call for each row.
+ * The number of short rows passed to each call to JSON.stringify. One call for this many rows
+ * takes two thirds of the time of separate calls.
  */
 const ROWS_TOGETHER = 32;
 const GROUP_LENGTH = 16 * 1024;
@@ -31,7 +30,7 @@ const GROUP_LENGTH = 16 * 1024;
 type WireRows = readonly (readonly unknown[])[];
 
 /**
- * Returns rows in a format, as one text. JSON rows are elements of an array, without a comma before
+ * Returns rows in a format, as a single text. JSON rows are array elements, without a comma before
  * the first or after the last.
  */
 export function rowText(
@@ -46,7 +45,7 @@ export function rowText(
 /**
  * Yields rows as elements of a JSON array.
  *
- * @param isFirst Whether these are the first rows of the array.
+ * @param isFirst Whether no row of the array has been written yet.
  */
 export function* jsonRows(rows: WireRows, { isFirst }: { isFirst: boolean }): Generator<string> {
   let piece = "";
@@ -104,7 +103,7 @@ function jsonRow(row: readonly unknown[]): string {
 }
 
 /**
- * Writes a cell of CSV (RFC 4180). NULL is an empty field, an empty string is quoted, and dates and
+ * Writes a CSV cell (RFC 4180). NULL is an empty field, an empty string is quoted, and dates and
  * times are in ISO 8601 format, as programs that read CSV expect. In JSON and NDJSON, dates and
  * times are numbers.
  */
@@ -136,7 +135,7 @@ export function csvField(cell: unknown): string {
 
 type WireMoment = number | bigint;
 
-/** The functions that write dates and times as text, by type name on the wire. */
+/** The functions that write dates and times as text, keyed by the type's name on the wire. */
 const TEXTS: ReadonlyMap<string, (value: WireMoment) => string> = new Map([
   ["Date", (value: WireMoment) => textFromValue(DATE, value)],
   ["Time", (value: WireMoment) => textFromValue(TIME, value)],
@@ -150,7 +149,7 @@ function timestampText(value: WireMoment): string {
 
 /**
  * Converts the cell of a date or time to a value. A number of microseconds above 2^53 arrives as a
- * string of digits.
+ * string of decimal digits.
  */
 function momentOf(cell: unknown): WireMoment {
   return typeof cell === "number" ? cell : wholeFromBigint(BigInt(String(cell)));

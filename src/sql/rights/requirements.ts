@@ -1,10 +1,10 @@
 /**
- * Checks whether a caller has the rights that a bound statement needs, and creates the error if it
- * does not.
+ * Checks whether a caller has the rights that a bound statement needs, and creates the error if
+ * not.
  *
  * If the caller may not read a table, the table does not exist for that caller: names do not
- * resolve to it (`table_names.ts`), and a cached plan of another caller that reads the table is not
- * used.
+ * resolve to it (`table_names.ts`), and the caller cannot use another caller's cached plan that
+ * reads it.
  */
 import {
   mayRead,
@@ -28,10 +28,10 @@ import {
 } from "./row_policies.ts";
 
 /**
- * Checks every right that a statement needs, and that the materialized views that it reads have
- * rows to show.
+ * Checks every right that a statement needs, and that the materialized views it reads are
+ * populated.
  *
- * @throws {DatabaseError} PERMISSION_DENIED, TABLE_NOT_FOUND for a table that is hidden, and
+ * @throws {DatabaseError} PERMISSION_DENIED, TABLE_NOT_FOUND for a hidden table, and
  *   INVALID_OPERATION for a materialized view that is not populated
  */
 export function authorize(
@@ -59,7 +59,7 @@ function requirePopulated(requirements: readonly Requirement[]): void {
 /**
  * Checks every right that a statement needs.
  *
- * @throws {DatabaseError} PERMISSION_DENIED, and TABLE_NOT_FOUND for a table that is hidden
+ * @throws {DatabaseError} PERMISSION_DENIED, and TABLE_NOT_FOUND for a hidden table
  */
 export function requireRights(
   requirements: readonly Requirement[],
@@ -80,7 +80,10 @@ const MAY = {
   "policy-read": () => true,
 };
 
-/** Whether the caller, or the owner of a view, has a right that a statement needs. */
+/**
+ * Whether a single requirement is met by the caller, or by the owner of the view that it comes
+ * from.
+ */
 function meets(requirement: Requirement, caller: Principal, catalog: Catalog): boolean {
   const principal = holderOf(requirement, caller, catalog);
   return principal !== undefined && hasRight(requirement, principal, catalog);
@@ -100,8 +103,8 @@ function hasRight(requirement: Requirement, principal: Principal, catalog: Catal
 }
 
 /**
- * Returns the owner of a view whose right is needed in place of the caller's; undefined if the
- * caller's right is needed.
+ * Returns the view owner whose right is needed in place of the caller's; undefined if the caller's
+ * own right is needed.
  */
 function ownerOf(requirement: Requirement): ViewOwner | undefined {
   return "viewOwner" in requirement ? requirement.viewOwner : undefined;
@@ -114,8 +117,8 @@ export function viewOwnersOf(requirements: readonly Requirement[]): readonly str
 }
 
 /**
- * Returns the user who must have a right: the caller, or the owner of a view. Undefined if that
- * owner has been dropped.
+ * Returns the user who must have the right: the caller, or a view's owner. Returns undefined if
+ * that owner has been dropped.
  */
 function holderOf(
   requirement: Requirement,
@@ -140,7 +143,7 @@ export function meetsAll(
 
 /**
  * Whether the caller has every right that a statement needs from the caller itself, as opposed to
- * the owners of views.
+ * the owners of its views.
  */
 export function meetsOwn(
   requirements: readonly Requirement[],
@@ -161,10 +164,7 @@ export function ownersMeet(requirements: readonly Requirement[], catalog: Catalo
   });
 }
 
-/**
- * Returns whether the policies give the caller the same rows as the caller for whom a plan was
- * made.
- */
+/** Whether the policies give the caller the same rows as the caller for whom a plan was made. */
 export function hasSameRows(
   requirements: readonly Requirement[],
   principal: Principal,
@@ -196,8 +196,8 @@ function isUnderPolicies(
 }
 
 /**
- * Whether the caller can see every table and view of a statement, apart from those that it reads
- * with the rights of a view's owner.
+ * Whether the caller can see every table and view of a statement. Those read with the rights of a
+ * view's owner are not considered.
  */
 export function seesTables(
   requirements: readonly Requirement[],
@@ -254,7 +254,7 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
   requireRun(principal, statement, named);
 }
 
-/** Creates the error for a function that reads what the caller may not see. */
+/** Creates the error for a function that reads tables that the caller may not see. */
 function routineDenied(name: string): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",
@@ -266,7 +266,9 @@ function notFound(name: string): DatabaseError {
   return new DatabaseError("TABLE_NOT_FOUND", `Cannot find table ${name}`, { isHidden: true });
 }
 
-/** Creates the error for a plan that is outdated because other policies now apply to the caller. */
+/**
+ * Creates the error for a plan made outdated by a change in the policies that apply to the caller.
+ */
 function policiesChanged(policies: string): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
@@ -302,8 +304,8 @@ interface AskedRow extends ErrorDetails {
 }
 
 /**
- * Returns the class of a requirement in the role × statement matrix; undefined for requirements
- * that every caller meets.
+ * Returns the statement class of a requirement in the role × statement matrix; undefined for a
+ * requirement that every caller meets.
  */
 function askedOf(
   requirement: Exclude<Requirement, { readonly table: TableEntry } | { action: "read-view" }>,

@@ -1,8 +1,9 @@
 /**
- * Decides which policies of a table apply to a caller.
+ * Decides which of a table's policies apply to a caller.
  *
- * A policy is in force only while its owner may read every row of the table and of the other tables
- * that the policy reads. If the owner loses this right or the account, the policy permits nothing.
+ * A policy is in force only while its owner may read every row of the table and of the other
+ * tables that the policy reads. Once the owner loses this right or the account, the policy permits
+ * nothing.
  */
 import { mayRead, type Principal, policiesOf, policyRoleFor } from "../../auth/mod.ts";
 import type { Catalog, PolicyEntry, TableEntry, UserEntry } from "../../catalog/mod.ts";
@@ -11,12 +12,13 @@ import { type RowRights, rightsBy } from "../bind/row_rights.ts";
 /** The part of the catalog that determines which policies apply. */
 export type PolicyCatalog = Pick<Catalog, "accounts" | "namespace" | "tableById">;
 
-/** Returns the caller's rights to rows, as needed to bind the caller's statements. */
+/** Returns the caller's rights to rows, in the form in which the binder needs them. */
 export function rowRightsOf(catalog: PolicyCatalog, principal: Principal): RowRights {
   return rightsBy({
     policiesFor: (table, owner) => {
       const reader = owner === undefined ? principal : principalNamed(owner.userId, catalog);
-      // If the owner has been dropped, no policy permits a row, and each execution reports this.
+      // If the view's owner has been dropped, no policy permits a row, and each execution reports
+      // this.
       return reader === undefined ? [] : policiesFor(reader, table, catalog);
     },
     tableById: (tableId) => catalog.tableById(tableId),
@@ -24,8 +26,8 @@ export function rowRightsOf(catalog: PolicyCatalog, principal: Principal): RowRi
 }
 
 /**
- * Returns a user as a caller without a login, for rights that a user has given to others: in a
- * policy, or in a view. Returns undefined if the user has been dropped.
+ * Returns a user as a principal without a login, to check rights that the user passes on to others
+ * through a policy or a view. Returns undefined if the user has been dropped.
  */
 export function principalNamed(
   userId: string,
@@ -36,8 +38,8 @@ export function principalNamed(
 }
 
 /**
- * Returns the policies that decide which rows of a table a caller may use; undefined if the caller
- * may use every row.
+ * Returns the policies that decide which of a table's rows a caller may use; undefined if the
+ * caller may use every row.
  */
 export function policiesFor(
   principal: Principal,
@@ -49,7 +51,7 @@ export function policiesFor(
   return policiesOf(table, role).filter((policy) => isInForce(policy, catalog));
 }
 
-/** Returns whether two lists contain the same policies. */
+/** Whether two lists contain the same policies. */
 export function areSamePolicies(
   some: readonly PolicyEntry[] | undefined,
   others: readonly PolicyEntry[] | undefined,
@@ -58,10 +60,7 @@ export function areSamePolicies(
   return some.length === others.length && some.every((policy, index) => policy === others[index]);
 }
 
-/**
- * Returns whether the owner of a policy may still read every row of the tables that the policy
- * reads.
- */
+/** Whether the owner of a policy may still read every row of the tables that the policy reads. */
 export function isInForce({ owner, tables }: PolicyEntry, catalog: PolicyCatalog): boolean {
   const principal = principalNamed(owner, catalog);
   if (principal === undefined) return false;
@@ -71,7 +70,7 @@ export function isInForce({ owner, tables }: PolicyEntry, catalog: PolicyCatalog
   });
 }
 
-/** Returns whether a user may read every row of a SHARED table. */
+/** Whether a user may read every row of a SHARED table. */
 export function hasEveryRow(
   principal: Principal,
   table: TableEntry,

@@ -1,8 +1,8 @@
 /**
  * Lists the properties of each kind of statement: the right that it requires, the part of the
- * engine that runs it, and its role in a transaction. The table is complete: code with a new
- * statement does not compile until the statement has an entry and the part of the engine named
- * there handles it.
+ * engine that runs it, and its role in a transaction. The compiler enforces completeness: a new
+ * statement type does not compile until it has an entry here and the named part of the engine
+ * handles it.
  */
 import { type Principal, requireRun, type StatementClass } from "../../auth/mod.ts";
 import type {
@@ -137,14 +137,14 @@ export type AdministeringStatement =
 
 /**
  * The part of the engine that binds and runs a statement. Statements that read or write rows are
- * prepared; `request.ts` handles statements that change the request itself; the folders `ddl` and
- * `utility` handle all other statements. `show` also belongs to `utility`.
+ * prepared. `request.ts` handles statements that change the request itself. The folders `ddl` and
+ * `utility` handle all others; `show` is a part of `utility`.
  */
 type Home = "rows" | "request" | "ddl" | "utility" | "show";
 
 /**
- * Derives the home of each statement type, so that the table below and the types above stay
- * consistent.
+ * Derives the home of each statement type, to keep the table below consistent with the types
+ * above.
  */
 type HomeOf<Type extends Statement["type"]> = Type extends DefiningStatement["type"]
   ? "ddl"
@@ -158,12 +158,15 @@ interface StatementKind<HomeHere extends Home> {
   /**
    * The statement's row in the role × statement matrix. `"object"` means that the required right
    * depends on the object that the statement names: `sql/ddl/definitions.ts` checks the right to
-   * the namespace or table, and `sql/request/request_binding.ts` checks the right to the statement
-   * inside EXECUTE AS.
+   * the namespace or table, and `sql/request/request_binding.ts` checks the right to run the
+   * statement inside EXECUTE AS.
    */
   readonly right: StatementClass | "object";
   readonly home: HomeHere;
-  /** The kind of work, which matters in transactions and in the log of slow requests. */
+  /**
+   * The kind of work. It decides whether the statement may run in a transaction, and how the slow
+   * request log treats it.
+   */
   readonly work: "show" | "job" | "other";
 }
 
@@ -318,8 +321,8 @@ export const STATEMENT_TYPES: readonly Statement["type"][] = Object.keys(
 ) as Statement["type"][];
 
 /**
- * Returns the class of the right that a statement needs, or "object" if the right depends on its
- * object.
+ * Returns the class of the right that a statement needs; "object" if the right depends on the
+ * object that the statement names.
  */
 export function statementRight(type: Statement["type"]): StatementClass | "object" {
   return KINDS[type].right;
@@ -352,7 +355,7 @@ const SECRETS: ReadonlySet<Statement["type"]> = new Set<SecretDefinition["type"]
 ]);
 
 /**
- * Applies the role × statement matrix, except to statements whose right depends on their object.
+ * Applies the role × statement matrix. Statements whose right depends on their object are skipped.
  * @throws {DatabaseError} PERMISSION_DENIED
  */
 export function requireRight(node: Statement, principal: Principal): void {
@@ -364,27 +367,27 @@ export function requireRight(node: Statement, principal: Principal): void {
   });
 }
 
-/** Whether a statement runs as a job, which continues by itself while the statement waits. */
+/** Whether a statement runs as a job. The job can outlast the statement that waits for it. */
 export function isJobNode(node: Statement): boolean {
   if (node.type === "drop user") return node.purge === true;
   return KINDS[node.type].work === "job";
 }
 
 /** Whether a statement that neither reads nor writes rows may be part of a transaction. */
-/** Whether a definition can take effect with the commit of a transaction. */
+/** Whether a definition can take effect when a transaction commits. */
 export function isTransactional(node: DefiningStatement): boolean {
   if (node.type === "do") return isTransactional(node.statement);
   const isConcurrent = "isConcurrent" in node && node.isConcurrent === true;
   return !isConcurrent && !OUTSIDE_TRANSACTIONS.has(node.type);
 }
 
-/** Definitions that cannot take effect with the commit of a transaction. */
+/** Definitions that cannot take effect when a transaction commits. */
 const OUTSIDE_TRANSACTIONS: ReadonlySet<DefiningStatement["type"]> = new Set<
   DefiningStatement["type"]
 >([
-  // The columns of all tables share the labels and the name of a type.
+  // The columns of all tables share the labels and name of a type.
   "alter type",
-  // A storage is a directory, and topics and webhooks have positions and deliveries of their own.
+  // A storage is a directory, and topics and webhooks keep positions and deliveries of their own.
   "create storage",
   "alter storage",
   "drop storage",

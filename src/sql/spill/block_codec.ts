@@ -1,7 +1,7 @@
 /**
- * Encodes batches as bytes for temporary files: vectors are copied as they are in memory.
+ * Encodes batches as bytes for temporary files. Vectors are copied in their in-memory form.
  *
- * A block describes itself and is read only by the process that wrote it, so it has no version
+ * A block is self-describing and read only by the process that wrote it, so it has no version
  * number and uses the machine's byte order. Its columns follow one another:
  *
  *     u8 kind │ u8 has nulls │ to 8 │ u8 × n nulls, if any │ to 8 │ values
@@ -48,7 +48,7 @@ const TAG_INTERVAL = 8;
 const TAG_ARRAY = 9;
 const TAG_ROW = 10;
 
-/** Appends a batch. The position of the writer must be a multiple of 8. */
+/** Appends a batch. The writer's position must be a multiple of 8. */
 export function writeBlock(into: ByteWriter, { columns, rowCount }: Batch): void {
   const start = into.length;
   for (const column of columns) {
@@ -57,19 +57,17 @@ export function writeBlock(into: ByteWriter, { columns, rowCount }: Batch): void
   }
 }
 
-/**
- * Appends a batch that can be read without knowing its row count: u32 rows │ u32 0 │ block.
- */
+/** Appends a batch together with its row count: u32 rows │ u32 0 │ block. */
 export function writeCountedBlock(into: ByteWriter, batch: Batch): void {
   into.u32(batch.rowCount);
   into.u32(0);
   writeBlock(into, batch);
 }
 
-/** The properties of a block that its reader has to know, besides the number of rows. */
+/** The properties that a reader must know to decode a block, apart from its row count. */
 export interface BlockForm {
   readonly columnCount: number;
-  /** The path of a temporary file, for reports of damage. */
+  /** The path of the temporary file, named in damage reports. */
   readonly path: string;
 }
 
@@ -87,8 +85,8 @@ export function readBlock(
 }
 
 /**
- * Reads all batches that {@linkcode writeCountedBlock} has written. Their vectors share the memory
- * of `bytes`.
+ * Reads all batches written by {@linkcode writeCountedBlock}. Their vectors share the memory of
+ * `bytes`.
  */
 export function readCountedBlocks(
   bytes: Uint8Array,
@@ -115,7 +113,7 @@ function readColumns(reader: ByteReader, columnCount: number, rowCount: number):
 
 interface BlockPlace {
   readonly rowCount: number;
-  /** The offset at which the block begins in the writer. */
+  /** The offset in the writer at which the block begins. */
   readonly start: number;
 }
 

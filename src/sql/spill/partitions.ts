@@ -1,9 +1,9 @@
 /**
- * Partitions rows on disk by their keys: equal keys are in the same partition at every level, so
- * each partition can be processed independently.
+ * Partitions rows on disk by key. Equal keys are in the same partition at every level, so each
+ * partition can be processed independently.
  *
- * A partition that is still too large is divided again one level deeper, by other bits of the same
- * hash ("Implementation techniques for main memory database systems", DeWitt et al., 1984).
+ * A partition that is still too large is divided again one level deeper, by different bits of the
+ * same hash ("Implementation techniques for main memory database systems", DeWitt et al., 1984).
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -21,15 +21,15 @@ import type { Extent, SpillFile } from "./temporary_files.ts";
 export const PARTITION_COUNT = 16;
 
 /**
- * The maximum number of levels. Each level divides a partition into 16. A partition that is still
- * too large at the last level has few distinct keys.
+ * The maximum number of levels. Each level divides a partition into 16. A partition still too
+ * large at the last level has few distinct keys, and dividing it further would not help.
  */
 export const LEVEL_MAX = 4;
 
 /**
- * The number of bytes that a partition collects in memory before it writes them. A batch has only a
- * few rows for each partition. If each of these pieces were written separately, the references to
- * them would take a quarter as much memory as the rows.
+ * The number of bytes that a partition collects in memory before it writes them. A batch has only
+ * a few rows for each partition. If each of these pieces were written separately, the references
+ * to them would take up a quarter as much memory as the rows.
  */
 const GATHERED_BYTES = 16 * 1024;
 
@@ -39,7 +39,7 @@ export class Partitions {
   readonly #file: SpillFile;
   readonly #keyTypes: readonly DataType[];
   readonly #level: number;
-  /** The encoded current row. Only this buffer grows for long rows. */
+  /** The encoded form of the current row. This is the only buffer that grows for long rows. */
   readonly #block = new ByteWriter();
   readonly #gathered = Array.from({ length: PARTITION_COUNT }, () => new ByteWriter());
   readonly #extents: Extent[][] = Array.from({ length: PARTITION_COUNT }, () => []);
@@ -47,7 +47,7 @@ export class Partitions {
 
   /**
    * Creates empty partitions.
-   * @param level The number of times that the rows have already been partitioned.
+   * @param level How many times the rows have already been partitioned.
    */
   constructor(
     file: SpillFile,
@@ -59,7 +59,7 @@ export class Partitions {
     this.#level = level;
   }
 
-  /** Writes each row to the partition of its key. The rows of a partition keep their order. */
+  /** Writes each row to the partition for its key. The rows of a partition keep their order. */
   add(batch: Batch, keys: readonly Vector[]): void {
     const { rowCount } = batch;
     const hashes = hashesOf(keys, this.#keyTypes, rowCount);
@@ -128,11 +128,14 @@ export class Partitions {
   }
 }
 
-/** Reads the rows of a partition, in the order in which they were added. It owns no resources. */
+/**
+ * Reads the rows of a partition in the order in which they were added. It owns no resources, so it
+ * need not be closed.
+ */
 class PartitionReader {
   readonly #file: SpillFile;
   readonly #extents: readonly Extent[];
-  /** The batches of the extent that was read most recently. */
+  /** The remaining batches of the most recently read extent. */
   #batches: Iterator<Batch> = [].values();
   #position = 0;
 

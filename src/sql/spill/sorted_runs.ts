@@ -1,12 +1,12 @@
 /**
  * Implements external merge sort: sorted runs on disk, and their merge.
  *
- *     run 0: block block block …      each run ascends; equal rows: the earlier run is first
- *     run 1: block block …            merged through a heap of one cursor a run
+ *     run 0: block block block …      each run ascends; among equal rows, the earlier run is first
+ *     run 1: block block …            merged through a heap with one cursor per run
  *
- * At most `fanIn` runs are merged at the same time, so that memory is limited to one block of each.
- * More runs are first merged to fewer, neighbours with neighbours, which keeps equal rows in order
- * (Knuth, The Art of Computer Programming, volume 3, 5.4.1).
+ * At most `fanIn` runs are merged at the same time, which limits memory to one block of each. If
+ * there are more, neighbouring runs are first merged with each other, which keeps equal rows in
+ * order (Knuth, The Art of Computer Programming, volume 3, 5.4.1).
  */
 import { assert, defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -26,14 +26,14 @@ export type CompareValues = (left: Value, right: Value) => number;
 
 export interface SortedRunsOptions {
   readonly types: readonly DataType[];
-  /** The column of the first sort key. The other sort keys follow it. */
+  /** The column that holds the first sort key. The other sort keys follow it. */
   readonly keyStart: number;
   /** The comparison function for the values of each sort key. */
   readonly keys: readonly CompareValues[];
   readonly makeFile: () => SpillFile;
   /** The approximate size of one block in bytes. */
   readonly blockBytes: number;
-  /** The number of runs that are merged at the same time, 2 or more. */
+  /** How many runs are merged at the same time, 2 or more. */
   readonly fanIn: number;
 }
 
@@ -68,10 +68,10 @@ export class SortedRuns {
   }
 
   /**
-   * Merges runs until their number allows a single final merge.
+   * Merges runs until a single final merge can take all that remain.
    *
-   * @param checkTime Called for each batch. If it throws, the end of the statement removes the
-   * files.
+   * @param checkTime Called for each batch. It may throw, in which case the files are removed at
+   *   the end of the statement.
    */
   reduce(checkTime: () => void): void {
     const { fanIn, makeFile } = this.#options;
@@ -84,7 +84,7 @@ export class SortedRuns {
           const run: Run = [];
           const merge = this.#mergeOf(this.#runs.slice(first, first + fanIn));
           for (let batch = merge.next(); batch !== undefined; batch = merge.next()) {
-            // A batch of a merge has about the size of a block.
+            // A batch produced by a merge is already about the size of a block.
             run.push(into.append(batch));
             checkTime();
           }
@@ -100,7 +100,7 @@ export class SortedRuns {
     }
   }
 
-  /** Returns all rows in order. Call {@linkcode reduce} first. */
+  /** Returns all rows in order. {@linkcode reduce} must have been called first. */
   merged(): RunMerge {
     assert(
       this.#runs.length <= this.#options.fanIn,
@@ -109,7 +109,7 @@ export class SortedRuns {
     return this.#mergeOf(this.#runs);
   }
 
-  /** The approximate memory of a merge of all runs. */
+  /** The approximate memory, in bytes, that a merge of all runs needs. */
   get mergeBytes(): number {
     return this.#runs.length * this.#options.blockBytes;
   }
@@ -124,7 +124,7 @@ export class SortedRuns {
 }
 
 /**
- * A block that is being merged. Its sort keys are stored as values, because each is compared
+ * A block that is being merged. Its sort keys are extracted as values, because each is compared
  * several times.
  */
 interface LoadedBlock {
@@ -135,21 +135,23 @@ interface LoadedBlock {
 
 interface MergeCursor {
   readonly run: Run;
-  /** The index of the run. Among equal rows, the row of the lower run comes first. */
+  /**
+   * The index of the run. Among equal rows, the row from the run with the lower index comes first.
+   */
   readonly runIndex: number;
   blockIndex: number;
   block: LoadedBlock;
   row: number;
 }
 
-/** Merges several runs, and returns the rows in order, one batch at a time. */
+/** Merges several runs and returns the rows in order, one batch at a time. */
 export class RunMerge {
   readonly #file: SpillFile;
   readonly #options: SortedRunsOptions;
   readonly #heap = new MergeHeap<MergeCursor>((left, right) => this.#isBefore(left, right));
   /**
-   * The number of rows per batch. A batch has about the size of a block, so that merges into runs
-   * write blocks of that size.
+   * The number of rows per batch. A batch is about the size of a block, so merging runs into a
+   * longer run writes blocks of that size.
    */
   #rowsMax = BATCH_ROWS_MAX;
 
@@ -164,7 +166,7 @@ export class RunMerge {
     }
   }
 
-  /** Returns at least one row, or undefined at the end. */
+  /** Returns the next batch, which has at least one row; undefined at the end. */
   next(): Batch | undefined {
     const heap = this.#heap;
     const rowsMax = this.#rowsMax;
@@ -193,7 +195,7 @@ export class RunMerge {
     return { rowCount: count, columns };
   }
 
-  /** Moves a cursor to its next block. Returns whether there is one. */
+  /** Moves a cursor to its run's next block. Returns false if the run has no more blocks. */
   #advance(cursor: MergeCursor): boolean {
     const block = this.#load(cursor.run, cursor.blockIndex + 1);
     if (block === undefined) return false;

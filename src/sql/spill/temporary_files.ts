@@ -1,16 +1,16 @@
 /**
  * Temporary files of statements: their directory, their limits, and their removal.
  *
- *     SpillSpace        one for an engine: directory, bounds, names
- *     TemporaryFiles    one for a statement: counts its bytes, removes what is left at its end
- *     SpillFile         one for an operator that holds more than it may: blocks, written once
+ *     SpillSpace        one per engine: directory, bounds, names
+ *     TemporaryFiles    one per statement: counts its bytes, removes what is left at its end
+ *     SpillFile         one per operator that holds more than it may: blocks, written once
  *
- * - The operator that created a file removes it, at the latest when it is closed. Files left by a
- *   failure are removed at the end of the statement, and files left by a crash on the next startup,
- *   which empties the directory.
+ * - The operator that created a file removes it, at the latest when the operator is closed. Files
+ *   left by a failure are removed at the end of the statement. Files left by a crash are removed
+ *   on the next startup, which empties the directory.
  * - Nothing is synced, because the data is useless once the process has ended.
- * - The length and the checksum of each block are kept in memory, so a block that was changed on
- *   disk is detected.
+ * - The length and checksum of each block are kept in memory, so a block changed on disk is
+ *   detected.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -31,8 +31,8 @@ import {
 const MIB = 1024 * 1024;
 
 /**
- * The number of bytes that are collected before a write, because a system call per block would cost
- * more than writing the bytes.
+ * How many bytes are collected before a write, because a system call per block would cost more
+ * than writing the bytes.
  */
 const WRITE_BYTES = 256 * 1024;
 
@@ -40,21 +40,20 @@ const WRITE_BYTES = 256 * 1024;
 const LOOK_BYTES: number = 16 * MIB;
 
 /**
- * The free space that is left for the log, in addition to the reserve below which the server is
- * read-only.
+ * The free space left for the log, in addition to the reserve below which the server is read-only.
  */
 const SPARE_BYTES: number = 64 * MIB;
 
 interface SpillSpaceOptions {
   readonly disk: Disk;
   readonly log: Log;
-  /** The directory. It must exist, and is emptied on each startup. */
+  /** The directory for temporary files. It must exist, and is emptied on each startup. */
   readonly directory: string;
-  /** The prefix of file names. It is unique among the spaces of a directory. */
+  /** The prefix of file names, unique among the spaces that share a directory. */
   readonly prefix?: string;
-  /** The maximum size of the files of one statement in bytes; 0 keeps all rows in memory. */
+  /** The maximum total size of a statement's files in bytes; 0 keeps all rows in memory. */
   readonly bytesMax: number;
-  /** The free space of the disk below which the server is read-only. */
+  /** The free disk space below which the server is read-only. */
   readonly minFreeBytes: number;
 }
 
@@ -72,7 +71,7 @@ export class SpillSpace {
     return `${directory}/${prefix}.${this.#fileCount}`;
   }
 
-  /** Removes the files that a thread left in its space when it ended. */
+  /** Removes the files that a terminated thread left in its space. */
   clear(): void {
     const { directory, disk, log, prefix = "spill" } = this.options;
     try {
@@ -81,7 +80,7 @@ export class SpillSpace {
       }
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // The next startup empties the directory anyway.
+      // The failure does no harm: the next startup empties the directory.
       log.warn("temporary files could not be removed", { directory, code: error.code });
     }
   }
@@ -100,8 +99,8 @@ export class TemporaryFiles {
   readonly #open = new Set<SpillFile>();
   #bytes = 0;
   /**
-   * The number of bytes until the next check of the free space. Bytes of removed files count as
-   * well.
+   * The number of bytes until the next check of the free space. Bytes of files removed since then
+   * still count.
    */
   #bytesToLook = 0;
 
@@ -113,7 +112,7 @@ export class TemporaryFiles {
     return this.#space.options.bytesMax > 0;
   }
 
-  /** The bytes that are on disk or about to be written. */
+  /** The number of bytes on disk or about to be written. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -134,7 +133,7 @@ export class TemporaryFiles {
   }
 
   /**
-   * Takes bytes from the limit; called by {@linkcode SpillFile}.
+   * Counts bytes against the statement's limit. Called by {@linkcode SpillFile}.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED, DISK_FULL
    */
@@ -155,7 +154,7 @@ export class TemporaryFiles {
     throw temporaryDiskFull();
   }
 
-  /** Records that a file was removed; called by {@linkcode SpillFile}. */
+  /** Records that a file was removed. Called by {@linkcode SpillFile}. */
   gone(file: SpillFile, { bytes, path }: { bytes: number; path: string }): void {
     const { disk, log } = this.#space.options;
     this.#open.delete(file);
@@ -164,13 +163,14 @@ export class TemporaryFiles {
       disk.remove(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // The statement has all the data that it needs, and the next startup empties the directory.
+      // The statement already has all the data it needs, and the next startup empties the
+      // directory.
       log.warn("a temporary file could not be removed", { path, code: error.code });
     }
   }
 }
 
-/** The location of bytes that are written and read in one operation. */
+/** The location of bytes that are written and read in a single operation. */
 export interface Extent {
   readonly offset: number;
   readonly byteCount: number;
@@ -187,7 +187,7 @@ export class SpillFile {
   readonly #file: DiskFile;
   readonly #owner: TemporaryFiles;
   readonly #options: FileOptions;
-  /** The bytes that have not been written to the disk yet. */
+  /** The bytes not yet written to the disk. */
   readonly #pending = new ByteWriter();
   /** The number of bytes on disk, which is also the offset of the pending bytes. */
   #flushedBytes = 0;
@@ -200,7 +200,7 @@ export class SpillFile {
   }
 
   /**
-   * Writes a batch. The file keeps no reference to it.
+   * Writes a batch. The file keeps no reference to the batch.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED, DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -211,13 +211,18 @@ export class SpillFile {
     return { ...this.#placed(start), rowCount: batch.rowCount };
   }
 
-  /** Appends a batch to bytes for {@linkcode appendEncoded}. The bytes keep no reference to it. */
+  /**
+   * Appends a batch to the bytes for a later {@linkcode appendEncoded}. The bytes keep no
+   * reference to the batch.
+   */
   encode(into: ByteWriter, batch: Batch): void {
     this.#check(batch);
     writeCountedBlock(into, batch);
   }
 
-  /** Writes encoded batches, to be read together. @throws The errors of {@linkcode append}. */
+  /**
+   * Writes encoded batches that are read back together. @throws The errors of {@linkcode append}.
+   */
   appendEncoded(encoded: ByteWriter): Extent {
     const start = this.#pending.length;
     this.#pending.raw(encoded.view());
@@ -225,8 +230,8 @@ export class SpillFile {
   }
 
   /**
-   * Reads a block, and verifies it.
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the bytes differ from those that were written.
+   * Reads a block and verifies its checksum.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the bytes differ from those written.
    */
   read(block: BlockRef): Batch {
     const { rowCount } = block;
@@ -255,7 +260,9 @@ export class SpillFile {
     );
   }
 
-  /** Returns the location of the bytes that have just been written, which begin at `start`. */
+  /**
+   * Returns the location of the bytes just written, which begin at `start` in the pending bytes.
+   */
   #placed(start: number): Extent {
     const byteCount = this.#pending.length - start;
     this.#owner.take(byteCount);
@@ -290,8 +297,8 @@ export class SpillFile {
 }
 
 /**
- * Divides a batch into pieces of about `bytes` bytes. Each piece has at most the number of rows
- * that a batch may have.
+ * Splits a batch into pieces of about `bytes` bytes each. No piece exceeds the row limit of a
+ * batch.
  */
 export function* piecesOf(
   batch: Batch,
@@ -310,7 +317,7 @@ export function* piecesOf(
   }
 }
 
-/** Runs a disk operation. Its failure fails only the statement. */
+/** Runs a disk operation. If it fails, only the statement fails. */
 function onDisk<T>(operation: () => T): T {
   try {
     return operation();

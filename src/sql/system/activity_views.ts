@@ -45,7 +45,7 @@ function queriesView({ activity, clock, limits }: ActivityViewDeps): SystemView 
           queryId,
           userId,
           asUser,
-          // Literals in the statements of other users are private, so they are not shown.
+          // Literals in other users' statements are private, so they are not shown.
           shownSql({ sql, statements }, parseLimitsOf(limits), {
             hasLiterals: userId === call.userId,
           }),

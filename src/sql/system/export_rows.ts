@@ -1,5 +1,5 @@
 /**
- * Implements SHOW EXPORT, which lists the exports of the caller with the URLs of their archives.
+ * Implements SHOW EXPORT, which lists the caller's exports with the URLs of their archives.
  */
 import { exportAccessName, type Principal, signedAccess } from "../../auth/mod.ts";
 import { DATETIME, type Row, TEXT } from "../../types/mod.ts";
@@ -15,7 +15,7 @@ export const SHOW_EXPORT_COLUMNS: readonly PlainColumn[] = [
   { name: "download_url", type: TEXT },
 ];
 
-/** The time for which a URL gives access without a token. */
+/** How long a URL gives access without a token, in seconds. */
 const SECONDS = 3600;
 
 export function exportRows(

@@ -1,7 +1,7 @@
 /**
- * Provides the rows of SHOW FUNCTIONS, DESCRIBE FUNCTION and information_schema.routines. They list
- * the functions that the caller may call. Only users who may define functions see their queries and
- * the defaults of their parameters.
+ * Provides the rows of SHOW FUNCTIONS, DESCRIBE FUNCTION and information_schema.routines, which
+ * list the functions that the caller may call. The functions' bodies and parameter defaults are
+ * shown only to users who may define functions.
  */
 import { mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import type { Catalog, FunctionEntry, Routine, RoutineParameter } from "../../catalog/mod.ts";
@@ -56,7 +56,7 @@ export const DESCRIBE_FUNCTION_COLUMNS: readonly PlainColumn[] = [
   { name: "definition", type: TEXT },
 ];
 
-/** Whether a user may define functions in the namespace of a function. */
+/** Whether a user may define functions in the given function's namespace. */
 function mayDefine(
   { namespace }: FunctionEntry,
   principal: Principal,
@@ -65,7 +65,10 @@ function mayDefine(
   return mayRun(principal, "inspect") || ownsNamespace(principal, catalog.namespace(namespace));
 }
 
-/** Returns the statement that creates a function again; null if the caller may not see it. */
+/**
+ * Returns the CREATE FUNCTION statement that would recreate a function; null if the caller may not
+ * see it.
+ */
 export function definitionOf(
   entry: FunctionEntry,
   principal: Principal,
@@ -86,7 +89,7 @@ export function definitionOf(
   ].join("\n");
 }
 
-/** Returns a dollar quote that does not occur in a text. */
+/** Returns a dollar quote that does not occur in `text`. */
 function quoteFor(text: string): string {
   let tag = "$$";
   for (let count = 1; text.includes(tag); count++) tag = `$body${count}$`;
@@ -94,9 +97,9 @@ function quoteFor(text: string): string {
 }
 
 /**
- * Returns the parameters of a function, as CREATE FUNCTION accepts them.
+ * Returns the parameters of a function, in the form that CREATE FUNCTION accepts.
  *
- * @param isWhole Whether defaults are shown, which may name objects that the caller may not see.
+ * @param isWhole Whether to include defaults, which may name objects that the caller may not see.
  */
 function argumentsText({ parameters }: Routine, isWhole: boolean): string {
   return parameters

@@ -83,8 +83,8 @@ function rowsOf(table: TableEntry): Row[] {
 }
 
 /**
- * Returns a part of an index key as CREATE INDEX writes it. In an inverted index, a column of
- * strings is followed by its operator class, because strings have no default one.
+ * Returns a part of an index key in the syntax of CREATE INDEX. In an inverted index, a string
+ * column is followed by its operator class, because strings have no default one.
  */
 function partText(
   { columns }: Pick<TableEntry, "columns">,
@@ -96,7 +96,7 @@ function partText(
   return terms === "trigrams" ? `${part} ${operatorClassOf(terms)}` : part;
 }
 
-/** Whether a text is the name of a column, with quotes or without. */
+/** Whether `text` is the name of the column, quoted or unquoted. */
 function isNamed({ name }: ColumnEntry, text: string): boolean {
   return text === nameText(name) || text === `"${name.replaceAll('"', '""')}"`;
 }

@@ -1,6 +1,6 @@
 /**
- * The views of information_schema that PostgreSQL tools read. They list objects that the caller may
- * read.
+ * The information_schema views that PostgreSQL tools read. They list the objects that the caller
+ * may read.
  */
 import { mayRead, mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import {
@@ -35,8 +35,8 @@ import { triggersOfSchema } from "./trigger_views.ts";
 const CATALOG = "tidemark";
 
 /**
- * The number of rows per portion, for views with many rows. It takes about a millisecond to create
- * a portion.
+ * The number of rows per portion, for views with many rows. Creating a portion takes about a
+ * millisecond.
  */
 const PORTION_ROWS = 1024;
 
@@ -46,7 +46,7 @@ const SYSTEM_OWNER = "system";
 /**
  * Returns the views with their names, "namespace.name".
  *
- * @param systemViews All views of the system, including these once they are created.
+ * @param systemViews All system views. These views are among them by the time a query reads them.
  */
 export function informationSchema(
   catalog: Catalog,
@@ -243,8 +243,8 @@ function columnsOfSchema(deps: SchemaViewDeps): SystemView {
 }
 
 /**
- * Yields the columns of tables in portions. Thousands of tables may exist, so one tick is too short
- * for the columns of all of them.
+ * Yields the columns of tables in portions, because there may be thousands of tables and a single
+ * tick is too short for all of their columns.
  */
 function* columnRows(relations: readonly Relation[]): Generator<readonly Row[]> {
   let rows: Row[] = [];
@@ -259,7 +259,10 @@ function* columnRows(relations: readonly Relation[]): Generator<readonly Row[]> 
   yield rows;
 }
 
-/** Returns the views. Their texts and owners are shown only to users who may define views. */
+/**
+ * Returns the view that lists views. Their definitions and owners are shown only to users who may
+ * define views.
+ */
 function viewsOfSchema(deps: SchemaViewDeps): SystemView {
   const { catalog } = deps;
   return view(
@@ -325,14 +328,14 @@ function constraintRow(
   return [namespace, constraint, namespace, name, ...more];
 }
 
-/** Returns a list with the primary key of a table; empty if the table has none. */
+/** Returns the primary key of a table as a list, which is empty if the table has none. */
 function keyOf(table: TableEntry): readonly Pick<IndexEntry, "columnIds" | "name">[] {
   const key = declaredKeyOf(table);
   return key === undefined ? [] : [key];
 }
 
 /**
- * Returns the UNIQUE constraints that are in force. EXCLUDE constraints are not part of the
+ * Returns the UNIQUE constraints in force. EXCLUDE constraints are not part of the information
  * schema.
  */
 function uniqueOf({ indexes = [] }: TableEntry): readonly IndexEntry[] {
@@ -411,7 +414,7 @@ function keyColumnUsage({ catalog }: SchemaViewDeps): SystemView {
   );
 }
 
-/** Returns the primary key or unique index of a table that consists of the given columns. */
+/** Returns the primary key or unique index that consists of the given columns. */
 function referencedOf(
   table: TableEntry,
   ids: readonly number[],
@@ -476,7 +479,7 @@ function referentialConstraints({ catalog }: SchemaViewDeps): SystemView {
 }
 
 /**
- * Lists the columns to which constraints refer. For a primary key or UNIQUE constraint, these are
+ * Lists the columns that constraints refer to. For a primary key or UNIQUE constraint, these are
  * its own columns.
  */
 function constraintColumnUsage({ catalog }: SchemaViewDeps): SystemView {
@@ -556,8 +559,8 @@ function columnRow(
 }
 
 /**
- * Returns the identity option of a column. An identity column that was created before sequences
- * existed has SNOWFLAKE_ID() as its generator.
+ * Returns the identity option of a column. An identity column created before sequences existed
+ * generates its values with SNOWFLAKE_ID().
  */
 function identityOf({
   generatedAlways,
@@ -572,13 +575,13 @@ function dataTypeOf(type: DataType): string {
   return definedNameOf(type) === undefined ? typeName(type).replace(/\(.*\)/, "") : "USER-DEFINED";
 }
 
-/** Returns the name that CREATE TYPE gave to a type or to the elements of an array. */
+/** Returns the name that CREATE TYPE gave to a type or, for an array, to its element type. */
 function definedNameOf(type: DataType): Pick<NamedRow, "name" | "namespace"> | undefined {
   if (type.kind === "array") return definedNameOf(type.element);
   return type.kind === "enum" ? type.enumType : type.kind === "row" ? type.named : undefined;
 }
 
-/** Returns PostgreSQL's internal name of a type. The name of an array type begins with "_". */
+/** Returns PostgreSQL's internal name for a type. The name of an array type begins with "_". */
 function internalName(type: DataType): string {
   switch (type.kind) {
     case "array":
@@ -609,13 +612,13 @@ const INTERNAL_NAMES: Readonly<Partial<Record<DataType["kind"], string>>> = {
   bytes: "bytea",
 };
 
-/** Returns the maximum length of strings and bit strings of a type; null if there is none. */
+/** Returns the maximum length of a string or bit string type; null if there is none. */
 function lengthOf(type: DataType): number | null {
   if (type.kind === "text") return type.lengthMax ?? null;
   return type.kind === "bit" ? (type.length ?? null) : null;
 }
 
-/** Returns the number of digits of fractional seconds in a type; null for a type without time. */
+/** Returns the fractional-seconds precision of a type; null for a type without a time. */
 function timeDigits(type: DataType): number | null {
   switch (type.kind) {
     case "date":
@@ -632,7 +635,7 @@ function timeDigits(type: DataType): number | null {
   }
 }
 
-/** Returns the precision of a numeric type, the base in which it counts digits, and the scale. */
+/** Returns the precision of a numeric type, its radix, and its scale. */
 function numericShape(type: DataType): [number | null, number | null, number | null] {
   switch (type.kind) {
     case "decimal":

@@ -1,6 +1,5 @@
 /**
- * Defines `system.jobs` and `system.my_jobs`, which list running jobs, and jobs that ended
- * recently.
+ * Defines `system.jobs` and `system.my_jobs`, which list jobs that are running or ended recently.
  */
 import type { Job } from "../../storage/mod.ts";
 import { DATETIME, DOUBLE, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
@@ -58,7 +57,7 @@ function jobRow(job: Job, { catalog, nodeId }: JobViewDeps): Row {
     job.message ?? null,
     job.error?.message ?? null,
     job.progress ?? null,
-    // A failed job is not retried under its id: the next attempt is a new job.
+    // A failed job is not retried under the same id: the next attempt is a new job.
     0,
     0,
     job.createdBy ?? null,

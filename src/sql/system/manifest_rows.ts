@@ -1,7 +1,7 @@
 /**
- * Creates the rows of SHOW MANIFEST, which show how many rows of each table are in segments, and
- * whether these are all its rows. Administrators see whole tables. Other users see SHARED tables,
- * and their own part of other tables.
+ * Creates the rows of SHOW MANIFEST. They show how many of a table's rows are in segments, and
+ * whether that is all of them. Administrators see whole tables. Other users see SHARED tables, and
+ * their own part of other tables.
  */
 import { isRuledFor, mayRun, type Principal } from "../../auth/mod.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
@@ -30,10 +30,10 @@ export const SHOW_MANIFEST_COLUMNS: readonly PlainColumn[] = [
 /** The parts of the database that know the state of segments. */
 export type ManifestDeps = Pick<SqlEnvironment, "catalog" | "store">;
 
-/** Returns one row for each visible table, by namespace and name. */
+/** Returns one row for each visible table, ordered by namespace and name. */
 export function manifestRows({ catalog, store }: ManifestDeps, principal: Principal): Row[] {
   const filesOf = segmentsByTable(store);
-  // The figures of a table would reveal rows that policies hide.
+  // A table's figures would reveal the existence of rows that policies hide.
   const tables = visibleTables(catalog, principal).filter(
     (table) => !isRuledFor(principal, table, catalog),
   );
@@ -43,8 +43,8 @@ export function manifestRows({ catalog, store }: ManifestDeps, principal: Princi
 }
 
 /**
- * Returns the row of a table. `rows` counts row versions. Figures that users share, such as the
- * bytes of a segment, are hidden.
+ * Returns the row for a table. `rows` counts row versions. Figures that cover several users, such
+ * as the size of a segment, are hidden.
  */
 function rowOf(
   store: Store,

@@ -1,6 +1,7 @@
 /**
  * Defines `system.materialized_views`, which lists the materialized views that the caller may see.
- * Only users with role `dba` or higher and the owner of the namespace see its query.
+ * A view's query is shown only to the owner of its namespace and to users with role `dba` or
+ * higher.
  */
 import { mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import { accessLevelOf, type Catalog, type TableEntry } from "../../catalog/mod.ts";

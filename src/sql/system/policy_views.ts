@@ -35,8 +35,8 @@ export function policyViews(deps: PolicyViewDeps): [string, SystemView][] {
 }
 
 /**
- * Returns the policies of one table, or of all tables, that the caller may alter, ordered by table
- * and then by definition.
+ * Returns the policies that the caller may alter, for one table or for all tables. They are
+ * ordered by table, and within a table in order of definition.
  */
 export function policyRows(
   deps: PolicyViewDeps,

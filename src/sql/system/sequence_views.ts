@@ -1,5 +1,5 @@
 /**
- * The views about sequences. One lists the sequences that the caller may use, as PostgreSQL does.
+ * The views about sequences. One lists the sequences that the caller may use, as in PostgreSQL.
  * The other lists all sequences and their positions.
  */
 import { mayRun, type Principal } from "../../auth/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * The views about the server as a whole: `system.stats`, `system.memory` and `system.logs`, whose
- * contents begin at startup, and `system.audit_log`.
+ * The views about the server as a whole: `system.stats`, `system.memory`, `system.logs` and
+ * `system.audit_log`. Except for the audit log, their contents begin at startup.
  */
 
 import { residentBytes } from "../../base/memory_usage.ts";
@@ -86,8 +86,8 @@ function row(name: string, value: number | string, unit?: string, description?: 
 }
 
 /**
- * Creates the view system.memory. Its first row is the resident memory of the process, and its
- * other rows are the parts of that memory.
+ * Creates the view system.memory. Its first row is the resident memory of the process. The other
+ * rows show how that memory is used.
  */
 function memoryView(memory: SqlEnvironment["memory"]): SystemView {
   return view(
@@ -126,7 +126,7 @@ function auditView(audit: AuditLog): SystemView {
   );
 }
 
-/** Shows the newest log lines, except those of level debug. */
+/** Shows the newest log lines, without those at debug level. */
 function logsView(logLines: SqlEnvironment["logLines"]): SystemView {
   return view(
     [

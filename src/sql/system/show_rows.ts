@@ -1,4 +1,4 @@
-/** Creates the rows of SHOW and DESCRIBE from the part of the catalog that the caller may see. */
+/** Creates the rows of SHOW and DESCRIBE from the parts of the catalog that the caller may see. */
 import { isRuledFor, mayRead, mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import { crc32 } from "../../base/checksum.ts";
 import {
@@ -115,9 +115,9 @@ export function namespaceRows(catalog: Catalog, principal: Principal): Row[] {
     .filter(
       (namespace) =>
         namespace.name === DEFAULT_NAMESPACE ||
-        // The namespaces that a token excludes are hidden.
+        // Namespaces outside the token's scope are hidden.
         (mayRun(principal, "show", namespace) &&
-          // A caller who may create tables in every namespace sees all namespaces.
+          // A caller who may create tables in every namespace sees them all.
           (mayRun(principal, "defineTable") ||
             ownsNamespace(principal, namespace) ||
             countOf(namespace.name) > 0)),
@@ -201,16 +201,16 @@ export function tableRows(
     .map(({ row }) => row);
 }
 
-/** The fields of a system view in a list of tables. */
+/** The fields of a system view when it is listed as a table. */
 export interface SystemTable {
   readonly tableId: string;
   readonly namespace: string;
   readonly name: string;
-  /** The time at which the database was created, in microseconds since 1970. */
+  /** When the database was created, in microseconds since 1970. */
   readonly madeAt: number;
 }
 
-/** Table ids are counted from 1 and never reach this range. */
+/** Table ids are assigned from 1 upwards and never reach this range. */
 const SYSTEM_ID_BASE = 2 ** 40;
 
 /** Returns the system views with the given names as entries of a list of tables. */
@@ -219,8 +219,7 @@ export function systemTables(catalog: Catalog, names: readonly string[]): System
   return names.map((shown) => {
     const dot = shown.indexOf(".");
     return {
-      // The id is derived from the name, so that it does not change when other views are added or
-      // removed.
+      // Deriving the id from the name keeps it stable when other views are added or removed.
       tableId: String(SYSTEM_ID_BASE + crc32(Buffer.from(shown))),
       namespace: shown.slice(0, dot),
       name: shown.slice(dot + 1),
@@ -238,7 +237,7 @@ export function compareNames(
   return left.name < right.name ? -1 : left.name > right.name ? 1 : 0;
 }
 
-/** Describes the columns of a view, whether defined by a user or by the system. */
+/** Describes the columns of a user-defined or system view. */
 export function describeViewRows(shown: { readonly columns: readonly PlainColumn[] }): Row[] {
   return shown.columns.map(({ name, type }, i) => [
     name,
@@ -253,7 +252,7 @@ export function describeViewRows(shown: { readonly columns: readonly PlainColumn
   ]);
 }
 
-/** Returns the declared columns, then the system columns. */
+/** Returns a row for each declared column, then for each system column. */
 export function describeRows(table: TableEntry): Row[] {
   const declared = shownColumnsOf(table).map((column, i) => describeColumn(column, i + 1, table));
   const system: Row[] = [
@@ -280,8 +279,8 @@ function describeColumn(column: ColumnEntry, ordinal: number, table: TableEntry)
 }
 
 /**
- * Returns how a column gets its value if none is given: its DEFAULT, or the method by which it is
- * generated.
+ * Returns how a column gets its value if none is given: the expression of its DEFAULT, or how it
+ * is generated.
  */
 export function shownDefault({
   defaultSql,
@@ -293,9 +292,9 @@ export function shownDefault({
 }
 
 /**
- * Returns statistics of a table. For a USER table, they cover only the caller's own rows, unless
- * the caller is an administrator. If policies decide about the rows of a table, the numbers of rows
- * are hidden.
+ * Returns statistics about a table. For a USER table, they cover only the caller's own rows,
+ * unless the caller is an administrator. If policies restrict which rows of the table the caller
+ * sees, the row counts are hidden.
  */
 export function statsRow(
   { catalog, live, store }: Pick<SqlEnvironment, "catalog" | "live" | "store">,
@@ -317,8 +316,8 @@ export function statsRow(
     table.name,
     table.namespace,
     table.schemaVersion,
-    // The number is unknown if a segment with current rows is quarantined. SHOW MANIFEST and
-    // system.segments show the segment. History segments contain no live rows.
+    // The count is unknown if a segment with current rows is quarantined; SHOW MANIFEST and
+    // system.segments show that segment. History segments contain no live rows.
     flushed.isCountable && !isRuled ? store.liveRowCount(table.tableId, owner) : null,
     isRuled ? null : flushed.unflushedVersions,
     isRuled ? null : flushed.segments,
@@ -335,7 +334,7 @@ export type StorageListDeps = Pick<SqlEnvironment, "catalog" | "settings">;
  * Returns `local`, which every database has and which cannot be altered, followed by all other
  * storages.
  *
- * @param isAdmin Whether the caller may see their paths.
+ * @param isAdmin Whether the caller may see the storages' paths.
  */
 export function storageRows(
   { catalog, settings }: StorageListDeps,

@@ -1,4 +1,4 @@
-/** The system views of stored data: schema versions, storages, and uploaded files. */
+/** The system views about stored data: schema versions, storages, and uploaded files. */
 import {
   accessLevelOf,
   type Catalog,
@@ -95,7 +95,7 @@ function rowsOfFiles(catalog: Catalog, files: readonly FileEntry[]): Row[] {
   });
 }
 
-/** Returns a view with one row for each version of each table. */
+/** Returns a view with one row for each schema version of each table. */
 function schemasView(catalog: Catalog): SystemView {
   return view(
     [
@@ -180,8 +180,8 @@ function constraintsOf(table: TableEntry): object[] {
 }
 
 /**
- * Creates the view with one row per table. There are no rows per user, because the rows of all
- * users are in the same segments.
+ * Creates the view with one row per table. There are no rows per user, because all users' rows
+ * share the same segments.
  */
 function manifestView(deps: ManifestDeps): SystemView {
   return view(MANIFEST_COLUMNS, () => manifestViewRows(deps), ADMIN_ONLY);

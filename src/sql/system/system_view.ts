@@ -13,7 +13,7 @@ export function view(
   return portionedView(columns, (call) => [rows(call)], access);
 }
 
-/** Defines a view that may have too many rows for one tick. */
+/** Defines a view that may have too many rows to create in one tick. */
 export function portionedView(
   columns: ColumnList,
   rows: SystemRows,
@@ -22,18 +22,18 @@ export function portionedView(
   return { columns: columns.map(([name, type]) => ({ name, type })), rows, isOpen };
 }
 
-/** Only role dba and higher may read the view. */
+/** Only users with role dba or higher may read the view. */
 export const ADMIN_ONLY: { readonly isOpen: boolean } = { isOpen: false };
 
-/** Every role may read the view, which shows only rows for the caller. */
+/** Users with any role may read the view, which shows only the caller's rows. */
 export const OPEN: { readonly isOpen: boolean } = { isOpen: true };
 
-/** Returns a time as a cell of type TIMESTAMP. */
+/** Converts milliseconds since 1970 to a TIMESTAMP cell, which counts microseconds. */
 export function microsOf(unixMs: number | undefined): number | null {
   return unixMs === undefined ? null : unixMs * 1000;
 }
 
-/** Returns the caller of a view in the form in which rights are checked. */
+/** Returns the caller of a view as the principal whose rights are checked. */
 export function principalOf({ isImpersonated, role, tokenScope, userId }: SystemCall): Principal {
   return {
     userId,

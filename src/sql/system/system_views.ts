@@ -1,6 +1,6 @@
 /**
- * The views of the namespaces `system` and `information_schema`. Their rows are produced by the
- * layers when the views are read. No column contains a password, a hash or a key.
+ * The views of the namespaces `system` and `information_schema`. Each layer produces its rows when
+ * a view is read. No column contains a password, a hash or a key.
  */
 import { mayRun, type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -46,22 +46,22 @@ import { topicViews } from "./topic_views.ts";
 import { typesView } from "./type_views.ts";
 import { webhookViews } from "./webhook_views.ts";
 
-/** The views of the system, by namespace and name. */
+/** The system views, found by namespace and name. */
 export interface SystemViews {
-  /** Returns a view without checking the rights of a caller; undefined if no such view exists. */
+  /** Returns a view without checking the caller's rights; undefined if there is no such view. */
   readonly find: (namespace: string, name: string) => SystemView | undefined;
-  /** Returns the names of the views that a caller may read, each with its namespace. */
+  /** Returns the names of the views that a caller may read, each qualified by its namespace. */
   readonly namesFor: (principal: Principal) => readonly string[];
   /**
-   * Returns a view if the caller may read it; undefined in namespaces without system views.
+   * Returns a view if the caller may read it; undefined in a namespace without system views.
    *
    * @throws {DatabaseError} TABLE_NOT_FOUND, PERMISSION_DENIED
    */
   readonly findFor: (name: QName, from: ViewCaller) => SystemView | undefined;
   /**
-   * Refuses a system view in places where only tables and views of users are allowed.
+   * Refuses a system view where only user-defined tables and views are allowed.
    *
-   * @param place.ifExists Whether a missing view is accepted.
+   * @param place.ifExists Whether it is acceptable that the view does not exist.
    * @throws {DatabaseError} READ_ONLY_OBJECT, TABLE_NOT_FOUND, PERMISSION_DENIED
    */
   readonly refuse: (
@@ -70,14 +70,14 @@ export interface SystemViews {
   ) => void;
 }
 
-/** The caller that names a view, and the caller's namespace. */
+/** The caller who names a view, and the namespace in which the caller's names are resolved. */
 interface ViewCaller {
   readonly principal: Principal;
   /** The namespace in which a statement looks up unqualified names. */
   readonly namespace: string;
 }
 
-/** Creates the views of an engine. */
+/** Creates an engine's system views. */
 export function systemViewsOf(environment: SqlEnvironment): SystemViews {
   const views = allViews(environment);
   const namesFor = (principal: Principal): string[] => {
@@ -120,7 +120,7 @@ export function isSystemViews(namespace: string): boolean {
 }
 
 /**
- * Returns all views, each with its name, "namespace.name". Each group of views gets the
+ * Returns all views, each with its name, "namespace.name". Each group of views receives only the
  * dependencies that it reads.
  */
 function allViews(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
@@ -232,8 +232,8 @@ function usersView({
       const troubles = auth.loginTroubles();
       const nowMs = clock.nowMs();
       for (const user of catalog.accounts.users()) {
-        // Login failures are counted by name. A user who reuses the name of a dropped user must not
-        // share that user's count.
+        // Login failures are counted by name. A user who reuses the name of a dropped user must
+        // not inherit that user's count.
         const isActive = user.deletedAtMs === undefined;
         const trouble = isActive ? troubles.get(user.userId) : undefined;
         const { failures = 0, lockedForMs = 0 } = trouble ?? {};
@@ -267,7 +267,7 @@ function usersView({
 /** The number of users whose rows are created per tick. */
 const USERS_PER_PORTION = 1024;
 
-/** The positions of the column `storage_bytes` in the views that have it. */
+/** The position of the column `storage_bytes` in each view that has it. */
 const USER_BYTES_POSITION = 13;
 const ACCOUNT_BYTES_POSITION = 6;
 
@@ -287,9 +287,9 @@ function furtherCells({ emailVerifiedAtMs, loginName, metadata }: UserEntry): Ro
 }
 
 /**
- * Returns the cells of {@linkcode STORAGE_COLUMNS}. If there is no storage limit, nothing is
- * counted and both cells are NULL. A user's rows are read only if the statement selects their size.
- * Empty batches let other requests run in the meantime.
+ * Returns the cells of {@linkcode STORAGE_COLUMNS}. Without a storage limit, nothing is counted
+ * and both cells are NULL. A user's rows are read only if the statement selects their size. Empty
+ * batches let other requests run in the meantime.
  */
 function* storageCells(
   userId: string,
@@ -310,7 +310,7 @@ function* storageCells(
       yield [];
     }
   } finally {
-    // Release the counter even if the statement stops reading the view before its end.
+    // Release the counter even if the statement stops reading the view early.
     steps.return(0);
   }
 }

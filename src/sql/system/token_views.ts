@@ -1,6 +1,6 @@
 /**
- * The rows of `system.tokens`, `system.invitations`, SHOW TOKENS and SHOW INVITATIONS: service
- * tokens and invitations, without their secrets.
+ * The rows of `system.tokens`, `system.invitations`, SHOW TOKENS and SHOW INVITATIONS. They
+ * describe service tokens and invitations without their secrets.
  */
 import type { ServiceTokenEntry } from "../../catalog/mod.ts";
 import { DATETIME, INT, type Row, TEXT } from "../../types/mod.ts";
@@ -76,7 +76,7 @@ export function invitationRows({ catalog }: Pick<TokenViewDeps, "catalog">): Row
     ]);
 }
 
-/** Returns the scopes of a token as CREATE TOKEN lists them; null if it has none. */
+/** Returns the scopes of a token in the syntax of CREATE TOKEN; null if it has none. */
 export function shownScopes({
   namespaces = [],
   rights,

@@ -118,7 +118,7 @@ function inForce({ sources }: TopicEntry): TopicSource[] {
   return sources.filter(({ toSeq }) => toSeq === undefined);
 }
 
-/** Returns a source as an object in the column `routes`. */
+/** Returns a topic's source as an object for the column `routes`. */
 function routeOf(
   { operation, payload, tableId, where }: TopicSource,
   catalog: TopicViewDeps["catalog"],

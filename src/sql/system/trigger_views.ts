@@ -6,10 +6,12 @@ import { qnameText, stringText } from "../parse/print/print_expressions.ts";
 import { visibleTables } from "./show_rows.ts";
 import { OPEN, principalOf, view } from "./system_view.ts";
 
-/** The events that the SQL standard knows. As in PostgreSQL, TRUNCATE is not among them. */
+/**
+ * The trigger events that the SQL standard defines. As in PostgreSQL, TRUNCATE is not among them.
+ */
 const EVENTS: readonly TriggerEvent[] = ["insert", "delete", "update"];
 
-/** Creates the view information_schema.triggers, with a row for each event of a trigger. */
+/** Creates the view information_schema.triggers, with one row for each event of each trigger. */
 export function triggersOfSchema(catalog: Catalog, database: string): SystemView {
   return view(
     [

@@ -1,4 +1,6 @@
-/** The view system.types: the enum types, row types, domains and collations of users. */
+/**
+ * The view system.types, which lists user-defined enum types, row types, domains and collations.
+ */
 import type { Catalog } from "../../catalog/mod.ts";
 import { type Row, TEXT, typeName } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";

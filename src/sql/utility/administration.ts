@@ -1,6 +1,7 @@
 /**
- * Authorises statements about users and their tokens, maintenance and system information, and
- * passes them to the files that run them. KILL is handled here.
+ * Authorises administrative statements and passes them to the files that run them. These
+ * statements concern users and their tokens, maintenance, and system information. KILL is handled
+ * here.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -52,19 +53,19 @@ import {
 export interface AdministrationCall {
   readonly principal: Principal;
   readonly namespace: string;
-  /** The server's address as the caller sees it, for SUBSCRIBE TO. */
+  /** The server's address as the caller sees it, used by SUBSCRIBE TO. */
   readonly server: ServerAddress | undefined;
-  /** The settings that SET has changed, for SHOW. */
+  /** The settings changed by SET, used by SHOW. */
   readonly requestSettings: readonly ShownSetting[];
-  /** The parameters of the request as received, for SUBSCRIBE TO. */
+  /** The request's parameters as received, used by SUBSCRIBE TO. */
   readonly params: readonly SqlParameter[];
-  /** The values of the parameters of CONSUME and ACK. */
+  /** The parameter values of CONSUME and ACK. */
   readonly parameters: readonly Value[];
-  /** Limits the time in which SUBSCRIBE TO is planned. */
+  /** Limits how long planning SUBSCRIBE TO may take. */
   readonly ledger: RequestLedger;
 }
 
-/** Statements that name no object, so there is nothing to check before they run. */
+/** Statements that name no object and therefore need no check before they run. */
 const SHOWS_OF_ALL: ReadonlySet<ShowStatement["type"]> = new Set<ShowStatement["type"]>([
   "show manifest",
   "show namespaces",
@@ -93,7 +94,8 @@ export class Administration {
   }
 
   /**
-   * Checks the rights for an administrative statement before any statement of the request runs.
+   * Checks that the caller may run an administrative statement, before any statement of the
+   * request runs.
    * @throws {DatabaseError}
    */
   authorize(node: Statement, principal: Principal): void {
@@ -146,7 +148,7 @@ export class Administration {
       case "restore":
       case "export user data":
       case "kill":
-        // These statements refer to no object in the catalog, or to one that is known only when
+        // These statements refer to no object in the catalog, or to one that is known only once
         // they run.
         return;
     }

@@ -1,7 +1,7 @@
 /**
- * Decides which statements are audited, and builds their events from their kind and the names in
- * them. An event contains the text of a statement only without literals, so it reveals no passwords
- * and no data from rows.
+ * Decides which statements are audited, and builds their events from the kind of statement and the
+ * names in it. An event contains a statement's text only without its literals, so it reveals no
+ * passwords and no data from rows.
  */
 import type { AuditEvent, Principal } from "../../auth/mod.ts";
 import { type DatabaseError, isDenial } from "../../base/errors.ts";
@@ -22,11 +22,11 @@ export interface EndedStatement {
   readonly principal: Principal;
   readonly request: SqlRequest;
   readonly namespace: string;
-  /** The reason why the audited statement failed; absent on success. */
+  /** The error with which the audited statement failed; undefined on success. */
   readonly error: DatabaseError | undefined;
 }
 
-/** Records the outcome of a statement. Checks are not recorded. */
+/** Records the outcome of a statement. Statements that are only checked are not recorded. */
 export async function noteStatement(
   audit: AuditLog,
   node: Statement,
@@ -35,12 +35,12 @@ export async function noteStatement(
   const event = ended.request.check === true ? undefined : auditEventOf(node, ended);
   if (event === undefined) return;
   const noted = audit.note(event);
-  // Applications that act for other users run such a statement in each request, which would take
-  // twice as long if it waited for the event.
+  // An application that acts on behalf of other users runs EXECUTE AS in each request. Waiting for
+  // the event would double the duration of that request.
   if (node.type !== "execute as") await noted;
 }
 
-/** Returns the event of a finished statement; undefined if the statement is not audited. */
+/** Returns the audit event for a finished statement; undefined if the statement is not audited. */
 function auditEventOf(
   node: Statement,
   { error, namespace, principal, request }: EndedStatement,
@@ -63,7 +63,10 @@ function auditEventOf(
   };
 }
 
-/** Returns the user whom a statement concerns or, for other audited statements, the object. */
+/**
+ * Returns the user whom a statement concerns or, for other audited statements, the object
+ * concerned.
+ */
 function subjectOf(
   node: Statement,
   { namespace, principal }: { namespace: string; principal: Principal },
@@ -128,7 +131,7 @@ function targetOf(node: Statement, namespace: string): string | undefined {
 }
 
 /**
- * Returns the names of the types or tables that a definition changes, or of the objects that a DROP
+ * Returns the names of the types or tables that a definition changes, or of the objects that DROP
  * removes.
  */
 function changedNames(node: Statement): readonly QName[] | undefined {

@@ -4,14 +4,14 @@
  *
  *     DROP USER ──► dropped ──30 days, PURGE, or the name is used again──► due ──job──► erased
  *
- * - After DROP USER no one can read the account's data, because its owner number is never used
- *   again. Erasure only frees disk space, so it need not be fast.
- * - The catalog records that an erasure is due before its job begins, and that it is done after the
- *   last row has been removed. A job interrupted by a crash, KILL or damage starts again on the
- *   next startup or within an hour. Everything it has removed by then stays removed.
- * - A restore to a point after an erasure brings back the rows of the backup, so the erasure is due
- *   again.
- * - Log files keep the data until they are reused, and a backup keeps it permanently.
+ * - After DROP USER no one can read the account's data, because its owner number is never reused.
+ *   Erasure only frees disk space, so it need not be fast.
+ * - The catalog records an erasure as due before its job begins, and as done after the last row
+ *   has been removed. A job interrupted by a crash, KILL or damage starts again on the next
+ *   startup or within an hour. Everything removed by then stays removed.
+ * - Restoring to a point after an erasure brings back the rows in the backup, so the erasure
+ *   becomes due again.
+ * - Log files keep the data until they are reused, and backups keep it permanently.
  */
 import { counted } from "../../base/counted.ts";
 import { isExpected } from "../../base/errors.ts";
@@ -23,8 +23,8 @@ import { DEAD_LETTERS_TABLE, deleteUnownedLetters } from "../own_tables/dead_let
 import type { SqlEnvironment } from "../ports/environment.ts";
 
 /**
- * Internal tables that contain rows of accounts. Dead letters come last: once the messages have
- * been erased, no new dead letter can be created from them.
+ * Internal tables that contain accounts' rows. Dead letters come last: once the messages have been
+ * erased, no new dead letter can be created from them.
  */
 const OWN_TABLE_IDS: readonly number[] = [ANSWERS_TABLE.tableId, DEAD_LETTERS_TABLE.tableId];
 
@@ -34,7 +34,7 @@ export type ErasureDeps = Pick<
   "blobs" | "catalog" | "clock" | "exports" | "jobs" | "log" | "store" | "topics"
 >;
 
-/** Starts the jobs of all due erasures that are not running. */
+/** Starts a job for each due erasure that is not already running. */
 export function beginDueErasures(deps: ErasureDeps): void {
   const nowMs = deps.clock.nowMs();
   for (const erasure of deps.catalog.accounts.erasures()) {
@@ -48,7 +48,10 @@ export interface AskedErasure {
   readonly createdBy: string;
 }
 
-/** Erases all dropped accounts that had the given name, without delay. Returns the jobs. */
+/**
+ * Immediately starts the erasure of all dropped accounts that had the given name. Returns the
+ * jobs.
+ */
 export function eraseName(deps: ErasureDeps, { userId, createdBy }: AskedErasure): readonly Job[] {
   const { catalog } = deps;
   catalog.accounts.hastenErasure(userId);
@@ -58,7 +61,7 @@ export function eraseName(deps: ErasureDeps, { userId, createdBy }: AskedErasure
     .map((erasure) => beginErasure(deps, erasure, createdBy));
 }
 
-/** Returns the job that erases an account. It is either already running or a new one. */
+/** Returns the job that erases an account, starting it if it is not already running. */
 function beginErasure(deps: ErasureDeps, erasure: Erasure, createdBy?: string): Job {
   const { accountId, userId } = erasure;
   const open = deps.jobs
@@ -109,8 +112,7 @@ async function erase(
       try {
         versions += await eraseFrom(deps, tableId, { owner, job });
       } catch (error) {
-        // A failure in one table, for example damage, does not stop the erasure of the other
-        // tables.
+        // A failure in one table, such as damage, does not stop the erasure of the other tables.
         if (!isExpected(error)) throw error;
         failures.push(error);
       }
@@ -131,14 +133,14 @@ async function erase(
   };
 }
 
-/** Erases the rows of one table. Offsets that were already assigned to messages are preserved. */
+/** Erases an account's rows from one table. Offsets already assigned to messages are preserved. */
 async function eraseFrom(
   { store, topics }: ErasureDeps,
   tableId: number,
   { job, owner }: { job: Job; owner: number },
 ): Promise<number> {
-  // All assigned offsets must be stored first. After a crash, offsets that were not stored would be
-  // assigned again, without the erased rows.
+  // All assigned offsets must be stored first. Otherwise they would be assigned again after a
+  // crash, without counting the erased rows.
   const release = await topics().holdOffsets(tableId);
   try {
     return await store.erase(tableId, owner, job);
@@ -147,14 +149,14 @@ async function eraseFrom(
   }
 }
 
-/** Whether a table still exists. A table may be dropped while the job is erasing another one. */
+/** Whether a table still exists. It may be dropped while the job is erasing another one. */
 function isThere(table: TableEntry | undefined, tableId: number): boolean {
   return table !== undefined || OWN_TABLE_IDS.includes(tableId);
 }
 
 /**
- * Removes files even if the catalog does not list them, because a restore can bring back removed
- * files.
+ * Removes files even if the catalog does not list them, because a restore can bring removed files
+ * back.
  */
 async function removeFiles({ blobs, catalog, clock }: ErasureDeps, owner: number): Promise<number> {
   await blobs.removeOwner(owner);

@@ -1,13 +1,13 @@
 /**
- * Deletes rows of shared STREAM tables that are older than TTL_SECONDS.
+ * Deletes the rows of shared STREAM tables that are older than TTL_SECONDS.
  *
- * The deletions are ordinary commits, so that live queries, resumes and topics report them like any
- * other deletion. In a STREAM table without an access level, a row expires without a commit: reads
- * omit it (`storage/table/table.ts`).
+ * The deletions are ordinary commits, so live queries, resumed subscriptions and topics report
+ * them like any other deletion. In a STREAM table without an access level, a row expires without a
+ * commit: reads omit it (`storage/table/table.ts`).
  *
  * Invariants: a row is deleted only if its newest version, in the tick of the commit, is old
- * enough. Only one sweep runs at a time. A sweep also finds the rows that the previous one could
- * not delete.
+ * enough. Only one sweep runs at a time. A sweep also finds the rows that the previous one failed
+ * to delete.
  */
 import { isExpected } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -18,16 +18,18 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 
 export type ExpiryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
-/** The number of rows that one commit deletes. It is small, so that its tick is short. */
+/**
+ * The maximum number of rows that one commit deletes. The number is small to keep the commit's
+ * tick short.
+ */
 const ROWS_PER_COMMIT = 500;
 
 /**
- * The time for which a table is skipped after a failure, because a failure such as damage tends to
- * last.
+ * How long a table is skipped after a failure, since the cause, such as damage, tends to persist.
  */
 const FAILED_MS = 60_000;
 
-/** The rows that have expired, and the seq of the last of them. */
+/** Some expired rows of a table, and the seq of the last of them. */
 interface ExpiredRows {
   readonly rows: readonly Row[];
   readonly lastSeq: Seq;
@@ -35,12 +37,12 @@ interface ExpiredRows {
 
 export class ExpirySweep {
   readonly #deps: ExpiryDeps;
-  /** The tables to check, as of a version of the catalog. */
+  /** The ids of the tables to check, as of `#catalogVersion`. */
   #tableIds: readonly number[] = [];
   #catalogVersion = -1;
-  /** The seq of each table up to which all rows have been deleted. */
+  /** For each table, the seq up to which all rows have been deleted. */
   readonly #sweptSeqs = new Map<number, number>();
-  /** The time of the next attempt for each table that has failed. */
+  /** For each table that has failed, the time of the next attempt. */
   readonly #pausedUntilMs = new Map<number, number>();
   #isUnderWay = false;
   /** Whether another sweep was requested while one was running. */
@@ -52,10 +54,10 @@ export class ExpirySweep {
   }
 
   /**
-   * Deletes all rows that have expired. If another sweep is running, it checks once more at its
-   * end.
+   * Deletes all expired rows. If another sweep is already running, that sweep checks all tables
+   * once more at its end instead.
    *
-   * @throws The first error of a table, once the other tables have been swept.
+   * @throws The first error of any table, once the other tables have been swept.
    */
   async run(): Promise<void> {
     this.#isDue = true;
@@ -75,8 +77,8 @@ export class ExpirySweep {
   }
 
   /**
-   * Sweeps a table, and returns its failure, if any. A failure in one table, such as damage, must
-   * not delay the expiry of the others.
+   * Sweeps a table, and returns its failures. A failure in one table, such as damage, must not
+   * delay the expiry of rows in the others.
    */
   async #failureIn(tableId: number): Promise<readonly Error[]> {
     try {
@@ -89,7 +91,7 @@ export class ExpirySweep {
     }
   }
 
-  /** Prevents any further commit of the sweep. */
+  /** Prevents the sweep from making any further commits. */
   end(): void {
     this.#isEnded = true;
   }
@@ -120,7 +122,7 @@ export class ExpirySweep {
     }
   }
 
-  /** Returns the oldest rows that have expired; undefined if there are none. */
+  /** Returns the oldest expired rows of a table; undefined if there are none. */
   #expiredRows(tableId: number): ExpiredRows | undefined {
     const { catalog, store } = this.#deps;
     const table = catalog.tableById(tableId);

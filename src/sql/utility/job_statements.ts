@@ -2,8 +2,8 @@
  * Runs STORAGE FLUSH and COMPACT, BACKUP, RESTORE, EXPORT USER DATA, DROP USER … PURGE and KILL
  * JOB, whose work may outlast the statement.
  *
- * A statement starts its jobs, and returns when all of them have ended or after a few seconds, with
- * the state of the jobs at that time. The jobs of one statement run one after another.
+ * A statement starts its jobs. It returns when all of them have ended or after a few seconds, and
+ * reports the state of the jobs at that time. The jobs of one statement run one after another.
  */
 import { mayRead, type Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -33,7 +33,7 @@ import type { NameDeps } from "../prepare/binding_deps.ts";
 import { type PlainColumn } from "../result/result.ts";
 import { type AskedErasure, type ErasureDeps, eraseName } from "./erasure.ts";
 
-/** The time after which a statement returns even if its jobs are still running. */
+/** After this time, a statement returns even if its jobs are still running. */
 const ANSWER_MS_MAX = 5000;
 
 export const JOB_COLUMNS: readonly PlainColumn[] = [
@@ -45,7 +45,7 @@ export const JOB_COLUMNS: readonly PlainColumn[] = [
   "message",
 ].map((name) => ({ name, type: TEXT }));
 
-/** The maintenance of one table, with the status of its job unless it is stopped. */
+/** The maintenance of one table. `run` returns the job's final status. */
 interface Maintenance {
   readonly kind: "flush" | "compact";
   readonly run: (store: Store, tableId: number, job: Job) => Promise<JobEnd>;
@@ -75,7 +75,7 @@ export interface MaintenanceDeps
   extends NameDeps,
     Pick<SqlEnvironment, "clock" | "jobs" | "store"> {}
 
-/** Returns the tables to flush or merge. @throws {DatabaseError} */
+/** Returns the tables that a statement flushes or merges. @throws {DatabaseError} */
 export function maintainedTables(
   deps: NameDeps,
   node: StorageTableStatement,
@@ -123,8 +123,8 @@ export async function maintainTables(
   void runInTick(begun, (tableId, job) => run(store, tableId, job));
   await settled(clock, begun);
   const [first] = begun;
-  // If there are several tables, each has its own row. A user who named a single table must not
-  // overlook its error, so it is thrown.
+  // If several tables are maintained, each reports its error in its own row. A user who named a
+  // single table must not overlook its error, so it is thrown.
   if (node.table !== undefined && first?.job.error !== undefined) throw first.job.error;
   return rows.map((row) => ("job" in row ? jobRow(row.job, row.table) : row));
 }
@@ -150,7 +150,7 @@ export async function exportUserData(
   return await rowsOf(exports.begin(principal), clock);
 }
 
-/** Returns the row of a single job. @throws The error of the job. */
+/** Returns the row of a single job in a list. @throws The job's error. */
 async function rowsOf({ isNew, job }: BegunJob, clock: Clock): Promise<Row[]> {
   if (!isNew)
     return [jobRow(job, undefined, { status: "skipped", message: `one is ${job.status}` })];
@@ -166,11 +166,12 @@ export async function eraseUser(deps: ErasureDeps, asked: AskedErasure): Promise
     deps.clock,
     begun.map((job) => ({ job })),
   );
-  // A failed erasure is retried, because the account has already been dropped.
+  // Errors are shown in the rows instead of thrown: a failed erasure is retried, because the
+  // account has already been dropped.
   return begun.map((job) => jobRow(job, undefined));
 }
 
-/** Ends a job for KILL JOB. @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION */
+/** Cancels a job for KILL JOB. @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION */
 export function killJob(jobs: JobList, { id, _location }: KillStatement): string {
   const job = jobs.find(id);
   if (job === undefined) {
@@ -188,7 +189,7 @@ export function killJob(jobs: JobList, { id, _location }: KillStatement): string
   return `Job ${id} killed`;
 }
 
-/** Returns the row of a job at the time when its statement returns. */
+/** Returns the row that describes a job when its statement returns. */
 function jobRow(
   job: Job,
   table: TableEntry | undefined,
@@ -204,7 +205,7 @@ function jobRow(
   ];
 }
 
-/** Waits until jobs have ended, but not longer than a statement may take. */
+/** Waits until the jobs have ended, up to the maximum duration of a statement. */
 async function settled(clock: Clock, begun: readonly { readonly job: Job }[]): Promise<void> {
   if (begun.every(({ job }) => job.isEnded)) return;
   const late = Promise.withResolvers<void>();
@@ -229,7 +230,7 @@ async function runInTick(
     }
     await runJob<JobEnd>(job, async () => {
       const end = await run(table.tableId, job);
-      // Data that the job published before it was stopped is kept.
+      // Data that the job published before it was cancelled is kept.
       const isStopped = job.isCancelled && (job.kind === "compact" || end.status === "skipped");
       return isStopped ? { status: "cancelled" } : end;
     });
@@ -242,8 +243,8 @@ function answerOf({ error, message, status }: Job): { status: string; message?: 
 }
 
 /**
- * Whether a statement includes a table. ALL skips tables that the statement could not name
- * individually.
+ * Whether ALL includes a table. STREAM tables are skipped, because the statement could not name
+ * them individually.
  */
 function isMeant(table: TableEntry, { namespace }: StorageTableStatement): boolean {
   if (table.kind === "stream") return false;

@@ -81,7 +81,7 @@ interface ShowCall {
   readonly namespace: string;
   /** The server's address as the caller sees it, for SHOW EXPORT. */
   readonly server: ServerAddress | undefined;
-  /** The settings that SET has changed. */
+  /** The settings changed by SET. */
   readonly requestSettings: readonly ShownSetting[];
 }
 
@@ -214,7 +214,7 @@ function describe(
 }
 
 /**
- * Returns the settings to show. The configuration of the server is shown only to callers who may
+ * Returns the settings to show. The server's configuration is shown only to callers who may
  * inspect it.
  */
 function shownSettings(

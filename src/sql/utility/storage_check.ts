@@ -1,6 +1,6 @@
 /**
- * Implements STORAGE CHECK, which tests whether the server can write, read, list and delete files
- * in a storage, by performing these operations.
+ * Implements STORAGE CHECK, which tests that the server can write, read, list and delete files in
+ * a storage by doing so.
  */
 import { shownMs } from "../../base/clock.ts";
 import type { Catalog } from "../../catalog/mod.ts";
@@ -26,7 +26,7 @@ export const STORAGE_CHECK_COLUMNS: readonly PlainColumn[] = [
 ];
 
 /**
- * Returns the storage that a statement names; undefined for the data directory.
+ * Returns the storage named in a statement; undefined for the data directory.
  *
  * @throws {DatabaseError}
  */
@@ -39,7 +39,8 @@ export function checkedStorage(
 }
 
 /**
- * Checks a storage. Returns one row; EXTENDED adds the sizes of the file system.
+ * Checks a storage. Returns a single row; EXTENDED adds the size and free space of its file
+ * system.
  * @throws {DatabaseError} OBJECT_NOT_FOUND
  */
 export async function checkStorage(

@@ -1,7 +1,7 @@
 /**
  * Implements SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO. The former shows the message that a client
- * sends to follow a query; the latter shows how changes to its tables would be matched with the
- * query. No subscription is opened, and no changes are streamed.
+ * sends to follow a query. The latter shows how changes to the query's tables would be matched
+ * against it. No subscription is opened, and no changes are streamed.
  */
 import { counted } from "../../base/counted.ts";
 import { DatabaseError, withDetails } from "../../base/errors.ts";
@@ -28,7 +28,7 @@ const SUBSCRIBE_COLUMNS: readonly PlainColumn[] = [
 
 const EXPLAIN_COLUMNS: readonly PlainColumn[] = [{ name: "plan", type: TEXT }];
 
-/** The valid options of a subscription, in the form in which SQL writes them. */
+/** The valid options of a subscription, each with a pattern for its value in SQL. */
 const OPTION_FORMS: ReadonlyMap<string, RegExp> = new Map([
   ["batch_size", /^[1-9]\d*$/],
   ["last_rows", /^\d+$/],
@@ -38,7 +38,7 @@ const OPTION_FORMS: ReadonlyMap<string, RegExp> = new Map([
 
 /**
  * Returns the address and the message with which a client can subscribe to the query.
- * @throws {DatabaseError} INVALID_OPTION, and the refusals of a subscription.
+ * @throws {DatabaseError} INVALID_OPTION, and the errors with which a subscription is refused.
  */
 export function subscribe(
   deps: LivePlanDeps,
@@ -100,7 +100,7 @@ function rowLines(
   ];
 }
 
-/** A materialised query and the clause because of which it is materialised. */
+/** A materialised query, and the clause that makes it so. */
 interface PlannedResult {
   readonly query: WholeQuery;
   readonly part: string;
@@ -158,7 +158,7 @@ function keyOf(
     : keyFields.map(nameOf).join(", ");
 }
 
-/** Plans the query. The positions of errors refer to the text of the request. */
+/** Plans the query. Error positions refer to the request's SQL. */
 function planOf(
   deps: LivePlanDeps,
   { _location, source, sourceStart }: SubscribeStatement,
@@ -181,7 +181,7 @@ function planOf(
   }
 }
 
-/** Returns a parameter as JSON. A number keeps its digits. */
+/** Returns a parameter as JSON. Numbers keep all their digits. */
 function jsonOf(parameter: SqlParameter): string {
   if (typeof parameter !== "object" || parameter === null) return JSON.stringify(parameter);
   return "json" in parameter ? parameter.json : parameter.number;
@@ -224,7 +224,7 @@ function optionsOf(node: SubscribeStatement): Record<string, string | number> {
     }
     const given = value.type === "integer" || value.type === "string" ? value.value : undefined;
     const isKnown = OPTION_FORMS.get(name)?.test(String(given)) === true;
-    // A larger number would be rounded when it is sent, and is not a valid position.
+    // A larger number would be rounded when sent, and would not be a valid position.
     const isExact = Number.isSafeInteger(Number(given));
     if (given === undefined || !isKnown || !isExact) {
       throw new DatabaseError(
@@ -236,8 +236,7 @@ function optionsOf(node: SubscribeStatement): Record<string, string | number> {
         },
       );
     }
-    // A position remains a string, because it may have more digits than the numbers of some
-    // clients.
+    // A position remains a string, because some clients' numbers cannot hold all of its digits.
     options[name] = name.startsWith("from") ? given : Number(given);
   }
   return options;

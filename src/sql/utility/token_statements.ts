@@ -1,6 +1,6 @@
 /**
  * Executes CREATE and DROP of service tokens and invitations through `auth`. The secret of a new
- * token or invitation is in the result, and nowhere else.
+ * token or invitation appears only in the result.
  */
 import type { CreateInvitationRequest, CreateTokenRequest, Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -45,7 +45,7 @@ const INVITATION_COLUMNS: readonly PlainColumn[] = [
 
 const RIGHTS: readonly TokenRight[] = ["read", "write", "define", "act"];
 
-/** Performs the checks of a statement without changing anything. @throws {DatabaseError} */
+/** Checks a statement without changing anything. @throws {DatabaseError} */
 export function checkTokenStatement(node: SecretDefinition, call: TokenCall): void {
   const { auth } = call.deps;
   const { principal } = call;
@@ -100,7 +100,7 @@ export function runTokenStatement(node: SecretDefinition, call: TokenCall): Stat
   }
 }
 
-/** Returns true if a statement has nothing to do, because there is no such object. */
+/** Whether a statement with IF EXISTS has nothing to do, because its object does not exist. */
 function isGone(
   node: Extract<SecretDefinition, { ifExists?: true | undefined }>,
   { catalog }: TokenDeps,

@@ -1,12 +1,12 @@
-/** Reads the numbers and strings in CONSUME and ACK, which are literals or parameters. */
+/** Reads the numbers and strings in CONSUME and ACK. They are literals or parameters. */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Value } from "../../types/mod.ts";
 import type { Statement, TopicArgument } from "../parse/ast/ast.ts";
 
-/** The maximum length of a group name, in bytes of UTF-8. */
+/** The maximum length of a group name, in UTF-8 bytes. */
 const GROUP_BYTES_MAX = 128;
 
-/** The range of numbers that an argument accepts, both ends included. */
+/** The numbers that an argument accepts. Both bounds are inclusive. */
 interface NumberRange {
   /** The name of the argument with its article, such as "an offset". */
   readonly what: string;
@@ -75,7 +75,7 @@ function shownOf(node: TopicArgument): string {
   return node.type === "parameter" ? node.name : "the literal";
 }
 
-/** Returns the numbers of the parameters of CONSUME or ACK. */
+/** Returns the numbers of the parameters used in CONSUME or ACK. */
 export function topicParameters(node: Statement): number[] {
   if (node.type !== "consume" && node.type !== "ack") return [];
   const { group, partition } = node;

@@ -38,14 +38,14 @@ export type TopicStatementDeps = Pick<
 
 export interface TopicStatementCall {
   readonly principal: Principal;
-  /** The namespace in which topic statements look up unqualified names. */
+  /** The namespace in which unqualified names are resolved. */
   readonly namespace: string;
-  /** The values of the parameters of the request. */
+  /** The parameter values of the request. */
   readonly parameters: readonly Value[];
 }
 
 interface TimedCall extends TopicStatementCall {
-  /** Limits the time in which changes are counted. */
+  /** Limits how long counting changes may take. */
   readonly ledger: RequestLedger;
 }
 
@@ -125,7 +125,7 @@ export function checkRemoval(
   refuseWebhooksOf(topic, position);
 }
 
-/** Performs the removal in this tick. Returns a description of the removal. */
+/** Performs the removal in this tick. Returns a message that describes it. */
 function removedNow(
   { catalog, clock, store, topics }: TopicStatementDeps,
   node: ClearTopicStatement | DropTopicStatement,
@@ -142,7 +142,9 @@ function removedNow(
   return `topic ${topicNameOf(topic)} ${node.type === "drop topic" ? "dropped" : "cleared"}`;
 }
 
-/** Reads messages, and acknowledges them if they are read for a group. @throws {DatabaseError} */
+/**
+ * Reads messages. If they are read for a group, also acknowledges them. @throws {DatabaseError}
+ */
 export async function consume(
   deps: TopicStatementDeps,
   node: ConsumeStatement,
@@ -273,9 +275,7 @@ export function ackResult(
   return rowsResult(ACK_COLUMNS, [row], principal.userId);
 }
 
-/**
- * Acknowledges messages. Returns the committed offset (exclusive) of the group once it is durable.
- */
+/** Acknowledges messages. Returns the group's committed offset (exclusive) once it is durable. */
 async function acknowledge(
   { clock, store, topics }: Pick<TopicStatementDeps, "clock" | "store" | "topics">,
   request: TopicAckRequest,

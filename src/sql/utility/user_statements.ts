@@ -1,6 +1,6 @@
 /**
- * Runs CREATE, ALTER and DROP USER: translates them to operations on accounts, and erases the data
- * of dropped users.
+ * Runs CREATE, ALTER and DROP USER by translating them to operations on accounts. It also erases
+ * the data of dropped users.
  */
 import {
   type AlterUserRequest,
@@ -40,14 +40,14 @@ interface UserStatementCall {
   readonly principal: Principal;
 }
 
-/** Whether a statement changes the caller's own password, which is always allowed. */
+/** Whether a statement changes only the caller's own password, which is always allowed. */
 export function changesOwnPassword(node: Statement, principal: Principal): boolean {
   if (node.type !== "alter user" || node.password === undefined) return false;
   return userIdOf(node.name, principal) === principal.userId;
 }
 
 /**
- * Checks a statement about a user, except for the password.
+ * Checks a statement about a user, apart from its password.
  * @throws {DatabaseError}
  */
 export function checkUserStatement(
@@ -99,8 +99,8 @@ async function createUser(
     return `User ${userId} already exists`;
   }
   await auth.createUser(principal, newUserOf(node));
-  // Erases the data of an earlier user with this name. The new account has a different owner number
-  // and cannot see that data.
+  // Erases the data of an earlier user with this name. The new account has a different owner
+  // number and could not see that data in any case.
   const leftovers = eraseName(deps, { userId, createdBy: principal.userId });
   await Promise.all(leftovers.map(({ ended }) => ended));
   return `User ${userId} created`;

@@ -1,5 +1,5 @@
 /**
- * Contains the code that flushes and merges share: both run as jobs, and both may fail with a disk
+ * Contains the code shared by flushes and merges: both run as jobs, and both may fail with a disk
  * error.
  */
 import { DatabaseError, DiskError } from "../../base/errors.ts";
@@ -7,7 +7,7 @@ import { type Job, type JobEnd, type JobList, type NewJob, runJob } from "../con
 
 export interface JobWork<T> {
   readonly work: (job: Job) => Promise<T>;
-  /** Whether the store is closing, in which case work ends early. */
+  /** Whether the store is closing. If so, work ends early. */
   readonly isClosing: () => boolean;
 }
 
@@ -15,7 +15,7 @@ interface WorkEnd<T> extends JobEnd {
   readonly result: T;
 }
 
-/** Runs work as a job, which ends when the work ends. @throws Any error of the work. */
+/** Runs work as a job that ends when the work does. @throws Any error thrown by the work. */
 export async function runAsJob<T>(
   jobList: JobList,
   begun: NewJob,
@@ -33,8 +33,8 @@ export async function runAsJob<T>(
 }
 
 /**
- * Runs work whose result no caller awaits. A bug ends the work and is reported, but has no other
- * effect.
+ * Runs work whose result no caller awaits. A bug in it is reported and ends the work, but has no
+ * other effect.
  */
 export function attempt({ onBug }: Pick<JobList, "onBug">, what: string, work: () => void): void {
   try {

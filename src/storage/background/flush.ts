@@ -1,13 +1,13 @@
 /**
- * Decides when a memtable becomes a segment: when the table's policy says so, when it occupies too
- * much memory or keeps too much of the log alive, or on request. This module also releases log
- * files that no table needs.
+ * Decides when a memtable becomes a segment: when the table's policy says so, when the memtable
+ * occupies too much memory or keeps too much of the log alive, or on request. This module also
+ * releases log files that no table needs.
  *
- * Each table has at most one flush (`flush_table.ts`) at a time, possibly beside a merge
+ * Each table has at most one flush (`flush_table.ts`) at a time, possibly alongside a merge
  * (`merge.ts`). A flush is a job, so users can list and cancel it.
  *
  * A failed flush leaves the frozen memtable readable and in the log. The table's next flush writes
- * it first.
+ * that memtable first.
  */
 
 import { inDoubt } from "../../base/bugs.ts";
@@ -33,37 +33,37 @@ import type { SegmentTools } from "./pending_segments.ts";
 const RETRY_MS = 5000;
 
 /**
- * The minimum time between two flushes that are triggered by a table's row count. A table with a
- * high write rate thus produces larger segments rather than more of them, and spends less time
- * merging small segments. The cost is that recovery has to read more of the log.
+ * The minimum interval between two flushes triggered by a table's row count. A table with a high
+ * write rate thus produces larger segments rather than more of them, and spends less time merging
+ * small ones. The cost is that recovery has to read more of the log.
  */
 const PACE_MS = 4000;
 
 /**
- * The maximum memory for rows whose flush waits for the minimum interval, and their maximum share
- * of the log's size limit. Above either limit, the flush starts immediately.
+ * Limits on rows whose flush waits for the minimum interval: their memory, and their share of the
+ * log's size limit. Above either limit, the flush starts immediately.
  */
 const PACED_BYTES_MAX: number = 64 * 1024 * 1024;
 const PACED_LOG_SHARE = 0.25;
 
 /**
- * If a table's rows take less than this share of the full log files that they keep alive, the table
- * is flushed when the log begins another file. Without this rule, a single row, such as an
- * audit-log entry, would keep all those files until the row reaches its table's age limit, and
+ * If a table's rows make up less than this share of the full log files that they keep alive, the
+ * table is flushed when the log begins another file. Without this rule, a single row, such as an
+ * audit log entry, would keep all those files until the row reaches its table's age limit, and
  * every startup would read them: 50 ms of CPU time for 64 MiB (2026-11-29).
  */
 const KEPT_LOG_SHARE = 1 / 16;
 
 /**
- * The maximum number of tables flushed at a time to shorten the log. Tables with the oldest rows
- * come first.
+ * The maximum number of tables flushed at a time to shorten the log. The tables with the oldest
+ * rows come first.
  */
 const SHORTENED_MAX = 16;
 
 /**
- * If the memtables of all tables together exceed this, the largest ones are flushed, regardless of
- * their policy and the log. The total is checked when the log begins another file, and when one
- * table has grown by a certain share of this bound.
+ * If the memtables of all tables together exceed this size, the largest ones are flushed,
+ * regardless of their policy and the log. The total is checked when the log begins another file,
+ * and when a single table has grown by `LOOKED_AT_SHARE` of this bound.
  */
 const MEMTABLE_BYTES_MAX: number = 512 * 1024 * 1024;
 const LOOKED_AT_SHARE = 1 / 16;
@@ -90,11 +90,11 @@ export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly space: SpaceGuard;
   readonly commitLog: CommitLog;
   readonly walMaxBytes: number;
-  /** The memory bound for all memtables together. The default is {@linkcode MEMTABLE_BYTES_MAX}. */
+  /** The memory bound for all memtables together. Defaults to {@linkcode MEMTABLE_BYTES_MAX}. */
   readonly memtableBytesMax?: number | undefined;
   readonly jobs: JobList;
   readonly merger: Merger;
-  /** Returns the number of the first log file that is needed for purposes other than recovery. */
+  /** Returns the number of the first log file needed for purposes other than recovery. */
   readonly keepsLogFrom: () => number;
   durable(seq: Seq): Promise<void>;
 }
@@ -108,21 +108,18 @@ export class Flusher {
   readonly #options: FlusherOptions;
   readonly #flushing = new Map<StoredTable, Promise<FlushResult>>();
   readonly #timers = new Map<StoredTable, Timer>();
-  /** Tables whose last flush failed, until the next attempt is due. */
+  /** Tables whose last flush failed and whose next attempt is not yet due. */
   readonly #failed = new Set<StoredTable>();
-  /**
-   * Tables that have enough rows for a flush but have to wait until the minimum interval has
-   * passed.
-   */
+  /** Tables with enough rows for a flush that must wait for the minimum interval to pass. */
   readonly #paced = new Set<StoredTable>();
-  /** The time when the last flush of each table began. */
+  /** For each table, when its last flush began. */
   readonly #startedMs = new Map<StoredTable, number>();
-  /** The size that each memtable had when its growth last caused a check of the total memory. */
+  /** For each memtable, its size when its growth last triggered a check of the total memory. */
   readonly #lookedAtBytes = new WeakMap<Memtable, number>();
   /** The log file at which recovery would begin, according to the manifest. */
   #firstLogFile: number;
   #isClosing = false;
-  /** Counts the log copies in progress, which need all log files. */
+  /** Counts the log copies in progress. Each of them needs all log files. */
   readonly #logHolds = new Holds();
 
   constructor(options: FlusherOptions) {
@@ -130,20 +127,20 @@ export class Flusher {
     this.#firstLogFile = options.manifest.load().firstLogFile ?? 0;
   }
 
-  /** Begins to watch the tables that recovery has filled. */
+  /** Starts timers and flushes for the tables that recovery has filled. */
   start(): void {
     try {
       this.#releaseLog();
       for (const table of this.#options.tables.values()) this.noteAppended(table);
       this.noteRolled();
     } catch (error) {
-      // If the start fails, the caller gets no store that it could close.
+      // If the start fails, the caller receives no store that it could close.
       this.#beginClosing();
       throw error;
     }
   }
 
-  /** Called after rows were added to a table or its policy changed. */
+  /** Called after rows have been added to a table or its policy has changed. */
   noteAppended(table: StoredTable): void {
     const { rowCount } = table.active;
     const { rowsMax, ageMsMax } = table.definition.flush;
@@ -170,9 +167,9 @@ export class Flusher {
 
   /**
    * Flushes all rows that the table has at the time of the call. Resolves when they are published
-   * or the job was cancelled.
+   * or the job is cancelled.
    *
-   * @param job The caller's job, which the caller ends. If omitted, the flush creates one.
+   * @param job The caller's job, which the caller ends. If omitted, the flush creates its own.
    */
   async flush(table: StoredTable, job?: Job): Promise<FlushResult> {
     const running = this.#flushing.get(table);
@@ -195,7 +192,8 @@ export class Flusher {
         attempt(this.#options.jobs, "the choice of segments to merge", () =>
           this.#options.merger.mergeIfDue(table),
         );
-        // A flush that was cancelled or hit a bug has left its frozen memtable in place.
+        // A frozen memtable without a timer is left over from a flush that was cancelled or hit a
+        // bug.
         const waits = table.frozen !== undefined && !this.#timers.has(table);
         if (waits) this.#requestAfter(table, RETRY_MS);
         this.noteAppended(table);
@@ -243,15 +241,15 @@ export class Flusher {
   }
 
   /**
-   * Flushes early because the process is short of memory, unless memtables use little of it.
-   * Returns the number of tables flushed.
+   * Flushes tables early because the process is short of memory, unless memtables use little of
+   * it. Returns the number of tables flushed.
    */
   giveBackMemory(): number {
     return this.#relieveMemory(this.#memtableBytesMax * EARLY_SHARE);
   }
 
   /**
-   * Flushes the largest tables if all memtables together use too much memory. Returns the number of
+   * Flushes the largest tables if all memtables together exceed `bytesMax`. Returns the number of
    * tables flushed.
    */
   #relieveMemory(bytesMax: number): number {
@@ -274,20 +272,19 @@ export class Flusher {
     return this.#options.memtableBytesMax ?? MEMTABLE_BYTES_MAX;
   }
 
-  /** Flushes the tables that keep the oldest log file alive if the log is too long. */
+  /** If the log is too long, flushes the tables that keep its oldest file alive. */
   #relieveLog(): void {
     const { commitLog, log, walMaxBytes, tables } = this.#options;
     const oldest = this.#neededByTables();
     const bytes = bytesBetween(commitLog.files, { first: oldest, before: Infinity });
-    // Only the part of the log that tables keep alive counts, since a flush cannot shorten the
+    // Only the part of the log that tables keep alive counts, since a flush cannot release the
     // rest.
     if (bytes <= walMaxBytes) return;
     for (const table of tables.values()) {
       if (table.firstLogFile !== oldest) continue;
       this.#request(table);
       if (table.fault === undefined) continue;
-      // Warns each time the log begins another file, since the log would otherwise fill the disk
-      // unnoticed.
+      // Warns each time the log begins another file. Otherwise it could fill the disk unnoticed.
       log.warn("the log grows because a table cannot be flushed", {
         table: table.definition.name,
         bytes,
@@ -327,7 +324,7 @@ export class Flusher {
     }
     this.#paced.add(table);
     const delayMs = Math.min(waitMs, table.definition.flush.ageMsMax);
-    // The oldest row may reach the age limit before the paced flush.
+    // The table's oldest row may reach its age limit before the paced flush is due.
     const timer = this.#timers.get(table);
     if (timer !== undefined && timer.dueMs <= nowMs + delayMs) return;
     this.#cancelTimer(table);
@@ -336,7 +333,7 @@ export class Flusher {
 
   /** Whether a table uses too much memory to wait for the minimum interval between flushes. */
   #isLarge(table: StoredTable): boolean {
-    // If a flush was cancelled, the frozen memtable stays, and no new flush starts immediately.
+    // After a cancelled flush the frozen memtable stays, and no new flush starts immediately.
     if (table.frozen !== undefined) return false;
     const bytes = table.isWaiting ? bytesOf(table) : table.active.bytes;
     const logBytes = this.#options.walMaxBytes * PACED_LOG_SHARE;
@@ -356,14 +353,14 @@ export class Flusher {
     this.#timers.set(table, { cancel, dueMs });
   }
 
-  /** Flushes a table in the background. */
+  /** Starts a flush of a table in the background. */
   #request(table: StoredTable): void {
     if (this.#flushing.has(table) || this.#isClosing || table.isDropped) return;
     // The log keeps the rows until the table's storage is available again.
     if (table.fault !== undefined) return;
     if (this.#options.manifest.isBroken) return;
     this.flush(table).catch((error: unknown) => {
-      // Safe: the rows stay readable and in the log, and the flush is retried.
+      // Safe: the rows stay readable and in the log, and the flush is retried later.
       if (!isExpected(error)) {
         this.#options.jobs.onBug(error, "a flush", { table: table.definition.name });
         return;
@@ -393,7 +390,7 @@ export class Flusher {
     });
   }
 
-  /** Flushes all rows of the table, one memtable after another. */
+  /** Flushes all of the table's rows, one memtable after another. */
   async #flushAll(table: StoredTable, job: Job): Promise<FlushResult> {
     const upTo = table.active.lastSeq;
     let result = NOTHING;
@@ -410,9 +407,9 @@ export class Flusher {
     this.#paced.delete(table);
     this.#startedMs.set(table, this.#options.clock.monotonicMs());
     await this.#waitUntilDurable(() => memtable.lastSeq as Seq);
-    // In relaxed mode, rows may be visible before they are durable. A segment must not contain rows
-    // that the log may still lose. Otherwise a crash could lose the commit's rows in other tables
-    // but keep the rows in this segment.
+    // In relaxed mode, rows may be visible before they are durable. A segment must not contain
+    // rows that the log may still lose: after a crash, a commit's rows would survive in this
+    // segment while its rows in other tables are gone.
     await this.#options.commitLog.synced(memtable.lastCommitSeq);
     const isCancelled = (): boolean => this.#isCancelled(table, job);
     try {
@@ -436,7 +433,8 @@ export class Flusher {
   }
 
   /**
-   * Waits until a memtable is durable. The wait is shorter if rows are rolled back in the meantime.
+   * Waits until a memtable is durable. The wait ends earlier if its newest rows are rolled back in
+   * the meantime.
    */
   async #waitUntilDurable(lastSeq: () => Seq): Promise<void> {
     for (;;) {
@@ -453,7 +451,7 @@ export class Flusher {
 
   #noteFailed(table: StoredTable, error: DiskError | DatabaseError): void {
     table.storageFailure = this.#storageFailure(table, error);
-    // A full storage must not prevent writes to tables in other storages.
+    // A full storage must not block writes to tables in other storages.
     if (table.storageFailure === undefined && isFull(error)) this.#options.space.noteFull();
     this.#retryLater(table);
   }
@@ -466,8 +464,8 @@ export class Flusher {
   }
 
   /**
-   * Returns the error that kept a flush from writing to the table's storage; undefined if the flush
-   * failed for another reason.
+   * Returns the error that prevented a flush from writing to the table's storage; undefined if the
+   * flush failed for another reason.
    */
   #storageFailure(
     { definition: { home }, segments }: StoredTable,
@@ -510,7 +508,7 @@ export class Flusher {
       commitLog.release(needed);
     } catch (error) {
       if (!(error instanceof DiskError || error instanceof DatabaseError)) throw inDoubt(error);
-      // Safe: recovery skips a file that was kept longer than needed.
+      // Safe: recovery skips a file kept longer than needed.
       log.warn("cannot release log files", { error: error.message });
     }
   }
@@ -521,7 +519,7 @@ export function flushedText({ versions }: FlushResult): string {
   return `${counted(versions, "row version")} written to a segment`;
 }
 
-/** Whether a memtable has a row whose seq is at or below the given one. */
+/** Whether a memtable has a row at or below `seq`. */
 function isAtMost(memtable: Memtable | undefined, seq: number): boolean {
   if (memtable === undefined || memtable.rowCount === 0) return false;
   return (memtable.seqs[0] ?? 0) <= seq;

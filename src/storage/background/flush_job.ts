@@ -1,7 +1,7 @@
 /**
- * Runs the part of a flush that needs only rows and a file: it writes a frozen memtable to a
- * pending file, which the caller syncs. A job is plain data, mostly in shared memory, so that
- * another thread can run it while the event loop continues.
+ * Runs the part of a flush that needs only rows and a file: writing a frozen memtable to a pending
+ * file. The caller syncs the file. A job is plain data, mostly in shared memory, so another thread
+ * can run it while the event loop continues.
  */
 import type { Disk, DiskFile } from "../../base/disk.ts";
 import type { Compression } from "../contract/table_definition.ts";
@@ -11,7 +11,7 @@ import { SegmentReader } from "../segment/reader.ts";
 import { type SegmentEnd, type SegmentSummary, writeSegment } from "../segment/writer.ts";
 import { type IndexOutput, writeIndex } from "../table/index_builder.ts";
 
-/** The size of the cache for unpacked parts of a segment while its indexes are built. */
+/** The size in bytes of the cache for unpacked parts of a segment while its indexes are built. */
 const CACHE_BYTES_MAX: number = 1 << 22;
 
 export interface FlushJob {
@@ -27,7 +27,7 @@ export interface FlushJob {
 
 export interface FlushOutcome {
   readonly summary: SegmentSummary;
-  /** For each row of the segment, the number of its memtable row. */
+  /** For each row of the segment, its row number in the memtable. */
   readonly order: Uint32Array<ArrayBuffer>;
 }
 
@@ -46,7 +46,10 @@ export function* flushSteps(
   return isDone ? { summary, order } : undefined;
 }
 
-/** Writes the indexes of a new segment. Returns false if cancelled. @throws {DiskError} */
+/**
+ * Writes the indexes of a new segment. Returns false if the work was cancelled. @throws
+ * {DiskError}
+ */
 export function* writeIndexes(
   disk: Disk,
   {
@@ -87,7 +90,7 @@ export function* writeSteps(
     isCancelled: () => boolean;
   },
 ): Generator<void, SegmentSummary | undefined> {
-  // Writes in pieces, since log writes have to wait while a large piece is being written back.
+  // Writes in pieces, since log writes have to wait while the disk writes back a large piece.
   const file: DiskFile = disk.open(pendingPath, { create: true, writesThrough: true });
   try {
     file.truncate(0);

@@ -2,7 +2,7 @@
  * Turns a frozen memtable that is fully durable in the log into a segment.
  *
  *     1 write tmp/<n>.seg in the data directory or the table's storage, and sync it; likewise new
- *       deletion vectors of the segments whose rows the memtable replaces
+ *       deletion vectors for the segments whose rows the memtable replaces
  *     2 rename the files into place, sync the directory
  *     3 one manifest transaction: the segment, the deletion vectors, the table's flushed seq
  *     4 switch readers from the memtable to the segment, in the same tick as 3
@@ -30,10 +30,10 @@ import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
 /** The result of a flush that was cancelled or had nothing to write. */
 export const NOTHING: FlushResult = { versions: 0 };
 
-/** Replacements that recovery missed are recorded in batches of this size. */
+/** How many replacements that recovery missed are recorded per step. */
 const MISSED_PER_STEP = 4096;
 
-/** A segment and the deletion vector that is being written for it. */
+/** A segment and the deletion vector being written for it. */
 interface ChangedSegment {
   readonly segment: OpenSegment;
   readonly deletionHash: DeletionHash;
@@ -106,7 +106,7 @@ class TableFlush {
     return this.#table.publishing.run(() => this.#finish(segmentId, { summary, indexes }, copy));
   }
 
-  /** Puts a written segment into use. No merge changes the list of segments in the meantime. */
+  /** Puts a written segment into use. No merge may change the list of segments while this runs. */
   async #finish(
     segmentId: number,
     { indexes, summary }: { summary: SegmentSummary; indexes: readonly IndexOutput[] },
@@ -128,7 +128,7 @@ class TableFlush {
     return { versions: rowCount };
   }
 
-  /** Writes deletion vectors of older segments whose rows this memtable replaces. */
+  /** Writes deletion vectors for older segments whose rows this memtable replaces. */
   async #writeChangedDeletions(): Promise<ChangedSegment[]> {
     const changed: ChangedSegment[] = [];
     for (const segment of this.#table.segments) {
@@ -145,7 +145,7 @@ class TableFlush {
   }
 
   /**
-   * Records replacements that recovery missed, because after this flush the log no longer provides
+   * Records replacements that recovery missed. After this flush, the log can no longer provide
    * them.
    */
   async #noteMissed(segment: OpenSegment): Promise<void> {
@@ -156,7 +156,7 @@ class TableFlush {
         await this.#pending.pause();
       }
     } catch (error) {
-      // Safe: no reader uses the segment after it has been found damaged.
+      // Safe: once found damaged, the segment has no readers.
       if (!(error instanceof CorruptionError)) throw error;
       files.quarantineForGood(segment, error);
     }
@@ -175,7 +175,7 @@ class TableFlush {
     const flushedSeq = this.#flushedSeq;
     const lastFlushedAtMs = clock.nowMs();
     const { lowWatermark } = table.progress;
-    // Checked only at this point, since the segment may have been quarantined in the meantime.
+    // Checked as late as this because the segment may have been quarantined in the meantime.
     const entries = changed.map(({ segment: { listedEntry }, deletionHash }) =>
       withDeletions(listedEntry, deletionHash),
     );

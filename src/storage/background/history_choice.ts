@@ -1,8 +1,7 @@
 /**
- * Chooses the segments to merge in order to maintain history: current segments with many obsolete
- * rows, and history segments, which are chosen by size and by the share of versions that are no
- * longer needed. A row is obsolete if it was replaced, or is a tombstone, and cannot become current
- * again.
+ * Chooses segments to merge so that history stays compact: current segments with many obsolete
+ * rows, and history segments, by size and by the share of their versions no longer needed. A row
+ * is obsolete if it has been replaced or is a tombstone, and cannot become current again.
  *
  * A current segment is split when 30 % of it is obsolete. All current segments together thus
  * contain at most about as many obsolete rows as live rows. Each obsolete row moves once, and at
@@ -17,14 +16,14 @@ import { type MergeBounds, runsWithin, segmentsToMerge } from "./merge_choice.ts
 const SETTLED_SHARE_MIN = 0.3;
 
 /**
- * Returns the number of rows of a current segment that are obsolete at a seq: replaced rows, and
- * tombstones that were never replaced.
+ * Returns how many rows of a current segment are obsolete at seq `upTo`: rows replaced by then,
+ * and tombstones that were never replaced.
  */
 export function obsoleteCount(segment: OpenSegment, upTo: number): number {
   return replacedCount(segment, upTo) + endedCount(segment);
 }
 
-/** Returns the oldest current segment that is due to be split. */
+/** Returns the oldest current segment due to be split; undefined if there is none. */
 export function segmentToSplit(
   { progress, segments }: StoredTable,
   { smallRowsMax }: MergeBounds,
@@ -32,7 +31,7 @@ export function segmentToSplit(
   const { flushedSeq } = progress;
   return segments.find((segment) => {
     const { quarantined, rowCount } = segment.entry;
-    // The smallest segments are soon merged in any case, and that merge moves their history.
+    // The smallest segments are merged soon in any case, and that merge moves their history.
     if (quarantined || rowCount <= smallRowsMax) return false;
     try {
       return isShareOver(segment, flushedSeq, SETTLED_SHARE_MIN * rowCount);
@@ -45,7 +44,7 @@ export function segmentToSplit(
   });
 }
 
-/** Returns the history segments that are due to be merged, beginning with the oldest history. */
+/** Returns the history segments due to be merged, starting with the oldest history. */
 export function historyToMerge(
   { history }: Pick<StoredTable, "history">,
   bounds: MergeBounds,
@@ -54,7 +53,7 @@ export function historyToMerge(
 }
 
 /**
- * Returns all history segments that COMPACT merges. Segments that a merge would not change are
+ * Returns all history segments that COMPACT merges. Those that a merge would not change are
  * omitted.
  */
 export function historyToCompact(
@@ -69,9 +68,9 @@ export function historyToCompact(
 }
 
 /**
- * Returns the share of a segment's versions that can no longer be read, from 0 to 1. For history
- * segments, the share is an estimate that assumes evenly spread replacements. The values 0 and 1
- * are exact.
+ * Returns the share of a segment's versions that can no longer be read, from 0 to 1. For a history
+ * segment, the share is an estimate that assumes evenly distributed replacements. Results of
+ * exactly 0 and 1 are not estimates.
  */
 export function discardableShare(segment: OpenSegment, retentionFloorSeq: Seq): number {
   const { history, minSeq, rowCount } = segment.entry;
@@ -83,8 +82,8 @@ export function discardableShare(segment: OpenSegment, retentionFloorSeq: Seq): 
 }
 
 /**
- * Sorts history segments by their last replacement, so that versions that expire together stay
- * together.
+ * Sorts history segments by their last replacement, which keeps versions that expire together
+ * close together.
  */
 function inOrderOfEnd(history: readonly OpenSegment[]): readonly OpenSegment[] {
   return history.toSorted((left, right) => endOf(left) - endOf(right));
@@ -99,8 +98,8 @@ function replacedCount({ deletions, entry }: OpenSegment, upTo: number): number 
 }
 
 /**
- * Whether at least this many rows are obsolete. Tombstones are examined one by one only if they
- * decide the answer.
+ * Whether at least `countMin` rows are obsolete. Tombstones are examined one by one only if the
+ * answer depends on them.
  */
 function isShareOver(segment: OpenSegment, upTo: number, countMin: number): boolean {
   const replaced = replacedCount(segment, upTo);
@@ -110,7 +109,7 @@ function isShareOver(segment: OpenSegment, upTo: number, countMin: number): bool
   );
 }
 
-/** Returns the number of tombstones whose keys were never inserted again. */
+/** Returns the number of tombstones whose keys have not been inserted again. */
 function endedCount(segment: OpenSegment): number {
   if (segment.tombstoneCount === 0) return 0;
   const { deletions } = segment;

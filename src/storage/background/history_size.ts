@@ -1,10 +1,10 @@
 /**
  * Limits the disk space that history occupies. If the retained history exceeds the limit, replaced
- * versions are discarded early, the oldest first.
+ * versions are discarded early, starting with the oldest.
  *
- * A version counts as its share of the bytes of its segment. Versions in memory do not count. A
- * version that was replaced less than an hour ago is never discarded (`storage/table/history.ts`),
- * whatever the size.
+ * A version counts as its share of its segment's bytes. Versions in memory do not count. A version
+ * replaced less than an hour ago is never discarded (`storage/table/history.ts`), whatever the
+ * size.
  */
 import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
 import type { HeldHistory } from "../contract/store_figures.ts";
@@ -14,18 +14,18 @@ import { type StoredTable, unlessDamaged } from "../table/table.ts";
 import { discardableShare } from "./history_choice.ts";
 
 /**
- * History is discarded in steps of this length, so that counting does not have to sort versions.
+ * History is discarded in steps of this length. Counting bytes per step avoids sorting versions.
  */
 const MINUTE_MS = 60_000;
 
-/** Returns the newest seq up to which the replaced versions of a table may be discarded. */
+/** Returns the newest seq up to which a table's replaced versions may be discarded. */
 export function retentionFloorOf(table: StoredTable, ids: Ages): Seq {
   return Math.min(ownFloorOf(table, ids), table.heldAfterSeq) as Seq;
 }
 
 /**
- * Returns the newest seq up to which the table's own history limit allows versions to be discarded,
- * ignoring any holds on its history.
+ * Returns the newest seq up to which the table's own history limits allow versions to be
+ * discarded. Holds on its history are ignored.
  */
 function ownFloorOf(table: StoredTable, ids: Ages): Seq {
   const byAge = retentionFloorSeqOf(ids, table.definition.historyMs);
@@ -33,9 +33,9 @@ function ownFloorOf(table: StoredTable, ids: Ages): Seq {
 }
 
 /**
- * Finds the seq up to which replaced versions must be discarded so that the rest fits; 0 if all
- * versions fit. A step examines one segment, or some ten thousand of its rows. Changes made between
- * two steps may or may not be counted.
+ * Finds the seq up to which replaced versions must be discarded for the rest to fit; 0 if all
+ * versions fit. A step examines one segment, or some ten thousand of its rows. Changes made
+ * between two steps may or may not be counted.
  *
  * @param bytesMax 1 or more.
  * @throws {DatabaseError} @throws {DiskError} If a deletion vector cannot be opened.
@@ -55,7 +55,7 @@ export function* sizeFloorOf(
     if (segment.isHistory) yield* visitReplacing(segment, note);
     else yield* segment.deletions.visitSteps((_row, seq) => note(seq));
   }
-  // Counts the newest versions first, since they are kept as long as there is space.
+  // Counts the newest versions first, since these are kept while they fit.
   let kept = 0;
   for (const minute of Float64Array.from(bytesByMinute.keys()).toSorted().toReversed()) {
     kept += bytesByMinute.get(minute) ?? 0;
@@ -65,8 +65,8 @@ export function* sizeFloorOf(
 }
 
 /**
- * Estimates how many versions in segments a table keeps only because of holds on its history. A
- * step examines one segment.
+ * Estimates how many versions in a table's segments are kept only because of holds on its history.
+ * A step examines one segment.
  */
 export function* heldHistoryOf(table: StoredTable, ids: Ages): Generator<void, HeldHistory> {
   const ownSeq = ownFloorOf(table, ids);
@@ -100,7 +100,7 @@ function* visitReplacing(segment: OpenSegment, note: (seq: number) => void): Gen
   }
 }
 
-/** Counts the bytes of replaced versions in segments. */
+/** Counts the bytes that replaced versions occupy in segments. */
 function* historyBytes(tables: Iterable<StoredTable>): Generator<void, number> {
   let bytes = 0;
   for (const segment of readableSegments(tables)) {

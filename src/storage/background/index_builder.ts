@@ -7,8 +7,8 @@
  *                a duplicate among them fails the build
  *     ready      the caller marks the index as ready in the definition
  *
- * The files are published one segment at a time. An interrupted build continues with the segments
- * that have no file.
+ * The files are published one segment at a time. An interrupted build resumes with the segments
+ * that have no file yet.
  */
 import { asOneChange } from "../../base/bugs.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -23,11 +23,11 @@ import { memIndexOf, refusesRows, type TableIndex } from "../table/table_index.t
 import { ownersOf } from "../table/table_stats.ts";
 import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
 
-/** The number of rows of a memtable that are added to an index in one step. */
+/** How many memtable rows are added to an index in one step. */
 const MEMORY_ROWS_PER_STEP = 2048;
 
 /**
- * The share of the work that remains once all files of a unique index have been written: the check
+ * The share of the work that remains once all files of a unique index have been written: checking
  * for duplicate keys.
  */
 const CHECK_SHARE = 0.5;
@@ -43,7 +43,7 @@ export interface IndexBuild {
 
 /**
  * Builds the missing files of an index and marks the index as complete. Returns false if the work
- * was cancelled, or the index is gone.
+ * was cancelled or the index no longer exists.
  *
  * @throws {DatabaseError} DATA_DAMAGED if a segment is quarantined. @throws {DiskError}
  */
@@ -77,7 +77,7 @@ export async function buildIndex(build: IndexBuild, given: IndexBuildTools): Pro
 
 /**
  * Checks that no two live rows have the same key in a unique index, up to a seq above which new
- * duplicates are refused. Returns false if the work was cancelled, or the index is gone.
+ * duplicates are refused. Returns false if the work was cancelled or the index no longer exists.
  *
  * @throws {DatabaseError} DUPLICATE_KEY, EXCLUSION_VIOLATION
  */
@@ -111,7 +111,9 @@ export async function checkIndex(
   return true;
 }
 
-/** The message names no key of a USER table, because the rows of other users are also checked. */
+/**
+ * The message does not show keys of a USER table, because the check also covers other users' rows.
+ */
 function duplicate(
   { definition }: StoredTable,
   { order, stored }: TableIndex,
@@ -158,7 +160,7 @@ async function makeFile({ index, segment, table, tools }: FileParts): Promise<bo
     if (!isWritten) return false;
     await pending.syncIndexes([output]);
     return await table.publishing.run(async () => {
-      // A merge has replaced the segment and has written the index file of its successor.
+      // A merge has replaced the segment, and wrote the index file for its successor.
       if (segment.isDropped) return true;
       if (tools.isCancelled()) return false;
       await pending.moveIntoPlace(table.allSegments);
@@ -181,9 +183,9 @@ async function makeFile({ index, segment, table, tools }: FileParts): Promise<bo
 }
 
 /**
- * Removes the files of indexes that are no longer defined, and their entries in the manifest. If
- * the manifest cannot be changed now, a segment is left alone, because its index files are removed
- * together with it.
+ * Removes the files of indexes that are no longer defined, and their entries in the manifest. A
+ * segment is skipped if the manifest cannot be changed now: its index files are removed when the
+ * segment is.
  */
 export function removeIndexFiles(
   table: StoredTable,

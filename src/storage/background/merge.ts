@@ -1,10 +1,10 @@
 /**
- * Decides when segments are merged (`merge_segments.ts`): when there are many (`merge_choice.ts`),
- * when a large part of a segment is history or is no longer needed (`history_choice.ts`), when rows
- * have expired, or on request.
+ * Decides when segments are merged (`merge_segments.ts`): when there are many of them
+ * (`merge_choice.ts`), when a large part of a segment is history or no longer needed
+ * (`history_choice.ts`), when rows have expired, or on request.
  *
- * Each table has at most one merge at a time, possibly beside a flush (`flush.ts`). A merge is a
- * job, so users can list and cancel it.
+ * Each table has at most one merge at a time, possibly alongside a flush (`flush.ts`). A merge is
+ * a job, so users can list and cancel it.
  */
 
 import type { Clock } from "../../base/clock.ts";
@@ -31,18 +31,22 @@ import { expiredShare, type MergeBounds, runsWithin, segmentsToMerge } from "./m
 import { dropExpiredSegments, mergeSegments } from "./merge_segments.ts";
 import type { SegmentTools } from "./pending_segments.ts";
 
-/** A segment is rewritten alone when this share of it can be discarded. */
+/** A segment is rewritten on its own once this share of it can be discarded. */
 const DISCARD_SHARE_MIN = 0.25;
 
-/** The share from which a segment is rewritten while history takes too much space. */
+/**
+ * While history takes up too much space, a segment is rewritten once this share of it can be
+ * discarded.
+ */
 const BOUNDED_SHARE_MIN = 0.01;
 
 /**
- * The delay before the next check if history takes too much space and none of it can be discarded.
+ * The delay before history is measured again if it takes up too much space but none of it can be
+ * discarded.
  */
 const BOUND_AGAIN_MS = 300_000;
 
-/** A segment is rewritten when about this share of it has expired. */
+/** A segment is rewritten once about this share of it has expired. */
 const EXPIRED_SHARE_MIN = 0.5;
 
 export interface MergerOptions extends Omit<SegmentTools, "isCancelled"> {
@@ -52,7 +56,7 @@ export interface MergerOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly space: SpaceGuard;
   readonly jobs: JobList;
-  /** The maximum space for replaced versions; 0 for no limit. */
+  /** The maximum total size in bytes of replaced versions; 0 for no limit. */
   readonly historyBytesMax: number;
   readonly mergeBounds: MergeBounds;
 }
@@ -60,15 +64,15 @@ export interface MergerOptions extends Omit<SegmentTools, "isCancelled"> {
 export class Merger {
   readonly #options: MergerOptions;
   /**
-   * For each table with a merge, a promise that resolves when the merge has ended and never
+   * For each table being merged, a promise that resolves when the merge has ended. It never
    * rejects.
    */
   readonly #merging = new Map<StoredTable, Promise<unknown>>();
-  /** Tables whose last merge failed; they are merged again only after their next flush. */
+  /** Tables whose last merge failed. They are merged again only after their next flush. */
   readonly #unmergeable = new Set<StoredTable>();
-  /** The check of the space for history that is running now. */
+  /** The check of history's size that is now running. */
   #bounding: Promise<void> | undefined;
-  /** The earliest time of the next history size check, by the monotonic clock. */
+  /** The earliest time of the next history size check, on the monotonic clock. */
   #boundAgainMs = 0;
   #isClosing = false;
 
@@ -76,7 +80,7 @@ export class Merger {
     this.#options = options;
   }
 
-  /** Called after a flush or a merge, which may leave enough segments for another merge. */
+  /** Called after a flush or a merge, because it may leave enough segments for another merge. */
   mergeIfDue(table: StoredTable): void {
     if (this.#merging.has(table)) return;
     const segments = this.#unmergeable.has(table)
@@ -88,8 +92,8 @@ export class Merger {
 
   /**
    * Merges all segments that can be merged, and discards history beyond the table's retention.
-   * Resolves when the result is published or the job was cancelled. Results published before a
-   * cancellation stay.
+   * Resolves when the result is published or the job is cancelled. Results published before a
+   * cancellation are kept.
    *
    * @throws {DiskError} @throws {CorruptionError}
    */
@@ -98,9 +102,9 @@ export class Merger {
   }
 
   /**
-   * Rewrites all segments that contain rows of an owner without these rows. Resolves when the
-   * result is published or the job was cancelled. Returns the number of discarded versions, which
-   * includes old versions of other owners.
+   * Rewrites all segments that contain an owner's rows, leaving those rows out. Resolves when the
+   * result is published or the job is cancelled. Returns the number of discarded versions,
+   * including old versions of other owners.
    *
    * @throws {DiskError} @throws {CorruptionError}
    * @throws {DatabaseError} DATA_DAMAGED if a quarantined segment may contain rows of the owner.
@@ -109,19 +113,19 @@ export class Merger {
     return this.#alone(table, () => this.#erase(table, owner, job));
   }
 
-  /** Starts rewriting segments in which a large part is older than their table's history. */
+  /** Starts rewriting segments of which a large part is older than their table's history. */
   discardHistory(): void {
     this.#discardHistory(DISCARD_SHARE_MIN);
   }
 
   /**
-   * Starts a check of whether history takes too much space. If it does, the oldest history is
-   * discarded. Does nothing while such a check is running, or soon after one found nothing to
+   * Starts checking whether history takes up too much space. If it does, the oldest history is
+   * discarded. Does nothing while such a check is running, or soon after one that found nothing to
    * discard.
    */
   boundHistory(): void {
     const { clock, historyBytesMax } = this.#options;
-    // The size of segments that are being merged is about to change.
+    // The segments being merged are about to change size.
     if (historyBytesMax === 0 || this.#merging.size > 0) return;
     if (this.#bounding !== undefined || this.#isClosing) return;
     if (clock.monotonicMs() < this.#boundAgainMs) return;
@@ -132,7 +136,7 @@ export class Merger {
 
   /**
    * Drops segments in which every row has expired, and starts rewriting segments in which a large
-   * share has. Expired rows in a memtable stay there until the table's policy flushes the memtable.
+   * share has. Expired rows in a memtable stay there until it is flushed under the table's policy.
    */
   dropExpired(): void {
     for (const table of this.#options.tables.values()) {
@@ -151,7 +155,7 @@ export class Merger {
 
   /**
    * Merges segments in the background.
-   * @param beginNext Called after a completed merge. Returns whether it began another one.
+   * @param beginNext Called after a completed merge. Returns whether it started another one.
    */
   #mergeInBackground(
     table: StoredTable,
@@ -170,7 +174,7 @@ export class Merger {
     this.#merging.set(table, merging);
   }
 
-  /** Waits for the current merges of the table, and prevents new ones while the work runs. */
+  /** Waits for the table's current merges, and prevents new ones while `work` runs. */
   async #alone<T>(table: StoredTable, work: () => Promise<T>): Promise<T> {
     for (;;) {
       const running = this.#merging.get(table);
@@ -233,15 +237,16 @@ export class Merger {
     let gone = 0;
     for (const segment of table.allSegments) {
       if (isCancelled()) break;
-      // The owners of rows in a quarantined segment are unknown.
+      // It is unknown which owners have rows in a quarantined segment.
       if (!segment.guard(() => holds(segment, owner))) continue;
       const tools = { ...this.#options, isCancelled, erasedOwner: owner };
       const discarded = await mergeSegments(table, [segment], tools);
       if (discarded !== undefined) gone += discarded;
-      // The segment was found damaged in the meantime. Its rows must not be reported as erased.
+      // The segment has been found damaged in the meantime. Its rows must not be reported as
+      // erased.
       else if (!isCancelled()) segment.requireReadable();
     }
-    // No commit removed the erased rows, so the cached count of live rows is out of date.
+    // The rows were erased without a commit, so the cached live row count is out of date.
     table.liveRows = undefined;
     return gone;
   }
@@ -262,11 +267,10 @@ export class Merger {
         table.sizeFloorSeq = Math.max(table.sizeFloorSeq, step.value);
       }
       const hasBegun = this.#discardHistory(BOUNDED_SHARE_MIN);
-      // The space is taken by versions that must be kept, or by segments that must not be
-      // rewritten.
+      // What remains are versions that must be kept and segments that must not be rewritten.
       if (!hasBegun) this.#boundAgainMs = clock.monotonicMs() + BOUND_AGAIN_MS;
     } catch (error) {
-      // Safe: history keeps its space until the next check.
+      // Safe: history merely keeps its space until the next check.
       if (!isExpected(error)) {
         this.#options.jobs.onBug(error, "the check of the size of history");
         return;
@@ -275,7 +279,7 @@ export class Merger {
     }
   }
 
-  /** Starts discarding history. Returns whether there was anything to discard. */
+  /** Starts discarding history. Returns false if there was nothing to discard. */
   #discardHistory(shareMin: number): boolean {
     let hasBegun = false;
     for (const table of this.#options.tables.values()) {
@@ -285,7 +289,7 @@ export class Merger {
     return hasBegun;
   }
 
-  /** Starts rewriting the oldest segment that is due, and continues with the others. */
+  /** Starts rewriting the oldest segment that is due, and then continues with the others. */
   #discardNext(table: StoredTable, shareMin: number): boolean {
     const retentionFloorSeq = retentionFloorOf(table, this.#options.seqs);
     const due = table.allSegments.find(
@@ -308,7 +312,8 @@ export class Merger {
         (segment) => !segment.entry.quarantined && hasExpired(segment, expiredSeq),
       );
     } catch (error) {
-      // Safe: the segments stay, their expired rows are not read, and the next attempt comes soon.
+      // Safe: the segments stay, their expired rows are not read, and another attempt follows
+      // soon.
       const { name } = table.definition;
       if (isExpected(error)) {
         this.#options.log.error("cannot drop expired segments", {
@@ -333,7 +338,7 @@ export class Merger {
         work: async (job) => {
           const isCancelled = (): boolean => this.#isCancelled(table, job);
           const discarded = await mergeSegments(table, segments, { ...this.#options, isCancelled });
-          // Without this, the same segments would immediately be merged again.
+          // Without this, the same segments would be merged again at once.
           if (job.isCancelled) this.#unmergeable.add(table);
           else job.message = mergedText(discarded === undefined ? 0 : segments.length, discarded);
         },
@@ -363,7 +368,10 @@ export function mergedText(segments: number, discarded = 0): string {
   return `${counted(segments, "segment")} merged, ${counted(discarded, "old row version")} discarded`;
 }
 
-/** Returns segments that are due to be merged because of their number or their obsolete rows. */
+/**
+ * Returns the segments due to be merged, either because there are many or because many of their
+ * rows are obsolete.
+ */
 function segmentsDue(table: StoredTable, bounds: MergeBounds): readonly OpenSegment[] | undefined {
   const many = segmentsToMerge(table, bounds);
   if (many !== undefined) return many;
@@ -385,7 +393,7 @@ function holds({ reader }: OpenSegment, owner: number): boolean {
 }
 
 /**
- * Returns the discardable share of a segment, or 0 if its deletion vector is damaged: the damage
+ * Returns the discardable share of a segment, or 0 if its deletion vector is damaged. Such damage
  * quarantines the segment, which is then never due.
  */
 function knownDiscardableShare(segment: OpenSegment, retentionFloorSeq: Seq): number {

@@ -1,10 +1,10 @@
 /**
- * Runs the part of a merge that needs only files: it reads the sources and writes all of their rows
- * to two pending files, one for current versions and one for history. The caller syncs these files.
- * A job is plain data, so that another thread can run it while the event loop continues.
+ * Runs the part of a merge that needs only files: reading the sources and writing their rows to
+ * two pending files, one for current versions and one for history. The caller syncs these files. A
+ * job is plain data, so another thread can run it while the event loop continues.
  *
- * The sources are read once for each output file. Numbers are therefore decoded twice where history
- * and current rows alternate, but only one portion of one output is in memory at a time.
+ * The sources are read once for each output file. Where history and current rows alternate,
+ * numbers are therefore decoded twice, but only one portion of one output is in memory at a time.
  */
 import type { Disk } from "../../base/disk.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
@@ -18,7 +18,7 @@ import { writeIndexes, writeSteps } from "./flush_job.ts";
 import type { MergeSource } from "./merge_order.ts";
 import { mergedPieces } from "./merge_rows.ts";
 
-/** A segment that a merge writes. */
+/** A segment written by a merge. */
 export interface MergeOutput {
   readonly segmentId: number;
   /** The path to which the merge writes the segment. */
@@ -30,10 +30,10 @@ export interface MergeJob {
    * The published segments to merge: either current neighbours, oldest first, or history segments.
    */
   readonly sources: readonly { readonly path: string; readonly entry: SegmentEntry }[];
-  /** The output for current versions. Absent if the sources are history. */
+  /** The output for current versions; undefined if the sources are history segments. */
   readonly current?: MergeOutput;
   readonly past: MergeOutput;
-  /** The indexes to build for the segment of current versions. */
+  /** The indexes to build for the segment with current versions. */
   readonly indexes: readonly IndexOutput[];
   readonly tableId: number;
   readonly keyColumnIds: readonly number[];
@@ -44,16 +44,16 @@ export interface MergeJob {
 
 export interface MergeOutcome {
   /**
-   * The segment of current versions. Absent if it would have no rows, since a segment has at least
-   * one.
+   * The segment with current versions; undefined if it would be empty, since a segment has at
+   * least one row.
    */
   readonly current?: SegmentSummary;
   readonly past?: SegmentSummary;
-  /** For each source: the position of each row in the current output, or `NOT_CURRENT`. */
+  /** For each source, the position of each of its rows in the current output, or `NOT_CURRENT`. */
   readonly newRows: readonly Uint32Array<ArrayBuffer>[];
   /**
-   * The number of discarded versions, and the seq up to which history has been discarded for each
-   * owner.
+   * The number of versions discarded. The map below has, for each owner, the seq up to which
+   * history has been discarded.
    */
   readonly discardedCount: number;
   readonly lowWatermarks: ReadonlyMap<number, number>;

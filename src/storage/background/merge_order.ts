@@ -1,7 +1,7 @@
 /**
- * Decides which rows a merge writes next, for each of its two outputs. The order is by owner, then
- * by seq, over the rows of all sources that belong to the output. The seqs of current neighbours do
- * not overlap, so their rows are concatenated. The rows of history segments are merged by seq.
+ * Decides which rows a merge writes next, for each of its two outputs. Within an output, the rows
+ * of all sources are ordered by owner, then by seq. The seqs of current neighbours do not overlap,
+ * so their rows are concatenated. The rows of history segments are merged by seq.
  *
  * Rows are taken in portions of at most a row group. A portion with a lot of text or bytes ends
  * earlier. Adjacent rows of a source are read together as a stretch, even if they belong to
@@ -18,32 +18,29 @@ import type { SegmentReader } from "../segment/reader.ts";
 import { type History, NOT_CURRENT } from "../table/history.ts";
 
 /**
- * The maximum number of discarded rows that are read along with their neighbours instead of ending
- * a stretch.
+ * The maximum number of discarded rows that are read along with their neighbours rather than
+ * ending a stretch.
  */
 const GAP_ROWS_MAX = 16;
 
 export interface MergeSource {
-  /** Adjacent segments of current versions, oldest first, or history segments in any order. */
+  /** Adjacent segments with current versions, oldest first, or history segments in any order. */
   readonly readers: readonly SegmentReader[];
   readonly columns: readonly StoredColumn[];
   /**
-   * Records discarded versions while the first output is written: the current versions, or the only
-   * output if the sources are history.
+   * Records discarded versions during the first output: the current versions or, if the sources
+   * are history, the only output.
    */
   readonly history: History;
   readonly output: "current" | "past";
   /**
-   * One array for each reader. The output of current versions stores the position of each row
-   * there, or `NOT_CURRENT`.
+   * One array per reader. While current versions are written, it receives the position of each row
+   * in the output, or `NOT_CURRENT`.
    */
   readonly newRows: readonly Uint32Array[];
 }
 
-/**
- * Adjacent rows in one row group of one source, with row numbers that count from the start of the
- * group.
- */
+/** Adjacent rows in one row group of one source. Row numbers count from the start of the group. */
 export interface Stretch {
   readonly source: number;
   readonly group: number;
@@ -57,13 +54,13 @@ export interface Portion {
   readonly owners: Float64Array;
   readonly stretches: readonly Stretch[];
   /**
-   * The position of each row in the concatenated stretches. Undefined if the portion's rows are
+   * The position of each row in the concatenated stretches; undefined if the portion consists of
    * exactly the stretches, in order.
    */
   readonly places: RowNumbers | undefined;
 }
 
-/** Yields all portions in the order of the output. @throws {CorruptionError} */
+/** Yields all portions in output order. @throws {CorruptionError} */
 export function* portions(source: MergeSource): Generator<Portion, void> {
   const heads = source.readers.map((reader, index) => new MergeHead(source, reader, index));
   if (source.output === "current") for (const rows of source.newRows) rows.fill(NOT_CURRENT);
@@ -84,13 +81,13 @@ export function* portions(source: MergeSource): Generator<Portion, void> {
   }
 }
 
-/** Adds an owner's rows from one head after another to a portion, until the portion is full. */
+/** Adds an owner's rows to a portion, one head after another, until the portion is full. */
 function giveInTurn(heads: readonly MergeHead[], owner: number, to: Gathering): void {
   for (const head of heads) if (head.owner === owner) head.giveRows(to, Infinity);
 }
 
 /**
- * Adds an owner's rows from all heads to a portion, ascending by seq, until the portion is full.
+ * Adds an owner's rows from all heads to a portion, in ascending order of seq, until it is full.
  */
 function giveBySeq(heads: readonly MergeHead[], owner: number, to: Gathering): void {
   while (!to.isFull) {
@@ -116,7 +113,7 @@ function lowestOwner(heads: readonly MergeHead[]): number {
   return lowest;
 }
 
-/** The position of a merge within one of its sources. */
+/** A merge's position within one of its sources. */
 class MergeHead {
   /** The owner of the next row; Infinity at the end of the source. */
   owner = Infinity;
@@ -127,16 +124,16 @@ class MergeHead {
   #ownerIndex = -1;
   #row = 0;
   #ownerEnd = 0;
-  /** The row group that contains the next row to merge. */
+  /** The row group that contains the next row to merge; -1 before the first. */
   #group = -1;
   #groupStart = 0;
   #groupEnd = 0;
   /**
-   * The running total of text and bytes in the group's rows; undefined if the group has neither.
+   * The running total of text and bytes over the group's rows; undefined if the group has neither.
    */
   #bytesUpTo: Float64Array | undefined;
   #seqs: Float64Array = new Float64Array(0);
-  /** Whether all, none or only some rows of the group go to the output. */
+  /** Whether all, none or some of the group's rows go to the output. */
   #taken: "all" | "none" | "some" = "all";
 
   constructor(merge: MergeSource, reader: SegmentReader, source: number) {
@@ -153,7 +150,7 @@ class MergeHead {
     return this.#seqs[this.#row - this.#groupStart] ?? 0;
   }
 
-  /** Adds the owner's rows with a seq below a bound to a portion, until the portion is full. */
+  /** Adds the owner's rows below `beforeSeq` to a portion until it is full. */
   giveRows(to: Gathering, beforeSeq: number): void {
     const { owner } = this;
     while (this.owner === owner) {
@@ -171,7 +168,7 @@ class MergeHead {
     }
   }
 
-  /** Returns the end of the owner's rows within this group that have a seq below a bound. */
+  /** Returns the end of the owner's rows below `beforeSeq` within this group. */
   #lastBefore(beforeSeq: number): number {
     const last = Math.min(this.#ownerEnd, this.#groupEnd) - this.#groupStart;
     if (beforeSeq === Infinity) return last;
@@ -180,7 +177,7 @@ class MergeHead {
     return at;
   }
 
-  /** Adds to a portion those rows up to `end` that go to the output. */
+  /** Adds the rows up to `end` that belong to the output to a portion. */
   #giveChosen(to: Gathering, end: number): void {
     const { history, output } = this.#merge;
     const reader = this.#reader;
@@ -267,22 +264,22 @@ interface GivenRows extends Stretch {
 
 /**
  * A portion under construction. Its size includes discarded rows that are read along with their
- * neighbours. Once a row does not fit, no later row is added, since the rows must stay in order.
+ * neighbours. Once a row does not fit, no later row is added, since rows must stay in order.
  */
 class Gathering {
   readonly #owners = new Float64Array(ROW_GROUP_ROWS_MAX);
   readonly #stretchOf = new Uint32Array(ROW_GROUP_ROWS_MAX);
-  /** For each row of the portion, its position in its stretch. */
+  /** For each row of the portion, its position within its stretch. */
   readonly #rowOf = new Uint32Array(ROW_GROUP_ROWS_MAX);
   #stretches: { source: number; group: number; start: number; end: number }[] = [];
-  /** The number of the last stretch of rows that was read from each source. */
+  /** For each source, the index of the last stretch read from it. */
   #lastStretches: (number | undefined)[] = [];
   #rowCount = 0;
   #bytes = 0;
   #isFull = false;
   #firstRow = 0;
 
-  /** Begins a portion. @param firstRow The output row at which the portion begins. */
+  /** Begins a portion. @param firstRow The number of its first row in the output. */
   begin(firstRow: number): void {
     this.#firstRow = firstRow;
     this.#stretches = [];
@@ -306,8 +303,8 @@ class Gathering {
   }
 
   /**
-   * Returns the end of the rows that fit, starting at `from` and before `last`. A single row always
-   * fits into an empty portion. If no row fits, the portion is full.
+   * Returns the end of the rows that fit among those from `from` to `last` (exclusive). A single
+   * row always fits into an empty portion. If no row fits, the portion is marked as full.
    */
   fitting({ bytesUpTo, from, last }: WantedRows): number {
     if (this.#isFull) return from;
@@ -321,7 +318,7 @@ class Gathering {
     return end;
   }
 
-  /** Adds rows to the portion. The rows must fit into it. */
+  /** Adds rows to the portion. They must fit into it. */
   add({ bytesUpTo, end, group, owner, source, start }: GivenRows): void {
     const last = this.#lastStretches[source];
     const open = last === undefined ? undefined : this.#stretches[last];
@@ -370,14 +367,17 @@ class Gathering {
   }
 }
 
-/** The rows of a group, with the running total of their bytes. */
+/** Rows of a group, with the running total of their bytes. */
 interface WantedRows {
   readonly from: number;
   readonly last: number;
   readonly bytesUpTo: Float64Array | undefined;
 }
 
-/** Returns the last index from `from` to `end` at which ascending numbers are at most `most`. */
+/**
+ * Returns the last index between `from` and `end` whose number is at most `most`. The numbers
+ * ascend.
+ */
 function lastAtMost(
   numbers: Float64Array,
   most: number,
@@ -394,7 +394,7 @@ function lastAtMost(
 }
 
 /**
- * Returns the running total of text and bytes before each row of a group, followed by the sum;
+ * Returns the running total of text and bytes before each row of a group, with the sum at the end;
  * undefined if no column has text or bytes.
  */
 function weighed(

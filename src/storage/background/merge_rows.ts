@@ -1,6 +1,6 @@
 /**
- * Presents the rows of several segments as the rows of a single segment, in the order that
- * `merge_order.ts` defines. Only one portion of the output is in memory at a time.
+ * Presents the rows of several segments as the rows of a single one, in the order defined by
+ * `merge_order.ts`. Only one portion of the output is in memory at a time.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -21,7 +21,7 @@ import type { History } from "../table/history.ts";
 import { type MergeSource, type Portion, portions, type Stretch } from "./merge_order.ts";
 
 /**
- * The maximum number of bytes that each row adds to the end part of a segment, for its keys and its
+ * The maximum number of bytes that each row adds to the end of a segment, for its keys and its
  * owner.
  */
 const ROW_END_BYTES = 64;
@@ -32,13 +32,13 @@ const NO_BYTES: Uint8Array = new Uint8Array(0);
 const EMPTY: SegmentEnd = { bytes: 0, rowCount: 0, minSeq: 0, maxSeq: 0 };
 
 /**
- * Yields the bytes of the merged segment in order. Many of the yielded pieces are empty, so that
- * other work can run in between. If no row is left, no bytes are yielded.
+ * Yields the bytes of the merged segment in order. Many of the pieces are empty, to let other work
+ * run in between. If no row remains, no bytes are yielded.
  *
  * @param bytesMax The maximum size of the segment in bytes.
  * @throws {CorruptionError}
- * @throws {DatabaseError} LIMIT_EXCEEDED if it would be larger, which is possible for packed
- * sources.
+ * @throws {DatabaseError} LIMIT_EXCEEDED if the segment would be larger, which can happen when
+ *   sources are packed.
  */
 export function* mergedPieces(
   source: MergeSource,
@@ -140,7 +140,7 @@ interface ReadStretch extends Stretch {
 }
 
 /**
- * Merges the values of a column that contains a number in every row.
+ * Merges the values of a column that has a number in every row.
  *
  * @param of Returns the numbers for the rows of a stretch.
  */

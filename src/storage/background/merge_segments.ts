@@ -1,5 +1,5 @@
 /**
- * Merges segments of a table, so that their number stays small at any rate of flushes. A merge also
+ * Merges segments of a table, so that their number stays small at any flush rate. A merge also
  * separates current versions from history, and discards versions that history no longer has to
  * keep.
  *
@@ -9,15 +9,15 @@
  *     3 one manifest transaction: the merged segments instead of their sources
  *     4 switch readers in the same tick as 3; the last reader of a source removes its files
  *
- * The sources are either neighbouring segments of current versions or history segments, which
- * become one segment. An output without rows is not created.
+ * The sources are either neighbouring segments with current versions or history segments, which
+ * become a single segment. An output without rows is not created.
  *
- * The sources stay in use during the merge. Each source records the replacements of its rows. The
- * merge applies them to the result over several ticks before step 3, and the last ones in the tick
- * of step 3. A version that was current at the beginning stays in the current output, possibly with
- * a replacement. A version that was replaced at or below the flushed seq never changes, so history
- * needs no update. A flush of the table may run at the same time, but only one of the two may
- * change the list of segments and deletion vectors at a time.
+ * The sources stay in use during the merge, and each records the replacements of its rows. The
+ * merge applies these to the result over several ticks before step 3, and the last ones in the
+ * tick of step 3. A version that was current at the beginning stays in the current output,
+ * possibly marked as replaced. A version replaced at or below the flushed seq never changes, so
+ * history needs no update. A flush of the table may run at the same time, but only one of the two
+ * may change the list of segments and deletion vectors at a time.
  */
 import { assert } from "../../base/assert.ts";
 import { asOneChange } from "../../base/bugs.ts";
@@ -35,7 +35,7 @@ import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
 
 /**
  * Drops segments in which every row has expired, within the caller's tick. Damaged segments are
- * included, since their rows are no longer needed.
+ * dropped too, since their rows are no longer needed.
  */
 export function dropExpiredSegments(
   table: StoredTable,
@@ -52,14 +52,14 @@ export function dropExpiredSegments(
   });
 }
 
-/** The maximum number of replacements that are applied in one step. */
+/** The maximum number of replacements applied in one step. */
 const NOTED_PER_STEP = 16_384;
 
 type Replaced = HistoryLimits["replaced"][number];
 
 /**
- * The dependencies of a merge, and what it has to keep. The rows of an owner to erase are left out
- * completely.
+ * The dependencies of a merge. If `erasedOwner` is set, the merge leaves out all rows of that
+ * owner.
  */
 export interface MergeTools extends SegmentTools {
   readonly seqs: SeqGenerator;
@@ -67,9 +67,10 @@ export interface MergeTools extends SegmentTools {
 }
 
 /**
- * Merges neighbouring segments, or history segments. Returns the number of discarded versions;
- * undefined if nothing was merged because the work was cancelled or a segment is quarantined.
- * Replacements in a quarantined segment may be lost, so a merge would bring replaced rows back.
+ * Merges neighbouring segments, or history segments. Returns the number of versions discarded.
+ * Returns undefined if nothing was merged because the work was cancelled or a segment is
+ * quarantined: replacements recorded for a quarantined segment may be lost, so merging it could
+ * bring replaced rows back.
  *
  * @throws {DiskError} @throws {CorruptionError}
  */
@@ -107,7 +108,7 @@ interface Merge {
   readonly pending: PendingSegments;
 }
 
-/** The state of the sources, copied before the first row is read. */
+/** The state of the sources, captured before the first row is read. */
 interface CopiedRows {
   /** The deletion vector of each current source; empty if the sources are history. */
   readonly before: readonly DeletionVector[];
@@ -141,7 +142,7 @@ async function copiedFrom({ table, segments, tools, pending }: Merge): Promise<C
     const segmentId = manifest.nextSegmentId();
     return { segmentId, pendingPath: pending.adopt(segmentFileName(segmentId)) };
   };
-  // Later replacements are recorded in the replacement logs.
+  // Replacements made after this are recorded in the replacement logs.
   const before = isOfHistory ? [] : segments.map((each) => each.deletionsUpTo(Infinity));
   const replaced: Replaced[] = [];
   for (const deletions of before) replaced.push(await replacedRowsOf(deletions, pending));
@@ -167,8 +168,8 @@ async function copiedFrom({ table, segments, tools, pending }: Merge): Promise<C
 }
 
 /**
- * Replaces the sources with the merged segments. Prevents flushes from changing the segments in the
- * meantime.
+ * Replaces the sources with the merged segments. Flushes cannot change the list of segments while
+ * this runs.
  */
 async function publish(
   { table, segments, tools, pending }: Merge,
@@ -185,8 +186,8 @@ async function publish(
     });
     await pending.finished(steps);
   }
-  // The replacements that flushes have written since then are included, because the log no longer
-  // replays them.
+  // This includes replacements that flushes have written since, because the log no longer replays
+  // them.
   await pending.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
   const { flushedSeq } = table.progress;
@@ -198,8 +199,7 @@ async function publish(
   if (past !== undefined) added.push(pending.entryOf(job.past?.segmentId ?? 0, past));
   if (tools.isCancelled()) return undefined;
   if (added.length > 0) await pending.moveIntoPlace(table.allSegments);
-  // Most replacements are applied beforehand, so that this tick does not have to apply a large
-  // commit.
+  // Applying most replacements beforehand spares this tick from applying a large commit.
   await pending.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
   assert(table.progress.flushedSeq === flushedSeq, "no flush may publish while a merge publishes");
@@ -241,8 +241,8 @@ async function replacedRowsOf(
 }
 
 /**
- * Applies replacements and rollbacks that were made since the deletion vectors were copied or since
- * the previous call. After the tick of the last step, nothing is left to apply.
+ * Applies replacements and rollbacks made since the deletion vectors were copied or since the
+ * previous call. After the tick of the last step, nothing is left to apply.
  */
 function* bringOver(
   segments: readonly OpenSegment[],
@@ -255,8 +255,8 @@ function* bringOver(
       for (let from = 0; from < noted.count; from += NOTED_PER_STEP) {
         noted.visit(from, from + NOTED_PER_STEP, (row, seq) => {
           const newRow = newRows[source]?.[row] ?? NOT_CURRENT;
-          // The discarded or historical version was a tombstone, and its key was inserted again in
-          // the meantime.
+          // The version, now discarded or in history, was a tombstone whose key was inserted again
+          // in the meantime.
           if (newRow === NOT_CURRENT) return;
           if (seq === 0) deletions.revert(newRow);
           else deletions.replace(newRow, seq);
@@ -299,7 +299,7 @@ function replaceSegments(
   for (const segment of sources) segment.drop();
 }
 
-/** Runs the merge job. If it finds a damaged segment, that segment is quarantined. */
+/** Runs the merge job. A segment that it finds damaged is quarantined. */
 async function written(
   segments: readonly OpenSegment[],
   tools: SegmentTools,

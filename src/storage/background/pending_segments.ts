@@ -1,7 +1,7 @@
 /**
- * Writes new segment files of one table. A file is written and synced in the tmp/ directory of its
- * storage, then moved into place, and only then published. Files that are never published are
- * removed again.
+ * Writes new segment files for one table. A file is written and synced in its storage's tmp/
+ * directory, then moved into place, and only then published. Files that are never published are
+ * removed.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -31,7 +31,7 @@ import type { TableIndex } from "../table/table_index.ts";
 import { isFull } from "./background.ts";
 import type { SegmentWork } from "./segment_work.ts";
 
-/** The parts of the store that a flush or a merge uses. */
+/** The parts of the store used by flushes and merges. */
 export interface SegmentTools {
   readonly disk: Disk;
   readonly paths: DataPaths;
@@ -39,7 +39,7 @@ export interface SegmentTools {
   readonly manifest: Manifest;
   readonly files: LocalSegmentFiles;
   readonly segmentWork: SegmentWork;
-  /** Whether the flush or merge should stop at its next step. */
+  /** Returns true if the flush or merge should stop at its next step. */
   isCancelled(): boolean;
 }
 
@@ -55,13 +55,11 @@ interface PendingTable {
   readonly home?: SegmentHome | undefined;
 }
 
-/** The maximum number of bytes that are written in one step. */
+/** The maximum number of bytes written in one step. */
 const WRITTEN_BYTES_MAX: number = 1024 * 1024;
 
 export class PendingSegments {
-  /**
-   * Returns a promise that resolves immediately, or in a later tick if other work should run first.
-   */
+  /** Resolves immediately, or in a later tick if other work should run first. */
   readonly pause: () => Promise<void>;
   readonly #tools: SegmentTools;
   readonly #table: PendingTable;
@@ -88,7 +86,7 @@ export class PendingSegments {
     for (const { pendingPath } of outputs) await this.sync(pendingPath);
   }
 
-  /** Returns the manifest entry of a written segment that has no deletion vector. */
+  /** Returns the manifest entry for a written segment without a deletion vector. */
   entryOf(
     segmentId: number,
     summary: SegmentSummary,
@@ -113,8 +111,8 @@ export class PendingSegments {
   }
 
   /**
-   * Returns the manifest entry of a written segment of current versions. If the segment has a
-   * deletion vector, the vector is written first.
+   * Returns the manifest entry for a written segment with current versions. If the segment has a
+   * deletion vector, it is written first.
    *
    * @throws {DiskError}
    */
@@ -140,7 +138,7 @@ export class PendingSegments {
   }
 
   /**
-   * Writes the deletion vector for the generation given in an entry, with the state up to a seq.
+   * Writes the deletion vector under the generation named in an entry, with its state up to a seq.
    *
    * @throws {DiskError}
    */
@@ -163,10 +161,10 @@ export class PendingSegments {
   }
 
   /**
-   * Renames every file into place, durably. The wait for the disk does not block the event loop. If
-   * the work is cancelled, the method returns early, because the table and its storage may be gone.
+   * Durably renames every file into place. Waiting for the disk does not block the event loop. If
+   * the work is cancelled, returns early, because the table and its storage may no longer exist.
    *
-   * @param segments The table's segments. A directory that contains no segment is new.
+   * @param segments The table's segments. A directory that contains none of them is new.
    * @throws {DiskError}
    */
   async moveIntoPlace(segments: readonly OpenSegment[]): Promise<void> {
@@ -182,7 +180,7 @@ export class PendingSegments {
       above.push(...directoriesAbove(directory, segmentRoot(paths, home).segments));
     }
     // Existing directories are synced as well, because an earlier attempt may have failed before
-    // their names became durable.
+    // their names were durable.
     await this.#syncDirectories(above);
     if (this.#tools.isCancelled()) return;
     for (const { pendingPath, path } of this.#pending) disk.rename(pendingPath, path);
@@ -221,7 +219,7 @@ export class PendingSegments {
   }
 
   /**
-   * Returns the path for a new segment that other code writes, and adopts the file at that path as
+   * Returns the path for a new segment file that other code writes, and adopts the file as
    * pending.
    */
   adopt(name: string): string {
@@ -230,7 +228,8 @@ export class PendingSegments {
 
   #adopt(name: string, home: SegmentHome | undefined): string {
     const { paths } = this.#tools;
-    // Uses the storage in which the file ends up, so that the move stays within one file system.
+    // The tmp directory belongs to the storage where the file ends up, so the move stays within
+    // one file system.
     const pendingPath = `${segmentRoot(paths, home).tmp}/${name}`;
     const directory = segmentDirectory(paths, { tableId: this.#table.tableId, home });
     this.#pending.push({ pendingPath, path: `${directory}/${name}`, home });
@@ -238,7 +237,7 @@ export class PendingSegments {
   }
 
   /**
-   * Stops tracking an adopted file, and removes it. The file is not needed or was never written.
+   * Stops tracking an adopted file and removes it, because it is not needed or was never written.
    */
   forget(pendingPath: string): void {
     const at = this.#pending.findIndex((each) => each.pendingPath === pendingPath);
@@ -246,7 +245,7 @@ export class PendingSegments {
     this.#tools.files.removeFile(pendingPath);
   }
 
-  /** Makes the content of an adopted file durable. @throws {DiskError} */
+  /** Makes an adopted file durable. @throws {DiskError} */
   async sync(pendingPath: string): Promise<void> {
     const file = this.#tools.disk.open(pendingPath, {});
     try {
@@ -256,7 +255,7 @@ export class PendingSegments {
     }
   }
 
-  /** Runs steps over as many ticks as needed, and returns their result. */
+  /** Runs steps over as many ticks as they need, and returns their result. */
   async finished<T>(steps: Generator<void, T>): Promise<T> {
     for (;;) {
       const { done, value } = steps.next();
@@ -275,7 +274,7 @@ export class PendingSegments {
   }
 }
 
-/** Returns the ancestors of a directory, the nearest first, up to and including `top`. */
+/** Returns the directories above `directory`, nearest first, up to and including `top`. */
 function directoriesAbove(directory: string, top: string): string[] {
   const above: string[] = [];
   for (let path = directory; path !== top; ) {

@@ -1,14 +1,15 @@
 /**
- * Reads every byte of each segment about once a week, so that data lost by the disk is noticed
- * while older backups still exist. A statement verifies only the bytes that it reads, and some
- * bytes are not read for years.
+ * Reads every byte of each segment about once a week, so data lost by the disk is noticed while
+ * older backups still exist. Statements verify only the bytes that they read, and some bytes go
+ * unread for years.
  *
- * - A segment is due once every 151 hours, chosen by its id. No record of the last scrub is needed,
- *   and the work is spread evenly over time. If the server is down in that hour, the scrub is
- *   skipped. The segment's next scrub falls on a different time of day and day of the week.
+ * - A segment is due once every 151 hours, at an hour derived from its id. No record of the last
+ *   scrub is needed, and the work is spread evenly over time. If the server is down in that hour,
+ *   the scrub is skipped. The segment's next scrub falls at a different time of day and on a
+ *   different weekday.
  * - Only one scrub runs at a time. A scrub is a job, so users can list and cancel it. Like a
- *   backup, a scrub reads one chunk at a time through a separate reader, so it evicts nothing from
- *   the cache.
+ *   backup, it reads one chunk at a time through a separate reader, so it evicts nothing from the
+ *   cache.
  */
 
 import { type Clock, HOUR_MS } from "../../base/clock.ts";
@@ -28,10 +29,10 @@ import type { StoredTable } from "../table/table.ts";
 import { runAsJob } from "./background.ts";
 
 /**
- * Six days and seven hours. If the period were exactly a week, a server that is down every night or
- * weekend, or restarts at the same hour each day, would never read the segments due at those times.
- * A server that runs nine hours on five days a week reaches each segment within seven weeks. A
- * server that is down only at night reaches each segment within three weeks.
+ * Six days and seven hours. If the period were exactly a week, a server that is down every night
+ * or weekend, or restarts at the same hour each day, would never read the segments due at those
+ * times. A server that runs nine hours a day, five days a week, reaches each segment within seven
+ * weeks. A server that is down only at night reaches each segment within three weeks.
  */
 const PERIOD_HOURS = 151;
 
@@ -48,7 +49,7 @@ export interface ScrubberOptions {
 
 export class Scrubber {
   readonly #options: ScrubberOptions;
-  /** The last hour up to which due segments have been read, counted from the clock's epoch. */
+  /** The last hour whose due segments have been read, counted from the clock's epoch. */
   #hour: number;
   #scrubbing: Promise<void> | undefined;
   #isClosing = false;
@@ -58,7 +59,7 @@ export class Scrubber {
     this.#hour = hourOf(options.clock);
   }
 
-  /** Starts reading the segments that have become due since the last call. */
+  /** Starts reading the segments that have fallen due since the last call. */
   begin(): void {
     if (this.#scrubbing !== undefined || this.#isClosing) return;
     const hour = hourOf(this.#options.clock);
@@ -95,14 +96,14 @@ export class Scrubber {
         },
       );
     } catch (error) {
-      // Safe: no damage was found, and the segments will be due again.
+      // Safe: no damage was found, and the segments will be due again later.
       if (!isExpected(error)) throw error;
       log.warn("cannot check all segments for damage", { error: error.message });
     }
   }
 
   /**
-   * Reads all bytes of segments.
+   * Reads every byte of the given segments.
    *
    * @throws {DiskError} The first error, once all other segments have been read.
    */
@@ -117,7 +118,8 @@ export class Scrubber {
       try {
         if (isThere && !(await this.#isSound(segment, isStopped))) damagedCount += 1;
       } catch (error) {
-        // A segment that cannot be opened must not prevent others from being read in the same hour.
+        // A segment that cannot be opened must not prevent others due in the same hour from being
+        // read.
         if (!(error instanceof DiskError)) throw error;
         failures.push(error);
       }
@@ -130,7 +132,10 @@ export class Scrubber {
     if (failure !== undefined) throw failure;
   }
 
-  /** Checks as much of a segment as can be read. @throws {DiskError} */
+  /**
+   * Checks as much of a segment as can be read. Returns false if it is damaged. @throws
+   * {DiskError}
+   */
   async #isSound({ entry }: OpenSegment, isStopped: () => boolean): Promise<boolean> {
     const { clock, disk, files, onDamage, paths } = this.#options;
     const takeTurn = pauser(clock);
@@ -138,12 +143,12 @@ export class Scrubber {
       if (isStopped()) throw new DatabaseError("CANCELLED", "Cannot continue: the job was stopped");
       await takeTurn();
     };
-    // Keeps the files in place, because a flush could write a new deletion vector and remove this
-    // one.
+    // Holds the files in place. Otherwise a flush could write a new deletion vector and remove
+    // this one.
     const release = files.hold();
     try {
       await requireSoundSegment(disk, paths, { entry, pause });
-      // A damaged index is logged. No row is lost, so the segment stays in use.
+      // A damaged index is only logged. It loses no row, so the segment stays in use.
       for (const indexId of entry.indexIds ?? [])
         files.openIndex(entry, indexId, openEitherFile)?.close();
       return true;
@@ -164,7 +169,7 @@ function hourOf(clock: Clock): number {
   return Math.floor(clock.nowMs() / HOUR_MS);
 }
 
-/** Returns the number of hours since a segment was last due; 0 if it is due in the given hour. */
+/** Returns the number of hours since a segment was last due; 0 if it is due in hour `hour`. */
 function hoursSinceTurn({ segmentId }: SegmentEntry, hour: number): number {
   return (((hour - segmentId) % PERIOD_HOURS) + PERIOD_HOURS) % PERIOD_HOURS;
 }

@@ -1,4 +1,4 @@
-/** Runs the long part of a flush or a merge, in this thread or another one. */
+/** Runs the long part of a flush or a merge, in this thread or another. */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
 import { pauser } from "../../base/pauser.ts";
@@ -17,15 +17,13 @@ export interface SegmentWork {
    */
   merge(job: MergeJob, isCancelled: () => boolean): Promise<MergeOutcome | undefined>;
   /**
-   * Writes an index of a segment. Resolves to false if cancelled.
+   * Writes an index of a segment. Resolves to false if the job was cancelled.
    * @throws {CorruptionError} @throws {DiskError}
    */
   index(job: IndexJob, isCancelled: () => boolean): Promise<boolean>;
-  /** The total heap size of the worker threads, as measured at the end of their last jobs. */
+  /** The total heap size of the worker threads, measured when each last finished a job. */
   readonly heapBytes: number;
-  /**
-   * Releases memory that was retained for later jobs. Must not be called while a job is running.
-   */
+  /** Releases memory retained for later jobs. No job may be running. */
   close(): void;
 }
 
@@ -53,7 +51,7 @@ export class InThreadWork implements SegmentWork {
   }
 
   close(): void {
-    // There is nothing to release, because no memory is retained between jobs.
+    // Nothing to release: no memory is retained between jobs.
   }
 
   async #run<T>(steps: Generator<void, T>): Promise<T> {

@@ -1,6 +1,6 @@
 /**
- * Checks that the files of a backup match its file list. Other checks, the same as for any data
- * directory, examine the contents of the files.
+ * Checks that the files of a backup match its file list. The contents of the files are examined by
+ * the same checks as for any data directory.
  */
 
 import { checksumOfFile } from "../../base/copy_file.ts";
@@ -52,7 +52,7 @@ export function checkBackup(
   }
 }
 
-/** Yields the paths of other backups that are inside a backup's directory. */
+/** Yields the paths of other backups that lie inside a backup's directory. */
 function* backupsInside(disk: Disk, root: string): Generator<string> {
   for (const { isDirectory, name } of disk.list(root)) {
     const path = `${root}/${name}`;

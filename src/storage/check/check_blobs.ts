@@ -1,6 +1,6 @@
 /**
- * Checks uploaded files. Each listed file must exist, and its length and SHA-256 must match those
- * of the upload. The check also reports files that are not listed.
+ * Checks uploaded files. Each listed file must exist, and its length and SHA-256 hash must match
+ * those of the upload. Files that are not listed are reported, too.
  */
 import { filesBelow } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -11,7 +11,7 @@ import { readable } from "../directory/readable.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 import { type ListedBlob, namedFiles } from "./named_files.ts";
 
-/** The number of bytes that are read at once. */
+/** The number of bytes read at once. */
 const PIECE_BYTES: number = 1 << 20;
 
 export interface BlobCheckOptions {
@@ -25,8 +25,8 @@ export interface BlobCheckOptions {
 }
 
 /**
- * Returns uploaded files that are damaged, or that are missing although a row refers to them.
- * Changes nothing.
+ * Returns uploaded files that are damaged, and those that are missing although a row refers to
+ * them. Changes nothing.
  */
 export function checkBlobs(options: BlobCheckOptions, listener: CheckListener): ListedBlob[] {
   const { disk, paths, blobs } = options;

@@ -24,7 +24,7 @@ import { openListedSegment, readListedDeletions } from "../table/listed_files.ts
 export interface HistoryCheckOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
-  /** Every segment of the table. All segments must be intact. */
+  /** All segments of the table. Each must be intact. */
   readonly entries: readonly SegmentEntry[];
   readonly state: TableState | undefined;
   readonly mayExpire: boolean;
@@ -32,7 +32,7 @@ export interface HistoryCheckOptions {
   readonly cache: ChunkCache;
 }
 
-/** The first inconsistency that was found in a segment. */
+/** The first inconsistency found in a segment. */
 export interface HistoryFault {
   readonly entry: SegmentEntry;
   readonly what: string;
@@ -144,8 +144,8 @@ class HistoryCheck {
   }
 
   /**
-   * Whether a version may have been discarded. A discarded version has raised the low watermark at
-   * least to its own seq.
+   * Whether a version may have been discarded. Discarding a version raises the low watermark to at
+   * least its seq.
    */
   #mayBeGone(owner: number, seq: number): boolean {
     return this.#mayExpire || seq <= this.#lowWatermark.of(owner);
@@ -159,12 +159,15 @@ interface FoundVersion {
   readonly isHistory: boolean;
 }
 
-/** An open segment in which versions are found by their seq. */
+/** An open segment whose versions are looked up by seq. */
 class CheckedPlace {
   readonly entry: SegmentEntry;
   readonly #reader: SegmentReader;
   readonly #deletions: DeletionVector;
-  /** The position that the previous search found. The next version usually follows directly. */
+  /**
+   * The owner of the previous lookup, and that owner's rows. The next version usually follows
+   * directly.
+   */
   #owner = -1;
   #rows: RowSpan | undefined;
   #lastRow = -1;

@@ -1,7 +1,7 @@
 /**
- * Checks that the files of secondary indexes match the rows of their segments, and rebuilds files
- * that do not. An index contains only data derived from its segment, so losing an index loses no
- * row.
+ * Checks that the files of secondary indexes match the rows of their segments, and rebuilds those
+ * that do not. An index contains only data derived from its segment, so no row is lost with an
+ * index.
  */
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
@@ -25,7 +25,9 @@ import { type IndexOpener, openListedIndex, openListedSegment } from "../table/l
 import { termPart } from "../table/term_builder.ts";
 import { type CheckListener, damageFinding } from "./findings.ts";
 
-/** The size of the cache for unpacked parts of a segment while its indexes are compared. */
+/**
+ * The size in bytes of the cache for unpacked parts of a segment while its indexes are compared.
+ */
 const CACHE_BYTES_MAX: number = 1 << 24;
 
 /** An index file that is missing, damaged or wrong. */
@@ -37,7 +39,7 @@ export interface DamagedIndex {
 export interface IndexCheckOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
-  /** The segments whose indexes are checked. All of them must be readable. */
+  /** The segments whose indexes are checked. Each must be readable. */
   readonly entries: readonly SegmentEntry[];
   /** Returns the indexes of a table. */
   readonly indexesOf: (tableId: number) => readonly IndexOutline[];
@@ -92,7 +94,10 @@ export function rebuildIndexes(
   }
 }
 
-/** Compares a file with an index built from the rows. */
+/**
+ * Compares an index file with an index built from the rows. Returns the fault; undefined if the
+ * file is correct.
+ */
 function faultOf(
   disk: Disk,
   paths: DataPaths,
@@ -117,12 +122,12 @@ function faultOf(
   }
 }
 
-/** The rows of a segment, with which one of its indexes is compared. */
+/** The rows of a segment, to be compared with one of its indexes. */
 interface IndexedRows extends DamagedIndex {
   readonly reader: SegmentReader;
 }
 
-/** The two forms of an index file: how each is opened, and compared with the rows. */
+/** How index files of one of the two kinds are opened and compared with the rows. */
 interface IndexComparison<Entries> extends IndexedRows {
   readonly open: IndexOpener<Entries>;
   /** Describes the first difference between the file and the rows; undefined if there is none. */

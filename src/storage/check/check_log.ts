@@ -1,7 +1,7 @@
 /**
  * Checks the log: every frame of every file, and the files that record the high-water marks. The
  * log must begin where the manifest says and reach the high-water mark. A torn tail in the last
- * file is only reported as a note, since any crash can leave one. Damage to durable bytes is a
+ * file is reported only as a note, since any crash can leave one. Damage to durable bytes is a
  * fault.
  */
 import { assert } from "../../base/assert.ts";
@@ -32,12 +32,12 @@ export interface LogCheckOptions {
   readonly undoneSeqs: ReadonlySet<number> | undefined;
 }
 
-/** The result of the check, which a repair of the log uses. */
+/** The result of a log check, as used by a repair. */
 export interface LogCheck {
   readonly reading: LogReading;
-  /** The reason why the log cannot be read to its end; undefined if it can. */
+  /** Why the log cannot be read to its end; undefined if it can. */
   readonly damage: CorruptionError | undefined;
-  /** Whether the log was written under newer definitions than the catalog contains. */
+  /** Whether the log was written under definitions newer than those in the catalog. */
   readonly isAheadOfCatalog: boolean;
   readonly highWaterSeq: number;
   readonly isHighWaterDamaged: boolean;
@@ -49,13 +49,13 @@ export interface LogCheck {
 export interface LostFrames {
   /** The highest seq in the lost frames; 0 if there are none. */
   readonly lastSeq: number;
-  /** The number of lost row versions of each table in the catalog. */
+  /** For each table in the catalog, the number of lost row versions. */
   readonly rowsByTable: ReadonlyMap<number, number>;
   /** The log files that lie entirely beyond the end of the log, in order. */
   readonly files: readonly number[];
 }
 
-/** Checks the whole log without changing anything. */
+/** Checks the whole log. Changes nothing. */
 export function checkLog(options: LogCheckOptions, listener: CheckListener): LogCheck {
   const { disk, paths, firstLogFile, catalogSeq, undoneSeqs } = options;
   const hasLog = disk.exists(paths.wal);
@@ -71,7 +71,7 @@ export function checkLog(options: LogCheckOptions, listener: CheckListener): Log
       if (undoneSeqs?.has(frame.catalogSeq) !== true) {
         catalogFault ??= aheadOf(frame, lastSeq, catalogSeq);
       }
-      // Decoding throws if the body is invalid; the result is not needed.
+      // Only checks the body: decoding throws if it is invalid.
       decodeWrites(frame);
     }
   };
@@ -113,7 +113,7 @@ function noteRest(
 }
 
 /**
- * Searches for complete frames beyond a given position in the log.
+ * Searches for complete frames beyond a position in the log, given by `fileNumber` and `offset`.
  *
  * @param flushedSeqOf Returns the flushed seq of a table; undefined if the table does not exist.
  */

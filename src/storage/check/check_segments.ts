@@ -1,7 +1,7 @@
 /**
- * Checks, byte by byte, every segment in the manifest and its deletion vector, and checks that
- * history is consistent with the current versions. The check also reports files that the manifest
- * does not list.
+ * Checks every segment in the manifest and its deletion vector byte by byte, and checks that
+ * history is consistent with the current versions. Files that the manifest does not list are
+ * reported, too.
  */
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
@@ -18,30 +18,33 @@ import { openListedSegment, readListedDeletions } from "../table/listed_files.ts
 import { historyFaults } from "./check_history.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 
-/** The size of the cache for unpacked parts of a segment while the segment is checked. */
+/** The size in bytes of the cache for unpacked parts of a segment while it is checked. */
 const CACHE_BYTES_MAX: number = 1 << 20;
 
-/** The size of the cache for unpacked segments of a table while their versions are compared. */
+/**
+ * The size in bytes of the cache for a table's unpacked segments while their versions are
+ * compared.
+ */
 const HISTORY_CACHE_BYTES_MAX: number = 1 << 25;
 
 export interface SegmentCheckOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
-  /** Every segment that the manifest lists. */
+  /** All segments listed in the manifest. */
   readonly entries: readonly SegmentEntry[];
   /** The ids of the existing tables. Segments of other tables are removed at the next startup. */
   readonly tableIds: ReadonlySet<number>;
-  /** The states of the existing tables in the manifest. */
+  /** The manifest's state of each existing table. */
   readonly states: readonly TableState[];
   /** The tables whose rows never expire. */
   readonly lastingTableIds: ReadonlySet<number>;
-  /** The owners whose rows are being erased or will be erased. */
+  /** The owners whose rows are being erased or are due for erasure. */
   readonly erasedOwners: ReadonlySet<number>;
   /** The root directories of the available storages. The contents of other storages are unknown. */
   readonly storageRoots: readonly string[];
 }
 
-/** Whether a repair has given up a segment, so that all of its files are missing. */
+/** Whether a repair has given up a segment and all of its files are missing. */
 export function isLost(disk: Disk, paths: DataPaths, entry: SegmentEntry): boolean {
   return entry.isGivenUp === true && !disk.exists(segmentPath(paths, entry));
 }
@@ -49,7 +52,7 @@ export function isLost(disk: Disk, paths: DataPaths, entry: SegmentEntry): boole
 /**
  * Checks one segment and its deletion vector.
  *
- * @param options.pause Lets other work run, and resolves when the check may continue. The argument
+ * @param options.pause Lets other work run, and resolves when the check may continue. Its argument
  *   is the offset up to which the segment has been read.
  * @throws {CorruptionError} @throws {DiskError} @throws Any error of `pause`.
  */
@@ -66,7 +69,7 @@ export async function requireSoundSegment(
   }
 }
 
-/** Returns the entries of segments with a damaged or missing file. Changes nothing. */
+/** Returns the entries of segments that have a damaged or missing file. Changes nothing. */
 export function checkSegments(
   options: SegmentCheckOptions,
   listener: CheckListener,
@@ -97,9 +100,9 @@ export function checkSegments(
 }
 
 /**
- * Returns the history segments that are inconsistent with other segments of their table. For
- * segments of current versions, inconsistencies are only reported. Those segments stay in use,
- * since no other copy of their rows exists. Tables without history are also checked, because a
+ * Returns the history segments that are inconsistent with other segments of their table. In
+ * segments with current versions, inconsistencies are only reported: those segments stay in use,
+ * since no other copy of their rows exists. Tables without history are checked as well, because a
  * merge or the manifest may have lost all of their history.
  */
 function checkHistory(
@@ -176,13 +179,12 @@ function faultOf(check: () => void): CorruptionError | undefined {
 }
 
 /**
- * Yields the offset up to which a segment has been checked, after each step.
+ * After each step, yields the offset up to which the segment has been checked.
  *
  * @throws {CorruptionError}
  */
 function* checkSteps(disk: Disk, path: string, entry: SegmentEntry): Generator<number> {
-  // A separate cache is used, because these bytes are read only once and must not evict shared
-  // entries.
+  // These bytes are read only once, so a separate cache keeps them from evicting shared entries.
   const cache = new ChunkCache(CACHE_BYTES_MAX);
   const reader = openListedSegment(disk, path, { entry, cache });
   try {

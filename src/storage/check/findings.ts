@@ -1,18 +1,17 @@
 /**
- * The interface through which checks of files report their results. A listener is notified of each
- * finding as it occurs, and of each file once it has been checked, so that the progress of a long
- * check is visible.
+ * The interface through which file checks report their results. A listener is notified of each
+ * finding as it occurs and of each file once it has been checked, which makes the progress of a
+ * long check visible.
  */
 import type { CorruptionError } from "../../base/errors.ts";
 
 export interface Finding {
   /**
-   * Whether the finding is damage. A note is not damage: it reports leftovers of crashes, startups
-   * or repairs.
+   * Whether the finding is damage. A note only reports leftovers of crashes, startups or repairs.
    */
   readonly kind: "damage" | "note";
   readonly path: string;
-  /** The offset of the damage in the file; undefined for notes. */
+  /** The offset of the damage within the file; undefined for notes. */
   readonly offset: number | undefined;
   readonly what: string;
   /** The table whose rows are affected, if any. */

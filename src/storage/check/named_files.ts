@@ -1,7 +1,7 @@
 /**
- * Finds the uploaded files that row versions refer to. A file is listed before its bytes are in
- * place, and both happen before its row commits. A listed file that is missing is therefore damage
- * only if a row refers to it.
+ * Finds the uploaded files that row versions refer to. The catalog lists a file before its bytes
+ * are in place, and both happen before its row commits. A missing file is therefore damage only if
+ * a row refers to it.
  */
 import type { Disk } from "../../base/disk.ts";
 import { isDamage } from "../../base/errors.ts";
@@ -14,20 +14,20 @@ import { readLog } from "../local_wal/reader.ts";
 import type { SegmentReader } from "../segment/reader.ts";
 import { openListedSegment } from "../table/listed_files.ts";
 
-/** An uploaded file, as listed in the catalog. */
+/** An uploaded file listed in the catalog. */
 export interface ListedBlob extends BlobPath {
   readonly fileId: string;
-  /** The column of the value that refers to the file. */
+  /** The column whose value refers to the file. */
   readonly columnId: number;
-  /** The name that the file had when it was uploaded. */
+  /** The file's name at the time of its upload. */
   readonly name: string;
   readonly size: number;
   readonly sha256: string;
 }
 
 /**
- * Returns those files to which a row version refers, or may refer because some rows cannot be read.
- * This reads every version of the affected tables, so it should be called only for missing files.
+ * Returns the files to which a row version refers, or may refer because some rows cannot be read.
+ * This reads every version of the affected tables, so call it only for missing files.
  */
 export function namedFiles(
   {
@@ -74,8 +74,8 @@ export function namedFiles(
 }
 
 /**
- * Calls `note` with each value that a segment has in its FILE columns. Returns false if the segment
- * cannot be read.
+ * Calls `note` with each value in a segment's FILE columns. Returns false if the segment cannot be
+ * read.
  */
 function isVisited(
   disk: Disk,

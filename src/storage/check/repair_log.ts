@@ -8,10 +8,10 @@
  *     5 add a new file with one empty commit at the seq of step 2
  *
  * - No data is destroyed: every byte that is cut off is kept in lost+found/.
- * - An empty commit is appended, with which the log reaches its high-water mark again. The next
- *   startup therefore accepts the log, and continues above every seq that clients have ever seen.
- * - If a repair is interrupted at any step, the log still ends below its high-water mark. In that
- *   case a server refuses the log as before, and the next repair starts again.
+ * - The empty commit makes the log reach its high-water mark again. The next startup therefore
+ *   accepts the log, and continues above every seq that clients have ever seen.
+ * - If a repair is interrupted at any step, the log still ends below its high-water mark. A server
+ *   then refuses the log as before, and the next repair starts again from step 1.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -30,31 +30,31 @@ import { rewriteNumberFile } from "../local_wal/high_water.ts";
 import { logFileNumbers } from "../local_wal/reader.ts";
 import { type LogCheck, type LostFrames, lostFrames } from "./check_log.ts";
 
-/** The number of zeros that are written at a time. */
+/** The number of zero bytes written at a time. */
 const PIECE_BYTES: number = 1 << 20;
 
 /**
- * The minimum size of the file in which the log continues. The writer begins another file once this
- * file is full.
+ * The minimum size in bytes of the file in which the log continues. The writer begins another file
+ * once this one is full.
  */
 const NEW_FILE_BYTES_MIN = 65536;
 
-/** The point at which the log is truncated, and what is lost beyond it. */
+/** The point at which the log is truncated, and what is lost beyond that point. */
 export interface LogCut {
-  /** The file that ends early; undefined if no part of the log can be kept. */
+  /** The file to be truncated; undefined if no part of the log can be kept. */
   readonly lastFile: number | undefined;
-  /** The offset at which the last log file ends. */
+  /** The offset within that file at which the log ends. */
   readonly offset: number;
-  /** The last seq that is still in the log afterwards. */
+  /** The last seq that remains in the log. */
   readonly lastSeq: number;
-  /** Commits up to this seq were acknowledged. */
+  /** All commits up to this seq were acknowledged. */
   readonly acknowledgedSeq: number;
   /** The number of the file in which the log continues. */
   readonly nextFile: number;
   readonly lost: LostFrames;
 }
 
-/** Determines what truncating a damaged log would remove. Changes nothing. */
+/** Determines what truncating a damaged log would lose. Changes nothing. */
 export function plannedCut(
   disk: Disk,
   paths: DataPaths,
@@ -83,7 +83,7 @@ export function plannedCut(
       lost: lostFrames(disk, paths, { fileNumber, offset, flushedSeqOf }),
     };
   }
-  // If the beginning of the log is missing, none of the commits after the gap can be trusted.
+  // If the beginning of the log is missing, no commit after the gap can be trusted.
   const nextFile = firstLogFile ?? logFileNumbers(disk, paths)[0] ?? 1;
   return {
     lastFile: undefined,
@@ -96,7 +96,7 @@ export function plannedCut(
 }
 
 /**
- * Appends an empty commit to an intact log, so that it continues above a seq.
+ * Appends an empty commit to an intact log, which makes the log continue above `floorSeq`.
  *
  * @param floorSeq Above every seq in the log.
  * @throws {DiskError}
@@ -120,10 +120,10 @@ export function endLog(
 }
 
 /**
- * Truncates the log at the point that {@linkcode plannedCut} has determined.
+ * Truncates the log at the point determined by {@linkcode plannedCut}.
  *
- * @param floorSeq At or above every seq that was ever issued.
- * @returns The paths in lost+found/ of the truncated parts.
+ * @param floorSeq At or above every seq ever issued.
+ * @returns The paths of the truncated parts in lost+found/.
  * @throws {DiskError}
  */
 export function cutLog(
@@ -160,8 +160,7 @@ export function cutLog(
 }
 
 /**
- * Copies a file from an offset to its last nonzero byte. Returns undefined if all of these bytes
- * are zero.
+ * Copies a file from `offset` up to its last nonzero byte. Returns undefined if only zeros remain.
  */
 function copyRest(
   disk: Disk,

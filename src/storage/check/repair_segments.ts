@@ -1,13 +1,13 @@
 /**
- * Takes damaged segments out of use. The manifest keeps their entries, marked as quarantined, so
- * that a statement that needs their rows fails instead of returning an incomplete result. Their
- * files move to lost+found/.
+ * Takes damaged segments out of use. Their entries stay in the manifest, marked as quarantined,
+ * and their files move to lost+found/. A statement that needs their rows then fails instead of
+ * returning an incomplete result.
  *
- * A segment with a damaged deletion vector is treated in the same way, because otherwise its
- * replaced and deleted rows would reappear.
+ * A segment with a damaged deletion vector is treated the same way. Otherwise its replaced and
+ * deleted rows would reappear.
  *
- * If the table can tolerate losing rows, for example an event log, the entry is removed from the
- * manifest instead.
+ * If a table can tolerate losing rows, as an event log can, the entry is removed from the manifest
+ * instead.
  */
 import type { Disk } from "../../base/disk.ts";
 import type { Manifest, SegmentEntry } from "../contract/manifest.ts";
@@ -27,7 +27,7 @@ interface Damaged {
 }
 
 /**
- * Quarantines segments. Returns the new paths in lost+found/.
+ * Quarantines segments. Returns the paths of their files in lost+found/.
  *
  * @throws {DiskError} @throws {DatabaseError}
  */
@@ -36,8 +36,8 @@ export function quarantineSegments(
   paths: DataPaths,
   { entries, manifest }: Damaged,
 ): string[] {
-  // The manifest is changed first, so that no crash can leave an unmarked entry whose file has been
-  // moved.
+  // The manifest is changed first. Otherwise a crash could leave an unmarked entry whose file has
+  // been moved.
   const changeSegments = entries.map(
     (entry): SegmentEntry => ({ ...entry, quarantined: true, isGivenUp: true }),
   );
@@ -46,8 +46,8 @@ export function quarantineSegments(
 }
 
 /**
- * Like {@linkcode quarantineSegments}, except that later reads behave as if the segments had never
- * existed.
+ * Like {@linkcode quarantineSegments}, except that later reads treat the segments as if they had
+ * never existed.
  */
 export function dropSegments(
   disk: Disk,

@@ -1,5 +1,5 @@
 /**
- * Checks the keys of rows that are inserted in columnar form. A key is looked up only if it may
+ * Checks the keys of rows inserted in columnar form. A key is looked up only if it could already
  * exist.
  */
 import { SEQ_ZERO, type SeqGenerator } from "../../base/seq.ts";
@@ -14,15 +14,15 @@ import { requireInsertable } from "./conflicts.ts";
 /** The partition and memtable that receive new rows. */
 export interface BatchTarget {
   readonly table: StoredTable;
-  /** The active memtable of the table, with room for the new rows. */
+  /** The table's active memtable, with room for the new rows. */
   readonly memtable: Memtable;
-  /** The partition of the owner in the active memtable. */
+  /** The owner's partition in the active memtable. */
   readonly partition: MemPartition;
   readonly seqs: SeqGenerator;
 }
 
 /**
- * Checks the keys of new rows and appends the rows without their values.
+ * Checks the keys of new rows and appends the rows, without their values.
  *
  * @throws {DatabaseError} DUPLICATE_KEY. The rows before the duplicate have been appended.
  */
@@ -46,8 +46,8 @@ export function pushBatch(
   }
   for (let row = 0; row < rowCount; row += 1) {
     const key = isKeyed ? keyOfColumns(columns, row, keyPositions) : "";
-    // The second comparison covers earlier rows of this batch, which have raised the partition's
-    // bound.
+    // The comparison with `partition.highestKey` covers earlier rows of this batch, which have
+    // raised it.
     const isNew = typeof key === "number" && key > highestKey && key > partition.highestKey;
     const mayBeThere = isKeyed && !isNew;
     const found = mayBeThere
@@ -72,7 +72,8 @@ export function pushBatch(
 }
 
 /**
- * Returns the keys if they are certainly new: single numbers in ascending order above `highestKey`.
+ * Returns the keys if they are certain to be new: single numbers in ascending order, above
+ * `highestKey`. Otherwise returns undefined.
  */
 export function ascendingKeys(
   columns: readonly Vector[],
@@ -88,7 +89,7 @@ export function ascendingKeys(
   let last = highestKey;
   for (let row = 0; row < length; row += 1) {
     const key = keys[row] ?? 0;
-    // The comparison is negated so that it also rejects NaN.
+    // Negated so that NaN is rejected as well.
     if (!(key > last)) return undefined;
     last = key;
   }

@@ -1,10 +1,10 @@
 /**
- * Makes commits, each within one tick. A row version gets its seq here and nowhere else.
+ * Makes each commit within one tick. A row version gets its seq here and nowhere else.
  *
  * `apply` runs without an await. It checks keys, issues seqs, and puts rows into memtables and the
- * log's buffer; if any check fails, it changes nothing. The rows of a large commit are checked and
- * encoded beforehand (`staged_commit.ts`), so that this commit also takes a single tick.
- * `commit_groups.ts` settles the commit once the log has written it.
+ * log's buffer. If any check fails, it changes nothing. The rows of a large commit are checked and
+ * encoded beforehand (`staged_commit.ts`), so a large commit also takes a single tick.
+ * `commit_groups.ts` settles the commit once it has been written to the log.
  *
  * Invariant: seqs of rolled-back rows are never issued again.
  */
@@ -38,13 +38,13 @@ export interface CommitterOptions {
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly seqs: SeqGenerator;
   readonly space: SpaceGuard;
-  /** The highest seq that is durable. */
+  /** The highest durable seq. */
   readonly visibleSeq: Seq;
-  /** The seq of the newest definition of a table. */
+  /** The seq of the newest table definition. */
   readonly catalogSeq: number;
 }
 
-/** Notifies the store of commits, so that the store can schedule other work. */
+/** Notifies the store of commits, after which it can schedule other work. */
 export interface CommitterEvents {
   /** Called when a commit has added rows to a table's active memtable. */
   onAppended(table: StoredTable): void;
@@ -53,14 +53,14 @@ export interface CommitterEvents {
 
 export class Committer {
   catalogSeq: number;
-  /** Settles commits after they are applied. */
+  /** Settles commits once they are durable or have failed. */
   readonly groups: CommitGroups;
   readonly #commitLog: CommitLog;
   readonly #tables: ReadonlyMap<number, StoredTable>;
   readonly #seqs: SeqGenerator;
   readonly #space: SpaceGuard;
   readonly #events: CommitterEvents;
-  /** The owners whose commits the store no longer accepts. */
+  /** The owners that may no longer commit. */
   readonly #retiredOwners = new Set<number>();
 
   constructor(options: CommitterOptions, events: CommitterEvents) {
@@ -124,13 +124,13 @@ export class Committer {
       if (rowCountOf(write) > 0) this.groups.noteChanged(group, write.tableId, write.owner);
     }
     if (isAlone) this.#appendLate(touches, batch.writes[0]?.batch);
-    // The seqs are computed before a flush can freeze a memtable.
+    // The seqs must be computed before `onAppended` can freeze a memtable for a flush.
     const seqs = batch.wantsSeqs === true ? seqsOf(touches) : undefined;
     for (const { table } of touches) this.#events.onAppended(table);
     return withSeqs({ firstSeq, lastSeq }, seqs);
   }
 
-  /** Returns the result of a commit that changed no rows. */
+  /** Returns the result of a commit that has changed no rows. */
   #abortEmpty(): Commit {
     this.#commitLog.abort();
     const { appliedSeq } = this.groups;
@@ -138,7 +138,7 @@ export class Committer {
   }
 
   /**
-   * Requires that no written key already belongs to another row.
+   * Checks that no key being written belongs to another row.
    * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE
    */
   #requireUnique(touches: readonly Touch[], snapshotSeq: Seq | undefined): void {
@@ -150,8 +150,8 @@ export class Committer {
   }
 
   /**
-   * Whether values must be in the memtable before the commit can be accepted, because a unique
-   * index reads them.
+   * Whether a unique index must read the values from the memtable before the commit can be
+   * accepted.
    */
   #hasUniqueKeys({ writes }: WriteBatch): boolean {
     for (const { tableId } of writes) {
@@ -161,8 +161,8 @@ export class Committer {
   }
 
   /**
-   * While the log is paused, makes a commit together with a change to the catalog: both are
-   * durable, or neither is.
+   * While the log is paused, combines a commit with a change to the catalog: both become durable,
+   * or neither does.
    *
    * @param definitions.seq The seq of the definitions under which the rows are written.
    * @param definitions.publish Changes the catalog, once the rows are in the log.
@@ -178,18 +178,19 @@ export class Committer {
       if (!isSettled) throw this.groups.failureOf(commit.lastSeq);
       return commit;
     } catch (error) {
-      // The rows of later commits must not seem to have been written under these definitions.
+      // Otherwise the rows of later commits would appear to have been written under these
+      // definitions.
       this.catalogSeq = before;
       throw error;
     }
   }
 
-  /** Begins a commit to be made by {@linkcode StagedCommit.commit}. */
+  /** Begins a commit that is completed later by {@linkcode StagedCommit.commit}. */
   stage({ snapshotSeq, wantsSeqs = false }: StageOptions): StagedCommit {
     return new LocalStagedCommit(this.#ground(), { snapshotSeq, wantsSeqs });
   }
 
-  /** Refuses all further commits of an owner, including those in preparation. */
+  /** Refuses all further commits by an owner, including those already in preparation. */
   retireOwner(owner: number): void {
     this.#retiredOwners.add(owner);
   }
@@ -284,7 +285,7 @@ export class Committer {
     memtable.reserve(rows.length);
     this.#commitLog.beginWrite(write, definition.columns);
     if (!isKeyed) requireKeyless(write, definition.name);
-    // An expired row counts as deleted, so its key is free again.
+    // An expired row counts as deleted, which frees its key.
     const expiredSeq = operation === "insert" ? table.expiredSeq(this.#seqs) : 0;
     let writeFirst = SEQ_ZERO;
     let pushed = 0;
@@ -305,13 +306,13 @@ export class Committer {
         if (isKeyed) partition.setRow(key, at);
         if (pushed === 0) {
           writeFirst = seq;
-          // The rows of this commit never conflict with its own snapshot.
+          // The commit's own rows never conflict with its snapshot.
           if (conflict.firstSeq === SEQ_ZERO) conflict.firstSeq = seq;
         }
         pushed += 1;
       }
     } finally {
-      // The values are appended even if a row is refused, because the rollback reads them.
+      // The values are appended even if a row was refused, because the rollback reads them.
       memtable.appendValues(rows, pushed);
     }
     if (operation !== "update") touch.liveDelta += isDeleted ? -pushed : pushed;
@@ -319,8 +320,8 @@ export class Committer {
   }
 
   /**
-   * Inserts rows in columnar form, outside a transaction. {@linkcode #appendLate} appends the
-   * values later if the commit has no other rows.
+   * Inserts rows in columnar form, outside a transaction. If the commit has no other rows,
+   * {@linkcode #appendLate} appends their values later.
    */
   #applyBatch(
     touch: Touch,
@@ -340,7 +341,7 @@ export class Committer {
       this.#commitLog.addBatch(rows, seqs.subarray(first, end), prevs.subarray(first, end));
       isLogged = true;
     } finally {
-      // The values are appended even if a row is refused, because the rollback reads them.
+      // The values are appended even if a row was refused, because the rollback reads them.
       if (!isLogged || !isAlone) memtable.appendBatch(rows, memtable.rowCount - first);
     }
     touch.liveDelta += rows.rowCount;
@@ -348,8 +349,8 @@ export class Committer {
   }
 
   /**
-   * Appends the values of a commit whose only rows are in columnar form, while the disk writes the
-   * log. This is safe because nothing reads the values within this tick.
+   * Appends the values of a commit whose rows are all in columnar form, while the disk is writing
+   * the log. This is safe because nothing reads the values within this tick.
    */
   #appendLate([touch]: readonly Touch[], rows: Batch | undefined): void {
     if (touch === undefined || rows === undefined) return;
@@ -357,7 +358,7 @@ export class Committer {
     touch.memtable.appendBatch(rows, rows.rowCount);
   }
 
-  /** Records the state of the table's active memtable before the commit adds rows. */
+  /** Records the state of a table's active memtable before this commit adds rows to it. */
   #touch(touches: Touch[], tableId: number): Touch {
     for (const touch of touches) if (touch.table.tableId === tableId) return touch;
     const table = this.#table(tableId);
@@ -376,7 +377,7 @@ export class Committer {
     );
   }
 
-  /** Adds the rows of a commit to the group with which it becomes durable. */
+  /** Adds the rows of a commit to the group that it becomes durable with. */
   #enlist(group: CommitGroup, touch: Touch, lastSeq: Seq): void {
     const { memtable, rowCount, liveDelta } = touch;
     memtable.setCommitSeq(rowCount, lastSeq);
@@ -396,7 +397,7 @@ function areDeletes(writes: readonly TableWrite[]): boolean {
   return true;
 }
 
-/** Returns the seqs of all appended rows, in the order in which the caller passed the rows. */
+/** Returns the seqs of all appended rows, in the order in which the caller passed them. */
 function seqsOf(touches: readonly Touch[]): Float64Array {
   let count = 0;
   for (const { memtable, rowCount } of touches) count += memtable.rowCount - rowCount;
@@ -406,6 +407,6 @@ function seqsOf(touches: readonly Touch[]): Float64Array {
     seqs.set(memtable.seqs.subarray(rowCount, memtable.rowCount), at);
     at += memtable.rowCount - rowCount;
   }
-  // Seqs ascend within one table. The seqs of several tables may interleave.
+  // Seqs ascend within a table, but those of several tables may interleave.
   return touches.length === 1 ? seqs : seqs.toSorted();
 }

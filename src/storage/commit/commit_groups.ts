@@ -1,5 +1,5 @@
 /**
- * Settles commits in groups, in the order in which the log writes them, and then answers their
+ * Settles commits in groups, in the order in which the log writes them, and then responds to their
  * writers.
  *
  *     applied ──group durable─► visible
@@ -8,8 +8,8 @@
  *
  * - `visibleSeq` <= `appliedSeq`. Neither seq ever decreases, except that `appliedSeq` falls back
  *   to `visibleSeq` when groups are rolled back.
- * - The visible seq moves first, then `onVisible` is called, and only then do the writers get their
- *   answers.
+ * - First the visible seq advances, then `onVisible` is called, and only then are the writers
+ *   answered.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -20,21 +20,21 @@ import type { SpaceGuard } from "../directory/space.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";
 
-/** The maximum number of failed seq ranges that are remembered for later calls of `durable`. */
+/** How many failed seq ranges are remembered for later calls to `durable`. */
 const FAILURES_MAX = 1024;
 
 const DONE: Promise<void> = Promise.resolve();
 
-/** The changes that a group of commits made to one memtable, as a rollback needs them. */
+/** The changes that a group of commits made to a memtable, in the form that a rollback needs. */
 export interface Touch {
   readonly table: StoredTable;
   readonly memtable: Memtable;
-  /** The number of rows that the memtable had before the changes. */
+  /** The memtable's row count before the changes. */
   readonly rowCount: number;
   liveDelta: number;
 }
 
-/** A group of commits that become durable together. */
+/** Commits that become durable together. */
 export interface CommitGroup {
   readonly number: number;
   lastSeq: Seq;
@@ -52,7 +52,7 @@ interface Failure {
 export interface CommitGroupsOptions {
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly space: SpaceGuard;
-  /** The highest seq that is durable. */
+  /** The highest durable seq. */
   readonly visibleSeq: Seq;
   readonly onFatal: (cause: unknown) => void;
 }
@@ -62,7 +62,7 @@ export class CommitGroups implements CommitLogEvents {
   readonly #options: CommitGroupsOptions;
   #visibleSeq: Seq;
   #appliedSeq: Seq;
-  /** Groups that have not settled, oldest first. */
+  /** Groups that have not settled yet, oldest first. */
   #groups: CommitGroup[] = [];
   #failures: Failure[] = [];
   #fatal: DatabaseError | undefined;
@@ -82,7 +82,7 @@ export class CommitGroups implements CommitLogEvents {
     return this.#appliedSeq;
   }
 
-  /** The number of times that groups have been rolled back since startup. */
+  /** How many times groups have been rolled back since startup. */
   get takenBackCount(): number {
     return this.#takenBackCount;
   }
@@ -97,8 +97,8 @@ export class CommitGroups implements CommitLogEvents {
   }
 
   /**
-   * Records an applied commit that ends at `lastSeq`. The commit joins the newest group or begins
-   * the next one.
+   * Records an applied commit that ends at `lastSeq`. Returns its group, which is either the
+   * newest one or a new one.
    */
   applied(groupNumber: number, lastSeq: Seq): CommitGroup {
     const group = this.#groupOf(groupNumber);
@@ -107,7 +107,7 @@ export class CommitGroups implements CommitLogEvents {
     return group;
   }
 
-  /** Adds a partition that `onVisible` reports when the group becomes visible. */
+  /** Marks a partition as changed: `onVisible` reports it when the group becomes visible. */
   noteChanged(group: CommitGroup, tableId: number, owner: number): void {
     const partition = this.#options.tables.get(tableId)?.active.partitions.get(owner);
     if (partition === undefined || partition.changedInGroup === group.number) return;
@@ -115,7 +115,7 @@ export class CommitGroups implements CommitLogEvents {
     group.changed.push({ tableId, owner });
   }
 
-  /** Returns the reason why a commit that ends at a seq was rolled back. */
+  /** Returns the error with which the commit ending at `seq` was rolled back. */
   failureOf(seq: Seq): DatabaseError {
     return defined(this.#failure(seq), "the commit must have been rolled back").error;
   }
@@ -156,15 +156,15 @@ export class CommitGroups implements CommitLogEvents {
   }
 
   onTakenBack(groupNumber: number, cause: unknown): void {
-    // If the catalog refuses the definitions of a commit, the log itself has room.
+    // If the catalog refused a commit's definitions, the log is not out of space.
     const error = cause instanceof DatabaseError ? cause : this.#options.space.noteRefused(cause);
     const failed = this.#groups.filter(({ number }) => number >= groupNumber);
     this.#groups = this.#groups.filter(({ number }) => number < groupNumber);
-    // Rolls back the newest group first, because a row's replacement must be undone before the row
-    // itself.
+    // The newest group is rolled back first, because a row's replacement must be undone before the
+    // row itself.
     for (const { touches } of failed.toReversed()) {
       for (const { table, memtable, rowCount } of [...touches.values()].toReversed()) {
-        // A table that was dropped in the meantime has neither rows nor files.
+        // A table dropped in the meantime no longer has rows or files.
         if (!table.isDropped) table.takeBack(memtable, rowCount);
       }
     }
@@ -209,7 +209,7 @@ export class CommitGroups implements CommitLogEvents {
 
   #noteFailure(error: DatabaseError): void {
     const after = this.#groups.at(-1)?.lastSeq ?? this.#visibleSeq;
-    // After a fatal failure, no further commit becomes durable, so all later commits have failed.
+    // After a fatal failure, no commit becomes durable any more, so every later commit has failed.
     const upTo = this.#fatal === undefined ? this.#appliedSeq : Infinity;
     const last = this.#failures.at(-1);
     if (last?.after === after) this.#failures.pop();

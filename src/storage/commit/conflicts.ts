@@ -1,6 +1,5 @@
 /**
- * Detects conflicts between a write and the current version of its key, and creates the error
- * messages.
+ * Detects conflicts between a write and the current version of its key, and creates the errors.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -11,22 +10,22 @@ import { hasVersion } from "../table/past_versions.ts";
 import type { StoredTable } from "../table/table.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";
 
-/** The maximum length of a value in an error message. */
+/** The maximum length of a value shown in an error message, in characters. */
 const VALUE_CHARS_MAX = 80;
 
 /** The state against which a written row is checked. */
 export interface ConflictCheck {
   readonly table: StoredTable;
   readonly write: TableWrite;
-  /** The snapshot of a transaction. Absent for a statement whose reads took place in this tick. */
+  /** The transaction's snapshot; undefined for a statement whose reads took place in this tick. */
   readonly snapshotSeq: Seq | undefined;
-  /** The first seq of the commit being made; SEQ_ZERO before its first row. */
+  /** The first seq of the current commit; SEQ_ZERO before its first row. */
   readonly firstSeq: Seq;
 }
 
 /**
- * Checks that a write does not refer to rows by key if its table has no primary key.
- * @throws {DatabaseError} UNSUPPORTED_FEATURE if the write needs a key.
+ * Checks that a write to a table without a primary key does not refer to rows by key.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if it does.
  */
 export function requireKeyless(write: TableWrite, tableName: string): void {
   const { replacedSeqs, operation } = write;
@@ -57,12 +56,12 @@ export function requireInsertable(
   throw duplicateKey(check.table, row);
 }
 
-/** Whether history may contain versions of a key that were written since the snapshot. */
+/** Whether history may contain versions of a key written since the snapshot. */
 export function mayBeBuried({ snapshotSeq, table }: ConflictCheck): boolean {
   return snapshotSeq !== undefined && table.history.some(({ entry }) => entry.maxSeq > snapshotSeq);
 }
 
-/** Whether a key was inserted and deleted again since the snapshot. */
+/** Whether the row's key has been inserted and deleted again since the snapshot. */
 function wasWritten({ snapshotSeq = SEQ_ZERO, table, write }: ConflictCheck, row: Row): boolean {
   const key = table.keyPositions.map((position) => row[position] ?? null);
   const range = { after: snapshotSeq, upTo: Infinity };
@@ -76,7 +75,10 @@ export function duplicateKey(table: StoredTable, row: Row): DatabaseError {
   );
 }
 
-/** Returns the error for a large commit that lost a conflict while it was being prepared. */
+/**
+ * Returns the error for a large commit that was overtaken by a conflicting one while it was being
+ * prepared.
+ */
 export function changedMeanwhile(tableName: string): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
@@ -93,7 +95,7 @@ export function requireReplaceable(
 ): void {
   if (newest === undefined) {
     assert(check.snapshotSeq !== undefined, "an updated or deleted key must have a version");
-    // The row was deleted after the snapshot, and its tombstone has moved to history.
+    // The row was deleted after the snapshot, and its tombstone is already in history.
     throw changedByAnother(check, row);
   }
   requireUnchanged(check, newest, row);
@@ -124,7 +126,7 @@ function describeKey({ definition, keyPositions }: StoredTable, row: Row): strin
   );
 }
 
-/** Formats a key for a message, for instance: key (room, id) = ('a', 7). */
+/** Formats a key for an error message, for instance as: key (room, id) = ('a', 7). */
 export function shownKey(
   columns: readonly { readonly name: string; readonly type: DataType }[],
   key: Row,

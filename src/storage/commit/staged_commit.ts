@@ -8,11 +8,11 @@
  *
  * - Before `commit`, none of its rows are visible or in the log. A caller abandons a staged commit
  *   by dropping its reference to it.
- * - Nothing is locked. `settle` detects changes that other commits made to a key after its lookup.
- *   `settle` examines memtables and, if a flush came in between, looks the keys up again. It also
- *   finds versions that a flush or a merge has moved.
+ * - Nothing is locked. `settle` detects changes that other commits have made to a key since its
+ *   lookup. It examines memtables and, if a flush came in between, looks the keys up again. It
+ *   also finds versions that a flush or a merge has moved.
  *
- * The seqs of the commit's rows are not known during preparation: see `staged_table.ts`.
+ * During preparation, the seqs of the commit's rows are not yet known: see `staged_table.ts`.
  */
 import { assert } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";
@@ -39,16 +39,22 @@ import {
 } from "./conflicts.ts";
 import { newerInMemtables, newerInSegment, StagedTable } from "./staged_table.ts";
 
-/** The row count from which it pays to collect the arrays that were replaced by larger ones. */
+/**
+ * The row count from which it is worth running the garbage collector for arrays outgrown by larger
+ * ones.
+ */
 const OUTGROWN_ROWS_MIN = 131_072;
 
-/** The interface through which staged commits use the committer. */
+/** The parts of the committer that staged commits use. */
 export interface StagingGround {
   readonly commitLog: Pick<CommitLog, "prepare">;
   /** Returns an existing table. @throws {DatabaseError} TABLE_NOT_FOUND */
   table(tableId: number): StoredTable;
   readonly appliedSeq: Seq;
-  /** The number of rollbacks so far. After a rollback, versions that were looked up may be gone. */
+  /**
+   * The number of rollbacks so far. A rollback may have removed versions that were looked up
+   * before it.
+   */
   readonly takenBackCount: number;
   expiredSeq(table: StoredTable): number;
   offsetOf(index: number): number;
@@ -63,12 +69,12 @@ export class LocalStagedCommit implements StagedCommit {
   readonly #staged = new Map<number, StagedTable>();
   readonly prepared: PreparedCommit;
   readonly wantsSeqs: boolean;
-  /** Whether the commit only deletes rows, which is allowed on a full disk. */
+  /** Whether the commit only deletes rows. Such a commit is allowed on a full disk. */
   areDeletes = true;
   #rowCount = 0;
-  /** The row count at which discarded arrays take about as much memory as the arrays in use. */
+  /** The row count at which outgrown arrays take up about as much memory as the arrays in use. */
   #collectedAt = OUTGROWN_ROWS_MIN;
-  /** The search for conflicts, once `settle` has started it. */
+  /** The search for conflicts; undefined until `settle` starts it. */
   #search: Generator<void, void> | undefined;
 
   constructor(
@@ -138,7 +144,7 @@ export class LocalStagedCommit implements StagedCommit {
     memtable.appendValues(rows, rows.length);
   }
 
-  /** Adds a batch of rows in columns, without creating an object for each row. */
+  /** Adds a batch of rows in columnar form, without creating an object per row. */
   #addBatch(staged: StagedTable, write: TableWrite, batch: Batch): void {
     const { memtable, table } = staged;
     const { rowCount } = batch;
@@ -146,8 +152,8 @@ export class LocalStagedCommit implements StagedCommit {
     const firstIndex = this.#rowCount;
     const first = memtable.rowCount;
     const isNew = operation === "insert" && this.#pushNewKeys(staged, owner, batch);
-    // If a row has expired, its key may have been inserted again, and the new row does not replace
-    // the expired one.
+    // The key of an expired row may have been inserted again. A new row then does not replace the
+    // expired one.
     const isKnown = replacedSeqs !== undefined && table.definition.ttlMs === undefined;
     if (isKnown) this.#replaceBatch(staged, write, replacedSeqs, batch);
     else if (!isNew) this.#pushBatch(staged, write, batch);
@@ -156,7 +162,8 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   /**
-   * Adds rows without keys, or with keys above all existing ones. Returns false for all other rows.
+   * Adds a batch whose rows have no keys, or keys above all existing ones. Returns false for any
+   * other batch.
    */
   #pushNewKeys({ memtable, table }: StagedTable, owner: number, batch: Batch): boolean {
     const { keyPositions } = table;
@@ -171,8 +178,8 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   /**
-   * Adds rows that replace versions with known seqs. If a version is found under its seq and has
-   * not been replaced, its key is not looked up.
+   * Adds rows that replace versions with known seqs. If a version is found by its seq and has not
+   * been replaced, its key need not be looked up.
    */
   #replaceBatch(
     staged: StagedTable,
@@ -234,7 +241,10 @@ export class LocalStagedCommit implements StagedCommit {
     return { table, write, snapshotSeq, firstSeq: SEQ_ZERO };
   }
 
-  /** Returns the offset of each of the next rows from the seq that precedes the commit. */
+  /**
+   * Returns, for each of the next rows, the offset of its seq from the seq that precedes the
+   * commit.
+   */
   #distances(rowCount: number): Float64Array {
     const distances = new Float64Array(rowCount);
     for (let row = 0; row < rowCount; row += 1) {
@@ -243,7 +253,7 @@ export class LocalStagedCommit implements StagedCommit {
     return distances;
   }
 
-  /** Adds a row without its values. Returns the row number in the memtable. */
+  /** Adds a row without its values. Returns its row number in the memtable. */
   #push(
     staged: StagedTable,
     partition: MemPartition,
@@ -262,7 +272,7 @@ export class LocalStagedCommit implements StagedCommit {
     this.#search ??= this.#searched();
     for (;;) {
       if (this.#search.next().done !== true) return false;
-      // Examines the remaining changes by other commits, of which there are few, in this tick.
+      // Examines the few remaining changes by other commits in this tick.
       this.#search = this.#searched();
       if (this.#search.next().done === true) break;
     }
@@ -285,8 +295,8 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   /**
-   * Refuses the commit after a rollback. The positions of rolled-back rows have been reused, so the
-   * positions that this commit recorded may refer to the wrong rows.
+   * Refuses the commit if there has been a rollback since it began. Positions of rolled-back rows
+   * are reused, so the positions recorded by this commit may refer to the wrong rows.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
@@ -302,13 +312,13 @@ export class LocalStagedCommit implements StagedCommit {
       staged = new StagedTable(this.#ground.table(tableId), fromSeq);
       this.#staged.set(tableId, staged);
     }
-    // Rows may only be looked up under the table definition for which they were created.
+    // Rows may be looked up only under the table definition that they were created for.
     requireUnaltered(staged);
     return staged;
   }
 
   /**
-   * Examines the changes of other commits since the last call, at most a batch of rows in each
+   * Examines the changes made by other commits since the last call, at most one batch of rows per
    * step.
    */
   *#searched(): Generator<void, void> {
@@ -330,13 +340,13 @@ export class LocalStagedCommit implements StagedCommit {
     const upTo = this.#ground.appliedSeq;
     if (upTo === staged.checkedSeq) return;
     if (table.keyPositions.length > 0 || table.enforcedIndexes.length > 0) {
-      // The lists of memtables and segments are taken in the same tick, so that a version that
-      // moves between them is not missed.
+      // Both lists are taken in the same tick. Otherwise a version that moves between memtables
+      // and segments could be missed.
       const memtables = table.memtables();
       const segments = table.allSegments.filter(({ entry }) => entry.maxSeq > staged.checkedSeq);
       yield* newerInMemtables(staged, memtables, upTo);
       for (const segment of segments) yield* newerInSegment(staged, segment);
-      // A segment that is no longer listed may not have been read completely.
+      // A segment that has been dropped may not have been read completely.
       if (segments.some(({ isDropped }) => isDropped)) return;
     }
     staged.checkedSeq = upTo;
@@ -356,7 +366,7 @@ export class LocalStagedCommit implements StagedCommit {
   }
 }
 
-/** Checks that the table was not altered. @throws {DatabaseError} SERIALIZATION_FAILURE */
+/** Checks that the table has not been altered. @throws {DatabaseError} SERIALIZATION_FAILURE */
 function requireUnaltered({ definition, table }: StagedTable): void {
   if (table.definition === definition && !table.isDropped) return;
   throw new DatabaseError(
@@ -367,7 +377,7 @@ function requireUnaltered({ definition, table }: StagedTable): void {
 }
 
 /**
- * Checks that the current version of a row's key allows the row to be written.
+ * Checks that a row may be written, given the current version of its key.
  *
  * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE
  */
@@ -377,7 +387,7 @@ function requireWritable(check: ConflictCheck, newest: VersionCursor | undefined
   else requireReplaceable(check, newest, row);
 }
 
-/** Returns the version that a delete without a key refers to, or undefined for an insert. */
+/** Returns the version that a delete without a key refers to; undefined for an insert. */
 export function deletedVersion(
   table: StoredTable,
   { replacedSeqs, owner }: TableWrite,
@@ -388,7 +398,7 @@ export function deletedVersion(
   return found?.isSettled === true ? undefined : found;
 }
 
-/** Whether {@linkcode requireWritable} would accept a row, which is nearly always the case. */
+/** Whether {@linkcode requireWritable} would accept a row. This is nearly always the case. */
 function isWritable(check: ConflictCheck, newest: VersionCursor | undefined): boolean {
   const { snapshotSeq, write } = check;
   if (newest === undefined) return write.operation === "insert" && !mayBeBuried(check);
@@ -396,7 +406,7 @@ function isWritable(check: ConflictCheck, newest: VersionCursor | undefined): bo
   return snapshotSeq === undefined || newest.seq <= snapshotSeq;
 }
 
-/** Returns the error for a key that is written twice in a statement or transaction. */
+/** Returns the error for a key written twice in one statement or transaction. */
 function twice({ table, write }: ConflictCheck, row: Row): DatabaseError {
   assert(write.operation === "insert", "a key may be updated or deleted only once");
   return duplicateKey(table, row);

@@ -1,9 +1,8 @@
 /**
- * The rows of one table in a staged commit, and the locations of the versions that these rows
- * replace.
+ * The rows of one table in a staged commit, and the locations of the versions that they replace.
  *
- * The seqs of these rows are not known during preparation. The staged memtable stores the offset of
- * each row from the first seq, plus 1, and replacements are recorded with the same offsets.
+ * During preparation, the seqs of these rows are not yet known. The staged memtable stores each
+ * row's offset from the first seq, plus 1, and replacements are recorded under the same offsets.
  */
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -24,13 +23,15 @@ import { changedMeanwhile } from "./conflicts.ts";
 import { duplicateIn, overlapIn, type TakenKey, takenIn } from "./unique_keys.ts";
 
 /**
- * If there are at most this many rows, they are copied to the active memtable in the commit's tick,
- * unless that memtable is empty. More rows keep their own memtable, which is large enough for a
- * separate segment.
+ * Up to this many rows are copied to the active memtable in the commit's tick, unless that
+ * memtable is empty. More rows keep their own memtable, which is large enough to become a segment
+ * by itself.
  */
 const ADDED_ROWS_MAX: number = ROW_GROUP_ROWS_MAX / 2;
 
-/** The maximum total size of copied rows, since long rows take longer to copy. */
+/**
+ * The maximum total size in bytes of rows copied that way, since long rows take longer to copy.
+ */
 const ADDED_BYTES_MAX: number = 16 * 1024 * 1024;
 
 /** The memtable or segment that contains a row version. */
@@ -38,7 +39,7 @@ type StagedPlace = Memtable | OpenSegment;
 
 /**
  * A memtable or segment that contains replaced versions, with the replacements prepared for them.
- * The place is undefined if its versions have moved.
+ * `place` is undefined if its versions have moved.
  */
 interface ReplacedPlace {
   readonly place: StagedPlace | undefined;
@@ -47,15 +48,15 @@ interface ReplacedPlace {
 
 const NO_PLACE: ReplacedPlace = { place: undefined, replaced: new PreparedReplacements() };
 
-/** A key in a unique index that another row already has. */
+/** A unique key that already belongs to another row. */
 interface HeldKey extends TakenKey {
   readonly index: TableIndex;
   readonly owner: number;
-  /** The primary key of the other row; undefined if the table has none. */
+  /** The other row's primary key; undefined if the table has none. */
   readonly holderKey: Row | undefined;
 }
 
-/** The rows that a commit has staged for one table. */
+/** The rows that a commit has staged for a single table. */
 export class StagedTable {
   readonly table: StoredTable;
   readonly definition: TableDefinition;
@@ -63,20 +64,19 @@ export class StagedTable {
   liveDelta = 0;
   /** Finds the versions that the staged rows replace. */
   readonly follower: VersionFollower;
-  /** The versions of other commits up to this seq have been examined. */
+  /** Other commits' versions have been examined up to this seq. */
   checkedSeq: number;
   readonly #places: ReplacedPlace[] = [];
-  /** The unique keys that other rows had when these keys were last examined. */
+  /** The unique keys that belonged to other rows when they were last examined. */
   #heldKeys: HeldKey[] = [];
   /**
-   * For each row, one more than the index in `#places` of the place that contains the replaced
-   * version; 0 if the row replaces no version.
+   * For each row, one more than the index in `#places` of the place where the replaced version is;
+   * 0 if the row replaces no version.
    */
   #placeNumbers: Uint32Array = new Uint32Array(BATCH_ROWS_MAX);
   readonly #placeGrowth = newGrowth<Uint32Array>((capacity) => new Uint32Array(capacity));
   /**
-   * The index of the last row's place in `#places`, which is usually also the place of the next
-   * row.
+   * The index in `#places` of the last row's place, which is usually the next row's place as well.
    */
   #lastPlace = -1;
 
@@ -89,8 +89,8 @@ export class StagedTable {
   }
 
   /**
-   * Records the place of the version that a staged row replaces. Must be called in ascending order
-   * of rows.
+   * Records the location of the version that a staged row replaces. Calls must be in ascending
+   * order of rows.
    */
   notePlace(row: number, place: StagedPlace, placeRow: number): void {
     this.#placeNumbers = this.#placeGrowth.arrayFor(this.#placeNumbers, row, row + 1);
@@ -99,8 +99,8 @@ export class StagedTable {
     if (this.#lastPlace === -1) {
       const replaced = new PreparedReplacements();
       this.#lastPlace = this.#places.push({ place, replaced }) - 1;
-      // Reads the deletion vector now, because no step may fail in the commit's tick once the log
-      // has the commit.
+      // Reads the deletion vector now: once the log has the commit, no step of the commit's tick
+      // may fail.
       if (!(place instanceof Memtable)) void place.deletions;
     }
     this.#placeNumbers[row] = this.#lastPlace + 1;
@@ -109,7 +109,7 @@ export class StagedTable {
 
   /**
    * Examines the unique keys of the rows from `firstRow` on. A key that belongs to another row is
-   * examined again later, because this commit may still replace that row.
+   * examined again later, because this commit may yet replace that row.
    *
    * @throws {DatabaseError} DUPLICATE_KEY
    */
@@ -139,7 +139,7 @@ export class StagedTable {
   }
 
   /**
-   * Examines the ranges of the rows from `firstRow` on, for an exclusion constraint.
+   * Examines the ranges of the rows from `firstRow` on for an exclusion constraint.
    *
    * @throws {DatabaseError} EXCLUSION_VIOLATION
    */
@@ -169,7 +169,7 @@ export class StagedTable {
   }
 
   /**
-   * Checks that this commit replaces every row that had one of its unique keys, a few rows in each
+   * Checks that this commit replaces every row that held one of its unique keys, a few rows per
    * step.
    *
    * @throws {DatabaseError} DUPLICATE_KEY, EXCLUSION_VIOLATION
@@ -187,13 +187,13 @@ export class StagedTable {
     this.#heldKeys = [];
   }
 
-  /** Whether the memtable with the staged rows becomes the active one of its table. */
+  /** Whether the memtable with the staged rows becomes its table's active memtable. */
   get isAdopted(): boolean {
     const { bytes, rowCount } = this.memtable;
     return this.table.active.rowCount === 0 || rowCount > ADDED_ROWS_MAX || bytes > ADDED_BYTES_MAX;
   }
 
-  /** Returns the numbers of the memtables and segments that no longer belong to the table. */
+  /** Returns the numbers of the places that no longer belong to the table. */
   lostPlaces(): Set<number> {
     const known = new Set<StagedPlace>([...this.table.segments, ...this.table.memtables()]);
     const lost = new Set<number>();
@@ -204,8 +204,8 @@ export class StagedTable {
   }
 
   /**
-   * Looks up the replaced versions of rows `from` to `to` again if they were in a memtable or
-   * segment that no longer belongs to the table.
+   * For rows `from` to `to`, looks up the replaced versions again if they were in one of the
+   * `lost` places.
    */
   findAgain(lost: ReadonlySet<number>, from: number, to: number): void {
     const { owners, prevs } = this.memtable;
@@ -217,18 +217,19 @@ export class StagedTable {
       this.#placeGrowth.noteChanged(row, 0);
       if (found === undefined) continue;
       if (!found.isSettled) this.notePlace(row, found.place, found.row);
-      // The key of a deleted row is inserted again. The tombstone stays in history unchanged.
+      // The key of a deleted row is being inserted again. The tombstone stays in history
+      // unchanged.
       else if (!found.isDeleted) throw changedMeanwhile(this.definition.name);
     }
   }
 
-  /** Clears the entries of memtables and segments to which no row refers any longer. */
+  /** Clears the places to which no row refers any longer. */
   dropPlaces(lost: ReadonlySet<number>): void {
-    // Lost entries are replaced by placeholders, so that the remaining entries keep their numbers.
+    // Placeholders keep the numbers of the remaining places unchanged.
     for (const number of lost) this.#places[number - 1] = NO_PLACE;
   }
 
-  /** Assigns seqs to the rows and records the replacements, once the commit's seqs are known. */
+  /** Once the commit's seqs are known, assigns them to the rows and records the replacements. */
   begin(firstSeq: Seq): void {
     this.memtable.moveSeqs(firstSeq - 1);
     for (const { place, replaced } of this.#places) {
@@ -239,7 +240,7 @@ export class StagedTable {
   }
 
   /**
-   * Checks that no other commit has replaced a version.
+   * Checks that no other commit has replaced the versions that this one replaces.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE if one has.
    */
@@ -256,7 +257,9 @@ export class StagedTable {
   }
 }
 
-/** Examines versions in memtables that other commits wrote to the keys of a staged table. */
+/**
+ * Examines versions in memtables that other commits have written under the keys of a staged table.
+ */
 export function* newerInMemtables(
   staged: StagedTable,
   memtables: readonly Memtable[],
@@ -282,8 +285,8 @@ export function* newerInMemtables(
 }
 
 /**
- * Examines versions in a segment that other commits wrote to the keys of a staged table. Ends early
- * if the segment is dropped in the meantime, since its file may no longer exist.
+ * Examines versions in a segment that other commits have written under the keys of a staged table.
+ * Ends early if the segment is dropped in the meantime, since its file may no longer exist.
  */
 export function* newerInSegment(staged: StagedTable, segment: OpenSegment): Generator<void, void> {
   const cursor = new VersionCursor();
@@ -304,7 +307,9 @@ export function* newerInSegment(staged: StagedTable, segment: OpenSegment): Gene
   }
 }
 
-/** Checks that a version from another commit was already examined or has an unrelated key. */
+/**
+ * Checks that another commit's version has either been examined already or has an unrelated key.
+ */
 function requireUntouched(
   { memtable: own, table }: StagedTable,
   partition: MemPartition,
@@ -322,7 +327,7 @@ function requireUntouched(
   }
 }
 
-/** Whether a version from another commit has a unique key that this commit needs. */
+/** Whether another commit's version holds a unique key that this commit needs. */
 function takesKey(
   own: Memtable,
   owner: number,
@@ -341,14 +346,12 @@ function takesKey(
   });
 }
 
-/**
- * The maximum number of rows that are stepped over one by one; beyond it, a full search is as fast.
- */
+/** The maximum number of rows to step over one by one; beyond it, a full search is as fast. */
 const PASSED_MAX = 16;
 
 /**
- * Finds versions of one table by their seqs. A statement usually replaces versions in the order in
- * which they are stored, so each search begins right after the previous version.
+ * Finds a table's versions by seq. A statement usually replaces versions in the order in which
+ * they are stored, so each search starts right after the previous version.
  *
  * Within one memtable or segment, the seqs of an owner ascend.
  */
@@ -362,14 +365,16 @@ class VersionFollower {
   }
 
   /**
-   * Forgets the position of the last version. Called at the beginning of another tick, because the
+   * Forgets the position of the last version. Called at the start of another tick, when the
    * position may no longer exist.
    */
   leave(): void {
     this.#isStanding = false;
   }
 
-  /** Moves to the version of an owner with exactly this seq. Valid until the next search. */
+  /**
+   * Moves to the owner's version with exactly this seq. The result is valid until the next search.
+   */
   find(owner: number, seq: number): VersionCursor | undefined {
     const cursor = this.#cursor;
     for (let passed = 0; this.#isStanding && passed < PASSED_MAX; passed += 1) {

@@ -1,8 +1,8 @@
 /**
  * Refuses rows whose key in a unique index belongs to another live row.
  *
- * Keys are checked at the end of a commit, once all of its rows are known. A statement may
- * therefore exchange the keys of two rows.
+ * Keys are checked at the end of a commit, when all of its rows are known. A statement may
+ * therefore swap the keys of two rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -15,18 +15,18 @@ import type { StoredTable } from "../table/table.ts";
 import { holderOf, memIndexOf, type TableIndex } from "../table/table_index.ts";
 import { shownKey } from "./conflicts.ts";
 
-/** The rows that a commit has added to a memtable of a table. */
+/** The rows that a commit has added to a table's memtable. */
 export interface AddedRows {
   readonly memtable: Memtable;
   readonly firstRow: number;
   /** Rows up to this seq have expired. */
   readonly expiredSeq: number;
-  /** The snapshot at which a transaction reads. */
+  /** The transaction's snapshot; undefined outside a transaction. */
   readonly snapshotSeq: Seq | undefined;
 }
 
 /**
- * Checks the keys of added rows, whose values are in the memtable.
+ * Checks the keys of added rows. Their values must already be in the memtable.
  *
  * @throws {DatabaseError} DUPLICATE_KEY, or SERIALIZATION_FAILURE if another commit took the key
  *   after the snapshot.
@@ -60,10 +60,10 @@ export function requireUnique(
 }
 
 /**
- * Checks that the ranges of added rows overlap no other range, for an exclusion constraint.
+ * For an exclusion constraint, checks that the ranges of added rows overlap no other range.
  *
- * @throws {DatabaseError} EXCLUSION_VIOLATION, or SERIALIZATION_FAILURE if another commit added the
- *   overlapping range after the snapshot.
+ * @throws {DatabaseError} EXCLUSION_VIOLATION, or SERIALIZATION_FAILURE if another commit added
+ *   the overlapping range after the snapshot.
  */
 function requireApart(
   table: StoredTable,
@@ -93,10 +93,10 @@ function requireApart(
   if (values !== undefined) throw overlapIn(table, index, { values, isNew: true });
 }
 
-/** A key in a unique index that belongs to a different row. */
+/** A unique key that belongs to a different row. */
 export interface TakenKey {
   readonly values: Row;
-  /** Whether the row with the key is newly inserted, as opposed to replacing another version. */
+  /** Whether the row with the key is a new one, as opposed to a new version of an existing row. */
   readonly isNew: boolean;
 }
 
@@ -112,7 +112,8 @@ export function duplicateIn(
 }
 
 /**
- * Returns the error for a key that another row has, or a range that overlaps one of another row.
+ * Returns the error for a key that another row already has, or a range that overlaps another
+ * row's.
  */
 export function takenIn(table: StoredTable, index: TableIndex, taken: TakenKey): DatabaseError {
   return (index.stored.isExclusion === true ? overlapIn : duplicateIn)(table, index, taken);

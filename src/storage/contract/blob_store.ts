@@ -1,5 +1,5 @@
 /**
- * The interface for storing uploaded files, whose bytes are not part of the rows that refer to
+ * The interface for storing uploaded files. Their bytes are not part of the rows that refer to
  * them.
  *
  * A blob is staged under tmp/, made durable, and then moved to its stored name before the row that
@@ -10,7 +10,7 @@
  */
 
 /**
- * The location of a blob. The server generates every number and name in it; nothing comes from a
+ * The location of a blob. The server generates every number and name in it; none comes from a
  * client.
  */
 export interface BlobPath {
@@ -23,16 +23,16 @@ export interface BlobPath {
 
 export interface StagedBlob {
   readonly size: number;
-  /** SHA-256 of the bytes, in lower-case hex. */
+  /** The SHA-256 hash of the bytes, in lower-case hex. */
   readonly sha256: string;
   /**
-   * Removes the staged bytes; if they were published but the row did not commit, removes the
-   * published bytes.
+   * Removes the bytes, whether they are still staged or were published for a row that did not
+   * commit.
    */
   discard(): void;
 }
 
-/** A blob that this store has staged, and the path to which it moves. */
+/** A blob staged by this store, and the path that it moves to. */
 export interface PlacedBlob {
   readonly blob: StagedBlob;
   readonly path: BlobPath;
@@ -42,8 +42,8 @@ export interface BlobStore {
   /** Writes bytes under tmp/ and syncs them. @throws {DiskError} */
   stage(bytes: Uint8Array): Promise<StagedBlob>;
   /**
-   * Moves the bytes of each blob into place, and makes all file names durable.
-   * @throws {DiskError} Some blobs may have been moved.
+   * Moves each blob's bytes into place, and makes all file names durable.
+   * @throws {DiskError} Some blobs may already have been moved.
    */
   publish(placed: readonly PlacedBlob[]): void;
   /** Returns the bytes of a published blob; undefined if it is missing. */
@@ -52,12 +52,12 @@ export interface BlobStore {
   /** Delays all removals until the returned function is called. */
   hold(): () => void;
   /**
-   * Removes all blobs of a table. Resolves once the blobs have been removed or, while removals are
+   * Removes all blobs of a table. Resolves once they have been removed or, while removals are
    * delayed, scheduled for removal. Rejects with a DiskError.
    */
   removeTable(tableId: number): Promise<void>;
-  /** Removes all blobs of an owner, in every table. */
+  /** Removes all of an owner's blobs, in every table. */
   removeOwner(owner: number): Promise<void>;
-  /** Returns the ids of the tables that have or once had blobs. */
+  /** Returns the ids of the tables that have blobs or once had some. */
   tableIds(): readonly number[];
 }

@@ -1,6 +1,6 @@
 /**
- * Defines reads of row versions in seq order (the changes of one owner or of all owners), and reads
- * of single versions.
+ * Defines how row versions are read in seq order (the changes of one owner or of all owners), and
+ * how single versions are read.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { Value, Vector } from "../../types/mod.ts";
@@ -12,12 +12,12 @@ export interface ChangesOptions {
   /** The last seq to read (inclusive), which is at most `visibleSeq`. */
   readonly upTo: Seq;
   readonly columnIds: readonly number[];
-  /** The maximum number of versions in one batch. Default BATCH_ROWS_MAX. */
+  /** The maximum number of versions per batch. Defaults to BATCH_ROWS_MAX. */
   readonly batchRows?: number;
   /**
-   * If a version replaced a tombstone above this seq, `prevs` contains that tombstone. If this is
-   * absent, a tombstone that moved to history before its key was inserted again is not looked up,
-   * and `prevs` contains 0 instead.
+   * If a version replaced a tombstone above this seq, `prevs` contains that tombstone's seq. If
+   * undefined, tombstones in history are not looked up: where one was followed by another
+   * insertion of its key, `prevs` contains 0.
    */
   readonly prevsAfter?: Seq;
 }
@@ -26,18 +26,18 @@ export interface ChangesOptions {
 export interface ChangeBatch {
   readonly rowCount: number;
   readonly seqs: Float64Array;
-  /** For each version, the last seq of its commit. */
+  /** For each version, the last seq of the commit that it belongs to. */
   readonly commitSeqs: Float64Array;
   /**
-   * For each version, the seq of the replaced version, or 0. Tombstones count as replaced versions;
-   * see also `prevsAfter`.
+   * For each version, the seq of the version that it replaced, or 0. Tombstones count as replaced
+   * versions; see also `prevsAfter`.
    */
   readonly prevs: Float64Array;
   /** For each version, 1 if it is a tombstone, otherwise 0. */
   readonly deleted: Uint8Array;
   /**
-   * For each version, 1 if the version that it replaced exists and is not a tombstone. If so, the
-   * values of the replaced version are in `oldColumns`.
+   * For each version, 1 if the version that it replaced exists and is not a tombstone, otherwise
+   * 0. `oldColumns` has the values of the replaced versions.
    */
   readonly hasOld: Uint8Array;
   readonly columns: readonly Vector[];
@@ -52,19 +52,16 @@ export interface ChangeScan {
 
 export type AllChangesOptions = Omit<ChangesOptions, "owner" | "prevsAfter">;
 
-/** A batch of versions of all owners in ascending seq order, each with its owner. */
+/** A batch of versions from all owners in ascending seq order, each with its owner. */
 export interface OwnedChangeBatch extends ChangeBatch {
   readonly owners: Float64Array;
 }
 
-/**
- * A running scan of the changes of all owners. The caller must call `close`, which unpins the
- * files.
- */
+/** A running scan of all owners' changes. The caller must call `close`, which unpins the files. */
 export interface OwnedChangeScan {
   /**
-   * Returns the next versions. An empty batch means that the search continues in the next call, so
-   * that other work can run in between; undefined means the end.
+   * Returns the next versions; undefined at the end. An empty batch means that the search
+   * continues with the next call, to let other work run in between.
    */
   next(): OwnedChangeBatch | undefined;
   close(): void;
@@ -76,18 +73,18 @@ export interface VersionsOptions {
   /** The owner of each row version to read. */
   readonly owners: Float64Array;
   readonly columnIds: readonly number[];
-  /** Whether to read the replaced versions as well. Default false. */
+  /** Whether to read the replaced versions as well. Defaults to false. */
   readonly wantsOld?: boolean;
 }
 
 /**
- * The requested versions, in the order of the request. A version that no longer exists has NULL in
+ * The requested versions, in the requested order. A version that no longer exists has NULL in
  * every column.
  */
 export interface VersionRows {
   readonly rowCount: number;
   /**
-   * For each version, 1 if it was found; 0 if it was discarded or is in a permanently damaged
+   * For each version, 1 if it was found; 0 if it has been discarded or is in a permanently damaged
    * segment.
    */
   readonly isFound: Uint8Array;
@@ -96,8 +93,8 @@ export interface VersionRows {
   /** The values of the row versions, by column. */
   readonly columns: readonly (readonly Value[])[];
   /**
-   * For each version, 1 if the version that it replaced exists and is not a tombstone. Always 0
-   * unless replaced versions were requested.
+   * For each version, 1 if the version that it replaced exists and is not a tombstone, otherwise
+   * 0. Always 0 unless replaced versions were requested.
    */
   readonly hasOld: Uint8Array;
   /** The values of the replaced versions; empty unless they were requested. */

@@ -1,10 +1,9 @@
 /**
- * Defines the commit log as the commit path uses it. `local_wal/` implements it on a Disk; another
+ * Defines the commit log as seen by the commit path. `local_wal/` implements it on a Disk; another
  * implementation could store the log elsewhere.
  *
- * A commit is written in one tick: `begin`, then rows, then `end`. Calling `abort` instead of `end`
- * discards the commit. Commits become durable in groups, and groups become durable in order. Group
- * numbers ascend.
+ * A commit is written in one tick: `begin`, then rows, then `end`. Calling `abort` instead of
+ * `end` discards the commit. Commits become durable in groups, in ascending order of group number.
  */
 import type { Batch, Row } from "../../types/mod.ts";
 import type { StoredColumn } from "./table_definition.ts";
@@ -15,33 +14,33 @@ export interface CommitLogEvents {
   /** Called when all commits up to and including this group may be acknowledged. */
   onSettled(groupNumber: number): void;
   /**
-   * Called when this group and all later ones were rolled back completely, because the disk had no
-   * space or a file could not be opened.
+   * Called when this group and all later ones have been rolled back completely, because the disk
+   * is full or a file could not be opened.
    */
   onTakenBack(groupNumber: number, cause: unknown): void;
   /**
    * Called when the log has failed. It is then unknown which commits after the settled groups are
-   * durable, and the log accepts no further commits.
+   * durable, and the log accepts no more commits.
    */
   onFatal(cause: unknown): void;
 }
 
 /**
- * A commit that is being encoded for the log. The caller calls `beginWrite` and adds the rows of
- * each write, and then calls `end`.
+ * A commit that is being encoded for the log. For each write, the caller calls `beginWrite` and
+ * adds the rows. At the end it calls `end`.
  */
 export interface PreparedCommit {
-  /** Begins a write. The rows that follow have this table, owner and column order. */
+  /** Begins a write. Its table, owner and column order apply to the rows that follow. */
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
   /**
-   * Adds a row. The indexes of the rows in the commit must ascend.
+   * Adds a row. Row indexes within the commit must ascend.
    *
    * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED. The commit is unusable afterwards.
    */
   addRow(row: Row, index: number, prev: number): void;
-  /** Adds rows that are given as columns. @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED */
+  /** Adds rows in columnar form. @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED */
   addBatch(batch: Batch, firstIndex: number, prevs: Float64Array): void;
-  /** Ends the commit. No rows may follow it. */
+  /** Ends the commit. No rows may be added afterwards. */
   end(): void;
 }
 
@@ -53,50 +52,50 @@ export interface ListedLogFile {
 
 export interface CommitLog {
   events: CommitLogEvents;
-  /** A lower bound on the numbers of the log files that will contain commits not yet written. */
+  /** A lower bound on the numbers of the log files that will receive commits not yet written. */
   readonly oldestUnwrittenFile: number;
-  /** Existing files, ascending by number. The last file is still being written. */
+  /** The existing files, in ascending order of number. The last one is still being written. */
   readonly files: readonly ListedLogFile[];
   readonly oldestFile: number;
-  /** The end of the written part, whether durable or not, and the highest seq in that part. */
+  /** The end of what has been written, durable or not, and the highest seq before it. */
   readonly written: { readonly fileNumber: number; readonly offset: number; readonly seq: number };
 
   begin(catalogSeq: number): void;
-  /** Begins a write. The rows that follow have this table, owner and column order. */
+  /** Begins a write. Its table, owner and column order apply to the rows that follow. */
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
   /** Adds a row. @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; `abort` must follow. */
   addRow(row: Row, seq: number, prev: number): void;
   /**
-   * Adds rows that are given as columns.
+   * Adds rows in columnar form.
    * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; `abort` must follow.
    */
   addBatch(batch: Batch, seqs: Float64Array, prevs: Float64Array): void;
   abort(): void;
   /**
-   * Submits the commit to the log. Returns the number of the group with which it becomes durable.
+   * Submits the commit to the log. Returns the number of the group that it becomes durable with.
    */
   end(): number;
   /**
-   * If a large group is pending and no other group is ahead of it, starts to write it in this tick,
-   * so that the disk works while the caller continues. This never calls an event handler.
+   * If a large group is pending and no other group is ahead of it, starts writing it in this tick,
+   * which lets the disk work while the caller continues. Never calls an event handler.
    */
   writeEarly(): void;
 
   /**
-   * Begins a commit that is encoded over many ticks, before its seqs are known. Nothing of it is in
-   * the log before `append`.
+   * Begins a commit that is encoded over many ticks, before its seqs are known. No part of it is
+   * in the log until `append`.
    *
-   * @param offsetOf Returns the offset of a row's seq from the seq of the first row.
+   * @param offsetOf Returns the offset of a row's seq from the first row's seq.
    */
   prepare(offsetOf: (index: number) => number): PreparedCommit;
   /**
-   * Submits a prepared commit; this replaces the calls from `begin` to `end`. Returns the number of
-   * its group.
+   * Submits a prepared commit, in place of the calls from `begin` to `end`. Returns its group
+   * number.
    */
   append(prepared: PreparedCommit, head: { catalogSeq: number; firstSeq: number }): number;
 
   /**
-   * Waits until no group is on its way to the disk, and starts none until the returned function is
+   * Waits until no group is being written to disk, and starts none until the returned function is
    * called. Commits may be submitted in the meantime.
    */
   pause(): Promise<() => void>;
@@ -104,20 +103,20 @@ export interface CommitLog {
    * While the log is paused, makes all submitted commits durable within this tick.
    *
    * @param decide Called once they are durable and before they settle. If it throws, they are
-   *   rolled back in memory, and the error is thrown on. Their frames remain in the log, so the
-   *   caller must have recorded that recovery has to ignore them.
+   *   rolled back in memory, and the error is rethrown. Their frames remain in the log, so the
+   *   caller must have recorded that recovery is to ignore them.
    * @returns Whether the commits have settled. If not, the events have reported the reason.
    */
   writeNow(decide?: () => void): boolean;
 
   /**
-   * Resolves once everything up to a submitted seq is on the disk, which may happen after the group
-   * has settled. Rejects if the log has failed.
+   * Resolves once everything up to a submitted seq is on disk, which may be after its group has
+   * settled. Rejects if the log has failed.
    */
   synced(seq: number): Promise<void>;
 
   /**
-   * Allows the log to remove the files below this number, because recovery no longer needs them.
+   * Allows the log to remove all files with lower numbers, because recovery no longer needs them.
    */
   release(belowFileNumber: number): void;
   /** Waits for pending writes and closes the files. */

@@ -1,14 +1,14 @@
 /**
  * Lists long-running work that users may want to see or stop: flushes, merges, scrubs, index
- * builds, rewrites of tables, backups, restores, exports, the erasure of accounts, and the removal
- * of dropped topics.
+ * builds, table rewrites, backups, restores, exports, the erasure of accounts, and the removal of
+ * dropped topics.
  *
  *     queued ──start──► running ──► completed | failed | cancelled | skipped
  *
  * - The code that begins a job also ends it, exactly once. Job ids are never reused.
  * - A bug fails the job in which it occurs, and is passed to `onBug`.
- * - The list is kept in memory and is empty after a restart, since no job survives one. Of the
- *   ended jobs, only the newest are kept.
+ * - The list is kept in memory and is empty after a restart, since no job survives one. Only the
+ *   newest ended jobs are kept.
  */
 import { assert } from "../../base/assert.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -18,10 +18,10 @@ import { DatabaseError, isExpected } from "../../base/errors.ts";
 /** The maximum number of ended jobs in the list. */
 const ENDED_MAX = 1000;
 
-/** The number of ids that jobs can take in a millisecond. */
+/** The number of job ids available per millisecond. */
 const IDS_PER_MS = 1000;
 
-/** The kinds of jobs that the store itself runs. The store ends these jobs when it closes. */
+/** The kinds of jobs that the store runs itself. It ends these jobs when it closes. */
 type StoreJobKind = "flush" | "compact" | "merge" | "scrub";
 
 /**
@@ -36,7 +36,7 @@ export type JobStatus = "queued" | "running" | "completed" | "failed" | "cancell
 
 const KINDS: Readonly<{
   [Kind in JobKind]: {
-    /** The letters at the beginning of the ids of this kind of job. */
+    /** The prefix of the ids of this kind of job. */
     readonly letters: string;
     readonly isOfStore: Kind extends StoreJobKind ? true : false;
   };
@@ -59,7 +59,7 @@ export interface NewJob {
   readonly tableId?: number;
   /** The parameters with which the job was started. */
   readonly parameters?: Readonly<Record<string, string | number>>;
-  /** The id of the user who started the job. Absent for a job that the server started. */
+  /** The id of the user who started the job; undefined for a job started by the server. */
   readonly createdBy?: string;
 }
 
@@ -67,7 +67,7 @@ export interface NewJob {
 export interface JobEnd {
   readonly status: "completed" | "failed" | "cancelled" | "skipped";
   readonly message?: string;
-  /** The error of a job that failed. */
+  /** The error with which the job failed. */
   readonly error?: Error;
 }
 
@@ -92,7 +92,7 @@ export class Job {
   startedAtMs: number | undefined;
   finishedAtMs: number | undefined;
   updatedAtMs: number;
-  /** Whether the job was cancelled. The job's work checks this flag between its steps. */
+  /** Whether the job has been cancelled. Its work checks this flag between steps. */
   isCancelled = false;
   readonly #clock: Clock;
   readonly #onBug: OnBug;
@@ -170,17 +170,20 @@ function rethrow(error: unknown): never {
 }
 
 export interface JobListOptions {
-  /** Rethrows errors that must stop the process. By default, all bugs are rethrown. */
+  /**
+   * Handles bugs; it may rethrow errors that must stop the process. By default, all bugs are
+   * rethrown.
+   */
   readonly onBug?: OnBug;
 }
 
 export class JobList {
-  /** Called with bugs in background work, including work that is not a job. */
+  /** Called for each bug in background work, including work that is not a job. */
   readonly onBug: OnBug;
   readonly #clock: Clock;
-  /** The jobs of the store, in the order in which they began. */
+  /** All listed jobs, in the order in which they began. */
   readonly #jobs = new Map<string, Job>();
-  /** The last job of each kind and table that a user started, by {@linkcode pathOf}. */
+  /** For each kind and table, the last job that a user started, keyed by {@linkcode pathOf}. */
   readonly #lastStarted = new Map<string, Job>();
   /** Ended jobs, in the order in which they ended. */
   readonly #ended = new Set<Job>();
@@ -196,7 +199,7 @@ export class JobList {
   }
 
   begin(job: NewJob): Job {
-    // The numbers start from the clock, so that ids from an earlier process are not repeated.
+    // The numbers start from the clock, so ids from an earlier process are not repeated.
     this.#lastNumber = Math.max(this.#lastNumber + 1, this.#clock.nowMs() * IDS_PER_MS);
     const begun = new Job(`${KINDS[job.kind].letters}${this.#lastNumber}`, job, {
       clock: this.#clock,
@@ -209,13 +212,13 @@ export class JobList {
     return begun;
   }
 
-  /** Removes an ended job from the list before it is one of the oldest. */
+  /** Removes an ended job from the list, even if it is not among the oldest. */
   forget(job: Job): void {
     assert(this.#ended.delete(job), "only an ended job may be forgotten");
     this.#jobs.delete(job.jobId);
   }
 
-  /** The number of failed jobs of each kind since startup. */
+  /** For each kind of job, how many have failed since startup. */
   get failedCounts(): ReadonlyMap<JobKind, number> {
     return this.#failedCounts;
   }
@@ -230,15 +233,15 @@ export class JobList {
   }
 
   /**
-   * Returns the last job of a kind that a user started for a table (or for no table), unless that
-   * job has ended.
+   * Returns the last job of a kind that a user started for a table (or for no table); undefined if
+   * that job has ended.
    */
   openOf(kind: JobKind, tableId: number | undefined): Job | undefined {
     const last = this.#lastStarted.get(pathOf({ kind, tableId }));
     return last?.isEnded === true ? undefined : last;
   }
 
-  /** Whether the database is closing, so that all jobs are being cancelled. */
+  /** Whether the database is closing. If so, all jobs are being cancelled. */
   get isClosing(): boolean {
     return this.#isClosing;
   }
@@ -249,7 +252,7 @@ export class JobList {
     for (const job of this.#jobs.values()) if (!job.isEnded) job.isCancelled = true;
   }
 
-  /** Resolves when all jobs of the layers above the store have ended. */
+  /** Resolves when all jobs of higher layers have ended. */
   async endedAbove(): Promise<void> {
     const above = this.all().filter(({ kind }) => !KINDS[kind].isOfStore);
     await Promise.all(above.map(({ ended }) => ended));
@@ -264,7 +267,7 @@ export class JobList {
 
   /**
    * Removes the oldest ended jobs. Only ended jobs are visited, since a statement for all tables
-   * may create thousands of jobs that are still open.
+   * may create thousands of jobs that have not ended.
    */
   #forgetOldest(): void {
     for (const job of this.#ended) {
@@ -275,7 +278,7 @@ export class JobList {
   }
 }
 
-/** Returns the time at which a job began, in Unix milliseconds, by its id. */
+/** Returns when a job began, in Unix milliseconds. The time is part of its id. */
 export function beganAtMs(jobId: string): number {
   return Math.floor(Number(jobId.slice(2)) / IDS_PER_MS);
 }
@@ -285,10 +288,10 @@ function pathOf({ kind, tableId }: Pick<Job, "kind" | "tableId">): string {
 }
 
 /**
- * Runs the work of a job and ends the job with its outcome. The work itself calls `start`, because
- * it may have to wait for other work first.
+ * Runs a job's work and ends the job with its outcome. The work itself calls `start`, because it
+ * may have to wait for other work first.
  *
- * @throws Errors that must stop the process. The job has then also failed.
+ * @throws Errors that must stop the process. The job then ends as failed, too.
  */
 export async function runJob<End extends JobEnd>(
   job: Job,
@@ -303,7 +306,7 @@ export async function runJob<End extends JobEnd>(
   }
 }
 
-/** Converts a thrown value to the error with which a job ends. */
+/** Converts a thrown value to the error that a job ends with. */
 export function errorFrom(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

@@ -1,10 +1,11 @@
 /**
- * Represents primary keys as numbers and strings, so that `===` decides correctly whether two keys
- * are equal.
+ * Represents primary keys as numbers and strings, so that two keys are equal exactly if `===` says
+ * so.
  *
- * Nearly every key is a single number or a single string, which is used unchanged. The types of the
- * key columns are fixed, so one map never mixes representations of different types. The exception
- * is a whole number: depending on its size, it is a number or a bigint. A bigint becomes a string.
+ * Nearly every key is a single number or a single string, which is used unchanged. The types of
+ * the key columns are fixed, so a map never mixes representations of different types. The one
+ * exception is whole numbers, which are numbers or bigints depending on their size. A bigint
+ * becomes a string.
  */
 import { assert, unreachable } from "../../base/assert.ts";
 import {
@@ -20,10 +21,10 @@ import {
 
 export type Key = number | string;
 
-/** Stands for NULL. No stored text contains a lone surrogate, so no other key is equal. */
+/** Stands for NULL. No stored text contains a lone surrogate, so this equals no other key. */
 const NULL_KEY = "\ud800";
 
-/** Returns the key of a row. `positions` are the indexes of the key columns in the row. */
+/** Returns the key of a row. `positions` are the indexes of the key columns within the row. */
 export function keyOfRow(row: Row, positions: readonly number[]): Key {
   if (positions.length === 1) return keyOfValue(row[positions[0] ?? 0] ?? null);
   let key = "";
@@ -35,7 +36,7 @@ export function keyOfRow(row: Row, positions: readonly number[]): Key {
   return key;
 }
 
-/** Returns the key of one row in columnar form, equal to the result of {@linkcode keyOfRow}. */
+/** Returns the key of a row in columnar form. The result equals that of {@linkcode keyOfRow}. */
 export function keyOfColumns(
   columns: readonly Vector[],
   row: number,
@@ -62,12 +63,12 @@ export function keysOfColumns({ columns, rowCount }: Batch, positions: readonly 
   return Array.from({ length: rowCount }, (_, row) => keyOfColumns(columns, row, positions));
 }
 
-/** Returns the key that consists of exactly these values. */
+/** Returns the key for one or more key values. */
 export function keyOfValues(values: Row): Key {
   return values.length === 1 ? keyOfValue(values[0] ?? null) : keyOfRow(values, [...values.keys()]);
 }
 
-/** Returns the key that consists of one value. */
+/** Returns the key for a single key value. */
 export function keyOfValue(value: Value): Key {
   switch (typeof value) {
     case "number":

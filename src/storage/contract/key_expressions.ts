@@ -1,11 +1,11 @@
 /**
- * Defines expressions that are part of an index key. The store keeps the text of an expression, and
+ * Defines expressions that are part of an index key. The store keeps the SQL of an expression, and
  * the SQL layer computes its values.
  *
- * - An expression is immutable: its value depends on the row alone. Any thread can therefore
- * compute it at any time, and an index can be rebuilt from its rows.
- * - If an expression fails for a row, the value for that row is NULL. Higher layers refuse such
- * rows when they are written, so only rows that are older than the index can fail.
+ * - An expression is immutable: its value depends only on the row. Any thread can therefore
+ *   compute it at any time, and an index can be rebuilt from its rows.
+ * - If an expression fails for a row, its value for that row is NULL. Higher layers refuse such
+ *   rows when they are written, so it can fail only for rows older than the index.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -24,14 +24,14 @@ import {
 } from "../../types/mod.ts";
 import type { StoredColumn } from "./table_definition.ts";
 
-/** An expression over columns of a table, represented as plain data. */
+/** An expression over the columns of a table, as plain data. */
 export interface KeyExpression {
   readonly sql: string;
   readonly type: DataType;
   /** The columns that the key expression reads. */
   readonly reads: readonly StoredColumn[];
   /**
-   * Set for a part of an inverted index; the expression then returns the joined terms of the value.
+   * Set for a part of an inverted index. The expression then returns the value's terms, joined.
    */
   readonly terms?: TermKind | undefined;
 }
@@ -46,13 +46,14 @@ export function holdsTerms(columns: readonly Pick<IndexColumn, "expression">[]):
   return columns.some(({ expression }) => expression?.terms !== undefined);
 }
 
-/** Returns the expressions that compute the terms of an inverted index. */
+/** Returns the expressions that compute an inverted index's terms. */
 export function termExpressionsOf(columns: readonly IndexColumn[]): readonly KeyExpression[] {
   return columns.map(({ expression }) => defined(expression, "terms must be computed"));
 }
 
 /**
- * Returns the joined terms of each row, given the computed values of one part of an inverted index.
+ * Returns the joined terms of each row, given the values computed for one part of an inverted
+ * index.
  */
 export function joinedTermsOf(vector: Vector): readonly (string | null)[] {
   if (vector.kind === "utf8") return textsOf(vector);
@@ -60,7 +61,7 @@ export function joinedTermsOf(vector: Vector): readonly (string | null)[] {
 }
 
 /**
- * Computes the values of an expression for some rows, given the columns that it reads.
+ * Computes an expression for `rowCount` rows, given the columns that it reads.
  *
  * @throws {DatabaseError} If the expression fails for any of the rows.
  */
@@ -71,17 +72,17 @@ export type KeyCompiler = (expression: KeyExpression) => KeyComputation;
 let compile: KeyCompiler | undefined;
 const compiled = new WeakMap<KeyExpression, KeyComputation>();
 
-/** Sets the function with which this thread compiles key expressions. */
+/** Sets the function that compiles key expressions in this thread. */
 export function setKeyCompiler(compiler: KeyCompiler): void {
   compile = compiler;
 }
 
-/** Whether this thread can compute key expressions. */
+/** Whether this thread is able to compute key expressions. */
 export function canComputeKeys(): boolean {
   return compile !== undefined;
 }
 
-/** Computes the values of an expression; NULL for rows where it fails. */
+/** Computes the values of an expression. Rows for which it fails get NULL. */
 export function computedKeys(
   expression: KeyExpression,
   columns: readonly Vector[],
@@ -93,7 +94,7 @@ export function computedKeys(
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;
   }
-  // The error does not say which row failed, so each row is computed separately.
+  // The error does not tell which row failed, so each row is computed separately.
   const values: Value[] = [];
   for (let row = 0; row < rowCount; row += 1) {
     values.push(

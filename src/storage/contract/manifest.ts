@@ -1,7 +1,7 @@
 /**
  * Defines the manifest, which lists the live segments and deletion vectors. Storage owns this
- * interface. The catalog implements it in its database, so that publishing takes a single
- * transaction.
+ * interface. The catalog implements it in its own database, so that a change to both takes a
+ * single transaction.
  */
 import type { Hash64 } from "../../base/checksum.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -12,40 +12,40 @@ export interface SegmentEntry {
   readonly tableId: number;
   readonly minSeq: Seq;
   readonly maxSeq: Seq;
-  /** The number of versions in the file, tombstones included. */
+  /** The number of versions in the file, including tombstones. */
   readonly rowCount: number;
-  /** The length of the file, which is checked before the file is mapped into memory. */
+  /** The length of the file in bytes. It is checked before the file is mapped into memory. */
   readonly bytes: number;
-  /** The compression of the segment's chunks. Absent if no chunk is packed. */
+  /** How the segment's chunks are compressed; undefined if no chunk is packed. */
   readonly compression?: "zstd";
-  /** The generation of the segment's deletion vector file; 0 if the segment has no such file. */
+  /** The generation of the segment's deletion vector file; 0 if there is no such file. */
   readonly deletionGeneration: number;
   /**
-   * The hash of the deletion vector file. Absent if the segment has no such file, or if an older
-   * version of the server listed the file.
+   * The hash of the deletion vector file; undefined if there is no such file, or if an older
+   * version of the server listed it.
    */
   readonly deletionHash?: DeletionHash;
-  /** The secondary indexes that have a file next to the segment. Absent if no index has a file. */
+  /** The secondary indexes that have a file next to the segment; undefined if there are none. */
   readonly indexIds?: readonly number[];
   readonly createdAtMs: number;
   readonly quarantined: boolean;
   /**
-   * Whether a repair has given up the segment's rows and moved its files to lost+found/. Absent
+   * Whether a repair has given up the segment's rows and moved its files to lost+found/. Undefined
    * means false.
    */
   readonly isGivenUp?: true;
-  /** The storage that contains the segment's files. Absent for the data directory. */
+  /** The storage that contains the segment's files; undefined for the data directory. */
   readonly home?: SegmentHome;
   /**
-   * The range of the replacing seqs in a history segment, which has no current version and no
-   * deletion vector. Absent for other segments.
+   * In a history segment, the range of the replacing seqs. Such a segment has no current version
+   * and no deletion vector. Undefined for other segments.
    */
   readonly history?: HistoryBounds;
 }
 
 /**
- * The lowest and highest seq that replaced a row of a history segment. For a tombstone that was
- * never replaced, its own seq counts.
+ * The lowest and highest seq that replaced a row of a history segment. A tombstone that was never
+ * replaced counts with its own seq.
  */
 export interface HistoryBounds {
   readonly lowestReplacingSeq: Seq;
@@ -53,36 +53,36 @@ export interface HistoryBounds {
 }
 
 /**
- * The hash of a deletion vector file. An older version of the server changes the listed generation
- * without updating the hash. The hash therefore includes the generation to which it belongs, and is
- * ignored for any other generation.
+ * The hash of a deletion vector file. An older version of the server raises the listed generation
+ * without updating the hash. For this reason, the hash includes the generation that it belongs to,
+ * and is ignored for any other generation.
  */
 export interface DeletionHash extends Hash64 {
   readonly generation: number;
 }
 
-/** The location of a table's segments in a storage. */
+/** Where the segments of a table are located within a storage. */
 export interface SegmentHome {
   readonly storageId: string;
   /** The absolute path of the storage that contains the segments. */
   readonly root: string;
-  /** The path below `segments` in the storage, which ends with the table id. */
+  /** The path below `segments` in the storage. It ends with the table id. */
   readonly directory: string;
 }
 
-/** The state that the manifest records for a table in addition to its segments. */
+/** What the manifest records about a table besides its segments. */
 export interface TableState {
   readonly tableId: number;
-  /** Every version at or below this seq is in a segment, and recovery skips it in the log. */
+  /** Every version at or below this seq is in a segment, so recovery skips it in the log. */
   readonly flushedSeq: Seq;
-  /** Every change above this seq can be replayed, except for owners in `ownerLowWaters`. */
+  /** Every change above this seq can be replayed, except for the owners in `ownerLowWaters`. */
   readonly lowWaterSeq: Seq;
   /**
-   * The owners of which more history was discarded, each with a low watermark. Absent if there are
-   * none.
+   * The owners for whom more history was discarded, each with a low watermark; undefined if there
+   * are none.
    */
   readonly ownerLowWaters?: readonly (readonly [number, number])[];
-  /** The time of the last flush; 0 if there was none. */
+  /** When the table was last flushed; 0 for never. */
   readonly lastFlushedAtMs: number;
 }
 
@@ -93,48 +93,50 @@ export interface ManifestState {
   readonly firstLogFile?: number | undefined;
 }
 
-/** A change to the manifest, which is applied completely or not at all. */
+/** A change to the manifest, applied completely or not at all. */
 export interface ManifestChange {
   readonly addSegments?: readonly SegmentEntry[];
-  /** Replaces the entries with the same ids, for example with a new deletion generation. */
+  /**
+   * Replaces the entries that have the same ids, for example to list a new deletion generation.
+   */
   readonly changeSegments?: readonly SegmentEntry[];
   readonly removeSegmentIds?: readonly number[];
   readonly tables?: readonly TableState[];
   readonly removeTableIds?: readonly number[];
   /**
-   * The number of the first log file that recovery needs. The number never decreases, and is
-   * published before earlier files are released.
+   * The number of the first log file that recovery needs. It never decreases, and is published
+   * before earlier files are released.
    */
   readonly firstLogFile?: number;
 }
 
 export interface Manifest {
   /**
-   * Whether the manifest refuses all changes until the next startup. The outcome of the last change
-   * may then be unknown. While it does, callers write no files for further changes, since such
-   * files would only fill the disk.
+   * Whether the manifest refuses all changes until the next startup, possibly because the outcome
+   * of the last change is unknown. Meanwhile, callers write no files for further changes, since
+   * those would only fill up the disk.
    */
   readonly isBroken: boolean;
   load(): ManifestState;
   /**
-   * Publishes a change in one durable transaction. Once this method returns, a crash does not undo
-   * the change.
+   * Publishes a change in a single durable transaction. Once this method returns, a crash does not
+   * undo the change.
    *
-   * @throws {DatabaseError} DISK_FULL: nothing was changed. STORAGE_UNAVAILABLE: the outcome of the
-   *   change may be unknown.
+   * @throws {DatabaseError} DISK_FULL: nothing was changed. STORAGE_UNAVAILABLE: the outcome may
+   *   be unknown.
    */
   publish(change: ManifestChange): void;
   /**
-   * Issues a segment id that has never been used, not even before a crash.
+   * Issues a segment id that has never been used before, not even if the server crashed since.
    *
    * @throws {DatabaseError} DISK_FULL. STORAGE_UNAVAILABLE, also if the manifest is broken.
    */
   nextSegmentId(): number;
   /**
-   * The seqs of definitions that never took effect. Commits that were written under one of them
-   * were rolled back together with it, so recovery ignores them.
+   * The seqs of definitions that never took effect. Commits written under one of them were rolled
+   * back with it, so recovery ignores them.
    */
   undoneSeqs(): ReadonlySet<number>;
-  /** The highest seq in the manifest or the catalog. No id at or below this seq is issued again. */
+  /** The highest seq in the manifest or the catalog. Ids at or below it are never issued again. */
   highestSeq(): Seq;
 }

@@ -3,24 +3,24 @@ import type { Seq } from "../../base/seq.ts";
 import type { Row, Value, Vector } from "../../types/mod.ts";
 
 /**
- * Inclusive numeric bounds of a column, with which a scan can skip row groups by their zone maps.
+ * Inclusive numeric bounds on a column, which let a scan skip row groups based on their zone maps.
  */
 export interface ColumnRange {
   readonly columnId: number;
-  /** The lower bound of a column's values; -Infinity if there is none. */
+  /** The lowest value that a row may have in the column; -Infinity for no bound. */
   readonly min: number;
-  /** The upper bound of a column's values; Infinity if there is none. */
+  /** The highest value that a row may have in the column; Infinity for no bound. */
   readonly max: number;
 }
 
-/** The inclusive bounds of the values of a column of numbers or of text. */
+/** Inclusive bounds on the values of a numeric or text column. */
 export interface ColumnSpan {
   readonly min?: Value | undefined;
   readonly max?: Value | undefined;
 }
 
 /**
- * Ranges of a column that contain the values of all requested rows, so that a scan can find the
+ * Ranges of a column that include the values of all requested rows. With them, a scan can find the
  * rows through a sorted order.
  */
 export interface KeySpans {
@@ -30,72 +30,78 @@ export interface KeySpans {
 
 export interface ScanOptions {
   readonly owner: number;
-  /** The inclusive upper bound: the scan returns rows that are current at this seq. */
+  /** The inclusive upper bound: the scan returns the rows current at this seq. */
   readonly upTo: Seq;
-  /** The exclusive lower bound on the seq of a row, for `WHERE _seq > n`; default 0. */
+  /** The exclusive lower bound on a row's seq, for `WHERE _seq > n`. Defaults to 0. */
   readonly after?: Seq;
   /**
-   * The inclusive upper bound on the seq of a row. The bound does not affect which version is
-   * current. Default `upTo`.
+   * The inclusive upper bound on a row's seq. It does not affect which version counts as current.
+   * Defaults to `upTo`.
    */
   readonly seqMax?: Seq;
   /** The columns of each batch, in order. May include SEQ_COLUMN_ID and DELETED_COLUMN_ID. */
   readonly columnIds: readonly number[];
-  /** A row group may be skipped if it has no row within all of these bounds. */
+  /** A row group may be skipped if none of its rows lies within all of these bounds. */
   readonly ranges?: readonly ColumnRange[];
   /** Rows outside these spans may be omitted. */
   readonly keySpans?: KeySpans;
-  /** Whether to include the newest tombstone of each key that has no live row. Default false. */
+  /**
+   * Whether to include, for each key without a live row, its newest tombstone. Defaults to false.
+   */
   readonly withTombstones?: boolean;
-  /** The maximum number of rows in one batch, 1 to ROW_GROUP_ROWS_MAX; default BATCH_ROWS_MAX. */
+  /**
+   * The maximum number of rows per batch, from 1 to ROW_GROUP_ROWS_MAX. Defaults to
+   * BATCH_ROWS_MAX.
+   */
   readonly batchRows?: number;
   /**
-   * Whether each batch reuses the memory of the previous one, which is faster. The caller must have
-   * finished with a batch before it requests the next one. Default false.
+   * Whether each batch reuses the memory of the previous one, which is faster. The caller must be
+   * done with a batch before requesting the next one. Defaults to false.
    */
   readonly reusesMemory?: boolean;
   /**
-   * With `reusesMemory`, numbers are decoded on first access, which pays off if the caller first
-   * discards rows. The default is false.
+   * With `reusesMemory`, whether numbers are decoded only on first access. This pays off if the
+   * caller discards rows first. Defaults to false.
    */
   readonly defersNumbers?: boolean;
   /**
-   * Whether to return an empty batch after many consecutive rows that are not current, so that the
-   * caller can let other work run. Default false.
+   * Whether to return an empty batch after many consecutive rows that are not current, which lets
+   * the caller run other work. Defaults to false.
    */
   readonly mayBeEmpty?: boolean;
   /**
-   * The row groups that this reader takes from a divided scan. By default, it takes all of them.
+   * Decides which row groups of a divided scan this reader takes. By default, it takes all of
+   * them.
    */
   readonly share?: ScanShare | undefined;
 }
 
 /**
  * Divides the row groups of a scan among several readers. All readers open the same scan and ask
- * about the same groups in the same order. Each group goes to one reader.
+ * about the same groups in the same order. Each group goes to exactly one reader.
  */
 export interface ScanShare {
-  /** Returns whether this reader takes the next row group. */
+  /** Returns true if this reader takes the next row group. */
   claimsNext(): boolean;
 }
 
 export interface ScanBatch {
   readonly rowCount: number;
-  /** Vectors in the order of `columnIds`, valid until the next call of `next` or `close`. */
+  /** Vectors in the order of `columnIds`, valid until the next call to `next` or `close`. */
   readonly columns: readonly Vector[];
 }
 
 /** A running scan. The caller must call `close`, which unpins the files. */
 export interface Scan {
   /**
-   * Returns rows in ascending seq order: at least one, or possibly none if `mayBeEmpty` is set.
-   * Returns undefined once the scan has ended.
+   * Returns rows in ascending order of seq; undefined once the scan has ended. A batch has at
+   * least one row, unless `mayBeEmpty` is set.
    */
   next(): ScanBatch | undefined;
   close(): void;
   /**
-   * The number of row groups read so far. EXPLAIN ANALYZE shows it, together with the number of
-   * skipped groups.
+   * The number of row groups read so far. EXPLAIN ANALYZE shows it along with the number of groups
+   * skipped.
    */
   readonly groupsRead: number;
   readonly groupsPruned: number;
@@ -103,8 +109,8 @@ export interface Scan {
 
 /**
  * The options of an ordered scan, including bounds on the ordering column. Rows outside these
- * bounds are omitted. For SEQ_COLUMN_ID, the order is descending; a {@linkcode Scan} yields
- * ascending seqs.
+ * bounds are omitted. An ordered scan by SEQ_COLUMN_ID is descending, whereas a {@linkcode Scan}
+ * yields ascending seqs.
  */
 export interface OrderedScanOptions
   extends Pick<ScanOptions, "owner" | "upTo" | "after" | "columnIds">,
@@ -114,24 +120,24 @@ export interface OrderedScanOptions
 }
 
 /**
- * A scan of live rows sorted by a column. Rows with equal values have no defined order. The caller
- * must call `close`, as for a {@linkcode Scan}.
+ * A scan of live rows sorted by a column. Rows with equal values are in no defined order. The
+ * caller must call `close`, as for a {@linkcode Scan}.
  */
 export interface OrderedScan {
   /**
-   * Returns at most `rowsMax` rows. An empty batch means that the search continues in the next
-   * call; undefined means the end.
+   * Returns at most `rowsMax` rows; undefined at the end. An empty batch means that the search
+   * continues with the next call.
    */
   next(rowsMax: number): ScanBatch | undefined;
   /**
-   * Skips at most `rowsMax` rows without reading them. Returns the number of skipped rows: 0 if the
-   * search continues in the next call, undefined at the end.
+   * Skips up to `rowsMax` rows without reading them. Returns the number of rows skipped; 0 if the
+   * search continues with the next call, and undefined at the end.
    */
   skip(rowsMax: number): number | undefined;
   close(): void;
   /** The approximate number of versions that the scan has to search. */
   readonly rowCount: number;
-  /** The number of versions visited so far. Infinity once the scan must not be continued. */
+  /** The number of versions visited so far; Infinity if the scan must not be continued. */
   readonly rowsPassed: number;
 }
 
@@ -140,7 +146,7 @@ export type CountedScan = Pick<OrderedScan, "close" | "next" | "rowCount">;
 
 export interface LookupOptions {
   readonly owner: number;
-  /** The key values in the order of `keyColumnIds`; none may be NULL. */
+  /** The key's values in the order of `keyColumnIds`, none of them NULL. */
   readonly key: Row;
   readonly upTo: Seq;
   readonly columnIds: readonly number[];

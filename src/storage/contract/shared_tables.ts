@@ -4,8 +4,8 @@
  *
  * - A share is valid for one bound on `_seq`. The state at or below that bound never changes, so
  *   the reader needs no lock.
- * - Pages of deletion vectors, and values outside shared memory, are not sent again to a reader
- *   that already has them.
+ * - Pages of deletion vectors and values outside shared memory are not sent again to a reader that
+ *   already has them.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { DataType, Vector } from "../../types/mod.ts";
@@ -14,15 +14,15 @@ import type { TableDefinition } from "./table_definition.ts";
 
 export interface SharedTable {
   readonly definition: TableDefinition;
-  /** Row versions at or below this seq have expired; 0 if the table has no time to live. */
+  /** Row versions at or below this seq have expired; 0 if the table has no TTL. */
   readonly expiredSeq: number;
   readonly segments: readonly SharedSegment[];
   /**
-   * The history segments that contain rows within the bounds; if the reader needs tombstones, all
-   * history segments.
+   * The history segments with rows within the bounds. If the reader needs tombstones, all history
+   * segments.
    */
   readonly history: readonly SharedSegment[];
-  /** The memtables that are shared with readers, oldest first. */
+  /** The memtables shared with readers, oldest first. */
   readonly memtables: readonly SharedMemtable[];
 }
 
@@ -30,7 +30,7 @@ export interface SharedSegment {
   readonly entry: SegmentEntry;
   readonly path: string;
   /**
-   * The pages of the segment's deletion vector that changed since the last share. Empty for
+   * The pages of the segment's deletion vector that have changed since the last share. Empty for
    * history.
    */
   readonly pages: readonly SharedPage[];
@@ -39,25 +39,25 @@ export interface SharedSegment {
 /** The replacements of rows in one page of a segment. */
 export interface SharedPage {
   readonly index: number;
-  /** The seq that replaced each row, or 0; in shared memory. */
+  /** For each row, the seq that replaced it, or 0. In shared memory. */
   readonly seqByRow?: Float64Array | undefined;
   /**
-   * Used if `seqByRow` is absent: the replaced rows within the page in ascending order, and the
-   * seqs that replaced them.
+   * Used if `seqByRow` is undefined: the replaced rows within the page in ascending order. `seqs`
+   * has the seqs that replaced them.
    */
   readonly rows: readonly number[];
   readonly seqs: readonly number[];
-  /** The number of replaced rows, and an upper bound on the seqs that replaced them. */
+  /** The number of replaced rows. `highest` is an upper bound on the seqs that replaced them. */
   readonly count: number;
   readonly highest: number;
 }
 
 export interface SharedMemtable {
-  /** The id of the memtable, which stays the same for this reader. */
+  /** The id by which this reader knows the memtable. */
   readonly id: number;
   /**
-   * The number of rows to read: at least all rows at or below the bound, and never fewer than the
-   * reader already has.
+   * The number of rows to read. It includes all rows at or below the bound, and never falls below
+   * the number that the reader already has.
    */
   readonly rowCount: number;
   readonly hiddenCount: number;
@@ -73,37 +73,34 @@ export interface SharedMemtable {
 export interface SharedColumn {
   readonly columnId: number;
   readonly type: DataType;
-  /** The values of rows `from` and above. For a column in shared memory, `from` is 0. */
+  /** The values of the rows from `from` onwards. For a column in shared memory, `from` is 0. */
   readonly vector: Vector;
   readonly from: number;
 }
 
-/** Segments and memtables that a reader may drop because they no longer belong to any table. */
+/** Segments and memtables that a reader may drop, because they belong to no table any more. */
 export interface DroppedShares {
   readonly segmentIds: readonly number[];
   readonly memtableIds: readonly number[];
 }
 
-/** The bounds within which a statement reads its shared tables. */
+/** Up to which seqs a statement reads its shared tables. */
 export interface ShareBounds {
   /**
-   * The inclusive upper bound on seqs, at most the visible seq, since rows above the visible seq
-   * may still be rolled back.
+   * The inclusive upper bound on seqs. It is at most the visible seq, since rows above that may
+   * still be rolled back.
    */
   readonly upTo: Seq;
-  /** The earlier seqs at which the statement also reads tables. */
+  /** Earlier seqs at which the statement reads tables as well. */
   readonly pastSeqs: readonly Seq[];
   /** Whether the statement may read deleted rows as well. */
   readonly withTombstones: boolean;
 }
 
-/**
- * Tables that have been shared with one reader. A share pins the files of its tables until it is
- * released.
- */
+/** Tables shared with one reader. A share pins its tables' files until it is released. */
 export interface TableShares {
   readonly tables: readonly SharedTable[];
-  /** Records damage that the reader found in one of the segments. */
+  /** Records damage that the reader has found in one of the segments. */
   noteDamage(error: unknown): void;
   release(): void;
 }

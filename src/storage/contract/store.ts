@@ -1,13 +1,12 @@
 /**
- * Defines the store for the layers above: an ordered stream of row versions, which is read up to a
- * bound.
+ * Defines the store for the layers above: an ordered stream of row versions, read up to a bound.
  *
  * - A row version is one state of one row under one seq, and never changes. It records the version
  *   that it replaces (`prev`, 0 for none) and the last seq of its commit.
  * - A tombstone is a version that marks its row as deleted and contains the row's last values.
  * - A version is current at S if its seq is at most S and it was not replaced at or before S.
- * - Only `apply` assigns seqs to rows. It runs without an await, so that commits, seqs and the log
- *   file have the same order.
+ * - Only `apply` assigns seqs to rows. It runs without an await, so commits, seqs and the log file
+ *   all have the same order.
  * - No layer above storage sees a version above `visibleSeq`, with one exception. A DML statement
  *   reads at `appliedSeq`. It writes in the same tick, or through a {@linkcode StagedCommit} that
  *   was begun in that tick and fails if anything that the statement read is rolled back.
@@ -46,27 +45,24 @@ import type {
   WriteBatch,
 } from "./writes.ts";
 
-/** The rows of one owner in one table that a commit has changed. */
+/** A partition in which a commit has changed rows. */
 export interface ChangedPartition {
   readonly tableId: number;
   readonly owner: number;
 }
 
-/** Called in the tick in which `visibleSeq` has moved, before the waiting writers are answered. */
+/** Called in the tick in which `visibleSeq` advances, before the waiting writers are answered. */
 export type OnVisible = (changed: readonly ChangedPartition[], visibleSeq: Seq) => void;
 
-/** A range of seqs removed by a restore or a crash: above `after` and below `upTo`. */
+/** A range of seqs lost in a restore or a crash: above `after` and below `upTo`. */
 export interface SeqGap {
   readonly after: number;
   readonly upTo: number;
 }
 
-/** The state of the store for one reader in another thread. */
+/** What the store has shared with one reader in another thread. */
 export interface TableSharing {
-  /**
-   * Returns the objects that the reader has but that no longer belong to any table, and clears this
-   * list.
-   */
+  /** Returns what the reader has but no table uses any more, and clears this list. */
   takeDropped(): DroppedShares;
 }
 
@@ -74,17 +70,17 @@ export interface TableSharing {
 export interface SharingStore<Known extends TableSharing = TableSharing> {
   /** The mapping between seqs and clock times; see `base/seq_times.ts`. */
   readonly seqEras: readonly SeqEra[];
-  /** Returns the state of the sharing for a new reader, which does not have any data yet. */
+  /** Returns the sharing state for a new reader, which has no data yet. */
   newSharing(): Known;
   /**
-   * Shares tables with a reader. The files of the tables are kept until the shares are released.
+   * Shares tables with a reader. The tables' files are kept until the share is released.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE, DATA_DAMAGED @throws {CorruptionError}
    */
   share(known: Known, tableIds: readonly number[], bounds: ShareBounds): TableShares;
 }
 
-/** The part of the store that a query uses. A reader in another thread also implements it. */
+/** The part of the store that queries use. Readers in other threads implement it, too. */
 export type ReadStore = Pick<
   Store,
   | "visibleSeq"
@@ -101,50 +97,51 @@ export type ReadStore = Pick<
   | "snowflakeId"
 >;
 
-/** The part of the store that a statement needs to write rows. */
+/** The part of the store that statements need to write rows. */
 export type WriteStore = Pick<Store, "apply" | "stage">;
 
 export interface Store extends IndexReads {
-  /** The highest seq that is durable. */
+  /** The highest durable seq. */
   readonly visibleSeq: Seq;
-  /** The highest seq that has been applied in memory, durable or not. */
+  /** The highest seq applied in memory, durable or not. */
   readonly appliedSeq: Seq;
   /** Handles commits that become visible. Set once, before the first commit. */
   onVisible: OnVisible;
 
   /**
-   * Checks that the disk has room for data other than rows. Call this before adding such data.
+   * Checks that the disk has room for data other than rows. Must be called before such data is
+   * added.
    *
    * @throws {DatabaseError} DISK_FULL in read-only mode.
    */
   requireFreeSpace(): void;
   /**
-   * Adds a table or changes its definition. If the table has existing data, that data is already
+   * Adds a table, or changes its definition. Data that the table already has must have been
    * loaded.
    */
   defineTable(definition: TableDefinition): void;
   /**
-   * Removes a table that the manifest no longer lists. The files of the table are removed as soon
-   * as no reader pins them.
+   * Removes a table that the manifest no longer lists. Its files are removed once no reader pins
+   * them.
    */
   dropTable(tableId: number): void;
 
   /**
-   * Checks keys, assigns seqs, and appends the rows to memory and to the log, completely or not at
-   * all, in this tick.
+   * Checks keys, assigns seqs, and appends the rows to memory and to the log. All of this happens
+   * in this tick, completely or not at all.
    *
    * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, DISK_FULL (read-only mode),
-   * ROW_TOO_LARGE, LIMIT_EXCEEDED.
+   *   ROW_TOO_LARGE, LIMIT_EXCEEDED.
    */
   apply(batch: WriteBatch): Commit;
   /**
-   * Waits until no commit is on its way to the disk, and then runs `work` in one tick with all
-   * earlier commits durable and visible. Other commits wait until `work` has ended.
+   * Waits until no commit is being written to disk, and then runs `work` in one tick in which all
+   * earlier commits are durable and visible. Other commits wait until `work` has ended.
    */
   exclusively<T>(work: () => T): Promise<T>;
   /**
-   * Within {@linkcode exclusively}, makes a commit together with definitions: both are durable and
-   * visible, or neither is.
+   * Within {@linkcode exclusively}, combines a commit with definitions: both become durable and
+   * visible, or neither does.
    *
    * @throws {DatabaseError} The errors of `apply`, of `durable` and of `publish`.
    */
@@ -159,17 +156,17 @@ export interface Store extends IndexReads {
 
   scan(tableId: number, options: ScanOptions): Scan;
   /**
-   * Reads rows in order. Returns undefined if there are few rows, if some of them cannot be sorted,
-   * or if this order is requested for the first time, since building an order takes as long as
-   * several scans.
+   * Reads rows in the order of a column. Returns undefined if there are few rows, if some of them
+   * cannot be sorted, or if this order is requested for the first time: building an order takes as
+   * long as several scans.
    */
   scanOrdered(tableId: number, options: OrderedScanOptions): OrderedScan | undefined;
   changes(tableId: number, options: ChangesOptions): ChangeScan;
-  /** Returns the row with a key that is live at a seq, or undefined if no such row exists. */
+  /** Returns the row that is live under a key at a seq; undefined if there is none. */
   lookup(tableId: number, options: LookupOptions): Row | undefined;
   /**
    * Returns the seq at or below which row versions have expired for good; 0 if the table has no
-   * time to live.
+   * TTL.
    */
   expiredSeq(tableId: number): number;
   /**
@@ -180,79 +177,84 @@ export interface Store extends IndexReads {
   /** Returns the last seq issued at or before a wall-clock time in Unix milliseconds. */
   lastSeqUpTo(unixMs: number): number;
   /**
-   * Returns the newest seq that, like all seqs before it, has at least this age; 0 if no seq has.
+   * Returns the newest seq such that it and all earlier seqs have at least this age; 0 if there is
+   * none.
    */
   agedSeq(ageMs: number): number;
   /**
-   * Returns the earliest seq from which a resume misses no changes; 0 if no history was discarded.
+   * Returns the earliest seq from which a resume misses no changes; 0 if no history has been
+   * discarded.
    */
   earliestSeq(tableId: number, owner: number): Seq;
-  /** Returns the highest seq up to a bound at which a partition shows only complete commits. */
+  /** Returns the highest seq, at most `upTo`, at which a partition shows only complete commits. */
   wholeCommitsUpTo(tableId: number, owner: number, upTo: Seq): Seq;
-  /** Returns the seq of the newest commit up to a bound that changed a partition, or 0. */
+  /** Returns the seq of the newest commit at or below `upTo` that changed a partition, or 0. */
   lastCommitUpTo(tableId: number, owner: number, upTo: Seq): Seq;
   /**
-   * Whether commits at this position may have been seen by clients and then lost, so that a resume
-   * from it is not valid.
+   * Whether clients may have seen commits at this position that were then lost. If so, a resume
+   * from it is invalid.
    */
   wasLost(seq: number): boolean;
-  /** Returns the owners whose row versions the table may contain, ascending. */
+  /** Returns the owners who may have row versions in the table, in ascending order. */
   owners(tableId: number): readonly number[];
   /**
-   * Returns the number of live rows at `visibleSeq`, of one owner, or of all owners if `owner` is
-   * undefined.
+   * Returns the number of live rows at `visibleSeq`, for one owner or, if `owner` is undefined,
+   * for all.
    */
   liveRowCount(tableId: number, owner: number | undefined): number;
   /**
-   * Returns the estimated number of distinct values in a column, according to a sample of its
-   * segments. All owners are included. Undefined if it is unknown.
+   * Returns the number of distinct values in a column over all owners, estimated from a sample of
+   * its segments; undefined if unknown.
    */
   distinctValues(tableId: number, columnId: number): number | undefined;
 
   /**
-   * Flushes all versions that are in the table's memtables at the time of the call. A given job is
-   * started when its work begins; the caller ends it.
+   * Flushes all versions in the table's memtables at the time of the call. If a job is passed, it
+   * is started when the work begins; the caller ends it.
    */
   flush(tableId: number, job?: Job): Promise<FlushResult>;
   /**
-   * Merges the segments of a table, and discards versions that are older than its history. A given
-   * job is started here; the caller ends it.
+   * Merges the segments of a table, and discards versions older than its history. If a job is
+   * passed, it is started here; the caller ends it.
    */
   compact(tableId: number, job?: Job): Promise<CompactResult>;
   /**
-   * Removes every version of an erased owner, and refuses all further writes of the owner. A given
-   * job is started here but not ended, since other work may be part of it.
+   * Removes every version of an erased owner, and refuses all further writes by that owner. If a
+   * job is passed, it is started here but not ended, since it may include other work.
    *
-   * @returns The number of removed row versions, including old versions of other owners.
-   * @throws {DatabaseError} DATA_DAMAGED if a damaged segment may hold rows of the owner.
+   * @returns The number of row versions removed, including old versions of other owners.
+   * @throws {DatabaseError} DATA_DAMAGED if a damaged segment may contain rows of the owner.
    */
   erase(tableId: number, owner: number, job?: Job): Promise<number>;
   /**
-   * Adds all existing rows to an index of the definition. Resolves to false if the job was
-   * cancelled, or the index is no longer defined. A given job is neither started nor ended.
+   * Adds all existing rows to one of the table's indexes. Resolves to false if the job was
+   * cancelled or the index is no longer defined. The caller starts and ends the job.
    *
    * @throws {DatabaseError} DATA_DAMAGED if some rows cannot be read. @throws {DiskError}
    */
   buildIndex(tableId: number, indexId: number, job: Job): Promise<boolean>;
   /**
-   * Checks that no two live rows have the same key in a unique index that refuses new duplicates.
-   * Resolves as `buildIndex` does.
+   * Checks that no two live rows have the same key in a unique index that already refuses new
+   * duplicates. Resolves as `buildIndex` does.
    *
    * @throws {DatabaseError} DUPLICATE_KEY if several rows have the same key.
    */
   checkIndex(tableId: number, indexId: number, job: Job): Promise<boolean>;
   stats(tableId: number): TableStats;
   /**
-   * Returns the statistics of a table's segments, for one owner, or for all if `owner` is
-   * undefined.
+   * Returns statistics of a table's segments, for one owner or, if `owner` is undefined, for all.
    */
   flushedStats(tableId: number, owner: number | undefined): FlushedStats;
   segments(): readonly ListedSegment[];
 
-  /** Assigns a seq to a definition (CREATE, ALTER, DROP), in commit order with the rows. */
+  /**
+   * Assigns a seq to a definition (CREATE, ALTER, DROP). Definitions and rows share one commit
+   * order.
+   */
   issueSeq(): Seq;
   /**
-   * Issues an id with the layout of a seq, from a separate generator. Ids ascend and never repeat.
+   * Issues an id that is laid out like a seq but comes from a separate generator. Ids ascend and
+   * never repeat.
    */
   snowflakeId(): number;
 
@@ -260,30 +262,30 @@ export interface Store extends IndexReads {
   close(): Promise<void>;
 }
 
-/** The operations of a store that topics use. */
+/** The store's operations that topics use. */
 export interface HistoryStore {
   /**
-   * Reads changes of all owners, including rows that have expired in the meantime. Rows in segments
-   * that are permanently damaged are left out.
+   * Reads the changes of all owners, including rows that have since expired. Rows in permanently
+   * damaged segments are left out.
    *
    * @throws {DatabaseError} DATA_DAMAGED from `next` if the disk currently cannot read a segment.
    */
   changesOfAll(tableId: number, options: AllChangesOptions): OwnedChangeScan;
   /**
-   * Reads versions by their seqs, including rows that have expired in the meantime.
+   * Reads versions by seq, including rows that have since expired.
    *
    * @throws {DatabaseError} DATA_DAMAGED if the disk currently cannot read a segment.
    */
   versions(tableId: number, options: VersionsOptions): VersionRows;
   /**
-   * Keeps every version that is replaced above a seq, until the next call of this method. With
-   * undefined, only the history that the table's definition requires is kept. Rows of erased owners
-   * are not kept.
+   * Keeps every version replaced above a seq until the next call to this method. If `afterSeq` is
+   * undefined, only the history that the table's definition requires is kept. Rows of erased
+   * owners are not kept.
    */
   holdHistory(tableId: number, afterSeq: Seq | undefined): void;
   /**
-   * Estimates the versions in segments that a table keeps only because of {@linkcode holdHistory}.
-   * A step examines one segment.
+   * Estimates how many versions a table's segments keep only because of {@linkcode holdHistory}. A
+   * step examines one segment.
    *
    * @throws {DatabaseError} @throws {CorruptionError}
    */

@@ -1,12 +1,12 @@
 /**
- * Defines the figures of the store and the results of its maintenance, which statements and
- * operators use.
+ * Defines the store's figures and the results of its maintenance, for use by statements and
+ * operators.
  */
 
 /** The replaced versions that a table keeps only because a topic needs its history. */
 export interface HeldHistory {
   readonly versions: number;
-  /** The size of these versions: their share in the bytes of their segments. */
+  /** The size of these versions in bytes, as their share of their segments' bytes. */
   readonly bytes: number;
 }
 
@@ -16,14 +16,14 @@ export interface FlushResult {
 }
 
 export interface CompactResult {
-  /** The number of segments that were merged or rewritten; 0 if there was nothing to do. */
+  /** The number of segments merged or rewritten; 0 if there was nothing to do. */
   readonly mergedSegments: number;
-  /** The number of discarded row versions that were older than the table's history. */
+  /** The number of row versions discarded because they were older than the table's history. */
   readonly discardedVersions: number;
 }
 
 export interface TableStats {
-  /** The number of live rows of all owners; undefined if damage prevents counting. */
+  /** The number of live rows over all owners; undefined if damage prevents counting. */
   readonly liveRows: number | undefined;
   readonly unflushedVersions: number;
   readonly segments: number;
@@ -34,7 +34,7 @@ export interface TableStats {
   readonly lastFlushedAtMs: number | undefined;
 }
 
-/** Statistics on the row versions in a table's segments, either of one owner or of all owners. */
+/** Statistics on the row versions in a table's segments, for one owner or for all. */
 export interface FlushedStats {
   /** The number of segments that contain these versions. */
   readonly segments: number;
@@ -46,12 +46,9 @@ export interface FlushedStats {
   readonly maxSeq: number;
   readonly unflushedVersions: number;
   readonly lastFlushedAtMs: number | undefined;
-  /** Whether some segments were not examined because they are quarantined. */
+  /** Whether some segments were skipped because they are quarantined. */
   readonly isDamaged: boolean;
-  /**
-   * Whether none of the damaged segments has current versions, so that live rows can still be
-   * counted.
-   */
+  /** Whether live rows can still be counted, because no damaged segment has current versions. */
   readonly isCountable: boolean;
 }
 
@@ -62,21 +59,21 @@ export interface ListedSegment {
   readonly maxSeq: number;
   readonly rowCount: number;
   readonly bytes: number;
-  /** The compression of the segment's chunks. Absent if no chunk is packed. */
+  /** How the segment's chunks are compressed; undefined if no chunk is packed. */
   readonly compression?: "zstd" | undefined;
   readonly createdAtMs: number;
   /** Whether the segment contains current versions or only replaced ones. */
   readonly kind: "current" | "history";
-  /** The id of the segment's storage. Absent if the segment is in the data directory. */
+  /** The id of the segment's storage; undefined if the segment is in the data directory. */
   readonly storageId?: string | undefined;
   readonly status: "live" | "quarantined";
 }
 
-/** Figures that show an operator a problem before users notice it. */
+/** Figures that reveal a problem to operators before users notice it. */
 export interface StoreCondition {
-  /** The free bytes on the disk of the data directory. */
+  /** The number of free bytes on the disk with the data directory. */
   readonly freeBytes: number | undefined;
-  /** Whether only deletes and drops are accepted until there is enough free space. */
+  /** Whether the store accepts only deletes and drops until there is enough free space. */
   readonly isReadOnly: boolean;
   /** The total size of the log files in bytes. */
   readonly logBytes: number;
@@ -86,9 +83,9 @@ export interface StoreCondition {
 /** The memory that the store uses, in bytes. */
 export interface StoreMemory {
   readonly memtableBytes: number;
-  /** The memory taken by unpacked segment parts that this thread caches. */
+  /** The memory taken up by unpacked segment parts that this thread has cached. */
   readonly cacheBytes: number;
-  /** The memory taken by deletion vectors, which record the replaced rows of segments. */
+  /** The memory taken up by deletion vectors, which record the replaced rows of segments. */
   readonly replacementBytes: number;
   readonly threadHeapBytes: number;
 }

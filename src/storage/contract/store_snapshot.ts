@@ -1,6 +1,6 @@
 /**
- * Lists everything that belongs to a copy of the store at one moment. While the snapshot is held,
- * none of its files is removed or renamed, and the listed part of each file does not change.
+ * Lists everything that belongs to a copy of the store at a given moment. While the snapshot is
+ * held, none of its files is removed or renamed, and the listed part of each file does not change.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { CommitLog } from "./commit_log.ts";
@@ -12,9 +12,9 @@ export interface StoreSnapshot {
   readonly segments: readonly SegmentEntry[];
   /** The log files that recovery needs, in order. */
   readonly logFiles: readonly number[];
-  /** The number of bytes written to the last log file at the time of the snapshot. */
+  /** The number of bytes in the last log file at the time of the snapshot. */
   readonly logEnd: number;
-  /** An upper bound on the ids that SNOWFLAKE_ID() had issued by the time of the snapshot. */
+  /** An upper bound on the ids issued by SNOWFLAKE_ID() up to the snapshot. */
   readonly reservedIds: number;
   /** Allows the files to be removed again. */
   release(): void;
@@ -22,7 +22,7 @@ export interface StoreSnapshot {
 
 /**
  * Returns the files that make up the store in this tick, according to the manifest and the log.
- * @param releases Functions that release the files.
+ * @param releases Functions to be called when the snapshot is released.
  */
 export function snapshotOf(
   manifest: Manifest,

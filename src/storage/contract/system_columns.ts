@@ -1,10 +1,10 @@
 /**
- * Defines the columns that every version has in addition to the columns of its table. No declared
- * column ever has one of their ids.
+ * Defines the columns that every version has in addition to those of its table. No declared column
+ * ever has one of their ids.
  */
 
-/** The id of the column in which scans return the seq of a version, as f64. */
+/** The id of the column in which scans return a version's seq, as f64. */
 export const SEQ_COLUMN_ID = -1;
 
-/** The id of the column in which scans return whether a version is a tombstone, as bool. */
+/** The id of the column in which scans return, as bool, whether a version is a tombstone. */
 export const DELETED_COLUMN_ID = -2;

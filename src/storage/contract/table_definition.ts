@@ -1,4 +1,4 @@
-/** Defines the properties that the store needs to know about a table. */
+/** Defines what the store needs to know about a table. */
 import type { DataType, Value } from "../../types/mod.ts";
 import type { StoredIndex } from "./index_reads.ts";
 import type { SegmentHome } from "./manifest.ts";
@@ -8,51 +8,51 @@ export const SHARED_OWNER = 0;
 
 export interface StoredColumn {
   /**
-   * The id of the column, a number of at least 1. An id is never reused within a table, and a
-   * rename does not change it.
+   * The id of the column, 1 or higher. It is never reused within a table, and a rename does not
+   * change it.
    */
   readonly columnId: number;
   readonly name: string;
   readonly type: DataType;
-  /** The column's value in versions that are older than the column. */
+  /** The column's value in versions older than the column itself. */
   readonly missing: Value;
 }
 
 /**
- * The policy that decides which chunks of a table are packed:
+ * Decides which chunks of a table are packed:
  *
- * - auto: chunks of long text, JSON and bytes that become considerably smaller.
- * - none: no chunk.
- * - zstd: every chunk that becomes smaller at all.
+ * - auto: chunks of long text, JSON and bytes that become considerably smaller
+ * - none: no chunk
+ * - zstd: every chunk that becomes smaller at all
  */
 export type Compression = "auto" | "none" | "zstd";
 
-/** The properties of a table that the store needs. ALTER TABLE replaces the whole object. */
+/** What the store needs to know about a table. ALTER TABLE replaces the whole object. */
 export interface TableDefinition {
   readonly tableId: number;
-  /** The name of the table as shown in messages, "namespace.table". */
+  /** The table's name as shown in messages, "namespace.table". */
   readonly name: string;
-  /** The declared columns, in the same order as `Row` in {@linkcode TableWrite}. */
+  /** The declared columns. A `Row` in a {@linkcode TableWrite} has its values in this order. */
   readonly columns: readonly StoredColumn[];
   readonly keyColumnIds: readonly number[];
-  /** Secondary indexes. Absent if the table has none. */
+  /** The secondary indexes; undefined if there are none. */
   readonly indexes?: readonly StoredIndex[] | undefined;
   readonly flush: FlushPolicy;
-  /** The packing policy for new segments. Absent if segments are not packed. */
+  /** How new segments are packed; undefined if they are not. */
   readonly compression?: Compression | undefined;
-  /** The time in milliseconds for which replaced versions and tombstones stay readable. */
+  /** How long replaced versions and tombstones stay readable, in milliseconds. */
   readonly historyMs: number;
-  /** The age at which a row version expires. Absent if rows never expire. */
+  /** The age at which a row version expires, in milliseconds; undefined if rows never expire. */
   readonly ttlMs?: number | undefined;
-  /** The seq up to which versions have already expired, whatever the current time to live is. */
+  /** The seq up to which versions have already expired, whatever the current TTL is. */
   readonly expiredSeq?: number | undefined;
-  /** The storage in which new segments are written. Absent for the data directory. */
+  /** The storage that new segments are written to; undefined for the data directory. */
   readonly home?: SegmentHome | undefined;
 }
 
 interface FlushPolicy {
-  /** A flush begins when this many row versions of the table are buffered. */
+  /** A flush begins once the table has buffered this many row versions. */
   readonly rowsMax: number;
-  /** A flush begins when the oldest buffered row version has this age. */
+  /** A flush begins once the oldest buffered row version reaches this age, in milliseconds. */
   readonly ageMsMax: number;
 }

@@ -1,5 +1,5 @@
 /**
- * Records which rows of a segment were replaced by newer versions, with the seq of each
+ * Records which rows of a segment have been replaced by newer versions, with the seq of each
  * replacement. A read at seq S hides a row only if its replacement has a seq of S or less.
  *
  * In memory, the rows are divided into pages (`replacement_pages.ts`). On disk:
@@ -14,8 +14,8 @@
  *          …    8   hash64 of everything before, seeded with the segment id
  *
  * The manifest contains the same hash. If an intact file of an earlier generation appeared under a
- * newer name, for example from a restored copy, deleted rows would reappear. Such a file is
- * therefore treated as damage.
+ * newer name, for example after a copy was restored, deleted rows would reappear. Such a file is
+ * therefore treated as damaged.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -46,7 +46,8 @@ import {
 } from "./replacement_pages.ts";
 
 /**
- * The format number. In every format, the magic, the id and the final hash are at the same offsets.
+ * The format number. In every format, the magic, the segment id and the final hash are at the same
+ * offsets.
  */
 export const DELETIONS_FORMAT = 1;
 
@@ -56,12 +57,12 @@ const MAGIC: Uint8Array = new TextEncoder().encode(`${DELETIONS_MAGIC_NAME}0${DE
 const HEADER_BYTES = 24;
 const HASH_BYTES = 8;
 
-/** The number of rows that one step of encoding examines. */
+/** How many rows one step of encoding examines. */
 const STEP_ROWS: number = 8 * PAGE_ROWS;
 
 export interface DeletionVectorOptions {
   readonly segmentId: number;
-  /** The number of rows that the segment has. */
+  /** The number of rows in the segment. */
   readonly rowCount: number;
 }
 
@@ -70,7 +71,8 @@ export class DeletionVector {
   readonly rowCount: number;
   readonly #pages: (Page | undefined)[];
   /**
-   * For each page, the version number at its last change. Absent for a page that has never changed.
+   * For each page, the vector's version at the page's last change; undefined if it has never
+   * changed.
    */
   readonly #changedIn: number[] = [];
   #version = 0;
@@ -103,7 +105,7 @@ export class DeletionVector {
     if (reader.u32() !== hash.low || reader.u32() !== hash.high) {
       throw new CorruptionError(path, hashAt, "the checksum does not match");
     }
-    // The checksum is correct, so `encode` wrote the entries, and they are valid.
+    // The checksum is correct, so the entries are as `encode` wrote them, and valid.
     const vector = new DeletionVector({ segmentId, rowCount });
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     for (let index = 0; index < count; index += 1) {
@@ -113,16 +115,14 @@ export class DeletionVector {
     return vector;
   }
 
-  /** Returns the hash at the end of a file's bytes without verifying it. */
+  /** Returns the hash at the end of a file without verifying it. */
   static hashIn(bytes: Uint8Array, path: string): Hash64 {
     const reader = new ByteReader(bytes, { path });
     reader.position = bytes.length - HASH_BYTES;
     return { low: reader.u32(), high: reader.u32() };
   }
 
-  /**
-   * Returns the format of a file's bytes; undefined if they are damaged or not a deletion vector.
-   */
+  /** Returns the format of a file; undefined if it is damaged or not a deletion vector. */
   static formatOf(bytes: Uint8Array): number | undefined {
     if (bytes.length < HEADER_BYTES + HASH_BYTES) return undefined;
     const reader = new ByteReader(bytes, { path: "" });
@@ -142,22 +142,22 @@ export class DeletionVector {
     return bytes;
   }
 
-  /** The number of rows that the vector marks as replaced. */
+  /** The number of replaced rows. */
   get count(): number {
     return this.#count;
   }
 
-  /** An upper bound on the seqs of replacements; 0 if there has never been one. */
+  /** An upper bound on the seqs of all replacements so far; 0 if there have been none. */
   get highestSeq(): number {
     return this.#highestSeq;
   }
 
-  /** A version number of the vector, which each change increases. */
+  /** The version number of the vector. Each change increases it. */
   get version(): number {
     return this.#version;
   }
 
-  /** Returns the pages that have changed since a given version of the vector. */
+  /** Returns the pages changed since a given version of the vector. */
   pagesSince(version: number): SharedPage[] {
     const changed: SharedPage[] = [];
     if (version === this.#version) return changed;
@@ -167,7 +167,7 @@ export class DeletionVector {
     return changed;
   }
 
-  /** Replaces pages of this copy with pages of the original vector. */
+  /** Replaces pages of this copy with those of the original vector. */
   adopt(pages: readonly SharedPage[]): void {
     for (const page of pages) {
       this.#pages[page.index] = pageOfShare(page);
@@ -180,29 +180,34 @@ export class DeletionVector {
     this.#changedIn[pageIndex] = this.#version;
   }
 
-  /** Returns the version of the last change to a page; 0 before the first change. */
+  /** Returns the vector's version at the last change to a page; 0 before the first change. */
   pageVersion(pageIndex: number): number {
     return this.#changedIn[pageIndex] ?? 0;
   }
 
-  /** Counts the replaced rows of a page. */
+  /** Returns the number of replaced rows in a page. */
   countOfPage(pageIndex: number): number {
     const page = this.#pages[pageIndex];
     return page === undefined ? 0 : countOf(page);
   }
 
-  /** An upper bound on the seqs that replaced rows of this page; 0 if none is replaced. */
+  /**
+   * Returns an upper bound on the seqs that replaced rows of this page; 0 if none has been
+   * replaced.
+   */
   highestOfPage(pageIndex: number): number {
     return this.#pages[pageIndex]?.highest ?? 0;
   }
 
-  /** Returns the seq of the version that replaced a row, or 0. */
+  /** Returns the seq of the version that replaced a row; 0 if the row has not been replaced. */
   replacedBy(row: number): number {
     const page = this.#pages[row >>> PAGE_BITS];
     return page === undefined ? 0 : seqInPage(page, row & PAGE_MASK);
   }
 
-  /** Records that a version replaces a row that was the newest version of its key. */
+  /**
+   * Records that a version with seq `seq` replaces a row, which was the newest version of its key.
+   */
   replace(row: number, seq: number): void {
     assert(row >= 0 && row < this.rowCount, "a row must be within its segment");
     assert(seq > 0, "a replacement must have a seq");
@@ -227,7 +232,7 @@ export class DeletionVector {
     this.#highestSeq = Math.max(this.#highestSeq, prepared.seqs.most);
   }
 
-  /** Removes the replacement of a row after it was rolled back. */
+  /** Removes a row's replacement because it was rolled back. */
   revert(row: number): void {
     const pageIndex = row >>> PAGE_BITS;
     const inPage = row & PAGE_MASK;
@@ -239,7 +244,10 @@ export class DeletionVector {
     this.#noteChange(pageIndex);
   }
 
-  /** Whether a row from `start` (inclusive) to `end` (exclusive) is replaced at or before a seq. */
+  /**
+   * Whether any row from `start` (inclusive) to `end` (exclusive) was replaced at or before
+   * `upTo`.
+   */
   hasReplaced(start: number, end: number, upTo: number): boolean {
     let isFound = false;
     this.#visit(start, end, (_row, seq) => {
@@ -250,10 +258,10 @@ export class DeletionVector {
   }
 
   /**
-   * Sets the flag to 1 for each row from `start` on that was replaced at or before a seq. Other
-   * flags keep their values.
+   * Sets the flag to 1 for each row from `start` on that was replaced at or before `upTo`. All
+   * other flags keep their values.
    *
-   * @param flags One byte per row; `flags[0]` is row `start`.
+   * @param flags One byte per row; `flags[0]` belongs to row `start`.
    * @returns The number of replaced rows.
    */
   markReplaced(start: number, upTo: number, flags: Uint8Array): number {
@@ -266,8 +274,7 @@ export class DeletionVector {
   }
 
   /**
-   * Counts the rows from `start` (inclusive) to `end` (exclusive) that are replaced at or before a
-   * seq.
+   * Counts the rows from `start` (inclusive) to `end` (exclusive) replaced at or before `upTo`.
    */
   countReplaced(start: number, end: number, upTo: number): number {
     let count = 0;
@@ -278,7 +285,7 @@ export class DeletionVector {
     return count;
   }
 
-  /** Calls a function for every replaced row, in ascending order. */
+  /** Calls `visit` for every replaced row, in ascending order. */
   visitAll(visit: (row: number, seq: number) => void): void {
     this.#visit(0, this.rowCount, (row, seq) => {
       visit(row, seq);
@@ -287,8 +294,8 @@ export class DeletionVector {
   }
 
   /**
-   * Visits every replaced row like {@linkcode visitAll}, in steps of some ten thousand rows. A
-   * change made between two steps may or may not be visited.
+   * Visits every replaced row as {@linkcode visitAll} does, but in steps of some ten thousand
+   * rows. A change made between two steps may or may not be visited.
    */
   *visitSteps(visit: (row: number, seq: number) => void): Generator<void, void> {
     for (let start = 0; start < this.rowCount; start += STEP_ROWS) {
@@ -300,7 +307,7 @@ export class DeletionVector {
     }
   }
 
-  /** Returns a copy that contains only the replacements whose seq is at most `upTo`. */
+  /** Returns a copy that contains only the replacements with a seq of at most `upTo`. */
   upTo(upTo: number): DeletionVector {
     const copy = new DeletionVector(this);
     for (const [index, page] of this.#pages.entries()) {
@@ -322,9 +329,8 @@ export class DeletionVector {
   }
 
   /**
-   * Encodes the replacements up to a seq as a file. These replacements must not change in the
-   * meantime, but later replacements may be added or removed. Each step examines some ten thousand
-   * rows.
+   * Encodes the replacements up to `upTo` as a file. These must not change in the meantime, but
+   * later replacements may be added or removed. Each step examines some ten thousand rows.
    */
   *encodeUpTo(upTo: number): Generator<void, Uint8Array<ArrayBuffer>> {
     const count = yield* this.countUpTo(upTo);
@@ -338,7 +344,7 @@ export class DeletionVector {
     head.u32(this.rowCount);
     head.u32(count);
     bytes.set(head.view());
-    // Typed arrays are little-endian on all supported platforms.
+    // Safe without byte swapping: typed arrays are little-endian on all supported platforms.
     const seqs = new Float64Array(bytes.buffer, seqsAt, count);
     const rows = new Uint32Array(bytes.buffer, rowsAt, count);
     let at = 0;
@@ -360,7 +366,7 @@ export class DeletionVector {
     return bytes;
   }
 
-  /** Counts the replacements up to a seq, in steps. */
+  /** Counts the replacements up to `upTo`, in steps. */
   *countUpTo(upTo: number): Generator<void, number> {
     if (upTo === Infinity) return this.#count;
     let count = 0;
@@ -387,7 +393,7 @@ export class DeletionVector {
     }
   }
 
-  /** Calls a function for replaced rows in ascending order, until it returns true. */
+  /** Calls `visit` for replaced rows in ascending order until it returns true. */
   #visit(start: number, end: number, visit: (row: number, seq: number) => boolean): void {
     this.#visitPages(start, end, (page, first, { from, to }) =>
       visitPage(page, { first, from, to }, visit),
@@ -395,8 +401,8 @@ export class DeletionVector {
   }
 
   /**
-   * Visits pages, each with its first row and the range of rows within it, until a visit returns
-   * true.
+   * Visits pages until a visit returns true. Each visit receives the page's first row and the
+   * range of rows within the page.
    */
   #visitPages(
     start: number,

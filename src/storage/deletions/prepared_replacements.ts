@@ -1,9 +1,9 @@
 /**
- * Records which rows of one memtable or segment a large commit will replace. The record is filled
- * over many ticks, before the seqs of the commit are known. In the commit's tick, the first seq is
+ * Records which rows of a memtable or segment a large commit will replace. The record is filled
+ * over many ticks, before the commit's seqs are known. In the commit's tick, the first seq is
  * added to every replacement, and whole pages become part of a deletion vector.
  *
- * Before `begin`, a replacement is stored as its offset from the first seq, plus 1; after `begin`,
+ * Before `begin`, a replacement is stored as its offset from the first seq, plus 1. After `begin`,
  * it is stored as its seq.
  */
 import { assert } from "../../base/assert.ts";
@@ -25,19 +25,19 @@ export class PreparedReplacements {
   #most = 0;
   #isBegun = false;
 
-  /** The pages of replacements, by page number. */
+  /** The pages of replacements, keyed by page number. */
   get pages(): ReadonlyMap<number, Page> {
     return this.#pages;
   }
 
-  /** The lowest and the highest seq of a replacement. Valid only after `begin`. */
+  /** The lowest and the highest seq of any replacement. Valid only after `begin`. */
   get seqs(): { least: number; most: number } {
     assert(this.#isBegun, "the commit must have begun and have seqs");
     return { least: this.#least, most: this.#most };
   }
 
   /**
-   * Records the replacement of a row. Call this at most once for each row.
+   * Records the replacement of a row. May be called at most once per row.
    *
    * @param seqOffset The offset from the first seq of the commit.
    */
@@ -53,7 +53,7 @@ export class PreparedReplacements {
     this.#most = Math.max(this.#most, seqOffset + 1);
   }
 
-  /** Converts offsets to seqs, once the commit's seqs are known. */
+  /** Converts offsets to seqs once the commit's seqs are known. */
   begin(firstSeq: Seq): void {
     assert(!this.#isBegun, "a commit may begin only once");
     this.#isBegun = true;
@@ -69,9 +69,7 @@ export class PreparedReplacements {
     });
   }
 
-  /**
-   * Calls a function for replacements until it returns true. Returns whether it has returned true.
-   */
+  /** Calls `isWanted` for replacements until it returns true. Returns whether it did. */
   some(isWanted: (row: number, seq: number) => boolean): boolean {
     for (const [number, page] of this.#pages) {
       if (visitPage(page, { first: number * PAGE_ROWS, from: 0, to: PAGE_ROWS }, isWanted)) {

@@ -1,7 +1,7 @@
 /**
- * Stores which rows in a page of 4,096 rows are replaced, and the seqs of their replacements. A
- * page with few replacements is a sorted list. A page with many replacements has an array with one
- * seq per row.
+ * Stores which rows in a page of 4,096 rows have been replaced, and the seqs of their
+ * replacements. A page with few replacements is a sorted list. A page with many has an array with
+ * one seq per row.
  */
 import { assert } from "../../base/assert.ts";
 import { sharedFloats } from "../../base/shared_arrays.ts";
@@ -12,12 +12,15 @@ export const PAGE_ROWS: number = 1 << PAGE_BITS;
 export const PAGE_MASK: number = PAGE_ROWS - 1;
 
 /**
- * The maximum number of entries in a sparse page. With more entries, an array with one number per
- * row is faster and not much larger.
+ * The maximum number of entries in a sparse page. Beyond it, an array with one number per row is
+ * faster and not much larger.
  */
 const SPARSE_ENTRIES_MAX = 256;
 
-/** A sparse page: replaced rows within the page, ascending, and their seqs. */
+/**
+ * A sparse page: the replaced rows within the page in ascending order, and the seqs of their
+ * replacements.
+ */
 interface SparsePage {
   readonly rows: number[];
   readonly seqs: number[];
@@ -25,8 +28,8 @@ interface SparsePage {
 }
 
 /**
- * A dense page: for each row, the seq that replaced it, or 0. The page is in shared memory, because
- * other threads also read it.
+ * A dense page: for each row, the seq that replaced it, or 0. The array is in shared memory,
+ * because other threads also read it.
  */
 interface DensePage {
   readonly seqByRow: Float64Array;
@@ -35,7 +38,7 @@ interface DensePage {
 }
 
 /**
- * The replacements in a page. `highest` is an upper bound on the seqs, which is not lowered when a
+ * The replacements in a page. `highest` is an upper bound on their seqs. It is not lowered when a
  * replacement is rolled back.
  */
 export type Page = SparsePage | DensePage;
@@ -45,7 +48,10 @@ export function bytesOfPage(page: Page): number {
   return "seqByRow" in page ? page.seqByRow.byteLength : 16 * page.rows.length;
 }
 
-/** Returns the seq of the version that replaced a row of the page, or 0. */
+/**
+ * Returns the seq of the version that replaced a row of the page; 0 if the row has not been
+ * replaced.
+ */
 export function seqInPage(page: Page, inPage: number): number {
   if ("seqByRow" in page) return page.seqByRow[inPage] ?? 0;
   const index = lowerBound(page.rows, inPage);
@@ -53,7 +59,7 @@ export function seqInPage(page: Page, inPage: number): number {
 }
 
 /**
- * Adds a row that is not in the page. Returns the page that now contains the row, which may be a
+ * Adds a row that is not yet in the page. Returns the page that now contains it, which may be a
  * new one.
  */
 export function putInPage(before: Page | undefined, inPage: number, seq: number): Page {
@@ -78,7 +84,7 @@ export function putInPage(before: Page | undefined, inPage: number, seq: number)
   return page;
 }
 
-/** Removes the entry of a replaced row from a page. */
+/** Removes a replaced row from a page. */
 export function takeFromPage(page: Page, inPage: number): void {
   if ("seqByRow" in page) {
     page.seqByRow[inPage] = 0;
@@ -91,7 +97,8 @@ export function takeFromPage(page: Page, inPage: number): void {
 }
 
 /**
- * Moves the rows of a page into another page that contains none of them. Returns the merged page.
+ * Moves the entries of `page` into another page that contains none of its rows. Returns the merged
+ * page.
  */
 export function mergePage(into: Page, page: Page): Page {
   let all = into;
@@ -103,7 +110,7 @@ export function mergePage(into: Page, page: Page): Page {
   return all;
 }
 
-/** Adds a number to the seq of each replaced row. */
+/** Adds `by` to the seq of each replacement. */
 export function moveSeqs(page: Page, by: number): void {
   const seqs = "seqByRow" in page ? page.seqByRow : page.seqs;
   for (let index = 0; index < seqs.length; index += 1) {
@@ -114,8 +121,8 @@ export function moveSeqs(page: Page, by: number): void {
 }
 
 /**
- * Visits the rows `from` to `to` of the page that begins at row `first`, in order. Returns whether
- * a visit has asked to stop.
+ * Visits the replaced rows of a range in order. `first` is the page's first row. Returns true if a
+ * visit asked to stop.
  */
 export function visitPage(
   page: Page,
@@ -143,7 +150,7 @@ export interface PageRange {
   readonly to: number;
 }
 
-/** Counts the rows of a range that are replaced at or below a seq. */
+/** Counts the rows of a range replaced at or below `upTo`. */
 export function countInPage(page: Page, { from, to }: PageRange, upTo: number): number {
   if (upTo >= page.highest && from === 0 && to === PAGE_ROWS) return countOf(page);
   let count = 0;
@@ -162,8 +169,8 @@ export function countInPage(page: Page, { from, to }: PageRange, upTo: number): 
 }
 
 /**
- * Sets the flag to 1 for each row of a range that is replaced at or below a seq. Returns the number
- * of these rows.
+ * Sets the flag to 1 for each row of a range replaced at or below `upTo`. Returns how many there
+ * are.
  *
  * @param flags `flags[at]` is the first row of the page, which may lie before the range.
  */
@@ -191,7 +198,7 @@ export function markInPage(
   return count;
 }
 
-/** Returns a page with only the entries at or below a seq. */
+/** Returns a page with only the entries at or below `upTo`. */
 export function pageUpTo(page: Page, upTo: number): Page {
   const highest = Math.min(page.highest, upTo);
   if ("rows" in page) {
@@ -223,7 +230,7 @@ function dense({ highest, rows, seqs }: SparsePage): DensePage {
   return { seqByRow, count: rows.length, highest };
 }
 
-/** Converts a page to the form in which it is sent to readers in other threads. */
+/** Converts a page to the form that is sent to readers in other threads. */
 export function sharedPage(index: number, page: Page | undefined): SharedPage {
   if (page === undefined) return { index, rows: [], seqs: [], count: 0, highest: 0 };
   const { highest } = page;
@@ -235,9 +242,8 @@ export function sharedPage(index: number, page: Page | undefined): SharedPage {
 }
 
 /**
- * Restores a page in a reader thread. The event loop may later record rows in the same memory, with
- * seqs above the bound of the share. These rows are not included in the count and in the highest
- * seq.
+ * Restores a page in a reader thread. The event loop may later record rows in the same memory,
+ * with seqs above the share's bound. `count` and `highest` do not include them.
  */
 export function pageOfShare({
   count,

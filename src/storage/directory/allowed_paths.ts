@@ -1,12 +1,14 @@
 /**
- * Decides which directories outside the data directory statements may use: a path must lie below
- * one of the `storage.allowed_roots`, both as written and after symbolic links are resolved.
+ * Decides which directories outside the data directory statements may use. A path must lie below
+ * one of the `storage.allowed_roots`, both as written and after its symbolic links are resolved.
  */
 import { resolve } from "node:path";
 import type { Disk } from "../../base/disk.ts";
 import { DatabaseError } from "../../base/errors.ts";
 
-/** An absolute path without `.`, `..` or empty parts, which could lead out of a root. */
+/**
+ * An absolute path without `.`, `..` or empty segments, which could lead out of an allowed root.
+ */
 const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/;
 
 export interface AllowedPaths {
@@ -17,7 +19,7 @@ export interface AllowedPaths {
 
 /**
  * Checks that a statement may use a path.
- * @param action The purpose of the path, such as "back up to".
+ * @param action What the path is for, such as "back up to".
  * @throws {DatabaseError} INVALID_OPTION if the path is not allowed.
  */
 export function requireAllowedPath(
@@ -56,7 +58,10 @@ export function isBelow(path: string, root: string): boolean {
   return path.startsWith(`${root.replace(/\/$/, "")}/`);
 }
 
-/** Resolves the symbolic links in a path, for the part of the path that exists. */
+/**
+ * Resolves the symbolic links in a path. If only a leading part of the path exists, that part is
+ * resolved.
+ */
 export function realPathOf(disk: Disk, path: string): string {
   if (disk.exists(path)) return disk.realPath(path);
   const end = path.lastIndexOf("/");

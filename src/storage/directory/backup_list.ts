@@ -4,8 +4,8 @@
  *
  *     {"format":1,"version":"…","seq":…,"createdAtMs":…,"files":[["catalog.sqlite",bytes,crc],…]}
  *
- * Paths are relative to the backup. The list contains every other file of the backup with its
- * length and CRC-32.
+ * Paths are relative to the backup. Every other file in the backup is listed with its length and
+ * CRC-32.
  */
 import { dirname, resolve } from "node:path";
 import type { Disk } from "../../base/disk.ts";
@@ -13,15 +13,15 @@ import { CorruptionError, DatabaseError, DiskError } from "../../base/errors.ts"
 import { type Seq, seqFromNumber } from "../../base/seq.ts";
 import { readSealedText, writeSealedText } from "./sealed_text.ts";
 
-/** The format number, which is raised whenever older programs could not restore newer backups. */
+/** The format number. It is raised whenever older programs cannot restore newer backups. */
 const BACKUP_FORMAT = 1;
 
 const NAME = "backup.json";
 
-/** The characters at the beginning of every version of the list. */
+/** The prefix with which every version of the list begins. */
 const BEGINNING = '{"format":';
 
-/** A path in the list: it consists of plain names and lies within the backup. */
+/** A path in the list. It consists of plain names, so it cannot lead out of the backup. */
 const PATH = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]*\/)*[A-Za-z0-9_][A-Za-z0-9._-]*$/;
 
 export interface BackupFile {
@@ -43,7 +43,10 @@ export function backupListPath(root: string): string {
   return `${root}/${NAME}`;
 }
 
-/** Returns the path of the backup that is in a directory or contains the directory. */
+/**
+ * Returns the path of the backup that is at `directory` or contains it; undefined if there is
+ * none.
+ */
 export function backupAround(disk: Disk, directory: string): string | undefined {
   let path = resolve(directory);
   for (;;) {
@@ -55,8 +58,8 @@ export function backupAround(disk: Disk, directory: string): string | undefined 
 }
 
 /**
- * Other programs also use the name backup.json. The beginning of the content distinguishes a backup
- * list from their files.
+ * Other programs use the name backup.json, too. A backup list is recognised by how its content
+ * begins.
  */
 function hasBackupList(disk: Disk, directory: string): boolean {
   const path = backupListPath(directory);
@@ -65,7 +68,7 @@ function hasBackupList(disk: Disk, directory: string): boolean {
     const bytes = disk.readFile(path).subarray(0, BEGINNING.length);
     return Buffer.from(bytes).toString("latin1") === BEGINNING;
   } catch (error) {
-    // Safe: if a directory cannot be read, it is not a backup that this user could have made.
+    // Safe: a directory that cannot be read is not a backup that this user could have made.
     if (error instanceof DiskError) return false;
     throw error;
   }
@@ -73,8 +76,8 @@ function hasBackupList(disk: Disk, directory: string): boolean {
 
 /**
  * Describes how a file differs from its entry in the list; undefined if it matches.
- * @param found The file's size in bytes, undefined if the file is missing, and its checksum once it
- *   has been read.
+ * @param found The file's size in bytes (undefined if the file is missing) and, once it has been
+ *   read, its checksum.
  */
 export function listedFault(
   { bytes, crc }: BackupFile,
@@ -110,7 +113,7 @@ export function writeBackupList(disk: Disk, root: string, list: BackupList): voi
  *
  * @throws {DatabaseError} INVALID_OPTION if there is no list, STORAGE_UNAVAILABLE if its format is
  *   newer.
- * @throws {CorruptionError} If it is damaged.
+ * @throws {CorruptionError} If the list is damaged.
  */
 export function readBackupList(disk: Disk, root: string): BackupList {
   const path = backupListPath(root);

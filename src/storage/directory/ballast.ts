@@ -1,19 +1,19 @@
 /**
- * Reserves disk space for emergencies: a file of zeros that is removed when the disk is full, so
- * that the catalog can still be written, and DROP and DELETE can free space.
+ * Reserves disk space for emergencies with a file of zeros. The file is removed when the disk is
+ * full, so that the catalog can still be written, and DROP and DELETE can free space.
  *
  *     none ──there is room──► taking ──► held ──disk full──► none
  *                               └──disk full, or closed──► none
  *
- * An abandoned attempt ends at its next step. By then, another attempt may have begun, so the old
- * one does not touch the state or the file.
+ * An abandoned attempt ends at its next step. By then, another attempt may have begun, so the
+ * abandoned one does not touch the state or the file.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 
-/** The number of bytes that are written at a time; other work can run in between. */
+/** The number of bytes written at a time, between which other work can run. */
 const PIECE_BYTES = 1 << 20;
 
 export interface BallastOptions {
@@ -21,7 +21,7 @@ export interface BallastOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly path: string;
-  /** The size of the reserved space; 0 reserves no space. */
+  /** The size of the reserved space in bytes; 0 reserves none. */
   readonly bytes: number;
 }
 
@@ -37,13 +37,13 @@ export class Ballast {
     this.#state = bytes > 0 && disk.sizeOf(path) === bytes ? "held" : "none";
   }
 
-  /** The number of bytes that are still to be reserved. */
+  /** The number of bytes still to be reserved. */
   get missingBytes(): number {
     return this.#state === "none" ? this.#options.bytes : 0;
   }
 
   /**
-   * Reserves the space in steps, so that other work can run in between. If there is not enough free
+   * Reserves the space in steps, between which other work can run. If there is not enough free
    * space, nothing is reserved.
    */
   async take(): Promise<void> {
@@ -60,7 +60,7 @@ export class Ballast {
           file.write(zeros.subarray(0, Math.min(zeros.length, bytes - offset)), offset);
           await clock.yield();
         }
-        // Once the bytes are on the disk, other programs cannot take the space.
+        // Once the bytes are on the disk, no other program can take the space.
         if (this.#isTaking(attempt)) await file.sync();
       } finally {
         file.close();
@@ -68,7 +68,7 @@ export class Ballast {
       if (this.#isTaking(attempt)) this.#state = "held";
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: an attempt that was stopped leaves no file.
+      // Safe: an attempt that has been stopped leaves no file behind.
       if (!this.#isTaking(attempt)) return;
       log.warn("cannot reserve the disk space that is freed once the disk is full", {
         path,
@@ -79,7 +79,7 @@ export class Ballast {
     }
   }
 
-  /** Frees the reserved space. Returns whether any space was reserved. */
+  /** Frees the reserved space. Returns false if none was reserved. */
   release(): boolean {
     if (this.#state === "none") return false;
     this.#state = "none";
@@ -87,15 +87,12 @@ export class Ballast {
     return true;
   }
 
-  /**
-   * Stops an attempt. Space that is already reserved stays reserved until the next run, which uses
-   * it again.
-   */
+  /** Stops an attempt in progress. Space already reserved stays reserved for the next run. */
   close(): void {
     if (this.#state === "taking") this.release();
   }
 
-  /** Whether an attempt is still the current one. This must be checked again after each await. */
+  /** Whether an attempt is still the current one. Must be checked again after each await. */
   #isTaking(attempt: number): boolean {
     return this.#state === "taking" && this.#attempt === attempt;
   }
@@ -106,7 +103,7 @@ export class Ballast {
       if (disk.exists(path)) disk.remove(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: the next attempt overwrites the rest of the file.
+      // Safe: the next attempt overwrites what is left of the file.
       log.warn("cannot free the reserved disk space", { path, code: error.code });
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Defines the paths of the log, segments, uploaded files and other files below `data_path`. For the
- * paths that restores use, see `backup/restore.ts`; docs/internals/storage.md shows the whole
+ * Defines the paths of the log, segments, uploaded files and other files below `data_path`.
+ * `backup/restore.ts` defines those that restores use; docs/internals/storage.md shows the whole
  * directory.
  *
  *     LOCK  format.json  ballast  wal/0000000001.wal  wal/HWM  wal/IDS
@@ -8,14 +8,14 @@
  *     segments/<table id>/<segment id>.<index id>.idx
  *     files/<table id>/<owner>/<sub>/<stored name>  exports/<owner>/<job id>.zip  tmp/  lost+found/
  *
- * If a table has another storage, its segments are in that storage (`storage/storages.ts`):
+ * A table that has another storage keeps its segments there (`storage/storages.ts`):
  *
  *     STORAGE  LOCK  tmp/  lost+found/  segments/<template>/<table id>/<segment id>.seg
  */
 import type { BlobPath } from "../contract/blob_store.ts";
 import type { SegmentHome } from "../contract/manifest.ts";
 
-/** The directory of the uploaded files. */
+/** The directory for uploaded files. */
 export const FILES_DIRECTORY = "files";
 
 /** The paths within one data directory. */
@@ -32,8 +32,8 @@ export interface DataPaths {
   readonly lostAndFound: string;
   readonly ballast: string;
   /**
-   * Whether the directory is a copy, which contains every segment, whatever the storage of its
-   * table.
+   * Whether the directory is a copy. A copy contains every segment, whichever storage the table
+   * has.
    */
   readonly holdsAll?: true;
 }
@@ -80,7 +80,9 @@ export function storagePathsOf(root: string): StoragePaths {
   };
 }
 
-/** Returns the root directory of a segment's files: the data directory or the segment's storage. */
+/**
+ * Returns the root directory of a segment's files: the segment's storage, or the data directory.
+ */
 export function segmentRoot(
   paths: DataPaths,
   home: SegmentHome | undefined,
@@ -92,10 +94,7 @@ export function walFilePath(paths: DataPaths, fileNumber: number): string {
   return `${paths.wal}/${String(fileNumber).padStart(10, "0")}.wal`;
 }
 
-/**
- * Returns the number in the name of a log file; undefined if the name does not belong to a log
- * file.
- */
+/** Returns the number in a log file's name; undefined if `name` is not the name of a log file. */
 export function walFileNumberFromName(name: string): number | undefined {
   const digits = /^(\d{10})\.wal$/.exec(name)?.[1];
   return digits === undefined ? undefined : Number(digits);
@@ -116,8 +115,8 @@ export function segmentFileName(segmentId: number): string {
 }
 
 /**
- * Returns the name of a deletion vector file. `generation` counts from 1. A deletion vector file is
- * never rewritten in place.
+ * Returns the name of a deletion vector file. Generations count from 1. Each generation is a new
+ * file: none is ever rewritten in place.
  */
 export function deletionVectorFileName(segmentId: number, generation: number): string {
   return `${segmentId}.${generation}.dv`;
@@ -149,7 +148,7 @@ export function indexPath(paths: DataPaths, place: SegmentPlace, indexId: number
   return `${segmentDirectory(paths, place)}/${indexFileName(place.segmentId, indexId)}`;
 }
 
-/** Returns the path of a blob, relative to the data directory. */
+/** Returns the path of a blob relative to the data directory. */
 export function blobPath({ owner, storedName, sub, tableId }: BlobPath): string {
   return `${FILES_DIRECTORY}/${tableId}/${owner}/${sub}/${storedName}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Keeps files in place while they are being copied: counts the holds, and delays work until there
- * are none.
+ * Keeps files in place while they are being copied, by counting holds and delaying work until
+ * there are none.
  */
 export class Holds {
   #count = 0;
@@ -11,8 +11,7 @@ export class Holds {
   }
 
   /**
-   * Adds a hold, which lasts until the returned function is called. Calling the function again has
-   * no effect.
+   * Adds a hold, which lasts until the returned function is called. Further calls have no effect.
    */
   hold(): () => void {
     this.#count += 1;
@@ -26,7 +25,7 @@ export class Holds {
     };
   }
 
-  /** Runs work immediately if there are no holds, otherwise when the last hold is released. */
+  /** Runs `action` immediately if there are no holds, otherwise when the last hold is released. */
   whenFree(action: () => void): void {
     if (this.#count > 0) this.#putOff.push(action);
     else action();

@@ -4,13 +4,14 @@
  *     tmp/<32 hex>.blob                                   staged
  *     files/<table id>/<owner>/<sub>/<stored name>        published
  *
- * - Before `publish` returns, each blob has been synced under its staged name and moved into place,
- *   and its directory and all parent directories have been synced. File names are never reused.
- * - Once a directory's name is known to be durable, the directory is not synced for that purpose
- *   again. If the directory turns out to be missing, it no longer counts as durable. Only `publish`
- *   creates directories below the data directory.
+ * - Before `publish` returns, each blob has been synced under its staged name and moved into
+ *   place, and its directory and all parent directories have been synced. File names are never
+ *   reused.
+ * - Once a directory's name is known to be durable, it is not synced for that purpose again. A
+ *   directory that turns out to be missing no longer counts as durable. Only `publish` creates
+ *   directories below the data directory.
  * - Every part of a path is checked to be a plain name, although the server itself created it.
- *   Without this check, a single mistake elsewhere could allow access outside the data directory.
+ *   Otherwise a single mistake elsewhere could allow access outside the data directory.
  */
 import { dirname } from "node:path";
 import { assert, defined } from "../../base/assert.ts";
@@ -24,24 +25,23 @@ import type { BlobPath, BlobStore, PlacedBlob, StagedBlob } from "../contract/bl
 import { blobPath, FILES_DIRECTORY } from "./file_names.ts";
 import { Holds } from "./holds.ts";
 
-/** The name of the directory that contains the files of a table. */
+/** The name of the directory for a table's files. */
 const TABLE_NAME = /^[1-9][0-9]{0,14}$/;
 
 const SUB = /^f[0-9]{4,9}$/;
 
 /**
- * The name of a stored file: it starts with a letter or digit, so the file is neither hidden nor
- * "." or "..".
+ * The name of a stored file. It starts with a letter or digit, so it is never hidden, "." or "..".
  */
 const STORED_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 
 /**
- * The maximum number of directories whose names are remembered as durable. Beyond that, all of them
- * are forgotten.
+ * How many directories are remembered as having durable names. Beyond that, all of them are
+ * forgotten.
  */
 const NAMED_MAX = 10_000;
 
-/** The number of random bytes in a staged name, enough for names never to repeat. */
+/** The number of random bytes in a staged name, enough to never repeat a name. */
 const NAME_BYTES = 16;
 
 export interface LocalBlobStoreOptions {
@@ -58,9 +58,9 @@ export class LocalBlobStore implements BlobStore {
   readonly #log: Log;
   readonly #holds = new Holds();
   readonly #removals = new WorkLine();
-  /** For each blob staged here, the function that moves it into place. */
+  /** For each blob staged by this store, the function that moves it into place. */
   readonly #moves = new WeakMap<StagedBlob, (target: string) => void>();
-  /** Existing directories whose names are durable. */
+  /** Existing directories with durable names. */
   readonly #named = new Set<string>();
 
   constructor({ disk, dataPath, log, random }: LocalBlobStoreOptions) {
@@ -107,8 +107,7 @@ export class LocalBlobStore implements BlobStore {
         "a blob must be published by the store that staged it",
       )(target);
     }
-    // Parent directories are synced first, so that a directory is durably reachable once it is
-    // synced itself.
+    // Parents come first, so that once a directory has been synced, it is durably reachable.
     const inOrder = [...toSync].toSorted((left, right) => left.length - right.length);
     for (const directory of inOrder) disk.syncDirectory(directory);
     if (this.#named.size + made.size > NAMED_MAX) this.#named.clear();
@@ -139,8 +138,8 @@ export class LocalBlobStore implements BlobStore {
   }
 
   /**
-   * Runs a removal immediately, or when the last hold is released. By then, a failure can no longer
-   * be reported to a caller.
+   * Runs a removal immediately or, if there are holds, when the last one is released. By then, a
+   * failure can no longer be reported to the caller.
    */
   #removeWhenFree(path: string, remove: () => void): void {
     if (!this.#holds.isHeld) {
@@ -157,7 +156,7 @@ export class LocalBlobStore implements BlobStore {
   }
 
   async #removeTreeWhenFree(path: string): Promise<void> {
-    // Removals run one after another, so that a second removal of the same blob finds nothing to
+    // Removals run one after another, so a second removal of the same blob finds nothing left to
     // remove.
     const remove = (): Promise<void> => this.#removals.run(() => removeTreeSoon(this.#disk, path));
     if (!this.#holds.isHeld) return await remove();
@@ -219,9 +218,9 @@ export class LocalBlobStore implements BlobStore {
   }
 
   /**
-   * Creates a directory below the data directory, and its parents.
+   * Creates a directory below the data directory, including its parents.
    * @param names.made Receives directories whose names are not known to be durable.
-   * @param names.toSync Receives the directories that must be synced to make those names durable.
+   * @param names.toSync Receives the directories to sync in order to make those names durable.
    */
   #makeDirectories(
     directory: string,
@@ -231,8 +230,8 @@ export class LocalBlobStore implements BlobStore {
     for (const part of directory.slice(path.length + 1).split("/")) {
       const parent = path;
       path = `${parent}/${part}`;
-      // Existing directories are included, because a process may have created them and then been
-      // killed before a sync.
+      // Existing directories are included, because a process may have created them and been killed
+      // before the sync.
       if (this.#named.has(path) && this.#disk.exists(path)) continue;
       this.#named.delete(path);
       made.add(path);

@@ -9,8 +9,8 @@ import type { SegmentEntry } from "../contract/manifest.ts";
 import { type DataPaths, deletionVectorPath, indexPath, segmentPath } from "./file_names.ts";
 
 /**
- * Returns the paths of unlisted files in a directory of segments; empty if the directory does not
- * exist.
+ * Returns the paths of unlisted files in a directory of segments. Returns none if the directory
+ * does not exist.
  */
 export function unlistedFiles(disk: Disk, segments: string, listed: ReadonlySet<string>): string[] {
   return [...filesBelow(disk, segments)].filter((path) => !listed.has(path));
@@ -28,8 +28,8 @@ export function listedFiles(paths: DataPaths, entries: readonly SegmentEntry[]):
 }
 
 /**
- * Returns the name that a segment's file gets in lost+found/. The name includes the table id, which
- * is the name of the file's directory. A complete path could exceed the maximum length of a name.
+ * Returns the name for a segment's file in lost+found/. It includes the name of the file's
+ * directory, which is the table id. The complete path could exceed the maximum length of a name.
  */
 export function nameInLostAndFound(from: string): string {
   return from.split("/").slice(-2).join("-");
@@ -46,7 +46,7 @@ export function moveToLostAndFound(
   return to;
 }
 
-/** Returns an unused path in lost+found/, and creates the directory if necessary. */
+/** Returns an unused path in lost+found/, creating the directory if necessary. */
 export function freeNameInLostAndFound(
   disk: Disk,
   { lostAndFound }: Pick<DataPaths, "lostAndFound">,

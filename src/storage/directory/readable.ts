@@ -1,17 +1,13 @@
 /**
- * Interprets disk errors that occur for a file that should exist. Such an error means either that
- * this file is damaged or that it cannot be opened at present. In the latter case, its content may
- * be intact.
+ * Interprets disk errors for a file that should exist. Such an error means either that the file is
+ * damaged or that it cannot be opened at present. In the latter case, its content may be intact.
  */
 import { DatabaseError, DiskError, hasNoDescriptor, UnreadableError } from "../../base/errors.ts";
 
-/** The hint for users if the process has no file descriptors left. */
+/** The hint for users when the process has run out of file descriptors. */
 export const NO_DESCRIPTOR_HINT = "close connections, or raise the server's limit on open files";
 
-/**
- * The system error codes that mean that a path is not a file, or that the content of the file is
- * lost.
- */
+/** The system error codes for a path that is not a file, or a file whose content is lost. */
 const DAMAGE_CODES: ReadonlySet<string> = new Set([
   "ENOENT",
   "ENOTDIR",
@@ -24,10 +20,10 @@ const DAMAGE_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Reads a listed file. The file counts as damaged if it is missing, is not a file, or cannot be
- * read from the disk.
+ * Reads a listed file. It counts as damaged if it is missing, is not a file, or cannot be read
+ * from the disk.
  *
- * @param offset The offset in the file, if only a part is read.
+ * @param offset The offset within the file, if only a part is read.
  * @throws {UnreadableError} @throws Any error of `read`.
  */
 export function readable<T>(path: string, read: () => T, offset = 0): T {
@@ -40,12 +36,12 @@ export function readable<T>(path: string, read: () => T, offset = 0): T {
 }
 
 /**
- * Reads a listed file like {@linkcode readable}, but with errors that can be shown to users. If the
- * system does not let this process open the file, even if only temporarily, the error names the
+ * Reads a listed file like {@linkcode readable}, but throws errors that can be shown to users. If
+ * the system does not let this process open the file, even if only for now, the error names the
  * file.
  *
  * @throws {UnreadableError} @throws {DatabaseError} STORAGE_UNAVAILABLE @throws Any error of
- * `read`.
+ *   `read`.
  */
 export function available<T>(path: string, read: () => T): T {
   try {

@@ -1,5 +1,5 @@
 /**
- * Reads and writes small files that contain one line of JSON and its checksum, and that are written
+ * Reads and writes small files that consist of one line of JSON and its checksum. They are written
  * completely or not at all.
  *
  *     <JSON on one line>
@@ -11,7 +11,7 @@ import { CorruptionError } from "../../base/errors.ts";
 import { readable } from "./readable.ts";
 import { runNow, type SyncSteps } from "./sync_steps.ts";
 
-/** Writes a file durably under its final name, replacing any existing file. @throws {DiskError} */
+/** Durably writes a file under its final name, replacing any existing file. @throws {DiskError} */
 export function writeSealedText(disk: Disk, path: string, body: string): void {
   runNow(disk, sealedTextSteps(disk, path, body));
 }
@@ -33,7 +33,7 @@ export function* sealedTextSteps(disk: Disk, path: string, body: string): SyncSt
 }
 
 /**
- * Reads a file of one line of JSON, and verifies its checksum.
+ * Reads a sealed file's line of JSON and verifies its checksum.
  * @throws {CorruptionError}
  * @throws {DiskError}
  */

@@ -1,8 +1,8 @@
 /**
  * Decides whether there is enough free space for writes. If free space falls below the reserve, or
  * the disk has reported that it is full, only deletes and drops are accepted until there is enough
- * space again. The ballast is freed at that point, and must be reserved again before writes resume.
- * The ballast is reserved only if the minimum free space remains available.
+ * space again. The ballast is freed at that point, and must be reserved again before writes
+ * resume. It is reserved only if the minimum free space remains available.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -13,8 +13,8 @@ import type { Ballast } from "./ballast.ts";
 import { NO_DESCRIPTOR_HINT } from "./readable.ts";
 
 /**
- * A warning is logged when less than this share of the disk is free. It is repeated only if more
- * space was free in the meantime.
+ * A warning is logged when less than this share of the disk is free. It is repeated only after
+ * `AMPLE_SHARE` was free in the meantime.
  */
 const SCARCE_SHARE = 0.1;
 const AMPLE_SHARE = 0.12;
@@ -27,7 +27,7 @@ const COMMITS_PER_LOOK = 256;
 export interface SpaceOptions {
   readonly disk: Disk;
   readonly path: string;
-  /** The minimum free space. If less is free, the server is read-only. */
+  /** The minimum free space in bytes. With less, the server is read-only. */
   readonly minFreeBytes: number;
   readonly ballast: Ballast;
   readonly clock: Clock;
@@ -37,7 +37,9 @@ export interface SpaceOptions {
 export class SpaceGuard {
   readonly #options: SpaceOptions;
   #isFull = false;
-  /** Whether the disk itself is full, as opposed to free space being below the reserve. */
+  /**
+   * Whether the disk itself is full, as opposed to merely having less free space than the reserve.
+   */
   #isDiskFull = false;
   #commitCount = 0;
   #isScarce = false;
@@ -59,14 +61,14 @@ export class SpaceGuard {
     try {
       return disk.freeBytes(path);
     } catch (error) {
-      // Safe: displays omit the figure, and writers run their own check.
+      // Safe: displays omit this figure, and writers run their own check.
       if (!(error instanceof DiskError)) throw error;
       return undefined;
     }
   }
 
   /**
-   * Checks that the free space allows an operation.
+   * Checks that there is enough free space for an operation.
    *
    * @throws {DatabaseError} DISK_FULL while only operations that use the reserve are accepted.
    */
@@ -76,7 +78,7 @@ export class SpaceGuard {
     if (this.#isFull && !usesReserve) throw this.#isDiskFull ? diskFull() : belowReserve();
   }
 
-  /** Checks the free space without failing. */
+  /** Checks the free space. Never throws a disk error. */
   tryToLook(): void {
     try {
       this.look();
@@ -86,13 +88,16 @@ export class SpaceGuard {
     }
   }
 
-  /** Checks the free space. @throws {DiskError} If the disk does not report it. */
+  /**
+   * Checks the free space and updates the state. @throws {DiskError} If the disk does not report
+   * it.
+   */
   look(): void {
     const { ballast, disk, path, minFreeBytes, log } = this.#options;
     const freeBytes = disk.freeBytes(path);
     this.#warnIfScarce(freeBytes);
     const isFull = freeBytes < minFreeBytes + (this.#isFull ? ballast.missingBytes : 0);
-    // The ballast must not take space that the reserve needs, since writes would then stay blocked.
+    // The ballast must not take space from the reserve, since writes would then stay blocked.
     const hasSpaceForBallast = freeBytes >= minFreeBytes + ballast.missingBytes;
     if (hasSpaceForBallast && ballast.missingBytes > 0) void ballast.take();
     this.#warnWithoutBallast(!isFull && !hasSpaceForBallast);
@@ -128,9 +133,7 @@ export class SpaceGuard {
     log.warn("less than a tenth of the disk is free", { path, freeBytes, totalBytes });
   }
 
-  /**
-   * Called after the log has rejected commits. Returns the error for the writers of these commits.
-   */
+  /** Called after the log has rejected commits. Returns the error for their writers. */
   noteRefused(cause: unknown): DatabaseError {
     if (cause instanceof DiskError && hasNoDescriptor(cause.code)) {
       const error = cause.message;
@@ -142,8 +145,8 @@ export class SpaceGuard {
   }
 
   /**
-   * Called after the disk has refused a write because it is full. Returns whether ballast was
-   * freed.
+   * Called after the disk has refused a write because it is full. Returns whether that freed the
+   * ballast.
    */
   noteFull(): boolean {
     const { ballast, log, path } = this.#options;

@@ -1,5 +1,5 @@
 /**
- * Handles the directory of one storage: the file that marks it, and the conditions under which a
+ * Handles the directory of a storage: the file that marks it, and the conditions under which a
  * directory may become a storage. For its layout and use, see `storage/storages.ts`.
  */
 import { dirname } from "node:path";
@@ -13,21 +13,21 @@ import { readSealedText, sealedTextSteps } from "./sealed_text.ts";
 import { PROBE } from "./storage_probe.ts";
 import type { SyncSteps } from "./sync_steps.ts";
 
-/** A storage, as the catalog lists it. */
+/** A storage listed in the catalog. */
 export interface ListedStorage {
   readonly storageId: string;
   /** The absolute path of the storage. */
   readonly root: string;
-  /** The key in the storage's mark; "" if the storage has no mark yet. */
+  /** The key in the storage's mark; "" if it has no mark yet. */
   readonly key: string;
 }
 
-/** The files other than the mark that may exist in a storage without tables. */
+/** The names, apart from the mark, that may exist in a storage without tables. */
 const OWN_NAMES: ReadonlySet<string> = new Set(["LOCK", "STORAGE.new", "segments", "tmp"]);
 
 /**
- * Returns the reason why a directory cannot be used as the given storage; undefined if it can.
- * Changes nothing.
+ * Returns why a directory cannot be used as the given storage; undefined if it can. Changes
+ * nothing.
  */
 export function storageFault(
   disk: Disk,
@@ -54,9 +54,7 @@ export function storageFault(
   }
 }
 
-/**
- * Whether a directory is marked as a storage. The answer is also true if the disk reports an error.
- */
+/** Whether a directory is marked as a storage. Also true if the disk reports an error. */
 export function isMarked(disk: Disk, root: string): boolean {
   try {
     return disk.exists(storagePathsOf(root).mark);
@@ -83,8 +81,8 @@ export function unavailable(
 }
 
 /**
- * Whether a directory is empty apart from empty directories, the leftovers of a failed creation,
- * and those of a dropped storage whose last files were not removed.
+ * Whether a directory is free for a new storage. It may contain empty directories, the leftovers
+ * of a failed creation, and those of a dropped storage whose last files were not removed.
  */
 export function isFree(disk: Disk, root: string): boolean {
   if (!disk.exists(root)) return true;
@@ -127,17 +125,17 @@ export function* claimSteps(
   }
 }
 
-/** Writes the mark; this last step turns the directory into a storage. */
+/** Writes the mark. This last step turns the directory into a storage. */
 export function* markSteps(disk: Disk, { key, root, storageId }: ListedStorage): SyncSteps<void> {
   assert(key !== "", "a mark must have a key");
   // Existing directories are included, because an earlier attempt may have failed before their
-  // names became durable.
+  // names were durable.
   yield dirname(root);
   const body = JSON.stringify({ storage: storageId, key });
   yield* sealedTextSteps(disk, storagePathsOf(root).mark, body);
 }
 
-/** Removes the mark after the last step of a creation has failed. */
+/** Removes the mark when the last step of a creation has failed. */
 export function unmark(disk: Disk, root: string): void {
   const { mark: path } = storagePathsOf(root);
   try {
@@ -148,7 +146,7 @@ export function unmark(disk: Disk, root: string): void {
   }
 }
 
-/** Removes all directories below a directory that contain no files. */
+/** Removes all directories below `directory` that contain no files. */
 export function pruneBelow(disk: Disk, directory: string): void {
   for (const { isDirectory, name } of disk.list(directory)) {
     if (!isDirectory) continue;
@@ -158,7 +156,7 @@ export function pruneBelow(disk: Disk, directory: string): void {
   }
 }
 
-/** Removes a directory if it is empty, and returns whether it was. */
+/** Removes a directory if it is empty. Returns whether it was. */
 export function removeIfEmpty(disk: Disk, directory: string): boolean {
   if (disk.list(directory).length > 0) return false;
   disk.removeDirectory(directory);

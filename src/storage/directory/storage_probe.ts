@@ -1,8 +1,8 @@
-/** Uses a temporary file to test which operations a directory supports. */
+/** Uses a temporary file to find out which operations a directory supports. */
 import type { Disk } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 
-/** The prefix of the names of test files, which a crash may leave behind. */
+/** The prefix of the names of probe files. A crash may leave such files behind. */
 export const PROBE = "probe.";
 
 export interface StorageProbe {
@@ -16,20 +16,20 @@ export interface StorageProbe {
 
 interface ProbeFile {
   readonly directory: string;
-  /** An unused name in the directory, which begins with {@linkcode PROBE}. */
+  /** An unused name in the directory. It begins with {@linkcode PROBE}. */
   readonly name: string;
 }
 
 /**
- * Writes, reads, lists and removes a file, until an operation fails. The sync runs off the event
- * loop, so a slow disk does not block it.
+ * Writes, reads, lists and removes a file, stopping at the first operation that fails. The sync
+ * runs off the event loop, so a slow disk does not block it.
  */
 export async function probe(disk: Disk, { directory, name }: ProbeFile): Promise<StorageProbe> {
   const path = `${directory}/${name}`;
   const bytes = Buffer.from(name);
   const faults: string[] = [];
   const note = (error: unknown): false => {
-    // Safe: the error becomes the result of the test.
+    // Safe: the error becomes part of the result.
     if (!(error instanceof DiskError)) throw error;
     faults.push(error.message);
     return false;

@@ -1,11 +1,11 @@
 /**
- * Runs work on small files in steps. Each step yields the file that must be durable before the next
- * step runs. The same steps are used at startup, where syncs are synchronous, and by statements,
- * which let other work run during syncs.
+ * Runs work on small files in steps. Each step yields the file that must be durable before the
+ * next step runs. The same steps serve startup, which syncs synchronously, and statements, which
+ * let other work run during a sync.
  */
 import type { Disk, DiskFile } from "../../base/disk.ts";
 
-/** Steps, each of which yields a file or the path of a directory to be synced. */
+/** Steps that each yield a file, or the path of a directory, to be synced. */
 export type SyncSteps<Result> = Generator<DiskFile | string, Result, void>;
 
 /**
@@ -28,7 +28,7 @@ export function runNow<Result>(disk: Disk, steps: SyncSteps<Result>): Result {
   return step.value;
 }
 
-/** Runs the steps with asynchronous syncs, so that a slow disk does not block other work. */
+/** Runs the steps with asynchronous syncs, so a slow disk does not block other work. */
 export async function runSlowly<Result>(disk: Disk, steps: SyncSteps<Result>): Promise<Result> {
   let step = steps.next();
   while (step.done !== true) {

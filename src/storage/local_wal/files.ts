@@ -1,18 +1,18 @@
 /**
  * Manages the files of the log. Files are created ahead of time and filled with zeros, so that a
- * sync never has to write metadata. Old files are recycled, so that few new files have to be
+ * sync never has to write metadata. Old files are recycled, so that few new ones have to be
  * created.
  *
  *     (none) ──make──► spare in tmp/ ──roll──► named ──enter──► current ──roll──► kept ──release──► spare or removed
  *
- * - A flush releases several files at once, and a fast load fills that many before the next flush.
+ * - A flush releases several files at once, and a fast load fills as many before the next flush.
  *   With several spare files, such a load does not have to write more zeros.
- * - A file gets its name in wal/ only once its header is durable, so that name and header always
+ * - A file is given its name in wal/ only once its header is durable, so name and header always
  *   agree.
  * - The log moves on from a file only when all of its content is durable, so every file but the
  *   last is complete.
  * - Once the next file has its name, nothing more is written to the current one, even if the next
- *   file cannot be entered yet. After a crash, either of these two files may be the last one.
+ *   file cannot be entered yet. After a crash, either of the two may be the last file.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -23,19 +23,21 @@ import type { ListedLogFile } from "../contract/commit_log.ts";
 import { type DataPaths, walFilePath } from "../directory/file_names.ts";
 import { encodeWalHeader, type WalHeader } from "./format.ts";
 
-/** Zeros are written in pieces of this size; other work can run in between. */
+/**
+ * The size in bytes of the pieces in which zeros are written, between which other work can run.
+ */
 const PIECE_BYTES_MAX: number = 1024 * 1024;
 
-/** The approximate number of files that a fast load fills between two flushes. */
+/** About as many files as a fast load fills between two flushes. */
 const SPARES_MAX = 4;
 
 /**
- * The delay before the next attempt if a file could not be created ahead of time. Without this
- * delay, every group would make another attempt and log its failure.
+ * The delay before the next attempt if a file could not be created ahead of time. Without it,
+ * every group would make another attempt and log its failure.
  */
 const RETRY_MS = 10_000;
 
-/** If the disk lacks space for this many more files, all spare files but one are removed. */
+/** If the disk has no room for this many more files, all spare files but one are removed. */
 const SPACE_FILES = 16;
 
 export interface WalFilesOptions {
@@ -43,7 +45,7 @@ export interface WalFilesOptions {
   readonly paths: DataPaths;
   readonly clock: Clock;
   readonly log: Log;
-  /** The size of each log file, in bytes. */
+  /** The size of each log file in bytes. */
   readonly fileBytes: number;
   /** Whether written bytes are synced later rather than at once. */
   readonly isRelaxed: boolean;
@@ -55,7 +57,7 @@ export class WalFiles {
   #current: DiskFile | undefined;
   #currentNumber = 0;
   #isNamed = false;
-  /** Durable files that contain zeros or recycled content. */
+  /** Durable files with zeros or recycled content. */
   readonly #spares: string[] = [];
   #madeCount = 0;
   #making: Promise<void> | undefined;
@@ -64,8 +66,8 @@ export class WalFiles {
   #isClosed = false;
 
   /**
-   * Continues the log with the files that recovery found.
-   * @param kept The files that recovery found, in order. The last one is still being written.
+   * Continues the log with the files found by recovery.
+   * @param kept These files in order. The last one is still being written.
    */
   constructor(options: WalFilesOptions, kept: readonly ListedLogFile[]) {
     this.#options = options;
@@ -78,7 +80,8 @@ export class WalFiles {
   }
 
   /**
-   * Whether the current file has its name but was not entered, so that its name may not be durable.
+   * Whether the current file has its name but has not been entered, in which case its name may not
+   * be durable.
    */
   get isBetweenFiles(): boolean {
     return this.#isNamed;
@@ -93,9 +96,7 @@ export class WalFiles {
     return defined(this.#current, "the log must have a current file");
   }
 
-  /**
-   * A lower bound on the numbers of the files that will contain later writes, even after a crash.
-   */
+  /** A lower bound on the numbers of the files that receive later writes, even after a crash. */
   get oldestUnwritten(): number {
     return this.#isNamed ? this.#currentNumber - 1 : this.#currentNumber;
   }
@@ -108,15 +109,15 @@ export class WalFiles {
     return this.#kept;
   }
 
-  /** The size of the current log file, in bytes. */
+  /** The size of the current log file in bytes. */
   get currentBytes(): number {
     return this.#isNamed ? this.#options.fileBytes : (this.#kept.at(-1)?.bytes ?? 0);
   }
 
   /**
-   * Gives a file the name with the next number and makes it the current one. The caller calls
-   * `enter` next. If there is no spare file, one is created within this tick. Callers that can wait
-   * should first await {@linkcode making}.
+   * Names a file with the next number and makes it the current one. The caller calls `enter` next.
+   * If there is no spare file, one is created within this tick. Callers that can wait should await
+   * {@linkcode making} first.
    *
    * @throws {DiskError} The previous file is then still the current one.
    */
@@ -145,7 +146,7 @@ export class WalFiles {
   }
 
   /**
-   * Makes the name of the current file durable, and opens the file.
+   * Makes the current file's name durable, and opens the file.
    *
    * @throws {DiskError} If no file descriptor was available, nothing has changed, and the call can
    *   be repeated.
@@ -156,8 +157,8 @@ export class WalFiles {
     disk.syncDirectory(paths.wal);
     this.#current = this.#opened(this.#currentNumber);
     this.#isNamed = false;
-    // The new file belongs to the log only after this sync. If a crash lost its name, the log would
-    // continue in the previous file.
+    // The new file belongs to the log only after this sync. If a crash lost its name, the log
+    // would continue in the previous file.
     this.#kept.push({ number: this.#currentNumber, bytes: fileBytes });
   }
 
@@ -173,13 +174,14 @@ export class WalFiles {
   }
 
   /**
-   * Resolves when the next file exists or could not be created; undefined if none is being created.
+   * Resolves when the next file exists or could not be created; undefined if it is not being
+   * created.
    */
   get making(): Promise<void> | undefined {
     return this.#spares.length > 0 ? undefined : this.#making;
   }
 
-  /** Creates the next file in the background, unless it exists. */
+  /** Creates the next file in the background unless it already exists. */
   prepare(): void {
     if (this.isPrepared || this.#isClosed) return;
     this.#making = this.#make().finally(() => {
@@ -187,7 +189,7 @@ export class WalFiles {
     });
   }
 
-  /** Releases files below a number, but never the current one. */
+  /** Releases the files with numbers below `belowNumber`, but never the current one. */
   release(belowNumber: number): void {
     const { disk, paths, fileBytes, log } = this.#options;
     const limit = Math.min(belowNumber, this.oldestUnwritten);
@@ -244,7 +246,7 @@ export class WalFiles {
 
   /**
    * Whether the log still needs a spare file. A file created in the background may turn out to be
-   * superfluous, because in the meantime another file was recycled, or created during a roll.
+   * superfluous, because another one was recycled, or created during a roll, in the meantime.
    */
   get #needsSpare(): boolean {
     return !this.#isClosed && this.#spares.length === 0;

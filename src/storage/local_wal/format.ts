@@ -26,7 +26,7 @@
  *              21     1   u8 count of padding bytes at the end, 0 to 7
  *              24     8   u53 first seq
  *              32     8   u53 last seq
- *              40     8   u53 catalog seq: the seq of the newest definition that the writer knew
+ *              40     8   u53 catalog seq: the seq of the newest definition known to the writer
  *              48         body
  *
  * A frame is valid only if its CRC, its file number and its frame number are all correct. A stale
@@ -43,9 +43,9 @@
  *     per row        u8 flags   [u53 seq, if flags & 1, else the one before + 1]
  *                    [u53 prev, if flags & 2, else 0]   a value per column (types/value_codec.ts)
  *
- * A commit that is too large for one frame consists of a part-begin frame, part frames and a
- * part-end frame, possibly spread over several files. Such a commit is valid only if its part-end
- * frame is present.
+ * A commit too large for one frame consists of a part-begin frame, part frames and a part-end
+ * frame, possibly spread over several files. Such a commit is valid only if its part-end frame is
+ * present.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -92,12 +92,12 @@ export interface FrameHead {
   readonly catalogSeq: number;
 }
 
-/** A valid frame of the log, and its offset in the file. */
+/** A valid frame of the log, and its offset within its file. */
 export interface Frame extends FrameHead {
   readonly path: string;
   readonly offset: number;
   readonly length: number;
-  /** The body of the frame, which aliases the bytes of the file. */
+  /** The frame's body, which shares the memory of the file's bytes. */
   readonly body: Uint8Array;
 }
 
@@ -116,7 +116,7 @@ export function encodeWalHeader({ fileNumber, baseSeq }: WalHeader): Uint8Array 
 }
 
 /**
- * Returns the format in the header of a log file; undefined if the header is damaged or missing.
+ * Returns the format stated in a log file's header; undefined if the header is damaged or missing.
  */
 export function walFormatOf(header: Uint8Array): number | undefined {
   if (header.length < WAL_HEADER_BYTES) return undefined;
@@ -127,9 +127,9 @@ export function walFormatOf(header: Uint8Array): number | undefined {
 }
 
 /**
- * Decodes the header of a log file.
+ * Decodes a log file's header.
  * @throws {CorruptionError} If the header is damaged.
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if a newer version wrote it.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if a newer version of the server wrote it.
  */
 export function decodeWalHeader(bytes: Uint8Array, path: string): WalHeader {
   if (bytes.length < WAL_HEADER_BYTES) throw new CorruptionError(path, 0, "it has no header");
@@ -152,7 +152,7 @@ export function decodeWalHeader(bytes: Uint8Array, path: string): WalHeader {
   return { fileNumber, baseSeq: from.u53() };
 }
 
-/** Reserves room for a frame's header. Returns the offset at which the frame begins. */
+/** Reserves room for a frame's header. Returns the offset where the frame begins. */
 export function beginFrame(into: ByteWriter): number {
   const start = into.length;
   assert(start % 8 === 0, "frames must begin at multiples of 8");
@@ -176,7 +176,7 @@ export function sealFrame(into: ByteWriter, start: number, head: FrameHead): voi
   into.setU32(start, crc32(into.range(start + 4, end)));
 }
 
-/** The position in the log at which a frame is expected. */
+/** Where in the log a frame is expected. */
 export interface FramePlace {
   readonly path: string;
   readonly offset: number;
@@ -184,8 +184,8 @@ export interface FramePlace {
 }
 
 /**
- * Reads the frame at an offset; undefined if there is no valid frame of this file. The caller
- * checks whether its number is the expected one.
+ * Reads the frame at an offset; undefined if there is no valid frame of this file. The caller must
+ * check that its number is the expected one.
  */
 export function decodeFrame(bytes: Uint8Array, place: FramePlace): Frame | undefined {
   const { path, offset, fileNumber } = place;
@@ -218,9 +218,9 @@ export function decodeFrame(bytes: Uint8Array, place: FramePlace): Frame | undef
 }
 
 /**
- * If a frame contains a single write, returns the table of that write without decoding its rows;
- * undefined if there may be several writes. The seqs of a frame ascend, so a write with as many
- * rows as there are seqs must be the only one.
+ * If a frame consists of a single write, returns its table without decoding its rows; undefined if
+ * there may be several writes. The seqs of a frame ascend, so a write with as many rows as the
+ * frame has seqs must be the only one.
  */
 export function onlyTableOf({ body, firstSeq, lastSeq, offset, path }: Frame): number | undefined {
   if (body.length === 0) return undefined;

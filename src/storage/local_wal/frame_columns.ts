@@ -1,8 +1,8 @@
 /**
- * Encodes columnar rows one column at a time. The encoder first computes the length of each row,
- * and then writes each value at its offset. Each loop over a column processes values of a single
- * type. In measurements, this took about half the time of a loop over rows. The output is identical
- * to the output of `frame_rows.ts`.
+ * Encodes columnar rows one column at a time. The length of each row is computed first, and then
+ * each value is written at its offset. Each loop over a column processes values of a single type.
+ * In measurements, this took about half as long as looping over rows. The output is identical to
+ * that of `frame_rows.ts`.
  */
 import type { ByteWriter } from "../../base/byte_writer.ts";
 import { putU53 } from "../../base/bytes.ts";
@@ -18,11 +18,11 @@ import {
 } from "../../types/mod.ts";
 import { ROW_HAS_PREV, ROW_HAS_SEQ } from "./format.ts";
 
-/** The maximum length of a string whose length is encoded in one byte. */
+/** The length of the longest string whose length is encoded in a single byte. */
 const LENGTH_OF_ONE_BYTE_MAX = 127;
 const LENGTH_OF_TWO_BYTES_MAX = 16_383;
 
-/** The maximum length for which a loop is faster than a call that copies a range. */
+/** Up to this length, a loop is faster than a call that copies a range. */
 const SHORT_RANGE_BYTES_MAX = 16;
 
 type NumberColumn = Extract<Vector, { kind: "i32" | "f64" }>;
@@ -32,19 +32,23 @@ export interface RowHeads {
   readonly seqs: Float64Array;
   /** For each row, the seq of the version that it replaces, or 0. */
   readonly prevs: Float64Array;
-  /** The seq that a decoder expects for the first row. */
+  /** The seq that a decoder would expect for the first row. */
   readonly nextSeq: number;
   /** The maximum size of a logged row in bytes. */
   readonly rowBytesMax: number;
-  /** The maximum total size of the logged rows in bytes. */
+  /** The maximum total size in bytes of the logged rows. */
   readonly bytesMax: number;
-  /** Called with the offset of each seq that is written because a decoder would not expect it. */
+  /**
+   * Called for each seq that has to be written because a decoder would not expect it. `at` is its
+   * offset.
+   */
   readonly onSeq?: (row: number, at: number) => void;
 }
 
 /**
- * Writes rows of number and text columns. For other columns, long strings, and rows that are too
- * large, it writes nothing and returns false. The caller then uses `writeRowAt` instead.
+ * Writes rows with only numeric and text columns. Writes nothing and returns false if there are
+ * other columns, long strings, or rows that are too large. The caller then uses `writeRowAt`
+ * instead.
  */
 export function writeColumns(
   into: ByteWriter,
@@ -79,7 +83,7 @@ export function writeColumns(
   return true;
 }
 
-/** For each row of a batch, the offset at which its next value is written. */
+/** For each row of a batch, the offset at which its next value is to be written. */
 interface Places {
   readonly bytes: Buffer;
   readonly view: DataView;

@@ -3,12 +3,12 @@
  *
  *     buffer  │ group n: frames of one file │ group n+1: frames of the next file │ open …
  *
- * - A group is written in one call, so it lies within one file. The last group is open: frames are
- *   added to it until the writer takes it.
- * - The file, the offset and the number of a frame are determined when it is sealed. `abort` and
+ * - A group is written in one call, so it lies within a single file. The last group is open:
+ *   frames are added to it until the writer takes it.
+ * - The file, offset and number of a frame are determined when it is sealed. `abort` and
  *   `takeBack` return to an earlier position.
- * - There are two buffers. While one of them is being written, frames are added to the other one,
- *   which contains only waiting groups.
+ * - There are two buffers. While one is being written, frames are added to the other, which
+ *   contains only waiting groups.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -27,23 +27,23 @@ import { requireCommitFits, writeHead, writeRow, writeRowAt } from "./frame_rows
 import { PART_BYTES_MAX, PreparedFrames } from "./prepared_commit.ts";
 
 /**
- * The maximum size of a buffer that is kept. If a huge commit has made a buffer larger than this,
- * the buffer is dropped afterwards.
+ * The maximum size in bytes of a buffer that is kept. A buffer that a huge commit has made larger
+ * is dropped afterwards.
  */
 const BUFFER_BYTES_KEPT: number = 16 * 1024 * 1024;
 
 const BUFFER_BYTES_AT_START: number = 256 * 1024;
 
-/** A position in the log: a file, and an offset in it. */
+/** A position in the log: a file, and an offset within it. */
 export interface Position {
   fileNumber: number;
   offset: number;
   frameNumber: number;
 }
 
-/** Frames that are written together: bytes `start` to `end` of the buffer or of `own`. */
+/** Frames written together: bytes `start` to `end` of the buffer or of `own`. */
 export interface FrameGroup {
-  /** The bytes of a part that was encoded elsewhere. Such a part forms a separate group. */
+  /** The bytes of a part that was encoded elsewhere. Such a part forms a group of its own. */
   readonly own?: Uint8Array;
   readonly number: number;
   readonly fileNumber: number;
@@ -55,13 +55,15 @@ export interface FrameGroup {
   lastSeq: number;
 }
 
-/** A group of commits that the writer has taken and is writing to the log. */
+/** A group that the writer has taken and is writing to the log. */
 export interface TakenGroup extends FrameGroup {
-  /** The bytes of the group. They stay unchanged until {@linkcode FrameEncoder.groupWritten}. */
+  /**
+   * The group's bytes. They do not change until {@linkcode FrameEncoder.groupWritten} is called.
+   */
   readonly bytes: Uint8Array;
 }
 
-/** The position to which `abort` returns the log. */
+/** The state to which `abort` returns. */
 interface Mark extends Position {
   bufferLength: number;
   groupCount: number;
@@ -71,10 +73,10 @@ interface Mark extends Position {
 }
 
 export interface FrameEncoderOptions {
-  /** The size of new log files, in bytes. */
+  /** The size of new log files in bytes. */
   readonly fileBytes: number;
   readonly rowBytesMax: number;
-  /** The maximum total size of one commit's frames before its last frame. */
+  /** The maximum total size in bytes of one commit's frames, excluding the last. */
   readonly commitBytesMax: number;
   /** Whether a group may be written before the previous ones are durable. */
   readonly isRelaxed: boolean;
@@ -83,23 +85,23 @@ export interface FrameEncoderOptions {
 }
 
 export class FrameEncoder {
-  /** The log file that is being written. */
+  /** The log file being written. */
   currentFile = { number: 0, bytes: 0 };
   /** The number of durable frames at the start of the current file. */
   durableFrames = 0;
   readonly #options: FrameEncoderOptions;
   readonly #partBytes: number;
   #buffer = new ByteWriter(BUFFER_BYTES_AT_START);
-  /** The buffer of the group that is being written; empty if there is none. */
+  /** The buffer of the group being written; empty if there is none. */
   #writtenBuffer = new ByteWriter(BUFFER_BYTES_AT_START);
-  /** The groups that the writer has not taken yet, in order. */
+  /** The groups not yet taken by the writer, in order. */
   #groups: FrameGroup[] = [];
   #open: FrameGroup | undefined;
   #groupCount = 0;
   #position: Position;
   #lastSeq: number;
 
-  // The state of the commit that is being encoded.
+  // The state before the commit that is being encoded.
   readonly #mark: Mark;
   #catalogSeq = 0;
   #frameStart = -1;
@@ -114,7 +116,7 @@ export class FrameEncoder {
   constructor(options: FrameEncoderOptions) {
     const { fileBytes, rowBytesMax, position, lastSeq } = options;
     this.#options = options;
-    // The slack leaves room for the row that crosses the limit, and for the head of its write.
+    // The slack leaves room for the row that crosses the limit and for the head of its write.
     const slack = WAL_HEADER_BYTES + FRAME_HEADER_BYTES + Math.min(65536, fileBytes / 8);
     this.#partBytes = Math.min(PART_BYTES_MAX, fileBytes - slack - rowBytesMax);
     assert(this.#partBytes >= 1024, "a log file must hold the largest row and a little more");
@@ -130,7 +132,7 @@ export class FrameEncoder {
     };
   }
 
-  /** The group that is written to the log next. */
+  /** The next group to be written to the log. */
   get nextGroup(): FrameGroup | undefined {
     return this.#groups[0];
   }
@@ -179,7 +181,8 @@ export class FrameEncoder {
   }
 
   /**
-   * Writes columnar rows, provided that they fit into the frame and their columns are supported.
+   * Writes columnar rows if they fit into the frame and their columns are supported. Returns false
+   * otherwise.
    */
   #addColumns(batch: Batch, seqs: Float64Array, prevs: Float64Array): boolean {
     const firstSeq = this.#frameFirstSeq === 0 ? (seqs[0] ?? 0) : this.#frameFirstSeq;
@@ -195,7 +198,10 @@ export class FrameEncoder {
     return true;
   }
 
-  /** Returns the seq of the next row, or undefined if a decoder expects exactly this seq. */
+  /**
+   * Returns the seq to write for the next row; undefined if a decoder expects exactly this seq, in
+   * which case it is not written.
+   */
   #seqToWrite(seq: number): number | undefined {
     if (this.#frameFirstSeq === 0) {
       this.#frameFirstSeq = seq;
@@ -211,7 +217,7 @@ export class FrameEncoder {
     if (this.#buffer.length - this.#frameStart > this.#partBytes) this.#splitCommit();
   }
 
-  /** Begins a commit that is encoded elsewhere and submitted with `append`. */
+  /** Begins a commit that is encoded elsewhere and later submitted with `append`. */
   prepare(offsetOf: (index: number) => number): PreparedFrames {
     const { commitBytesMax, rowBytesMax } = this.#options;
     return new PreparedFrames({
@@ -222,7 +228,9 @@ export class FrameEncoder {
     });
   }
 
-  /** Appends the parts of a prepared commit, each as a separate group. Returns the last group. */
+  /**
+   * Appends the parts of a prepared commit, each as a group of its own. Returns the last group.
+   */
   append(
     prepared: PreparedFrames,
     { catalogSeq, firstSeq }: { catalogSeq: number; firstSeq: number },
@@ -279,8 +287,8 @@ export class FrameEncoder {
   }
 
   /**
-   * Returns the next group to write, once the previous one is written. No frames are added to it
-   * after that.
+   * Returns the next group to write. The previous one must have been written. No frames are added
+   * to a group once it is taken.
    */
   takeGroup(): TakenGroup {
     assert(this.#frameStart === -1, "a group may be taken only between commits");
@@ -296,7 +304,7 @@ export class FrameEncoder {
   }
 
   /**
-   * Called when the last taken group has been written or has failed, so that its buffer can be
+   * Called when the last taken group has been written or has failed. Its buffer can then be
    * reused.
    */
   groupWritten(): void {
@@ -304,8 +312,8 @@ export class FrameEncoder {
   }
 
   /**
-   * Drops all groups, including the group that the writer has taken. The next frame will be written
-   * at the given earlier position.
+   * Drops all groups, including one taken by the writer. The next frame is written at `position`,
+   * which is an earlier one.
    */
   takeBack(position: Position, lastSeq: number): void {
     this.#groups = [];
@@ -330,7 +338,7 @@ export class FrameEncoder {
     this.#rowCount = 0;
   }
 
-  /** Ends a frame in the middle of a commit, and continues the same write in the next frame. */
+  /** Ends a frame in the middle of a commit, and continues the current write in the next frame. */
   #splitCommit(): void {
     requireCommitFits(this.#buffer.length - this.#mark.bufferLength, this.#options.commitBytesMax);
     this.#endWrite();
@@ -340,7 +348,7 @@ export class FrameEncoder {
     this.beginWrite(defined(this.#write, "a row must belong to a write"), this.#columns);
   }
 
-  /** Fills in the frame's header, and puts the frame into the open group or a new group. */
+  /** Fills in the frame's header, and adds the frame to the open group or to a new one. */
   #seal(kind: FrameKind): void {
     const buffer = this.#buffer;
     const start = this.#frameStart;
@@ -365,7 +373,7 @@ export class FrameEncoder {
     group.lastSeq = this.#lastSeq;
   }
 
-  /** Moves to the next file if the current one has no room for a frame. */
+  /** Moves to the next file if the current one has no room for a frame of this length. */
   #placeFrame(length: number): void {
     const position = this.#position;
     const isCurrent = position.fileNumber === this.currentFile.number;
@@ -378,7 +386,10 @@ export class FrameEncoder {
     this.#open = undefined;
   }
 
-  /** Returns how many earlier frames in a group's file are durable when the group is written. */
+  /**
+   * Returns how many earlier frames in a group's file are durable by the time the group is
+   * written.
+   */
   #durableBefore({
     fileNumber,
     firstFrame,

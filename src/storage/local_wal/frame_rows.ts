@@ -33,7 +33,7 @@ export function writeHead(
 }
 
 /**
- * Checks that the bytes of a commit encoded so far are within the limit.
+ * Checks that the bytes of a commit encoded so far do not exceed the limit.
  *
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */
@@ -46,11 +46,11 @@ export function requireCommitFits(bytes: number, commitBytesMax: number): void {
   );
 }
 
-/** The fields of a logged row other than its values. */
+/** The parts of a logged row other than its values. */
 export interface RowHead {
   /**
-   * The seq to write. Undefined if it directly follows the previous row's seq, in which case it is
-   * not written.
+   * The seq to write. Undefined if it directly follows the previous row's seq, in which case none
+   * is written.
    */
   readonly seq: number | undefined;
   /** The seq of the version that the row replaces, or 0. */
@@ -60,7 +60,7 @@ export interface RowHead {
 }
 
 /**
- * Writes a row. If a seq is given, it occupies the eight bytes after the first byte.
+ * Writes a row. If it has a seq, that occupies the eight bytes after the first byte.
  *
  * @throws {DatabaseError} ROW_TOO_LARGE
  */
@@ -72,7 +72,7 @@ export function writeRow(into: ByteWriter, row: Row, head: RowHead): void {
 }
 
 /**
- * Writes one row of a columnar batch, like {@linkcode writeRow}.
+ * Writes one row of a columnar batch in the same form as {@linkcode writeRow}.
  *
  * @throws {DatabaseError} ROW_TOO_LARGE
  */

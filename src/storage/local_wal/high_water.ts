@@ -1,11 +1,11 @@
 /**
- * Stores one increasing number in a small file with two slots. The slots are written alternately,
- * so that a torn write leaves the previous number intact.
+ * Stores an increasing number in a small file with two slots. The slots are written alternately,
+ * so a torn write leaves the previous number intact.
  *
- * - `wal/HWM` contains the last seq that is known to be durable. After groups were synced, the file
- *   is rewritten without a sync: at every pause, and once for several groups under load. The number
- *   may lag behind the log but is never ahead of it, so if a log ends below the number,
- *   acknowledged commits were lost.
+ * - `wal/HWM` contains the last seq known to be durable. After groups have been synced, the file
+ *   is rewritten without a sync: at every pause, and under load once for several groups. The
+ *   number may lag behind the log but is never ahead of it. A log that ends below the number has
+ *   therefore lost acknowledged commits.
  * - `wal/IDS` contains an upper bound on the ids that SNOWFLAKE_ID() may have issued. The file is
  *   synced before the ids are issued.
  *
@@ -44,8 +44,8 @@ export class HighWaterFile {
     slot.u32(writeCount);
     slot.u32(crc32(slot.view()));
     this.#file.write(slot.view(), (writeCount % 2) * SLOT_BYTES);
-    // A failed write may have torn its slot. The next write therefore uses the same slot again, and
-    // leaves the intact one untouched.
+    // A failed write may have torn its slot. In that case this line is not reached, so the next
+    // write uses the same slot again and leaves the intact one untouched.
     this.#writeCount = writeCount;
   }
 
@@ -59,7 +59,7 @@ export class HighWaterFile {
   }
 }
 
-/** Opens the file, which may not exist yet, and reads the newest intact slot. */
+/** Opens the file, creating it if necessary, and reads the newest intact slot. */
 export function openHighWater(disk: Disk, path: string): { file: HighWaterFile; value: number } {
   const file = disk.open(path, { create: true });
   const bytes = new Uint8Array(FILE_BYTES);
@@ -68,14 +68,14 @@ export function openHighWater(disk: Disk, path: string): { file: HighWaterFile; 
   return { file: new HighWaterFile(file, writeCount), value };
 }
 
-/** The number in the file, and the damaged parts of the file. */
+/** The number in a file, and what is damaged in it. */
 export interface NumberFileCheck {
-  /** The number in the intact slots; 0 if no slot is intact. */
+  /** The number in the newest intact slot; 0 if neither slot is intact. */
   readonly value: number;
   readonly damage: readonly CorruptionError[];
 }
 
-/** Checks every byte of a file without changing it. */
+/** Checks every byte of a file. Changes nothing. */
 export function checkNumberFile(disk: Disk, path: string): NumberFileCheck {
   let bytes: Uint8Array;
   try {
@@ -84,8 +84,8 @@ export function checkNumberFile(disk: Disk, path: string): NumberFileCheck {
     if (!(error instanceof CorruptionError)) throw error;
     return { value: 0, damage: [error] };
   }
-  // The file is created before the first number is known, and a power failure may lose its unsynced
-  // content.
+  // The file is created before the first number is known, and a power failure may lose content
+  // that has not been synced.
   if (bytes.length === 0) return { value: 0, damage: [] };
   const whole = new Uint8Array(FILE_BYTES);
   whole.set(bytes.subarray(0, FILE_BYTES));
@@ -93,7 +93,7 @@ export function checkNumberFile(disk: Disk, path: string): NumberFileCheck {
   const damage = [0, 1]
     .filter((index) => {
       const isEmpty = slotOf(whole, index).every((byte) => byte === 0);
-      // The second slot is written first, so the first slot stays empty until the next number.
+      // The second slot is written first, so the first slot stays empty until the second write.
       return (
         !(isEmpty && writeCount <= 1 - index) && readSlot(whole, { index, path }) === undefined
       );
@@ -135,8 +135,8 @@ function newestOf(bytes: Uint8Array, path: string): Slot {
   const [first, second] = slots;
   const newest =
     (second?.writeCount ?? -1) > (first?.writeCount ?? -1) ? second : (first ?? second);
-  // The number only increases, so the larger of two intact slots is correct even if the count has
-  // wrapped around.
+  // The number only ever increases. The larger of two intact slots is therefore correct, even if
+  // the count has wrapped around.
   const value = Math.max(first?.value ?? 0, second?.value ?? 0);
   return { value, writeCount: newest?.writeCount ?? 0 };
 }
@@ -148,8 +148,7 @@ function readSlot(
   const slot = slotOf(bytes, index);
   const from = new ByteReader(slot, { path, fileOffset: index * SLOT_BYTES });
   from.position = CRC_OFFSET;
-  // A slot that is torn or was never written does not count as damage, because the other slot is
-  // valid.
+  // A slot that is torn or was never written is not damage, because the other slot is valid.
   if (from.u32() !== crc32(slot.subarray(0, CRC_OFFSET))) return undefined;
   from.position = 0;
   return { value: from.u53(), writeCount: from.u32() };

@@ -1,6 +1,6 @@
 /**
- * Decodes the writes in the body of a frame row by row, either into lists for tools that show a
- * log, or directly into the destination of the rows; see `format.ts` for the format.
+ * Decodes the writes in a frame's body row by row, either into lists, for tools that show a log,
+ * or directly into the rows' destination. See `format.ts` for the format.
  */
 import { ByteReader } from "../../base/byte_reader.ts";
 import { readValue, skipValue, type Value } from "../../types/mod.ts";
@@ -12,10 +12,10 @@ import {
   ROW_HAS_SEQ,
 } from "./format.ts";
 
-/** The columns for which the rows of a write contain values, in order. */
+/** The columns for which a write's rows have values, in order. */
 export interface LoggedColumns {
   readonly columnIds: readonly number[];
-  /** The form in which each logged column is stored, as `formOf` returns it. */
+  /** How each logged column is stored, as returned by `formOf`. */
   readonly forms: readonly number[];
 }
 
@@ -24,8 +24,8 @@ export interface LoggedHead {
   readonly owner: number;
   readonly operation: keyof typeof OPERATION_CODES;
   /**
-   * The columns of the rows. If the columns are the same as those of the previous write, it is the
-   * same object.
+   * The columns of the rows. This is the same object as for the previous write if the columns are
+   * the same.
    */
   readonly columns: LoggedColumns;
   readonly rowCount: number;
@@ -42,9 +42,9 @@ export interface LoggedWrite extends LoggedColumns {
 
 /** Receives the rows of one write. */
 export interface RowTaker {
-  /** Rows up to this seq are skipped. Skipping a row costs much less than decoding it. */
+  /** Rows up to this seq are skipped, which costs much less than decoding them. */
   readonly skipsUpTo: number;
-  /** Reads one value for each column of a row, from the current position of `from`. */
+  /** Reads one value per column of a row, starting at the current position of `from`. */
   takeRow(from: ByteReader, seq: number, prev: number): void;
 }
 
@@ -55,7 +55,8 @@ export class WriteReader {
   /**
    * Reads all writes of a frame.
    *
-   * @param takerOf Returns the receiver of a write's rows; undefined to skip all of them.
+   * @param takerOf Returns the receiver of a write's rows; undefined if they are all to be
+   *   skipped.
    * @throws {CorruptionError}
    */
   read(frame: Frame, takerOf: (head: LoggedHead) => RowTaker | undefined): void {
