@@ -94,7 +94,6 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
   accepted("a statement follows the columns of its tables", "0A000", /^\s*execute\b/i),
   accepted("rows are compared by common types", "42804"),
   accepted("text() takes a row", "42883", /\btext\s*\(\s*row\b/i),
-  accepted("a rank takes a column that is not grouped", "42803", /\bwithin\s+group\b/i),
   accepted("a pattern of like_regex is read when it is used", "2201B", /::\s*jsonpath/i),
   refused(
     "a temporary table is played as an ordinary table",

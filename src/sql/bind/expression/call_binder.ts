@@ -36,7 +36,7 @@ import { columnValue } from "../bound_nodes.ts";
 import { insteadOfFunction } from "../other_names.ts";
 import { bindAggregate, bindGrouping } from "../query/aggregate_binder.ts";
 import { withoutExpansions } from "../query/expansions.ts";
-import { countsOfHypothetical } from "../query/hypothetical_sets.ts";
+import { bindHypothetical } from "../query/hypothetical_sets.ts";
 import { routineValue } from "../query/routine_calls.ts";
 import { resolveRoutine, routinesOf } from "../query/routine_resolution.ts";
 import { bindExpansion, bindRoutineExpansion } from "../query/table_function_binder.ts";
@@ -90,8 +90,8 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
   refuseVariadic(call);
   if (isTableFunction(name)) return bindExpansion(call, context, bind);
   if (isAggregate(name)) return bindAggregate(call, context, bind);
-  const counts = countsOfHypothetical(call);
-  if (counts !== undefined) return bind(counts, context);
+  const position = bindHypothetical(call, context, bind);
+  if (position !== undefined) return position;
   if (isWindowName(name)) {
     throw new DatabaseError(
       "INVALID_QUERY",

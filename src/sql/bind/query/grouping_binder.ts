@@ -17,12 +17,13 @@ import { directPartsOf, partsOf } from "../../parse/ast/tree_parts.ts";
 import { expressionToSql } from "../../parse/print/print_queries.ts";
 import type { AggregateSink, ExpansionSink, ExpressionContext, WindowSink } from "../binding.ts";
 import type { BoundExpansion, BoundOutput, GroupingSets } from "../bound.ts";
-import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
+import type { BoundAggregate, BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { ExpressionPlaces } from "../equivalence.ts";
 import { bindValue } from "../expression/expression_binder.ts";
 import type { Scope } from "../scope.ts";
 import { mapChildren } from "../walk.ts";
 import { GROUPING } from "./aggregate_binder.ts";
+import { directArgumentOf } from "./hypothetical_sets.ts";
 import { outputByOrdinal } from "./ordering.ts";
 import type { QueriesAround, SelectDeps } from "./select_deps.ts";
 
@@ -330,16 +331,42 @@ export class GroupedBlock {
   }
 
   /**
-   * Checks that direct arguments, such as the fraction of a percentile, are the same for the whole
-   * group.
+   * Returns the aggregate calls of the block. Their direct arguments, such as the fraction of a
+   * percentile, may read only grouping expressions. With grouping sets, they read the keys of the
+   * group, some of which are NULL.
    *
-   * @throws {DatabaseError}
+   * @throws {DatabaseError} INVALID_QUERY if a direct argument reads rows.
    */
-  checkDirectArguments(): void {
-    for (const { argument, extra, form } of this.#block.sink.aggregates) {
-      if (form.isOrderedSet !== true || argument === undefined || extra.length === 0) continue;
-      this.rewrite(argument);
-    }
+  aggregates(): readonly BoundAggregate[] {
+    return this.#block.sink.aggregates.map((aggregate): BoundAggregate => {
+      const { argument, extra, filter, form } = aggregate;
+      if (form.isOrderedSet === true) {
+        const last = extra.at(-1);
+        if (argument === undefined || last === undefined) return aggregate;
+        const further = extra.slice(0, -1).map((each) => this.#ofGroup(each));
+        return { ...aggregate, argument: this.#ofGroup(argument), extra: [...further, last] };
+      }
+      return {
+        ...aggregate,
+        argument: argument === undefined ? undefined : this.#withDirectArguments(argument),
+        filter: filter === undefined ? undefined : this.#withDirectArguments(filter),
+      };
+    });
+  }
+
+  #withDirectArguments(expression: BoundExpression): BoundExpression {
+    const direct = directArgumentOf(expression);
+    if (direct !== undefined) return this.#ofGroup(direct);
+    return mapChildren(expression, (child) => this.#withDirectArguments(child));
+  }
+
+  /**
+   * Returns the value of a direct argument. Without grouping sets, it has the same value in every
+   * row of a group, so it can be computed from each row.
+   */
+  #ofGroup(expression: BoundExpression): BoundExpression {
+    const rewritten = this.rewrite(expression);
+    return this.#sets === undefined ? expression : rewritten;
   }
 
   /**

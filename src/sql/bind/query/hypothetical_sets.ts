@@ -8,29 +8,72 @@
  *     cume_dist(v) WITHIN GROUP (ORDER BY x)      (1 + rows that do not sort after v) / (1 + rows)
  *
  * They are rewritten as counts before they are bound, so that grouping, filters and spilling need
- * no special code for them.
+ * no special code for them. The value `v` belongs to the group and not to a row. With grouping
+ * sets, a key of another set is NULL in it. Therefore a value that reads columns becomes a
+ * placeholder, which the grouping block replaces once it knows its groups.
  */
 import { defined } from "../../../base/assert.ts";
 import { counted } from "../../../base/counted.ts";
 import { DatabaseError } from "../../../base/errors.ts";
-import type { Expr, ExprCall, OrderByStatement } from "../../parse/ast/ast.ts";
+import type { Expr, ExprCall, OrderByStatement, QName } from "../../parse/ast/ast.ts";
+import { partsOf } from "../../parse/ast/tree_parts.ts";
+import type { Bind, ExpressionContext } from "../binding.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
+
+/** The function of a placeholder. No other call has this object, whatever its name. */
+const DIRECT_ARGUMENT: QName = { name: "direct argument", _location: { start: 0, end: 0 } };
+
+/**
+ * Binds a call of a hypothetical-set aggregate, or a direct argument of one. Returns undefined for
+ * any other call.
+ *
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND unless the call has one value for each sort key;
+ *   INVALID_QUERY
+ */
+export function bindHypothetical(
+  call: ExprCall,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression | undefined {
+  const [node] = call.args;
+  if (call.function === DIRECT_ARGUMENT && node !== undefined) {
+    return directArgument(bind(node, context));
+  }
+  const counts = countsOfHypothetical(call);
+  return counts === undefined ? undefined : bind(counts, context);
+}
+
+function directArgument(value: BoundExpression): BoundExpression {
+  return {
+    kind: "call",
+    type: value.type,
+    name: DIRECT_ARGUMENT.name,
+    args: [value],
+    evaluate: ([argument = null]) => argument,
+    seesNull: true,
+    volatility: "immutable",
+  };
+}
+
+/** Returns the direct argument for which an expression is the placeholder, if it is one. */
+export function directArgumentOf(expression: BoundExpression): BoundExpression | undefined {
+  const isPlaceholder = expression.kind === "call" && expression.name === DIRECT_ARGUMENT.name;
+  return isPlaceholder ? expression.args[0] : undefined;
+}
 
 const NAMES: ReadonlySet<string> = new Set(["rank", "dense_rank", "percent_rank", "cume_dist"]);
 
 /**
  * Returns the counts that replace a call of a hypothetical-set aggregate, or undefined for any
  * other call.
- *
- * @throws {DatabaseError} FUNCTION_NOT_FOUND unless the call has one value for each sort key;
- *   INVALID_QUERY
  */
-export function countsOfHypothetical(call: ExprCall): Expr | undefined {
+function countsOfHypothetical(call: ExprCall): Expr | undefined {
   const { args, function: called, over, withinGroup, withinGroupThen = [] } = call;
   if (withinGroup === undefined || over !== undefined || !NAMES.has(called.name)) return undefined;
   const { name } = called;
   const keys = [withinGroup, ...withinGroupThen].flatMap((sort, i): ComparedKey[] => {
     const value = args[i];
-    return value === undefined ? [] : [{ sort, value }];
+    return value === undefined ? [] : [{ sort, value: placeholderFor(value) }];
   });
   if (keys.length !== args.length || keys.length !== withinGroupThen.length + 1) {
     throw new DatabaseError(
@@ -50,6 +93,13 @@ export function countsOfHypothetical(call: ExprCall): Expr | undefined {
     );
   }
   return new Rewriting(call, keys).counts();
+}
+
+function placeholderFor(value: Expr): Expr {
+  const { _location } = value;
+  const readsColumns = [...partsOf([value])].some((part) => "type" in part && part.type === "ref");
+  if (!readsColumns) return value;
+  return { type: "call", function: DIRECT_ARGUMENT, args: [value], _location };
 }
 
 /** A sort key, and the value whose position is computed. */

@@ -170,7 +170,7 @@ function* selectInSteps(
   });
   const grouping = isAggregated ? new GroupedBlock(block, grouped, made) : undefined;
   const over = (e: BoundExpression): BoundExpression => grouping?.rewrite(e) ?? e;
-  grouping?.checkDirectArguments();
+  const aggregates = grouping?.aggregates() ?? [];
   const bound: BoundSelect = {
     from,
     where,
@@ -186,7 +186,7 @@ function* selectInSteps(
     // The columns that grouping has to yield are complete only now.
     groupBy: grouping?.groupBy ?? [],
     groupingSets: grouping?.sets,
-    aggregates: sink.aggregates,
+    aggregates,
     isAggregated,
     distinct: distinctOn === undefined ? plainDistinctOf(select) : { on: distinctOn.map(over) },
     ...bindLimit(select.limit, orderBy, deps),

@@ -258,8 +258,13 @@ function buildAggregate(node: AggregateNode): OperatorFactory {
     ]),
   ];
   const input = paced(evaluated, buildPlan(node.input, { isConsumed: true }));
-  const layout = layoutOf(node.input.columns);
-  const keys = node.groupBy.map(({ expression }) => compileExpression(expression, layout));
+  const { groupingSets } = node;
+  const inputLayout = layoutOf(node.input.columns);
+  const keys = node.groupBy.map(({ expression }) => compileExpression(expression, inputLayout));
+  const layout =
+    groupingSets === undefined
+      ? inputLayout
+      : layoutOf([...node.input.columns, ...node.groupBy.map(({ column }) => column)]);
   const keyTypes = node.groupBy.map(({ expression }) => expression.type);
   const aggregates = node.aggregates.map((aggregate): AggregateColumn => {
     const args = aggregate.argument === undefined ? [] : [aggregate.argument, ...aggregate.extra];
@@ -273,7 +278,6 @@ function buildAggregate(node: AggregateNode): OperatorFactory {
       orderBy: sortKeys(aggregate.orderBy, layout),
     };
   });
-  const { groupingSets } = node;
   const options = { keys, keyTypes, aggregates, sets: groupingSets?.sets };
   return buildExtremes(
     node,

@@ -64,7 +64,7 @@ export interface AggregateOptions extends SpillOptions {
   readonly aggregates: readonly AggregateColumn[];
   /**
    * For each grouping set, the positions of its keys in `keys`. If undefined, all keys form one
-   * set.
+   * set. With sets, the calls read rows that end with the keys of the set, in the order of `keys`.
    */
   readonly sets?: readonly (readonly number[])[] | undefined;
 }
@@ -178,7 +178,9 @@ export class Aggregate implements Operator {
     }
     for (let number = 0; number < sets.length; number += 1) {
       context.checkTime();
-      this.#addKeyed(batch, this.#keysOfSet(number, vectors));
+      const keysOfSet = this.#keysOfSet(number, vectors, batch.rowCount);
+      const columns = [...batch.columns, ...keysOfSet.slice(1)];
+      this.#addKeyed({ rowCount: batch.rowCount, columns }, keysOfSet);
       this.#divideIfDue();
     }
   }
@@ -232,13 +234,13 @@ export class Aggregate implements Operator {
   }
 
   /** Returns the key columns of a set, beginning with the number of the set. */
-  #keysOfSet(number: number, vectors: readonly Vector[]): Vector[] {
+  #keysOfSet(number: number, vectors: readonly Vector[], rowCount: number): Vector[] {
     const set = this.#options.sets?.[number] ?? [];
     const keys = this.#options.keyTypes.map((_, position) => {
       const vector = vectors[position];
-      return vector !== undefined && set.includes(position) ? vector : constVector(null, 1);
+      return vector !== undefined && set.includes(position) ? vector : constVector(null, rowCount);
     });
-    return [constVector(number, 1), ...keys];
+    return [constVector(number, rowCount), ...keys];
   }
 
   #accumulate(accumulator: Accumulator, batch: Batch, all: BatchGroups | undefined): void {
@@ -293,7 +295,7 @@ export class Aggregate implements Operator {
   /** Creates the group of each empty grouping set, which exists even if there are no input rows. */
   #makeGroupsOfEmptySets(): void {
     for (const [number, set] of (this.#options.sets ?? []).entries()) {
-      if (set.length === 0) this.#groups.groupIdsOf(this.#keysOfSet(number, []), 1);
+      if (set.length === 0) this.#groups.groupIdsOf(this.#keysOfSet(number, [], 1), 1);
     }
   }
 
