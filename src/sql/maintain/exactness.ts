@@ -42,11 +42,11 @@ export function isExactQuery(query: BoundSelect): boolean {
 
 /** Returns the expressions of a block that are computed from its joins. */
 export function expressionsOfBlock(select: BoundSelect): readonly BoundExpression[] {
-  // The condition in WHERE is part of the joins, not computed from them.
+  // WHERE is a condition of the joins; it is not computed from them.
   return expressionsIn({ ...select, from: undefined, where: undefined });
 }
 
-/** Whether ORDER BY distinguishes all rows, because it contains the keys of all tables. */
+/** Whether ORDER BY distinguishes all rows, because it contains the primary keys of all tables. */
 function isOrderedByKey(query: BoundSelect): boolean {
   const sorted = new Set(
     query.orderBy.map(({ expression }) => {

@@ -1,11 +1,11 @@
 /**
- * Divides a full join into two left joins, whose changes can be followed:
+ * Splits a full join into two left joins, whose changes can be followed:
  *
  *     a FULL JOIN b ON c  =  a LEFT JOIN b ON c
  *                            UNION ALL
  *                            b LEFT JOIN a ON c WHERE a.key IS NULL
  *
- * A column that USING merges becomes the expression that takes its value from either side.
+ * A column merged by USING becomes an expression that takes its value from either side.
  */
 
 import { BOOLEAN } from "../../types/mod.ts";
@@ -16,14 +16,17 @@ import { isPlainSelect } from "../bind/query/query_walk.ts";
 import { conjunctionOf, conjunctsOf, mapChildren } from "../bind/walk.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
-/** Whether all rows of a query come from one full join, without grouping. */
+/** Whether all rows of a query come from a single full join, without grouping. */
 export function isFullJoin(select: BoundSelect): boolean {
   const { from } = select;
   const isPlain = isPlainSelect({ ...select, limit: undefined, offset: undefined });
   return isPlain && from?.kind === "join" && from.join === "full";
 }
 
-/** Returns two blocks with the rows of a full join; undefined if the query is not a full join. */
+/**
+ * Returns two blocks that together yield the rows of a full join; undefined if the query is not a
+ * full join.
+ */
 export function blocksOfFullJoin(select: BoundSelect): readonly BoundSelect[] | undefined {
   const { from, where } = select;
   if (from?.kind !== "join" || from.join !== "full") return undefined;
@@ -52,7 +55,10 @@ export function blocksOfFullJoin(select: BoundSelect): readonly BoundSelect[] | 
   ];
 }
 
-/** Returns a function that replaces the columns that USING merges with columns of both sides. */
+/**
+ * Returns a function that replaces each column merged by USING with an expression over the columns
+ * of both sides.
+ */
 function sidesOfMerged({ merged = [] }: BoundJoin): (given: BoundExpression) => BoundExpression {
   const expressionOf = new Map(merged.map(({ column, expression }) => [column.id, expression]));
   const replaced = (given: BoundExpression): BoundExpression => {
@@ -62,7 +68,10 @@ function sidesOfMerged({ merged = [] }: BoundJoin): (given: BoundExpression) => 
   return replaced;
 }
 
-/** Returns a column that is NULL only if the side has no row. @throws {NotMaintained} */
+/**
+ * Returns a column that is NULL only where this side of the join has no row. @throws
+ * {NotMaintained}
+ */
 function keyOf(from: BoundFrom): BoundExpression {
   const table = firstTable(from);
   const [keyId] = table?.table.primaryKey ?? [];
@@ -73,7 +82,7 @@ function keyOf(from: BoundFrom): BoundExpression {
   return columnValue(column);
 }
 
-/** Returns a table that contributes to every row of a side. */
+/** Returns a table that contributes a row to every row of this side of the join. */
 function firstTable(from: BoundFrom): Extract<BoundRelation, { kind: "table" }> | undefined {
   if (from.kind === "join") return from.join === "full" ? undefined : firstTable(from.left);
   return from.relation.kind === "table" ? from.relation : undefined;

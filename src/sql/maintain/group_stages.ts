@@ -13,32 +13,38 @@ import { seedOfGroups } from "./seed_statement.ts";
 import { TuplePlaces } from "./tuple_space.ts";
 import { requireNoSubquery } from "./window_bounds.ts";
 
-/** A query with the aggregates of its groups bound again, so that their calls are known. */
+/**
+ * A query bound with its aggregate calls as additional outputs, so that the bound form of each
+ * call is known.
+ */
 export interface Model {
   readonly core: SelectFromStatement;
   readonly select: BoundSelect;
-  /** The number of outputs that belong to the query itself. */
+  /**
+   * The number of outputs that the query itself has. The outputs after them are the aggregate
+   * calls.
+   */
   readonly outputCount: number;
   readonly calls: readonly ExprCall[];
 }
 
 export interface StageParts {
-  /** Whether the last item of the select list is the seq of the newest table row. */
+  /** Whether the last item of the select list is the seq of the row that changed last. */
   readonly hasRowSeq: boolean;
   readonly joins: PlannedJoins;
   readonly context: ExecutionContext;
 }
 
-/** The groups of a block. */
+/** The stage of a maintained block that computes its groups. */
 export interface GroupStages {
   readonly groups: CompiledGroups;
-  /** The statement whose rows begin the groups. */
+  /** The statement whose rows are the initial state of the groups. */
   readonly seed: SelectFromStatement;
 }
 
 /**
- * Requires that the query has only clauses that can be maintained.
- * @throws {NotMaintained} If the rows cannot be computed from changes alone.
+ * Requires that a query has only clauses that can be maintained from changes alone.
+ * @throws {NotMaintained}
  */
 export function requireKnownClauses({
   distinct,
@@ -57,7 +63,8 @@ export function requireKnownClauses({
 /**
  * Requires that equal keys are identical values, so that the key of a group never changes.
  *
- * @throws {NotMaintained}
+ * @throws {NotMaintained} if a key has a type with equal but different values, such as 1.0 and
+ *   1.00
  */
 export function requireKeys(keys: readonly BoundExpression[]): void {
   for (const { type } of keys) {
@@ -66,7 +73,10 @@ export function requireKeys(keys: readonly BoundExpression[]): void {
   }
 }
 
-/** Plans the groups of a block, and the rows with which they begin. @throws {NotMaintained} */
+/**
+ * Plans the groups of a block, and the seed that computes their initial state. @throws
+ * {NotMaintained}
+ */
 export function groupStages(model: Model, { context, hasRowSeq, joins }: StageParts): GroupStages {
   const { shape, space } = joins;
   const tuples = space.places;
@@ -110,7 +120,10 @@ export function groupStages(model: Model, { context, hasRowSeq, joins }: StagePa
   return { groups: compiledGroups(groups), seed };
 }
 
-/** Returns the index of the aggregate that is the last output, unless the query uses it, too. */
+/**
+ * Returns the index of the aggregate that is the last output; undefined if HAVING or another
+ * output uses it as well.
+ */
 function seqAggregateOf({ outputCount, select }: Model): number | undefined {
   const outputs = select.outputs.slice(0, outputCount).map(({ expression }) => expression);
   const own = outputs.pop();
@@ -121,7 +134,10 @@ function seqAggregateOf({ outputCount, select }: Model): number | undefined {
   return at < 0 || isUsed ? undefined : at;
 }
 
-/** Returns a key of GROUP BY as it was written in the select list or, failing that, in GROUP BY. */
+/**
+ * Returns a GROUP BY key as written in the select list or, if it does not occur there, in GROUP
+ * BY.
+ */
 function writtenKey({ core, outputCount, select }: Model, index: number): Expr {
   const key = defined(select.groupBy[index], "GROUP BY must have a key at each position").column;
   const { columns = [] } = core;

@@ -18,8 +18,8 @@ interface GroupedSide {
 }
 
 /**
- * Returns the join rewritten as a LATERAL join; undefined unless one side is grouped and the join
- * condition determines its grouping key.
+ * Returns the join rewritten as a LATERAL join; undefined unless one side is a grouped query and
+ * the join condition determines its grouping key.
  */
 export function groupsAsLateral(from: BoundJoin): BoundJoin | undefined {
   const { condition, join, left, outerReferences, right } = from;
@@ -41,7 +41,7 @@ function groupedSide(rest: BoundFrom, from: BoundFrom): GroupedSide | undefined 
   return isGrouped(query) ? { rest, columns: relation.columns, query } : undefined;
 }
 
-/** Whether each row of a query is computed from one group. */
+/** Whether each row of a query comes from a single group. */
 function isGrouped(query: BoundSelect): boolean {
   const { distinct, expansions, groupBy, groupingSets, limit, offset, windows } = query;
   const isLimited = limit !== undefined || offset !== undefined;
@@ -58,7 +58,7 @@ function lateralOf(
   for (const condition of conditions) {
     const key = keyIn(condition, { columns, query, rest });
     if (key === undefined) continue;
-    // The id is negative so that it differs from the ids of all references in the statement.
+    // The new id is negative, so that it differs from the id of every reference in the statement.
     const id = -1 - outerReferences.length;
     outerReferences.push({ id, value: key.value });
     keys.push(compared("=", key.key, { kind: "outer", type: key.key.type, id }));
@@ -69,7 +69,10 @@ function lateralOf(
   return { left: rest, right: { kind: "relation", relation }, outerReferences };
 }
 
-/** Returns the key of a condition `key of the groups = value of the other side`. */
+/**
+ * Returns the grouping key and its value if a condition has the form `grouping key = value of the
+ * other side`.
+ */
 function keyIn(
   condition: BoundExpression,
   { columns, query }: GroupedSide,

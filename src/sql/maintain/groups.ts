@@ -1,11 +1,12 @@
 /**
- * The groups of a maintained query: GROUP BY, HAVING and DISTINCT, which groups by all columns.
+ * Maintains the groups of a query: GROUP BY with HAVING, and DISTINCT, which groups by all
+ * columns.
  *
  *     tuples ± ──► keys and arguments ──► equal ones cancel out ──► tallies ──► rows ±
  *
- * Invariants: a group exists while it has a row. Without GROUP BY, there is always exactly one
- * group. The cost of a change depends only on the number of groups that it touches, not on the
- * number of all groups or the number of their rows.
+ * Invariants: a group exists as long as it has rows. Without GROUP BY, there is always exactly one
+ * group. The cost of a change depends only on the number of groups it touches, not on the total
+ * number of groups or rows.
  */
 import { defined } from "../../base/assert.ts";
 import type { Row } from "../../types/mod.ts";
@@ -23,13 +24,13 @@ import {
   valuesInStep,
 } from "./tuple_space.ts";
 
-/** The rows that a result loses, and the rows that it gains. */
+/** The rows that a change removes from a result and adds to it. */
 export interface RowChanges {
   readonly removed: readonly Row[];
   readonly added: readonly Row[];
 }
 
-/** Returns the rows that are left when rows that are added and removed equally often cancel out. */
+/** Cancels out rows that are both added and removed, and returns the remaining changes. */
 export function netChanges(rows: readonly Row[], weights: readonly number[]): RowChanges {
   const found = new Map<string, { readonly row: Row; weight: number }>();
   for (const [index, row] of rows.entries()) {
@@ -51,17 +52,23 @@ export function netChanges(rows: readonly Row[], weights: readonly number[]): Ro
 export interface GroupsOptions {
   readonly keys: readonly BoundExpression[];
   readonly aggregates: readonly BoundAggregate[];
-  /** The index of the aggregate that computes the seq of a group's last change. */
+  /** The index of the aggregate that gives the seq of a group's last change. */
   readonly seqAggregate: number | undefined;
   readonly having: BoundExpression | undefined;
   readonly outputs: readonly BoundExpression[];
-  /** The layout of the join's tuples, from which keys and arguments are computed. */
+  /**
+   * The layout of the join's tuples, from which grouping keys and aggregate arguments are
+   * computed.
+   */
   readonly tuples: TuplePlaces;
-  /** The layout of the keys and aggregate results, from which the rows are computed. */
+  /** The layout of the keys and aggregate results, from which result rows are computed. */
   readonly grouped: TuplePlaces;
 }
 
-/** Returns all tuples of a group, and possibly others; undefined if only a scan finds them. */
+/**
+ * Reads all tuples of a group, and possibly others; returns undefined if only a scan could find
+ * them.
+ */
 export type ReadGroup = (keys: Row) => readonly Row[] | undefined;
 
 interface Group {
@@ -69,29 +76,31 @@ interface Group {
   readonly keys: Row;
   /** The number of rows that the group contains. */
   count: number;
-  /** The group's row in the result, unless HAVING drops it. */
+  /** The group's row in the result; undefined if HAVING excludes it. */
   row: Row | undefined;
 }
 
-/** The tuples that have the same keys and arguments. */
+/** Tuples with the same keys and arguments. Their weights are added up. */
 interface Contribution {
   readonly keys: Row;
   /**
-   * The argument of each aggregate. If FILTER drops the tuple, the argument is NULL and adds
+   * The argument of each aggregate. If FILTER excludes the tuple, the argument is NULL and adds
    * nothing to the aggregate.
    */
   readonly values: Row;
   weight: number;
 }
 
-/** The approximate memory of a group in addition to its keys. */
+/** The approximate memory of a group in bytes, not counting its keys. */
 const GROUP_BYTES = 240;
 const VALUE_BYTES = 24;
 
-/** The number of groups that are created before other work may run. */
+/** The number of groups to create before other work may run. */
 const SEEDS_PER_PART = 256;
 
-/** The expressions of a maintained query with groups. All of its subscribers share them. */
+/**
+ * The compiled expressions of a maintained query with groups. All of its subscribers share them.
+ */
 export interface CompiledGroups extends GroupsOptions {
   /** Returns the keys of a tuple, followed by the arguments of the aggregates. */
   readonly inputsOf: TupleValues;
@@ -113,9 +122,9 @@ export class Groups {
   readonly #options: CompiledGroups;
   #tallies: readonly RowTally[] = [];
   #groups = new Map<string, Group>();
-  /** The number of characters of the texts by which the groups are found. */
+  /** The total length in characters of the strings that identify the groups. */
   #textLength = 0;
-  /** The numbers of removed groups, to be used again. */
+  /** The numbers of removed groups, which new groups reuse. */
   #free: number[] = [];
 
   constructor(options: CompiledGroups) {
@@ -125,13 +134,13 @@ export class Groups {
   get bytes(): number {
     const { aggregates, keys } = this.#options;
     const groupBytes = GROUP_BYTES + VALUE_BYTES * (keys.length + aggregates.length);
-    // The keys of a group take about as much memory as their text.
+    // The keys of a group take about as much memory as the string that identifies it.
     return this.#groups.size * groupBytes + 2 * this.#textLength;
   }
 
   /**
-   * Starts again from the rows of the seed. Each of them contains the keys of a group, the number
-   * of its rows, and the results that each tally needs.
+   * Starts again from the rows of the seed. Each row contains the keys of a group, its number of
+   * rows, and the results that each tally needs.
    *
    * @returns The rows of the result.
    */
@@ -150,7 +159,7 @@ export class Groups {
     return rows;
   }
 
-  /** Creates the group of a seed. */
+  /** Creates a group from a row of the seed. */
   #begun(seed: Row): Group {
     const { keys } = this.#options;
     const group = this.#newGroup(seed.slice(0, keys.length));
@@ -164,13 +173,13 @@ export class Groups {
     return group;
   }
 
-  /** Yields the rows of all groups. */
+  /** Yields the result rows of all groups. */
   *rows(): Generator<Row> {
     for (const { row } of this.#groups.values()) if (row !== undefined) yield row;
   }
 
   /**
-   * Applies changes of the join, and returns the changes to the rows.
+   * Applies changes of the join, and returns the resulting row changes.
    *
    * @throws {CannotFollow}
    * @throws {DatabaseError}
@@ -179,7 +188,7 @@ export class Groups {
     const touched = new Set<Group>();
     for (const tally of this.#tallies) tally.beginStep?.(changes.upTo);
     const contributions = this.#contributions(changes);
-    // Tuples are removed first, so that a new value may replace the removed one.
+    // Removals come first, so that an added value may take the place of a removed one.
     for (const each of contributions) if (each.weight < 0) touched.add(this.#remove(each));
     for (const each of contributions) if (each.weight > 0) touched.add(this.#add(each));
     for (const group of touched) this.#refill(group, read);
@@ -187,7 +196,8 @@ export class Groups {
   }
 
   /**
-   * Computes results that the state of the group no longer contains, from all rows of the group.
+   * Reads the rows of a group to compute those aggregates whose results its state no longer
+   * contains, such as a minimum that was removed.
    */
   #refill({ count, keys, number }: Group, read: ReadGroup | undefined): void {
     if (count === 0 || !this.#tallies.some((tally) => tally.isUnknown(number))) return;
@@ -257,7 +267,7 @@ export class Groups {
     return group;
   }
 
-  /** Computes the result rows of the given groups again, and returns the changes. */
+  /** Recomputes the result rows of the given groups, and returns the changes. */
   #refreshed(groups: readonly Group[]): RowChanges {
     const { filter, outputsOf } = this.#options;
     const removed: Row[] = [];
@@ -283,7 +293,7 @@ export class Groups {
     return { removed, added };
   }
 
-  /** Returns whether a group still has rows. A group without rows is removed. */
+  /** Whether a group still exists. Removes a group that has no rows left. */
   #isAlive(group: Group): boolean {
     if (group.count > 0 || this.#options.keys.length === 0) return true;
     const text = textOfRow(group.keys);
@@ -296,7 +306,7 @@ export class Groups {
   }
 }
 
-/** Returns a new tally for each aggregate. @throws {NotMaintained} */
+/** Creates a tally for each aggregate. @throws {NotMaintained} */
 export function talliesOf({
   aggregates,
   seqAggregate,
@@ -306,7 +316,10 @@ export function talliesOf({
   );
 }
 
-/** Returns the value that a tuple adds to an aggregate: NULL if FILTER drops the tuple. */
+/**
+ * Returns the expression for the value that a tuple contributes to an aggregate: NULL if FILTER
+ * excludes the tuple.
+ */
 function contributionOf({ argument, filter, form }: BoundAggregate): BoundExpression {
   const value = argument ?? COUNTED;
   if (filter === undefined) return value;

@@ -1,15 +1,16 @@
 /**
  * Computes how the rows of a join change between two seqs, from the changes to its tables.
  *
- * The sources change one after another, so that the changes of each are joined with the new rows of
- * the sources before it, and with the old rows of the sources after it:
+ * The sources are processed one after another. The changes of each are joined with the new rows of
+ * the sources before it and the old rows of the sources after it:
  *
  *     Δ(A ⋈ B ⋈ C)  =  ΔA ⋈ B old ⋈ C old  +  A new ⋈ ΔB ⋈ C old  +  A new ⋈ B new ⋈ ΔC
  *
- * (Budiu and others, DBSP, 2023.) Rows of other sources are looked up in the store, which still has
- * the old versions, so no rows are kept between two calls. If the changed source is part of a left,
- * semi or anti join, the change leads back to the rows in the core that it may concern. These are
- * completed twice, with the old and the new rows of that source, and equal results cancel out.
+ * (Budiu and others, DBSP, 2023.) Rows of the other sources are looked up in the store, which
+ * still has the old versions, so no rows are kept between calls. If the changed source belongs to
+ * a left, semi or anti join, the change is traced back to the core rows it may affect. These are
+ * completed twice, with the old and with the new rows of that source, and equal results cancel
+ * out.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -37,22 +38,21 @@ import { type TableChanges, tableChanges } from "./table_changes.ts";
 import { chosen, type TupleFilter, type TupleSpace, type TupleValues } from "./tuple_space.ts";
 
 /**
- * The maximum number of versions of one table, and of tuples in a join. Above it, evaluating the
- * query again takes less time.
+ * The maximum number of changed versions of one table, and of tuples in a join. Beyond either,
+ * evaluating the query again is faster.
  */
 const VERSIONS_MAX = 1000;
 const TUPLES_MAX = 20_000;
 
 /**
- * The number of rows that are completed before other work may run. One row may lead to dozens, and
- * each look-up takes about 4 µs. A row that is compared with all rows of a table takes a part
- * alone.
+ * The number of rows to complete before other work may run. One row may lead to dozens of look-ups
+ * of about 4 µs each. A row that is compared with all rows of a table is processed on its own.
  */
 const ROWS_PER_PART = 16;
 
 /**
- * The number of tuples above which conditions are tested at once, so that tuples that fail them are
- * not kept.
+ * The number of tuples beyond which conditions are tested immediately, so that tuples that fail
+ * them are not kept.
  */
 const TESTED_TUPLES = 1000;
 
@@ -64,10 +64,10 @@ interface CompiledStep {
 }
 
 interface CompiledRoute {
-  /** Tests the rows of the source at which the route begins. */
+  /** Tests the rows of the source at which the route starts. */
   readonly first: TupleFilter;
   readonly steps: readonly CompiledStep[];
-  /** The number of steps after which the partition of a tuple is known. */
+  /** The number of steps of the route after which the partition of a tuple is known. */
   readonly partitionAfter: number;
 }
 
@@ -78,14 +78,14 @@ interface CompiledMatch {
 
 interface CompiledQuery {
   readonly kind: ComputedPart["kind"];
-  /** The first source of the query. All sources of the query are read at one seq. */
+  /** The first source of the inner query. All sources of the query are read at the same seq. */
   readonly source: number;
   readonly run: RowStep;
 }
 
 type CompiledPart = CompiledMatch | CompiledQuery;
 
-/** Tuples, each with the index of the tuple that it extends. */
+/** Extended tuples, each with the index of the tuple it extends. */
 interface Extended {
   readonly tuples: readonly Row[];
   readonly parents: readonly number[];
@@ -93,7 +93,7 @@ interface Extended {
 
 /** Describes how the rows of a step are read. */
 interface StepReading {
-  /** Returns the seq at which the rows of a source are read. */
+  /** Returns the seq at which to read the rows of a source. */
   readonly seqOf: (source: number) => Seq;
   readonly contexts: StepContexts;
 }
@@ -107,14 +107,16 @@ interface OpenChanges extends JoinChanges {
 
 /** Collects the changes that a step finds. */
 interface FoundChanges {
-  /** Adds tuples that the step has found. @throws {CannotFollow} If there are too many. */
+  /** Adds tuples that the step has found. @throws {CannotFollow} if there are too many */
   readonly add: (tuples: readonly Row[], weight: number) => void;
-  /** The partitions whose changes take longer to follow than an evaluation. */
+  /**
+   * The partitions in which evaluating the query again takes less time than following the changes.
+   */
   readonly lost: Set<string>;
 }
 
 interface ReadChanges extends Pick<ChangeRange, "after" | "upTo"> {
-  /** Undefined if there are too many. */
+  /** Undefined if there are too many changes. */
   readonly changes: readonly TableChanges[] | undefined;
   /** The seq of the last commit that contributed changes. */
   readonly lastSeq: number;
@@ -136,18 +138,18 @@ export interface JoinChangesOptions {
   readonly store: ReadStore;
   /** For each source, the owner whose rows it contains. */
   readonly owners: readonly number[];
-  /** The indexes in memory, which all live queries share. */
+  /** The in-memory indexes, which all live queries share. */
   readonly indexes: KeptIndexes;
   readonly newContexts: () => StepContexts;
 }
 
-/** A source, and the way in which its rows are found. */
+/** A source, and how its rows are found. */
 interface AccessPlace {
   readonly source: number;
   readonly access: SourceKey["access"];
 }
 
-/** A source of changes, with the indexes in memory that it needs. */
+/** Finds changes of joined rows, and names the in-memory indexes that it needs. */
 export interface IndexedChanges extends JoinChangeSource {
   readonly kept: readonly KeptIndex[];
 }
@@ -155,18 +157,18 @@ export interface IndexedChanges extends JoinChangeSource {
 export class ChangesOfJoin implements IndexedChanges {
   readonly #options: JoinChangesOptions;
   readonly #rows: SourceRows;
-  /** The routes from each source to all sources of the core. */
+  /** For each source, the route that leads from it to all sources of the core. */
   readonly #routes: readonly CompiledRoute[];
   readonly #parts: readonly CompiledPart[];
   readonly #partOf: readonly (number | undefined)[];
   readonly #last: TupleFilter;
   readonly #partitionOf: TupleValues;
-  /** Whether some route reads all rows of a table. */
+  /** Whether any route reads all rows of a table. */
   #scans = false;
-  /** The changes that were read last. They are kept until a step has followed them. */
+  /** The changes read most recently, kept until a step has followed them. */
   #read: ReadChanges | undefined;
 
-  /** Plans how changes to each table reach the joined rows. @throws {NotMaintained} */
+  /** Plans how changes to each table are propagated to the joined rows. @throws {NotMaintained} */
   constructor(options: JoinChangesOptions) {
     this.#options = options;
     const { indexes, owners, routes, shape, space, store } = options;
@@ -183,7 +185,7 @@ export class ChangesOfJoin implements IndexedChanges {
     this.#parts = parts.map((part): CompiledPart => {
       const { conditions, kind, sources: wanted } = part;
       if ("query" in part) {
-        // The query has to find its rows by keys and indexes of the store.
+        // An inner query can use only keys and indexes of the store to find its rows.
         routes.route({ known, wanted, conditions, isStored: true });
         return { kind: part.kind, source: wanted[0] ?? 0, run: rowStepOf(part, space.places) };
       }
@@ -194,9 +196,7 @@ export class ChangesOfJoin implements IndexedChanges {
     this.#last = space.places.filter(lastConditions);
   }
 
-  /**
-   * Returns a line about each source, which says how a change to that source finds the other rows.
-   */
+  /** Returns a line for each source that says how a change to it finds the other rows. */
   describe(): string[] {
     const { shape } = this.#options;
     const nameOf = (source: number): string => {
@@ -217,7 +217,7 @@ export class ChangesOfJoin implements IndexedChanges {
     });
   }
 
-  /** Returns the name of a key or index that finds rows of a source. */
+  /** Returns the name of the key or index by which the rows of a source are found. */
   nameOfAccess({ access: { index, isScan, kept }, source }: AccessPlace): string {
     if (isScan) return "reading all rows";
     if (kept !== undefined) {
@@ -226,7 +226,7 @@ export class ChangesOfJoin implements IndexedChanges {
     return index === undefined ? "its key" : `index ${index.name}`;
   }
 
-  /** Keeps the index in memory, if there is one, that finds the rows of a group. */
+  /** Keeps the in-memory index, if any, that finds the rows of a group. */
   keepIndexOf({ access: { kept }, source }: AccessPlace): void {
     if (kept !== undefined) void this.#rows.keptIndex(source, kept);
   }
@@ -236,8 +236,8 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Returns the changes in the partitions that have followers. A tuple may be added and removed
-   * again.
+   * Returns the changes in the partitions that have followers. The same tuple may be both added
+   * and removed.
    */
   *between(range: ChangeRange): Generator<undefined, PartitionedChanges | undefined> {
     const contexts = this.#options.newContexts();
@@ -270,7 +270,7 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Reads the changes to the tables, and extends them along the routes.
+   * Reads the changes to the tables, and propagates them along the routes.
    * @throws {CannotFollow}
    * @throws {DatabaseError}
    */
@@ -307,7 +307,7 @@ export class ChangesOfJoin implements IndexedChanges {
     return lost.size === 0 ? partitions : withLost(partitions, lost);
   }
 
-  /** Adds the changes to the joined rows that result from changes to one source. */
+  /** Adds the changes of the joined rows that follow from the changes to one source. */
   *#addChanges(
     { change, changes, contexts, range, source }: SourceChange,
     { add, lost }: FoundChanges,
@@ -315,7 +315,7 @@ export class ChangesOfJoin implements IndexedChanges {
     const { after, isWanted, upTo } = range;
     const index = this.#partOf[source];
     const part = index === undefined ? undefined : this.#options.shape.parts[index];
-    // The sources of a query are read at one seq, so they change together.
+    // All sources of an inner query are read at the same seq, so they are treated as one change.
     const together = part !== undefined && "query" in part ? part.sources : [source];
     const [first] = together;
     if (first !== source) return;
@@ -329,7 +329,7 @@ export class ChangesOfJoin implements IndexedChanges {
       yield* this.#addCoreChanges({ source, change, isWanted }, { add, lost, ...reading(upTo) });
       return;
     }
-    // The old or the new rows of the query may have led to a row of the core, so both states are
+    // Either the old or the new rows of the inner query may lead to a core row, so both states are
     // read.
     const seqs = together.length > 1 ? [after, upTo] : [upTo];
     const core: Row[] = [];
@@ -401,7 +401,10 @@ export class ChangesOfJoin implements IndexedChanges {
     }
   }
 
-  /** Returns the text of the partition of each tuple; undefined for NULL, which equals nothing. */
+  /**
+   * Returns the partition of each tuple as a string; undefined if a value is NULL, because NULL
+   * equals no subscriber's value.
+   */
   #partitionsOf(tuples: readonly Row[]): readonly (string | undefined)[] {
     const columns = this.#partitionOf(tuples);
     return tuples.map((_, index) => {
@@ -411,9 +414,9 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Returns the changes to each source. The next step between the same seqs reuses them.
+   * Returns the changes to each source, which the next step between the same seqs reuses.
    *
-   * @throws {CannotFollow} If there are too many.
+   * @throws {CannotFollow} if there are too many
    */
   #tableChanges(after: Seq, upTo: Seq): readonly TableChanges[] {
     const known = this.#read;
@@ -428,8 +431,8 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Reads the changes to each source. Sources of the same table share them. Returns undefined if
-   * there are too many.
+   * Reads the changes to each source. Sources that mention the same table share them. Returns
+   * undefined if there are too many.
    */
   #readChanges(after: Seq, upTo: Seq): readonly TableChanges[] | undefined {
     const { owners, shape, space, store } = this.#options;
@@ -450,7 +453,10 @@ export class ChangesOfJoin implements IndexedChanges {
     return all;
   }
 
-  /** Completes rows of a source with rows of the core, in the partitions that have followers. */
+  /**
+   * Completes rows of a source with rows of the core sources, in the partitions that have
+   * followers.
+   */
   #alongRoute(
     source: number,
     rows: readonly Row[],
@@ -459,7 +465,10 @@ export class ChangesOfJoin implements IndexedChanges {
     return this.#restOfRoute(source, this.#wantedOf(source, rows, reading), reading);
   }
 
-  /** Follows the route from a source until the partitions are known, and keeps the wanted ones. */
+  /**
+   * Follows the route from a source until the partition of each tuple is known, and keeps the
+   * tuples in wanted partitions.
+   */
   #wantedOf(
     source: number,
     rows: readonly Row[],
@@ -497,7 +506,10 @@ export class ChangesOfJoin implements IndexedChanges {
     for (let start = 0; start < rows.length; start += size) yield rows.slice(start, start + size);
   }
 
-  /** Returns the different combinations of rows of the core, without the rows of other sources. */
+  /**
+   * Returns the distinct combinations of core rows in the tuples, with NULL for the columns of all
+   * other sources.
+   */
   #coreOf(tuples: readonly Row[]): readonly Row[] {
     const { shape, space } = this.#options;
     const core = space.sources.slice(0, shape.coreCount);
@@ -516,7 +528,7 @@ export class ChangesOfJoin implements IndexedChanges {
 
   /**
    * Extends tuples by the matching rows of the parts `from` to `to` (exclusive), and drops the
-   * tuples that a part rules out.
+   * tuples that a part excludes.
    */
   #completed(
     tuples: readonly Row[],
@@ -583,7 +595,7 @@ export class ChangesOfJoin implements IndexedChanges {
     for (const [index, tuple] of tuples.entries()) {
       const key = keys.map((values) => values[index] ?? null);
       if (key.includes(null)) continue;
-      // Tuples that come from one row often lead to the same row of the next source.
+      // Tuples derived from the same row often look up the same key in the next source.
       if (last === undefined || !isSameKey(last.key, key)) {
         last = { key, rows: this.#rows.find(source, { access: step.access, key, upTo }) };
       }
@@ -614,8 +626,8 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Returns the steps that read the rows of a part. Conditions that read only earlier sources also
-   * decide whether a row matches.
+   * Returns the steps that read the rows of a part. The first step also tests the conditions that
+   * read only earlier sources.
    */
   #partSteps(options: Parameters<JoinRoutes["route"]>[0]): readonly CompiledStep[] {
     const { conditions, known } = options;
@@ -636,8 +648,8 @@ export class ChangesOfJoin implements IndexedChanges {
 }
 
 /**
- * Whether changes cannot be followed, so that the query is evaluated again. The evaluation finds
- * the rows, or reports the error.
+ * Whether an error means that changes cannot be followed, so that the query is evaluated again.
+ * The evaluation then finds the rows or reports the error.
  */
 function isRefusal(error: unknown): boolean {
   return error instanceof CannotFollow || error instanceof DatabaseError;

@@ -1,17 +1,17 @@
 /**
- * Finds the order in which rows of some sources of a join are completed by rows of the others: each
- * source is read by its primary key or an index, whose values come from conditions `column = value`
- * over the sources before it.
+ * Finds an order in which rows of some sources of a join can be completed with rows of the others.
+ * Each source is read by its primary key or an index, with values from conditions `column = value`
+ * on the sources before it.
  *
  *     orders o JOIN items i ON i.order_id = o.id JOIN products p ON p.id = i.product_id
  *     from i:  o by key (i.order_id),  p by key (i.product_id)
  *     from o:  i by index (o.id),      p by key (i.product_id)
  *
- * If no key or index serves a join, a route may use an index in memory (`kept_index.ts`). If no
- * condition is an equality, the route reads all rows of a source, provided that they are few.
+ * If no key or index serves a join, a route may use an in-memory index (`kept_index.ts`). If no
+ * condition is an equality, the route reads all rows of a source, provided that there are few.
  *
- * Invariant: a route never scans a large table, so its cost depends on the number of matching rows,
- * not on the size of a table.
+ * Invariant: a route never scans a large table, so its cost depends on the number of matching
+ * rows, not on the size of a table.
  */
 import { type IndexEntry, readIndexesOf } from "../../catalog/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -23,48 +23,48 @@ import type { KeptColumns } from "./kept_index.ts";
 import { isKeyType } from "./key_types.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
-/** A way to look up a source's rows by the values in some of its columns. */
+/** How to look up a source's rows by the values of some of its columns. */
 export interface SourceAccess<Value = BoundExpression> {
-  /** The index; undefined for the primary key, and for an index in memory. */
+  /** The index; undefined for the primary key and for an in-memory index. */
   readonly index: IndexEntry | undefined;
-  /** The columns of an index in memory; absent for any other access. */
+  /** The columns of an in-memory index; absent for any other access. */
   readonly kept?: KeptColumns;
   /** Whether all rows of the source are read. */
   readonly isScan?: true;
   /**
-   * The values of the first columns of the index, or of all columns of the primary key or of the
-   * index in memory.
+   * The values of the leading index columns, or of all columns of the primary key or in-memory
+   * index.
    */
   readonly keys: readonly Value[];
 }
 
-/** The part of a key of GROUP BY by which the rows of a group are found. */
+/** Finds the rows of a group by some of the GROUP BY keys, in one of the sources. */
 export interface GroupAccess {
   readonly source: number;
-  /** The access to the rows. Its values are indexes of GROUP BY keys. */
+  /** How the rows are found. The `keys` of the access are indexes of GROUP BY keys. */
   readonly access: SourceAccess<number>;
 }
 
 export interface RouteStep {
   readonly source: number;
   readonly access: SourceAccess;
-  /** The conditions that can be tested once this source is known, and not earlier. */
+  /** The conditions that can be tested only once this source is known. */
   readonly conditions: readonly BoundExpression[];
 }
 
 export interface RouteOptions {
   /** The sources of a join whose rows are already known. */
   readonly known: readonly number[];
-  /** The sources of a join that the route still has to reach. */
+  /** The sources that the route still has to reach. */
   readonly wanted: readonly number[];
-  /** The sources through which a route may lead in addition to those that it has to reach. */
+  /** Further sources that a route may pass through on its way to the wanted ones. */
   readonly passable?: readonly number[];
   readonly conditions: readonly BoundExpression[];
-  /** Whether the route may use only keys and indexes of the store. */
+  /** Whether the route may use only the store's keys and indexes. */
   readonly isStored?: boolean;
 }
 
-/** A condition of a join, and the sources that it reads. */
+/** A condition of a join, and the sources it reads. */
 interface PlacedCondition {
   readonly condition: BoundExpression;
   readonly reads: ReadonlySet<number>;
@@ -76,7 +76,10 @@ interface Reached {
   readonly conditions: readonly PlacedCondition[];
 }
 
-/** A way to find rows: by a key or index of the store, by an index in memory, or among all rows. */
+/**
+ * How rows are found: by a key or index of the store, by an in-memory index, or by reading all
+ * rows.
+ */
 export type RouteWay = "stored" | "kept" | "scan";
 
 export interface JoinRoutesOptions {
@@ -93,8 +96,8 @@ export class JoinRoutes {
   readonly #sourceOf = new Map<number, number>();
 
   /**
-   * Creates the routes through the sources of a join.
-   * @param options.ways The ways to find rows, of which earlier ones are preferred.
+   * Prepares to find routes through the sources of a join.
+   * @param options.ways How rows may be found, in order of preference.
    */
   constructor({ sources }: Pick<JoinShape, "sources">, { mayScan, ways }: JoinRoutesOptions) {
     this.#sources = sources;
@@ -118,7 +121,7 @@ export class JoinRoutes {
 
   /**
    * Returns a route from known sources to wanted sources.
-   * @throws {NotMaintained} If a source can only be read by a scan.
+   * @throws {NotMaintained} if some source could be read only by a scan
    */
   route({
     conditions,
@@ -167,7 +170,7 @@ export class JoinRoutes {
     };
   }
 
-  /** Returns whether the rows that are affected by a change to any source can be found. */
+  /** Whether the affected rows can be found for a change to any source. */
   isComplete(shape: JoinShape): boolean {
     const { coreCount, parts, sources } = shape;
     const known = Array.from({ length: coreCount }, (_, source) => source);
@@ -195,7 +198,7 @@ export class JoinRoutes {
     return new NotMaintained(isLarge ? `${reason}, and the table is too large to be read` : reason);
   }
 
-  /** Returns the source that is found by the most selective access. */
+  /** Returns the candidate that can be read by the most selective access. */
   #next(
     candidates: ReadonlySet<number>,
     { conditions, reached, way }: Reached & { readonly way: RouteWay },
@@ -223,7 +226,7 @@ export class JoinRoutes {
     return way === "kept" ? this.#keptBy(source, values, false) : this.#accessBy(source, values);
   }
 
-  /** Returns the number of conditions that a source makes testable. */
+  /** Returns the number of conditions that can be tested once a source is known. */
   #testedAt(source: number, { conditions, reached }: Reached): number {
     return conditions.filter(({ reads }) => {
       return reads.has(source) && [...reads].every((each) => each === source || reached.has(each));
@@ -231,8 +234,8 @@ export class JoinRoutes {
   }
 
   /**
-   * Returns the values that columns of a source must equal, over the sources already reached, by
-   * column id.
+   * Returns the values that columns of a source must equal, keyed by column id. The values are
+   * expressions over the sources already reached.
    */
   #valuesFor(
     source: number,
@@ -249,8 +252,8 @@ export class JoinRoutes {
   }
 
   /**
-   * Returns the access path through an in-memory index. Only rows with a primary key can be indexed
-   * in this way.
+   * Returns the access through an in-memory index; undefined for a table without a primary key,
+   * whose rows such an index cannot list.
    */
   #keptBy<Value>(
     source: number,
@@ -268,7 +271,7 @@ export class JoinRoutes {
     };
   }
 
-  /** Returns the most selective access by columns whose values are given, by column id. */
+  /** Returns the most selective access by the columns in `values`, which is keyed by column id. */
   #accessBy<Value>(
     source: number,
     values: ReadonlyMap<number, Value>,
@@ -291,10 +294,11 @@ export class JoinRoutes {
   }
 
   /**
-   * Returns how the rows of a group are found among the sources of the core; undefined if only a
-   * scan finds them.
+   * Returns how to find the rows of a group among the core sources; undefined if only a scan finds
+   * them.
    *
-   * @param options.mayKeep Whether an index in memory may be used where no key or index serves.
+   * @param options.mayKeep Whether to use an in-memory index if no key or index of the store
+   *   serves.
    */
   groupAccess(
     keys: readonly BoundExpression[],
@@ -318,7 +322,10 @@ export class JoinRoutes {
     return best ?? kept;
   }
 
-  /** Returns a condition `column of the source = value over reached sources`. */
+  /**
+   * Returns the column and the value if a condition has the form `column of the source =
+   * expression over reached sources`.
+   */
   #equalityOn(
     source: number,
     condition: BoundExpression,
@@ -349,7 +356,7 @@ export class JoinRoutes {
   }
 }
 
-/** Returns the values of the first columns, up to the first column without a value. */
+/** Returns the values of the leading columns, up to the first column without a value. */
 function valuesOf<Value>(
   columnIds: readonly number[],
   values: ReadonlyMap<number, Value>,

@@ -1,5 +1,5 @@
 /**
- * Recognises the joins of a query that can be maintained.
+ * Recognises which joins of a query can be maintained, and how they are divided.
  *
  *     core: inner joins          FROM a JOIN b ON …, c  WHERE conditions on a, b, c
  *                                EXISTS, IN of one row by the value of a subscriber
@@ -9,12 +9,12 @@
  *     last conditions            WHERE conditions that read a column of a left join or of a query
  *     partition                  conditions `expression of the core = value of the subscriber`
  *
- * Derived tables and views without grouping, order or limit become part of the joins around them. A
- * join with a grouped query becomes a LATERAL join (`grouped_joins.ts`).
+ * Derived tables and views without grouping, order or limit become part of the surrounding joins.
+ * A join with a grouped query becomes a LATERAL join (`grouped_joins.ts`).
  *
  * Invariants: a source is one mention of a table, and its columns have ids that no other source
- * has. The sources of the core come first, followed by the sources of the parts, in the order of
- * the parts.
+ * has. The core's sources come first, followed by the sources of the parts, in the order of the
+ * parts.
  */
 import { defined } from "../../base/assert.ts";
 import { readIndexesOf, type TableEntry } from "../../catalog/mod.ts";
@@ -50,13 +50,13 @@ import { NotMaintained } from "./not_maintained.ts";
 export interface Source {
   readonly table: TableEntry;
   readonly columns: readonly BoundColumn[];
-  /** Whether only conditions read the source, as they do in EXISTS and IN. */
+  /** Whether only existence tests such as EXISTS and IN read the source. */
   readonly isTested?: true;
 }
 
-/** The sources of a part, and the conditions that connect them with the sources before the part. */
+/** The sources of a part, and the conditions that connect them with earlier sources. */
 export interface PartSources {
-  /** The indexes of the sources that the part joins with each other. */
+  /** The indexes of the sources that this part joins. */
   readonly sources: readonly number[];
   readonly conditions: readonly BoundExpression[];
 }
@@ -72,17 +72,17 @@ interface ComputedColumns extends PartSources {
   readonly columns: readonly BoundColumn[];
 }
 
-/** A query in FROM that reads columns of the rows before it. */
+/** A LATERAL query in FROM, which reads columns of the rows before it. */
 export interface LateralPart extends ComputedColumns {
   readonly kind: "lateral";
-  /** Whether a row for which the query has no rows is kept, with NULLs. */
+  /** Whether a row for which the query returns nothing is kept, with NULLs. */
   readonly isOuter: boolean;
   readonly outer: readonly OuterReference[];
-  /** The conditions that rows of the query must meet. */
+  /** The join condition that rows of the query must meet. */
   readonly on: readonly BoundExpression[];
 }
 
-/** A query within an expression of the maintained query. */
+/** A subquery in an expression of the maintained query. */
 export interface ValuePart extends ComputedColumns {
   readonly kind: "value";
   readonly value: BoundExpression;
@@ -94,50 +94,50 @@ export type ComputedPart = LateralPart | ValuePart;
 export type JoinPart = MatchPart | ComputedPart;
 
 /**
- * A condition of the core that picks the rows of one subscriber, such as `o.user_id = $1`. Results
- * that differ only in these values follow the same changes.
+ * A core condition that selects the rows of one subscriber, such as `o.user_id = $1`. Results that
+ * differ only in these values follow the same changes.
  */
 export interface PartitionTerm {
   readonly value: BoundExpression;
-  /** A value that depends on the subscriber: a parameter or CURRENT_USER. */
+  /** The value that depends on the subscriber: a parameter or CURRENT_USER. */
   readonly own: BoundExpression;
 }
 
 export interface JoinShape {
   readonly sources: readonly Source[];
-  /** The number of sources that belong to the core. These come first. */
+  /** The number of sources in the core. They come before all other sources. */
   readonly coreCount: number;
   readonly coreConditions: readonly BoundExpression[];
   readonly parts: readonly JoinPart[];
   readonly lastConditions: readonly BoundExpression[];
   readonly partition: readonly PartitionTerm[];
   /**
-   * Whether a query that is run for each row may give several results at one seq, such as the first
-   * of rows that are equal in its order.
+   * Whether a query that is run for each row may return different results at the same seq, for
+   * example because it takes the first of several rows that tie in its order.
    */
   readonly isInexact: boolean;
-  /** The columns that inner queries compute for each row. */
+  /** The columns that parts compute for each row by running a query. */
   readonly computed: readonly BoundColumn[];
-  /** Returns an expression of the query over columns of the sources. */
+  /** Rewrites an expression of the query to read columns of the sources. */
   resolve(expression: BoundExpression): BoundExpression;
 }
 
-/** A group of sources that are joined with each other, as it is collected. */
+/** Sources joined with each other, while they are being collected. */
 interface SourceGroup {
   readonly sources: Source[];
   readonly conditions: BoundExpression[];
 }
 
 interface OpenPart extends SourceGroup {
-  /** Completes the part once the positions of its sources are known. */
+  /** Creates the part once the positions of its sources are known. */
   readonly made: (place: PartSources) => JoinPart;
 }
 
 /**
- * Reads the joins of a query.
+ * Analyses the joins of a query.
  *
- * @param isOwn Whether an expression has a value of the subscriber. If absent, no condition becomes
- * a term of a partition.
+ * @param isOwn Whether an expression is a value of the subscriber. If this function is absent, no
+ *   condition becomes a partition term.
  * @throws {NotMaintained}
  */
 export function joinShapeOf(
@@ -163,20 +163,20 @@ class ShapeReader {
   readonly #isOwn: (expression: BoundExpression) => boolean;
   readonly core: SourceGroup = { sources: [], conditions: [] };
   readonly #parts: OpenPart[] = [];
-  /** The expressions that compute the columns of derived tables. */
+  /** The expressions that compute the columns of derived tables, keyed by column id. */
   readonly #values = new Map<number, BoundExpression>();
-  /** The parts of FROM that were read. All reads of a WITH entry share one part. */
+  /** The parts of FROM read so far. All references to a WITH entry share one part. */
   readonly #read = new Set<BoundFrom>();
-  /** The columns that inner queries compute for each row. */
+  /** The columns that parts compute for each row by running a query. */
   readonly #computed: BoundColumn[] = [];
-  /** The computed columns that replace queries in expressions. */
+  /** The computed column that replaces each subquery in an expression. */
   readonly #columnOf = new Map<BoundExpression, BoundColumn>();
 
   constructor(isOwn: (expression: BoundExpression) => boolean) {
     this.#isOwn = isOwn;
   }
 
-  /** Reads a part of FROM into a block. Left joins within the core become parts. */
+  /** Reads a part of FROM into a group of sources. Left joins become parts. */
   read(from: BoundFrom, into: SourceGroup): void {
     if (from.kind === "relation") return this.#readRelation(from.relation, into);
     if (from.outerReferences !== undefined) return this.#readLateral(from, into);
@@ -212,8 +212,8 @@ class ShapeReader {
     const known = new Set(this.#values.keys());
     this.read(right, part);
     for (const [id, value] of this.#values) {
-      // A row without a match has NULL in every column, even if the column is the value of an
-      // expression.
+      // A row without a match must have NULL in every column, but an expression might yield
+      // another value.
       if (!known.has(id) && value.kind !== "column") {
         throw new NotMaintained("it has a left join with a computed column");
       }
@@ -244,7 +244,7 @@ class ShapeReader {
     });
   }
 
-  /** Adds a query that is run for each row, and whose sources lead back to the rows. */
+  /** Adds a query that is run for each row. Changes to its sources are traced back to the rows. */
   #addComputed(
     query: BoundSelect,
     outer: readonly OuterReference[],
@@ -284,7 +284,8 @@ class ShapeReader {
     const references = ids.map((id, index): OuterReference => {
       return { id, value: defined(outer[index], "a reference must have a value") };
     });
-    // Reading the query once for all rows takes longer than running it for the rows of a change.
+    // Evaluating the query once for all rows would take longer than running it for the few rows of
+    // a change.
     const value: BoundExpression = {
       ...expression,
       operands: operands.map(plain),
@@ -308,7 +309,7 @@ class ShapeReader {
       case "table":
         if (relation.past !== undefined) throw new NotMaintained("it reads an earlier state");
         into.sources.push({ table: relation.table, columns: relation.columns });
-        // A policy on a table is a condition of the joins around the table.
+        // The condition of a policy joins the conditions on the table.
         this.#addConditions(relation.rule, into, "a policy");
         return;
       case "query":
@@ -340,7 +341,7 @@ class ShapeReader {
     }
   }
 
-  /** Adds a condition that the rows of the whole query have to meet. */
+  /** Adds a condition that all rows of the query have to meet. */
   addCondition(condition: BoundExpression): void {
     const existence = existenceIn(condition);
     if (existence === undefined) {
@@ -359,7 +360,8 @@ class ShapeReader {
         left: this.#plain(left, "the left side of IN"),
         right: this.#plain(withValues(right, outer), "a column of a subquery"),
       };
-      // If one of the rows has NULL, NOT IN is unknown, whatever the other rows contain.
+      // If the inner query returns a NULL, NOT IN is never true, whatever the other rows contain,
+      // so a single row would decide about all of them.
       if (kind === "anti" && !(this.#isPresent(sides.left) && this.#isPresent(sides.right))) {
         throw new NotMaintained("it has NOT IN with values that may be NULL");
       }
@@ -376,8 +378,8 @@ class ShapeReader {
   }
 
   /**
-   * Whether an existence test divides the rows among subscribers, as a test of memberships does. It
-   * is an inner join if at most one row meets it for each subscriber.
+   * Whether an existence test assigns rows to subscribers, as a test of memberships does. It can
+   * be read as an inner join if each subscriber has at most one row that meets it.
    */
   #dividesRows({ conditions, sources }: SourceGroup): boolean {
     const [source, ...others] = sources;
@@ -413,7 +415,7 @@ class ShapeReader {
 
   readonly #resolved = (expression: BoundExpression): BoundExpression => {
     if (expression.kind !== "column") return mapChildren(expression, this.#resolved);
-    // A maintained query reads only rows that are not deleted.
+    // A maintained query reads only rows that have not been deleted.
     if (expression.column.origin?.columnId === DELETED_COLUMN_ID) return NOT_DELETED;
     return this.#values.get(expression.column.id) ?? expression;
   };
@@ -461,8 +463,8 @@ class ShapeReader {
   }
 
   /**
-   * Returns whether some query within the parts may have one of several results.
-   * @throws {NotMaintained} If a condition reads a result that may be one of several.
+   * Whether any part may return different results at the same seq.
+   * @throws {NotMaintained} if a condition reads such a result
    */
   #isInexact(parts: readonly JoinPart[], last: readonly BoundExpression[]): boolean {
     const inexact = parts.filter((part) => "query" in part && !isExactQuery(part.query));
@@ -495,19 +497,19 @@ const NAMES: Record<Exclude<BoundRelation["kind"], "cte" | "query" | "table">, s
   set: "a set operation",
 };
 
-/** A condition on the existence of rows in another query. */
+/** A condition that tests whether another query returns rows. */
 interface SubqueryTest {
   readonly kind: "semi" | "anti";
   readonly query: BoundSelect;
   readonly from: BoundFrom;
-  /** The equalities of IN or NOT IN, each between an operand and its column of the query. */
+  /** The equalities of IN or NOT IN: each operand with the corresponding column of the query. */
   readonly equalities: readonly ExpressionOf<"compare">[];
-  /** The values of the surrounding row that the query reads, by the ids of their references. */
+  /** The values of the surrounding row that the query reads, keyed by reference id. */
   readonly outer: ReadonlyMap<number, BoundExpression>;
 }
 
 /**
- * Returns the existence test of a condition; undefined for any other condition, or if the
+ * Reads a condition as an existence test. Returns undefined for any other condition, and if the
  * tested query has grouping, ORDER BY or LIMIT.
  *
  * @throws {NotMaintained}
@@ -547,7 +549,7 @@ function equalitiesOf({
     if (right === undefined || compare === undefined || !sameType(left.type, right.type)) {
       throw new NotMaintained("it has IN with values of several types");
     }
-    // For NOT IN, the comparison function of the binder tests whether the values differ.
+    // For NOT IN, the bound comparison tests for inequality, so it is negated.
     const isOpposite = form.kind === "all";
     const evaluate: RowFunction = isOpposite
       ? (values, call) => negated(compare(values, call))
@@ -560,7 +562,7 @@ function negated(truth: Value): Value {
   return truth === null ? null : truth !== true;
 }
 
-/** Whether the primary key or a unique index allows only one row that meets the conditions. */
+/** Whether the primary key or a unique index allows at most one row to meet the conditions. */
 function findsOneRow({ columns, table }: Source, conditions: readonly BoundExpression[]): boolean {
   const own = new Set(columns.map(({ id }) => id));
   const isOwn = (expression: BoundExpression): boolean =>
@@ -579,7 +581,7 @@ function findsOneRow({ columns, table }: Source, conditions: readonly BoundExpre
   );
 }
 
-/** Whether a column has a value in every row of its table. */
+/** Whether a column is NOT NULL in its table. */
 function isNeverNull({ origin }: BoundColumn): boolean {
   if (origin === undefined) return false;
   const { columnId, table } = origin;

@@ -1,13 +1,14 @@
 /**
- * An index in memory, for a join or for groups that no key or index in the store can serve. It
- * lists the primary keys of one table by the values in some columns. The rows themselves are read
- * from the store, which has them as they were at each seq.
+ * An in-memory index for joins and groups that no key or index of the store can serve. It lists
+ * the primary keys of a table by the values of some columns. The rows themselves are read from the
+ * store, which has them as they were at each seq.
  *
  *     value of the columns ──► primary keys ──store, at a seq──► rows
  *
- * All queries that need the same index share it. Invariants: between `#firstSeq` and `#seq`, every
- * row that has a value at some seq is listed under this value. A list may also have rows that no
- * longer have the value: the conditions of the join, or the keys of the group, test them again.
+ * All queries that need the same index share it. Invariants: every row that has a value at any seq
+ * between `#firstSeq` and `#seq` is listed under this value. A list may also contain rows that no
+ * longer have the value, so the conditions of the join, or the keys of the group, are tested
+ * again.
  */
 import { defined } from "../../base/assert.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
@@ -19,24 +20,27 @@ import { keyTextOf } from "../execute/keys/key_text.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { textOfRow } from "./row_text.ts";
 
-/** The columns of an index in memory. */
+/** The columns of an in-memory index. */
 export interface KeptColumns {
   /** The columns by whose values the rows are found. */
   readonly columnIds: readonly number[];
-  /** Whether rows with NULL are listed, which form groups but match nothing in a join. */
+  /**
+   * Whether rows with a NULL in these columns are listed. They form groups, but match nothing in a
+   * join.
+   */
   readonly hasNulls: boolean;
 }
 
-/** The table, the owner and the columns whose rows an index in memory lists. */
+/** The table, the owner and the columns of an in-memory index. */
 export interface KeptIndexPlace extends KeptColumns {
   readonly table: TableEntry;
   readonly owner: number;
 }
 
-/** A row that the index lists under one value. */
+/** A row listed under a value. */
 interface Listed {
   readonly key: Row;
-  /** The seq at which the row lost the value; undefined while it has the value. */
+  /** The seq at which the row lost the value; undefined as long as it has the value. */
   goneSeq: number | undefined;
 }
 
@@ -47,41 +51,40 @@ interface Gone {
   readonly key: string;
 }
 
-/** The approximate memory of a listed row, of a value, and of a lost value, without their texts. */
+/**
+ * The approximate memory in bytes of a listed row, of a value, and of a lost value, not counting
+ * their texts.
+ */
 const ROW_BYTES = 180;
 const VALUE_BYTES = 160;
 const GONE_BYTES = 80;
 
-/**
- * The number of versions above which building the index again takes less time than following them.
- */
+/** The number of versions beyond which rebuilding the index is faster than following them. */
 const VERSIONS_MAX = 20_000;
 
 /**
- * The number of rows that may remain listed under a value that they have lost, in addition to a
- * quarter of all rows.
+ * The number of rows that may stay listed under a value they have lost. A quarter of all rows is
+ * allowed in addition.
  */
 const GONE_MIN = 1000;
 
 export class KeptIndex {
   readonly #store: ReadStore;
   readonly #place: KeptIndexPlace;
-  /** The columns to read: the primary key, then the columns of the value. */
+  /** The columns to read: the primary key, then the indexed columns. */
   readonly #readIds: readonly number[];
   readonly #keyTypes: readonly DataType[];
   #values = new Map<string, Map<string, Listed>>();
-  /**
-   * The rows that are listed under a value that they have lost, in the order in which they lost it.
-   */
+  /** The rows still listed under a value they have lost, in the order in which they lost it. */
   #gone: Gone[] = [];
   #rowCount = 0;
-  /** The number of characters of the listed values and keys. */
+  /** The total length in characters of the listed values and keys. */
   #textLength = 0;
   #firstSeq: Seq = SEQ_ZERO;
-  /** The seq up to which changes are listed; undefined until the index is built. */
+  /** The seq up to which the index is current; undefined until it is built. */
   #seq: Seq | undefined;
   #building: Promise<boolean> | undefined;
-  /** The number of steps under way that may read the rows of earlier seqs. */
+  /** The number of unfinished steps that may read rows as of earlier seqs. */
   #holdCount = 0;
 
   constructor(store: ReadStore, place: KeptIndexPlace) {
@@ -113,10 +116,10 @@ export class KeptIndex {
   }
 
   /**
-   * Builds the index if it does not exist yet. Several callers share one build.
+   * Builds the index if it does not exist yet. Concurrent callers share one build.
    *
-   * @param options.admits Whether the index may take this many bytes. @returns false if the index
-   * may not take the memory that it needs.
+   * @param options.admits Whether the index may take this many bytes.
+   * @returns false if the index may not take the memory that it needs.
    */
   async build(options: {
     readonly admits: (bytes: number) => boolean;
@@ -131,7 +134,9 @@ export class KeptIndex {
     }
   }
 
-  /** Keeps rows that lost their value until the returned function is called. */
+  /**
+   * Prevents rows that lost their value from being dropped until the returned function is called.
+   */
   hold(): () => void {
     this.#holdCount += 1;
     return () => {
@@ -142,7 +147,8 @@ export class KeptIndex {
   /**
    * Returns the primary keys of all rows that have a value at a seq, and possibly of others.
    *
-   * @throws {CannotFollow} If the index lacks rows of this seq. @throws {DatabaseError}
+   * @throws {CannotFollow} if the index does not cover this seq
+   * @throws {DatabaseError}
    */
   find(value: Row, upTo: Seq): Iterable<Row> {
     const isThere = this.#seq !== undefined && upTo >= this.#firstSeq && this.#catchesUp(upTo);
@@ -191,8 +197,8 @@ export class KeptIndex {
   }
 
   /**
-   * Adds the changes up to a seq to the index. Returns false if there are too many. @throws
-   * {DatabaseError}
+   * Applies the changes up to a seq to the index. Returns false if there are too many.
+   * @throws {DatabaseError}
    */
   #catchesUp(upTo: Seq): boolean {
     const after = defined(this.#seq, "a built index must have a seq");
@@ -261,8 +267,8 @@ export class KeptIndex {
   }
 
   /**
-   * Removes the rows that lost their value longest ago, once there are many. Queries that still
-   * follow earlier changes have to start again.
+   * Once many rows have lost their value, drops those that lost it longest ago. Queries still
+   * following earlier changes then have to start again.
    */
   #forgetGone(): void {
     const allowed = GONE_MIN + (this.#rowCount >> 2);
@@ -295,7 +301,10 @@ function* keysOf(listed: Iterable<Listed>, upTo: Seq): Generator<Row> {
   for (const { goneSeq, key } of listed) if (goneSeq === undefined || goneSeq > upTo) yield key;
 }
 
-/** The indexes over the tables of one store. An index lives as long as the queries that use it. */
+/**
+ * The in-memory indexes on the tables of a store. An index lives as long as there are queries that
+ * use it.
+ */
 export class KeptIndexes {
   readonly #store: ReadStore;
   readonly #indexes = new WeakValues<KeptIndex>();
@@ -304,7 +313,10 @@ export class KeptIndexes {
     this.#store = store;
   }
 
-  /** Returns the index of the given columns. Rows are listed only once the index is built. */
+  /**
+   * Returns the index on the given columns, creating it if necessary. It lists no rows until it is
+   * built.
+   */
   indexOf(place: KeptIndexPlace): KeptIndex {
     const { columnIds, hasNulls, owner, table } = place;
     const key = JSON.stringify([table.tableId, table.schemaVersion, owner, columnIds, hasNulls]);

@@ -1,7 +1,9 @@
-/** The types of the keys by which maintained queries look up and group rows. */
+/** Determines the types of keys by which maintained queries can look up and group rows. */
 import { type DataType, isLooselyEqual, isRangeType } from "../../types/mod.ts";
 
-/** Returns whether equal values of a type are always identical, so that a key finds all of them. */
+/**
+ * Whether equal values of a type are always identical, so that looking up a key finds all of them.
+ */
 export function isKeyType(type: DataType): boolean {
   if (isLooselyEqual(type)) return false;
   return isRangeType(type) ? isKeyType(type.bound) : KEY_TYPES.has(type.kind);
@@ -23,7 +25,7 @@ const KEY_TYPES: ReadonlySet<DataType["kind"]> = new Set([
   "enum",
   "money",
   "bytes",
-  // Equal values of these types are equal strings.
+  // Values of these types are equal exactly if their strings are.
   "bit",
   "inet",
   "cidr",

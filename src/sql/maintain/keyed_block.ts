@@ -1,11 +1,12 @@
 /**
- * Maintains a block whose rows cannot be computed from changes alone, such as window functions: the
- * block is evaluated again for the groups that a change touches, before and after it.
+ * Maintains a block whose rows cannot be computed from changes alone, for example because it has
+ * window functions. The block is evaluated for the groups that a change touches, once before and
+ * once after the change.
  *
  *     tuples ± ──► keys of touched groups ──► block WHERE key = … at both seqs ──► rows ±
  *
- * If no key or index in the store finds the rows of a group, an index in memory lists them, and the
- * block runs over their tuples instead (`tuple_block.ts`).
+ * If no key or index of the store finds the rows of a group, an in-memory index lists them, and
+ * the block runs over their tuples instead (`tuple_block.ts`).
  *
  * | block | key of its groups |
  * |---|---|
@@ -13,7 +14,7 @@
  * | window functions | the expressions of PARTITION BY that all of them have |
  * | DISTINCT ON | its expressions |
  *
- * Invariant: the rows of a group depend only on the tuples that have its key. Nothing is kept.
+ * Invariant: the rows of a group depend only on the tuples that have its key. No rows are kept.
  */
 import type { Seq } from "../../base/seq.ts";
 import { BOOLEAN, type Row, type Value } from "../../types/mod.ts";
@@ -35,22 +36,22 @@ import { textOfRow } from "./row_text.ts";
 import { TupleBlock } from "./tuple_block.ts";
 import type { TupleValues } from "./tuple_space.ts";
 
-/** The maximum number of groups that a step evaluates again. */
+/** The maximum number of groups that a step evaluates. */
 const GROUPS_MAX = 200;
 
 /** The maximum number of tuples that a step reads for its groups. */
 const TUPLES_MAX = 20_000;
 
 export interface KeyedBlockOptions {
-  /** The block, whose FROM and WHERE have the given shape. */
+  /** The block. Its FROM and WHERE are analysed in `joins`. */
   readonly select: BoundSelect;
   readonly joins: Pick<PlannedJoins, "changes" | "routes" | "shape" | "space">;
 }
 
-/** The objects with which a step reads the groups of a block. */
+/** The means by which a step reads the groups of a block. */
 export interface BlockReading {
   readonly contexts: StepContexts;
-  /** Whether tuples of a partition are part of the result. */
+  /** Whether the tuples of a partition belong to the result. */
   readonly isWanted: ChangeRange["isWanted"];
 }
 
@@ -58,11 +59,11 @@ export class KeyedBlock {
   readonly #select: BoundSelect;
   readonly #keys: readonly BoundExpression[];
   readonly #keysOf: TupleValues;
-  /** The queries, one for each set of key values that are NULL. */
+  /** The queries that read a group, one for each combination of keys that are NULL. */
   readonly #programs = new Map<string, QueryAt>();
-  /** The block over tuples, if an index in memory finds the rows of a group. */
+  /** The block run over tuples, if an in-memory index finds the rows of a group. */
   readonly #overTuples: TupleBlock | undefined;
-  /** The way in which the rows of a group are found. */
+  /** How the rows of a group are found. */
   readonly #access: GroupAccess;
   readonly #joins: ChangesOfJoin;
   /** The number of tuples that the current step has read. */
@@ -93,15 +94,15 @@ export class KeyedBlock {
     changes.keepIndexOf(access);
   }
 
-  /** Returns a line that says how the rows of a group are found. */
+  /** Returns a line that says how the rows of a group are found, for EXPLAIN. */
   describe(): string[] {
     const found = this.#joins.nameOfAccess(this.#access);
     return [`the rows of each changed group or partition are computed again: found by ${found}`];
   }
 
   /**
-   * Computes how the rows of the block change when the joined rows change, one group after the
-   * other. @throws {CannotFollow}
+   * Computes how the rows of the block change when the joined rows change, one group at a time.
+   * @throws {CannotFollow}
    * @throws {DatabaseError}
    */
   *steps(joined: JoinChanges, reading: BlockReading): Generator<undefined, RowChanges> {
@@ -124,7 +125,7 @@ export class KeyedBlock {
     return netChanges(rows, weights);
   }
 
-  /** Returns the rows of a group at a seq. */
+  /** Returns the result rows of a group as of a seq. */
   #rowsOf(key: Row, upTo: Seq, { contexts, isWanted }: BlockReading): readonly Row[] {
     if (this.#overTuples === undefined) {
       const outer = new Map(key.map((value, index) => [outerId(index), value]));
@@ -142,7 +143,7 @@ export class KeyedBlock {
     const tuples = this.#joins.tuplesOf(this.#access, { isWanted, key: listed, upTo });
     this.#tuplesRead += tuples.length;
     if (this.#tuplesRead > TUPLES_MAX) throw new CannotFollow();
-    // The index may list rows that had the key only at another seq.
+    // The index may list rows that have the key only at a different seq.
     const columns = this.#keysOf(tuples);
     const text = textOfRow(key);
     return tuples.filter((_, index) => {
@@ -182,21 +183,24 @@ export class KeyedBlock {
   }
 }
 
-/** Returns a block without LIMIT, and without an order unless the order chooses its rows. */
+/**
+ * Returns the block without LIMIT, and without ORDER BY unless it decides which rows DISTINCT ON
+ * keeps.
+ */
 function unsorted(select: BoundSelect): BoundSelect {
   const orderBy = typeof select.distinct === "object" ? select.orderBy : [];
   return { ...select, orderBy, limit: undefined, offset: undefined };
 }
 
 /**
- * Returns the id of the reference for a key. It is negative, because the ids of references in a
- * statement are not.
+ * Returns the id of the outer reference for a key. It is negative, because all ids in a statement
+ * are non-negative.
  */
 function outerId(index: number): number {
   return -1 - index;
 }
 
-/** Returns the expressions over the joins whose values all tuples of a group share. */
+/** Returns the expressions over the joins that have the same value in all tuples of a group. */
 export function groupKeysOf(select: BoundSelect): readonly BoundExpression[] {
   return sharedKeysOf(select).filter((key) => isKeyType(key.type) && !hasSubquery(key));
 }

@@ -6,10 +6,10 @@
  *                         join_changes.ts     groups.ts          row_window.ts
  *                         once for all        for each subscriber: maintained_result.ts
  *
- * Groups and window are left out if the query has none. A block that cannot be computed from
- * changes alone, such as window functions, is evaluated again for the groups that a change touches
- * (`keyed_block.ts`). Subscribers whose values differ only in the terms of the partition share the
- * plan, and the changes of the joins.
+ * The groups and window stages are left out if the query has none. A block that cannot be computed
+ * from changes alone, such as one with window functions, is evaluated again for the groups that a
+ * change touches (`keyed_block.ts`). Subscribers whose values differ only in the partition terms
+ * share the plan and the changes of the joins.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
@@ -50,25 +50,25 @@ import { TuplePlaces } from "./tuple_space.ts";
 import { windowOf, windowRowsOf } from "./window_bounds.ts";
 
 export interface MaintainedQueryOptions extends JoinPlanOptions {
-  /** The block that determines the rows, as it was written. */
+  /** The block that determines the rows, as written. */
   readonly core: SelectFromStatement;
-  /** Binds another form of the block in place of the original. @throws {DatabaseError} */
+  /** Binds a modified form of the block in place of the original. @throws {DatabaseError} */
   readonly bind: (core: SelectFromStatement) => BoundSelect;
   /**
-   * The fields by which rows are sorted, enough to distinguish all rows; undefined if some sort
-   * keys have no field.
+   * The fields by which rows are sorted. Together they distinguish all rows. Undefined if some
+   * sort key is not a field.
    */
   readonly terms: readonly WindowTerm[] | undefined;
-  /** Whether some fields identify a row of the result. */
+  /** Whether some of the fields identify a row of the result. */
   readonly hasKey: boolean;
-  /** Whether the last item of the select list is the seq of the newest table row. */
+  /** Whether the last item of the select list is the seq of the row that changed last. */
   readonly hasRowSeq: boolean;
 }
 
 /** The stages that a maintained query applies to joined rows. */
 interface Stages {
   readonly groups: CompiledGroups | undefined;
-  /** The block, if it is evaluated again for the groups that a change touches. */
+  /** The block, if it has to be evaluated again for the groups that a change touches. */
   readonly block: KeyedBlock | undefined;
   /** Computes the rows of a query without groups. */
   readonly rowsOf: (changes: JoinChanges) => RowChanges;
@@ -76,7 +76,7 @@ interface Stages {
 }
 
 export class MaintainedQuery {
-  /** The statement that computes the rows with which a result begins. */
+  /** The statement that computes the initial rows of a result. */
   readonly seed: SelectFromStatement;
   /** The changes to the joined rows, for all subscribers. */
   readonly changes: ChangesOfJoin;
@@ -84,9 +84,9 @@ export class MaintainedQuery {
   readonly #partition: readonly ((context: ExecutionContext) => Row[number])[];
   readonly #stages: Stages;
   readonly #window: RowWindowOptions | undefined;
-  /** The state of a result that has neither groups nor windows. */
+  /** The shared state of all results, if the query has neither groups nor a window. */
   #plain: FollowedPart | undefined;
-  /** The access by which the rows of a group are found, to compute a minimum again. */
+  /** How to find the rows of a group, for example to recompute a minimum that was removed. */
   readonly #groupAccess: GroupAccess | undefined;
 
   /** Plans the maintenance of a query. @throws {NotMaintained} */
@@ -101,7 +101,8 @@ export class MaintainedQuery {
     this.#window = windowOf(select, options);
     requireSameRows(shape, { stages: this.#stages, select, options });
     const { coreCount } = shape;
-    // An index of all rows would take more memory than the groups, for removals that are rare.
+    // An in-memory index of all rows would take more memory than the groups, and removals that
+    // need it are rare.
     const mayKeep = false;
     this.#groupAccess =
       this.#stages.groups && routes.groupAccess(this.#stages.groups.keys, { coreCount, mayKeep });
@@ -113,12 +114,12 @@ export class MaintainedQuery {
     this.values = joins.valuesWith(others.flatMap((each) => each ?? []));
   }
 
-  /** Returns the partition whose changes a subscriber follows. */
+  /** Returns the partition that a subscriber follows. */
   partitionOf(context: ExecutionContext): string {
     return textOfRow(this.#partition.map((own) => own(context)));
   }
 
-  /** Returns lines that say how a change to each table is followed. */
+  /** Returns lines that say how a change to each table is followed, for EXPLAIN. */
   describe(): string[] {
     return [...this.changes.describe(), ...(this.#stages.block?.describe() ?? [])];
   }
@@ -128,16 +129,16 @@ export class MaintainedQuery {
     { keys, partition, upTo }: { keys: Row; partition: string; upTo: Seq },
   ): readonly Row[] | undefined {
     const key = access.keys.map((index) => keys[index] ?? null);
-    // No index finds NULL by equality.
+    // A lookup by equality never finds NULL.
     if (key.includes(null)) return undefined;
     const isWanted = (other: string): boolean => other === partition;
     return this.changes.tuplesOf({ access, source }, { isWanted, key, upTo });
   }
 
   /**
-   * Creates the state in which a subscriber follows the query.
-   * @param partition The partition whose changes the subscriber follows.
-   * @param newContexts Creates contexts with the values of the subscriber.
+   * Creates the state with which a subscriber follows the query.
+   * @param partition The partition that the subscriber follows.
+   * @param newContexts Creates contexts with the subscriber's values.
    */
   newResult(partition: string, newContexts: () => StepContexts): FollowedPart {
     const { block, groups, rowsOf } = this.#stages;
@@ -164,7 +165,7 @@ function modelOf(core: SelectFromStatement, bind: MaintainedQueryOptions["bind"]
   return { core, select, outputCount: select.outputs.length - calls.length, calls };
 }
 
-/** Returns the stages through which changed rows pass. @throws {NotMaintained} */
+/** Returns the stages that process the changes of joined rows. @throws {NotMaintained} */
 function stagesOf(model: Model, options: StageParts): Stages {
   try {
     requireKnownClauses(model.select);
@@ -176,8 +177,10 @@ function stagesOf(model: Model, options: StageParts): Stages {
 }
 
 /**
- * Returns the stages of one block.
- * @param reason The reason why the rows cannot be computed from changes alone.
+ * Returns the stages of a block that has to be evaluated again for the groups that a change
+ * touches.
+ * @param reason Why the rows cannot be computed from changes alone.
+ * @throws {NotMaintained}
  */
 function blockStages(
   { core, outputCount, select: given }: Model,
@@ -196,8 +199,8 @@ function blockStages(
 }
 
 /**
- * Requires that all evaluations at one seq give the same rows, so that the kept rows and groups
- * contain every row that a change removes.
+ * Requires that all evaluations at a seq return the same rows, so that the kept state contains
+ * every row that a change removes.
  */
 function requireSameRows(
   { isInexact }: JoinShape,

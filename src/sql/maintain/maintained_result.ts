@@ -1,13 +1,14 @@
 /**
- * The result of a maintained query for one subscriber.
+ * Follows the result of a maintained query for one subscriber.
  *
  *     (none) ──begin──► followed ──apply──► followed
  *        ▲                  │
  *        └── cannot follow ─┘
  *
- * A result begins with the rows of the seed, an ordinary statement. It begins again whenever
- * evaluating the seed costs less than following a change. Invariant: after `apply` with all changes
- * up to a seq, the rows are those of the SELECT at that seq, including the number of equal rows.
+ * A result begins with the rows of the seed, which is an ordinary statement. It begins again
+ * whenever evaluating the seed costs less than following a change. Invariant: after all changes up
+ * to a seq have been applied, the rows are those that the SELECT returns at that seq, including
+ * duplicates.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -17,17 +18,17 @@ import type { ReadGroup, RowChanges } from "./groups.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { changesOfRows, type RowWindow } from "./row_window.ts";
 
-/** Lets other work run if the time slice is over. Called after each bounded piece of work. */
+/** Lets other work run if the time slice is over. Call it after each bounded piece of work. */
 export type Pause = () => Promise<void>;
 
-/** Rows that are computed from kept state: groups, or the rows of a set operation. */
+/** State from which rows are computed: groups, or the rows of a set operation. */
 export interface KeptRows {
-  /** The approximate memory of the maintained state, in bytes. */
+  /** The approximate memory of the state, in bytes. */
   readonly bytes: number;
   begin(seeds: readonly Row[], pause: Pause): Promise<readonly Row[]>;
   rows(): Iterable<Row>;
   /**
-   * Applies changes to the joined rows. Returns the changes of the result.
+   * Applies changes of the joined rows. Returns the resulting changes of the result.
    * @throws {CannotFollow}
    * @throws {DatabaseError}
    */
@@ -38,35 +39,39 @@ export interface MaintainedResultOptions {
   readonly groups: KeptRows | undefined;
   /** Computes the rows of a query without groups. */
   readonly rowsOf: (changes: JoinChanges) => RowChanges;
-  /** Computes the rows in steps, for `rowsOf` to find them; absent if that takes no time. */
+  /**
+   * Computes the rows in advance, in steps, for `rowsOf` to use; absent if `rowsOf` takes little
+   * time.
+   */
   readonly computeAhead?: FollowedPart["computeAhead"] | undefined;
   readonly window: RowWindow | undefined;
   /** Reads the tuples of a group at a seq; absent if only a scan finds them. */
   readonly readGroup: ((upTo: Seq) => ReadGroup) | undefined;
 }
 
-/** The approximate memory of a row that a window keeps in addition to the result. */
+/** The approximate memory in bytes of a row that a window keeps beyond the result. */
 const WINDOW_ROW_BYTES = 200;
 
-/** The part of a maintained query that a subscriber follows. */
+/** A subscriber's share of a maintained query. */
 export interface FollowedPart {
-  /** The approximate memory that is kept in addition to the rows of the result. */
+  /** The approximate memory, in bytes, of the state kept beyond the rows of the result. */
   readonly bytes: number;
-  /** Begins with the rows of the seed. Returns the rows of the result. */
+  /** Starts from the rows of the seed. Returns the rows of the result. */
   begin(seeds: readonly Row[], pause: Pause): Promise<readonly Row[]>;
   /**
-   * Computes in steps what the next `apply` of the same changes needs, if that takes time. Nothing
-   * else changes, so that the result may begin again, or go, between two steps.
+   * Computes in steps what the next `apply` of the same changes needs; undefined if `apply` alone
+   * takes little time. No other state changes, so the result may start again or be removed between
+   * two steps.
    */
   computeAhead(joined: JoinChanges): Generator<undefined, void> | undefined;
   /**
-   * Applies changes of the joined tables to the result. Returns the resulting changes of its rows;
-   * undefined if the result must be computed again.
+   * Applies changes of the joined tables to the result. Returns the resulting row changes;
+   * undefined if the result must be evaluated again.
    */
   apply(joined: JoinChanges): RowChanges | undefined;
 }
 
-/** Returns the state of a maintained query that stores no rows. All subscribers share it. */
+/** Returns the state of a maintained query that keeps no rows. All of its subscribers share it. */
 export function partWithoutRows(rowsOf: MaintainedResultOptions["rowsOf"]): FollowedPart {
   return {
     bytes: 0,
@@ -127,13 +132,14 @@ export class MaintainedResult implements FollowedPart {
 }
 
 /**
- * Follows changes, or returns undefined if that is impossible. The query is then evaluated again.
+ * Follows changes, or returns undefined if that is impossible. The caller then evaluates the query
+ * again.
  */
 function unlessRefused(follow: () => RowChanges | undefined): RowChanges | undefined {
   try {
     return follow();
   } catch (error) {
-    // If the evaluation cannot find the rows either, it reports why.
+    // The query is evaluated again. If that fails, too, the evaluation reports the error.
     if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
     throw error;
   }

@@ -1,10 +1,12 @@
-/** The errors that say why a query is not maintained, or why a change cannot be followed. */
+/**
+ * Defines the errors that say why a query is not maintained, or that a change cannot be followed.
+ */
 
-/** Thrown while a query is planned, if the query has to be evaluated again after each change. */
+/** Thrown during planning if the query has to be evaluated again after each change. */
 export class NotMaintained extends Error {
   /**
-   * Creates the refusal to maintain a query.
-   * @param reason Completes "it is evaluated again, because …".
+   * Creates the error.
+   * @param reason Completes the sentence "it is evaluated again, because …".
    */
   constructor(reason: string) {
     super(reason);
@@ -13,7 +15,7 @@ export class NotMaintained extends Error {
 }
 
 /**
- * Thrown while changes are followed, if evaluating the query again costs less or is the only
+ * Thrown when changes are followed, if evaluating the query again is cheaper or the only
  * possibility.
  */
 export class CannotFollow extends Error {}

@@ -1,6 +1,6 @@
 /**
- * Plans how changes to the joins in one block are followed: the shape of the joins, the routes from
- * each changed row to the other rows, and the places of columns in tuples.
+ * Plans how changes to the joins of a block are followed: the shape of the joins, the routes from
+ * a changed row to the other rows, and the positions of columns in tuples.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { ReadStore } from "../../storage/mod.ts";
@@ -25,16 +25,16 @@ import { type TupleSpace, tupleSpaceOf, valuesInStep } from "./tuple_space.ts";
 export interface JoinPlanOptions {
   readonly principal: Principal;
   readonly store: ReadStore;
-  /** The indexes in memory, which all live queries share. */
+  /** The in-memory indexes, which all live queries share. */
   readonly indexes: KeptIndexes;
   readonly context: ExecutionContext;
-  /** Creates the contexts of one step. */
+  /** Creates the contexts for one step. */
   readonly newContexts: () => StepContexts;
-  /** Returns whether the result of a function depends on the user who calls it. */
+  /** Whether the result of the named function depends on the user who calls it. */
   readonly isOfCaller: (name: string) => boolean;
 }
 
-/** The values of a subscriber on which a plan depends. */
+/** The subscriber's values on which a plan depends. */
 export interface PlanValues {
   /** The parameter slots whose values the plan contains. */
   readonly slots: ReadonlySet<number>;
@@ -51,7 +51,7 @@ export class PlannedJoins {
 
   /**
    * Plans the joins of a query.
-   * @param mayDivide Whether conditions on the values of a subscriber may divide the changes.
+   * @param mayDivide Whether conditions on a subscriber's values may partition the changes.
    * @throws {NotMaintained}
    */
   constructor(select: BoundSelect, options: JoinPlanOptions, mayDivide: boolean) {
@@ -79,7 +79,10 @@ export class PlannedJoins {
     });
   }
 
-  /** Returns the values on which the joins depend. @param others More expressions of the block. */
+  /**
+   * Returns the subscriber's values on which the joins and the expressions `others` of the block
+   * depend.
+   */
   valuesWith(others: readonly BoundExpression[]): PlanValues {
     const { parts, sources } = this.shape;
     const queries = parts.flatMap((part) => ("query" in part ? expressionsIn(part.query) : []));
@@ -92,7 +95,7 @@ export class PlannedJoins {
     };
   }
 
-  /** Returns a function that computes rows from changes of the joins. */
+  /** Returns a function that computes result rows from changes of the joins. */
   rowsOf(outputs: readonly BoundExpression[]): (changes: JoinChanges) => RowChanges {
     const { shape, space } = this;
     const valuesOf = space.places.values(outputs.map((output) => shape.resolve(output)));
@@ -105,7 +108,7 @@ export class PlannedJoins {
   }
 }
 
-/** Finds the values of the subscriber in expressions. */
+/** Recognises expressions that contain values of the subscriber. */
 class Ownership {
   readonly #isOfCaller: (name: string) => boolean;
 
@@ -113,7 +116,7 @@ class Ownership {
     this.#isOfCaller = isOfCaller;
   }
 
-  /** Returns whether an expression reads a parameter, or depends on the caller. */
+  /** Whether an expression reads a parameter, or depends on the caller. */
   readonly isOwn = (expression: BoundExpression): boolean =>
     expression.kind === "slot" || this.#isCall(expression) || someChild(expression, this.isOwn);
 
@@ -142,7 +145,7 @@ const WAYS: readonly JoinRoutesOptions["ways"][] = [
 ];
 
 interface RoutedShapeOptions extends Pick<JoinRoutesOptions, "mayScan"> {
-  /** Whether an expression has a value of the subscriber; absent if changes are not divided. */
+  /** Whether an expression is a value of the subscriber; absent if changes are not partitioned. */
   readonly isOwn: ((expression: BoundExpression) => boolean) | undefined;
 }
 
@@ -152,8 +155,8 @@ interface RoutedShape {
 }
 
 /**
- * Reads the joins, and finds routes for them. It uses the first of these combinations that is
- * possible:
+ * Analyses the joins and finds routes for them. It uses the first of these combinations that
+ * works:
  *
  * | | partition | indexes in memory | small tables are scanned |
  * |---|---|---|---|
@@ -175,12 +178,16 @@ function routedShape(select: BoundSelect, { isOwn, mayScan }: RoutedShapeOptions
       if (routes.isComplete(shape)) return { shape, routes };
     }
   }
-  // If these routes are not complete either, compiling them reports which rows they cannot find.
+  // If these routes are incomplete as well, compiling them throws an error that names the rows
+  // they cannot find.
   const shape = joinShapeOf(select);
   return { shape, routes: new JoinRoutes(shape, { ways: ["stored", "kept", "scan"], mayScan }) };
 }
 
-/** Returns expressions over the joins that only a block which is computed again evaluates. */
+/**
+ * Returns the expressions over the joins that only a re-evaluated block uses, such as those of
+ * window functions.
+ */
 function expressionsOfUpperPart({
   aggregates,
   distinct,

@@ -1,9 +1,10 @@
 /**
- * Runs queries at a seq, in the current tick of the event loop. Such a query returns the rows of a
- * LATERAL query, or the rows of one group. The store still has the versions of earlier seqs.
+ * Runs queries as of a seq, within the current tick of the event loop. Such a query returns the
+ * rows of a LATERAL query, or the rows of a group. The store still has the versions of earlier
+ * seqs.
  *
  * A step runs its queries in its own contexts. Invariant: a step takes a bounded time. If it would
- * take longer, the whole query is evaluated on another thread instead, which delays nobody.
+ * take longer, the whole query is evaluated on another thread instead, where it delays nobody.
  */
 import { defined } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -20,19 +21,19 @@ import { CannotFollow } from "./not_maintained.ts";
 
 /** The contexts in which one maintenance step runs queries. */
 export interface StepContexts {
-  /** Returns the context that reads at a seq. */
+  /** Returns the context for reading as of a seq. */
   at(seq: Seq): ExecutionContext;
-  /** Releases everything that the queries of the step have used. */
+  /** Releases all resources that the step's queries have used. */
   close(): void;
 }
 
-/** The number of rows that the queries of one step may read together, which takes about 20 ms. */
+/** The maximum number of rows that all queries of a step may read, which takes about 20 ms. */
 export const STEP_ROWS_MAX = 50_000;
 
-/** The time that the queries of one step may take together, even on a busy machine. */
+/** The maximum time that all queries of a step may take, even on a busy machine. */
 export const STEP_MS_MAX = 250;
 
-/** The maximum number of rows in one run. */
+/** The maximum number of rows that one run of a query may return. */
 const ROWS_MAX = 20_000;
 
 /** Rows that a query reads in place of a table. */

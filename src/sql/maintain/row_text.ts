@@ -1,5 +1,6 @@
 /**
- * Converts a row to a string. Two rows have the same string exactly if they have the same values.
+ * Converts a row to a string. Two rows have the same string if and only if they have the same
+ * values.
  */
 import type { Value } from "../../types/mod.ts";
 
@@ -20,7 +21,7 @@ function textOf(value: Value): string {
   }
 }
 
-/** Returns arrays, bytes and intervals in a form whose JSON contains all of their values. */
+/** Converts arrays, bytes and intervals to a form that JSON represents without loss. */
 function plainOf(value: unknown): unknown {
   if (typeof value === "bigint") return `${value}n`;
   // JSON has no negative zero, and writes NaN and infinities as null.

@@ -5,17 +5,17 @@
  *     of the input    ░░░░░░░░░░▓▓▓▓▓▓▓▓▓▓▓▒▒▒▒▒▒▒▒▒▒▒▒▒▒  further rows are not kept
  *                               └ result ┘
  *
- * Invariants: every row of the input that does not sort after the last kept row is kept. No two
- * rows are equal in the order, because its last terms identify a row.
+ * Invariants: every input row that does not sort after the last kept row is kept. No two rows tie
+ * in the order, because its last terms identify a row.
  *
- * A row from the margin replaces a removed row. Once the margin is used up, the window has to be
- * filled again.
+ * A row from the margin takes the place of a removed row. Once the margin is used up, the window
+ * has to be filled again.
  */
 import type { Row } from "../../types/mod.ts";
 import { compareByKey, type SortOrder } from "../execute/materialised/sort_order.ts";
 import type { RowChanges } from "./groups.ts";
 
-/** A term of the order, with the position of its value in a row. */
+/** A sort term, with the position of its value in a row. */
 export interface WindowTerm extends SortOrder {
   readonly field: number;
 }
@@ -26,7 +26,7 @@ export interface RowWindowOptions {
   readonly offset: number;
 }
 
-/** The size of the margin as a multiple of the window's row count, and its bounds. */
+/** The margin as a multiple of LIMIT, and the minimum and maximum number of rows in it. */
 const MARGIN_SHARE = 1;
 const MARGIN_MIN = 32;
 const MARGIN_MAX = 1000;
@@ -43,7 +43,7 @@ export class RowWindow {
   readonly #end: number;
   readonly #rowsMax: number;
   #rows: Row[] = [];
-  /** Whether the window keeps all rows of its input. */
+  /** Whether the window keeps all rows of its input, because they fit. */
   #isWhole = true;
 
   constructor({ limit, offset, terms }: RowWindowOptions) {
@@ -62,19 +62,19 @@ export class RowWindow {
     return !this.#isWhole && this.#rows.length < this.#end;
   }
 
-  /** The rows that the window shows. */
+  /** The rows between OFFSET and LIMIT, which form the result. */
   get shown(): readonly Row[] {
     return this.#rows.slice(this.#start, this.#end);
   }
 
-  /** Starts again from rows of the input: all rows, or the first rows of the order. */
+  /** Starts again from the input: all of its rows, or the first rows in the order. */
   begin(rows: Iterable<Row>): void {
     const sorted = [...rows].toSorted((left, right) => this.#compare(left, right));
     this.#isWhole = sorted.length < this.#rowsMax;
     this.#rows = sorted.slice(0, this.#rowsMax);
   }
 
-  /** Applies changes to the input. The window may be short afterwards. */
+  /** Applies changes of the input. Afterwards, the window may be short. */
   apply({ added, removed }: RowChanges): void {
     for (const row of removed) this.#remove(row);
     for (const row of added) this.#add(row);
@@ -95,7 +95,7 @@ export class RowWindow {
     this.#isWhole = false;
   }
 
-  /** Returns the index of the first kept row that does not sort before a row. */
+  /** Returns the index of the first kept row that sorts at or after `row`. */
   #placeOf(row: Row): number {
     let low = 0;
     let high = this.#rows.length;
@@ -117,7 +117,7 @@ export class RowWindow {
   }
 }
 
-/** Returns the rows that only one of two results has. */
+/** Returns the rows that occur in only one of two results. */
 export function changesOfRows(before: readonly Row[], after: readonly Row[]): RowChanges {
   const old = new Set(before);
   const now = new Set(after);

@@ -1,6 +1,6 @@
 /**
- * Writes the seed: an ordinary SELECT whose rows are the initial state of a maintained query. A
- * reader in another thread can run it.
+ * Writes the seed: an ordinary SELECT that computes the initial state of a maintained query. A
+ * reader thread can run it.
  *
  * | query | seed |
  * |---|---|
@@ -15,12 +15,15 @@ import { holdsQuery } from "../parse/ast/query_nodes.ts";
 import { directPartsOf, partsOf } from "../parse/ast/tree_parts.ts";
 import type { RowTally } from "./tallies.ts";
 
-/** Returns a statement without OFFSET and with another limit. */
+/** Returns a statement without OFFSET, limited to `rowsMax` rows. */
 export function limitedTo(core: SelectFromStatement, rowsMax: number): SelectFromStatement {
   return { ...core, limit: { _location: core._location, limit: integerOf(rowsMax, core) } };
 }
 
-/** Returns every call of an aggregate that belongs to a block itself, in the order of the text. */
+/**
+ * Returns the aggregate calls of a block in the order in which they are written, excluding those
+ * in subqueries.
+ */
 export function aggregateCallsIn({ columns, having, orderBy }: SelectFromStatement): ExprCall[] {
   const calls: ExprCall[] = [];
   for (const part of partsOf([columns, having, orderBy], insideOfBlock)) {
@@ -29,7 +32,7 @@ export function aggregateCallsIn({ columns, having, orderBy }: SelectFromStateme
   return calls;
 }
 
-/** Returns the children of a node, except for nodes of another block or of an aggregate. */
+/** Returns the children of a node. Nested queries and aggregate calls count as having none. */
 function insideOfBlock(part: object): readonly unknown[] {
   return holdsQuery(part) || isAggregateCall(part) ? [] : directPartsOf(part);
 }
@@ -40,7 +43,7 @@ function isAggregateCall(part: object): part is ExprCall {
   return call.over === undefined && isAggregate(call.function.name);
 }
 
-/** Returns a block with more items in its select list. */
+/** Returns a block with items appended to its select list. */
 export function withItemsBehind(
   core: SelectFromStatement,
   items: readonly Expr[],
@@ -48,7 +51,7 @@ export function withItemsBehind(
   return { ...core, columns: [...(core.columns ?? []), ...items.map(itemOf)] };
 }
 
-/** Returns a grouped statement with more items before and after those of its select list. */
+/** Returns a grouped statement with items added before and after those of its select list. */
 export function withItemsAround(
   seed: SelectFromStatement,
   { after, before }: { readonly before: readonly Expr[]; readonly after: readonly Expr[] },
@@ -56,7 +59,7 @@ export function withItemsAround(
   return {
     ...seed,
     columns: [...before.map(itemOf), ...(seed.columns ?? []), ...after.map(itemOf)],
-    // A seed groups by positions.
+    // A seed groups by output positions, which the items before them shift.
     groupBy: seed.groupBy?.map((_, index) => integerOf(before.length + index + 1, seed)),
   };
 }
@@ -69,8 +72,8 @@ export interface SeedOfGroups {
 }
 
 /**
- * Returns the seed of a block with groups. It groups by positions, because GROUP BY refuses a
- * constant, which DISTINCT accepts.
+ * Returns the seed of a block with groups. It groups by positions, because DISTINCT accepts
+ * constants but GROUP BY rejects them.
  */
 export function seedOfGroups(
   core: SelectFromStatement,

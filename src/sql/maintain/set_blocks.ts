@@ -1,7 +1,7 @@
 /**
  * Plans the blocks of a set operation. Most blocks keep nothing: their rows are computed from the
- * changed tuples, or again for the groups that a change touches. The groups of a block that no
- * column finds are kept for each result (`block_groups.ts`).
+ * changed tuples, or by evaluating the groups that a change touches. Groups that no result column
+ * identifies are kept for each result (`block_groups.ts`).
  */
 import { defined } from "../../base/assert.ts";
 import type { DataType, Row } from "../../types/mod.ts";
@@ -23,7 +23,7 @@ export interface SetBlocksOptions extends JoinPlanOptions {
   readonly node: SelectStatement;
   /** The bound form of the set operation `node`. */
   readonly select: BoundSelect;
-  /** Binds another form of the statement. @throws {DatabaseError} */
+  /** Binds a modified form of the statement. @throws {DatabaseError} */
   readonly bind: (node: SelectStatement) => BoundSelect;
 }
 
@@ -36,7 +36,7 @@ export interface SetBlock {
 }
 
 /**
- * Plans a block of which nothing is kept. Returns undefined if it has groups that no column finds.
+ * Plans a block that keeps nothing. Returns undefined if no result column identifies its groups.
  *
  * @throws {NotMaintained}
  */
@@ -90,7 +90,7 @@ function keyedBlockOf(select: BoundSelect, joins: PlannedJoins): KeyedBlock | un
   }
 }
 
-/** The blocks of a set operation, some of which keep groups. */
+/** The blocks of a set operation in which some blocks keep groups. */
 export interface GroupedSet {
   readonly blocks: readonly SetBlock[];
   readonly grouped: readonly KeptBlock[];
@@ -98,8 +98,7 @@ export interface GroupedSet {
 }
 
 /**
- * Plans a set operation some of whose blocks keep groups: the blocks that `setBlockOf` did not
- * plan.
+ * Plans a set operation with blocks that keep groups: those that `setBlockOf` could not plan.
  *
  * @throws {NotMaintained}
  */
@@ -132,11 +131,11 @@ export function groupedSet(
 
 interface PlannedBlock {
   readonly block: SetBlock;
-  /** The groups of the block, if they are kept. */
+  /** The stage that computes the block's groups, if they are kept. */
   readonly stages?: GroupStages;
 }
 
-/** Binds the blocks again, with the calls of the aggregates whose groups are kept. */
+/** Binds the blocks again, adding the aggregate calls of the blocks that keep groups. */
 function plannedBlocks(
   planned: readonly (SetBlock | undefined)[],
   options: SetBlocksOptions,
@@ -175,16 +174,16 @@ function plannedBlocks(
 }
 
 interface CalledBlock {
-  /** The bound block, with the calls of its aggregates after its own outputs. */
+  /** The bound block. Its aggregate calls come after its own outputs. */
   readonly select: BoundSelect;
   readonly core: SelectFromStatement;
   readonly calls: readonly ExprCall[];
   readonly width: number;
-  /** The index of the block. */
+  /** The index of the block in the set operation. */
   readonly at: number;
 }
 
-/** Plans a block whose groups are kept. @throws {NotMaintained} */
+/** Plans a block that keeps its groups. @throws {NotMaintained} */
 function withGroups(
   { at, calls, core, select, width }: CalledBlock,
   options: JoinPlanOptions,

@@ -1,17 +1,16 @@
 /**
- * Plans how the result of UNION, INTERSECT or EXCEPT is kept up to date, and that of a full join,
- * which is the UNION ALL of two left joins.
+ * Plans how the result of UNION, INTERSECT or EXCEPT is kept up to date. A full join is planned as
+ * the UNION ALL of two left joins.
  *
  *     block 0 ──± rows──┐
  *     block 1 ──± rows──┼──► how often each block has a row ──± rows──► window ──► result
  *     block 2 ──± rows──┘    set_rows.ts
  *
- * The seed is a UNION ALL of all blocks, with the block index after its columns. If the query is a
- * UNION ALL itself, nothing is counted, unless a block has groups that are kept
- * (`block_groups.ts`).
+ * The seed is a UNION ALL of all blocks, with the block index after their columns. If the query
+ * itself is a UNION ALL, its rows are not counted unless a block keeps groups (`block_groups.ts`).
  *
- * Invariant: every block is a SELECT without an order or limit. A block that does not only join and
- * filter is evaluated again for the groups that a change touches (`keyed_block.ts`).
+ * Invariant: every block is a SELECT without an order or limit. A block that does more than join
+ * and filter is evaluated again for the groups that a change touches (`keyed_block.ts`).
  */
 import type { Row } from "../../types/mod.ts";
 import type { SelectFromStatement, SelectStatement } from "../parse/ast/ast.ts";
@@ -32,7 +31,7 @@ import { blocksIn, treeOf, unionOf, withTag } from "./set_statement.ts";
 import { windowOf, windowRowsOf } from "./window_bounds.ts";
 
 export interface SetQueryOptions extends SetBlocksOptions {
-  /** The fields by which rows are sorted, if these distinguish all rows. */
+  /** The fields by which rows are sorted; undefined if they do not distinguish all rows. */
   readonly terms: readonly WindowTerm[] | undefined;
 }
 
@@ -41,7 +40,7 @@ export class SetQuery {
   readonly changes: ChangesOfBlocks;
   readonly values: PlanValues;
   readonly #tree: SetTree;
-  /** The blocks whose groups are kept. */
+  /** The blocks that keep groups; undefined if none does. */
   readonly #grouped: readonly KeptBlock[] | undefined;
   readonly #width: number;
   readonly #window: RowWindowOptions | undefined;
@@ -76,8 +75,8 @@ export class SetQuery {
   }
 
   /**
-   * Returns the key of the only partition. Subscribers share a plan only if all of their values are
-   * equal.
+   * Returns the key of the only partition. Subscribers share this plan only if all of their values
+   * are equal.
    */
   partitionOf(): string {
     return WHOLE;
@@ -105,7 +104,7 @@ export class SetQuery {
   }
 }
 
-/** Whether a query has all rows of all blocks. */
+/** Whether a set operation is a plain UNION ALL, which returns all rows of all blocks. */
 function isConcatenation(tree: SetTree): boolean {
   if (typeof tree === "number") return true;
   const { isAll, left, operator, right } = tree;
@@ -115,7 +114,7 @@ function isConcatenation(tree: SetTree): boolean {
 /** The rows of a full join, as a set operation. */
 const JOINED: SetTree = { operator: "union", isAll: true, left: 0, right: 1 };
 
-/** The key of the only partition, because these changes are not divided into partitions. */
+/** The key of the only partition, because these changes are not partitioned. */
 const WHOLE = "";
 
 class ChangesOfBlocks implements IndexedChanges {

@@ -1,6 +1,6 @@
 /**
- * The rows of UNION, INTERSECT and EXCEPT. How often a set operation returns a row depends only on
- * how often each of its blocks returns it:
+ * Counts the rows of UNION, INTERSECT and EXCEPT. How often a set operation returns a row depends
+ * only on how often each of its blocks returns it:
  *
  * | operation | with ALL | without |
  * |---|---|---|
@@ -8,8 +8,8 @@
  * | INTERSECT | the smaller number | 1 if both have it |
  * | EXCEPT | left − right, or 0 | 1 if only the left side has it |
  *
- * Invariants: a row is kept while a block has it. The last value of a given row is the index of its
- * block.
+ * Invariants: a row is kept as long as any block has it. The last value of a given row is the
+ * index of its block.
  */
 import type { Row } from "../../types/mod.ts";
 import type { SetOperator } from "../bind/bound.ts";
@@ -18,7 +18,7 @@ import { netChanges, type RowChanges } from "./groups.ts";
 import type { Pause } from "./maintained_result.ts";
 import { textOfRow } from "./row_text.ts";
 
-/** A block, by its index, or a set operation on two sides. */
+/** The index of a block, or a set operation on two subtrees. */
 export type SetTree = number | SetNode;
 
 export interface SetNode {
@@ -30,21 +30,21 @@ export interface SetNode {
 
 interface Counted {
   readonly row: Row;
-  /** The number of times that each block has the row. */
+  /** How often each block has the row. */
   readonly counts: number[];
 }
 
-/** The approximate memory of a row in addition to its values. */
+/** The approximate memory of a row in bytes, not counting its values. */
 const ROW_BYTES = 260;
 const VALUE_BYTES = 24;
 
-/** The number of rows that are counted before other work may run. */
+/** The number of rows to count before other work may run. */
 const ROWS_PER_PART = 256;
 
 export class SetRows {
   readonly #tree: SetTree;
   #rows = new Map<string, Counted>();
-  /** The number of characters of the texts by which the rows are found. */
+  /** The total length in characters of the strings that identify the rows. */
   #textLength = 0;
 
   constructor(tree: SetTree) {
@@ -54,11 +54,11 @@ export class SetRows {
   get bytes(): number {
     const [first] = this.#rows.values();
     const rowBytes = ROW_BYTES + VALUE_BYTES * (first?.row.length ?? 0);
-    // The values of a row take about as much memory as its text.
+    // The values of a row take about as much memory as the string that identifies it.
     return this.#rows.size * rowBytes + 2 * this.#textLength;
   }
 
-  /** Starts with the rows of all blocks. Returns the rows of the operation. */
+  /** Starts from the rows of all blocks. Returns the rows of the set operation. */
   async begin(given: readonly Row[], pause: Pause): Promise<readonly Row[]> {
     this.#rows = new Map();
     this.#textLength = 0;
@@ -75,7 +75,7 @@ export class SetRows {
     }
   }
 
-  /** Applies changes of the blocks, and returns the changes of the operation's rows. */
+  /** Applies changes of the blocks, and returns the resulting row changes of the set operation. */
   apply({ tuples, weights }: JoinChanges): RowChanges {
     const before = new Map<Counted, number>();
     const rows: Row[] = [];
@@ -96,7 +96,7 @@ export class SetRows {
   }
 
   /**
-   * Counts a row from one block of a set operation. Returns how often the operation yielded the row
+   * Updates the count of a row in its block. Returns how often the set operation returned the row
    * before.
    */
   #count(given: Row, weight: number): { readonly counted: Counted; readonly old: number } {
@@ -116,7 +116,9 @@ export class SetRows {
   }
 }
 
-/** Returns how often an operation has a row. @param counts How often each block has the row. */
+/**
+ * Returns how often a set operation returns a row. @param counts How often each block has the row.
+ */
 function timesIn(tree: SetTree, counts: readonly number[]): number {
   if (typeof tree === "number") return counts[tree] ?? 0;
   const left = timesIn(tree.left, counts);

@@ -1,4 +1,4 @@
-/** Reads and writes the blocks of a set operation, in its text and in its bound form. */
+/** Reads and writes the blocks of a set operation, both as syntax trees and in bound form. */
 import { type DataType, typeName } from "../../types/mod.ts";
 import type { BoundRelation, BoundSelect } from "../bind/bound.ts";
 import type {
@@ -16,7 +16,10 @@ import type { SetTree } from "./set_rows.ts";
 
 type CoreChange = (core: SelectFromStatement, block: number) => SelectFromStatement;
 
-/** Returns a UNION ALL of all blocks, each changed in the same way. @throws {NotMaintained} */
+/**
+ * Returns a UNION ALL of all blocks, after applying the same change to each. @throws
+ * {NotMaintained}
+ */
 export function unionOf(
   node: SelectStatement,
   change: CoreChange,
@@ -37,7 +40,7 @@ export function unionOf(
   return { type: "union all", _location: node._location, left, right };
 }
 
-/** Returns a block that also yields its index, after its other columns. */
+/** Returns a block that yields its index after its other columns. */
 export function withTag(core: SelectFromStatement, block: number): SelectFromStatement {
   return withItemsBehind(core, [tagOf(core, block)]);
 }
@@ -48,7 +51,7 @@ export function tagOf({ _location }: SelectFromStatement, value: number): Expr {
 
 export function nulls(types: readonly DataType[]): Expr[] {
   return types.map((type) => {
-    // Two NULLs without a type would make a column of strings.
+    // If both sides are an untyped NULL, the column would become TEXT.
     if (type.kind === "unknown" || type.kind === "row") {
       throw new NotMaintained(
         "a query of its set operation returns a value whose type has no name",
@@ -58,7 +61,7 @@ export function nulls(types: readonly DataType[]): Expr[] {
   });
 }
 
-/** Returns a statement in which one block takes the place of the set operation. */
+/** Returns a statement in which a single block takes the place of the set operation. */
 export function alone(node: SelectStatement, core: SelectFromStatement): SelectStatement {
   const isNested = node.type === "with" || node.type === "with recursive";
   return isNested ? { ...node, in: core } : core;
@@ -81,7 +84,7 @@ export function blocksIn(select: BoundSelect): readonly BoundSelect[] {
   return [...blocksIn(set.left), ...blocksIn(set.right)];
 }
 
-/** Returns the tree of blocks and set operations of a query. @throws {NotMaintained} */
+/** Returns the tree of a query's set operations and blocks. @throws {NotMaintained} */
 export function treeOf(select: BoundSelect, blocks: { next: number }): SetTree {
   const set = setIn(select);
   if (set === undefined) {
@@ -90,7 +93,7 @@ export function treeOf(select: BoundSelect, blocks: { next: number }): SetTree {
   }
   const { isAll, operator } = set;
   const isCounted = isAll && operator === "union";
-  // Values that are equal in two forms would be counted as two values.
+  // Values that are equal but not identical would be counted separately.
   if (!isCounted && !set.columns.every(({ type }) => isKeyType(type))) {
     throw new NotMaintained(
       "its set operation compares values that may be equal without being identical",
@@ -104,7 +107,7 @@ export function treeOf(select: BoundSelect, blocks: { next: number }): SetTree {
   return { operator, isAll, left: treeOf(set.left, blocks), right: treeOf(set.right, blocks) };
 }
 
-/** Returns the set operation of which a select returns all columns in order. */
+/** Returns the set operation of a select that does nothing but return its columns in order. */
 function setIn({
   from,
   outputs,

@@ -1,6 +1,6 @@
 /**
- * Reads the rows of a source that have a given key, as they were at a seq. It finds them by the
- * primary key, an index in the store, or an index in memory.
+ * Reads the rows of a source that have a given key as of a seq. It finds them by the primary key,
+ * an index of the store, or an in-memory index.
  */
 import { defined } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -11,24 +11,24 @@ import type { KeptColumns, KeptIndex, KeptIndexes } from "./kept_index.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import type { SourcePlace } from "./tuple_space.ts";
 
-/** The number of rows that one read of an index requests. */
+/** The number of rows to request in one read of an index. */
 const ROWS_PER_READ = 256;
 
 /**
- * The maximum number of rows that one step reads, whatever its keys and sources. Looking up a
- * row takes about 4 µs, and the event loop waits for the step.
+ * The maximum number of rows that a step reads in total. Looking up a row takes about 4 µs, and
+ * the event loop is blocked during the step.
  */
 const ROWS_MAX = 20_000;
 
-/** The maximum number of rows of a table of which a join without an equality reads all. */
+/** The largest table, in rows, that a join without an equality may read completely. */
 export const SCANNED_ROWS_MAX = 5000;
 
-/** The maximum number of pairs that a step tests for such joins, which takes about 0.3 µs each. */
+/** The maximum number of row pairs that a step tests for such joins. Each takes about 0.3 µs. */
 const SCANNED_PAIRS_MAX = 400_000;
 
 export interface SourceKey {
   readonly access: Pick<SourceAccess, "index" | "isScan" | "kept">;
-  /** The values of the key. Only an index in memory for groups finds rows with NULL. */
+  /** The values of the key. Rows with NULL are found only by an in-memory index for groups. */
   readonly key: Row;
   readonly upTo: Seq;
 }
@@ -46,21 +46,21 @@ export class SourceRows {
   readonly #kept = new Map<string, KeptIndex>();
   /** The number of rows that the current step has read. */
   #rowsRead = 0;
-  /** The number of pairs of rows that the current step has tested, because it reads all rows. */
+  /** The number of row pairs that the current step has tested for joins that read all rows. */
   #pairsTested = 0;
-  /** All rows of sources that the current step has read, by source and seq. */
+  /** The rows of completely read sources in the current step, keyed by source and seq. */
   readonly #allRows = new Map<string, readonly Row[]>();
 
   constructor(options: SourceRowsOptions) {
     this.#options = options;
   }
 
-  /** The indexes in memory that the step uses. */
+  /** The in-memory indexes that the step uses. */
   get kept(): readonly KeptIndex[] {
     return [...new Set(this.#kept.values())];
   }
 
-  /** Returns the index in memory over the given columns of a source. */
+  /** Returns the in-memory index on the given columns of a source. */
   keptIndex(source: number, { columnIds, hasNulls }: KeptColumns): KeptIndex {
     const key = JSON.stringify([source, columnIds, hasNulls]);
     const known = this.#kept.get(key);
@@ -72,14 +72,14 @@ export class SourceRows {
     return index;
   }
 
-  /** Begins a step, whose reads are counted together. */
+  /** Resets the counts of rows and pairs, which are limited for each step. */
   beginStep(): void {
     this.#rowsRead = 0;
     this.#pairsTested = 0;
     this.#allRows.clear();
   }
 
-  /** Forgets the rows that the step has kept. */
+  /** Drops the rows that were kept for the step. */
   endStep(): void {
     this.#allRows.clear();
   }
@@ -87,9 +87,8 @@ export class SourceRows {
   /**
    * Returns the rows that have the key as of `upTo`.
    *
-   * @throws {CannotFollow} If the index no longer has the rows as of that seq, or if too many rows
-   * have been read for one change.
-   *
+   * @throws {CannotFollow} if the index no longer covers that seq, or the step has read too many
+   *   rows
    * @throws {DatabaseError}
    */
   find(source: number, { access, key, upTo }: SourceKey): readonly Row[] {
@@ -129,7 +128,7 @@ export class SourceRows {
     return rows;
   }
 
-  /** Returns all rows of a source, which the step reads once. @throws {CannotFollow} */
+  /** Returns all rows of a source. The step reads them only once. @throws {CannotFollow} */
   #all(source: number, upTo: Seq): readonly Row[] {
     const text = `${source} ${upTo}`;
     const known = this.#allRows.get(text);
@@ -155,7 +154,7 @@ export class SourceRows {
     return rows;
   }
 
-  /** Counts rows that a step reads, up to its limit. @throws {CannotFollow} */
+  /** Counts rows towards the step's limit. @throws {CannotFollow} if the limit is exceeded */
   #countRows(count: number): void {
     this.#rowsRead += count;
     if (this.#rowsRead > ROWS_MAX) throw new CannotFollow();

@@ -1,6 +1,6 @@
 /**
- * The net change to one table between two seqs: the rows that were removed or updated, and the rows
- * that replaced them.
+ * Computes the net change to one table between two seqs: the rows that were removed or updated,
+ * and the rows that replaced them.
  *
  * A row that several commits changed is listed only once, with its values before the first change
  * and after the last one.
@@ -10,26 +10,26 @@ import { type ChangeBatch, type ReadStore, SEQ_COLUMN_ID } from "../../storage/m
 import { type Row, type Value, valueAt } from "../../types/mod.ts";
 
 export interface TableChanges {
-  /** The replaced and removed rows as of the first seq, with `_seq` as their last value. */
+  /** The removed and replaced rows as of the first seq, with `_seq` as their last value. */
   readonly removed: readonly Row[];
-  /** The new rows, as they are at the last seq. */
+  /** The new rows as of the last seq. */
   readonly added: readonly Row[];
-  /** The last seqs of the commits that changed the table. */
+  /** The last seq of each commit that changed the table. */
   readonly commitSeqs: ReadonlySet<number>;
 }
 
 export interface TableChangesOptions {
   readonly tableId: number;
   readonly owner: number;
-  /** The seq after which the changes begin (exclusive). */
+  /** The seq after which changes are read (exclusive). */
   readonly after: Seq;
-  /** The seq up to which changes are read. It is at most the visible seq. */
+  /** The seq up to which changes are read (inclusive), at most the visible seq. */
   readonly upTo: Seq;
-  /** The columns of the rows, of which the last is `_seq`. */
+  /** The columns to read, the last of which is `_seq`. */
   readonly columnIds: readonly number[];
   /** The maximum number of row versions to read. */
   readonly versionsMax: number;
-  /** Whether a row counts as changed only if a column other than `_seq` has a different value. */
+  /** Whether a row counts as changed only if some column other than `_seq` has a new value. */
   readonly ignoresSeq: boolean;
 }
 
@@ -38,15 +38,19 @@ interface NetChange {
   added: Row | undefined;
 }
 
-/** Returns undefined if there are too many versions. @throws {DatabaseError} */
+/**
+ * Returns the net change to a table, or undefined if there are too many versions. @throws
+ * {DatabaseError}
+ */
 export function tableChanges(
   store: Pick<ReadStore, "changes">,
   { columnIds, ignoresSeq, tableId, versionsMax, ...range }: TableChangesOptions,
 ): TableChanges | undefined {
   const stored = columnIds.filter((columnId) => columnId !== SEQ_COLUMN_ID);
-  // One row more shows that there are too many. The rows of a whole batch would be read in vain.
+  // The batch size is one more than the limit: enough to detect that there are too many versions,
+  // without reading a full batch in vain.
   const scan = store.changes(tableId, { ...range, columnIds: stored, batchRows: versionsMax + 1 });
-  // The changed rows, by the seq of their newest version.
+  // The changed rows, keyed by the seq of their newest version.
   const rows = new Map<number, NetChange>();
   const commitSeqs = new Set<number>();
   let count = 0;
@@ -86,7 +90,7 @@ function addVersion(rows: Map<number, NetChange>, batch: ChangeBatch, row: numbe
 }
 
 /**
- * Whether a row has the same values as before, apart from its seq. The zeros of floats differ,
+ * Whether a row has the same values as before, apart from its seq. 0 and -0 count as different,
  * because a condition may read their text.
  */
 function isSame({ added, removed }: NetChange): boolean {

@@ -1,5 +1,5 @@
 /**
- * Aggregates from which rows can be removed again.
+ * Implements aggregates from which rows can be removed again.
  *
  * | aggregate | kept for each group | a removed row |
  * |---|---|---|
@@ -8,8 +8,8 @@
  * | min, max, bool_and, bool_or | the value and the number | is ignored if worse than the value |
  * | seq of the last change | the seq | sets it to the seq of the step |
  *
- * Sums of doubles are missing, because adding a value and removing it again leaves a rounding
- * error, so the result would differ from the result of the SELECT.
+ * Sums of doubles are not included. Adding a value and removing it again leaves a rounding error,
+ * so the result would differ from that of the SELECT.
  */
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { comparatorFor, type DataType, type Value } from "../../types/mod.ts";
@@ -18,19 +18,19 @@ import type { AggregateState } from "../functions/aggregate/aggregates.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
 /**
- * The state of one aggregate for all groups. A group is identified by a small number, which may be
- * used again.
+ * The state of one aggregate for all groups. A group is identified by a small number, which is
+ * reused after the group has been removed.
  */
 export interface RowTally {
-  /** The aggregates whose results the state of a group begins with. */
+  /** The aggregates whose results initialise the state of a group. */
   readonly seeds: readonly ("itself" | "count" | "sum")[];
-  /** Begins a step, which ends at a seq. */
+  /** Begins a step that ends at the given seq. */
   beginStep?(upTo: Seq): void;
-  /** Begins a group with the results of the seeds. */
+  /** Initialises the state of a group with the results of the `seeds` aggregates. */
   seed(group: number, results: readonly Value[]): void;
   add(group: number, value: Value): void;
   remove(group: number, value: Value): void;
-  /** Whether the result of a group can be found only by reading the group's rows. */
+  /** Whether the group's result is lost and can be recomputed only from its rows. */
   isUnknown(group: number): boolean;
   /** Returns the result of the aggregate for a group. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
   result(group: number): Value;
@@ -39,7 +39,7 @@ export interface RowTally {
 }
 
 /**
- * Whether an aggregate returns the first of several equal values, such as 1.0 or 1.00, so that its
+ * Whether an aggregate returns the first of several equal values, such as 1.0 and 1.00. If so, its
  * result depends on the order of the rows.
  */
 export function showsFirstForm({ form }: Pick<BoundAggregate, "form">): boolean {
@@ -48,7 +48,7 @@ export function showsFirstForm({ form }: Pick<BoundAggregate, "form">): boolean 
   return isExtreme && (type?.kind === "numeric" || type?.kind === "interval");
 }
 
-/** Returns the state that maintains an aggregate. @throws {NotMaintained} */
+/** Creates the tally that maintains an aggregate. @throws {NotMaintained} */
 export function tallyFor(aggregate: BoundAggregate): RowTally {
   const { extra, form, isDistinct, orderBy } = aggregate;
   const { name } = form;
@@ -145,13 +145,13 @@ class SumTally implements RowTally {
   }
 
   clear(): void {
-    // The sum and the number of an empty group are already 0.
+    // For an empty group, the sum and the number are already 0.
   }
 }
 
 /**
- * The seq at which a group last changed. Unlike a maximum of the seqs of its rows, it also
- * increases when a row is removed, and never needs the other rows.
+ * Maintains the seq at which a group last changed. Unlike the maximum of the seqs of its rows, it
+ * also increases when a row is removed, and never has to read the other rows.
  */
 export class LastChangeTally implements RowTally {
   readonly seeds = ["itself"] as const;
@@ -202,7 +202,7 @@ class ExtremeTally implements RowTally {
 
   /**
    * Creates the state that maintains min() or max().
-   * @param sign 1 if the least value is kept, -1 for the greatest.
+   * @param sign 1 to keep the least value, -1 to keep the greatest.
    */
   constructor(type: DataType, sign: 1 | -1) {
     const compare = comparatorFor(type);
@@ -224,7 +224,7 @@ class ExtremeTally implements RowTally {
     kept.count += 1;
     const isFirst = kept.count === 1;
     if (!isFirst && kept.value !== null && !this.#isBetter(value, kept.value)) return;
-    // The new value equals or beats every value that the group has had so far.
+    // The new value is at least as good as every earlier one, so the result is known again.
     kept.value = value;
     kept.isUnknown = false;
   }

@@ -1,6 +1,6 @@
 /**
- * Runs the upper part of a block, such as its groups or windows, over tuples of its joins. They
- * take the place of FROM and WHERE.
+ * Runs the part of a block above its joins, such as its groups or windows, over given tuples. The
+ * tuples take the place of FROM and WHERE.
  *
  *     SELECT k, sum(d) FROM a JOIN b ON … WHERE … GROUP BY k
  *     SELECT k, sum(d) FROM tuples                GROUP BY k
@@ -20,7 +20,7 @@ import type { JoinShape } from "./join_shape.ts";
 import { QueryAt } from "./query_at.ts";
 import type { TupleSpace } from "./tuple_space.ts";
 
-/** The tuples are read like the working table of a recursive query. */
+/** The block reads the tuples like the working table of a recursive query. */
 const TUPLES: BoundRecursion = { name: "tuples" };
 
 export class TupleBlock {
@@ -30,8 +30,8 @@ export class TupleBlock {
   readonly #seqPositions: readonly number[];
 
   /**
-   * Compiles a block over the tuples of its joins.
-   * @param select A block without LIMIT, whose FROM and WHERE have the given shape.
+   * Compiles a block to run over tuples.
+   * @param select A block without LIMIT. Its FROM and WHERE have the given shape.
    */
   constructor(select: BoundSelect, { shape, space }: { shape: JoinShape; space: TupleSpace }) {
     const { layout } = space.places;
@@ -46,7 +46,8 @@ export class TupleBlock {
 
   /** Runs the block over tuples. @throws {CannotFollow} @throws {DatabaseError} */
   rows(tuples: readonly Row[], context: ExecutionContext): readonly Row[] {
-    // A SELECT reads rows in the order of their seqs, on which the rounding of a sum depends.
+    // A SELECT reads rows in the order of their seqs, and the rounding of a sum depends on that
+    // order.
     const sorted = tuples.toSorted((left, right) => this.#compareSeqs(left, right));
     const rows = sorted.map((tuple) => this.#positions.map((at) => tuple[at] ?? null));
     const types = this.#columns.map(({ type }) => type);

@@ -1,11 +1,11 @@
 /**
- * The tuples of a join, from which its changes are computed: one list of values for each
- * combination of source rows.
+ * Defines the tuples of a join, from which its changes are computed. A tuple is a single list of
+ * values for a combination of source rows.
  *
  *     | columns of source 0 … _seq | columns of source 1 … _seq | … | computed columns
  *
- * Only the columns that the query reads have a place. The `_seq` of each source tells versions of
- * its rows apart. Invariant: a place whose source is not known yet, or has no row, is NULL.
+ * Only columns that the query reads have a position. The `_seq` of a source tells versions of its
+ * rows apart. Invariant: the values of a source that is not known yet, or has no row, are NULL.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -33,7 +33,7 @@ import type { JoinShape, Source } from "./join_shape.ts";
 /** The position that a source has in a tuple. */
 export interface SourcePlace {
   readonly source: Source;
-  /** The columns to read, of which `_seq` is the last. */
+  /** The columns to read, the last of which is `_seq`. */
   readonly columnIds: readonly number[];
   /** The position of the source's first column. */
   readonly start: number;
@@ -44,18 +44,18 @@ export interface SourcePlace {
 export type TupleFilter = (tuples: readonly Row[]) => readonly number[];
 
 /**
- * Returns the values of the compiled expressions for each tuple. A context is needed only if one of
- * them contains a query.
+ * Returns the values of several compiled expressions, as one list of values for each expression.
+ * The context is needed only if an expression contains a query.
  */
 export type TupleValues = (
   tuples: readonly Row[],
   context?: ExecutionContext,
 ) => readonly (readonly Value[])[];
 
-/** Returns the value of one expression for each tuple. */
+/** Returns the values of a single compiled expression, one for each tuple. */
 type TupleColumn = (tuples: readonly Row[], context: ExecutionContext) => readonly Value[];
 
-/** Compiles expressions over lists of values at given positions. */
+/** Compiles expressions that read tuples, in which each column has a fixed position. */
 export class TuplePlaces {
   readonly layout: BatchLayout;
   readonly #types: readonly DataType[];
@@ -85,11 +85,13 @@ export class TuplePlaces {
     };
   }
 
-  /** Returns one list for each expression. */
+  /**
+   * Compiles expressions. The result of the compiled function has one list for each expression.
+   */
   values(expressions: readonly BoundExpression[]): TupleValues {
     const parts = expressions.map((expression): TupleColumn => {
       const at = expression.kind === "column" ? this.layout.get(expression.column.id) : undefined;
-      // The values of a column have their final form, so that they need no vector.
+      // A bare column is read directly, without building a vector.
       if (at !== undefined) return (tuples) => tuples.map((tuple) => tuple[at] ?? null);
       const positions = positionsOf(expression, this.layout);
       const evaluate = compileExpression(expression, this.layout);
@@ -127,7 +129,8 @@ export function valuesInStep(
     columns = valuesOrFailed(step.tuples, program);
     step.computed.set(program, columns);
   }
-  // If an expression fails, the partitions with its tuple have to report it.
+  // If an expression fails for any tuple of the step, each partition evaluates its own tuples, so
+  // that only those with the failing tuple report the error.
   if (columns === "failed") return program(tuples);
   return columns.map((column) => places.map((place) => column[place] ?? null));
 }
@@ -144,7 +147,7 @@ function valuesOrFailed(
   }
 }
 
-/** Replaces a column that an expression does not read. */
+/** The placeholder for a column that an expression does not read. */
 const UNREAD: Vector = constVector(null, 0);
 
 /** The layout of the tuples of a join. */
@@ -190,7 +193,7 @@ export function tupleSpaceOf(
   return { places: new TuplePlaces(layout, types, context), sources: places };
 }
 
-/** Returns the elements at the given indexes, which are those that a filter returned. */
+/** Returns the elements at the given indexes, as returned by a filter. */
 export function chosen<Each>(all: readonly Each[], indexes: readonly number[]): readonly Each[] {
   if (indexes.length === all.length) return all;
   return indexes.map((index) => defined(all[index], "a filter must return indexes of its tuples"));

@@ -1,4 +1,4 @@
-/** Reads a query's LIMIT and OFFSET, if its window can be maintained. */
+/** Derives a row window from a query's LIMIT and OFFSET, if it can be maintained. */
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { hasSubquery } from "../bind/walk.ts";
@@ -13,8 +13,8 @@ const WINDOW_ROWS_MAX = 10_000;
 export interface WindowParts {
   readonly context: ExecutionContext;
   /**
-   * The fields by which rows are sorted, enough to distinguish all rows; undefined if some sort
-   * keys have no field.
+   * The fields by which rows are sorted. Together they distinguish all rows. Undefined if some
+   * sort key is not a field.
    */
   readonly terms: readonly WindowTerm[] | undefined;
 }
@@ -34,7 +34,7 @@ export function windowOf(
   return { terms, ...boundsOf(select, context) };
 }
 
-/** Returns the number of rows that a window keeps. @throws {NotMaintained} */
+/** Returns the number of rows that the window of a query keeps. @throws {NotMaintained} */
 export function windowRowsOf(select: BoundSelect, context: ExecutionContext): number {
   const rows = keptRowsOf(boundsOf(select, context));
   if (rows > WINDOW_ROWS_MAX) throw new NotMaintained("its LIMIT and OFFSET are too large");

@@ -1,5 +1,5 @@
 /**
- * Finds the functions that statements name, and resolves the types in their signatures. `views.ts`
+ * Finds the functions named in statements, and resolves the types in their signatures. `views.ts`
  * resolves the names in the text of a function.
  */
 import { mayReadView, type Principal } from "../../auth/mod.ts";
@@ -17,7 +17,9 @@ import { isInput } from "../bind/query/routine_resolution.ts";
 import type { RelationSource } from "../bind/query/select_deps.ts";
 import type { DataTypeDef, FunctionName, FunctionParameterNode } from "../parse/ast/ast.ts";
 
-/** Returns the functions that a caller may use; a service token may exclude their namespace. */
+/**
+ * Returns the functions that a caller may use. A service token may be limited to other namespaces.
+ */
 export function visibleFunctions(
   catalog: Pick<Catalog, "functions" | "namespace">,
   principal: Principal,
@@ -30,7 +32,7 @@ export function visibleFunctions(
 /**
  * Returns the function that a statement names.
  *
- * @param place.source Resolves tables whose row types the name mentions.
+ * @param place.source Resolves the tables whose row types occur in the signature.
  * @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_OPERATION
  */
 export function findFunction(
@@ -58,12 +60,12 @@ export function findFunction(
 export interface FunctionPlace {
   readonly catalog: Pick<Catalog, "functionsNamed" | "namespace">;
   readonly principal: Principal;
-  /** The namespace of unqualified names. */
+  /** The namespace in which unqualified names are looked up. */
   readonly namespace: string;
   readonly source: RelationSource;
 }
 
-/** Returns the functions to which a name may refer. */
+/** Returns the candidates for a function name: all functions that it may refer to. */
 export function functionsMeant(
   node: FunctionName,
   { catalog, namespace, principal, source }: FunctionPlace,
@@ -83,7 +85,7 @@ export function functionsMeant(
   return all.filter((entry) => entry.name === wanted);
 }
 
-/** Returns the name under which a function is stored. */
+/** Returns the catalog key of a function, such as `f(integer)`. */
 export function functionKey(name: string, types: readonly string[]): string {
   return `${name}(${types.join(", ")})`;
 }
@@ -92,7 +94,7 @@ export function shownName({ name, schema }: FunctionName, namespace: string): st
   return `${schema ?? namespace}.${name}`;
 }
 
-/** Names of types that the arguments of a call determine. */
+/** Type names that stand for a type determined by the arguments of each call. */
 const POLYMORPHIC: ReadonlyMap<string, PolymorphicType> = new Map([
   ["anyelement", "anyelement"],
   ["anynonarray", "anyelement"],
@@ -106,14 +108,14 @@ const POLYMORPHIC: ReadonlyMap<string, PolymorphicType> = new Map([
   ["void", "void"],
 ]);
 
-/** A type in a signature, with its name for messages and lists. */
+/** A type in a signature, with the name shown in messages and lists. */
 export interface SignatureType {
   readonly type: RoutineType;
   readonly shown: string;
 }
 
 /**
- * Resolves a type in the signature of a function. The name of a table means the type of its rows.
+ * Resolves a type in the signature of a function. A table name stands for the table's row type.
  *
  * @throws {DatabaseError} UNSUPPORTED_TYPE, UNSUPPORTED_FEATURE
  */
@@ -122,7 +124,7 @@ export function routineTypeOf(
   source: RelationSource,
 ): SignatureType {
   refuseDomain(node);
-  // The value of a cursor is its name.
+  // A cursor is passed by its name.
   if (node.kind !== "array" && node.name === "refcursor") return { type: TEXT, shown: "refcursor" };
   if (node.kind !== "array" && node.definedType === undefined && !isBuiltInType(node)) {
     const polymorphic = node.schema === undefined ? POLYMORPHIC.get(node.name) : undefined;
@@ -144,7 +146,7 @@ function refuseDomain(node: DataTypeDef): void {
   );
 }
 
-/** Returns the type of the rows of a table; undefined if there is no table of this name. */
+/** Returns the row type of the table with the given name; undefined if there is no such table. */
 function rowTypeOf(
   node: Exclude<DataTypeDef, { kind: "array" }>,
   source: RelationSource,
@@ -154,7 +156,7 @@ function rowTypeOf(
     const fields = shownColumnsOf(table).map(({ name, type }) => ({ name, type }));
     return { type: { kind: "row", fields }, shown: `${table.namespace}.${table.name}` };
   } catch (error) {
-    // Safe to ignore: the name may still be one of a type, which is resolved next.
+    // Safe to ignore: the name may still be a type name, which is resolved next.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }

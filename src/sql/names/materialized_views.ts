@@ -1,7 +1,7 @@
 /**
- * Defines the rules of materialized views that other statements observe. A materialized view is a
- * SHARED table without a primary key, together with an entry among the views that contains its
- * query. Only REFRESH MATERIALIZED VIEW changes the rows.
+ * Implements the rules for materialized views that statements on other objects have to observe. A
+ * materialized view is a SHARED table without a primary key, together with a view entry that
+ * contains its query. Only REFRESH MATERIALIZED VIEW changes its rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Catalog, TableEntry, ViewEntry } from "../../catalog/mod.ts";
@@ -9,15 +9,15 @@ import { nameOf } from "../bind/change/dml_target.ts";
 import type { AstNode } from "../parse/ast/ast.ts";
 
 /**
- * Returns the name of the entry that contains the query of a materialized view. No view can have
- * this name, because of its parentheses.
+ * Returns the name of the view entry that contains the query of a materialized view. Its
+ * parentheses keep it from colliding with the name of any view.
  */
 export function materializedQueryName(name: string): string {
   return `${name} (materialized)`;
 }
 
 /**
- * Refuses a statement on a materialized view that only an ordinary table accepts.
+ * Rejects a statement that is allowed on an ordinary table but not on a materialized view.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
@@ -34,7 +34,7 @@ export function refuseMaterialized(action: string, table: TableEntry, node: AstN
 }
 
 /**
- * Requires that a statement on a materialized view names one, and that a statement on a table does
+ * Requires that a statement for materialized views names one, and that a statement for tables does
  * not.
  *
  * @throws {DatabaseError} INVALID_OPERATION
@@ -69,7 +69,9 @@ export function requireMaterialized(
   );
 }
 
-/** Returns the tables of the materialized views whose queries are among the given entries. */
+/**
+ * Returns the tables of those materialized views whose queries are among the given view entries.
+ */
 export function materializedAmong(
   entries: readonly ViewEntry[],
   catalog: Pick<Catalog, "tableById">,

@@ -10,28 +10,30 @@ import { stringText } from "../parse/print/print_expressions.ts";
 const TRUE = "TRUE";
 const FALSE = "FALSE";
 
-/** A part of a partitioned table or of a partition, with its own parts. */
+/** A partition of a table or of another partition, with its own partitions. */
 export interface PartitionNode {
   readonly bound: StoredBounds;
-  /** How the part is divided; absent if it is not. */
+  /** How the partition is divided further; absent if it is not. */
   readonly within?: PartitionTree | undefined;
 }
 
 export interface PartitionTree {
   readonly partitioning: Partitioning;
-  /** The text of each key as a value to be hashed. Only hash partitions use it. */
+  /** For each key, the SQL text of the value to hash. Only hash partitions use it. */
   readonly hashed: readonly string[];
   readonly parts: readonly PartitionNode[];
 }
 
-/** Returns the condition for the rows of one part of a tree. */
+/** Returns the condition that a row belongs to the given part of a tree. */
 export function conditionOf(tree: PartitionTree, bound: StoredBounds): string {
   if (bound.kind !== "default") return unionOf(tree, [bound]);
   const others = tree.parts.flatMap((part) => (part.bound.kind === "default" ? [] : [part.bound]));
   return others.length === 0 ? TRUE : `NOT (${unionOf(tree, others)})`;
 }
 
-/** Returns the condition that some part takes a row; undefined if the parts take every row. */
+/**
+ * Returns the condition that a row belongs to some part; undefined if the parts cover every row.
+ */
 export function acceptedBy(tree: PartitionTree): string | undefined {
   const whole: StoredBounds[] = [];
   const partial: { readonly condition: string; readonly within: string }[] = [];
@@ -50,7 +52,7 @@ export function acceptedBy(tree: PartitionTree): string | undefined {
   return texts.length === 0 ? FALSE : texts.map((text) => `(${text})`).join(" OR ");
 }
 
-/** Returns the condition for the rows within any of the bounds, none of which is DEFAULT. */
+/** Returns the condition that a row is within any of the bounds, none of which is DEFAULT. */
 function unionOf(tree: PartitionTree, bounds: readonly StoredBounds[]): string {
   const { partitioning, hashed } = tree;
   const keys = partitioning.keys.map(({ isColumn, sql }) => (isColumn ? sql : `(${sql})`));
@@ -75,7 +77,7 @@ function listText(key: string, values: readonly (string | null)[]): string {
 
 type RangeBounds = Extract<StoredBounds, { kind: "range" }>;
 
-/** Returns ranges, of which those that follow each other without a gap are joined. */
+/** Returns the ranges, after merging those that follow each other without a gap. */
 function joinedRanges(bounds: readonly StoredBounds[]): RangeBounds[] {
   const ranges = bounds.flatMap((bound) => (bound.kind === "range" ? [bound] : []));
   const next = new Map(ranges.map((range) => [textOf(range.from), range]));
@@ -99,7 +101,7 @@ function rangeText(keys: readonly string[], { from, to }: RangeBounds): string {
   return [...keys.map((key) => `${key} IS NOT NULL`), ...bounds].join(" AND ");
 }
 
-/** Returns the condition that the keys are at or above the values. */
+/** Returns the condition that the keys are greater than or equal to the values. */
 function notBelow(keys: readonly string[], values: readonly PartitionValue[]): string {
   const [key] = keys;
   const [value] = values;
@@ -112,7 +114,7 @@ function notBelow(keys: readonly string[], values: readonly PartitionValue[]): s
   return `${key} >= ${literal} AND (${key} > ${literal} OR (${rest}))`;
 }
 
-/** Returns the condition that the keys are below the values. */
+/** Returns the condition that the keys are less than the values. */
 function below(keys: readonly string[], values: readonly PartitionValue[]): string {
   const [key] = keys;
   const [value] = values;
@@ -125,7 +127,7 @@ function below(keys: readonly string[], values: readonly PartitionValue[]): stri
   return `${key} <= ${literal} AND (${key} < ${literal} OR (${rest}))`;
 }
 
-/** The largest hash, with which the sign of a hash is removed. */
+/** The largest non-negative 32-bit hash, used as a mask to clear the sign bit. */
 const HASH_MASK = 0x7fff_ffff;
 
 function hashText(
@@ -136,7 +138,7 @@ function hashText(
   return `(hashtext(${text}) & ${HASH_MASK}) % ${modulus} = ${remainder}`;
 }
 
-/** Whether hash partitions together take every row. No two of them overlap. */
+/** Whether the hash partitions together cover every row, given that no two of them overlap. */
 function coversAllHashes(bounds: readonly StoredBounds[]): boolean {
   const moduli = bounds.flatMap((bound) => (bound.kind === "hash" ? [bound.modulus] : []));
   const largest = Math.max(0, ...moduli);

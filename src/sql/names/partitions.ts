@@ -1,10 +1,10 @@
 /**
- * Derives everything about partitions that follows from their bounds: the text with which each
- * partition reads its table, and the condition that some partition takes a row.
+ * Derives everything that follows from the bounds of partitions: the SQL text with which each
+ * partition reads its table, and the condition that some partition accepts a row.
  *
- * One table contains the rows of all partitions. A partition is a name for the rows within its
- * bounds: an entry among the views, whose text is written anew when the table or one of the other
- * partitions changes.
+ * A single table contains the rows of all partitions. A partition is a name for the rows within
+ * its bounds. It is stored as a view entry whose text is rewritten when the table or another of
+ * its partitions changes.
  */
 import type {
   Catalog,
@@ -45,7 +45,7 @@ export function partitionsOf(
     .filter(({ partition }) => partition.tableId === tableId);
 }
 
-/** Returns a partition and the partitions into which it is divided, at all levels. */
+/** Returns a partition and all partitions nested within it. */
 export function withParts(
   catalog: Pick<Catalog, "views">,
   partition: PartitionViewEntry,
@@ -58,7 +58,7 @@ export function withParts(
   return found;
 }
 
-/** Returns the type of each key. */
+/** Returns the types of the partition keys. */
 export function keyTypesOf(table: TableEntry, { keys }: Partitioning): DataType[] {
   const { scope } = checkScope(table);
   return keys.map(({ sql }) => {
@@ -72,7 +72,7 @@ export function keyTypesOf(table: TableEntry, { keys }: Partitioning): DataType[
   });
 }
 
-/** Returns the parts of a table, or of one of its partitions, as a tree. */
+/** Returns the partitions of a table, or of one of its partitions, as a tree. */
 function treeOf(
   table: TableEntry,
   partitions: readonly PartitionViewEntry[],
@@ -93,7 +93,7 @@ function treeOf(
   };
 }
 
-/** Returns the keys as texts that do not depend on the time zone of the session. */
+/** Returns the keys as SQL text that does not depend on the session's time zone. */
 function hashedKeys(table: TableEntry, partitioning: Partitioning): string[] {
   const types = keyTypesOf(table, partitioning);
   return partitioning.keys.map(({ sql }, i) => {
@@ -104,7 +104,9 @@ function hashedKeys(table: TableEntry, partitioning: Partitioning): string[] {
   });
 }
 
-/** Returns the condition for the rows of a partition over the columns of its table. */
+/**
+ * Returns the condition for the rows of a partition, written over the columns of the whole table.
+ */
 export function rowsCondition(
   table: TableEntry,
   partitions: readonly PartitionViewEntry[],
@@ -118,8 +120,8 @@ export function rowsCondition(
 }
 
 /**
- * Returns the definition of a partitioned table, and the entries of its partitions, as they follow
- * from its columns and from the bounds of the partitions.
+ * Returns a partitioned table and the view entries of its partitions, recomputed from the table's
+ * columns and the bounds of the partitions.
  */
 export function derivedPartitions(
   table: TableEntry,
@@ -154,7 +156,7 @@ export function derivedPartitions(
   };
 }
 
-/** Returns the ids of the columns that the keys of a table and of its partitions read. */
+/** Returns the ids of the columns that the partition keys read, at all levels. */
 function keyColumnsOf(
   { partitioned }: TableEntry,
   partitions: readonly PartitionViewEntry[],
@@ -165,8 +167,8 @@ function keyColumnsOf(
 }
 
 /**
- * Returns the new definition of a table, and the changes to other objects, with everything that
- * follows for its partitions.
+ * Extends a change of a table, and of objects that depend on it, by the resulting changes to its
+ * partitions.
  */
 export function withPartitions(
   catalog: Pick<Catalog, "views">,

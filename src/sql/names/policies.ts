@@ -1,11 +1,11 @@
-/** Finds policies by name, and policies whose texts refer to a table or a column. */
+/** Finds policies by name, and the policies whose texts refer to a table or column. */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { Catalog, PolicyEntry, TableEntry } from "../../catalog/mod.ts";
 import type { Name } from "../parse/ast/ast.ts";
 import { DROPPED_BY_CASCADE, type Removal } from "./views.ts";
 
-/** A policy, with the table to whose rows it applies. */
+/** A policy, with the table whose rows it protects. */
 export interface PlacedPolicy {
   readonly table: TableEntry;
   readonly policy: PolicyEntry;
@@ -29,8 +29,8 @@ export function policyNamed(table: TableEntry, { name, _location }: Name): Polic
 }
 
 /**
- * Returns the policies whose texts refer to one of the removed objects, except for policies of
- * tables that are removed as well.
+ * Returns the policies whose texts refer to a removed object. Policies of tables that are removed
+ * as well are not included.
  */
 export function policiesNeeding(
   catalog: Pick<Catalog, "tables">,
@@ -49,7 +49,7 @@ export function policiesNeeding(
 }
 
 /**
- * Refuses to change objects to which the texts of policies refer.
+ * Refuses a change to objects that policies refer to.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */

@@ -1,6 +1,6 @@
 /**
- * Finds the foreign keys that refer to a table. The catalog stores a foreign key with the referring
- * table.
+ * Finds the foreign keys that refer to a table. The catalog stores each foreign key with the
+ * referring table.
  */
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";
@@ -13,7 +13,7 @@ interface KnownReferences {
 const known = new WeakMap<object, KnownReferences>();
 const NONE: readonly IncomingReference[] = [];
 
-/** Returns the foreign keys that refer to a table, including foreign keys of the table itself. */
+/** Returns the foreign keys that refer to a table, including those of the table itself. */
 export function referencesTo(
   catalog: Pick<Catalog, "tables" | "version">,
   tableId: number,

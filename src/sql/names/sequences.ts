@@ -1,10 +1,10 @@
 /**
- * Resolves the names of sequences in strings such as 'app.orders_id_seq', in statements and in
- * DEFAULTs, and checks the rights to use them.
+ * Resolves sequence names in statements, in DEFAULTs and in strings such as 'app.orders_id_seq',
+ * and checks the rights to use the sequences.
  *
- * For a sequence that a column owns, the rights on the table apply: the right to write to the table
- * allows nextval, and the right to alter it allows setval. Any other sequence requires role service
- * or higher, or ownership of its namespace.
+ * For a sequence that a column owns, the rights on the table apply: the right to write to the
+ * table allows nextval, and the right to alter it allows setval. Any other sequence requires the
+ * role service or higher, or ownership of its namespace.
  */
 import { mayAlter, mayRun, mayWrite, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -18,7 +18,7 @@ import { findNamespace } from "./table_names.ts";
 
 export type SequenceUse = "take" | "set";
 
-/** Returns "namespace.name", quoted where SQL text requires it. */
+/** Returns "namespace.name", quoted where SQL requires it. */
 export function sequenceText({
   name,
   namespace,
@@ -30,7 +30,7 @@ function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-/** Returns the DEFAULT of a column that takes its numbers from a sequence. */
+/** Returns the DEFAULT expression of a column that takes its values from a sequence. */
 export function defaultFrom(sequence: Pick<SequenceEntry, "name" | "namespace">): string {
   return `nextval('${sequenceText(sequence)}'::regclass)`;
 }
@@ -38,7 +38,7 @@ export function defaultFrom(sequence: Pick<SequenceEntry, "name" | "namespace">)
 /**
  * Returns the sequence with the given name.
  *
- * @param current The namespace of unqualified names.
+ * @param current The namespace for unqualified names.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, NAMESPACE_NOT_FOUND
  */
@@ -68,7 +68,7 @@ export function sequenceNotFound(
   });
 }
 
-/** Returns the sequences that columns of a table own. */
+/** Returns the sequences owned by columns of a table. */
 export function sequencesOf(
   catalog: Pick<Catalog, "sequences">,
   tableId: number,
@@ -106,13 +106,13 @@ export function requireSequenceUse(
   );
 }
 
-/** The name of a sequence in an expression, with its position in the text. */
+/** A sequence name in an expression, with its position in the text. */
 interface NamedSequence extends NameInText {
   readonly start: number;
   readonly end: number;
 }
 
-/** Returns the sequences that an expression names by literals in calls such as nextval. */
+/** Returns the sequences that an expression names by string literals in calls such as nextval. */
 export function sequencesNamedIn(node: Expr): NamedSequence[] {
   const named: NamedSequence[] = [];
   for (const part of partsOf(node)) {
@@ -127,7 +127,7 @@ export function sequencesNamedIn(node: Expr): NamedSequence[] {
   return named;
 }
 
-/** Whether the DEFAULT of a column takes numbers from a sequence. */
+/** Whether the DEFAULT of a column takes values from a sequence. */
 function takesFrom(defaultSql: string | undefined, sequence: SequenceEntry): boolean {
   if (defaultSql === undefined || !/nextval/i.test(defaultSql)) return false;
   return sequencesNamedIn(parseExpression(defaultSql)).some(
@@ -135,7 +135,7 @@ function takesFrom(defaultSql: string | undefined, sequence: SequenceEntry): boo
   );
 }
 
-/** Returns a column whose DEFAULT refers to a renamed sequence by its new name. */
+/** Returns a column with the sequence's new name in its DEFAULT. */
 export function withRenamedSequence(
   column: ColumnEntry,
   before: SequenceEntry,
@@ -153,13 +153,13 @@ export function withRenamedSequence(
   return { ...column, defaultSql: text };
 }
 
-/** A column whose DEFAULT takes numbers from a sequence. */
+/** A column whose DEFAULT takes values from a sequence. */
 export interface NumberedColumn {
   readonly table: TableEntry;
   readonly columnId: number;
 }
 
-/** Returns the columns of other tables whose DEFAULTs take numbers from the given sequences. */
+/** Returns the columns of other tables whose DEFAULTs take values from the given sequences. */
 export function columnsTakingFrom(
   catalog: Pick<Catalog, "tables">,
   sequences: readonly SequenceEntry[],
@@ -175,9 +175,9 @@ export function columnsTakingFrom(
 }
 
 /**
- * Returns a DEFAULT in which the names of sequences are qualified by their namespaces, because the
- * DEFAULT may run with any current namespace. The user who defines it must have the right to use
- * the sequences, because everyone who later writes to the table uses them.
+ * Returns a DEFAULT in which sequence names are qualified by their namespaces, because the DEFAULT
+ * may run while any namespace is current. The user who defines it must have the right to use the
+ * sequences, because everyone who later writes to the table uses them.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, PERMISSION_DENIED, INVALID_NAME
  */

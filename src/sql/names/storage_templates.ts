@@ -1,11 +1,11 @@
-/** Defines the storage that every database has: the data directory. */
+/** Names the storage that every database has: its data directory. */
 
-/** The name of the storage that is the data directory. */
+/** The name of the storage in the data directory. */
 export const LOCAL_STORAGE = "local";
 
 /**
- * Returns the name of the storage in which an object is stored. Without a `storageId`, this is the
- * data directory.
+ * Returns the name of the storage that contains an object. An object without a `storageId` is in
+ * the data directory.
  */
 export function storageIdOf({ storageId }: { readonly storageId?: string | undefined }): string {
   return storageId ?? LOCAL_STORAGE;

@@ -1,6 +1,6 @@
 /**
- * Resolves the names of tables, namespaces and storages to catalog entries, and gives hints for
- * unknown names.
+ * Resolves the names of tables, namespaces and storages to catalog entries, and suggests
+ * corrections for unknown names.
  */
 import { mayRead, mayReadView, mayRun, type Principal } from "../../auth/mod.ts";
 import { DatabaseError, withDetails } from "../../base/errors.ts";
@@ -99,7 +99,10 @@ export function findTable(
   );
 }
 
-/** Returns the error for a statement on a single partition that only its table permits. */
+/**
+ * Returns the error for a statement that names a partition but is possible only on the whole
+ * table.
+ */
 function usedAsTable(
   shown: string,
   tableId: number,
@@ -116,7 +119,7 @@ function usedAsTable(
 }
 
 /**
- * Returns the hint that a service token is limited to other namespaces. It does not depend on
+ * Returns a hint if a service token is limited to other namespaces. The hint does not reveal
  * whether the table exists.
  */
 function limitOfToken({ tokenScope }: Principal, namespace: string): readonly string[] {
@@ -126,7 +129,7 @@ function limitOfToken({ tokenScope }: Principal, namespace: string): readonly st
 }
 
 /**
- * Returns the names that hints may mention. Hints must not reveal tables or views that the caller
+ * Returns the names that hints may mention. A hint must not reveal tables or views that the caller
  * may not see.
  */
 function visibleNames(
@@ -143,8 +146,8 @@ function visibleNames(
 const ALIKE_MAX = 3;
 
 /**
- * Returns the system views with the given name, if the caller may read them, for a statement that
- * omits the namespace.
+ * Returns the system views with the given name that the caller may read. A statement may have left
+ * out their namespace.
  */
 function systemNames({ systemViews }: NamedDeps, name: string, principal: Principal): string[] {
   return ["system", "information_schema"].flatMap((namespace) => {
@@ -155,22 +158,22 @@ function systemNames({ systemViews }: NamedDeps, name: string, principal: Princi
 }
 
 /**
- * Returns the name that was probably meant: the same name in another namespace or, if there is
- * none, the nearest spelling.
+ * Returns the name that was probably meant: the same name in a different namespace or, if there is
+ * none, the name with the most similar spelling.
  */
 function meantBy(shown: string, name: string, known: readonly string[]): string | undefined {
   const alike = known.filter((each) => each.endsWith(`.${name}`)).slice(0, ALIKE_MAX);
   return alike.length > 0 ? alike.join(" or ") : nearestName(shown, known);
 }
 
-/** Returns the table name that is most similar to a name, in any namespace. */
+/** Returns the most similar table name in any namespace. */
 function anywhere(name: string, known: readonly string[]): string | undefined {
   const shownOf = new Map(known.map((shown) => [shown.slice(shown.indexOf(".") + 1), shown]));
   const near = nearestName(name, shownOf.keys());
   return near === undefined ? undefined : shownOf.get(near);
 }
 
-/** Returns a hint that explains in which namespace an unqualified name is looked up. */
+/** Returns a hint that says in which namespace an unqualified name was looked up. */
 function whereNamesLead(namespace: string, name: string): string {
   if (name === "dual") return "SELECT without FROM returns one row";
   if (/^(pg_|sqlite_)/.test(name)) return "information_schema.tables lists tables and views";
@@ -182,7 +185,7 @@ function whereNamesLead(namespace: string, name: string): string {
 /**
  * Returns the error for an unknown name in a system namespace.
  *
- * @param known The views that the caller may read.
+ * @param known The names of the views that the caller may read, for the hint.
  */
 export function noSystemView(
   shown: string,
@@ -245,8 +248,8 @@ export function findStorage(
 }
 
 /**
- * Runs a function. If it throws an error without a position, the error gets the position of a name
- * in the statement.
+ * Runs a function. If it throws an error without a position, adds the position of the name in the
+ * statement.
  */
 export function atName<T>({ _location }: AstNode, ask: () => T): T {
   try {

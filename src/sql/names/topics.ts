@@ -1,5 +1,5 @@
 /**
- * Finds topics and webhooks by name, and the topics that read a table.
+ * Finds topics and webhooks by name, and finds the topics that read a table.
  */
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -16,7 +16,7 @@ export function topicNameOf({ name, namespace }: Pick<TopicEntry, "name" | "name
 /**
  * Returns the topic with the given name.
  *
- * @param current The namespace of unqualified names.
+ * @param current The namespace for unqualified names.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, NAMESPACE_NOT_FOUND
  */
@@ -38,7 +38,7 @@ export function findTopic(
   });
 }
 
-/** Returns the topics of which a table is a source, or was one before the source was dropped. */
+/** Returns the topics that have a table as a source, or had it before the source was dropped. */
 export function topicsOf(catalog: Pick<Catalog, "topics">, tableId: number): TopicEntry[] {
   return catalog.topics().filter(({ sources }) => sources.some((each) => each.tableId === tableId));
 }
@@ -62,7 +62,7 @@ export function refuseTopicName(
 }
 
 /**
- * Refuses to drop topics to which other topics send their dead letters.
+ * Refuses to drop topics that receive the dead letters of other topics.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */
@@ -92,7 +92,7 @@ export interface PlacedWebhook {
   readonly webhook: WebhookEntry;
 }
 
-/** Returns the name of the topic group through which a webhook receives its messages. */
+/** Returns the name of the topic group with which a webhook consumes messages. */
 export function webhookGroup({ name, webhookId }: WebhookEntry): string {
   return `webhook:${name}:${webhookId}`;
 }

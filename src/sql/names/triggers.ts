@@ -1,4 +1,4 @@
-/** Finds triggers by name, and the triggers that need a function or a column. */
+/** Finds triggers by name, and the triggers that depend on a function or column. */
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
@@ -67,7 +67,9 @@ export function triggersNaming(
   );
 }
 
-/** Refuses to remove an object that triggers need. @throws {DatabaseError} DEPENDENT_OBJECTS */
+/**
+ * Refuses to remove an object that triggers depend on. @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
 export function refuseTriggers(
   what: string,
   dependents: readonly PlacedTrigger[],
@@ -84,11 +86,11 @@ export function refuseTriggers(
   );
 }
 
-/** Returns a table with the given triggers, in the order in which they fire. */
+/** Returns a table with the given triggers, sorted in firing order. */
 export function withTriggers(whole: TableEntry, triggers: readonly TriggerEntry[]): TableEntry {
   const { triggers: _, ...table } = whole;
   if (triggers.length === 0) return table;
-  // Names are compared by code unit, as PostgreSQL compares them byte by byte.
+  // Names are compared by code unit. PostgreSQL, too, compares them without a collation.
   const sorted = triggers.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   return { ...table, triggers: sorted };
 }
@@ -102,7 +104,7 @@ export function withoutTriggers(table: TableEntry, dropped: readonly TriggerEntr
   );
 }
 
-/** Returns a condition in which a column of `old` and `new` has another name. */
+/** Returns a trigger condition in which a column of `old` and `new` is renamed. */
 export function renamedInCondition(sql: string, from: string, to: string): string {
   return refsIn(parseExpression(sql))
     .filter((ref) => ref.table !== undefined && ref.star !== true && ref.name === from)

@@ -1,6 +1,6 @@
 /**
- * Resolves the names of types in statements, and finds the columns and the stored SQL texts that
- * refer to a type.
+ * Resolves type names in statements, and finds the columns and the stored SQL texts that refer to
+ * a type.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
@@ -26,7 +26,7 @@ import { isFunction, type QueryCatalog } from "./views.ts";
 /**
  * Returns the type with the given name.
  *
- * @param current The namespace of unqualified names.
+ * @param current The namespace for unqualified names.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, NAMESPACE_NOT_FOUND
  */
@@ -51,16 +51,19 @@ export function findType(
 /** An object whose definition uses a type. */
 export interface TypeUser {
   readonly namespace: string;
-  /** The type and the name of the object, such as "column app.t.c". */
+  /** The kind and the name of the object, such as "column app.t.c". */
   readonly shown: string;
 }
 
-/** Whether the type of a column is the given type or an array of it. */
+/**
+ * Whether the type of a column is the given type, a domain over it, or an array or row that
+ * contains it.
+ */
 export function holdsType({ domain, type }: ColumnEntry, { typeId }: TypeEntry): boolean {
   return domain?.typeId === typeId || typeIdsIn(type).includes(typeId);
 }
 
-/** Returns the columns whose type is the given type or an array of it. */
+/** Returns the columns whose type is or contains the given type. */
 export function columnsOfType(catalog: Pick<Catalog, "tables">, entry: TypeEntry): TypeUser[] {
   return catalog
     .tables()
@@ -72,9 +75,9 @@ export function columnsOfType(catalog: Pick<Catalog, "tables">, entry: TypeEntry
 }
 
 /**
- * Describes an object that uses a type.
+ * Creates the description of an object that uses a type.
  *
- * @param part The text to append to the name of the object.
+ * @param part Text to append to the object's name, such as a column name.
  */
 export function used(
   kind: string,
@@ -84,12 +87,12 @@ export function used(
   return { namespace, shown: `${kind} ${namespace}.${name}${part}` };
 }
 
-/** Returns a list of objects for a message. */
+/** Formats a list of objects for a message. */
 export function shownUsers(users: readonly TypeUser[]): string {
   return users.map(({ shown }) => shown).join(", ");
 }
 
-/** Returns the row types with a field of the given type, and the domains over it. */
+/** Returns the row types that have a field of the given type, and the domains over it. */
 export function typesHolding(
   catalog: Pick<Catalog, "types">,
   { typeId }: TypeEntry,
@@ -104,7 +107,7 @@ export function typesHolding(
   });
 }
 
-/** Returns the functions whose parameters or results have the given type. */
+/** Returns the functions with parameters or results of the given type. */
 export function functionsOfType(
   catalog: Pick<Catalog, "functions">,
   { typeId }: TypeEntry,
@@ -129,7 +132,7 @@ export function textsNaming(catalog: TextHolders, { name, namespace }: TypeEntry
   );
 }
 
-/** Returns the objects whose stored SQL texts may contain a label of a type. */
+/** Returns the objects whose stored SQL texts may contain a label of an enum type. */
 export function textsWithLabel(
   catalog: TextHolders,
   { typeId }: TypeEntry,
@@ -152,7 +155,7 @@ export function textsWithLabel(
 type TextHolders = Pick<Catalog, "tables" | "topics"> & QueryCatalog;
 
 /**
- * Returns the objects with a stored SQL text for which `holds` returns true.
+ * Returns the objects that have a stored SQL text for which `holds` returns true.
  *
  * @param holds Receives the syntax tree of a text, and the tables to which the text refers.
  */
@@ -165,7 +168,7 @@ function textsWhere(
     .filter((table) =>
       storedTexts(table).some(({ sql }) => holds(parseExpression(sql), [table.tableId])),
     );
-  // The parser's limits apply to requests only. These texts were accepted when they were stored.
+  // The parser's limits apply only to requests. These texts were accepted when they were stored.
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const inQueries = catalog.storedQueries().filter(({ sql, tables }) => {
     const tableIds = tables.map(({ tableId }) => tableId);
@@ -187,7 +190,7 @@ function textsWhere(
 
 /**
  * Requires that the stored SQL texts of a table can be bound without the catalog. A DEFAULT may
- * refer only to the type of its column, and any other text only to the types of columns that it can
+ * refer only to the type of its column; any other text only to the types of the columns it can
  * read.
  *
  * @throws {DatabaseError} INVALID_DEFINITION
@@ -221,11 +224,11 @@ type StoringTable = Pick<TableEntry, "checks" | "columns" | "indexes">;
 
 interface StoredText {
   readonly sql: string;
-  /** The columns to whose types the expression may refer. */
+  /** The columns whose types the expression may refer to. */
   readonly columns: readonly ColumnEntry[];
 }
 
-/** Returns the expressions that are stored with a table. */
+/** Returns the expressions stored with a table. */
 function storedTexts({ checks, columns, indexes = [] }: StoringTable): StoredText[] {
   const texts: StoredText[] = checks.map(({ sql }) => ({ sql, columns }));
   for (const column of columns) {

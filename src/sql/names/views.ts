@@ -1,10 +1,10 @@
 /**
- * Resolves stored views and functions to relations: the names in their texts, the objects on which
- * they depend, and the rights that their readers need.
+ * Resolves stored views and functions to relations. It finds the objects that their texts name and
+ * depend on, and the rights that their readers need.
  *
  * The text of a view keeps its meaning: within the view, a table has the name and the columns that
- * it had when the view was created. A column that was added later is hidden, renamed columns and
- * tables keep their old names in the view, and a column that the view needs cannot be dropped.
+ * it had when the view was created. Columns added later are hidden, renamed columns and tables
+ * keep their old names in the view, and a column that the view needs cannot be dropped.
  */
 
 import { mayReadView, type Principal } from "../../auth/mod.ts";
@@ -34,7 +34,7 @@ import { meetsOwn, ownersMeet } from "../rights/requirements.ts";
 export interface ViewDeps {
   readonly catalog: Pick<Catalog, "namespace" | "table" | "tableById">;
   readonly view: (namespace: string, name: string) => ViewEntry | undefined;
-  /** Returns a view or a function. */
+  /** Returns the view or function with an id. */
   readonly viewById: (viewId: number) => ViewEntry | undefined;
   readonly systemView: (namespace: string, name: string) => SystemView | undefined;
 }
@@ -53,8 +53,8 @@ const queries = new WeakMap<ViewEntry, SelectStatement>();
 function queryOf(entry: ViewEntry, { catalog }: ViewDeps): SelectStatement {
   let query = queries.get(entry);
   if (query === undefined) {
-    // The parser's limits apply to requests only. The text of the view was accepted when the view
-    // was created.
+    // The parser's limits apply only to requests. The view's text was accepted when the view was
+    // created.
     const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
     query = parseStatements(entry.sql, limits)[0] as SelectStatement;
     queries.set(entry, query);
@@ -64,7 +64,7 @@ function queryOf(entry: ViewEntry, { catalog }: ViewDeps): SelectStatement {
   return withTypes(query, typesOf([...columns, ...types]));
 }
 
-/** Returns a view as a relation for FROM. */
+/** Returns a view as a relation that FROM can read. */
 export function viewRelation(
   entry: ViewEntry,
   deps: ViewDeps,
@@ -82,12 +82,12 @@ export function viewRelation(
   };
 }
 
-/** The query of a program, which has none. */
+/** Stands in for the query of a function whose body is a program. */
 const NO_QUERY: SelectStatement = { type: "select", columns: [], _location: { start: 0, end: 0 } };
 
 const defaults = new WeakMap<FunctionEntry, readonly (Expr | undefined)[]>();
 
-/** Returns a function in the form that calls need. */
+/** Returns a function in the form in which calls are bound. */
 export function routineOf(entry: FunctionEntry, deps: ViewDeps): RoutineRelation {
   const { routine } = entry;
   let known = defaults.get(entry);
@@ -118,14 +118,14 @@ export function routineOf(entry: FunctionEntry, deps: ViewDeps): RoutineRelation
 }
 
 /**
- * Returns the user with whose rights a view runs; undefined if it runs with the rights of its
+ * Returns the user whose rights a view runs with; undefined if it runs with the rights of its
  * reader.
  */
 function ownerOf({ name, namespace, ownRights }: ViewEntry): ViewOwner | undefined {
   return ownRights && { userId: ownRights.owner, view: `${namespace}.${name}` };
 }
 
-/** Returns the source that resolves the table names in the text of a view. */
+/** Returns the object that resolves table names in the text of a view. */
 function sourceIn(entry: ViewEntry, deps: ViewDeps): RelationSource {
   const { searchNamespace } = entry;
   return {
@@ -150,7 +150,10 @@ function sourceIn(entry: ViewEntry, deps: ViewDeps): RelationSource {
   };
 }
 
-/** Returns the functions to which a name in the text refers, even if they have been renamed. */
+/**
+ * Returns the functions that a name in a view's text refers to, even if they have been renamed
+ * since.
+ */
 export function functionsIn(
   { views }: ViewEntry,
   { name, namespace }: { namespace: string; name: string },
@@ -168,8 +171,8 @@ export function isFunction(entry: ViewEntry | undefined): entry is FunctionEntry
 }
 
 /**
- * Returns the table to which a name in the text refers, if the table has been renamed since the
- * view was created.
+ * Returns the table that a name in the view's text refers to if the table has been renamed since
+ * the view was created; undefined otherwise.
  */
 function renamedIn(
   { tables }: ViewEntry,
@@ -184,7 +187,9 @@ function renamedIn(
   return undefined;
 }
 
-/** Returns the view to which a name in the text refers, even if that view has been renamed. */
+/**
+ * Returns the view that a name in the text refers to, even if that view has been renamed since.
+ */
 function viewIn(
   { views }: ViewEntry,
   { name, namespace }: { namespace: string; name: string },
@@ -198,7 +203,7 @@ function viewIn(
   return deps.view(namespace, name);
 }
 
-/** Returns those columns of a table that existed when the view was created and still exist. */
+/** Returns the columns that a table had when the view was created and still has. */
 function columnsThen(
   { columns }: TableEntry,
   then: readonly { readonly columnId: number; readonly name: string }[],
@@ -217,7 +222,7 @@ function missing({ name, namespace }: ViewEntry, table: string, node: AstNode): 
   );
 }
 
-/** The columns of a view, and the objects that it needs. */
+/** The columns of a view, and the objects it depends on. */
 export interface ViewShape {
   readonly columns: readonly ViewColumn[];
   readonly requirements: readonly Requirement[];
@@ -227,20 +232,20 @@ export interface ViewColumn {
   readonly name: string;
   readonly type: DataType;
   /**
-   * Whether the precision and scale of the type were declared by a table or a cast, rather than
-   * computed.
+   * Whether a table or a cast declared the type's precision and scale, as opposed to a computed
+   * result.
    */
   readonly isDeclared: boolean;
 }
 
 const shapes = new WeakMap<ViewEntry, { readonly version: number; readonly shape: ViewShape }>();
 
-/** Binds the query of a view. @throws {DatabaseError} If the query can no longer be bound. */
+/** Binds the query of a view. @throws {DatabaseError} if the query can no longer be bound */
 export function shapeOf(entry: ViewEntry, deps: ViewDeps): ViewShape {
   const statement = new StatementBinding([]);
   const { query, source } = viewRelation(entry, deps);
-  // A shape contains no rows, so policies do not matter here. The readers of the view still need
-  // the right to read each table.
+  // Determining the shape reads no rows, so policies do not matter here. The view's readers still
+  // need the right to read each table.
   const rights = rightsBy({
     policiesFor: () => undefined,
     tableById: (tableId) => deps.catalog.tableById(tableId),
@@ -260,8 +265,8 @@ export function shapeOf(entry: ViewEntry, deps: ViewDeps): ViewShape {
 }
 
 /**
- * Returns the names of the columns that can be written through a view. The set is empty if the view
- * cannot be written.
+ * Returns the names of the columns that can be written through the view; none if it is not
+ * writable.
  */
 function writtenColumns(entry: ViewEntry, deps: ViewDeps): ReadonlySet<string> {
   const statement = new StatementBinding([]);
@@ -307,10 +312,7 @@ export function visibleViews(
   });
 }
 
-/**
- * Returns the rights that a reader of a view needs. The list is empty while the view cannot be
- * bound.
- */
+/** Returns the rights that a reader of a view needs; none while the view cannot be bound. */
 export function requirementsOf(
   entry: ViewEntry,
   catalog: Catalog,
@@ -320,8 +322,8 @@ export function requirementsOf(
 }
 
 /**
- * Returns whether a view may be read: its owner must still have the rights with which it runs.
- * Always true for a view that runs with the rights of its reader.
+ * Whether a view may be read at present. A view that runs with its owner's rights requires that
+ * the owner still has them. Any other view may always be read.
  */
 export function isViewInForce(
   entry: ViewEntry,
@@ -345,7 +347,7 @@ function currentShape(
     shapes.set(entry, { version, shape });
     return shape;
   } catch (error) {
-    // A statement that reads the view reports the error. Lists of views omit the view.
+    // Lists of views omit this view. A statement that reads it reports the error.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
@@ -360,12 +362,14 @@ export interface Removal {
   readonly columns?: { readonly tableId: number; readonly columnIds: ReadonlySet<number> };
 }
 
-/** The part of the catalog that contains views, functions and queries of materialized views. */
+/**
+ * The part of the catalog that contains views, functions and the queries of materialized views.
+ */
 export type QueryCatalog = Pick<Catalog, "storedQueries">;
 
 /**
- * Returns the views and functions that depend on removed objects, directly or indirectly, except
- * for those that are removed as well.
+ * Returns the views and functions that depend on removed objects, directly or indirectly. Those
+ * that are removed as well are not included.
  */
 export function dependentsOf(
   catalog: QueryCatalog,
@@ -394,11 +398,11 @@ export function dependentsOf(
   return found;
 }
 
-/** The hint for a refused statement that could be run with CASCADE. */
+/** The hint for a statement that would succeed with CASCADE. */
 export const DROPPED_BY_CASCADE = "add CASCADE to drop the dependent objects as well";
 
 /**
- * Refuses a change that would break views or functions.
+ * Refuses a change that would break dependent views or functions.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */

@@ -1,21 +1,19 @@
 /**
- * The internal table that stores the responses to requests with an idempotency key. It is not in
- * any catalog. `sql/request/idempotency.ts` writes and reads it.
+ * Defines the internal table that stores the responses to requests with an idempotency key. It is
+ * not in the catalog. `sql/request/idempotency.ts` writes and reads it.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import type { TableDefinition } from "../../storage/mod.ts";
 import { BIGINT, TEXT } from "../../types/mod.ts";
 
-/**
- * The id of the table. Ids in the catalog count upwards from 1, so no other table ever has this id.
- */
+/** The id of the table. Ids in the catalog count up from 1, so no other table has this id. */
 const TABLE_ID = 0xffff_ffff;
 
 const KEY = 1;
 const DIGEST = 2;
 const ANSWER = 3;
 const CREATED_AT_MS = 4;
-/** The ids of the columns: key, digest of the request, response and creation time. */
+/** The column ids: key, digest of the request, response and creation time. */
 export const ANSWER_COLUMN_IDS: readonly number[] = [KEY, DIGEST, ANSWER, CREATED_AT_MS];
 
 /** The id and name of the table, as needed to check its files. */

@@ -1,5 +1,5 @@
 /**
- * The audit log `system.audit_log`, stored in an internal table of the store, so that it is as
+ * Keeps the audit log `system.audit_log` in an internal table of the store, so that it is as
  * durable as rows.
  *
  *     event ──► its ring's next place ──apply──► replaces the oldest event of that ring
@@ -7,10 +7,10 @@
  * - The log is bounded: there are two rings, and a full ring overwrites its oldest event. Events
  *   that anyone can trigger at will, such as logins and refused statements, have a ring of their
  *   own, so that they cannot displace changes.
- * - A change waits until its event is durable. Logins and statements in another user's name do not
- *   wait, so a crash may lose their events of the last milliseconds.
- * - If an event cannot be written, it goes to the server's log, and the audited action continues: a
- *   full disk must not prevent users from dropping tables, and a damaged table must not prevent
+ * - A change waits until its event is durable. Logins and statements run in another user's name do
+ *   not wait, so a crash may lose the events of the last few milliseconds.
+ * - If an event cannot be written, it goes to the server's log, and the audited action continues:
+ *   a full disk must not prevent users from dropping tables, and a damaged table must not prevent
  *   them from logging in.
  * - The id of an event is its `_seq`.
  */
@@ -28,9 +28,7 @@ import {
 } from "../../storage/mod.ts";
 import { BIGINT, type Row, TEXT, valueAt } from "../../types/mod.ts";
 
-/**
- * The id of the table. Ids in the catalog count upwards from 1, so no other table ever has this id.
- */
+/** The id of the table. Ids in the catalog count up from 1, so no other table has this id. */
 const TABLE_ID = 0xffff_fffe;
 
 const PLACE = 1;
@@ -54,22 +52,25 @@ const COLUMN_IDS: readonly number[] = [
   SUBJECT,
 ];
 
-/** The number of events in a ring. Reading both rings takes one tick of the event loop. */
+/**
+ * The number of events in each ring, small enough that both rings can be read in one tick of the
+ * event loop.
+ */
 export const AUDIT_RING_EVENTS = 20_000;
 
 /**
- * The maximum length of a name. Longer names are truncated, because clients that are not logged in
- * can choose some of them.
+ * The maximum length of a name. Longer names are truncated, because clients that have not logged
+ * in can choose some of them.
  */
 const NAME_LENGTH_MAX = 300;
 
 /**
- * The maximum length of a name if the size of rows is limited further. Three names of this length
- * fit the lowest possible limit in any script.
+ * The maximum length of a name when the row size limit is low. Three names of this length fit even
+ * the lowest possible limit, whatever script they are written in.
  */
 const BRIEF_NAME_LENGTH_MAX = 60;
 
-/** Frequent actions that change nothing. All other actions are changes. */
+/** Frequent actions that change nothing. All other actions count as changes. */
 const ACCESS: ReadonlySet<string> = new Set(["login", "logout", "execute as"]);
 
 /** The id and name of the table, as needed to check its files. */
@@ -82,7 +83,7 @@ function textColumn(columnId: number, name: string): TableDefinition["columns"][
   return { columnId, name, type: TEXT, missing: null };
 }
 
-/** Returns the definition of the table, which is not in any catalog. */
+/** Returns the definition of the table. The table is not in the catalog. */
 export function auditTable(): TableDefinition {
   return {
     ...AUDIT_TABLE,
@@ -103,12 +104,12 @@ export function auditTable(): TableDefinition {
   };
 }
 
-/** Writes events, and reads them as the rows of the view. */
+/** Writes events, and returns them as rows for the view. */
 export class AuditLog {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #log: Log;
-  /** The next position in each ring; undefined until the first event. */
+  /** The position of the next event in each ring; undefined until the first event. */
   #next: [changes: number, access: number] | undefined;
 
   constructor({ clock, log, store }: { store: Store; clock: Clock; log: Log }) {
@@ -118,8 +119,7 @@ export class AuditLog {
   }
 
   /**
-   * Writes an event. Resolves when the event is durable, or was written to the server's log
-   * instead.
+   * Writes an event. Resolves when the event is durable, or has gone to the server's log instead.
    */
   async note(event: AuditEvent): Promise<void> {
     try {
@@ -150,7 +150,7 @@ export class AuditLog {
     try {
       return this.#store.apply({ writes: [this.#write(event)], usesReserve: true }).lastSeq;
     } catch (error) {
-      // A long statement has to be recorded even if the limit for rows is low.
+      // A long statement has to be recorded even if the row size limit is low.
       if (!(error instanceof DatabaseError && error.code === "ROW_TOO_LARGE")) throw error;
       const writes = [this.#write(briefly(event))];
       return this.#store.apply({ writes, usesReserve: true }).lastSeq;
@@ -199,7 +199,7 @@ export class AuditLog {
   }
 
   /**
-   * Returns the position after the newest event of each ring. The rows arrive in ascending order of
+   * Returns the position after the newest event of each ring. Rows are read in ascending order of
    * seq.
    */
   #findNext(): [number, number] {
@@ -212,7 +212,7 @@ export class AuditLog {
   }
 }
 
-/** Returns an event without its details, and with shortened names. */
+/** Returns an event without its details and with truncated names. */
 function briefly({ action, actor, address, outcome, subject, target }: AuditEvent): AuditEvent {
   const event = { action, actor: shortened(actor), target: shortened(target), outcome, address };
   return subject === undefined ? event : { ...event, subject: shortened(subject) };

@@ -1,9 +1,10 @@
 /**
- * The table of dead letters: messages that were delivered to a group as often as the topic allows,
- * but were never acknowledged. It is not in any catalog; the topics layer writes and reads it.
+ * Defines the table of dead letters: messages that were delivered to a group as often as the topic
+ * allows, but were never acknowledged. It is not in the catalog; the topics layer writes and reads
+ * it.
  *
- * Each row is one message. The insertion of the row is itself a message of the dead-letter topic.
- * The owner of a row is the owner of the message.
+ * Each row is one message. Inserting the row is itself a message of the dead-letter topic. A row
+ * has the same owner as its message.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import {
@@ -14,12 +15,10 @@ import {
 } from "../../storage/mod.ts";
 import { BIGINT, type Row, TEXT, type Value, valueAt } from "../../types/mod.ts";
 
-/** The index of the column that contains the user to whom the message belongs. */
+/** The index of the column with the user that the message belongs to. */
 const USER_INDEX = 9;
 
-/**
- * The id of the table. Ids in the catalog count upwards from 1, so no other table ever has this id.
- */
+/** The id of the table. Ids in the catalog count up from 1, so no other table has this id. */
 const TABLE_ID = 0xffff_fffb;
 
 /** The id and name of the table, as needed to check its files. */
@@ -55,9 +54,8 @@ export function deadLettersTable(): TableDefinition {
 }
 
 /**
- * Deletes the dead letters about a user that have no owner. Servers of earlier versions wrote
- * letters without an owner. The topic no longer shows deleted letters, and its retention removes
- * their bytes later.
+ * Deletes the dead letters that concern a user but have no owner, as earlier server versions wrote
+ * them. The topic no longer shows deleted letters. Its retention removes their bytes later.
  *
  * @returns The number of deleted letters.
  */

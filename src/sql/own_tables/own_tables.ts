@@ -1,7 +1,7 @@
 /**
- * The internal tables that the SQL layer keeps in the store. They are not in any catalog. Code that
- * opens a store or checks its files must include all of them, because recovery treats the rows of
- * an unknown table as rows of a dropped table.
+ * Lists the internal tables that the SQL layer keeps in the store. They are not in the catalog.
+ * Code that opens a store or checks its files must include all of them, because recovery treats
+ * the rows of an unknown table as rows of a dropped one.
  */
 import { assert } from "../../base/assert.ts";
 import type { TableDefinition } from "../../storage/mod.ts";
@@ -11,7 +11,7 @@ import { DEAD_LETTERS_TABLE, deadLettersTable } from "./dead_letters_table.ts";
 import { TOPIC_GROUPS_TABLE, topicGroupsTable } from "./topic_groups_table.ts";
 import { TOPIC_OFFSETS_TABLE, topicOffsetsTable } from "./topic_offsets_table.ts";
 
-/** The id and name of each table, which do not depend on the configuration. */
+/** The id and name of each internal table, which do not depend on the configuration. */
 export const OWN_TABLES: readonly { readonly tableId: number; readonly name: string }[] = [
   ANSWERS_TABLE,
   AUDIT_TABLE,
@@ -25,7 +25,7 @@ assert(
   "internal tables must have distinct ids",
 );
 
-/** Returns the definitions with which the store must be opened. */
+/** Returns the table definitions that must be passed when the store is opened. */
 export function ownTables({ answersTtlMs }: { answersTtlMs: number }): TableDefinition[] {
   return [
     answersTable(answersTtlMs),

@@ -1,15 +1,14 @@
 /**
- * The table of topic groups. It is not in any catalog; the topics layer writes and reads it.
+ * Defines the table of topic groups. It is not in the catalog; the topics layer writes and reads
+ * it.
  *
- * Each row is the position of one group in one partition.
+ * Each row is the position of a group in a partition.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import type { TableDefinition } from "../../storage/mod.ts";
 import { BIGINT, BYTES, TEXT } from "../../types/mod.ts";
 
-/**
- * The id of the table. Ids in the catalog count upwards from 1, so no other table ever has this id.
- */
+/** The id of the table. Ids in the catalog count up from 1, so no other table has this id. */
 const TABLE_ID = 0xffff_fffc;
 
 const TOPIC_ID = 1;
@@ -20,8 +19,8 @@ const UPDATED_AT_MS = 5;
 const BODY = 6;
 
 /**
- * The ids of the columns: topic, partition, group, committed offset (exclusive), time of the last
- * change, body.
+ * The column ids: topic, partition, group, committed offset (exclusive), time of the last change,
+ * body.
  */
 export const TOPIC_GROUP_COLUMN_IDS: readonly number[] = [
   TOPIC_ID,

@@ -1,17 +1,15 @@
 /**
- * The table of counted topic offsets. It is not in any catalog; the topics layer writes and reads
- * it.
+ * Defines the table of counted topic offsets. It is not in the catalog; the topics layer writes
+ * and reads it.
  *
- * Each row is a page: consecutive messages of one partition. The row of partition -1 contains no
- * messages. Its body contains the seq up to which the messages of the topic are counted.
+ * Each row is a page: consecutive messages of a partition. The row of partition -1 contains no
+ * messages. Its body contains the seq up to which the topic's messages have been counted.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import type { TableDefinition } from "../../storage/mod.ts";
 import { BIGINT, BYTES } from "../../types/mod.ts";
 
-/**
- * The id of the table. Ids in the catalog count upwards from 1, so no other table ever has this id.
- */
+/** The id of the table. Ids in the catalog count up from 1, so no other table has this id. */
 const TABLE_ID = 0xffff_fffd;
 
 const TOPIC_ID = 1;
@@ -24,8 +22,8 @@ const PAYLOAD_BYTES = 7;
 const BODY = 8;
 
 /**
- * The ids of the columns: topic, partition, first offset, messages, first and last seq, bytes of
- * payloads, body.
+ * The column ids: topic, partition, first offset, number of messages, first and last seq, total
+ * size of the payloads in bytes, body.
  */
 export const TOPIC_OFFSET_COLUMN_IDS: readonly number[] = [
   TOPIC_ID,

@@ -39,7 +39,7 @@ export function parseAlterTable(
   kind: TableKindWord | undefined,
 ): AlterOwnerStatement | AlterTableStatement | PartitionDefinition {
   const ifExists = acceptIfExists(cursor);
-  // ONLY has no effect, because no table inherits from another.
+  // ONLY has no effect, because there is no table inheritance.
   cursor.accept("only");
   const table = cursor.qname("a table");
   const object = { kind: "table", name: table, ifExists } as const;
@@ -212,7 +212,7 @@ function isIdentityOption(cursor: Cursor): boolean {
   return cursor.is("set") && IDENTITY_OPTIONS.some((word) => cursor.isAhead(1, word));
 }
 
-/** Storage hints of PostgreSQL for a column, which are accepted without effect. */
+/** PostgreSQL's storage hints for a column. They are accepted and have no effect. */
 const TUNING = ["compression", "statistics", "storage"] as const;
 
 const IDENTITY_OPTIONS = [
@@ -227,7 +227,7 @@ const IDENTITY_OPTIONS = [
 ] as const;
 
 /**
- * Parses changes to an identity column: `SET GENERATED …`, `SET` with a sequence option, and
+ * Parses changes to an identity column: `SET GENERATED …`, `SET` with a sequence option, or
  * `RESTART`.
  */
 function parseIdentityChange(cursor: Cursor, start: number): AlterColumn {
@@ -243,7 +243,7 @@ function parseIdentityChange(cursor: Cursor, start: number): AlterColumn {
   }
 }
 
-/** Parses the rest after `RESET`. */
+/** Parses the rest of the action after `RESET`. */
 export function parseResetOptions(cursor: Cursor, start: number): TableAlterationResetOptions {
   cursor.expect("(");
   const names = [cursor.label("an option")];

@@ -1,12 +1,13 @@
 /**
  * Defines the syntax tree, which the parser produces and the binder consumes.
  *
- * Shapes, field names and `type` words are those of pgsql-ast-parser (the oracle of the tests),
- * with extensions for constructs that it lacks. Nodes and members that the library lacks, or
- * defines differently, are marked "(extension)". The rules for all nodes:
+ * Node shapes, field names and `type` strings are those of pgsql-ast-parser (with which the tests
+ * compare the parser), with extensions for constructs that it lacks. "The library" below means
+ * pgsql-ast-parser. Nodes and members that it lacks, or defines differently, are marked
+ * "(extension)". Rules for all nodes:
  *
- * - `_location` is the half-open range [start, end) of the node in the text of the request, in
- *   UTF-16 units; parentheses around an expression are not part of it.
+ * - `_location` is the half-open range [start, end) of the node in the SQL of the request, in
+ *   UTF-16 units. It does not include parentheses around an expression.
  * - Absent members are undefined or missing. Names are already folded: unquoted names are in lower
  *   case, and quoted names are as written.
  * - Literals keep their exact text. The `value` of a number is only for messages; the exact value
@@ -38,12 +39,12 @@ export type * from "./ast_triggers.ts";
 export type * from "./ast_types.ts";
 
 /**
- * The maximum depth of an expression tree. Deeper text is INVALID_SQL, so tree walks never overflow
- * the stack.
+ * The maximum depth of an expression tree. SQL that nests deeper is INVALID_SQL, so tree walks
+ * never overflow the stack.
  */
 export const EXPRESSION_DEPTH_MAX = 6000;
 
-/** The range [start, end) in the text of the request, in UTF-16 units. */
+/** The range [start, end) in the SQL of the request, in UTF-16 units. */
 export interface Location {
   readonly start: number;
   readonly end: number;
@@ -54,7 +55,7 @@ export interface AstNode {
   readonly _location: Location;
 }
 
-/** A name of a column, alias, constraint and so on. */
+/** The name of a column, alias, constraint or similar. */
 export interface Name extends AstNode {
   readonly name: string;
 }
@@ -68,8 +69,8 @@ export interface QName extends Name {
 export interface QNameAliased extends QName {
   readonly alias?: string | undefined;
   /**
-   * Whether the target may be a materialized view. REFRESH sets this in the changes that it makes;
-   * no text sets it.
+   * Whether the target may be a materialized view. REFRESH sets this in the changes that it
+   * creates; the parser never does.
    */
   readonly isRefresh?: true;
 }
@@ -84,7 +85,7 @@ export interface TableAliasName extends Name {
   readonly columns?: readonly Name[] | undefined;
 }
 
-/** A type as it is written in the text, before its name is resolved and checked. */
+/** A type as written, before its name is resolved and checked. */
 export type DataTypeDef = ArrayDataTypeDef | BasicDataTypeDef;
 
 /** An array type, such as `INT[]`. */
@@ -95,8 +96,8 @@ export interface ArrayDataTypeDef extends AstNode {
 }
 
 /**
- * A type that is not an array. `VARCHAR(3)` has the name "varchar" and the config [3]. The words of
- * a name are joined by single spaces.
+ * A type that is not an array. `VARCHAR(3)` has the name "varchar" and the config [3]. In a name
+ * of several words, single spaces separate the words.
  */
 export interface BasicDataTypeDef extends QName {
   readonly kind?: undefined;
@@ -107,11 +108,11 @@ export interface BasicDataTypeDef extends QName {
    * `INTERVAL '1' DAY` has ["day"].
    */
   readonly intervalFields?: readonly IntervalFieldWord[] | undefined;
-  /** The type to which a name from CREATE TYPE has been resolved (extension). */
+  /** The type to which a name defined by CREATE TYPE has been resolved (extension). */
   readonly definedType?: DataType | undefined;
   /**
-   * The domain to which the name refers, if it refers to one (extension). `definedType` is then the
-   * base type of the domain.
+   * The domain that the name refers to, if any (extension). `definedType` is then the base type of
+   * the domain.
    */
   readonly domain?: DomainType | undefined;
   readonly collation?: CollationNode | undefined;
@@ -119,13 +120,13 @@ export interface BasicDataTypeDef extends QName {
 
 /** The name of a collation, as after COLLATE. */
 export interface CollationNode extends QName {
-  /** The collation to which a name from CREATE COLLATION has been resolved (extension). */
+  /** The collation to which a name defined by CREATE COLLATION has been resolved (extension). */
   readonly definedCollation?: Collation | undefined;
 }
 
 export type IntervalFieldWord = "year" | "month" | "day" | "hour" | "minute" | "second";
 
-/** A query. `TABLE t` has the same node as `SELECT * FROM t`. */
+/** A query. `TABLE t` is parsed to the same node as `SELECT * FROM t`. */
 export type SelectStatement =
   | SelectFromStatement
   | SelectFromUnion
@@ -139,18 +140,18 @@ export interface SelectFromStatement extends AstNode {
   /** The select list; absent for `SELECT FROM t`. */
   readonly columns?: readonly SelectedColumn[] | undefined;
   /**
-   * The table that INTO names. The parser turns a statement of the form SELECT … INTO into CREATE
-   * TABLE … AS; the binder refuses INTO anywhere else.
+   * The table named by INTO. The parser turns a SELECT … INTO statement into CREATE TABLE … AS;
+   * the binder rejects INTO anywhere else.
    */
   readonly into?: (QName & TablePersistence) | undefined;
   /**
-   * The items of FROM as a flat list. An item without `join` begins a comma item. An item with
-   * `join` joins everything before it in that comma item.
+   * The items of FROM as a flat list. An item without `join` follows a comma or comes first. An
+   * item with `join` is joined to everything since the last comma.
    */
   readonly from?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
   readonly groupBy?: readonly GroupItem[] | undefined;
-  /** Whether GROUP BY has DISTINCT, which keeps only one of several equal grouping sets. */
+  /** Whether GROUP BY has DISTINCT, which removes duplicate grouping sets. */
   readonly groupDistinct?: true | undefined;
   readonly having?: Expr | undefined;
   /** The windows that the WINDOW clause defines (extension). */
@@ -164,15 +165,15 @@ export interface WindowDefinition extends AstNode {
   readonly window: CallOver;
 }
 
-/** An item of the select list or of RETURNING. `*` is a reference with `star`. */
+/** An item of the select list or of RETURNING. `*` is a reference with `star` set. */
 export interface SelectedColumn extends AstNode {
   readonly expr: Expr;
   readonly alias?: Name | undefined;
 }
 
 /**
- * An expression or a grouping set. `(a, b)` and `()` are a `list`, whose parts form one group key
- * together.
+ * An expression or a grouping set. `(a, b)` and `()` are a `list`, whose elements together form
+ * one grouping key.
  */
 export type GroupItem = Expr | GroupingSetsNode;
 
@@ -186,12 +187,11 @@ export interface GroupingSetsNode extends AstNode {
 }
 
 /**
- * A set operation. ORDER BY and LIMIT that follow it belong to it (the library assigns them to
- * `right`).
+ * A set operation. ORDER BY and LIMIT after it belong to it (the library assigns them to `right`).
  */
 export interface SelectFromUnion extends AstNode {
   readonly type: "union" | "union all" | "intersect" | "intersect all" | "except" | "except all";
-  /** The left side. Chains lean to the left (in the library, to the right). */
+  /** The left side. Chains are left-associative (in the library, right-associative). */
   readonly left: SelectStatement;
   readonly right: SelectStatement;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
@@ -199,8 +199,8 @@ export interface SelectFromUnion extends AstNode {
 }
 
 /**
- * A list of rows: `VALUES (…), …`. The parser allows rows of different lengths, but the binder
- * refuses them.
+ * A list of rows: `VALUES (…), …`. The parser allows rows of different lengths, and the binder
+ * rejects them.
  */
 export interface ValuesStatement extends AstNode {
   readonly type: "values";
@@ -212,9 +212,9 @@ export interface ValuesStatement extends AstNode {
 }
 
 /**
- * A query or change with WITH: `WITH a AS (…), b AS (…) in`. The type shows whether RECURSIVE was
- * written; if so, every entry may refer to itself (the library has a separate node with a single
- * binding).
+ * A query or change with WITH: `WITH a AS (…), b AS (…) in`. The type says whether RECURSIVE was
+ * written. If it was, every entry may refer to itself (the library has a separate node with a
+ * single binding).
  */
 export interface WithStatement extends AstNode {
   readonly type: "with" | "with recursive";
@@ -250,14 +250,14 @@ export interface CycleClause extends AstNode {
 
 export interface OrderByStatement extends AstNode {
   readonly by: Expr;
-  /** The direction. `USING <` is ASC, and `USING >` is DESC. */
+  /** The sort direction. `USING <` means ASC, and `USING >` means DESC. */
   readonly order?: "ASC" | "DESC" | undefined;
   readonly nulls?: "FIRST" | "LAST" | undefined;
 }
 
 /**
- * LIMIT and OFFSET. LIMIT ALL gives an absent limit, LIMIT NULL a literal, and FETCH FIRST ROW a
- * limit of 1.
+ * LIMIT and OFFSET. LIMIT ALL leaves the limit absent, LIMIT NULL gives a NULL literal, and FETCH
+ * FIRST ROW a limit of 1.
  */
 export interface LimitStatement extends AstNode {
   readonly limit?: Expr | undefined;
@@ -268,23 +268,23 @@ export interface LimitStatement extends AstNode {
 
 export type From = FromTable | FromStatement | FromCall | FromRows | FromGroup;
 
-/** The way in which an item is joined with the items before it. */
+/** How an item of FROM is joined with the items before it. */
 export interface JoinClause extends AstNode {
   readonly type: "INNER JOIN" | "LEFT JOIN" | "RIGHT JOIN" | "FULL JOIN" | "CROSS JOIN";
   readonly on?: Expr | undefined;
   readonly using?: readonly Name[] | undefined;
-  /** The alias for the columns that USING merges (extension). */
+  /** The alias for the columns merged by USING (extension). */
   readonly usingAlias?: Name | undefined;
   /** True for a NATURAL join, which has neither ON nor USING (extension). */
   readonly natural?: true | undefined;
 }
 
-/** A table, view or CTE that is named in FROM. */
+/** A table, view or CTE named in FROM. */
 export interface FromTable extends AstNode {
   readonly type: "table";
   readonly name: QNameMapped;
   readonly join?: JoinClause | undefined;
-  /** The moment of FOR SYSTEM_TIME AS OF. */
+  /** The point in time after FOR SYSTEM_TIME AS OF. */
   readonly systemTime?: Expr | undefined;
 }
 
@@ -300,15 +300,15 @@ export interface FromStatement extends AstNode {
 
 /** A table function in FROM. */
 export interface FromCall extends ExprCall {
-  /** Set if the item is a CALL of a procedure. */
+  /** Set if the call is a CALL of a procedure. */
   readonly isProcedure?: true | undefined;
   readonly alias?: TableAliasName | undefined;
   readonly withOrdinality?: true | undefined;
   readonly lateral?: true | undefined;
   readonly join?: JoinClause | undefined;
   /**
-   * The columns in `AS x (a INT, b TEXT)` (extension). The `alias` is then x without columns, or
-   * absent.
+   * The columns in `AS x (a INT, b TEXT)` (extension). If present, `alias` is x without columns,
+   * or absent.
    */
   readonly columnDefinitions?: readonly ColumnDefinition[] | undefined;
 }
@@ -321,7 +321,7 @@ export interface ColumnDefinition extends AstNode {
 /** `ROWS FROM (f(…), g(…))`: table functions whose rows are combined side by side (extension). */
 export interface FromRows extends AstNode {
   readonly type: "rows from";
-  /** The calls. They have no aliases, but each may define its columns. */
+  /** The calls. They have no aliases, but each may have column definitions. */
   readonly calls: readonly FromCall[];
   readonly alias?: TableAliasName | undefined;
   readonly withOrdinality?: true | undefined;
@@ -330,8 +330,9 @@ export interface FromRows extends AstNode {
 }
 
 /**
- * Joins that form one operand: `a JOIN (b JOIN c ON …) ON …` (extension). The items have the same
- * form as `from` of SELECT. With an alias, as in `(a JOIN b ON …) AS j`, the group is one relation.
+ * Parenthesised joins that form one operand: `a JOIN (b JOIN c ON …) ON …` (extension). The items
+ * have the same form as in the `from` of a SELECT. With an alias, as in `(a JOIN b ON …) AS j`,
+ * the group is a single relation.
  */
 export interface FromGroup extends AstNode {
   readonly type: "from group";
@@ -350,23 +351,20 @@ export interface InsertStatement extends AstNode {
     | LiteralValuesStatement
     | DefaultValuesStatement
     | CopySourceStatement;
-  /**
-   * The words after OVERRIDING: SYSTEM VALUE or USER VALUE; absent if the statement has no
-   * OVERRIDING.
-   */
+  /** The keyword after OVERRIDING: SYSTEM or USER; absent without OVERRIDING. */
   readonly overriding?: "system" | "user" | undefined;
   readonly onConflict?: OnConflictAction | undefined;
   readonly returning?: readonly SelectedColumn[] | undefined;
 }
 
 /**
- * The source of an INSERT that is written as COPY FROM STDIN (extension). Its rows come with the
- * request, or follow the statement in its text.
+ * The source of the INSERT to which COPY FROM STDIN is translated (extension). Its rows come with
+ * the request, or follow the statement in its SQL.
  */
 export interface CopySourceStatement extends AstNode {
   readonly type: "copy source";
   readonly options: CopySettings;
-  /** The lines between the statement and the line `\.`, as UTF-8; absent if no lines follow. */
+  /** The lines between the statement and the line `\.`, as UTF-8; absent if there are none. */
   readonly data?: Uint8Array | undefined;
 }
 
@@ -377,7 +375,7 @@ export interface CopySourceStatement extends AstNode {
 export interface CopyToStatement extends AstNode {
   readonly type: "copy to";
   readonly statement: SelectStatement;
-  /** The table and its columns, if the statement names a table instead of a query. */
+  /** The table and its columns, if the statement names a table rather than a query. */
   readonly named?:
     | { readonly table: QName; readonly columns?: readonly Name[] | undefined }
     | undefined;
@@ -389,29 +387,32 @@ export type CopyFormat = "text" | "csv" | "ndjson" | "binary";
 /** The options of COPY, with the defaults of the format filled in. */
 export interface CopySettings {
   readonly format: CopyFormat;
-  /** The ASCII character between two cells of COPY data. */
+  /** The ASCII character that separates the cells of COPY data. */
   readonly delimiter: string;
   /** The string that represents NULL in COPY data. */
   readonly nullText: string;
-  /** The string that represents the default of a column; absent if there is none. */
+  /** The string that represents a column's default value; absent if there is none. */
   readonly defaultText?: string | undefined;
-  /** Whether the first line contains column names, and whether they must match the columns. */
+  /**
+   * Whether the first line contains column names, and whether these must match the table's
+   * columns.
+   */
   readonly header: "none" | "line" | "match";
-  /** The quote character, one ASCII character; only for CSV. */
+  /** The quote character, a single ASCII character; used only for CSV. */
   readonly quote: string;
   readonly escape: string;
   /** The columns whose cells COPY always quotes. */
   readonly forceQuote: CopyColumns;
-  /** The columns in which an unquoted string for NULL is still an ordinary string. */
+  /** The columns in which an unquoted `nullText` is read as an ordinary string. */
   readonly forceNotNull: CopyColumns;
-  /** The columns in which the string for NULL means NULL even if it is quoted. */
+  /** The columns in which a quoted `nullText` also means NULL. */
   readonly forceNull: CopyColumns;
   readonly onConflict: "error" | "nothing" | "update";
-  /** Whether COPY skips a row that contains a value which its column cannot store. */
+  /** Whether COPY skips rows with a value that its column cannot store. */
   readonly skipsFaulty: boolean;
 }
 
-/** Columns that an option of COPY names. */
+/** The columns that an option of COPY applies to. */
 export type CopyColumns = "all" | readonly Name[];
 
 /** The source of `INSERT INTO t DEFAULT VALUES` (extension). */
@@ -420,31 +421,32 @@ export interface DefaultValuesStatement extends AstNode {
 }
 
 /**
- * A long VALUES list of plain literals as the source of INSERT, stored cell by cell in row order
- * (extension): cell = row × columnCount + column. `literalValuesToRows` returns the ordinary form.
+ * A long VALUES list of plain literals as the source of INSERT, stored as an array of cells in row
+ * order (extension): cell = row × columnCount + column. `literalValuesToRows` converts it to the
+ * ordinary form.
  */
 export interface LiteralValuesStatement extends AstNode, LiteralList {
   readonly type: "literal values";
 }
 
-/** A list of plain literals, given by their positions in a text, row by row. */
+/** A list of plain literals, stored row by row as positions in the SQL text. */
 export interface LiteralList {
   readonly rowCount: number;
   readonly columnCount: number;
   /** The {@linkcode LiteralCell} of each cell. */
   readonly kinds: Uint8Array;
-  /** The UTF-8 text of the request, which contains the cells; `literalText` reads them. */
+  /** The SQL of the request as UTF-8, which contains the cells; `literalText` reads them. */
   readonly bytes: Uint8Array;
   /**
-   * The offset in `bytes` at which each cell begins. A string begins at its quote, and a number at
-   * its sign.
+   * The offset in `bytes` at which each cell begins. The cell of a string begins at its quote, and
+   * the cell of a number at its sign.
    */
   readonly starts: Int32Array;
   /** The offset in `bytes` at which each cell ends. */
   readonly ends: Int32Array;
 }
 
-/** The types of cells in a {@linkcode LiteralList}. */
+/** The kinds of cells in a {@linkcode LiteralList}. */
 export const LiteralCell = {
   null: 0,
   default: 1,
@@ -452,7 +454,7 @@ export const LiteralCell = {
   true: 3,
   integer: 4,
   numeric: 5,
-  /** A string whose value is exactly the text between the quotes. */
+  /** A string whose value is exactly the text between its quotes. */
   string: 6,
   /** A string with doubled quotes, or E'…'. */
   encodedString: 7,
@@ -464,10 +466,12 @@ export interface OnConflictAction extends AstNode {
   readonly where?: Expr | undefined;
 }
 
-/** The target of ON CONFLICT: the parts of an index key and, for a partial index, its condition. */
+/**
+ * The target of ON CONFLICT: the parts of an index key and, for a partial index, its condition.
+ */
 export interface OnConflictOnExpr extends AstNode {
   readonly type: "on expr";
-  /** The parts of an index key. A column is a plain reference. */
+  /** The parts of the index key. A column is an ordinary column reference. */
   readonly exprs: readonly Expr[];
   readonly where?: Expr | undefined;
 }
@@ -478,8 +482,8 @@ export interface OnConflictOnConstraint extends AstNode {
 }
 
 /**
- * An assignment in SET. `(a, b) = (1, 2)` gives two `set` entries; `(a, b) = (SELECT …)` gives one
- * `set columns` entry.
+ * An assignment in SET. `(a, b) = (1, 2)` becomes two `set` entries; `(a, b) = (SELECT …)` becomes
+ * one `set columns` entry.
  */
 export type SetStatement = SetColumn | SetColumns;
 
@@ -487,7 +491,7 @@ export interface SetColumn extends AstNode {
   /** The discriminant of {@linkcode SetStatement} (extension). */
   readonly type: "set";
   readonly column: Name;
-  /** The part of the column to which the value is assigned, as in `SET a[1] = 2` (extension). */
+  /** The subscripts if only a part of the column is assigned, as in `SET a[1] = 2` (extension). */
   readonly subscripts?: readonly Subscript[];
   readonly value: Expr;
 }
@@ -499,7 +503,7 @@ export interface Subscript extends AstNode {
   readonly to?: Expr | undefined;
 }
 
-/** An assignment of several columns from one query: `(a, b) = (SELECT …)` (extension). */
+/** An assignment to several columns from one query: `(a, b) = (SELECT …)` (extension). */
 export interface SetColumns extends AstNode {
   readonly type: "set columns";
   readonly columns: readonly Name[];
@@ -523,14 +527,17 @@ export interface DeleteStatement extends AstNode {
   readonly using?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
   readonly returning?: readonly SelectedColumn[] | undefined;
-  /** Set in a statement that the server derives from TRUNCATE, which fires other triggers. */
+  /**
+   * Set in the DELETE that the server derives from TRUNCATE, because TRUNCATE fires triggers of
+   * its own.
+   */
   readonly isTruncation?: true | undefined;
 }
 
 export interface MergeStatement extends AstNode {
   readonly type: "merge";
   readonly into: QNameAliased;
-  /** The source of MERGE: one item with its joins. */
+  /** The source of MERGE: a single item, possibly with joins. */
   readonly source: readonly From[];
   readonly on: Expr;
   readonly clauses: readonly MergeClause[];

@@ -59,7 +59,7 @@ export type AdminStatement =
   | ExportStatement
   | RestoreStatement;
 
-/** BEGIN and START TRANSACTION. The parser refuses SERIALIZABLE. */
+/** BEGIN and START TRANSACTION. The parser rejects SERIALIZABLE. */
 export interface BeginStatement extends AstNode {
   readonly type: "begin" | "start transaction";
   readonly isolationLevel?: "read committed" | "repeatable read" | "snapshot" | undefined;
@@ -94,7 +94,7 @@ export interface ExecutePreparedStatement extends AstNode {
 export interface DeclareCursorStatement extends AstNode {
   readonly type: "declare cursor";
   readonly name: Name;
-  /** Whether SCROLL or NO SCROLL was written; absent for neither. */
+  /** Whether SCROLL or NO SCROLL was written; absent if neither was. */
   readonly isScroll?: boolean | undefined;
   /** True if WITH HOLD was written. */
   readonly isHeld?: true | undefined;
@@ -139,23 +139,23 @@ export interface TruncateStatement extends AstNode {
   readonly cascade?: true | undefined;
 }
 
-/** The strength of a row lock. It determines which other locks it conflicts with. */
+/** The strength of a row lock, which determines the locks it conflicts with. */
 export type LockStrength = "update" | "no key update" | "share" | "key share";
 
 /**
  * A query that locks rows: `SELECT … FOR UPDATE [OF t, …] [NOWAIT | SKIP LOCKED]` (extension). It
- * can only be a whole statement.
+ * is always a whole statement, never a part of one.
  */
 export interface SelectForStatement extends AstNode {
   readonly type: "select for";
   readonly query: SelectFromStatement;
   readonly strength: LockStrength;
-  /** The tables whose rows are locked; empty for all tables. */
+  /** The tables whose rows are locked; empty means all tables. */
   readonly of: readonly Name[];
   readonly wait?: "nowait" | "skip locked" | undefined;
 }
 
-/** The statement SET CONSTRAINTS. It applies to ALL constraints if `names` is absent. */
+/** The statement SET CONSTRAINTS. It applies to all constraints if `names` is absent. */
 export interface SetConstraintsStatement extends AstNode {
   readonly type: "set constraints";
   readonly names?: readonly Name[] | undefined;
@@ -169,8 +169,8 @@ export interface SavepointStatement extends AstNode {
 }
 
 /**
- * EXECUTE AS. The inner statement may be of any kind here, but the binder refuses all except
- * queries and DML.
+ * EXECUTE AS. Here, the inner statement may be of any kind, but the binder rejects everything
+ * except queries and DML.
  */
 export interface ExecuteAsStatement extends AstNode {
   readonly type: "execute as";
@@ -184,7 +184,7 @@ export interface ExplainStatement extends AstNode {
   readonly verbose: boolean;
   readonly format: "text" | "json";
   /**
-   * The user of `EXPLAIN EXECUTE AS USER …`; absent if the statement is explained as the caller.
+   * The user in `EXPLAIN EXECUTE AS USER …`; absent if the statement is explained for the caller.
    */
   readonly user?: UserName;
   /** The explained statement: a query, INSERT, UPDATE or DELETE. */
@@ -211,7 +211,7 @@ export interface SetStatementVariable extends AstNode {
   readonly set: SetValue;
 }
 
-/** The value of a setting: a literal, a bare word, or DEFAULT. */
+/** The value of a setting: a literal, an unquoted word, or DEFAULT. */
 export type SetValue =
   | { readonly type: "value"; readonly value: ExprLiteral }
   | { readonly type: "identifier"; readonly name: string }
@@ -219,7 +219,7 @@ export type SetValue =
 
 /**
  * SET TRANSACTION, which applies to the open transaction, and SET SESSION CHARACTERISTICS AS
- * TRANSACTION, which applies to later ones. The parser refuses READ ONLY.
+ * TRANSACTION, which applies to later ones. The parser rejects READ ONLY.
  */
 export interface SetTransactionStatement extends AstNode {
   readonly type: "set transaction";
@@ -228,7 +228,7 @@ export interface SetTransactionStatement extends AstNode {
   readonly writeable?: "read write" | undefined;
 }
 
-/** RESET ALL and DISCARD ALL. RESET of a single setting is represented as SET to DEFAULT. */
+/** RESET ALL and DISCARD ALL. RESET of a single setting is represented as SET … TO DEFAULT. */
 export interface ResetAllStatement extends AstNode {
   readonly type: "reset all";
 }
@@ -292,19 +292,22 @@ export interface DescribeStatement extends AstNode {
   readonly history?: true | undefined;
 }
 
-/** The statement `DESCRIBE TOPIC t`. */
 /** The statement DESCRIBE FUNCTION. */
 export interface DescribeFunctionStatement extends AstNode {
   readonly type: "describe function";
   readonly function: FunctionName;
 }
 
+/** The statement `DESCRIBE TOPIC t`. */
 export interface DescribeTopicStatement extends AstNode {
   readonly type: "describe topic";
   readonly topic: QName;
 }
 
-/** STORAGE FLUSH and COMPACT, for one table, for all tables, or for all tables of a namespace. */
+/**
+ * STORAGE FLUSH and STORAGE COMPACT, for a single table, for all tables, or for all tables of a
+ * namespace.
+ */
 export interface StorageTableStatement extends AstNode {
   readonly type: "storage flush" | "storage compact";
   /** The table of STORAGE FLUSH or COMPACT; absent for ALL. */
@@ -324,13 +327,13 @@ export interface KillStatement extends AstNode {
   readonly id: string;
 }
 
-/** SUBSCRIBE TO. `SUBSCRIBE TO t WHERE e` has the query `SELECT * FROM t WHERE e`. */
+/** SUBSCRIBE TO. For `SUBSCRIBE TO t WHERE e`, the query is `SELECT * FROM t WHERE e`. */
 export interface SubscribeStatement extends AstNode {
   readonly type: "subscribe";
   readonly query: SelectStatement;
-  /** The text of `query`, in the form in which a client would send it. */
+  /** The SQL of `query`, as a client would send it. */
   readonly source: string;
-  /** The offset in the text of the request that corresponds to the start of `source`. */
+  /** The offset in the SQL of the request that corresponds to the start of `source`. */
   readonly sourceStart: number;
   readonly options?: readonly OptionEntry[] | undefined;
 }
@@ -346,7 +349,7 @@ export interface BackupStatement extends AstNode {
 }
 
 /**
- * RESTORE DATABASE. `to` is a `_seq` with its exact digits, or a timestamp as text. If absent,
+ * RESTORE DATABASE. `to` is a `_seq` with all its digits, or a timestamp as text. If it is absent,
  * everything is restored.
  */
 export interface RestoreStatement extends AstNode {

@@ -61,20 +61,20 @@ export type DefinitionStatement =
 /** The id of a user, written as `'x'`, `"x"` or x. */
 export interface UserName extends Name {
   /**
-   * Set if CURRENT_USER was written or, for a new owner, SESSION_USER or CURRENT_ROLE; `name` is
-   * then that word. Only ALTER USER, CREATE TOKEN and OWNER TO of a table, a view, a sequence, a
-   * type or a function allow it.
+   * Set if CURRENT_USER was written or, for a new owner, SESSION_USER or CURRENT_ROLE. `name` is
+   * then that keyword. Only ALTER USER, CREATE TOKEN, and OWNER TO for a table, view, sequence,
+   * type or function allow it.
    */
   readonly currentUser?: true | undefined;
 }
 
-/** One `name = value` entry of WITH (…), SET (…) or OPTIONS (…). The name is in lower case. */
+/** A `name = value` entry of WITH (…), SET (…) or OPTIONS (…). The name is in lower case. */
 export interface OptionEntry extends AstNode {
   readonly name: string;
   readonly value: ExprLiteral | OptionIdentifier;
 }
 
-/** An option value that is a bare word, in lower case unless quoted. */
+/** An option value that is an unquoted word in lower case, or a quoted identifier as written. */
 export interface OptionIdentifier extends Name {
   readonly type: "identifier";
 }
@@ -107,24 +107,24 @@ export interface DropNamespaceStatement extends AstNode {
 
 export interface CreateTableStatement extends AstNode {
   readonly type: "create table";
-  /** The table kind that is written before TABLE. */
+  /** The table kind written before TABLE. */
   readonly kind?: TableKindWord | undefined;
   readonly name: QName;
   readonly ifNotExists?: true | undefined;
   readonly columns: readonly CreateColumnDef[];
   readonly likes?: readonly TableLike[] | undefined;
   readonly constraints?: readonly TableConstraint[] | undefined;
-  /** The table of which the new one is a partition; it then has the columns of that table. */
+  /** The parent, if the table is created as a partition. It then has the parent's columns. */
   readonly partitionOf?: PartitionOf | undefined;
   readonly partitionBy?: PartitionBy | undefined;
   /** The entries of WITH (…). */
   readonly options?: readonly OptionEntry[] | undefined;
-  /** The query of a materialized view, whose rows the table contains. */
+  /** The query whose rows the table contains, if it is a materialized view. */
   readonly materialized?: MaterializedQuery | undefined;
   readonly temporary?: true | undefined;
   /** The ON COMMIT clause of a temporary table; absent if there is none. */
   readonly onCommit?: "delete rows" | "drop" | undefined;
-  /** UNLOGGED, which has no effect. */
+  /** Set for UNLOGGED, which has no effect. */
   readonly unlogged?: true | undefined;
 }
 
@@ -133,13 +133,13 @@ export type TablePersistence = Pick<CreateTableStatement, "temporary" | "unlogge
 
 export interface MaterializedQuery {
   readonly query: SelectStatement;
-  /** The text of the query, which the catalog stores. */
+  /** The SQL text of the query, which the catalog stores. */
   readonly source: string;
 }
 
 /**
- * The statement `CREATE TABLE … AS query`, also written `SELECT … INTO`, and `CREATE MATERIALIZED
- * VIEW … AS query`.
+ * The statement `CREATE TABLE … AS query`, which can also be written `SELECT … INTO`, and the
+ * statement `CREATE MATERIALIZED VIEW … AS query`.
  */
 export interface CreateTableAsStatement
   extends Pick<
@@ -155,14 +155,14 @@ export interface CreateTableAsStatement
     >,
     AstNode {
   readonly type: "create table as";
-  /** New names for the first columns, which replace those of the query. */
+  /** Names for the first columns. They replace the names in the query. */
   readonly columnNames: readonly Name[] | undefined;
   readonly query: SelectStatement;
-  /** Whether the table also gets the rows of the query. */
+  /** Whether the table is filled with the rows of the query. */
   readonly withData: boolean;
 }
 
-/** The parts of another table that LIKE copies or omits. "all" means all parts. */
+/** The parts of another table that LIKE copies or leaves out. "all" means all parts. */
 export type LikedPart =
   | "all"
   | "comments"
@@ -181,9 +181,9 @@ export type LikedPart =
 export interface TableLike extends AstNode {
   readonly type: "like";
   readonly table: QName;
-  /** The number of columns that precede the clause. */
+  /** The number of columns before the clause. */
   readonly after: number;
-  /** The parts in written order. A later entry overrides an earlier one. */
+  /** The parts as written. A later entry overrides an earlier one. */
   readonly parts: readonly { readonly including: boolean; readonly part: LikedPart }[];
 }
 
@@ -213,7 +213,7 @@ export interface ColumnConstraintSimple extends AstNode {
 export interface ColumnConstraintDefault extends AstNode {
   readonly type: "default";
   readonly default: Expr;
-  /** The text of the DEFAULT, which the catalog stores. */
+  /** The SQL text of the DEFAULT, which the catalog stores. */
   readonly source: string;
   readonly constraintName?: Name | undefined;
 }
@@ -222,16 +222,16 @@ export interface ColumnConstraintDefault extends AstNode {
 export interface ColumnConstraintGenerated extends AstNode {
   readonly type: "add generated";
   readonly always: "always" | "by default";
-  /** The options in parentheses. */
+  /** The sequence options in parentheses. */
   readonly options?: readonly SequenceOption[] | undefined;
   readonly constraintName?: Name | undefined;
 }
 
-/** GENERATED ALWAYS AS (…) STORED, for a computed column. */
+/** GENERATED ALWAYS AS (…) STORED, which makes a computed column. */
 export interface ColumnConstraintStored extends AstNode {
   readonly type: "stored";
   readonly expr: Expr;
-  /** The text of the expression, which the catalog stores. */
+  /** The SQL text of the expression, which the catalog stores. */
   readonly source: string;
   readonly constraintName?: Name | undefined;
 }
@@ -240,19 +240,19 @@ export interface ColumnConstraintStored extends AstNode {
 export interface ConstraintCheck extends AstNode {
   readonly type: "check";
   readonly expr: Expr;
-  /** The text of the expression, which the catalog stores. */
+  /** The SQL text of the expression, which the catalog stores. */
   readonly source: string;
   readonly constraintName?: Name | undefined;
 }
 
 export type ReferenceAction = "cascade" | "no action" | "restrict" | "set default" | "set null";
 
-/** FOREIGN KEY of a table, or REFERENCES of a column. */
+/** FOREIGN KEY on a table, or REFERENCES on a column. */
 export interface ConstraintForeignKey extends AstNode {
   readonly type: "foreign key";
   readonly columns: readonly Name[];
   readonly table: QName;
-  /** The referenced columns; absent for the primary key. */
+  /** The referenced columns; absent if the primary key is referenced. */
   readonly referenced?: readonly Name[] | undefined;
   readonly match?: "full" | "simple" | undefined;
   readonly onDelete?: ReferenceAction | undefined;
@@ -269,16 +269,16 @@ export type TableConstraint =
   | ConstraintExclude
   | ConstraintForeignKey;
 
-/** EXCLUDE USING gist (…): no two rows may meet all of its comparisons. */
+/** EXCLUDE USING gist (…): no two rows may satisfy all of its comparisons. */
 export interface ConstraintExclude extends AstNode {
   readonly type: "exclude";
   readonly parts: readonly ExcludedPart[];
-  /** The condition of the rows that the constraint compares. */
+  /** The condition for the rows that the constraint compares; absent for all rows. */
   readonly where?: IndexedExpression | undefined;
   readonly constraintName?: Name | undefined;
 }
 
-/** A value that EXCLUDE compares between rows, and the operator of the comparison. */
+/** A value that EXCLUDE compares between rows, and the comparison operator. */
 export interface ExcludedPart {
   readonly part: Name | IndexedExpression;
   readonly operator: "=" | "&&";
@@ -289,7 +289,7 @@ export interface TableConstraintKey extends AstNode {
   /** True for NULLS NOT DISTINCT. */
   readonly equalNulls?: true;
   readonly columns: readonly Name[];
-  /** The columns of INCLUDE. */
+  /** The columns listed after INCLUDE. */
   readonly included?: readonly Name[];
   readonly constraintName?: Name | undefined;
 }
@@ -297,37 +297,40 @@ export interface TableConstraintKey extends AstNode {
 export interface CreateIndexStatement extends AstNode {
   readonly type: "create index";
   readonly isUnique: boolean;
-  /** Set for CONCURRENTLY, which refuses to take part in a transaction. */
+  /** Set for CONCURRENTLY, with which the statement cannot run in a transaction. */
   readonly isConcurrent?: true | undefined;
   readonly ifNotExists?: true | undefined;
   /** The name; absent if it is derived from the table and columns. */
   readonly name?: Name | undefined;
   readonly table: QName;
-  /** The method of an inverted index; absent for a sorted one. */
+  /** The method, if the index is inverted; absent for a sorted index. */
   readonly method?: "gin" | undefined;
   readonly columns: readonly IndexedColumn[];
-  /** The columns of INCLUDE. They have no effect, because an index finds the whole row. */
+  /**
+   * The columns listed after INCLUDE. They have no effect, because an index lookup always finds
+   * the whole row.
+   */
   readonly included?: readonly Name[];
   /** True for NULLS NOT DISTINCT. */
   readonly equalNulls?: true;
-  /** The condition that the rows of the index satisfy. */
+  /** The condition of a partial index. */
   readonly where?: IndexedExpression | undefined;
 }
 
-/** An expression or a condition of an index, with its text. */
+/** An expression or condition of an index, with its SQL text. */
 export interface IndexedExpression extends AstNode {
   readonly expr: Expr;
   readonly source: string;
 }
 
 /**
- * A column in a key. Its order is accepted but has no effect, because an index can be read in both
- * directions.
+ * A part of an index key. Its sort order is accepted but has no effect, because an index can be
+ * read in both directions.
  */
 export interface IndexedColumn {
   readonly part: Name | IndexedExpression;
   readonly collation?: CollationNode | undefined;
-  /** The operator class of a part of an inverted index. */
+  /** The operator class, for a part of an inverted index. */
   readonly operatorClass?: Name | undefined;
   readonly order?: "asc" | "desc" | undefined;
   readonly nulls?: "first" | "last" | undefined;
@@ -364,9 +367,9 @@ export type CommentedKind =
 export interface CommentStatement extends AstNode {
   readonly type: "comment on";
   readonly kind: CommentedKind;
-  /** The object; for a column or a constraint, its table. */
+  /** The commented object; for a column or constraint, its table. */
   readonly name: FunctionName | QName;
-  /** The column or the constraint that the comment describes. */
+  /** The column or constraint within `name`, if the comment describes one. */
   readonly part?: Name | undefined;
   /** The comment; absent for NULL, which removes the comment. */
   readonly comment?: string | undefined;
@@ -376,8 +379,8 @@ export interface CommentStatement extends AstNode {
 export interface AlterOwnerStatement extends AstNode {
   readonly type: "alter owner";
   /**
-   * The type of object that the statement names. A view or a sequence may also be called a table,
-   * as in dumps of older servers.
+   * The kind of object named in the statement. As in dumps of older servers, a view or sequence
+   * may also be called a table.
    */
   readonly kind: "function" | "materialized view" | "sequence" | "table" | "type" | "view";
   readonly name: FunctionName | QName;
@@ -437,7 +440,10 @@ export interface TableAlterationRename extends AstNode {
   readonly to: Name;
 }
 
-/** Records whether a materialized view is populated. REFRESH makes this change; no text can. */
+/**
+ * Records whether a materialized view is populated. REFRESH creates this change; it cannot be
+ * written in SQL.
+ */
 export interface TableAlterationPopulate extends AstNode {
   readonly type: "populate";
   readonly isPopulated: boolean;
@@ -501,16 +507,16 @@ export interface AlterColumnDropIdentity extends AstNode {
 export interface AlterColumnSetType extends AstNode {
   readonly type: "set type";
   readonly dataType: DataTypeDef;
-  /** The expression that computes the new values; absent if the old values are cast. */
+  /** The expression that computes the new values; absent if the old values are simply cast. */
   readonly using?: Expr;
-  /** The text of `using`. */
+  /** The SQL text of `using`. */
   readonly usingSource?: string;
 }
 
 export interface AlterColumnSetDefault extends AstNode {
   readonly type: "set default";
   readonly default: Expr;
-  /** The text of the expression, which the catalog stores. */
+  /** The SQL text of the expression, which the catalog stores. */
   readonly source: string;
 }
 
@@ -532,7 +538,7 @@ export interface TableAlterationModifyColumn extends AstNode {
   readonly notNull?: boolean | undefined;
 }
 
-/** ADD with a CHECK, a PRIMARY KEY or another table constraint. */
+/** ADD with a CHECK, PRIMARY KEY or other table constraint. */
 export interface TableAlterationAddConstraint extends AstNode {
   readonly type: "add constraint";
   readonly constraint: TableConstraint;
@@ -551,8 +557,8 @@ export interface TableAlterationValidate extends AstNode {
 }
 
 /**
- * SET (…), SET TBLPROPERTIES (…) and SET ACCESS LEVEL x. The last form yields a single
- * entry named access_level.
+ * SET (…), SET TBLPROPERTIES (…) and SET ACCESS LEVEL x. The last one becomes a single entry named
+ * access_level.
  */
 export interface TableAlterationSetOptions extends AstNode {
   readonly type: "set options";
@@ -580,7 +586,7 @@ export interface RefreshStatement extends AstNode {
   readonly type: "refresh materialized view";
   readonly name: QName;
   readonly concurrently?: true | undefined;
-  /** False for WITH NO DATA, after which the view is not populated. */
+  /** False for WITH NO DATA, which leaves the view unpopulated. */
   readonly withData?: boolean | undefined;
 }
 
@@ -591,9 +597,9 @@ export interface CreateViewStatement extends AstNode {
   readonly columnNames?: readonly Name[] | undefined;
   readonly options?: readonly OptionEntry[] | undefined;
   readonly query: SelectStatement;
-  /** The text of the query, which the catalog stores. */
+  /** The SQL text of the query, which the catalog stores. */
   readonly source: string;
-  /** WITH CHECK OPTION. */
+  /** The kind of WITH CHECK OPTION; absent without one. */
   readonly checkOption?: "cascaded" | "local" | undefined;
 }
 
@@ -617,8 +623,8 @@ export interface DropViewStatement extends AstNode {
 }
 
 /**
- * CREATE USER, with exactly one of `password`, `oauth` and `internal`. These three members must
- * never be logged.
+ * CREATE USER, with exactly one of `password`, `oauth` and `internal`. None of these must ever be
+ * logged.
  */
 export interface CreateUserStatement extends AstNode {
   readonly type: "create user";
@@ -634,11 +640,11 @@ export interface CreateUserStatement extends AstNode {
   readonly metadata?: string | undefined;
 }
 
-/** The statement ALTER USER, with exactly one of the four changes. */
+/** The statement ALTER USER, with exactly one change. */
 export interface AlterUserStatement extends AstNode {
   readonly type: "alter user";
   readonly name: UserName;
-  /** The link to a provider that is added or dropped, as JSON text. */
+  /** The provider link to add or drop, as JSON text. */
   readonly link?: { readonly add?: string; readonly drop?: string } | undefined;
   readonly password?: string | undefined;
   readonly role?: Name | undefined;
@@ -660,7 +666,7 @@ export interface StorageSetting extends AstNode {
   readonly value: string;
 }
 
-/** CREATE STORAGE. No setting occurs twice. */
+/** CREATE STORAGE. Each setting occurs at most once. */
 export interface CreateStorageStatement extends AstNode {
   readonly type: "create storage";
   readonly name: Name;

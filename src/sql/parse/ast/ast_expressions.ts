@@ -1,5 +1,5 @@
 /**
- * The syntax tree of expressions. See `ast.ts` for the rules that apply to all nodes.
+ * Defines the syntax tree of expressions. See `ast.ts` for the rules that apply to all nodes.
  */
 import type {
   AstNode,
@@ -12,7 +12,9 @@ import type {
   SelectStatement,
 } from "./ast.ts";
 
-/** Any expression. A query in parentheses is also an expression, represented by its own node. */
+/**
+ * Any expression. A parenthesised query is also an expression, represented by the query's node.
+ */
 export type Expr =
   | ExprRef
   | ExprLiteral
@@ -42,19 +44,24 @@ export type Expr =
 /** A constant. A typed literal (`DATE '…'`) is an {@linkcode ExprCast} of a string instead. */
 export type ExprLiteral = ExprInteger | ExprNumeric | ExprString | ExprBytes | ExprBool | ExprNull;
 
-/** An integer literal of any length. The type is the first of INT, BIGINT and DECIMAL that fits. */
+/**
+ * An integer literal of any length. Its type is the first of INT, BIGINT and DECIMAL in which it
+ * fits.
+ */
 export interface ExprInteger extends AstNode {
   readonly type: "integer";
   /** The value as a number, which is inexact beyond 2^53. */
   readonly value: number;
   /**
-   * The decimal digits without `_`, with `-` if a minus sign directly precedes the number (`-5`).
+   * The decimal digits without any `_`. A minus sign directly before the number (`-5`) is
+   * included.
    */
   readonly text: string;
 }
 
 /**
- * A number with a point or an exponent. `text` is as written, but without `_`: `4.20`, `.5`, `1e3`.
+ * A number with a decimal point or an exponent. `text` is as written, but without any `_`: `4.20`,
+ * `.5`, `1e3`.
  */
 export interface ExprNumeric extends AstNode {
   readonly type: "numeric";
@@ -63,15 +70,18 @@ export interface ExprNumeric extends AstNode {
 }
 
 /**
- * A string: `'…'`, `E'…'`, `$$…$$`, or adjacent strings joined into one. Escapes are resolved. The
- * literal is untyped.
+ * A string: `'…'`, `E'…'`, `$$…$$`, or adjacent strings joined into one. Escapes have been
+ * resolved. The literal is untyped.
  */
 export interface ExprString extends AstNode {
   readonly type: "string";
   readonly value: string;
 }
 
-/** A bytes literal such as `X'0aff'` (extension). `hex` is in lower case and of even length. */
+/**
+ * A bytes literal such as `X'0aff'` (extension). `hex` is in lower case and has an even number of
+ * digits.
+ */
 export interface ExprBytes extends AstNode {
   readonly type: "bytes";
   readonly hex: string;
@@ -93,7 +103,7 @@ export interface ExprNull extends AstNode {
 }
 
 /**
- * A literal that `normalizeStatement` lifted out of the text (extension). Its value is
+ * A literal that `normalizeStatement` lifted out of the SQL (extension). Its value is
  * `literals[index]` in the result of that call. The kind determines the type: integer is INT,
  * bigint is BIGINT, numeric is DECIMAL(precision, scale), and string is untyped like a quoted
  * literal.
@@ -102,7 +112,7 @@ export interface ExprSlot extends AstNode {
   readonly type: "literal slot";
   readonly index: number;
   readonly kind: LiteralKind;
-  /** The precision; present only for kind numeric. */
+  /** The precision; present only if the kind is numeric. */
   readonly precision?: number | undefined;
   readonly scale?: number | undefined;
 }
@@ -117,7 +127,7 @@ export interface ExprParameter extends AstNode {
   readonly index: number;
 }
 
-/** DEFAULT as a value. The binder refuses it outside SET and the VALUES of INSERT. */
+/** DEFAULT used as a value. The binder rejects it except in SET and in the VALUES of INSERT. */
 export interface ExprDefault extends AstNode {
   readonly type: "default";
 }
@@ -130,24 +140,25 @@ export interface ExprRef extends AstNode {
   readonly type: "ref";
   readonly table?: QName | undefined;
   /**
-   * Whether `*` covers only the declared columns that are not generated, as in COPY (extension).
+   * Whether `*` stands only for the declared columns that are not generated, as in COPY
+   * (extension).
    */
   readonly isDeclared?: true | undefined;
   /** The name of the referenced column, or "*" with {@linkcode star}. */
   readonly name: string;
-  /** True for an asterisk, to distinguish it from a column named "*" (extension). */
+  /** True for an asterisk, as opposed to a column named "*" (extension). */
   readonly star?: true | undefined;
 }
 
-/** A value that is written as a single keyword, or as `CURRENT_USER()` or `CURRENT_ROLE()`. */
+/** A value written as a single keyword, or as `CURRENT_USER()` or `CURRENT_ROLE()`. */
 export interface ExprValueKeyword extends AstNode {
   readonly type: "keyword";
   readonly keyword: ValueKeyword;
 }
 
 /**
- * Keywords that are values. A form with parentheses, such as `CURRENT_TIMESTAMP(3)`, is a call
- * instead.
+ * Keywords that stand for a value. A form with parentheses, such as `CURRENT_TIMESTAMP(3)`, is a
+ * call instead.
  */
 export type ValueKeyword =
   | "current_catalog"
@@ -163,20 +174,17 @@ export type ValueKeyword =
   | "user";
 
 /**
- * A list of expressions. `list` is a row, `(a, b)` or `ROW(a, b)`, or the right side of IN, which
- * is always a list here (the library unwraps a list of one). `array` is `ARRAY[a, b]`.
+ * A list of expressions. A `list` is a row, `(a, b)` or `ROW(a, b)`, or the right side of IN,
+ * which is always a list here (the library unwraps a list of one). An `array` is `ARRAY[a, b]`.
  */
 export interface ExprList extends AstNode {
   readonly type: "list" | "array";
   readonly expressions: readonly Expr[];
-  /**
-   * The expressions in compact form, if they are many plain literals in an array or on the right of
-   * IN.
-   */
+  /** The expressions in compact form, used for an array or an IN list of many plain literals. */
   readonly literals?: LiteralList | undefined;
 }
 
-/** An array of a query's rows: `ARRAY(SELECT …)`. */
+/** An array built from the rows of a query: `ARRAY(SELECT …)`. */
 export interface ExprArraySelect extends AstNode {
   readonly type: "array select";
   readonly select: SelectStatement;
@@ -188,8 +196,8 @@ export interface ExprArrayIndex extends AstNode {
   readonly array: Expr;
   readonly index: Expr;
   /**
-   * True if the array itself is an expression with subscripts in parentheses, which are applied
-   * first (extension).
+   * True if the array is itself a subscripted expression in parentheses, as in `(a[1:2])[1]`. Its
+   * own subscripts are applied first (extension).
    */
   readonly ofWhole?: boolean | undefined;
 }
@@ -201,25 +209,25 @@ export interface ExprArraySlice extends AstNode {
   readonly from?: Expr | undefined;
   readonly to?: Expr | undefined;
   /**
-   * True if the array itself is an expression with subscripts in parentheses, which are applied
-   * first.
+   * True if the array is itself a subscripted expression in parentheses. Its own subscripts are
+   * applied first.
    */
   readonly ofWhole?: boolean | undefined;
 }
 
-/** A column of a row-valued expression, `(f(x)).c`, or all its columns, `(f(x)).*` (extension). */
+/** A field of a row value, `(f(x)).c`, or all of its fields, `(f(x)).*` (extension). */
 export interface ExprField extends AstNode {
   readonly type: "field";
   readonly row: Expr;
-  /** The name of the referenced column, or "*" with {@linkcode star}. */
+  /** The name of the field, or "*" with {@linkcode star}. */
   readonly name: string;
   readonly star?: true | undefined;
 }
 
 /**
- * An operator with two operands. `<>` is represented as "!=". The right side of IN is a `list` or a
- * query. The right side of `= ANY (…)` is a `call` named any, some or all with one argument: a
- * query or an array.
+ * A binary operator. `<>` is represented as "!=". The right side of IN is a `list` or a query. The
+ * right side of `= ANY (…)` is a `call` named any, some or all with a single argument: a query or
+ * an array.
  */
 export interface ExprBinary extends AstNode {
   readonly type: "binary";
@@ -260,8 +268,8 @@ export type BinaryOperator =
   | SymbolOperator;
 
 /**
- * The operators that PostgreSQL's precedence table lists as "every other operator". JSON `->` with
- * a constant is also binary.
+ * The operators that PostgreSQL's precedence table lists as "any other operator". JSON `->` with a
+ * constant is binary as well.
  */
 export type SymbolOperator =
   | "||"
@@ -316,8 +324,8 @@ export type SymbolOperator =
   | "<#>";
 
 /**
- * An operator with one operand. `ISNULL` is represented as "IS NULL". A minus sign before a number
- * is part of the literal.
+ * A unary operator. `ISNULL` is represented as "IS NULL". A minus sign before a number is part of
+ * the literal instead.
  */
 export interface ExprUnary extends AstNode {
   readonly type: "unary";
@@ -387,7 +395,7 @@ export interface ExprWhen extends AstNode {
 }
 
 /**
- * A call of a function, aggregate or window function. This node also represents the following
+ * A call to a function, aggregate or window function. This node also represents the following
  * forms, distinguished by the name of `function`: `exists` (one argument, a query),
  * `any`/`some`/`all` (see {@linkcode ExprBinary}), `coalesce`, `nullif`, `greatest`, `least`,
  * `grouping`, `file` (one string: FILE('part')), `position` (with the arguments needle, haystack),
@@ -398,8 +406,7 @@ export interface ExprCall extends AstNode {
   readonly function: QName;
   readonly args: readonly Expr[];
   /**
-   * The name of each argument, as in `f(a => 1)`; undefined for an argument without a name
-   * (extension).
+   * The name of each argument, as in `f(a => 1)`; undefined for a positional argument (extension).
    */
   readonly argNames?: readonly (string | undefined)[] | undefined;
   /** Whether VARIADIC precedes the last argument (extension). */
@@ -408,14 +415,14 @@ export interface ExprCall extends AstNode {
   readonly orderBy?: readonly OrderByStatement[] | undefined;
   readonly filter?: Expr | undefined;
   readonly withinGroup?: OrderByStatement | undefined;
-  /** The sort keys of WITHIN GROUP after the first (extension). */
+  /** The sort keys of WITHIN GROUP after the first one (extension). */
   readonly withinGroupThen?: readonly OrderByStatement[] | undefined;
   readonly over?: CallOver | undefined;
 }
 
-/** A window: `OVER (…)`, `OVER w` or the body of `WINDOW w AS (…)`. */
+/** A window: `OVER (…)`, `OVER w` or the definition in `WINDOW w AS (…)`. */
 export interface CallOver extends AstNode {
-  /** The name in `OVER w`, in which case all other members are absent (extension). */
+  /** The name in `OVER w`. If it is present, all other members are absent (extension). */
   readonly name?: Name | undefined;
   /** The named window that `OVER (w …)` extends (extension). */
   readonly base?: Name | undefined;
@@ -432,16 +439,14 @@ export interface CallOver extends AstNode {
 export interface WindowFrame extends AstNode {
   readonly mode: "rows" | "range" | "groups";
   readonly start: FrameBound;
-  /**
-   * The end of the frame, which is always present: it is CURRENT ROW if the text has no BETWEEN.
-   */
+  /** The end of the frame. It is always present: without BETWEEN, it is CURRENT ROW. */
   readonly end: FrameBound;
   readonly exclude?: "current row" | "group" | "ties" | undefined;
 }
 
 /**
- * A bound of a frame (extension). The first five types are in the order of their positions in a
- * partition.
+ * A bound of a frame (extension). The first five types are listed in the order of their positions
+ * in a partition.
  */
 export interface FrameBound extends AstNode {
   readonly type:
@@ -450,7 +455,7 @@ export interface FrameBound extends AstNode {
     | "current row"
     | "following"
     | "unbounded following";
-  /** The offset of a window frame bound; present only for preceding and following. */
+  /** The offset of the bound; present only for preceding and following. */
   readonly offset?: Expr | undefined;
 }
 

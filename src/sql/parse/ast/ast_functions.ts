@@ -1,6 +1,6 @@
 /**
- * The syntax tree of statements about functions. See `ast.ts` for the rules that apply to all
- * nodes.
+ * Defines the syntax tree of statements about functions. See `ast.ts` for the rules that apply to
+ * all nodes.
  */
 import type { AstNode, DataTypeDef, Expr, ExprCall, Name, QName, SelectStatement } from "./ast.ts";
 import type { DropBehaviour } from "./ast_definitions.ts";
@@ -13,10 +13,10 @@ export type FunctionDefinition =
 
 export type FunctionVolatility = "immutable" | "stable" | "volatile";
 
-/** The language of a body that is a program, as opposed to one query in SQL. */
+/** The language of a body that is a program rather than a single SQL query. */
 export type ProgramLanguage = "plpgsql" | "sql";
 
-/** CREATE FUNCTION or CREATE PROCEDURE. Its body is one query in SQL, or a program. */
+/** CREATE FUNCTION or CREATE PROCEDURE. The body is a single SQL query or a program. */
 export interface CreateFunctionStatement extends AstNode {
   readonly type: "create function";
   readonly orReplace?: true | undefined;
@@ -25,15 +25,15 @@ export interface CreateFunctionStatement extends AstNode {
   readonly parameters: readonly FunctionParameterNode[];
   /** The type after RETURNS; absent if output parameters determine it. */
   readonly dataType?: DataTypeDef | undefined;
-  /** Whether the function returns any number of rows. */
+  /** Whether the function returns a set of rows. */
   readonly isSet: boolean;
   readonly isStrict: boolean;
   readonly volatility: FunctionVolatility;
   /** The query; absent if the body is a program. */
   readonly query?: SelectStatement | undefined;
-  /** The language of a program; absent if the body is one query in SQL. */
+  /** The language of a program; absent if the body is a single SQL query. */
   readonly program?: ProgramLanguage | undefined;
-  /** Whether the statement creates a procedure, which only CALL can call. */
+  /** Set if the statement creates a procedure, which can be called only by CALL. */
   readonly isProcedure?: true | undefined;
   /** The text of the body, which the catalog stores. */
   readonly source: string;
@@ -46,16 +46,16 @@ export interface FunctionParameterNode extends AstNode {
   readonly name?: Name | undefined;
   readonly dataType: DataTypeDef;
   readonly default?: Expr | undefined;
-  /** The text of the default. */
+  /** The SQL text of the default. */
   readonly source?: string | undefined;
 }
 
 /**
- * A function in a statement that changes it: `name` or `name(types)`. Without types, the name must
- * belong to one function only.
+ * A function named in a statement that changes it: `name` or `name(types)`. Without types, the
+ * name must be unambiguous.
  */
 export interface FunctionName extends QName {
-  /** Set if the statement is about procedures only, or about functions only. */
+  /** Set if the statement applies only to procedures, or only to functions. */
   readonly kind?: "function" | "procedure" | undefined;
   /** The types of the input parameters; absent if the text has no parentheses. */
   readonly parameters?: readonly FunctionParameterNode[] | undefined;
@@ -68,13 +68,13 @@ export interface AlterFunctionStatement extends AstNode {
   readonly to: Name;
 }
 
-/** CALL of a procedure. */
+/** CALL, which calls a procedure. */
 export interface CallStatement extends AstNode {
   readonly type: "call procedure";
   readonly call: ExprCall;
 }
 
-/** DO with a block in PL/pgSQL. */
+/** DO with a PL/pgSQL block. */
 export interface DoBlockStatement extends AstNode {
   readonly type: "do block";
   readonly source: string;

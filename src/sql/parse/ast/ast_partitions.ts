@@ -1,10 +1,10 @@
-/** Defines the syntax tree of partitioned tables and of their partitions. */
+/** Defines the syntax tree of partitioned tables and their partitions. */
 import type { AstNode, QName, QNameAliased } from "./ast.ts";
 import type { IndexedColumn, IndexedExpression } from "./ast_definitions.ts";
 
 export type PartitionStrategy = "hash" | "list" | "range";
 
-/** A column or an expression by which rows are divided, with its COLLATE. */
+/** A column or an expression by which a table is partitioned, with its COLLATE. */
 export type PartitionByKey = Pick<IndexedColumn, "collation" | "part">;
 
 /** `PARTITION BY strategy (key, …)`. */
@@ -13,10 +13,10 @@ export interface PartitionBy extends AstNode {
   readonly keys: readonly PartitionByKey[];
 }
 
-/** A value of a bound of a range. MINVALUE and MAXVALUE are below and above all values. */
+/** A value in a range bound. MINVALUE is below all values, and MAXVALUE above. */
 export type RangeValue = IndexedExpression | "maxvalue" | "minvalue";
 
-/** `DEFAULT`, or `FOR VALUES …`: the rows that belong to a partition. */
+/** The bounds of a partition: `DEFAULT`, or `FOR VALUES …`. */
 export type PartitionBounds = AstNode &
   (
     | { readonly kind: "default" }

@@ -1,5 +1,6 @@
 /**
- * The syntax tree of statements about policies. See `ast.ts` for the rules that apply to all nodes.
+ * Defines the syntax tree of statements about policies. See `ast.ts` for the rules that apply to
+ * all nodes.
  */
 import type { AstNode, Expr, Name, QName } from "./ast.ts";
 
@@ -8,9 +9,11 @@ export type PolicyDefinition = CreatePolicyStatement | AlterPolicyStatement | Dr
 
 export type PolicyCommandWord = "all" | "select" | "insert" | "update" | "delete";
 
-/** The clauses of CREATE POLICY and ALTER POLICY about roles and rows. */
+/** The clauses about roles and rows that CREATE POLICY and ALTER POLICY share. */
 export interface PolicyClauses {
-  /** The role names after TO; absent if the statement has no TO. `public` represents every role. */
+  /**
+   * The role names after TO; absent if the statement has no TO. `public` stands for every role.
+   */
   readonly roles?: readonly Name[] | undefined;
   readonly using?: Expr | undefined;
   readonly check?: Expr | undefined;
@@ -25,8 +28,8 @@ export interface CreatePolicyStatement extends PolicyClauses, AstNode {
 }
 
 /**
- * The statement ALTER POLICY: either RENAME TO, with the new name in `to`, or at least one of the
- * other clauses.
+ * The statement ALTER POLICY. It has either RENAME TO, with the new name in `to`, or at least one
+ * of the other clauses.
  */
 export interface AlterPolicyStatement extends PolicyClauses, AstNode {
   readonly type: "alter policy";

@@ -1,5 +1,5 @@
 /**
- * The syntax tree of sequences. See `ast.ts` for the rules that apply to all nodes.
+ * Defines the syntax tree of sequences. See `ast.ts` for the rules that apply to all nodes.
  */
 import type { AstNode, DataTypeDef, Name, QName } from "./ast.ts";
 import type { DropBehaviour } from "./ast_definitions.ts";
@@ -21,7 +21,7 @@ export interface AlterSequenceStatement extends AstNode {
   readonly name: QName;
   readonly ifExists?: true | undefined;
   readonly options: readonly SequenceOption[];
-  /** The new name of RENAME TO. The statement then has no options. */
+  /** The new name after RENAME TO. If it is present, there are no options. */
   readonly renamedTo?: Name | undefined;
 }
 
@@ -57,7 +57,7 @@ interface SequenceCycle extends AstNode {
   readonly cycles: boolean;
 }
 
-/** OWNED BY. The last part of the written name is the column. */
+/** OWNED BY. The last part of the qualified name is the column. */
 export interface SequenceOwned extends AstNode {
   readonly type: "owned by";
   /** The column; absent for OWNED BY NONE. */

@@ -1,11 +1,11 @@
 /**
- * The syntax tree of statements about service tokens and invitations. See `ast.ts` for the rules
- * that apply to all nodes.
+ * Defines the syntax tree of statements about service tokens and invitations. See `ast.ts` for the
+ * rules that apply to all nodes.
  */
 import type { AstNode, Name } from "./ast.ts";
 import type { UserName } from "./ast_definitions.ts";
 
-/** A statement that creates or drops a secret. */
+/** A statement that creates or drops a secret: a token or an invitation. */
 export type SecretDefinition =
   | CreateTokenStatement
   | DropTokenStatement
@@ -19,8 +19,8 @@ export interface Expiry extends AstNode {
 }
 
 /**
- * A scope: `READ`, `WRITE`, `DEFINE`, `ACT` or `NAMESPACE name`. Other words are refused when the
- * statement runs.
+ * A scope: `READ`, `WRITE`, `DEFINE`, `ACT` or `NAMESPACE name`. The parser accepts any word;
+ * unknown ones are rejected when the statement runs.
  */
 export interface TokenScopeNode extends AstNode {
   /** The word in lower case. */
@@ -33,7 +33,7 @@ export interface CreateTokenStatement extends AstNode {
   readonly type: "create token";
   readonly name: Name;
   readonly user: UserName;
-  /** The expiry; also absent for EXPIRES NEVER. */
+  /** The expiry; absent if it is not written, and for EXPIRES NEVER. */
   readonly expires?: Expiry | undefined;
   readonly scopes?: readonly TokenScopeNode[] | undefined;
 }
@@ -47,7 +47,9 @@ export interface DropTokenStatement extends AstNode {
 export interface CreateInvitationStatement extends AstNode {
   readonly type: "create invitation";
   readonly name: Name;
-  /** The number of accounts that the invitation may create; absent if it is unlimited. */
+  /**
+   * The maximum number of accounts that can be created with the invitation; absent if unlimited.
+   */
   readonly uses?: number | undefined;
   readonly expires?: Expiry | undefined;
 }

@@ -1,5 +1,6 @@
 /**
- * The syntax tree of statements about topics. See `ast.ts` for the rules that apply to all nodes.
+ * Defines the syntax tree of statements about topics. See `ast.ts` for the rules that apply to all
+ * nodes.
  */
 import type { AstNode, Expr, ExprLiteral, ExprParameter, ExprSlot, Name, QName } from "./ast.ts";
 import type { OptionEntry } from "./ast_definitions.ts";
@@ -15,8 +16,8 @@ export type TopicDefinition =
 export type TopicChangeKind = "insert" | "update" | "delete";
 
 /**
- * A number or string in CONSUME and ACK, given as a literal or a parameter. A slot occurs if the
- * literals of the statement were lifted out, although no plan of such a statement is cached.
+ * A number or string in CONSUME and ACK, given as a literal or a parameter. It is a slot if the
+ * statement's literals have been lifted out, although such statements have no cached plans.
  */
 export type TopicArgument = ExprLiteral | ExprParameter | ExprSlot;
 
@@ -48,7 +49,7 @@ export interface AddSource extends AstNode {
   readonly table: QName;
   readonly operation: TopicChangeKind;
   readonly where?: Expr | undefined;
-  /** The text of `where`, for the catalog. */
+  /** The SQL text of `where`, which the catalog stores. */
   readonly source?: string | undefined;
   readonly options?: readonly OptionEntry[] | undefined;
 }
@@ -75,7 +76,7 @@ export interface ClearTopicStatement extends AstNode {
   readonly name: QName;
 }
 
-/** CONSUME. Absent members have the defaults of the statement. */
+/** CONSUME. An absent member means the default. */
 export interface ConsumeStatement extends AstNode {
   readonly type: "consume";
   readonly topic: QName;
@@ -92,7 +93,7 @@ export interface AckStatement extends AstNode {
   readonly topic: QName;
   readonly group: TopicArgument;
   readonly partition?: TopicArgument | undefined;
-  /** The last acknowledged offset (inclusive). */
+  /** The last offset to acknowledge (inclusive). */
   readonly upTo?: TopicArgument | undefined;
   readonly offsets?: readonly TopicArgument[] | undefined;
 }
@@ -103,7 +104,7 @@ export interface CreateWebhookStatement extends AstNode {
   readonly ifNotExists?: true | undefined;
   readonly topic: QName;
   readonly url: string;
-  /** The offset of the webhook's URL in the text. */
+  /** The offset of the webhook's URL in the SQL. */
   readonly urlStart: number;
   readonly secret?: string | undefined;
   readonly options?: readonly OptionEntry[] | undefined;
@@ -116,7 +117,7 @@ export interface AlterWebhookStatement extends AstNode {
     | {
         readonly type: "set url";
         readonly url: string;
-        /** The offset of the webhook's URL in the text. */
+        /** The offset of the webhook's URL in the SQL. */
         readonly urlStart: number;
       }
     | { readonly type: "set secret"; readonly secret: string }

@@ -1,9 +1,10 @@
 /**
- * The syntax tree of statements about triggers. See `ast.ts` for the rules that apply to all nodes.
+ * Defines the syntax tree of statements about triggers. See `ast.ts` for the rules that apply to
+ * all nodes.
  */
 import type { AstNode, Expr, Name, QName } from "./ast.ts";
 
-/** A statement that changes the triggers of a table or a view. */
+/** A statement that changes the triggers of a table or view. */
 export type TriggerDefinition =
   | AlterTriggerStatement
   | CreateTriggerStatement
@@ -17,20 +18,20 @@ export interface CreateTriggerStatement extends AstNode {
   readonly type: "create trigger";
   readonly orReplace?: true | undefined;
   readonly name: Name;
-  /** The table or the view whose changes fire the trigger. */
+  /** The table or view whose changes fire the trigger. */
   readonly table: QName;
   readonly timing: TriggerTimingWord;
   readonly events: readonly TriggerEventWord[];
-  /** The columns of UPDATE OF. */
+  /** The columns listed after UPDATE OF. */
   readonly columns?: readonly Name[] | undefined;
   readonly level: "row" | "statement";
-  /** The names of REFERENCING for the rows before and after the statement. */
+  /** The names that REFERENCING gives to the rows before and after the statement. */
   readonly oldTable?: Name | undefined;
   readonly newTable?: Name | undefined;
   /** Set for a constraint trigger. */
   readonly constraint?: TriggerDeferralNode | undefined;
   readonly when?: Expr | undefined;
-  /** The text of the condition. */
+  /** The SQL text of the condition. */
   readonly source?: string | undefined;
   readonly function: QName;
   readonly arguments: readonly string[];
@@ -60,6 +61,6 @@ export interface DropTriggerStatement extends AstNode {
 /** ENABLE TRIGGER or DISABLE TRIGGER of ALTER TABLE. */
 export interface TableAlterationTriggers extends AstNode {
   readonly type: "enable trigger" | "disable trigger";
-  /** The trigger; absent for ALL and USER, which mean all triggers. */
+  /** The name of the trigger; absent for ALL and USER, which both mean all triggers. */
   readonly trigger?: Name | undefined;
 }

@@ -25,7 +25,7 @@ export interface CreateCollationStatement extends AstNode {
   readonly type: "create collation";
   readonly name: QName;
   readonly ifNotExists?: true | undefined;
-  /** The collation that is copied, or the options of the new one. */
+  /** The collation to copy, or the options of the new one. */
   readonly source: CollationNode | readonly OptionEntry[];
 }
 
@@ -57,7 +57,7 @@ interface ChangeDomainRule extends AstNode {
 interface SetDomainDefault extends AstNode {
   readonly type: "set default";
   readonly default: Expr;
-  /** The text of the expression. */
+  /** The SQL text of the expression. */
   readonly source: string;
 }
 
