@@ -368,7 +368,7 @@ export interface Removal {
 export type QueryCatalog = Pick<Catalog, "storedQueries">;
 
 /**
- * Returns the views and functions that depend on removed objects, directly or indirectly. Those
+ * Returns the views and functions that depend on removed objects, directly or indirectly. Objects
  * that are removed as well are not included.
  */
 export function dependentsOf(

@@ -1,6 +1,6 @@
 /**
- * Limits the number of each construct in a statement. The limits are checked while the text is
- * parsed, so the first item beyond a limit is refused before any further item is processed.
+ * Limits the number of each construct in a statement. The limits are checked during parsing, so
+ * the first item beyond a limit is rejected before anything after it is processed.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -13,13 +13,13 @@ import {
 } from "../../base/limits.ts";
 import type { Cursor } from "./cursor.ts";
 
-/** Counts of the constructs in the current statement so far. */
+/** How many of each construct the current statement has contained so far. */
 export interface StatementCounts {
   /** The number of tables, queries and functions in the current FROM. */
   sources: number;
   allSources: number;
   queries: number;
-  /** The number of expression nodes that the statement contains. */
+  /** The number of expression nodes in the statement. */
   parts: number;
 }
 
@@ -46,9 +46,9 @@ export function countPart(cursor: Cursor): void {
 }
 
 /**
- * Returns the error for too many expressions.
+ * Creates the error for too many expressions.
  *
- * @param place The position in the text; absent if the error does not concern a single position.
+ * @param place The position in the SQL; absent if the error does not concern a single position.
  */
 export function tooManyParts(place?: ErrorPlace): DatabaseError {
   return tooMany(
@@ -73,14 +73,14 @@ export function countQuery(cursor: Cursor): void {
 /**
  * Checks the length of a list of expressions.
  *
- * @param what The name of the items in the message, such as "arguments in one call".
+ * @param what How the message names the items, such as "arguments in one call".
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */
 export function requireListed(cursor: Cursor, count: number, what: string): void {
   if (count > LISTED_MAX) throw tooMany(cursor, `more than ${LISTED_MAX} ${what}`);
 }
 
-/** Checks the number of statements in a text. @throws {DatabaseError} LIMIT_EXCEEDED */
+/** Checks the number of statements in a request. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function requireStatements(cursor: Cursor, count: number): void {
   if (count <= STATEMENTS_MAX) return;
   throw new DatabaseError(

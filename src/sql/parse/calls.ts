@@ -1,5 +1,5 @@
 /**
- * Parses calls of functions, aggregates and window functions, as well as forms with keywords
+ * Parses calls to functions, aggregates and window functions, including forms with keywords
  * between the arguments (EXTRACT, SUBSTRING, OVERLAY, TRIM, POSITION, NORMALIZE).
  */
 import type {
@@ -69,7 +69,7 @@ function parseArguments(cursor: Cursor, call: Mutable<ExprCall>): void {
   if (cursor.is("order")) call.orderBy = parseOrderBy(cursor);
 }
 
-// Parses an argument. In FILE("part"), the name refers to a part of the request, not to a column.
+// Parses an argument. The argument of FILE("part") names a part of the request, not a column.
 function parseArgument(cursor: Cursor, name: QName): Expr {
   const isFile = name.name === "file" && name.schema === undefined;
   if (isFile && cursor.kind === Token.quoted && cursor.isAhead(1, ")")) {
@@ -190,8 +190,8 @@ export function parseOrderBy(cursor: Cursor): OrderByStatement[] {
 }
 
 /**
- * Parses a value or call that begins with its own keyword. Returns undefined if no such keyword
- * follows.
+ * Parses a value or call that begins with a keyword of its own. Returns undefined if there is no
+ * such keyword.
  */
 export function parseKeywordForm(cursor: Cursor): Expr | undefined {
   const start = cursor.token;
@@ -240,7 +240,7 @@ type WordyFunction = "extract" | "substring" | "overlay" | "trim" | "position" |
 function parseArgumentWords(cursor: Cursor, word: WordyFunction): Expr {
   const start = cursor.token;
   const name = cursor.takeName();
-  // These words begin ordinary calls if commas separate the arguments.
+  // With commas between the arguments, these words begin ordinary calls.
   const isPlain = word !== "extract" && word !== "position" && word !== "normalize";
   if (isPlain && isPlainCall(cursor)) return parseCall(cursor, start, name);
   const outer = cursor.enter();
@@ -251,8 +251,8 @@ function parseArgumentWords(cursor: Cursor, word: WordyFunction): Expr {
   return { ...made, _location: cursor.since(start) };
 }
 
-// Whether the parentheses that follow belong to an ordinary call: directly within them, there is no
-// FROM, FOR or PLACING, and no LEADING, TRAILING or BOTH.
+// Whether the parentheses that follow belong to an ordinary call. In a special form, they directly
+// contain FROM, FOR or PLACING, or LEADING, TRAILING or BOTH.
 function isPlainCall(cursor: Cursor): boolean {
   let depth = 0;
   for (let count = 0; cursor.kindAhead(count) !== Token.end; count++) {

@@ -14,7 +14,7 @@ import { acceptOwner } from "./ownership.ts";
 
 const COLLATION = "a collation";
 
-/** Parses the rest after `CREATE COLLATION`. */
+/** Parses the rest of a statement after `CREATE COLLATION`. */
 export function parseCreateCollation(cursor: Cursor, start: number): CreateCollationStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.qname(COLLATION);
@@ -23,7 +23,9 @@ export function parseCreateCollation(cursor: Cursor, start: number): CreateColla
   return { type: "create collation", name, ifNotExists, source, _location };
 }
 
-/** Parses `(name = value, …)`. A name in quotes keeps its case, so that it is not a setting. */
+/**
+ * Parses `(name = value, …)`. A quoted name keeps its case and thus does not match any setting.
+ */
 function parseSettings(cursor: Cursor): OptionEntry[] {
   const entries: OptionEntry[] = [];
   cursor.expect("(");
@@ -39,7 +41,7 @@ function parseSettings(cursor: Cursor): OptionEntry[] {
   return entries;
 }
 
-/** Parses the rest after `ALTER COLLATION`. */
+/** Parses the rest of a statement after `ALTER COLLATION`. */
 export function parseAlterCollation(
   cursor: Cursor,
   start: number,

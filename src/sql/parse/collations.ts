@@ -1,8 +1,8 @@
-/** Parses the COLLATE clauses of columns, types and parts of indexes. */
+/** Parses the COLLATE clauses of columns, types and index parts. */
 import type { CollationNode, DataTypeDef } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 
-/** Parses the COLLATE clause of a column or a part of an index, if it follows. */
+/** Parses the COLLATE clause of a column or index part, if there is one. */
 export function acceptCollation(cursor: Cursor): CollationNode | undefined {
   return cursor.accept("collate") ? parseCollationName(cursor) : undefined;
 }
@@ -16,7 +16,7 @@ export function parseCollatedType(cursor: Cursor): DataTypeDef {
   return withAcceptedCollation(cursor, cursor.grammar.dataType(cursor));
 }
 
-/** Adds the collation to a type, if a COLLATE clause follows. */
+/** Adds the collation to a type, if a COLLATE clause follows it. */
 export function withAcceptedCollation(cursor: Cursor, dataType: DataTypeDef): DataTypeDef {
   const { kind } = dataType;
   if (cursor.is("collate") && kind !== "array" && dataType.collation !== undefined) {

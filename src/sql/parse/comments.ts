@@ -84,7 +84,7 @@ const COMMENTED: ReadonlySet<string> = new Set<
   "view",
 ]);
 
-/** Refuses kinds of objects that cannot have comments. */
+/** Rejects kinds of objects that cannot have comments. */
 function refuseKind(cursor: Cursor): void {
   if (cursor.kind !== Token.word || COMMENTED.has(cursor.word)) return;
   const kind = cursor.nameText(cursor.token).toUpperCase();

@@ -1,8 +1,8 @@
 /**
- * Parses COPY, in PostgreSQL's current form and in the form before version 9.
+ * Parses COPY, both in PostgreSQL's current syntax and in the syntax from before version 9.
  *
- * COPY FROM is an INSERT whose rows come from elsewhere, and COPY TO is a query whose result is
- * written in a different format, so the rest of the engine needs no additional statements.
+ * COPY FROM becomes an INSERT whose rows come from elsewhere, and COPY TO becomes a query with a
+ * different output format, so the rest of the engine needs no additional statements.
  */
 import type {
   CopyColumns,
@@ -25,7 +25,7 @@ import { Token } from "./text/lexer.ts";
 
 const ENDPOINT = "use POST /v1/api/copy, which transfers the rows in the body";
 
-/** Parses `COPY …`, including the data that follow it in the text. */
+/** Parses `COPY …`, including any data that follow the statement in the SQL. */
 export function parseCopy(cursor: Cursor, start: number): InsertStatement | CopyToStatement {
   cursor.expect("copy");
   if (cursor.is("binary")) cursor.refuse("COPY BINARY", "WITH (FORMAT binary)");
@@ -70,7 +70,7 @@ function parseCopiedQuery(cursor: Cursor): SelectStatement {
   return query;
 }
 
-/** Returns a query that reads a table's columns: the listed columns, or all columns. */
+/** Returns a query that reads the listed columns of a table, or all of its columns. */
 function queryOfTable(table: QName, columns: readonly Name[] | undefined): SelectStatement {
   const { _location } = table;
   const star: ExprRef = { type: "ref", name: "*", star: true, isDeclared: true, _location };
@@ -114,7 +114,7 @@ function parseCopyOptions(cursor: Cursor, direction: "from" | "to"): CopySetting
   return completedSettings(cursor, written, at);
 }
 
-/** Parses an option in parentheses: `FORMAT csv`, `HEADER`, `DELIMITER ';'` … */
+/** Parses an option within parentheses: `FORMAT csv`, `HEADER`, `DELIMITER ';'` … */
 function parseOption(cursor: Cursor, written: WrittenSettings, direction: "from" | "to"): void {
   const at = cursor.start;
   const { name } = cursor.label("an option");
@@ -122,7 +122,7 @@ function parseOption(cursor: Cursor, written: WrittenSettings, direction: "from"
     if (written[key] === undefined) return;
     cursor.fail(`found a second ${name.toUpperCase()}, expected each option once`, at);
   };
-  // As in the options of other statements, the value may follow an equals sign.
+  // An equals sign is allowed before the value, as in the options of other statements.
   const value = (): string => {
     cursor.accept("=");
     return optionWord(cursor);
@@ -182,7 +182,7 @@ function parseOption(cursor: Cursor, written: WrittenSettings, direction: "from"
   }
 }
 
-/** Parses options in the old form, in any order: `CSV HEADER DELIMITER AS ';' NULL AS '' …`. */
+/** Parses options in the old syntax, in any order: `CSV HEADER DELIMITER AS ';' NULL AS '' …`. */
 function parseOldOptions(cursor: Cursor, written: WrittenSettings): void {
   const value = (): string => {
     cursor.accept("as");

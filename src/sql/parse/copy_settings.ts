@@ -1,17 +1,17 @@
 /**
- * Completes the options of COPY: fills in the defaults of the format, and refuses combinations of
- * options that are not allowed.
+ * Completes the options of COPY: fills in the defaults of the format, and rejects invalid
+ * combinations.
  */
 import type { CopySettings } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 
-/** The options that the statement contains. All other options are undefined. */
+/** The options given in the statement. All others are undefined. */
 export type WrittenSettings = Partial<Mutable<CopySettings>>;
 
 /**
  * Returns the complete options.
  *
- * @param at The offset of the options in the text, for errors.
+ * @param at The offset of the options in the SQL, for errors.
  * @throws {DatabaseError} INVALID_SQL
  */
 export function completedSettings(

@@ -1,6 +1,6 @@
 /**
- * Implements a position in the tokens of a text, with the operations that all parts of the parser
- * need: testing for words, reading names and locating nodes.
+ * Implements the parser's position in a list of tokens, with the operations that all parts of the
+ * parser need: testing for words, reading names and locating nodes.
  *
  * The grammar is mutually recursive (a query contains expressions, and an expression contains
  * queries), but imports must not be. The parts of the parser therefore call each other through
@@ -32,23 +32,26 @@ import { type LexedTokens, Token } from "./text/lexer.ts";
 import { decodeString, integerText } from "./text/literals.ts";
 import type { SlotLiteral } from "./text/normalize.ts";
 
-/** The limits that the text of a request must not exceed. */
+/** The limits on the SQL of a request. */
 export interface ParseLimits {
-  /** The maximum size of the text in UTF-8 bytes. */
+  /** The maximum size of the SQL in UTF-8 bytes. */
   readonly sqlBytesMax: number;
-  /** The highest permitted n in a parameter `$n`. */
+  /** The highest n allowed in a parameter `$n`. */
   readonly parametersMax: number;
   /** The maximum nesting depth of parentheses, subqueries and other constructs. */
   readonly nestingMax: number;
 }
 
-/** The parse functions that other files of the parser call. */
+/** The parse functions that the parser's files call across file boundaries. */
 export interface Grammar {
   expression(cursor: Cursor): Expr;
-  /** Parses an operand of operators that bind tighter than BETWEEN, IN and LIKE. */
+  /** Parses an operand up to the next operator that binds no tighter than BETWEEN, IN and LIKE. */
   operand(cursor: Cursor): Expr;
   query(cursor: Cursor): SelectStatement;
-  /** Parses what can follow the first operand of a query: set operations, ORDER BY and LIMIT. */
+  /**
+   * Parses everything that can follow the first operand of a query: set operations, ORDER BY and
+   * LIMIT.
+   */
   queryRest(cursor: Cursor, left: SelectStatement, start: number): SelectStatement;
   dataType(cursor: Cursor): DataTypeDef;
   statement(cursor: Cursor): Statement;
@@ -73,48 +76,50 @@ type Symbols =
   | "-"
   | "+";
 
-/** A token that is a keyword or a symbol. */
+/** A keyword or symbol token. */
 export type Word = Keyword | Symbols;
 
 /** The first words of statements that change rows. */
 const CHANGES: ReadonlySet<string> = new Set<Keyword>(["insert", "update", "delete", "merge"]);
 
-/** A node that is being built, whose members can still be assigned. */
+/** A node under construction, whose members can still be assigned. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** The text and tokens that a parser reads. */
+/** The tokens to parse, and the settings of the parse. */
 export interface CursorOptions {
   readonly tokens: LexedTokens;
   readonly grammar: Grammar;
   readonly limits: ParseLimits;
-  /** The literals that are replaced by slots, in the order of the text. */
+  /** The literals to replace by slots, in the order in which they occur. */
   readonly slots: readonly SlotLiteral[] | undefined;
   readonly expectations: Expectations | undefined;
 }
 
-/** A position in the tokens of a text, with the operations that every part of the parser needs. */
+/**
+ * A position in the tokens of the SQL, with the operations that every part of the parser needs.
+ */
 export class Cursor {
   readonly text: string;
   readonly tokens: LexedTokens;
   readonly grammar: Grammar;
   readonly limits: ParseLimits;
-  /** The index of the token that is read next. */
+  /** The index of the next token. */
   token = 0;
   statementIndex = 0;
-  /** The highest parameter number that the text has contained so far. */
+  /** The highest parameter number seen so far. */
   parameterCount = 0;
-  /** The depth of the last expression. `depthMax` is the greatest depth since `enter`. */
+  /** The depth of the most recent expression. `depthMax` is the greatest depth since `enter`. */
   depth = 0;
   depthMax = 0;
-  /** The last word that was read as an alias without AS; `errors.ts` uses it. */
+  /** The index of the last word read as an alias without AS, for `errors.ts`. */
   aliasToken = -1;
-  /** Whether a word that could be an alias ends the query instead. */
+  /** Whether the word OPTIONS ends the query here, instead of being read as an alias. */
   optionsEndQuery = false;
-  /** The number of literals that have become slots. */
+  /** The number of literals replaced by slots so far. */
   slotCount = 0;
-  /** Counts of the constructs in the current statement so far. */
+  /** How many of each construct the current statement has contained so far. */
   counts: StatementCounts = newCounts();
-  /** The number of literal lists that have been read. */
+  /** The number of literal lists read so far. */
   literalListCount = 0;
   #nesting = 0;
   readonly #slots: readonly SlotLiteral[] | undefined;
@@ -130,7 +135,7 @@ export class Cursor {
     this.#expectations = options.expectations;
   }
 
-  /** The keyword or symbol at the next token; "" for any other token. */
+  /** The next token, if it is a keyword or symbol; "" otherwise. */
   get word(): string {
     return this.tokens.words[this.token] ?? "";
   }
@@ -139,19 +144,19 @@ export class Cursor {
     return this.tokens.kinds[this.token] ?? Token.end;
   }
 
-  /** The offset of the token that is read next. */
+  /** The offset of the next token. */
   get start(): number {
     return this.tokens.starts[this.token] ?? this.text.length;
   }
 
-  /** The offset after the last token that was read. */
+  /** The offset after the last token read. */
   get end(): number {
     return this.token === 0 ? this.start : (this.tokens.ends[this.token - 1] ?? 0);
   }
 
   /**
-   * The first token of a query that may have a locking clause; undefined inside such a query and
-   * after it.
+   * The first token of a query that may end in a locking clause; undefined within and after such a
+   * query.
    */
   lockableStart: number | undefined;
 
@@ -161,7 +166,7 @@ export class Cursor {
     return false;
   }
 
-  /** Whether the token `count` positions ahead is the given word. */
+  /** Whether the token `count` positions after the next one is the given word. */
   isAhead(count: number, word: Word): boolean {
     return this.tokens.words[this.token + count] === word;
   }
@@ -187,7 +192,7 @@ export class Cursor {
     if (!this.accept(word)) throw unexpectedToken(this.#stop(), { word });
   }
 
-  /** Reads all of the words if they follow; otherwise reads nothing. */
+  /** Reads all of the words if they come next in this order. Otherwise, reads nothing. */
   acceptAll(...words: readonly Word[]): boolean {
     for (const [index, word] of words.entries()) {
       if (index === 0 ? !this.is(word) : !this.isAhead(index, word)) return false;
@@ -200,7 +205,7 @@ export class Cursor {
     for (const word of words) this.expect(word);
   }
 
-  /** Reads one of the words and returns it. */
+  /** Reads one of the given words and returns it. */
   expectOneOf<W extends Word>(...words: readonly W[]): W {
     for (const word of words) if (this.accept(word)) return word;
     throw unexpectedToken(this.#stop(), { word: "" });
@@ -210,7 +215,7 @@ export class Cursor {
     return words.find((word) => this.accept(word));
   }
 
-  /** Records, for hints, that these words would be valid here. */
+  /** Records that these words would be valid here, for hints. */
   couldBe(...words: readonly Word[]): void {
     if (this.#expectations === undefined) return;
     for (const word of words) this.#expectations.notePossible(this.token, word);
@@ -226,7 +231,7 @@ export class Cursor {
     return kind === Token.quoted || (kind === Token.word && isNameWord(this.wordAhead(count)));
   }
 
-  /** Whether the next token may be the name of a function. */
+  /** Whether the next token can be the name of a function. */
   isFunctionName(): boolean {
     return this.kind === Token.quoted || (this.kind === Token.word && isFunctionWord(this.word));
   }
@@ -236,20 +241,20 @@ export class Cursor {
     return this.takeName();
   }
 
-  /** Reads a name after AS or a dot, where reserved words are also allowed. */
+  /** Reads a name after AS or a dot, where reserved words are allowed, too. */
   label(what: string): Name {
     if (this.kind !== Token.word && this.kind !== Token.quoted) this.unexpected(what);
     return this.takeName();
   }
 
-  /** Reads the word or the quoted name at the next token. */
+  /** Reads the next token, which must be a word or a quoted name, as a name. */
   takeName(): Name {
     const name = this.nameText(this.token);
     this.token += 1;
     return { name, _location: this.since(this.token - 1) };
   }
 
-  /** Returns a name in the form used for comparison: folded unless quoted. */
+  /** Returns the name at a token as it is compared: folded to lower case unless quoted. */
   nameText(token: number): string {
     const start = this.tokens.starts[token] ?? 0;
     const end = this.tokens.ends[token] ?? 0;
@@ -261,7 +266,7 @@ export class Cursor {
     return keyword === "" ? this.text.slice(start, end).toLowerCase() : keyword;
   }
 
-  /** Parses `name` or `namespace.name`. `default` needs no quotes before a dot. */
+  /** Parses `name` or `namespace.name`. Before a dot, `default` needs no quotes. */
   qname(what: string): QName {
     const start = this.token;
     const isDefault = this.isAhead(1, ".") && this.word === "default";
@@ -297,7 +302,7 @@ export class Cursor {
     return this.takeString();
   }
 
-  /** Reads the string at the next token and returns its value. */
+  /** Reads the next token, which must be a string, and returns its value. */
   takeString(): string {
     const token = this.token;
     this.token += 1;
@@ -314,8 +319,8 @@ export class Cursor {
   }
 
   /**
-   * Reads VALUES, IN or ARRAY with the list that follows, if the lexer has read the list as one
-   * token.
+   * Reads VALUES, IN or ARRAY together with its list, if the lexer has turned the list into a
+   * single token.
    */
   takeLiteralList(word: "values" | "in" | "array"): LiteralList | undefined {
     if (!this.is(word) || this.kindAhead(1) !== Token.literalList) return undefined;
@@ -330,7 +335,7 @@ export class Cursor {
     return CHANGES.has(this.word);
   }
 
-  /** Reads the data that follow a COPY in the text, as UTF-8. */
+  /** Reads the data that follow a COPY statement in the SQL, as UTF-8. */
   takeCopyData(): Uint8Array | undefined {
     if (this.kind !== Token.copyData) return undefined;
     const { start } = this;
@@ -347,7 +352,7 @@ export class Cursor {
     return integerText(text, start, (found, at) => this.fail(found, at));
   }
 
-  /** Reads an integer that a JavaScript number can represent exactly. */
+  /** Reads an integer that JavaScript can represent exactly. */
   integer(what: string): number {
     const { start } = this;
     const value = Number(this.digits(what));
@@ -357,7 +362,7 @@ export class Cursor {
     return value;
   }
 
-  /** Returns the range from a token to the last one that was read. */
+  /** Returns the range from a token to the last token read. */
   since(token: number): Location {
     return {
       start: defined(this.tokens.starts[token], "a node must begin at a token"),
@@ -365,7 +370,7 @@ export class Cursor {
     };
   }
 
-  /** Returns the slot of the literal at the next token, if the literal was lifted out. */
+  /** Returns the slot for the literal at the next token, if that literal has been lifted out. */
   slotHere(): { readonly index: number; readonly literal: SlotLiteral } | undefined {
     if (this.#slots === undefined) return undefined;
     const { start } = this;
@@ -378,14 +383,14 @@ export class Cursor {
     return { index: this.#slot, literal };
   }
 
-  /** Whether this parse serves only to explain an error. */
+  /** Whether this is the second pass, which only explains a syntax error. */
   get isExplaining(): boolean {
     return this.#expectations !== undefined;
   }
 
   /**
-   * Enters a nesting level and returns the value to pass to `leave`. If parsing fails, `leave` is
-   * not called.
+   * Enters a nesting level. Returns a value to pass to `leave`, which is not called if parsing
+   * fails.
    */
   enter(): number {
     this.#nesting += 1;
@@ -397,7 +402,10 @@ export class Cursor {
     return outer;
   }
 
-  /** Leaves a nesting level. Its node is one level deeper than the deepest expression inside. */
+  /**
+   * Leaves a nesting level. The node that encloses the level is one level deeper than the deepest
+   * expression within.
+   */
   leave(outer: number): void {
     this.#nesting -= 1;
     const inner = this.depthMax + 1;
@@ -405,7 +413,7 @@ export class Cursor {
     this.setDepth(inner);
   }
 
-  /** Records the depth of an expression that was just created. */
+  /** Records the depth of an expression that has just been created. */
   setDepth(depth: number): void {
     countPart(this);
     this.depth = depth;
@@ -415,7 +423,7 @@ export class Cursor {
     }
   }
 
-  /** Records, for hints, that the next token is read as an alias without AS. */
+  /** Records that the next token is read as an alias without AS, for hints. */
   noteAlias(): void {
     this.aliasToken = this.token;
   }
@@ -425,7 +433,7 @@ export class Cursor {
     throw unexpectedToken(this.#stop(), { thing });
   }
 
-  /** Reports that text follows the end of `what`. @throws {DatabaseError} INVALID_SQL */
+  /** Reports that something follows the end of `what`. @throws {DatabaseError} INVALID_SQL */
   unexpectedEnd(what: string): never {
     throw unexpectedToken(this.#stop(), { word: `end of the ${what}` });
   }
@@ -461,7 +469,9 @@ export class Cursor {
     );
   }
 
-  /** Refuses `$0` or a parameter beyond the limit. @throws {DatabaseError} INVALID_PARAMETER */
+  /**
+   * Rejects `$0` or a parameter number above the limit. @throws {DatabaseError} INVALID_PARAMETER
+   */
   badParameter(position: number, found: string): never {
     throw new DatabaseError(
       "INVALID_PARAMETER",
@@ -472,7 +482,9 @@ export class Cursor {
   }
 
   /**
-   * Refuses a construct at the given position or, without one, at the next token.
+   * Rejects an unsupported construct.
+   *
+   * @param position The position of the construct; by default, that of the next token.
    * @throws {DatabaseError} UNSUPPORTED_FEATURE
    */
   refuse(construct: string, hint?: string, position: number = this.start): never {

@@ -18,7 +18,7 @@ export function parseDeclare(cursor: Cursor, start: number): DeclareCursorStatem
   let isScroll: boolean | undefined;
   for (;;) {
     if (cursor.is("binary")) cursor.refuse("BINARY cursors", "omit BINARY");
-    // INSENSITIVE has no effect, because every cursor reads the state at its declaration.
+    // INSENSITIVE has no effect, because every cursor reads the state as of its declaration.
     if (cursor.accept("insensitive") || cursor.accept("asensitive")) continue;
     if (cursor.acceptAll("no", "scroll")) isScroll = false;
     else if (cursor.accept("scroll")) isScroll = true;
@@ -55,7 +55,7 @@ const NEXT: FetchDirection = { kind: "forward", count: 1 };
 function parseDirection(cursor: Cursor): FetchDirection {
   const count = acceptCount(cursor);
   if (count !== undefined) return { kind: "forward", count };
-  // Each of these words is the name of the cursor if the statement ends after it.
+  // If the statement ends after one of these words, the word is the name of the cursor.
   if (cursor.isAhead(1, ";") || cursor.kindAhead(1) === Token.end) return NEXT;
   switch (
     cursor.acceptOneOf(

@@ -1,6 +1,6 @@
 /**
- * Parses type names. The binder checks whether the types exist. Words that belong to the name, as
- * in `TIMESTAMP(3) WITH TIME ZONE`, are parsed here.
+ * Parses type names, including words that belong to the name, as in `TIMESTAMP(3) WITH TIME ZONE`.
+ * The binder checks whether the types exist.
  */
 import type { BasicDataTypeDef, DataTypeDef, IntervalFieldWord } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
@@ -11,12 +11,12 @@ export function parseDataType(cursor: Cursor): DataTypeDef {
   const start = cursor.token;
   let type: DataTypeDef = parseBasicType(cursor);
   while (cursor.accept("[")) {
-    // The length of an array is accepted but has no effect, as in PostgreSQL.
+    // As in PostgreSQL, an array length is accepted but has no effect.
     if (!cursor.is("]")) cursor.integer("a length");
     cursor.expect("]");
     type = { kind: "array", arrayOf: type, _location: cursor.since(start) };
   }
-  // ARRAY, the form of the SQL standard, declares one dimension.
+  // ARRAY, the SQL standard's notation, declares a single dimension.
   if (type.kind !== "array" && cursor.accept("array")) {
     if (cursor.accept("[")) {
       cursor.integer("a length");
@@ -70,7 +70,7 @@ function secondWord(cursor: Cursor, first: string): string {
   }
 }
 
-// For each field of an interval, the fields that may follow it after TO.
+// For each interval field, the fields that may follow it after TO.
 const INTERVAL_ENDS: Readonly<Record<IntervalFieldWord, readonly IntervalFieldWord[]>> = {
   year: ["month"],
   month: [],
@@ -82,8 +82,8 @@ const INTERVAL_ENDS: Readonly<Record<IntervalFieldWord, readonly IntervalFieldWo
 const INTERVAL_FIELDS = ["year", "month", "day", "hour", "minute", "second"] as const;
 
 /**
- * Parses `DAY [TO SECOND [(3)]]` after INTERVAL or after its string, unless a precision precedes
- * it.
+ * Parses `DAY [TO SECOND [(3)]]` after INTERVAL or its string. A precision directly after INTERVAL
+ * rules out fields.
  */
 export function parseIntervalFields(cursor: Cursor, type: Mutable<BasicDataTypeDef>): void {
   if (type.config !== undefined) return;
@@ -112,7 +112,7 @@ function parseConfig(cursor: Cursor): number[] {
   return config;
 }
 
-/** Whether a type and a string follow, as in `DATE '2025-01-01'`. */
+/** Whether a type name and a string come next, as in `DATE '2025-01-01'`. */
 export function isTypedLiteral(cursor: Cursor): boolean {
   let at = 1;
   switch (cursor.wordAhead(1)) {

@@ -1,6 +1,7 @@
 /**
- * Parses definitions of tables, views and namespaces. Expressions keep their text. The catalog
- * stores the text rather than the tree, because it remains valid when the form of the tree changes.
+ * Parses definitions of tables, views and namespaces. Expressions keep their SQL text. The catalog
+ * stores the text rather than the tree, because the text stays valid when the form of the tree
+ * changes.
  */
 import type {
   AlterNamespaceStatement,
@@ -54,7 +55,7 @@ export function acceptBehaviour(cursor: Cursor): DropBehaviour | undefined {
 
 const RENAMED_NAMESPACE = "create a namespace with the new name, and copy the tables";
 
-/** Parses the rest after `CREATE NAMESPACE`. */
+/** Parses the rest of a statement after `CREATE NAMESPACE`. */
 export function parseCreateNamespace(cursor: Cursor, start: number): CreateNamespaceStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = parseNamespaceName(cursor);
@@ -63,7 +64,7 @@ export function parseCreateNamespace(cursor: Cursor, start: number): CreateNames
   return { type: "create namespace", name, ifNotExists, authorization, _location };
 }
 
-/** Parses the rest after `DROP NAMESPACE`. */
+/** Parses the rest of a statement after `DROP NAMESPACE`. */
 export function parseDropNamespace(cursor: Cursor, start: number): DropNamespaceStatement {
   const ifExists = acceptIfExists(cursor);
   const names = [parseNamespaceName(cursor)];
@@ -72,7 +73,7 @@ export function parseDropNamespace(cursor: Cursor, start: number): DropNamespace
   return { type: "drop namespace", names, ifExists, cascade, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `ALTER NAMESPACE`. */
+/** Parses the rest of a statement after `ALTER NAMESPACE`. */
 export function parseAlterNamespace(cursor: Cursor, start: number): AlterNamespaceStatement {
   const name = parseNamespaceName(cursor);
   if (cursor.acceptAll("set", "options")) {
@@ -90,14 +91,14 @@ export function parseAlterNamespace(cursor: Cursor, start: number): AlterNamespa
 }
 
 /**
- * Parses a namespace where nothing else is allowed. It may also be a string or an unquoted
+ * Parses a namespace name where nothing else is allowed. It may also be a string or an unquoted
  * `default`.
  */
 export function parseNamespaceName(cursor: Cursor): Name {
   return cursor.is("default") ? cursor.takeName() : parseNameOrString(cursor, "a namespace");
 }
 
-/** Parses `[NAMESPACE] n`. The word NAMESPACE may itself be the name. */
+/** Parses `[NAMESPACE] n`. A namespace may itself be called NAMESPACE. */
 export function parseNamespaceOf(cursor: Cursor): Name {
   if ((cursor.is("namespace") || cursor.is("schema")) && cursor.kindAhead(1) !== Token.end) {
     if (!cursor.isAhead(1, ";") && !cursor.isAhead(1, ")")) cursor.token += 1;
@@ -105,7 +106,7 @@ export function parseNamespaceOf(cursor: Cursor): Name {
   return parseNamespaceName(cursor);
 }
 
-/** Parses the rest after `CREATE [kind | TEMPORARY | UNLOGGED] TABLE`. */
+/** Parses the rest of a statement after `CREATE [kind | TEMPORARY | UNLOGGED] TABLE`. */
 export function parseCreateTable(
   cursor: Cursor,
   start: number,
@@ -137,7 +138,8 @@ export function parseCreateTable(
   const partitionBy = acceptPartitionBy(cursor);
   if (persistence.temporary !== true || !cursor.is("on")) refuseTableClauses(cursor);
   const options = cursor.accept("with") ? parseOptions(cursor) : undefined;
-  // Old scripts for PostgreSQL end CREATE TABLE so. No table has a column oid here.
+  // Old PostgreSQL scripts end CREATE TABLE with WITHOUT OIDS. Tables have no oid column here
+  // anyway.
   if (options === undefined) cursor.acceptAll("without", "oids");
   const onCommit = acceptOnCommit(cursor, persistence);
   refuseTableClauses(cursor);
@@ -155,7 +157,7 @@ export function parseCreateTable(
   };
 }
 
-/** Refuses partitions of a temporary table, which only its transaction has. */
+/** Rejects partitions of a temporary table, which exists only in its transaction. */
 function refuseTemporary(
   cursor: Cursor,
   { temporary }: Pick<CreateTableStatement, "temporary">,
@@ -163,7 +165,7 @@ function refuseTemporary(
   if (temporary === true) cursor.refuse("partitions of a temporary table", "use an ordinary table");
 }
 
-/** Refuses forms of CREATE TABLE without a list of columns in parentheses. */
+/** Rejects forms of CREATE TABLE that lack a parenthesised column list. */
 function refuseTableForms(cursor: Cursor): void {
   if (cursor.is("like")) {
     cursor.refuse(
@@ -180,7 +182,7 @@ function refuseTableForms(cursor: Cursor): void {
   }
 }
 
-/** Parses the columns, constraints and LIKE clauses in parentheses. */
+/** Parses the parenthesised columns, constraints and LIKE clauses. */
 function parseTableElements(
   cursor: Cursor,
 ): Pick<CreateTableStatement, "columns" | "constraints" | "likes"> {
@@ -203,7 +205,7 @@ function parseTableElements(
   };
 }
 
-/** Parses the rest after `CREATE TABLE p PARTITION OF`. */
+/** Parses the rest of a statement after `CREATE TABLE p PARTITION OF`. */
 function parsePartitionTable(
   cursor: Cursor,
   start: number,
@@ -251,7 +253,7 @@ const LIKED_PARTS: readonly LikedPart[] = [
   "storage",
 ];
 
-/** Refuses clauses of CREATE TABLE that only other systems support. */
+/** Rejects clauses of CREATE TABLE that only other systems support. */
 export function refuseTableClauses(cursor: Cursor): void {
   switch (cursor.word) {
     case "as":
@@ -279,7 +281,7 @@ export function isTableConstraint(cursor: Cursor): boolean {
     case "foreign":
       return true;
     case "unique":
-      // The word may instead be the name of a column.
+      // The word may instead be a column name.
       return cursor.isAhead(1, "(") || cursor.isAhead(1, "nulls");
     case "exclude":
       return cursor.isAhead(1, "(") || cursor.isAhead(1, "using");
@@ -314,7 +316,7 @@ export function parseTableConstraint(cursor: Cursor): TableConstraint {
   return parseCheck(cursor, start, constraintName);
 }
 
-/** Parses `[NULLS [NOT] DISTINCT]` of a unique key. */
+/** Parses the clause `[NULLS [NOT] DISTINCT]` of a unique key. */
 export function acceptNulls(cursor: Cursor): { readonly equalNulls?: true } {
   if (!cursor.accept("nulls")) return {};
   const equalNulls = cursor.accept("not");
@@ -323,8 +325,9 @@ export function acceptNulls(cursor: Cursor): { readonly equalNulls?: true } {
 }
 
 /**
- * Accepts `[NOT] DEFERRABLE` and `INITIALLY IMMEDIATE` after a key. They have no effect, because
- * keys are always compared once all rows of a statement are known.
+ * Accepts `[NOT] DEFERRABLE` and `INITIALLY IMMEDIATE` after a key, and rejects INITIALLY
+ * DEFERRED. The accepted words have no effect, because keys are always compared once all rows of a
+ * statement are known.
  */
 function acceptKeyTiming(cursor: Cursor): void {
   for (;;) {
@@ -350,12 +353,12 @@ export function parseCheck(
   cursor.expectAll("check", "(");
   const { expr, source } = parseSourced(cursor);
   cursor.expect(")");
-  // NO INHERIT has no effect, because no table inherits from another.
+  // NO INHERIT has no effect, because there is no table inheritance.
   cursor.acceptAll("no", "inherit");
   return { type: "check", expr, source, constraintName, _location: cursor.since(start) };
 }
 
-/** Parses `[INCLUDE (…)]` of a key or an index. */
+/** Parses the clause `[INCLUDE (…)]` of a key or index. */
 export function acceptIncluded(cursor: Cursor): { readonly included?: readonly Name[] } {
   return cursor.accept("include") ? { included: cursor.nameList("a column") } : {};
 }
@@ -387,8 +390,8 @@ export function parseColumn(cursor: Cursor): CreateColumnDef {
 }
 
 /**
- * Parses the type and the constraints of a column or domain with this name. COLLATE may stand
- * anywhere among the constraints, and belongs to the type.
+ * Parses the type and constraints of a column or domain. COLLATE may stand anywhere among the
+ * constraints, but belongs to the type.
  */
 export function parseTypedConstraints(
   cursor: Cursor,
@@ -489,7 +492,7 @@ export function parseIdentity(
   return { type: "add generated", always, options, constraintName, _location };
 }
 
-/** Parses the rest after `DROP [kind] TABLE`. */
+/** Parses the rest of a statement after `DROP [kind] TABLE`. */
 export function parseDropTable(
   cursor: Cursor,
   start: number,
@@ -501,7 +504,7 @@ export function parseDropTable(
   return { type: "drop table", kind, names, ifExists, cascade, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `DROP VIEW`. */
+/** Parses the rest of a statement after `DROP VIEW`. */
 export function parseDropView(cursor: Cursor, start: number): DropViewStatement {
   const ifExists = acceptIfExists(cursor);
   const names = parseQNames(cursor, "a view");
@@ -515,7 +518,10 @@ export function parseQNames(cursor: Cursor, what: string): QName[] {
   return names;
 }
 
-/** Parses the rest after `CREATE [OR REPLACE]`, which begins with VIEW or RECURSIVE VIEW. */
+/**
+ * Parses the rest of a statement after `CREATE [OR REPLACE]`, which begins with VIEW or RECURSIVE
+ * VIEW.
+ */
 export function parseCreateView(
   cursor: Cursor,
   start: number,
@@ -548,7 +554,7 @@ export function parseCreateView(
   return checkOption === undefined ? { ...view, _location } : { ...view, checkOption, _location };
 }
 
-/** Returns the query of CREATE RECURSIVE VIEW, which may read the view itself. */
+/** Returns the query of CREATE RECURSIVE VIEW, which may refer to the view itself. */
 function recursiveView(
   name: QName,
   columnNames: readonly Name[],

@@ -69,7 +69,8 @@ export function parseSet(cursor: Cursor, start: number): Statement {
 }
 
 /**
- * Parses `RESET name` and `RESET ALL`. `RESET search_path` returns to the namespace `default`.
+ * Parses `RESET name` and `RESET ALL`. `RESET search_path` switches back to the namespace
+ * `default`.
  */
 export function parseReset(cursor: Cursor, start: number): Statement {
   cursor.expect("reset");
@@ -92,9 +93,9 @@ export function parseDiscard(cursor: Cursor, start: number): Statement {
 }
 
 /**
- * Parses exactly `SELECT [pg_catalog.]set_config('search_path', 'namespace', false)`. Later
- * statements are bound in this namespace, so it must be a literal and not the result of an
- * expression.
+ * Recognises the exact form `SELECT [pg_catalog.]set_config('search_path', 'namespace', false)`.
+ * Later statements of the request are bound in this namespace, so it must be a literal rather than
+ * a computed value.
  */
 export function acceptSetPath(cursor: Cursor, start: number): UseNamespaceStatement | undefined {
   const at = openingOf(cursor, "set_config");
@@ -155,8 +156,8 @@ function parseSetTimezone(cursor: Cursor, start: number): Statement {
   if (word !== undefined) {
     return { type: "set timezone", to: { type: word }, _location: cursor.since(start) };
   }
-  // The time zone may be an interval, such as INTERVAL '+00:00' HOUR TO MINUTE, which Sequelize
-  // writes.
+  // A time zone may be written as an interval, such as INTERVAL '+00:00' HOUR TO MINUTE. Sequelize
+  // does so.
   const isInterval = cursor.accept("interval");
   const value = parseNameOrString(cursor, "a time zone").name;
   if (isInterval) cursor.acceptAll("hour", "to", "minute");
@@ -251,13 +252,13 @@ export function parseDescribe(
   start: number,
 ): DescribeStatement | DescribeFunctionStatement | DescribeTopicStatement {
   cursor.token += 1;
-  // A table may itself have the name function.
+  // A table may itself be called function.
   if (cursor.is("function") && cursor.isNameAhead(1) && !cursor.isAhead(1, "history")) {
     cursor.token += 1;
     const called = parseFunctionNamed(cursor);
     return { type: "describe function", function: called, _location: cursor.since(start) };
   }
-  // A table may itself have the name topic.
+  // A table may itself be called topic.
   if (cursor.is("topic") && cursor.isNameAhead(1) && !cursor.isAhead(1, "history")) {
     cursor.token += 1;
     return {
@@ -362,7 +363,7 @@ export function parseExplain(
 }
 
 /**
- * Refuses EXPLAIN of any statement other than a query or a change. @throws {DatabaseError}
+ * Rejects EXPLAIN for anything but a query or a change. @throws {DatabaseError}
  * UNSUPPORTED_FEATURE
  */
 function requireExplained(cursor: Cursor, statement: Statement): void {
@@ -390,7 +391,8 @@ function parseExplainOptions(
   cursor.expect(")");
 }
 
-// Parses an optional literal: true if it is absent, true, on or 1; false if it is false, off or 0.
+// Parses an optional boolean: true, on or 1, or false, off or 0. If it is absent, the result is
+// true.
 function parseSwitch(cursor: Cursor): boolean {
   if (cursor.is(",") || cursor.is(")")) return true;
   const { start } = cursor;

@@ -1,18 +1,18 @@
 /**
- * Gives advice on syntax of other systems and on frequent mistakes. All patterns are in one table,
- * which is searched only when an error is explained.
+ * Gives advice on the syntax of other systems and on frequent mistakes. All patterns are in a
+ * single table, which is searched only when an error is explained.
  *
- * A pattern is matched against the tokens near the token that is not allowed: up to
- * {@linkcode BEFORE_MAX} before and {@linkcode BEHIND_MAX} after it. The tokens are in lower case
- * and separated by single spaces; `▸` precedes the token that is not allowed, and `'…'` represents
- * every string. The match begins at the token to blame. A condition on the text before that token
- * follows a `(?=▸)`; without it, the lookbehind would run at every position of the text.
+ * A pattern is matched against the tokens near the token that is not allowed: up to {@linkcode
+ * BEFORE_MAX} before it and {@linkcode BEHIND_MAX} after it. The tokens are in lower case and
+ * separated by single spaces; `▸` precedes the token that is not allowed, and `'…'` stands for
+ * every string. The match begins at the token to blame. A lookbehind for the text before that
+ * token follows a `(?=▸)`; without it, the lookbehind would run at every position of the text.
  */
 
 import { PARAMETER_ADVICE } from "./text/characters.ts";
 import { type LexedTokens, Token } from "./text/lexer.ts";
 
-/** The token to blame, and the advice on a correct form. */
+/** The token to blame, and advice on the correct form. */
 export interface Advice {
   readonly token: number;
   readonly hint: string;
@@ -43,7 +43,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     /(?=▸)(?<=table )▸ #/,
     "write CREATE TEMPORARY TABLE in a transaction; the table ends with the transaction",
   ],
-  // Advice on parameters.
+  // Parameters.
   [
     /(?=▸)(?<!\b(limit|offset|and|or|where|between|like|in|not|values|on|when|then|else|set|by) )(?<=\w )▸ : \w/,
     "write doc ->> 'city' for a JSON field, or value::type for a cast",
@@ -293,7 +293,7 @@ export function adviceAt(tokens: LexedTokens, token: number): Advice | undefined
   let first = token;
   while (first > 0 && tokens.words[first - 1] !== ";") first -= 1;
   const from = Math.max(first, token - BEFORE_MAX);
-  // The offset of each token in the string that is searched.
+  // The offset of each token in the searched string.
   const starts: number[] = [];
   let text = from === first ? "" : "… ";
   for (let at = from; at <= token + BEHIND_MAX; at += 1) {
@@ -312,13 +312,13 @@ export function adviceAt(tokens: LexedTokens, token: number): Advice | undefined
   return undefined;
 }
 
-// Returns a token in the form that patterns use. The contents of strings are omitted, because they
-// must not match a pattern.
+// Returns a token in the form that patterns match. The contents of strings are left out, because
+// they must not match anything.
 function shownForm(tokens: LexedTokens, token: number): string {
   const kind = tokens.kinds[token];
   if (kind === Token.string || kind === Token.encodedString) return "'…'";
   const start = tokens.starts[token] ?? 0;
-  // The words in patterns are short, whereas searching a long token would be slow.
+  // The words in patterns are short, and searching a long token would be slow.
   const end = Math.min(tokens.ends[token] ?? start, start + SHOWN_CHARACTERS_MAX);
   return tokens.text.slice(start, end).toLowerCase();
 }

@@ -1,6 +1,6 @@
 /**
- * Parses INSERT, UPDATE and DELETE. A long VALUES list of plain literals is a single token and a
- * single compact node.
+ * Parses INSERT, UPDATE and DELETE. A long VALUES list of plain literals is a single token, which
+ * becomes a single compact node.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -26,7 +26,7 @@ import { beginsQuery, parseQuery } from "./select.ts";
 import { parseItems } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
 
-/** The words after which a VALUES list is part of a longer query. */
+/** The words that make a preceding VALUES list part of a longer query. */
 const QUERY_CONTINUATIONS: readonly Word[] = [
   "union",
   "intersect",
@@ -80,8 +80,7 @@ function parseSourceOfInsert(cursor: Cursor): InsertStatement["insert"] {
 }
 
 /**
- * Whether the query continues after a list of literals that the lexer has read as one token after
- * VALUES.
+ * Whether the query continues after a VALUES list that the lexer has turned into a single token.
  */
 function isPartOfQuery(cursor: Cursor): boolean {
   return QUERY_CONTINUATIONS.some((word) => cursor.isAhead(2, word));
@@ -239,7 +238,9 @@ export function parseTarget(cursor: Cursor, isUpdate: boolean): QNameAliased {
   return { name, schema, alias, _location: cursor.since(start) };
 }
 
-/** Whether a token is a value, which cannot be part of a list of columns. */
+/**
+ * Whether a token is a constant or parameter, which rules out that the list contains column names.
+ */
 function isArgument(kind: number): boolean {
   return kind > Token.quoted && kind < Token.symbol;
 }

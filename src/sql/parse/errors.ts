@@ -12,8 +12,8 @@ const SHOWN_CHARACTERS_MAX = 40;
 const SHOWN_WORDS_MAX = 6;
 
 /**
- * The tokens that the parser expected at the furthest position that it reached. They are recorded
- * only while an error is explained.
+ * The tokens that the parser expected at the furthest position it reached. They are recorded only
+ * while an error is being explained.
  */
 export class Expectations {
   #token = -1;
@@ -26,8 +26,8 @@ export class Expectations {
   }
 
   /**
-   * Records that `word` would also be valid at a token. Such words are suitable for a hint, but
-   * there are too many of them for the message.
+   * Records that `word` would also be valid at a token. Hints may use such words, but there are
+   * too many of them to list in the message.
    */
   notePossible(token: number, word: string): void {
     if (this.#reaches(token)) this.#possible.add(word);
@@ -54,8 +54,8 @@ export class Expectations {
 }
 
 /**
- * Parses a query that a subscription will follow. If the query uses an unavailable construct, this
- * counts as an error in the query.
+ * Parses a query to be followed by a subscription. An unsupported construct in it is reported as
+ * an error in the query.
  */
 export function parseFollowed<T>(parse: () => T): T {
   try {
@@ -77,8 +77,7 @@ export interface SyntaxStop {
 }
 
 /**
- * The expected text: a construct such as "a table", or the only possible word, which may be
- * "".
+ * The expected token: a construct such as "a table", or the only word possible, which may be "".
  */
 export type Expected = { readonly thing: string } | { readonly word: string };
 
@@ -87,12 +86,11 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
   const words = stop.expectations?.possibleAt(stop.token) ?? [];
   const asked = stop.expectations?.askedAt(stop.token) ?? [];
   const alias = stop.aliasToken === stop.token - 1 ? stop.aliasToken : -1;
-  // In `SELECT id FORM t`, the parser fails at t, but the mistake is FORM.
+  // In `SELECT id FORM t`, the parser stops at t, but the mistake is FORM.
   const misspelt = alias === -1 ? undefined : nearWord(tokenText(stop.tokens, alias), words);
-  // A text that does not parse is parsed a second time to explain the error. Only then are
-  // expectations recorded.
+  // Expectations are recorded only in a second parse, which explains the error.
   const advice = stop.expectations && adviceAt(stop.tokens, stop.token);
-  // A keyword of another system may resemble a keyword of this one, so the advice takes precedence.
+  // A keyword of another system may resemble one of ours, so the advice takes precedence.
   if (misspelt !== undefined && advice?.token !== alias) {
     const fault = `expected ${shown(misspelt)}`;
     return faultAt(stop, { token: alias, fault, hint: meaning(misspelt) });
@@ -101,7 +99,7 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
   const isThere = token === stop.token;
   const fault = isThere ? `expected ${describe(expected, asked)}` : "which is not allowed here";
   const hint = advice?.hint ?? meaning(nearWord(wordText(stop.tokens, token), words));
-  // A password must stay hidden even if it was written in the wrong type of quotes.
+  // A password must stay hidden even if it was written in the wrong kind of quotes.
   const isText = "thing" in expected && expected.thing.startsWith("a string");
   if (!isText || stop.tokens.kinds[token] !== Token.quoted) {
     return faultAt(stop, { token, fault, hint });
@@ -155,7 +153,7 @@ export function unsupported(
 }
 
 function describe(expected: Expected, words: readonly string[]): string {
-  // The name of a construct stands for all words with which it can begin, so listing these words
+  // The name of a construct covers all words with which it can begin, so listing these as well
   // would be redundant.
   if ("thing" in expected) return expected.thing;
   const parts = [...new Set([expected.word, ...words])].filter((word) => word !== "").map(shown);
@@ -193,7 +191,7 @@ function wordText(tokens: LexedTokens, token: number): string {
   return tokens.kinds[token] === Token.word ? tokenText(tokens, token) : "";
 }
 
-// Returns the most similar of several words, if it is similar enough to suggest a typing error.
+// Returns the most similar of several words, if it is similar enough to suggest a typo.
 function nearWord(text: string, words: readonly string[]): string | undefined {
   const found = text.toLowerCase();
   if (found.length < 2 || found.length > 20) return undefined;
@@ -210,8 +208,8 @@ function nearWord(text: string, words: readonly string[]): string | undefined {
   return best;
 }
 
-// Returns how many insertions, deletions, replacements and swaps of neighbouring characters turn
-// one word into the other.
+// Returns the number of insertions, deletions, replacements and swaps of neighbouring characters
+// that turn one word into the other. Exact only for small numbers.
 function editDistance(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 2) return 3;
   let before: number[] = [];

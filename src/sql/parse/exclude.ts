@@ -1,4 +1,4 @@
-/** Parses EXCLUDE, the constraint that keeps the ranges of rows apart. */
+/** Parses EXCLUDE, the constraint that prevents the ranges of different rows from overlapping. */
 import type { ConstraintExclude, ExcludedPart, Name } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";

@@ -1,10 +1,10 @@
 /**
  * Parses expressions by operator precedence. From tightest to loosest: `::` and `[ ]`, sign,
- * COLLATE and AT TIME ZONE, `^`, `* / %`, `+ -`, every other operator, BETWEEN IN LIKE, comparison,
- * IS, NOT, AND, OR.
+ * COLLATE and AT TIME ZONE, `^`, `* / %`, `+ -`, every other operator, BETWEEN IN LIKE,
+ * comparison, IS, NOT, AND, OR.
  *
- * All binary operators associate to the left, so `parseAt(cursor, power)` accepts only operators
- * that bind tighter than `power`. Comparison and BETWEEN IN LIKE do not chain.
+ * All binary operators are left-associative, so `parseAt(cursor, power)` accepts only operators
+ * that bind tighter than `power`. Comparisons and BETWEEN IN LIKE cannot be chained.
  */
 import type { BinaryOperator, Expr, UnaryOperator } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
@@ -47,8 +47,8 @@ const POWERS = new Map<string, number>(
   ).flatMap(([words, power]) => words.split(" ").map((word) => [word, power] as const)),
 );
 
-// PostgreSQL's operators for LIKE and ILIKE, which have no ESCAPE and the precedence of other
-// symbolic operators.
+// PostgreSQL's symbolic operators for LIKE and ILIKE. They have no ESCAPE, and the precedence of
+// other symbolic operators.
 const LIKE_OPERATORS: ReadonlyMap<string, BinaryOperator> = new Map<string, BinaryOperator>([
   ["~~", "LIKE"],
   ["~~*", "ILIKE"],
@@ -58,8 +58,8 @@ const LIKE_OPERATORS: ReadonlyMap<string, BinaryOperator> = new Map<string, Bina
 
 const NORMAL_FORMS: ReadonlySet<string> = new Set(["nfc", "nfd", "nfkc", "nfkd"]);
 
-// The maximum number of operands in a plain chain of AND or OR. Longer chains become balanced
-// trees, so that their depth stays small.
+// The maximum number of operands in a chain of AND or OR that is parsed to a left-leaning tree.
+// Longer chains become balanced trees, so that their depth stays small.
 const LEANING_OPERANDS_MAX = 32;
 
 /** Parses any expression. */
@@ -68,8 +68,8 @@ export function parseExpression(cursor: Cursor): Expr {
 }
 
 /**
- * Parses an operand of BETWEEN, LIKE and similar forms. It ends before the first operator that does
- * not bind more tightly.
+ * Parses an operand of BETWEEN, LIKE and similar forms. It ends at the first operator that does
+ * not bind more tightly than these.
  */
 export function parseOperand(cursor: Cursor): Expr {
   return parseAt(cursor, Power.predicate);
@@ -130,7 +130,7 @@ function isQuantifier(cursor: Cursor): boolean {
   return cursor.is("any") || cursor.is("some") || cursor.is("all");
 }
 
-// Parses a chain such as `a AND b AND c` in one loop.
+// Parses a chain such as `a AND b AND c` in a single loop.
 function parseLogic(cursor: Cursor, start: number, left: Expr, power: number): Expr {
   const word = power === Power.or ? "or" : "and";
   const op = power === Power.or ? "OR" : "AND";
@@ -220,7 +220,7 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
   const right = isQuantified ? parseQuantified(cursor) : parseAt(cursor, Power.comparison);
   cursor.setDepth(Math.max(depth, cursor.depth) + 1);
   if (powerHere(cursor) === Power.comparison) {
-    // The author usually meant a chain of comparisons. Sometimes, an && or || before it was meant
+    // The author usually meant a chain of comparisons. Sometimes, a preceding && or || was meant
     // as AND or OR.
     const advice = adviceAt(cursor.tokens, cursor.token);
     cursor.fail(
@@ -232,7 +232,7 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
   return { type: "binary", op, left, right, _location: cursor.since(start) };
 }
 
-// Parses ANY (…), SOME (…) and ALL (…) as a call with a query or an array.
+// Parses ANY (…), SOME (…) and ALL (…) as a call with a query or an array as its argument.
 function parseQuantified(cursor: Cursor): Expr {
   const start = cursor.token;
   const name = cursor.takeName();
@@ -366,7 +366,7 @@ function parsePrefixOperator(cursor: Cursor, op: UnaryOperator, power: number): 
   return { type: "unary", op, operand, _location: cursor.since(start) };
 }
 
-// Parses a sign. As in PostgreSQL, a minus sign before a number belongs to the number. Otherwise,
+// Parses a sign. As in PostgreSQL, a minus sign before a number belongs to the number; otherwise,
 // the smallest INT could not be written as an INT.
 function parseSign(cursor: Cursor): Expr {
   const start = cursor.token;

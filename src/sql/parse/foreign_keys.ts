@@ -4,7 +4,7 @@
 import type { ConstraintForeignKey, Name, ReferenceAction } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 
-/** Parses `FOREIGN KEY (a, b) REFERENCES …` of a table. */
+/** Parses the table constraint `FOREIGN KEY (a, b) REFERENCES …`. */
 export function parseForeignKey(
   cursor: Cursor,
   start: number,

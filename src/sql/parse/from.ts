@@ -1,9 +1,9 @@
 /**
  * Parses FROM: tables, subqueries, table functions and joins.
  *
- * The result is flat, as the tree requires: each joined item specifies how it joins all items
- * before it. Only joins that are an operand of another join (`a JOIN (b JOIN c ON …) ON …`) become
- * a group.
+ * The result is a flat list, as the syntax tree requires: each joined item says how it is joined
+ * with all items before it. Only a join that is an operand of another join (`a JOIN (b JOIN c ON
+ * …) ON …`) becomes a group.
  */
 import { defined } from "../../base/assert.ts";
 import type {
@@ -26,7 +26,7 @@ import type { Cursor, Mutable } from "./cursor.ts";
 import { startsQuery } from "./primary.ts";
 import { Token } from "./text/lexer.ts";
 
-/** Parses `from {, from}` as one list. */
+/** Parses the comma-separated items of FROM into one list. */
 export function parseFromList(cursor: Cursor): From[] {
   return withOwnCount(cursor, () => {
     const items = parseFrom(cursor);
@@ -35,12 +35,12 @@ export function parseFromList(cursor: Cursor): From[] {
   });
 }
 
-/** Parses one item with its joins, without a comma after it. */
+/** Parses a single item with its joins, up to the next comma. */
 export function parseFromItem(cursor: Cursor): From[] {
   return withOwnCount(cursor, () => parseFrom(cursor));
 }
 
-/** Parses a FROM whose sources are counted separately from those of the enclosing FROM. */
+/** Parses a FROM whose tables are counted separately from those of the enclosing FROM. */
 function withOwnCount(cursor: Cursor, parse: () => From[]): From[] {
   const { counts } = cursor;
   const around = counts.sources;
@@ -90,7 +90,7 @@ function parseJoin(cursor: Cursor): From {
   cursor.leave(outer);
   if (cursor.accept("using")) {
     const using = cursor.nameList("a column");
-    // The alias requires AS here, because a bare name would be the beginning of another clause.
+    // Here, the alias requires AS, because a bare name would begin a different clause.
     const usingAlias = cursor.accept("as") ? cursor.name("an alias") : undefined;
     return joined(item, { type, using, usingAlias, _location: cursor.since(start) });
   }
@@ -174,7 +174,7 @@ function parseTable(cursor: Cursor): FromTable {
   };
 }
 
-/** Parses `[ONLY] t [*]`. ONLY and `*` have no effect, because no table inherits from another. */
+/** Parses `[ONLY] t [*]`. ONLY and `*` have no effect, because there is no table inheritance. */
 export function parseTableName(cursor: Cursor): QName {
   const isOnly = cursor.accept("only");
   const isEnclosed = isOnly && cursor.accept("(");
@@ -192,7 +192,7 @@ function parseAlias(cursor: Cursor): Name | undefined {
   return cursor.takeName();
 }
 
-// Whether a word that could be an alias begins a different construct here.
+// Whether the next word, which could be an alias, begins a different construct here.
 function isAliasWord(cursor: Cursor): boolean {
   switch (cursor.word) {
     case "qualify":
@@ -241,7 +241,7 @@ function finishSubquery(
   };
 }
 
-// Parses `( query ) alias`, or joins in parentheses.
+// Parses `( query ) alias`, or a parenthesised join.
 function parseParenthesisedSource(cursor: Cursor): From[] {
   const start = cursor.token;
   const content = parseSourceContent(cursor);
@@ -249,7 +249,7 @@ function parseParenthesisedSource(cursor: Cursor): From[] {
   return finishJoin(cursor, start, content);
 }
 
-// Parses the rest after a join in parentheses. With an alias, the join is one item.
+// Parses what follows a parenthesised join. With an alias, the join becomes a single item.
 function finishJoin(cursor: Cursor, start: number, from: From[]): From[] {
   const alias = parseAlias(cursor)?.name;
   if (alias === undefined) return from;
@@ -258,7 +258,7 @@ function finishJoin(cursor: Cursor, start: number, from: From[]): From[] {
   return [{ type: "from group", from, alias, columnNames, join: undefined, _location }];
 }
 
-// Parses the contents of the parentheses: a query, or the items of a join.
+// Parses what is inside the parentheses: a query, or the items of a join.
 function parseSourceContent(cursor: Cursor): SelectStatement | From[] {
   const outer = cursor.enter();
   cursor.expect("(");
@@ -371,8 +371,8 @@ function parseTableFunction(cursor: Cursor, start: number, name: QName): Mutable
   return item;
 }
 
-// Whether `( name type …` follows: a parenthesis and a name, but no comma or closing parenthesis
-// after it.
+// Whether `( name type …` comes next: after the parenthesis and the name, there is no comma or
+// closing parenthesis.
 function isColumnDefinition(cursor: Cursor): boolean {
   const kind = cursor.kindAhead(2);
   return cursor.isNameAhead(1) && (kind === Token.word || kind === Token.quoted);

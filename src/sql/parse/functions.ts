@@ -1,6 +1,6 @@
 /**
- * Parses CREATE, ALTER and DROP FUNCTION. The body of a function is parsed as well, so that every
- * error in its text is reported by the statement that creates the function.
+ * Parses CREATE, ALTER and DROP FUNCTION. It also parses the function's body, so that the
+ * statement that creates the function reports every error in it.
  */
 import { DatabaseError, withDetails } from "../../base/errors.ts";
 import type {
@@ -36,17 +36,23 @@ interface Clauses {
   isStrict: boolean;
   volatility: FunctionVolatility;
   language: "plpgsql" | "sql";
-  /** The body; a text is parsed after all clauses, because its language may follow it. */
+  /**
+   * The body. A body written as a string is parsed only after all clauses, because its language
+   * may follow it.
+   */
   body: Body | BodyText | undefined;
 }
 
-/** A body that is written as a string. */
+/** A body written as a string. */
 interface BodyText {
   readonly text: string;
   readonly token: number;
 }
 
-/** Parses the rest after `CREATE [OR REPLACE] FUNCTION` or `CREATE [OR REPLACE] PROCEDURE`. */
+/**
+ * Parses the rest of a statement after `CREATE [OR REPLACE] FUNCTION` or `CREATE [OR REPLACE]
+ * PROCEDURE`.
+ */
 export function parseCreateFunction(
   cursor: Cursor,
   start: number,
@@ -88,7 +94,7 @@ function parseParameters(cursor: Cursor): FunctionParameterNode[] {
 
 const MODES = ["in", "out", "inout", "variadic"] as const;
 
-/** Parses `[mode] [name] type [DEFAULT e]`, in which the mode may also follow the name. */
+/** Parses `[mode] [name] type [DEFAULT e]`. The mode may also follow the name. */
 function parseParameter(cursor: Cursor): FunctionParameterNode {
   const start = cursor.token;
   let mode: ParameterMode | undefined = acceptMode(cursor);
@@ -115,7 +121,10 @@ function acceptMode(cursor: Cursor): (typeof MODES)[number] | undefined {
   return mode === "in" && cursor.accept("out") ? "inout" : mode;
 }
 
-/** Whether a name precedes the type, as it does if another word follows that belongs to neither. */
+/**
+ * Whether the next word is a parameter name. If it were a type, the word after it would have to
+ * continue that type.
+ */
 function isNamed(cursor: Cursor): boolean {
   const next = cursor.kindAhead(1);
   if (next !== Token.word && next !== Token.quoted) return false;
@@ -123,7 +132,7 @@ function isNamed(cursor: Cursor): boolean {
   return !continuing.includes(cursor.wordAhead(1)) && !cursor.isAhead(1, "default");
 }
 
-/** Types of several words, by their first word, with the words that may follow it. */
+/** The types whose names have several words: for each first word, the words that may follow it. */
 const CONTINUED_TYPES: ReadonlyMap<string, readonly string[]> = new Map([
   ["bit", ["varying"]],
   ["char", ["varying"]],
@@ -192,7 +201,7 @@ function acceptBody(cursor: Cursor, clauses: Clauses): boolean {
   return true;
 }
 
-/** Reads one clause; those that only advise the planner of PostgreSQL have no effect. */
+/** Reads one clause. Clauses that only advise PostgreSQL's planner have no effect. */
 function acceptClause(cursor: Cursor, clauses: Clauses): boolean {
   const volatility = cursor.acceptOneOf("immutable", "stable", "volatile");
   if (volatility !== undefined) {
@@ -226,7 +235,7 @@ function parseLanguage(cursor: Cursor): Clauses["language"] {
   );
 }
 
-/** Returns the body. That of a procedure is always a program. */
+/** Returns the body. A procedure's body is always a program. */
 function bodyIn(
   cursor: Cursor,
   written: Body | BodyText,
@@ -287,7 +296,9 @@ function acceptText(cursor: Cursor): BodyText {
   return { text, token };
 }
 
-/** Parses a body that is written as a string. All of its errors have the position of the string. */
+/**
+ * Parses a body written as a string. All errors in it are reported at the position of the string.
+ */
 function parseText(cursor: Cursor, { text: source, token: at }: BodyText): Body {
   const { grammar, limits, tokens } = cursor;
   const start = tokens.starts[at];
@@ -312,7 +323,7 @@ function parseText(cursor: Cursor, { text: source, token: at }: BodyText): Body 
   return { query, source: source.slice(0, end).trim() };
 }
 
-/** Parses the statement of a body. Its errors have the position of the whole body. */
+/** Parses the statement of a body. Its errors are reported at the position of the whole body. */
 function parsedBody(
   body: Cursor,
   { grammar, statementIndex, tokens }: Cursor,
@@ -330,7 +341,7 @@ function parsedBody(
 function parseStandardBody(cursor: Cursor): Body {
   const { parameterCount } = cursor;
   const body = cursor.accept("return") ? parseReturn(cursor) : parseAtomic(cursor);
-  // `$1` in the body is a parameter of the function, not of the request.
+  // In the body, `$1` is a parameter of the function, not of the request.
   cursor.parameterCount = parameterCount;
   return body;
 }
@@ -361,14 +372,14 @@ function queryOf(cursor: Cursor, statement: Statement): SelectStatement {
 
 type FunctionKind = FunctionName["kind"];
 
-/** Reads FUNCTION, PROCEDURE or ROUTINE. Returns undefined if another word follows. */
+/** Reads FUNCTION, PROCEDURE or ROUTINE. Returns undefined for any other word. */
 export function acceptFunctionKind(cursor: Cursor): { readonly kind: FunctionKind } | undefined {
   if (cursor.accept("function")) return { kind: "function" };
   if (cursor.accept("procedure")) return { kind: "procedure" };
   return cursor.accept("routine") ? { kind: undefined } : undefined;
 }
 
-/** Parses the rest after `ALTER FUNCTION`, `ALTER PROCEDURE` or `ALTER ROUTINE`. */
+/** Parses the rest of a statement after `ALTER FUNCTION`, `ALTER PROCEDURE` or `ALTER ROUTINE`. */
 export function parseAlterFunction(
   cursor: Cursor,
   start: number,
@@ -384,7 +395,7 @@ export function parseAlterFunction(
   return { type: "alter function", name, to, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `DROP FUNCTION`, `DROP PROCEDURE` or `DROP ROUTINE`. */
+/** Parses the rest of a statement after `DROP FUNCTION`, `DROP PROCEDURE` or `DROP ROUTINE`. */
 export function parseDropFunction(
   cursor: Cursor,
   start: number,

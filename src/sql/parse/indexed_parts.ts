@@ -1,12 +1,12 @@
 /**
- * Parses the parts of index keys, and the conditions of indexes. An expression keeps its text,
+ * Parses the parts of index keys, and the conditions of indexes. Expressions keep their SQL text,
  * which the catalog stores.
  */
 import type { Expr, IndexedColumn, IndexedExpression } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { Token } from "./text/lexer.ts";
 
-/** Parses an expression, and returns it with its text, which the catalog stores. */
+/** Parses an expression, and returns it with its SQL text, which the catalog stores. */
 export function parseSourced(cursor: Cursor): { readonly expr: Expr; readonly source: string } {
   const { start } = cursor;
   const expr = cursor.grammar.expression(cursor);

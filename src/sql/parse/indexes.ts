@@ -22,13 +22,14 @@ import { parseOptions } from "./options.ts";
 import { refuseIndexAlteration } from "./refused.ts";
 import { Token } from "./text/lexer.ts";
 
-/** Parses the rest after `CREATE [UNIQUE] INDEX`. */
+/** Parses the rest of a statement after `CREATE [UNIQUE] INDEX`. */
 export function parseCreateIndex(
   cursor: Cursor,
   start: number,
   isUnique: boolean,
 ): CreateIndexStatement {
-  // CONCURRENTLY only excludes transactions: every index is built while other statements write.
+  // CONCURRENTLY only rules out a transaction, because every index is built while other statements
+  // write.
   const isConcurrent = acceptConcurrently(cursor);
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.is("on") ? undefined : cursor.name("an index");
@@ -61,7 +62,7 @@ export function parseCreateIndex(
   };
 }
 
-/** Parses the rest after `ALTER INDEX`. */
+/** Parses the rest of a statement after `ALTER INDEX`. */
 export function parseAlterIndex(cursor: Cursor, start: number): AlterIndexStatement {
   const ifExists = acceptIfExists(cursor);
   const name = cursor.qname("an index");
@@ -71,7 +72,7 @@ export function parseAlterIndex(cursor: Cursor, start: number): AlterIndexStatem
   return { type: "alter index", name, ifExists, to, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `DROP INDEX`. */
+/** Parses the rest of a statement after `DROP INDEX`. */
 export function parseDropIndex(cursor: Cursor, start: number): DropIndexStatement {
   const isConcurrent = acceptConcurrently(cursor);
   const ifExists = acceptIfExists(cursor);
@@ -85,7 +86,7 @@ function acceptConcurrently(cursor: Cursor): { readonly isConcurrent?: true } {
   return cursor.accept("concurrently") ? { isConcurrent: true } : {};
 }
 
-/** Parses the index method. Returns undefined for that of a sorted index. */
+/** Parses the index method. Returns undefined for the methods of sorted indexes. */
 function parseMethod(cursor: Cursor): "gin" | undefined {
   const method = cursor.name("an index method");
   if (method.name === "btree") return undefined;
@@ -112,7 +113,7 @@ function parseInvertedColumn(cursor: Cursor): IndexedColumn {
   return operatorClass === undefined ? { part } : { part, operatorClass };
 }
 
-/** The storage parameters of PostgreSQL's indexes, which have no effect here. */
+/** Storage parameters of PostgreSQL's indexes, which have no effect here. */
 const INDEX_PARAMETER =
   /^(?:fillfactor|deduplicate_items|buffering|fastupdate|gin_pending_list_limit|pages_per_range|autosummarize)$/;
 
@@ -124,7 +125,7 @@ function acceptParameters(cursor: Cursor): void {
     cursor.refuse(`the parameter ${other.name} of an index`, undefined, start);
 }
 
-/** Parses the clauses between the columns of an index and its condition. */
+/** Parses the clauses between an index's columns and its condition. */
 function acceptClauses(cursor: Cursor): Pick<CreateIndexStatement, "equalNulls" | "included"> {
   const clauses = { ...acceptIncluded(cursor), ...acceptNulls(cursor) };
   if (cursor.is("with")) acceptParameters(cursor);

@@ -1,4 +1,6 @@
-/** Parses statements about the server's background work: STORAGE, BACKUP, RESTORE, EXPORT, KILL. */
+/**
+ * Parses statements about the server's background work: STORAGE, BACKUP, RESTORE, EXPORT, KILL.
+ */
 import type {
   BackupStatement,
   ExportStatement,

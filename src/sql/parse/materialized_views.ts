@@ -1,6 +1,6 @@
 /**
- * Parses CREATE, REFRESH, ALTER and DROP MATERIALIZED VIEW. CREATE, ALTER and DROP
- * become statements for tables, because a table contains the rows of a materialized view.
+ * Parses CREATE, REFRESH, ALTER and DROP MATERIALIZED VIEW. CREATE, ALTER and DROP become
+ * statements about tables, because a table contains the rows of a materialized view.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { parseAlterTable } from "./alter.ts";
@@ -17,7 +17,7 @@ import { parseOptions } from "./options.ts";
 import { parseQuery } from "./select.ts";
 import { acceptData } from "./table_as.ts";
 
-/** Parses the rest after `CREATE MATERIALIZED VIEW`. */
+/** Parses the rest of a statement after `CREATE MATERIALIZED VIEW`. */
 export function parseCreateMaterialized(cursor: Cursor, start: number): CreateTableAsStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.qname("a materialized view");
@@ -58,7 +58,7 @@ export function parseRefresh(cursor: Cursor, start: number): RefreshStatement {
   };
 }
 
-/** Parses the rest after `ALTER MATERIALIZED VIEW`. */
+/** Parses the rest of a statement after `ALTER MATERIALIZED VIEW`. */
 export function parseAlterMaterialized(
   cursor: Cursor,
   start: number,
@@ -69,7 +69,7 @@ export function parseAlterMaterialized(
   return { ...node, isMaterialized: true };
 }
 
-/** Parses the rest after `DROP MATERIALIZED VIEW`. */
+/** Parses the rest of a statement after `DROP MATERIALIZED VIEW`. */
 export function parseDropMaterialized(cursor: Cursor, start: number): DropTableStatement {
   return { ...parseDropTable(cursor, start, undefined), isMaterialized: true };
 }

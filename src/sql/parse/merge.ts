@@ -65,7 +65,7 @@ function parseInsertAction(cursor: Cursor): MergeInsert {
   return { type: "insert", columns, overriding, values, _location: cursor.since(start) };
 }
 
-/** Parses `VALUES (…)` with one row, which the lexer may have read as a single token. */
+/** Parses `VALUES (…)` with a single row, which the lexer may have turned into a single token. */
 function parseValues(cursor: Cursor): readonly Expr[] {
   const at = cursor.start;
   const start = cursor.token;

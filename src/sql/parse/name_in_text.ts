@@ -1,7 +1,7 @@
-/** Reads the names of objects from strings, such as 'app.orders_id_seq'. */
+/** Parses object names in strings, such as 'app.orders_id_seq'. */
 import { DatabaseError } from "../../base/errors.ts";
 
-/** The name that a string contains. `namespace` is undefined if the name is unqualified. */
+/** A name parsed from a string. `namespace` is undefined if the name is unqualified. */
 export interface NameInText {
   readonly namespace: string | undefined;
   readonly name: string;
@@ -11,7 +11,7 @@ const NAME =
   /^\s*(?:("(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*)\s*\.\s*)?("(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*)\s*$/u;
 
 /**
- * Reads `name` or `namespace.name` from a string. Unquoted parts are folded to lower case.
+ * Parses `name` or `namespace.name` from a string. Unquoted parts are folded to lower case.
  * @throws {DatabaseError} INVALID_NAME
  */
 export function nameInText(text: string): NameInText {

@@ -1,15 +1,15 @@
-/** Recognises the operator classes of PostgreSQL after the keys of indexes and partitions. */
+/** Recognises PostgreSQL's operator classes after the keys of indexes and partitions. */
 import type { Cursor } from "./cursor.ts";
 import { Token } from "./text/lexer.ts";
 
-/** The operator classes of btree indexes that have the order of the indexes here. */
+/** The btree operator classes that match the sort order of our indexes. */
 const OPERATOR_CLASS =
   /^(?:text_pattern|varchar_pattern|bpchar_pattern|text|varchar|bpchar|int[248]|numeric|float[48]|date|time|timestamp|timestamptz|interval|uuid|bool|bytea|name|enum|array|record)_ops$/;
 
-/** The operator classes of gin indexes. They determine the terms of an inverted index. */
+/** The gin operator classes, which determine the terms of an inverted index. */
 const INVERTED_CLASS = /^(?:gin_trgm|tsvector|jsonb|jsonb_path|array)_ops$/;
 
-/** Accepts the name of an operator class after a column. */
+/** Reads the operator class after a column, if there is one. */
 export function acceptOperatorClass(cursor: Cursor): void {
   if (cursor.kind !== Token.word) return;
   const name = cursor.nameText(cursor.token);

@@ -1,8 +1,7 @@
 /**
  * Parses `(name = value, …)`, user ids, and other small forms that several statements share.
  *
- * A string is accepted in place of a single word, because some other systems write the word in
- * quotes.
+ * A string is accepted in place of a single word, because some other systems require quotes there.
  */
 import { normalized } from "../../types/mod.ts";
 import type { ExprLiteral, Name, OptionEntry, OptionIdentifier, UserName } from "./ast/ast.ts";
@@ -33,7 +32,7 @@ function parseOptionName(cursor: Cursor): string {
   return `${name}.${cursor.label("an option").name.toLowerCase()}`;
 }
 
-/** Parses a literal or a bare word. */
+/** Parses a literal or an unquoted word. */
 export function parseOptionValue(cursor: Cursor): ExprLiteral | OptionIdentifier {
   const { word, kind } = cursor;
   const isLiteral = kind !== Token.word && kind !== Token.quoted;
@@ -60,12 +59,12 @@ export function parsePlainLiteral(cursor: Cursor): ExprLiteral {
   }
 }
 
-/** Parses `x`, `"X"` or `'X'` as one word. A bare word is folded to lower case. */
+/** Parses `x`, `"X"` or `'X'` as a single word. An unquoted word is folded to lower case. */
 export function parseWord(cursor: Cursor, what: string): Name {
   return cursor.isString() ? takeStringName(cursor) : cursor.label(what);
 }
 
-/** Parses a word as {@linkcode parseWord} does, except that a reserved word must be quoted. */
+/** Parses a word like {@linkcode parseWord}, but requires quotes around a reserved word. */
 export function parseNameOrString(cursor: Cursor, what: string): Name {
   return cursor.isString() ? takeStringName(cursor) : cursor.name(what);
 }
@@ -82,9 +81,9 @@ export function parseFormat(cursor: Cursor): "text" | "json" {
 }
 
 /**
- * Parses a user id: `'x'`, `"x"` or x. The id is the login name, which an external system may
- * define, so it keeps its case even without quotes. The result is in Unicode form NFC, in which ids
- * are compared.
+ * Parses a user id: `'x'`, `"x"` or x. The id is the login name. It keeps its case even without
+ * quotes, because an external system may define it. The result is in the Unicode form NFC, in
+ * which ids are compared.
  */
 export function parseUserName(cursor: Cursor): UserName {
   const { kind, start } = cursor;
@@ -93,7 +92,9 @@ export function parseUserName(cursor: Cursor): UserName {
   return { ...parsed, name: normalized(written, "NFC") };
 }
 
-/** Parses the id of a running activity: `'x'`, `"x"`, or bare text up to the next white space. */
+/**
+ * Parses the id of a running activity: `'x'`, `"x"`, or unquoted text up to the next whitespace.
+ */
 export function parseId(cursor: Cursor, what: string): string {
   const { kind, start } = cursor;
   if (kind !== Token.word && kind !== Token.integer) return parseWord(cursor, what).name;

@@ -1,9 +1,9 @@
-/** Parses the statements about owners and extensions that dumps contain. */
+/** Parses statements that dumps contain about owners and extensions. */
 import type { AlterOwnerStatement, CreateExtensionStatement, UserName } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNameOrString, parseUserName } from "./options.ts";
 
-/** Parses `OWNER TO user`, if it follows. */
+/** Parses `OWNER TO user`, if it comes next. */
 export function acceptOwner(
   cursor: Cursor,
   start: number,
@@ -22,8 +22,8 @@ function parseOwner(cursor: Cursor): UserName {
 }
 
 /**
- * Parses the rest after `CREATE EXTENSION`. SCHEMA and CASCADE have no effect, because built-in
- * functions do not belong to a namespace.
+ * Parses the rest of a statement after `CREATE EXTENSION`. SCHEMA and CASCADE have no effect,
+ * because built-in functions do not belong to a namespace.
  */
 export function parseCreateExtension(cursor: Cursor, start: number): CreateExtensionStatement {
   const ifNotExists = cursor.acceptAll("if", "not", "exists") ? true : undefined;

@@ -1,7 +1,7 @@
 /**
- * Implements the entry point of the parser, which turns the text of a request into statements.
+ * The entry point of the parser, which turns the SQL of a request into statements.
  *
- * A text that does not parse is parsed a second time, solely to determine which tokens were
+ * If the SQL does not parse, it is parsed a second time, only to determine which tokens were
  * expected. The first pass therefore need not record them.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -19,17 +19,17 @@ import type { NormalizedStatement, SlotLiteral } from "./text/normalize.ts";
 
 export type { ParseLimits } from "./cursor.ts";
 
-/** The default values of the keys `limits.*`. */
+/** The default values of the configuration keys `limits.*`. */
 export const PARSE_LIMITS: ParseLimits = {
   sqlBytesMax: 1024 * 1024,
   parametersMax: 32_767,
   nestingMax: NESTING_MAX,
 };
 
-/** The statements of a text, after parsing. */
+/** The result of parsing the SQL of a request. */
 export interface ParsedRequest {
   readonly statements: readonly Statement[];
-  /** The highest parameter number in the text: n in `$n`. */
+  /** The highest parameter number in the SQL: n in `$n`. */
   readonly parameterCount: number;
 }
 
@@ -43,7 +43,7 @@ const GRAMMAR: Grammar = {
 };
 
 /**
- * Parses the statements of a text.
+ * Parses the statements in a piece of SQL.
  * @throws {DatabaseError} EMPTY_SQL, INVALID_SQL, BATCH_PARSE_ERROR, UNSUPPORTED_FEATURE,
  *   INVALID_INPUT, INVALID_PARAMETER.
  */
@@ -52,10 +52,9 @@ export function parseStatements(text: string, limits: ParseLimits = PARSE_LIMITS
 }
 
 /**
- * Parses statements as {@linkcode parseStatements} does, and also returns the number of parameters.
+ * Parses statements like {@linkcode parseStatements}, and also returns the number of parameters.
  *
- * @param utf8 The UTF-8 form of `text`, if the caller has it. The statements may keep references to
- *   it.
+ * @param utf8 `text` as UTF-8, if the caller has it. The statements may keep references to it.
  */
 export function parseRequest(
   text: string,
@@ -78,13 +77,15 @@ export function parseRequest(
     }
     return { statements, parameterCount: cursor.parameterCount };
   };
-  // If the text has already failed to parse, another pass that records nothing would be useless.
+  // If the SQL has already failed to parse, a pass without expectations is skipped, because it
+  // would fail again.
   return read === "wrong" ? parse(new Expectations()) : explained(parse);
 }
 
 /**
- * Parses a text in which each long list of literals is one token. Returns "unread" if a token turns
- * out not to be a list, and "wrong" if the text does not parse for this or another reason.
+ * Parses SQL in which each long list of literals is a single token. Returns "unread" if such a
+ * token turns out not to be a list, and "wrong" if the SQL does not parse for this or any other
+ * reason.
  */
 function parsedWithLists(
   tokens: LexedTokens,
@@ -96,16 +97,16 @@ function parsedWithLists(
     if (cursor.literalListCount !== tokens.literalLists.length) return "unread";
     return { statements, parameterCount: cursor.parameterCount };
   } catch (error) {
-    // Safe to ignore: the text is read again token by token, and the same error is then raised.
+    // Safe to ignore: the SQL is parsed again token by token, which throws the same error.
     if (error instanceof DatabaseError) return "wrong";
     throw error;
   }
 }
 
 /**
- * Parses the one statement that `normalizeStatement` found, with its literals as slots. Returns
- * undefined if the grammar itself needs a lifted literal, because no plan of such a statement is
- * cached.
+ * Parses the single statement that `normalizeStatement` found, with its literals as slots. Returns
+ * undefined if the grammar itself needs the value of a lifted literal; such a statement gets no
+ * cached plan.
  */
 export function parseNormalized(
   text: string,
@@ -124,8 +125,8 @@ export function parseNormalized(
 }
 
 /**
- * Parses a stored expression, such as a default or a check. Positions refer to the text of the
- * expression.
+ * Parses a stored expression, such as a default or a check. Positions are relative to the
+ * expression's text.
  */
 export function parseExpression(text: string, limits: ParseLimits = PARSE_LIMITS): Expr {
   checkSize(text, limits);

@@ -1,4 +1,4 @@
-/** Parses PARTITION BY and PARTITION OF of a table, and ATTACH and DETACH of a partition. */
+/** Parses PARTITION BY and PARTITION OF for a table, and ATTACH and DETACH for a partition. */
 import type { QNameAliased } from "./ast/ast.ts";
 import type {
   PartitionBounds,
@@ -14,7 +14,7 @@ import type { Cursor } from "./cursor.ts";
 import { parseIndexedExpression, parseIndexedPart } from "./indexed_parts.ts";
 import { acceptOperatorClass } from "./operator_classes.ts";
 
-/** Parses `PARTITION BY strategy (key, …)`, if it follows. */
+/** Parses `PARTITION BY strategy (key, …)`, if it comes next. */
 export function acceptPartitionBy(cursor: Cursor): PartitionBy | undefined {
   const start = cursor.token;
   if (!cursor.acceptAll("partition", "by")) return undefined;
@@ -32,7 +32,7 @@ export function acceptPartitionBy(cursor: Cursor): PartitionBy | undefined {
   return { strategy, keys, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `CREATE TABLE p PARTITION OF`. */
+/** Parses the rest of a statement after `CREATE TABLE p PARTITION OF`. */
 export function parsePartitionOf(cursor: Cursor): PartitionOf {
   const parent = cursor.qname("a table");
   if (cursor.is("(")) {
@@ -101,7 +101,9 @@ function parseHashBounds(cursor: Cursor): { modulus: number; remainder: number }
   return { modulus, remainder };
 }
 
-/** Parses `ATTACH PARTITION …` and `DETACH PARTITION …` after `ALTER TABLE t`, if they follow. */
+/**
+ * Parses `ATTACH PARTITION …` and `DETACH PARTITION …` after `ALTER TABLE t`, if they come next.
+ */
 export function acceptPartitionChange(
   cursor: Cursor,
   start: number,
@@ -115,7 +117,7 @@ export function acceptPartitionChange(
   }
   if (!cursor.acceptAll("detach", "partition")) return undefined;
   const partition = cursor.qname("a partition");
-  // These words have no effect, because no detachment is left half done.
+  // Neither word has an effect, because a detachment is never left half done.
   if (!cursor.accept("concurrently")) cursor.accept("finalize");
   return { type: "detach partition", table, ifExists, partition, _location: cursor.since(start) };
 }

@@ -1,8 +1,8 @@
-/** Parses the words that make a table temporary or unlogged. */
+/** Parses the keywords that make a table temporary or unlogged. */
 import type { CreateTableStatement, TablePersistence } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 
-/** Whether TEMPORARY TABLE or UNLOGGED TABLE follows, as opposed to another object. */
+/** Whether TEMPORARY TABLE or UNLOGGED TABLE comes next, as opposed to another kind of object. */
 export function isPersistence(cursor: Cursor): boolean {
   const at = cursor.is("global") || cursor.is("local") ? 1 : 0;
   const isWord = (["temp", "temporary", "unlogged"] as const).some((word) =>
@@ -11,14 +11,14 @@ export function isPersistence(cursor: Cursor): boolean {
   return isWord && cursor.isAhead(at + 1, "table");
 }
 
-/** Reads the words TEMPORARY and UNLOGGED before TABLE or the name after INTO. */
+/** Reads TEMPORARY or UNLOGGED before TABLE, or before the name after INTO. */
 export function acceptPersistence(cursor: Cursor): TablePersistence {
   cursor.acceptOneOf("global", "local");
   if (cursor.accept("temporary") || cursor.accept("temp")) return { temporary: true };
   return cursor.accept("unlogged") ? { unlogged: true } : {};
 }
 
-/** Reads `ON COMMIT {DROP | DELETE ROWS}` of a temporary table. */
+/** Reads the clause `ON COMMIT {DROP | DELETE ROWS}` of a temporary table. */
 export function acceptOnCommit(
   cursor: Cursor,
   { temporary }: TablePersistence,

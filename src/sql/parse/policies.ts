@@ -12,7 +12,7 @@ import type {
 import type { Cursor } from "./cursor.ts";
 import { acceptBehaviour, acceptIfExists } from "./ddl.ts";
 
-/** Parses the rest after `CREATE POLICY`. */
+/** Parses the rest of a statement after `CREATE POLICY`. */
 export function parseCreatePolicy(cursor: Cursor, start: number): CreatePolicyStatement {
   const name = cursor.name("a policy");
   cursor.expect("on");
@@ -37,7 +37,7 @@ export function parseCreatePolicy(cursor: Cursor, start: number): CreatePolicySt
   };
 }
 
-/** Parses the rest after `ALTER POLICY`. */
+/** Parses the rest of a statement after `ALTER POLICY`. */
 export function parseAlterPolicy(cursor: Cursor, start: number): AlterPolicyStatement {
   const name = cursor.name("a policy");
   cursor.expect("on");
@@ -53,13 +53,13 @@ export function parseAlterPolicy(cursor: Cursor, start: number): AlterPolicyStat
   return { type: "alter policy", name, table, ...clauses, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `DROP POLICY`. */
+/** Parses the rest of a statement after `DROP POLICY`. */
 export function parseDropPolicy(cursor: Cursor, start: number): DropPolicyStatement {
   const ifExists = acceptIfExists(cursor);
   const name = cursor.name("a policy");
   cursor.expect("on");
   const table = cursor.qname("a table");
-  // No object depends on a policy, so CASCADE and RESTRICT have no effect.
+  // Nothing depends on a policy, so CASCADE and RESTRICT have no effect.
   acceptBehaviour(cursor);
   return { type: "drop policy", name, table, ifExists, _location: cursor.since(start) };
 }
@@ -73,8 +73,7 @@ function parseClauses(cursor: Cursor): PolicyClauses {
 
 function parseRoles(cursor: Cursor): readonly Name[] {
   const roles: Name[] = [];
-  // A role has the name `user`, which is a reserved word and therefore not accepted as an ordinary
-  // name.
+  // One of the roles is called `user`, a reserved word that is not accepted as an ordinary name.
   do roles.push(cursor.is("user") ? cursor.takeName() : cursor.name("a role"));
   while (cursor.accept(","));
   return roles;

@@ -1,6 +1,7 @@
 /**
  * Parses the operands of expressions: literals, names, parentheses, and forms that begin with a
- * keyword of their own, with any `::`, `[ ]` or `.name` that follows. Calls are in `calls.ts`.
+ * keyword of their own, each with any `::`, `[ ]` or `.name` that follows. Calls are in
+ * `calls.ts`.
  */
 import type {
   BasicDataTypeDef,
@@ -41,7 +42,7 @@ function parsePostfix(
   { isEnclosed, start }: { start: number; isEnclosed: boolean },
 ): Expr {
   let operand = first;
-  // Whether a dot may follow, as it may after a parenthesis, a subscript or a parameter.
+  // Whether `.name` may follow, as it may after a parenthesis, a subscript or a parameter.
   let isClosed = isEnclosed || first.type === "parameter";
   for (;;) {
     const depth = cursor.depth;
@@ -186,7 +187,8 @@ function parameterIndex(cursor: Cursor, start: number, source: string): number {
   return index;
 }
 
-// Parses a word: a value, a special form, a typed literal, a name, or a call.
+// Parses an operand that begins with a word: a value, a special form, a typed literal, a name, or
+// a call.
 function parseWord(cursor: Cursor): Expr {
   if (cursor.word !== "") {
     const value = parseValueWord(cursor) ?? parseForm(cursor) ?? parseKeywordForm(cursor);
@@ -202,7 +204,7 @@ function parseValueWord(cursor: Cursor): Expr | undefined {
   switch (word) {
     case "null":
     case "default":
-      // DEFAULT before a dot is the name of a namespace.
+      // Before a dot, DEFAULT is the name of a namespace.
       if (word === "default" && cursor.isAhead(1, ".")) return undefined;
       cursor.token += 1;
       cursor.setDepth(1);
@@ -232,7 +234,7 @@ function parseForm(cursor: Cursor): Expr | undefined {
     case "exists":
       return cursor.isAhead(1, "(") ? parseExists(cursor) : undefined;
     case "next":
-      // The word may instead be the name of a column.
+      // The word may instead be a column name.
       if (!cursor.isAhead(1, "value") || !cursor.isAhead(2, "for")) return undefined;
       return cursor.refuse("NEXT VALUE FOR (a sequence)", "write nextval('orders_id_seq')");
     case "any":
@@ -294,10 +296,10 @@ function parseTypedLiteral(cursor: Cursor): Expr {
   return { type: "cast", operand, to, _location: cursor.since(start) };
 }
 
-/** The contents of parentheses: expressions or a single query. */
+/** The contents of a pair of parentheses: expressions or a single query. */
 export interface Parenthesised {
   readonly expressions: readonly Expr[];
-  /** Whether the parentheses contain just one expression, which is a query. */
+  /** Whether the parentheses contain nothing but a query. */
   readonly isQuery: boolean;
 }
 
@@ -320,7 +322,7 @@ export function parseParenthesised(cursor: Cursor): Parenthesised {
   return { expressions, isQuery: expressions.length === 1 && isSelectNode(first) };
 }
 
-/** Whether the next token begins a query without parentheses. */
+/** Whether the next token begins an unparenthesised query. */
 export function startsQuery(cursor: Cursor): boolean {
   switch (cursor.word) {
     case "select":
@@ -369,8 +371,8 @@ function parseArray(cursor: Cursor): Expr {
   const outer = cursor.enter();
   const literals = cursor.takeLiteralList("array");
   if (literals !== undefined) {
-    // The depth is the same as after the last element of an ordinary array, because the list is one
-    // token.
+    // Sets the same depth as the last element of an ordinary array would, because the whole list
+    // was read as one token.
     cursor.setDepth(1);
     cursor.leave(outer);
     return listOfLiterals(literals, { type: "array", _location: cursor.since(start) });
@@ -387,7 +389,10 @@ function parseArray(cursor: Cursor): Expr {
   return { type: "array", expressions, _location: cursor.since(start) };
 }
 
-/** Parses `[1, 2]` in an array. In `[[1, 2], [3, 4]]`, the inner arrays have no ARRAY keyword. */
+/**
+ * Parses the elements of an array, `[1, 2]`. In `[[1, 2], [3, 4]]`, the inner arrays have no ARRAY
+ * keyword.
+ */
 function parseItems(cursor: Cursor): Expr[] {
   const expressions: Expr[] = [];
   cursor.expect("[");
@@ -429,7 +434,7 @@ function parseCase(cursor: Cursor): ExprCase {
   return { type: "case", value, whens, else: otherwise, _location: cursor.since(start) };
 }
 
-/** Parses `COLLATION FOR (x)`, which is a call of a function of PostgreSQL. */
+/** Parses `COLLATION FOR (x)`, which becomes a call to the PostgreSQL function behind it. */
 function parseCollationFor(cursor: Cursor): Expr {
   const start = cursor.token;
   const outer = cursor.enter();

@@ -17,7 +17,7 @@ const NO_DIRECTORY = "one directory is one database: divide it with CREATE NAMES
 
 type Refused = readonly [construct: string, hint?: string];
 
-/** Statements that are refused, by their first word. */
+/** Unsupported statements, keyed by their first word. */
 export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, Refused>([
   ["bulk", ["BULK INSERT", COPYING]],
   ["replace", ["REPLACE INTO", ON_CONFLICT]],
@@ -69,21 +69,21 @@ export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, 
   ["reassign", ["REASSIGN OWNED", "write ALTER NAMESPACE … OWNER TO for each namespace"]],
 ]);
 
-/** Refuses a statement whose first word is known from another system. */
+/** Rejects a statement whose first word is known from another system. */
 export function refuseStatement(cursor: Cursor): void {
   const entry = REFUSED_STATEMENTS.get(spelling(cursor));
   if (entry !== undefined) cursor.refuse(...entry);
 }
 
-/** Hints that apply only to DROP. All other hints apply to CREATE, ALTER and DROP. */
+/** Hints for DROP only. All other hints apply to CREATE, ALTER and DROP alike. */
 const HINTS_OF_DROP = new Map<string, string>([
   ["database", "DROP NAMESPACE"],
   ["tablespace", "DROP STORAGE"],
 ]);
 
 /**
- * Objects of other systems that CREATE, ALTER and DROP refuse, by the first word after CREATE,
- * ALTER or DROP.
+ * Objects of other systems that CREATE, ALTER and DROP do not support, keyed by the word after
+ * CREATE, ALTER or DROP.
  */
 export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Refused>([
   ["temp", ["TEMP for objects other than tables", "write CREATE TEMP TABLE"]],
@@ -130,7 +130,7 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["default", ["DEFAULT PRIVILEGES", RIGHTS]],
 ]);
 
-/** Refuses CREATE, ALTER or DROP of a type of object that does not exist here. */
+/** Rejects CREATE, ALTER or DROP for a kind of object that does not exist here. */
 export function refuseObject(cursor: Cursor, verb: "CREATE" | "ALTER" | "DROP"): void {
   const isTemporary = cursor.is("temp") || cursor.is("temporary");
   if (isTemporary && cursor.isAhead(1, "view")) {
@@ -144,8 +144,8 @@ export function refuseObject(cursor: Cursor, verb: "CREATE" | "ALTER" | "DROP"):
 }
 
 /**
- * Clauses that are refused after `ALTER TABLE t`, by their first words. A longer sequence of words
- * precedes its own beginning.
+ * Unsupported clauses of `ALTER TABLE t`, by their first words. A longer sequence of words
+ * precedes its own prefixes.
  */
 const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: string])[] = [
   ["enable row", "ENABLE ROW LEVEL SECURITY", OWN_ROWS],
@@ -182,12 +182,12 @@ const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: 
   ["set without", "SET WITHOUT"],
 ];
 
-/** Refuses a change to a table that only other systems support. */
+/** Rejects a change to a table that only other systems support. */
 export function refuseAlteration(cursor: Cursor): void {
   refuseWords(cursor, ALTERATIONS);
 }
 
-/** Clauses that are refused after `ALTER INDEX i`, by their first words. */
+/** Unsupported clauses of `ALTER INDEX i`, by their first words. */
 const INDEX_ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: string])[] = [
   ["attach", "ATTACH PARTITION", "partitioning by user is built in: CREATE USER TABLE"],
   ["set", "ALTER INDEX … SET", "indexes have no options"],
@@ -199,7 +199,7 @@ export function refuseIndexAlteration(cursor: Cursor): void {
   refuseWords(cursor, INDEX_ALTERATIONS);
 }
 
-/** Forms of SHOW that are refused, by the words after SHOW. */
+/** Unsupported forms of SHOW, by the words after SHOW. */
 const SHOWN: readonly (readonly [words: string, construct: string, hint?: string])[] = [
   ["create view", "SHOW CREATE VIEW", "write SELECT view_definition FROM information_schema.views"],
   [
@@ -232,7 +232,7 @@ const SHOWN: readonly (readonly [words: string, construct: string, hint?: string
   ["engines", "SHOW ENGINES", "there is one storage engine"],
 ];
 
-/** Refuses a form of SHOW that only other systems support. */
+/** Rejects a form of SHOW that only other systems support. */
 export function refuseShown(cursor: Cursor): void {
   refuseWords(cursor, SHOWN);
 }
@@ -247,7 +247,7 @@ function refuseWords(
   if (found !== undefined) cursor.refuse(found[1], found[2]);
 }
 
-/** Returns a word of the text in lower case, even if it is not a keyword. */
+/** Returns a word of the SQL in lower case, even if it is not a keyword. */
 function spelling(cursor: Cursor, count = 0): string {
   if (cursor.kindAhead(count) !== Token.word) return "";
   return cursor.nameText(cursor.token + count);

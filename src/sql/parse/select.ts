@@ -126,8 +126,8 @@ function parseStrength(cursor: Cursor): LockStrength {
   }
 }
 
-// Refuses a locking clause where it is not allowed. If another word follows FOR, the parser reports
-// it at the end of the statement.
+// Rejects a locking clause where it is not allowed. If FOR is followed by any other word, the
+// parser reports that word at the end of the statement.
 function refuseLocking(cursor: Cursor): void {
   const found = LOCKING_CLAUSES.find(([word]) => cursor.isAhead(1, word));
   if (found === undefined) return;
@@ -141,9 +141,9 @@ const LOCKING_CLAUSES = [
   ["key", "FOR KEY SHARE"],
 ] as const;
 
-// Parses ORDER BY and LIMIT, which belong to the whole query. After a query in parentheses, they
-// are added to that query, as in PostgreSQL: `(SELECT … LIMIT 1) ORDER BY a` sorts before it
-// applies the LIMIT.
+// Parses ORDER BY and LIMIT, which belong to the whole query. As in PostgreSQL, they are added to
+// a parenthesised query before them: `(SELECT … LIMIT 1) ORDER BY a` sorts before it applies the
+// LIMIT.
 function parseTail(cursor: Cursor, query: SelectStatement, start: number): SelectStatement {
   const at = cursor.start;
   const orderBy = cursor.is("order") ? parseOrderBy(cursor) : undefined;
@@ -165,7 +165,7 @@ function parseTail(cursor: Cursor, query: SelectStatement, start: number): Selec
 
 type TailOwner = SelectFromStatement | SelectFromUnion | ValuesStatement;
 
-// Returns the part of a query to which ORDER BY and LIMIT belong. After a WITH, this part is never
+// Returns the part of a query that ORDER BY and LIMIT belong to. Within a WITH, this part is never
 // a change.
 function tailOwner(query: SelectStatement): Mutable<TailOwner> {
   return "in" in query ? tailOwner(query.in as SelectStatement) : query;
@@ -317,8 +317,8 @@ function parseValues(cursor: Cursor): ValuesStatement {
   }
   cursor.expect("values");
   const values: Expr[][] = [];
-  // The rows of VALUES are bound in steps, so only the expressions of a single row count towards
-  // the limit.
+  // The rows of VALUES are bound step by step, so only the expressions of a single row count
+  // towards the limit.
   const { parts } = cursor.counts;
   do {
     cursor.counts.parts = parts;

@@ -1,6 +1,6 @@
 /**
- * Parses one SELECT block: its clauses from DISTINCT to WINDOW. ORDER BY, LIMIT and set operations
- * belong to the query instead.
+ * Parses a SELECT block: its clauses from DISTINCT to WINDOW. ORDER BY, LIMIT and set operations
+ * belong to the enclosing query.
  */
 import type {
   GroupItem,
@@ -83,9 +83,9 @@ function parseDistinct(cursor: Cursor): SelectFromStatement["distinct"] {
   return expressions;
 }
 
-// Whether the select list ends here. It may be empty, as in `SELECT FROM t`, because EXISTS needs
-// no columns. A token that can neither begin an expression nor end a list counts as the start of an
-// expression, so that the error is reported at this token.
+// Whether the select list ends before its first item. It may be empty, as in `SELECT FROM t`,
+// because EXISTS needs no columns. A token that can neither begin an expression nor end the list
+// is treated as the start of an expression, so that the error is reported there.
 function endsSelectList(cursor: Cursor): boolean {
   return cursor.kind === Token.end || LIST_ENDS.has(cursor.word);
 }

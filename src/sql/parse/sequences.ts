@@ -15,7 +15,7 @@ import { parseSequenceOptions } from "./sequence_options.ts";
 
 const SEQUENCE = "a sequence";
 
-/** Parses the rest after `CREATE SEQUENCE`. */
+/** Parses the rest of a statement after `CREATE SEQUENCE`. */
 export function parseCreateSequence(cursor: Cursor, start: number): CreateSequenceStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.qname(SEQUENCE);
@@ -23,7 +23,7 @@ export function parseCreateSequence(cursor: Cursor, start: number): CreateSequen
   return { type: "create sequence", name, ifNotExists, options, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `ALTER SEQUENCE`. */
+/** Parses the rest of a statement after `ALTER SEQUENCE`. */
 export function parseAlterSequence(
   cursor: Cursor,
   start: number,
@@ -47,7 +47,7 @@ export function parseAlterSequence(
   return { type: "alter sequence", name, ifExists, options, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `DROP SEQUENCE`. */
+/** Parses the rest of a statement after `DROP SEQUENCE`. */
 export function parseDropSequence(cursor: Cursor, start: number): DropSequenceStatement {
   const ifExists = acceptIfExists(cursor);
   const names: QName[] = [];

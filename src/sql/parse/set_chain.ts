@@ -1,11 +1,11 @@
 /**
- * Builds the tree of a chain of set operations, which associate to the left.
+ * Builds the tree of a chain of set operations, which are left-associative.
  *
  *     a UNION ALL b UNION ALL c EXCEPT d     =     ((a UNION ALL b) UNION ALL c) EXCEPT d
  *
- * UNION and INTERSECT are associative, so a long run of the same operation becomes a balanced tree,
- * in which thousands of queries nest only a dozen levels deep. The order of the rows stays the
- * same. A long run of EXCEPT removes the rows of all queries after the first at once:
+ * UNION and INTERSECT are associative, so a long run of the same operation becomes a balanced
+ * tree, in which thousands of queries nest only a dozen levels deep. The order of the rows stays
+ * the same. A long run of EXCEPT removes the rows of all queries after the first at once:
  *
  *     a EXCEPT b EXCEPT c     =     a EXCEPT (b UNION ALL c)
  */
@@ -15,15 +15,13 @@ import type { Cursor } from "./cursor.ts";
 
 type SetType = SelectFromUnion["type"];
 
-/** The maximum length of a run that is not balanced. Longer runs become balanced trees. */
+/** The longest run that becomes a left-leaning tree. Longer runs become balanced trees. */
 const LEANING_QUERIES_MAX = 32;
 
-/**
- * The number of nested operations of an expression for which one level of nested queries counts.
- */
+/** One level of nested queries counts as this many levels of nested operations. */
 const LEVEL_DEPTH = 6;
 
-/** A query in the chain, with its range in the text. */
+/** A query in the chain, with its range in the SQL. */
 interface ChainedQuery {
   readonly query: SelectStatement;
   readonly start: number;
@@ -32,7 +30,7 @@ interface ChainedQuery {
 
 export class SetChain {
   readonly #cursor: Cursor;
-  /** The consecutive queries that are combined by the same operation. */
+  /** The consecutive queries combined by the same operation. */
   #run: ChainedQuery[];
   #type: SetType = "union all";
 
@@ -62,7 +60,7 @@ export class SetChain {
     return { query, start, end };
   }
 
-  /** Combines the queries of the run into one query. */
+  /** Combines the queries of the current run into one query. */
   #folded(): ChainedQuery {
     const run = this.#run;
     const [first] = run;

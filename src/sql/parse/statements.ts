@@ -1,5 +1,5 @@
 /**
- * Parses any statement. The first word of a statement selects its parser, so no other parser is
+ * Parses any statement. The first word of a statement selects its parser, so only that parser is
  * tried. If the word is unknown, the error names it.
  */
 import { parseAlterTable, parseResetOptions } from "./alter.ts";
@@ -173,7 +173,7 @@ function parseWithStatement(cursor: Cursor, start: number): Statement {
   return withoutInto({ type, bind, in: inner, _location: cursor.since(start) });
 }
 
-// Accepts USER, SHARED or STREAM before TABLE.
+// Reads USER, SHARED or STREAM before TABLE.
 function acceptKind(cursor: Cursor): TableKindWord | undefined {
   return cursor.isAhead(1, "table") ? cursor.acceptOneOf("user", "shared", "stream") : undefined;
 }
@@ -192,7 +192,7 @@ function parseTrigger(cursor: Cursor, start: number, orReplace: true | undefined
   return parseCreateTrigger(cursor, start, { isConstraint, orReplace });
 }
 
-/** Parses the rest after `CREATE OR REPLACE`. */
+/** Parses the rest of a statement after `CREATE OR REPLACE`. */
 function parseReplace(cursor: Cursor, start: number): Statement {
   if (isView(cursor)) return parseCreateView(cursor, start, true);
   if (cursor.is("materialized")) {
@@ -207,7 +207,7 @@ function parseReplace(cursor: Cursor, start: number): Statement {
   return cursor.unexpected("VIEW, FUNCTION or TRIGGER");
 }
 
-/** Parses the rest of CREATE TABLE, if it follows. */
+/** Parses the rest of CREATE TABLE, if it comes next. */
 function acceptCreateTable(cursor: Cursor, start: number): Statement | undefined {
   const kind = acceptKind(cursor);
   const persistence = isPersistence(cursor) ? acceptPersistence(cursor) : {};
@@ -215,7 +215,7 @@ function acceptCreateTable(cursor: Cursor, start: number): Statement | undefined
   return parseCreateTable(cursor, start, { kind, ...persistence });
 }
 
-/** Parses the rest of CREATE VIEW and CREATE MATERIALIZED VIEW, if it follows. */
+/** Parses the rest of CREATE VIEW or CREATE MATERIALIZED VIEW, if it comes next. */
 function acceptCreateView(cursor: Cursor, start: number): Statement | undefined {
   if (isView(cursor)) return parseCreateView(cursor, start, undefined);
   const isMaterialized = cursor.acceptAll("materialized", "view");
@@ -228,7 +228,10 @@ function acceptTypeDefinition(cursor: Cursor, start: number): Statement | undefi
   return cursor.accept("collation") ? parseCreateCollation(cursor, start) : undefined;
 }
 
-/** Parses the rest after `CREATE [OR REPLACE]` if FUNCTION, PROCEDURE or TRIGGER follows. */
+/**
+ * Parses the rest of a statement after `CREATE [OR REPLACE]` if FUNCTION, PROCEDURE or TRIGGER
+ * comes next.
+ */
 function acceptProgram(
   cursor: Cursor,
   start: number,

@@ -10,7 +10,7 @@ import { acceptIfExists } from "./ddl.ts";
 import { parseNameOrString, parseWord } from "./options.ts";
 import { Token } from "./text/lexer.ts";
 
-/** Parses the rest after `CREATE STORAGE`. */
+/** Parses the rest of a statement after `CREATE STORAGE`. */
 export function parseCreateStorage(cursor: Cursor, start: number): CreateStorageStatement {
   const name = parseNameOrString(cursor, "a storage");
   cursor.expect("type");
@@ -21,7 +21,7 @@ export function parseCreateStorage(cursor: Cursor, start: number): CreateStorage
   return { type: "create storage", name, storageType, settings, _location };
 }
 
-/** Parses the rest after `ALTER STORAGE`. */
+/** Parses the rest of a statement after `ALTER STORAGE`. */
 export function parseAlterStorage(cursor: Cursor, start: number): AlterStorageStatement {
   const name = parseNameOrString(cursor, "a storage");
   const settings: StorageSetting[] = [];
@@ -42,7 +42,7 @@ function parseSetting(cursor: Cursor, before: readonly StorageSetting[]): Storag
   return { name, value, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `DROP STORAGE`. */
+/** Parses the rest of a statement after `DROP STORAGE`. */
 export function parseDropStorage(cursor: Cursor, start: number): DropStorageStatement {
   const ifExists = acceptIfExists(cursor);
   const name = parseNameOrString(cursor, "a storage");

@@ -1,6 +1,6 @@
 /**
- * Parses CREATE TABLE … AS, and converts SELECT … INTO into this form, because the two have the
- * same meaning.
+ * Parses CREATE TABLE … AS, and converts SELECT … INTO to this form, because the two mean the
+ * same.
  */
 import type {
   CreateTableAsStatement,
@@ -69,7 +69,9 @@ export function withoutInto(statement: Statement): Statement {
   };
 }
 
-/** Returns a query and its leftmost operands, from the whole query down to the first block. */
+/**
+ * Returns the chain of leftmost operands of a query, from the whole query down to its first block.
+ */
 function pathToFirst(query: SelectStatement): SelectStatement[] {
   const path: SelectStatement[] = [];
   for (let at: SelectStatement | undefined = query; at !== undefined; at = firstOf(at)) {

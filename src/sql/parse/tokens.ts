@@ -1,4 +1,4 @@
-/** Parses CREATE and DROP of TOKEN and INVITATION. */
+/** Parses CREATE and DROP for TOKEN and INVITATION. */
 import type {
   CreateInvitationStatement,
   CreateTokenStatement,
@@ -12,7 +12,7 @@ import type { Cursor, Mutable } from "./cursor.ts";
 import { acceptIfExists } from "./ddl.ts";
 import { parseNameOrString, parseUserName, parseWord } from "./options.ts";
 
-/** Parses the rest after `CREATE TOKEN`. */
+/** Parses the rest of a statement after `CREATE TOKEN`. */
 export function parseCreateToken(cursor: Cursor, start: number): CreateTokenStatement {
   const name = parseNameOrString(cursor, "a token");
   cursor.expectAll("for", "user");
@@ -36,14 +36,14 @@ export function parseCreateToken(cursor: Cursor, start: number): CreateTokenStat
   return made;
 }
 
-/** Parses the rest after `DROP TOKEN`. */
+/** Parses the rest of a statement after `DROP TOKEN`. */
 export function parseDropToken(cursor: Cursor, start: number): DropTokenStatement {
   const ifExists = acceptIfExists(cursor);
   const name = parseNameOrString(cursor, "a token");
   return { type: "drop token", name, ifExists, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `CREATE INVITATION`. */
+/** Parses the rest of a statement after `CREATE INVITATION`. */
 export function parseCreateInvitation(cursor: Cursor, start: number): CreateInvitationStatement {
   const name = parseNameOrString(cursor, "an invitation");
   const made: Mutable<CreateInvitationStatement> = {
@@ -62,14 +62,17 @@ export function parseCreateInvitation(cursor: Cursor, start: number): CreateInvi
   return made;
 }
 
-/** Parses the rest after `DROP INVITATION`. */
+/** Parses the rest of a statement after `DROP INVITATION`. */
 export function parseDropInvitation(cursor: Cursor, start: number): DropInvitationStatement {
   const ifExists = acceptIfExists(cursor);
   const name = parseNameOrString(cursor, "an invitation");
   return { type: "drop invitation", name, ifExists, _location: cursor.since(start) };
 }
 
-/** Accepts one of the words that begin a clause. Each clause may occur only once. */
+/**
+ * Reads one of the words that begin a clause; undefined if none comes next. Each clause may occur
+ * only once.
+ */
 function acceptOnce<Word extends "expires" | "scopes" | "uses">(
   cursor: Cursor,
   words: readonly Word[],

@@ -21,7 +21,7 @@ import { parseOptions } from "./options.ts";
 
 const TOPIC = "a topic";
 
-/** Parses the rest after `CREATE TOPIC`. */
+/** Parses the rest of a statement after `CREATE TOPIC`. */
 export function parseCreateTopic(cursor: Cursor, start: number): CreateTopicStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.qname(TOPIC);
@@ -33,7 +33,7 @@ export function parseCreateTopic(cursor: Cursor, start: number): CreateTopicStat
   return { type: "create topic", name, ifNotExists, partitions, options, _location };
 }
 
-/** Parses the rest after `ALTER TOPIC`. */
+/** Parses the rest of a statement after `ALTER TOPIC`. */
 export function parseAlterTopic(cursor: Cursor, start: number): AlterTopicStatement {
   const name = cursor.qname(TOPIC);
   const change = parseAlteration(cursor);
@@ -74,7 +74,7 @@ function parseRoute(cursor: Cursor): { table: QName; operation: TopicChangeKind 
   return { table, operation: cursor.expectOneOf("insert", "update", "delete") };
 }
 
-/** Parses the rest after `DROP TOPIC`. */
+/** Parses the rest of a statement after `DROP TOPIC`. */
 export function parseDropTopic(cursor: Cursor, start: number): DropTopicStatement {
   const ifExists = acceptIfExists(cursor);
   const name = cursor.qname(TOPIC);

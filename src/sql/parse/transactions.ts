@@ -98,7 +98,7 @@ function parseModes(cursor: Cursor): Modes {
 }
 
 /**
- * Accepts `[NOT] DEFERRABLE`, which has no effect: no transaction waits for its snapshot, and no
+ * Reads `[NOT] DEFERRABLE`, which has no effect: no transaction waits for its snapshot, and no
  * READ ONLY transaction fails because of other writers.
  */
 function acceptDeferrable(cursor: Cursor): boolean {

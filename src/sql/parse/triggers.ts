@@ -1,5 +1,5 @@
 /**
- * Parses CREATE, ALTER and DROP TRIGGER, and ENABLE TRIGGER of ALTER TABLE.
+ * Parses CREATE, ALTER and DROP TRIGGER, and ENABLE TRIGGER in ALTER TABLE.
  */
 import type {
   AlterTriggerStatement,
@@ -22,7 +22,7 @@ const TRIGGER = "a trigger";
 type Events = Pick<CreateTriggerStatement, "columns" | "events">;
 type TransitionClause = Pick<CreateTriggerStatement, "newTable" | "oldTable">;
 
-/** Parses the rest after `CREATE [OR REPLACE] [CONSTRAINT] TRIGGER`. */
+/** Parses the rest of a statement after `CREATE [OR REPLACE] [CONSTRAINT] TRIGGER`. */
 export function parseCreateTrigger(
   cursor: Cursor,
   start: number,
@@ -34,7 +34,8 @@ export function parseCreateTrigger(
   cursor.expect("on");
   const table = cursor.qname("a table");
   if (isConstraint && cursor.accept("from")) {
-    // The referenced table only serves to find the trigger, which is found by its own table here.
+    // The referenced table is ignored. Its only purpose in PostgreSQL is to find the trigger,
+    // which is found by its own table here.
     cursor.qname("a table");
   }
   const constraint = isConstraint ? parseTiming(cursor) : undefined;
@@ -120,7 +121,7 @@ function parseCondition(cursor: Cursor): ReturnType<typeof parseSourced> {
   return condition;
 }
 
-/** Parses arguments, which are words, numbers or strings, and which all become strings. */
+/** Parses arguments. They are words, numbers or strings, and all become strings. */
 function parseArguments(cursor: Cursor): string[] {
   const given: string[] = [];
   cursor.expect("(");
@@ -143,7 +144,7 @@ function parseArgument(cursor: Cursor): string {
   return cursor.label("a string, a number or a word").name;
 }
 
-/** Parses the rest after `ALTER TRIGGER`. */
+/** Parses the rest of a statement after `ALTER TRIGGER`. */
 export function parseAlterTrigger(cursor: Cursor, start: number): AlterTriggerStatement {
   const name = cursor.name(TRIGGER);
   cursor.expect("on");
@@ -154,18 +155,18 @@ export function parseAlterTrigger(cursor: Cursor, start: number): AlterTriggerSt
   return { type: "alter trigger", name, table, to, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `DROP TRIGGER`. */
+/** Parses the rest of a statement after `DROP TRIGGER`. */
 export function parseDropTrigger(cursor: Cursor, start: number): DropTriggerStatement {
   const ifExists = acceptIfExists(cursor);
   const name = cursor.name(TRIGGER);
   cursor.expect("on");
   const table = cursor.qname("a table");
-  // No object depends on a trigger, so CASCADE and RESTRICT have no effect.
+  // Nothing depends on a trigger, so CASCADE and RESTRICT have no effect.
   acceptBehaviour(cursor);
   return { type: "drop trigger", name, table, ifExists, _location: cursor.since(start) };
 }
 
-/** Parses the rest of a change to a table after `ENABLE` or `DISABLE`. */
+/** Parses the rest of an ALTER TABLE action after `ENABLE` or `DISABLE`. */
 export function parseTriggerSwitch(
   cursor: Cursor,
   start: number,
@@ -174,7 +175,7 @@ export function parseTriggerSwitch(
   if (word === "enable" && cursor.is("replica")) {
     cursor.refuse("ENABLE REPLICA TRIGGER", "a server has no replicas; write DISABLE TRIGGER");
   }
-  // A trigger that is always enabled and one that is enabled differ only on a replica.
+  // ENABLE and ENABLE ALWAYS differ only on a replica.
   if (word === "enable") cursor.accept("always");
   cursor.expect("trigger");
   const isAll = cursor.accept("all") || cursor.accept("user");

@@ -1,4 +1,6 @@
-/** Parses CREATE, ALTER and DROP of types and domains, and DO if it contains such a definition. */
+/**
+ * Parses CREATE, ALTER and DROP for types and domains, and DO if it contains such a definition.
+ */
 import { DatabaseError } from "../../base/errors.ts";
 import type {
   AlterDomainStatement,
@@ -32,7 +34,7 @@ import { Token, tokenize } from "./text/lexer.ts";
 
 const TYPE = "a type";
 const DOMAIN = "a domain";
-/** Parses the rest after `CREATE TYPE`. */
+/** Parses the rest of a statement after `CREATE TYPE`. */
 export function parseCreateType(cursor: Cursor, start: number): CreateTypeStatement {
   const name = cursor.qname(TYPE);
   if (!cursor.acceptAll("as", "enum")) {
@@ -84,7 +86,7 @@ function parseLabel(cursor: Cursor): LabelNode {
   return { label, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `ALTER TYPE`. */
+/** Parses the rest of a statement after `ALTER TYPE`. */
 export function parseAlterType(
   cursor: Cursor,
   start: number,
@@ -122,7 +124,7 @@ function parseTypeChange(cursor: Cursor): TypeChange {
   return { type: "rename value", from, to, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `CREATE DOMAIN`. */
+/** Parses the rest of a statement after `CREATE DOMAIN`. */
 export function parseCreateDomain(cursor: Cursor, start: number): CreateDomainStatement {
   const name = cursor.qname(DOMAIN);
   cursor.accept("as");
@@ -130,7 +132,7 @@ export function parseCreateDomain(cursor: Cursor, start: number): CreateDomainSt
   return { type: "create domain", name, dataType, constraints, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `ALTER DOMAIN`. */
+/** Parses the rest of a statement after `ALTER DOMAIN`. */
 export function parseAlterDomain(
   cursor: Cursor,
   start: number,
@@ -190,7 +192,7 @@ function parseDropConstraint(cursor: Cursor, start: number): DomainChange {
   return { type: "drop constraint", constraint, ifExists, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `DROP TYPE`, `DROP DOMAIN` or `DROP COLLATION`. */
+/** Parses the rest of a statement after `DROP TYPE`, `DROP DOMAIN` or `DROP COLLATION`. */
 export function parseDropType(
   cursor: Cursor,
   start: number,
@@ -217,9 +219,9 @@ function isTolerant(statement: Statement): statement is TolerantDefinition {
 }
 
 /**
- * Parses `DO` with a block in PL/pgSQL. A block as ORMs generate it for migrations, with one
- * definition and a handler that ignores the error if the object already exists, is a definition.
- * The positions of its nodes refer to the text of the block.
+ * Parses `DO` with a PL/pgSQL block. If the block is one that ORMs generate for migrations, with a
+ * single definition and a handler that ignores the error if the object already exists, it becomes
+ * a definition. The positions of its nodes are relative to the text of the block.
  */
 export function parseDo(cursor: Cursor, start: number): DoBlockStatement | DoStatement {
   cursor.expect("do");
@@ -241,7 +243,10 @@ function acceptPlpgsql(cursor: Cursor): void {
   cursor.refuse(`DO with LANGUAGE ${language}`, "the language of DO is plpgsql", start);
 }
 
-/** Returns the definition of a block that ignores that its object exists; undefined otherwise. */
+/**
+ * Returns the definition in a block that ignores the error if the object exists; undefined for any
+ * other block.
+ */
 function tolerantIn(text: string, { grammar, limits }: Cursor): TolerantDefinition | undefined {
   try {
     const block = new Cursor({
@@ -262,16 +267,16 @@ function tolerantIn(text: string, { grammar, limits }: Cursor): TolerantDefiniti
     block.accept(";");
     return isEnded && block.kind === Token.end ? statement : undefined;
   } catch (error) {
-    // Safe to ignore: the block is parsed again as one in PL/pgSQL.
+    // Safe to ignore: the text is parsed again as a PL/pgSQL block.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
 }
 
-/** PostgreSQL's names for the error that an object already exists. */
+/** PostgreSQL's condition names for an object that already exists. */
 const DUPLICATES = ["duplicate_object", "duplicate_table"] as const;
 
-/** Accepts a word that is not a keyword. */
+/** Reads a word that is not a keyword. */
 function acceptSpelled(cursor: Cursor, word: string): boolean {
   if (cursor.kind !== Token.word || cursor.nameText(cursor.token) !== word) return false;
   cursor.token += 1;

@@ -4,7 +4,7 @@ import type { Cursor, Mutable } from "./cursor.ts";
 import { acceptIfExists, acceptIfNotExists } from "./ddl.ts";
 import { parseUserName, parseWord } from "./options.ts";
 
-/** Parses the rest after `CREATE USER`. */
+/** Parses the rest of a statement after `CREATE USER`. */
 export function parseCreateUser(cursor: Cursor, start: number): CreateUserStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = parseUserName(cursor);
@@ -34,7 +34,7 @@ export function parseCreateUser(cursor: Cursor, start: number): CreateUserStatem
   return made;
 }
 
-/** Parses the rest after `ALTER USER`. */
+/** Parses the rest of a statement after `ALTER USER`. */
 export function parseAlterUser(cursor: Cursor, start: number): AlterUserStatement {
   const name = cursor.is("current_user")
     ? { ...cursor.takeName(), currentUser: true as const }
@@ -55,7 +55,7 @@ export function parseAlterUser(cursor: Cursor, start: number): AlterUserStatemen
   return { type: "alter user", name, [word]: value, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `DROP USER`. */
+/** Parses the rest of a statement after `DROP USER`. */
 export function parseDropUser(cursor: Cursor, start: number): DropUserStatement {
   const ifExists = acceptIfExists(cursor);
   const name = parseUserName(cursor);

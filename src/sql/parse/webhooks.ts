@@ -10,7 +10,7 @@ import type { Cursor } from "./cursor.ts";
 import { acceptIfExists, acceptIfNotExists } from "./ddl.ts";
 import { parseNameOrString, parseOptions } from "./options.ts";
 
-/** Parses the rest after `CREATE WEBHOOK`. */
+/** Parses the rest of a statement after `CREATE WEBHOOK`. */
 export function parseCreateWebhook(cursor: Cursor, start: number): CreateWebhookStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = parseNameOrString(cursor, "a webhook");
@@ -35,7 +35,7 @@ export function parseCreateWebhook(cursor: Cursor, start: number): CreateWebhook
   };
 }
 
-/** Parses the rest after `ALTER WEBHOOK`. */
+/** Parses the rest of a statement after `ALTER WEBHOOK`. */
 export function parseAlterWebhook(cursor: Cursor, start: number): AlterWebhookStatement {
   const name = parseNameOrString(cursor, "a webhook");
   const change = parseAlteration(cursor);
@@ -55,7 +55,7 @@ function parseAlteration(cursor: Cursor): AlterWebhookStatement["change"] {
   return { type: "set options", options: parseOptions(cursor) };
 }
 
-/** Parses the rest after `DROP WEBHOOK`. */
+/** Parses the rest of a statement after `DROP WEBHOOK`. */
 export function parseDropWebhook(cursor: Cursor, start: number): DropWebhookStatement {
   const ifExists = acceptIfExists(cursor);
   const name = parseNameOrString(cursor, "a webhook");

@@ -2,9 +2,9 @@
  * Chooses how to read a table, based on conditions that determine its primary key or set bounds on
  * single columns.
  *
- * If conditions list far fewer keys than the table has rows, the keys are looked up one by one,
- * which is faster than a scan. The conditions are always tested afterwards, so the list may contain
- * too many keys, but never too few.
+ * If the conditions list far fewer keys than the table has rows, the keys are looked up one by
+ * one, which is faster than a scan. The conditions are always tested afterwards, so the list may
+ * contain too many keys, but never too few.
  *
  * If only the first key column has listed values, a scan reads the rows with these values.
  */
@@ -25,9 +25,9 @@ import type { KeyPart, PlannedRange, SoughtKeys } from "./plan.ts";
 export interface TableAccess {
   /** The lookup of a single row, if the conditions determine the whole primary key. */
   readonly lookup: KeyAccess | undefined;
-  /** The keys that rows may have, if the conditions list them. */
+  /** The keys that matching rows may have, if the conditions list them. */
   readonly sought: SoughtKeys | undefined;
-  /** The possible values of the first key column, if the conditions list them. */
+  /** The values that the first key column may have, if the conditions list them. */
   readonly prefix: readonly KeyPart[] | undefined;
   readonly ranges: readonly PlannedRange[];
   /** The bounds of string columns. */
@@ -37,7 +37,7 @@ export interface TableAccess {
 export interface KeyAccess {
   /** The value of each key column, in key order. */
   readonly key: readonly BoundExpression[];
-  /** The conditions that the key implies. Every row that is found by the key satisfies them. */
+  /** The conditions that the key implies. Every row found by the key satisfies them. */
   readonly said: readonly Condition[];
 }
 
@@ -86,7 +86,7 @@ export function accessOf(table: TableEntry, conditions: readonly Condition[]): T
 
 /**
  * Returns the listed values of the first key column. A single value is left to the ranges, which
- * need no list.
+ * do without a list.
  */
 function prefixOf(
   primaryKey: readonly number[],
@@ -98,22 +98,22 @@ function prefixOf(
   return listed.flat();
 }
 
-/** The number of rows that can be scanned in the time that it takes to find one row by its key. */
+/** The number of rows that can be scanned in the time it takes to find one row by its key. */
 const ROWS_PER_KEY = 100;
 
 /**
- * The maximum number of keys to look up in a table whose rows belong to many owners. The number of
- * the caller's rows in it is unknown before the run.
+ * The maximum number of keys to look up in a table whose rows belong to many owners. How many of
+ * its rows belong to the caller is not known before the run.
  */
 const OWN_KEYS_MAX = 32;
 
 /**
- * The maximum number of keys to look up in any table. Their memory is not counted against any
+ * The maximum number of keys to look up in any table. Their memory does not count against any
  * budget.
  */
 const KEYS_MAX = 65_536;
 
-/** Whether looking up this many keys takes less work than reading the whole table. */
+/** Whether looking up the keys takes less work than reading the whole table. */
 export function areFewKeys(
   { rowCount, table }: { readonly rowCount: () => number; readonly table: TableEntry },
   keyCount: number,
@@ -122,7 +122,7 @@ export function areFewKeys(
   return keyCount <= KEYS_MAX && keyCount * ROWS_PER_KEY < rowCount();
 }
 
-/** Whether the keys in a statement are few enough to be looked up. */
+/** Whether the keys listed in a statement are few enough to be looked up. */
 export function areListed(keyCount: number, rowCount: number): boolean {
   return keyCount <= KEYS_MAX && keyCount < rowCount;
 }
@@ -130,7 +130,7 @@ export function areListed(keyCount: number, rowCount: number): boolean {
 /** The assumed number of elements in an array whose length is known only at run time. */
 const ELEMENTS_EXPECTED = 10;
 
-/** Returns the number of keys to look up. A key that is listed twice is counted twice. */
+/** Returns the number of keys to look up. Duplicate keys are counted separately. */
 export function keyCountOf(sought: SoughtKeys): number {
   return sought.reduce((sum, parts) => sum + productOf(parts), 0);
 }
@@ -145,16 +145,16 @@ function productOf(parts: readonly KeyPart[]): number {
   );
 }
 
-/** The columns of the index or the primary key in which keys are looked up. */
+/** The index or primary key in which keys are looked up. */
 interface KeyUse {
-  /** Whether the index contains keys with NULL. A primary key does not. */
+  /** Whether keys with NULL can be found. A primary key contains none. */
   readonly findsNull?: boolean;
-  /** Whether the keys find text that is equal under a nondeterministic collation. */
+  /** Whether text that is equal under a nondeterministic collation can be found. */
   readonly findsLoose?: boolean;
 }
 
 /**
- * Returns the possible keys of rows:
+ * Returns the keys that matching rows may have:
  *
  *     a IN (1, 2) AND b = 3             (1, 3), (2, 3)
  *     (a = 1 AND b = 2) OR (a = 3 AND b = 4)
@@ -196,7 +196,7 @@ function keysOfAlternatives(
   if (expression.kind !== "or") return undefined;
   const keys: (readonly KeyPart[])[] = [];
   for (const alternative of expression.operands) {
-    // An alternative may itself be a list of rows.
+    // An alternative of an OR may itself be a list of rows.
     const inner =
       alternative.kind === "row in" ? keysOfRows(alternative, primaryKey, parts) : undefined;
     if (inner !== undefined) {
@@ -212,7 +212,7 @@ function keysOfAlternatives(
   return keys;
 }
 
-/** Returns the keys that a list of rows contains. Each row has one value for each column. */
+/** Returns the keys contained in a list of rows. Each row has one value for each column. */
 function keysOfRows(
   { operands, rows }: Extract<BoundExpression, { kind: "row in" }>,
   primaryKey: readonly number[],
@@ -310,7 +310,10 @@ function keyAccessOf(
   return { key, said };
 }
 
-/** Returns `column = value` over a stored column, or undefined for any other condition. */
+/**
+ * Returns the column and the value of `column = value` on a stored column, or undefined for any
+ * other condition.
+ */
 export function equalityIn(
   condition: BoundExpression,
 ): { columnId: number; value: BoundExpression } | undefined {
@@ -318,7 +321,10 @@ export function equalityIn(
   return bound?.operator === "=" ? { columnId: bound.columnId, value: bound.value } : undefined;
 }
 
-/** Returns `column = value` under the nondeterministic collation of the column. */
+/**
+ * Returns the column and the value of `column = value` for a column with a nondeterministic
+ * collation.
+ */
 function looseEqualityIn(condition: BoundExpression): ReturnType<typeof equalityIn> {
   if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
   const { left, right } = condition;
@@ -327,7 +333,10 @@ function looseEqualityIn(condition: BoundExpression): ReturnType<typeof equality
   return columnId === undefined ? undefined : { columnId, value: right };
 }
 
-/** Returns the comparison of a stored column with a value, or undefined for any other condition. */
+/**
+ * Returns the bound that a comparison sets on a stored column, or undefined for any other
+ * condition.
+ */
 export function boundIn(condition: BoundExpression): ColumnBound | undefined {
   if (condition.kind !== "compare") return undefined;
   const { left, operator, right } = condition;
@@ -342,7 +351,7 @@ export function boundIn(condition: BoundExpression): ColumnBound | undefined {
   return undefined;
 }
 
-/** The maximum number of alternatives of an OR that are searched for common bounds. */
+/** The maximum number of alternatives in an OR that is searched for common bounds. */
 const ALTERNATIVES_MAX = 8;
 
 /**
@@ -373,12 +382,12 @@ function rangesOfAlternatives(
   });
 }
 
-/** Functions and operators that test the beginning of a string. */
+/** Functions and operators that test whether a string starts with a prefix. */
 const BEGINNINGS: ReadonlySet<string> = new Set(["starts_with", "^@"]);
 
 /**
- * Returns a range for `column LIKE pattern`, if the pattern has a fixed prefix, and for
- * `starts_with(column, beginning)`.
+ * Returns the range for `column LIKE pattern` if the pattern has a fixed prefix, and for
+ * `starts_with(column, prefix)`.
  */
 export function beginningIn(condition: BoundExpression): PlannedRange | undefined {
   if (condition.kind !== "call") return undefined;
@@ -393,19 +402,20 @@ export function beginningIn(condition: BoundExpression): PlannedRange | undefine
 }
 
 /**
- * Returns the id of the stored column that an operand of a comparison represents, or undefined if
- * it represents none.
+ * Returns the id of the stored column that is an operand of a comparison, or undefined if the
+ * operand is anything else.
  */
 export function storedColumnId(expression: BoundExpression): number | undefined {
-  // The stored order and equality of text are those of its code points.
+  // Text is stored and compared in code point order, which other collations do not follow.
   if (isCollated(expression.type)) return undefined;
   const compared = withoutIdleCast(expression);
-  // Keys of such text are not identical to it, so they do not find text by its code points.
+  // Texts that are equal under a nondeterministic collation need not be identical, so a lookup by
+  // code points does not find all of them.
   if (isLooselyEqual(compared.type)) return undefined;
   return compared.kind === "column" ? compared.column.origin?.columnId : undefined;
 }
 
-/** Whether an expression has the same value throughout a run. */
+/** Whether an expression has the same value for all rows of a run. */
 export function isFixed(expression: BoundExpression): boolean {
   return !readsColumn(expression) && !isVolatile(expression);
 }

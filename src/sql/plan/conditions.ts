@@ -1,12 +1,11 @@
 /**
  * Tracks the conditions in WHERE and ON while a block is planned: the columns that each condition
- * reads, and the columns that are still needed by conditions not yet tested.
+ * reads, and the columns still needed by conditions that have not been tested yet.
  *
- * A condition is analysed once, however many joins could test it. It is open from the time when the
- * readers of the block are registered until the plan tests it. A column that no open condition and
- * no other clause reads is then dropped from the plan.
- *
- * Analysing each condition only once avoids quadratic time for thousands of conditions.
+ * Each condition is analysed only once, however many joins could test it, because anything else
+ * would take quadratic time for thousands of conditions. A condition is open from the time the
+ * block's readers are registered until the plan tests it. A column that no open condition and no
+ * other clause reads is dropped from the plan.
  */
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { isVolatileItself, someChild } from "../bind/walk.ts";
@@ -16,13 +15,13 @@ export interface Condition {
   /** The distinct columns that a condition reads. */
   readonly columnIds: readonly number[];
   /**
-   * Whether the condition may be tested lower in the plan. A condition that is volatile or reads no
-   * columns may not.
+   * Whether the condition may be tested lower in the plan. A condition must stay where it is if it
+   * is volatile or reads no columns.
    */
   readonly canMove: boolean;
   /**
-   * Whether the condition contains a constant, in which case a part of it may be computed before
-   * the run.
+   * Whether the condition contains a constant. If so, a part of it may be computable before the
+   * run.
    */
   readonly holdsConstant: boolean;
   /** Whether the condition still counts as a reader of its columns. */
@@ -37,7 +36,7 @@ export function conditionOf(expression: BoundExpression): Condition {
   return { expression, columnIds, canMove, holdsConstant, isOpen: false };
 }
 
-/** The properties of an expression that have been found so far. */
+/** What is known about an expression so far. */
 interface FoundProperties {
   readonly columnIds: number[];
   holdsConstant: boolean;
@@ -45,8 +44,8 @@ interface FoundProperties {
 }
 
 /**
- * Records the columns that an expression reads. The test always returns false, so the traversal
- * visits the whole expression.
+ * Records the columns that an expression reads. It always returns false, so that the traversal for
+ * which it is the test visits the whole expression.
  */
 function addRead(expression: BoundExpression, into: FoundProperties): boolean {
   if (expression.kind === "column") {

@@ -1,14 +1,14 @@
 /**
- * Divides a plan among several readers: each of them runs a part of the plan over its share of one
- * table's row groups, and the rest of the plan runs over the rows of all parts.
+ * Divides a plan among several readers. Each reader runs a part of the plan on its share of one
+ * table's row groups, and the rest of the plan runs on the rows of all parts.
  *
  *     sort ─ filter ─ aggregate ─ join ─ scan          the plan
  *                     aggregate ─ join ─ scan'         the part: a share of the row groups
  *     sort ─ filter ─ aggregate'─ gathered             the whole: sums of the sums of the parts
  *
- * A plan can be divided at an aggregate, a DISTINCT, or a sort with a limit, provided that each row
- * of one table reaches that node independently of other rows: through filters, projections and the
- * left sides of joins. Every reader reads the complete right sides of these joins.
+ * A plan can be divided at an aggregate, a DISTINCT, or a sort with a limit. Each row of one table
+ * must reach that node independently of other rows: through filters, projections and the left
+ * sides of joins. Every reader reads the complete right sides of these joins.
  */
 import type { BoundAggregate, BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
@@ -19,24 +19,24 @@ import type { AggregateNode, PlanNode, ScanNode } from "./plan.ts";
 import { expressionsOf, nodesOf } from "./plan_walk.ts";
 
 export interface DividedPlan {
-  /** The plan that each reader runs over its share of the row groups. */
+  /** The plan that each reader runs on its share of the row groups. */
   readonly part: PlanNode;
-  /** The plan that runs over the rows of all parts. */
+  /** The plan that runs on the rows of all parts. */
   readonly whole: PlanNode;
 }
 
-/** The point at which a plan is divided. */
+/** The place at which a plan is divided. */
 export interface PlanDivision {
   readonly root: PlanNode;
   /** The index of the plan node in `nodesOf`. */
   readonly at: number;
-  /** The number of rows in the table that is divided into shares. */
+  /** The number of rows in the table divided among the readers. */
   readonly rowCount: number;
 }
 
 /**
- * Finds the point below which the most rows are read. Returns undefined if the plan cannot be
- * divided.
+ * Finds the place in a plan where a division covers the most rows. Returns undefined if the plan
+ * cannot be divided.
  */
 export function divisionOf(root: PlanNode): PlanDivision | undefined {
   let best: PlanDivision | undefined;
@@ -53,8 +53,7 @@ export function divisionOf(root: PlanNode): PlanDivision | undefined {
 }
 
 /**
- * Divides a plan at the point that {@linkcode divisionOf} found in another plan with the same
- * shape.
+ * Divides a plan at the place that {@linkcode divisionOf} found in another plan of the same shape.
  */
 export function dividedAt(root: PlanNode, at: number): DividedPlan | undefined {
   const node = nodesOf(root)[at];
@@ -64,16 +63,16 @@ export function dividedAt(root: PlanNode, at: number): DividedPlan | undefined {
 }
 
 /**
- * Returns a string that is equal for two plans of one statement only if they have the same nodes in
- * the same positions.
+ * Returns a string that describes the shape of a plan. Two plans of the same statement have equal
+ * strings only if they have the same nodes in the same positions.
  */
 export function shapeOf(root: PlanNode): string {
   return shapeOfNodes(nodesOf(root));
 }
 
 /**
- * Returns a string that is equal for two lists of nodes only if they would be equal under
- * {@linkcode shapeOf}.
+ * Returns a string that describes the shape of a list of nodes, as {@linkcode shapeOf} does for a
+ * plan.
  */
 export function shapeOfNodes(nodes: readonly PlanNode[]): string {
   return nodes.map(shapeOfNode).join("|");
@@ -86,7 +85,7 @@ function shapeOfNode(node: PlanNode): string {
   return `${node.kind} ${columns}`;
 }
 
-/** Returns the nodes that a run reads exactly once, however many rows they yield. */
+/** Returns the nodes that a run reads exactly once, regardless of how many rows they yield. */
 function readOnce(root: PlanNode): PlanNode[] {
   const found: PlanNode[] = [];
   const add = (node: PlanNode): void => {
@@ -98,7 +97,8 @@ function readOnce(root: PlanNode): PlanNode[] {
         return;
       case "join":
         add(node.left);
-        // An error on a guarded side does not always become an error of the statement.
+        // The right side is left out if the join is guarded, because an error there need not fail
+        // the statement.
         if (node.isGuarded !== true) add(node.right);
         return;
       case "lateral":
@@ -115,7 +115,7 @@ function readOnce(root: PlanNode): PlanNode[] {
   return found;
 }
 
-/** Divides a plan at one node. The input of the node becomes the input of the part. */
+/** Divides a plan at a node. Each part reads a share of the node's input. */
 function dividedNode(node: PlanNode): DividedPlan | undefined {
   if (node.kind !== "aggregate" && node.kind !== "distinct" && node.kind !== "sort") {
     return undefined;
@@ -131,8 +131,8 @@ function dividedNode(node: PlanNode): DividedPlan | undefined {
       return { part: { ...node, input }, whole: { ...node, input: { kind: "gathered", columns } } };
     case "distinct": {
       if (columns.length !== node.on.length || !node.on.every(isColumn)) return undefined;
-      // An aggregate sends its groups once all of them are known, whereas a DISTINCT would send a
-      // few rows at a time.
+      // A DISTINCT would send a few rows at a time. An aggregate sends its groups all at once,
+      // when they are complete.
       const groupBy = columns.map((column) => ({ column, expression: columnValue(column) }));
       return {
         part: {
@@ -154,8 +154,8 @@ function isColumn({ kind }: BoundExpression): boolean {
 }
 
 /**
- * Returns a plan that reads only a share of one table, or undefined if some row of the plan depends
- * on more than one row of that table.
+ * Returns a plan that reads only a share of one table, or undefined if some row of the plan
+ * depends on several rows of that table.
  */
 function dividedInput(node: PlanNode): PlanNode | undefined {
   switch (node.kind) {
@@ -198,7 +198,7 @@ function dividedAggregate(node: AggregateNode, input: PlanNode): DividedPlan | u
   const partKeys = [...groupBy];
   const differing = argument === undefined ? undefined : newColumn(argument.type);
   if (argument !== undefined && differing !== undefined) {
-    // Rows with equal arguments count only once, so the argument becomes an additional grouping key
+    // Each distinct argument counts only once, so the argument becomes an additional grouping key
     // of each part.
     partKeys.push({ column: differing, expression: argument });
   }
@@ -245,7 +245,7 @@ function isOf({ argument }: BoundAggregate, wanted: BoundExpression | undefined)
   return argument !== undefined && wanted !== undefined && sameExpression(argument, wanted);
 }
 
-/** Returns the call that combines the results of all parts. */
+/** Returns the aggregate call that combines the results of all parts. */
 function wholeOf(
   aggregate: BoundAggregate,
   { whole }: AggregateParts,
@@ -255,7 +255,7 @@ function wholeOf(
   return { ...aggregate, form: whole, argument, extra, filter: undefined };
 }
 
-/** Whether the nodes that every reader reads completely yield the same rows to each reader. */
+/** Whether the nodes that every reader reads completely yield the same rows in each reader. */
 function isSafe(part: PlanNode): boolean {
   return nodesOf(part).every((node) => {
     if (node.kind === "cte" && node.cte.isVolatile) return false;
@@ -263,10 +263,7 @@ function isSafe(part: PlanNode): boolean {
   });
 }
 
-/**
- * Returns the current number of rows in the divided table, and the total number in all other
- * tables.
- */
+/** Returns the current number of rows in the divided table, and in all other tables together. */
 function rowsReadIn(part: PlanNode): { readonly rowCount: number; readonly others: number } {
   let rowCount = 0;
   let others = 0;

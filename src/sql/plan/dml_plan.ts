@@ -1,6 +1,6 @@
 /**
- * Plans bound INSERT, UPDATE, DELETE and MERGE statements. The plan contains the query that finds
- * the rows to write.
+ * Plans bound INSERT, UPDATE, DELETE and MERGE statements. Such a plan contains the query that
+ * finds the rows to write.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundConflict } from "../bind/change/conflict_binder.ts";
@@ -15,7 +15,7 @@ import { planSelect } from "./planner.ts";
 export interface InsertPlan {
   readonly kind: "insert";
   readonly table: TableEntry;
-  /** The table positions of the columns that the source fills, in source order. */
+  /** For each source column, the position in the table of the column that it fills. */
   readonly targets: readonly number[];
   readonly source: SourcePlan;
   readonly conflict: BoundConflict | undefined;

@@ -1,10 +1,10 @@
 /**
- * Finds the parts of a condition that may be computed before it is known whether the caller may see
- * the row.
+ * Finds the parts of a condition that may be computed before it is known whether the caller may
+ * see the row.
  *
- * Whether such a part raises an error must not depend on the existence of the row. A part that
- * fails on all rows can be computed before any row is read, but a part that is evaluated only for
- * some rows cannot.
+ * Whether such a part raises an error must not reveal whether the row exists. A part that fails
+ * for all rows can be computed before any row is read, but a part that is evaluated only for some
+ * rows cannot.
  */
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { readsOuter } from "../bind/query/query_walk.ts";
@@ -18,9 +18,9 @@ import {
 } from "../bind/walk.ts";
 
 /**
- * Returns the largest parts of an expression that may fail and that, if they fail, do so on all
- * rows. Literals that are converted before the statement runs are excluded, because an invalid
- * literal fails the statement in any case.
+ * Returns the largest parts of an expression that may fail and, if they fail, do so for every row.
+ * Literals converted before the statement runs are not included, because an invalid literal fails
+ * the statement anyway.
  */
 export function partsThatMayFail(expression: BoundExpression): readonly BoundExpression[] {
   if (!mayFailInRun(expression)) return [];
@@ -28,8 +28,8 @@ export function partsThatMayFail(expression: BoundExpression): readonly BoundExp
 }
 
 /**
- * Whether an expression has parts behind a condition, as in `$1 = 0 OR a = 10 / $1`, which fail
- * only in some evaluations. Such parts must not be computed before the row is known.
+ * Whether an expression has parts that are evaluated only under a condition and may fail, as in
+ * `$1 = 0 OR a = 10 / $1`. Such parts must not be computed before the row is known.
  */
 export function mayFailIfReached(expression: BoundExpression): boolean {
   if (!mayFailInRun(expression) || !dependsOnRow(expression)) return false;
@@ -37,8 +37,8 @@ export function mayFailIfReached(expression: BoundExpression): boolean {
 }
 
 /**
- * Whether an expression has parts that fail only for some rows of an outer query. For such an outer
- * row, they fail on all rows of their own query.
+ * Whether an expression has parts that may fail depending on the row of an outer query. For a
+ * given outer row, they fail for all rows of their own query or for none.
  */
 export function mayFailForOuterRow(expression: BoundExpression): boolean {
   return partsThatMayFail(expression).some(readsOuter);
@@ -62,7 +62,7 @@ function dependsOnRow(expression: BoundExpression): boolean {
 }
 
 /**
- * Whether evaluating an expression may raise an error other than those of literals that are
+ * Whether evaluating an expression may raise an error, apart from errors in literals that are
  * converted in advance.
  */
 function mayFailInRun(expression: BoundExpression): boolean {
@@ -72,7 +72,7 @@ function mayFailInRun(expression: BoundExpression): boolean {
 }
 
 /**
- * Whether an expression is the conversion of an untyped literal, which is done before the statement
+ * Whether an expression is an untyped literal being converted, which happens before the statement
  * runs.
  */
 function isReadInAdvance(expression: BoundExpression): boolean {

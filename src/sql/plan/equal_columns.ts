@@ -1,11 +1,11 @@
 /**
- * Finds columns that the equalities of inner joins make equal, directly or through other columns.
+ * Finds columns that are equal because of the equalities in inner joins, directly or through other
+ * columns.
  *
  *     a.id = b.id AND a.id = c.id AND a.id = 5     ⟹     b.id = c.id, b.id = 5, c.id = 5
  *
- * The inferred equalities let b be joined with c before a, and let each table be read by the
- * constant. In addition, a join needs to compare only one pair of equal columns instead of all
- * pairs.
+ * The inferred equalities allow joining b with c before a, and reading each table by the constant.
+ * Moreover, a join needs to compare only one pair of equal columns instead of all pairs.
  */
 
 import { BOOLEAN, isCollated, sameType } from "../../types/mod.ts";
@@ -24,13 +24,13 @@ export interface EqualColumns {
 
 export interface Member {
   readonly column: BoundColumn;
-  /** The index of the joined relation that has the column. */
+  /** The index of the joined relation that the column belongs to. */
   readonly leaf: number;
 }
 
 /**
- * The maximum size of a set for which comparisons are inferred. In larger sets, only the stated
- * comparisons are used.
+ * The maximum size of a set for which comparisons are inferred. In larger sets, only the
+ * comparisons in the statement are used.
  */
 const MEMBERS_MAX = 64;
 
@@ -64,7 +64,7 @@ function setOf(
 }
 
 function groupsOf(pairs: readonly EqualPair[]): readonly Growing[] {
-  // Most joins state only one equality, so there are no sets to merge.
+  // A join with a single equality is the most frequent case, in which there are no sets to merge.
   if (pairs.length < 2) return pairs.map(groupOf);
   const made: Growing[] = [];
   const groups = new Map<number, Growing>();
@@ -99,7 +99,7 @@ function unite(one: Growing, other: Growing, groups: Map<number, Growing>): void
   for (const { id } of small.columns) groups.set(id, large);
 }
 
-/** A set of equal columns that is being built. */
+/** A set of equal columns under construction. */
 interface Growing {
   readonly columns: BoundColumn[];
   readonly conditions: Condition[];
@@ -142,15 +142,15 @@ export function equalityOf(
   };
 }
 
-/** An inferred condition, and the index of the relation on which it can be tested. */
+/** An inferred condition, and the index of the relation that it can be tested on. */
 export interface Following {
   readonly leaf: number;
   readonly expression: BoundExpression;
 }
 
 /**
- * Returns the conditions on single relations that the sets of equal columns imply. Each condition
- * is examined once.
+ * Returns the conditions on single relations that follow from the sets of equal columns. Each
+ * condition of the statement is examined once.
  */
 export function followingOf(
   sets: readonly EqualColumns[],
@@ -174,7 +174,8 @@ export function followingOf(
 }
 
 /**
- * Adds equalities between two columns of one relation that are equal through a column of another.
+ * Adds equalities between two columns of the same relation that are equal through a column of
+ * another relation.
  */
 function addWithinLeaves(equal: EqualColumns, into: Following[]): void {
   const firsts = new Map<number, Member>();
@@ -186,8 +187,8 @@ function addWithinLeaves(equal: EqualColumns, into: Following[]): void {
 }
 
 /**
- * If a condition compares one column of a set with a constant or a list of constants, adds the same
- * condition on all other columns of the set.
+ * For a condition that compares a column of a set with constants, adds the same condition on all
+ * other columns of the set.
  */
 function addFixed(
   { members }: EqualColumns,
@@ -219,7 +220,10 @@ function isFixed(value: BoundExpression): boolean {
   return !readsColumn(value) && !isVolatile(value) && !hasSubquery(value) && isSure(value);
 }
 
-/** Returns a condition with one of its columns replaced by another. */
+/**
+ * Returns a condition with its column replaced by a different one, or undefined for a kind of
+ * condition that is not supported.
+ */
 function saidOf(expression: BoundExpression, column: BoundColumn): BoundExpression | undefined {
   const value = columnValue(column);
   if (expression.kind === "in") return { ...expression, operand: value };

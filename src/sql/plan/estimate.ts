@@ -1,7 +1,7 @@
 /**
- * Estimates the number of rows that a plan node yields, for EXPLAIN and for the planner's choice of
- * the join side to keep in memory. The estimates are intentionally rough: the row counts of tables
- * are known, but every condition is assumed to keep a third of the rows.
+ * Estimates the number of rows that a plan node yields, for EXPLAIN and for choosing the join side
+ * to keep in memory. The estimates are intentionally rough: the row counts of tables are known,
+ * but every condition is assumed to keep a third of the rows.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundCte } from "../bind/bound.ts";
@@ -16,29 +16,26 @@ import type { IndexAccess, PlanNode, RowAccess, ScanNode } from "./plan.ts";
  */
 const UNKNOWN_ROWS = 100;
 
-/**
- * The assumed number of steps of a recursive query. Each step is assumed to yield as many rows as
- * the first.
- */
+/** The assumed number of steps of a recursive query, each yielding as many rows as the first. */
 const STEPS_EXPECTED = 10;
 
 const FILTER_SHARE = 1 / 3;
 const GROUP_SHARE = 1 / 10;
-/** The assumed number of rows that a table function in a select list yields for each row. */
+/** The number of rows that a table function in a select list is assumed to yield for each row. */
 const EXPANDED_ROWS = 10;
-/** The share of rows that a semi or anti join keeps. */
+/** The share of rows that a semi or anti join is assumed to keep. */
 const CHOICE_SHARE = 1 / 2;
 
 export interface Known {
   /**
-   * Returns the number of the caller's rows in a table. The second argument counts the rows of all
-   * owners.
+   * Returns the number of the caller's rows in a table. `rowCount` returns the number of rows of
+   * all owners.
    */
   readonly rowsOf: (table: TableEntry, rowCount: () => number) => number;
-  /** Returns the value of a LIMIT or OFFSET that is known before the run. */
+  /** Returns the value of a LIMIT or OFFSET; undefined if it is not known before the run. */
   readonly countOf: (expression: BoundExpression) => number | undefined;
   /**
-   * Cached estimates for WITH entries. Without the cache, entries that refer to one another would
+   * Cached estimates for WITH entries. Without the cache, entries that refer to each other would
    * be estimated many times.
    */
   readonly cteRows: {
@@ -56,7 +53,8 @@ export interface Known {
 }
 
 /**
- * Estimates the rows of a node. The result is at least 1, or 0 if the node cannot yield any rows.
+ * Estimates the number of rows of a node. The result is at least 1, or 0 if the node cannot yield
+ * any rows.
  */
 export function estimatedRows(node: PlanNode, known: Known): number {
   return Math.round(estimate(node, known));
@@ -65,7 +63,7 @@ export function estimatedRows(node: PlanNode, known: Known): number {
 const PLANNED_ROWS = new WeakMap<BoundCte, number>();
 const PLANNED_NODES = new WeakMap<PlanNode, number>();
 
-/** Returns the expected rows of a plan, based on the row counts in its scans. */
+/** Returns the expected number of rows of a plan, based on the row counts in its scans. */
 export function rowsOfPlan(root: PlanNode): number {
   return estimatedRows(root, {
     rowsOf: (_, rowCount) => rowCount(),
@@ -148,14 +146,14 @@ function cteRows({ cte, source }: Extract<PlanNode, { kind: "cte" }>, known: Kno
   return rows;
 }
 
-/** Estimates the rows of a node that has one input and applies no limit. */
+/** Estimates the number of rows of a node with a single input and no limit. */
 function passedRows(
   node: Extract<PlanNode, { kind: "filter" | "project" | "aggregate" | "distinct" }>,
   rows: number,
 ): number {
   switch (node.kind) {
     case "filter": {
-      // The bounds of the scan come from the condition itself, so they must not be counted twice.
+      // The bounds of the scan were derived from the condition, so they must not be counted twice.
       const isCounted =
         node.input.kind === "scan" &&
         (node.input.ranges.length > 0 ||
@@ -221,8 +219,8 @@ function scanRows(
 }
 
 /**
- * The assumed share of rows that have a given value in an indexed column or satisfy one bound on
- * the column.
+ * The share of rows assumed to have a given value in an indexed column, or to satisfy a bound on
+ * it.
  */
 const INDEXED_SHARE = 1 / 100;
 

@@ -1,11 +1,11 @@
 /**
- * Finds, before a statement runs, conditions that no row satisfies: those that are false or NULL
- * because of constants, and those that contradict each other.
+ * Finds conditions that no row can satisfy, before the statement runs: conditions that constants
+ * make false or NULL, and conditions that contradict each other.
  *
  *     1 = 0      v = NULL      v > 5 AND v < 3      v = 1 AND v IN (2, 3)
  *
- * If computing an expression fails, the expression is left unchanged, so that it fails only when a
- * row evaluates it.
+ * An expression that cannot be computed without an error is left unchanged, so that it fails only
+ * when a row evaluates it.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BOOLEAN, compareValues, type DataType, type Value } from "../../types/mod.ts";
@@ -31,8 +31,8 @@ import type { CallDeps } from "../functions/base/function.ts";
 import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 
 /**
- * Returns the conjuncts of a condition in folded form. Conjuncts that are true for every row are
- * omitted.
+ * Returns the conjuncts of a condition in folded form, without conjuncts that are true for every
+ * row.
  */
 export function foldedConditions(condition: BoundExpression | undefined): readonly Condition[] {
   const conditions = conjunctsOf(condition).map(conditionOf);
@@ -45,16 +45,16 @@ export function foldedConditions(condition: BoundExpression | undefined): readon
 }
 
 /**
- * Whether a condition contains a constant. In most statements, all literals are slots, so no
- * condition can be folded.
+ * Whether a condition contains a constant. In most statements, all literals are slots, so there is
+ * nothing to fold.
  */
 function holdsConstant(condition: Condition): boolean {
   return condition.holdsConstant;
 }
 
 /**
- * Removes the alternatives of an OR or a list of rows that no row satisfies, such as a row with a
- * NULL.
+ * Removes the parts of a condition that no row satisfies: alternatives of an OR, or entries of a
+ * row list, such as a row with a NULL.
  */
 function withoutIdle(condition: BoundExpression): BoundExpression {
   if (condition.kind === "row in") {
@@ -82,22 +82,22 @@ function isNever(condition: BoundExpression): boolean {
 }
 
 /**
- * Whether a condition has the same value for all rows of a run, so that it needs to be evaluated
- * only once.
+ * Whether a condition has the same value for all rows of a run, so that a single evaluation is
+ * enough.
  */
 export function isAskedOnce(condition: BoundExpression): boolean {
   return !readsColumn(condition) && !isVolatile(condition) && !hasSubquery(condition);
 }
 
 /**
- * Whether a condition has the same value for all rows of a run. Uses the known columns of the
- * condition.
+ * Whether a condition has the same value for all rows of a run, determined from its precomputed
+ * column list.
  */
 export function isConditionOnce({ columnIds, expression }: Condition): boolean {
   return columnIds.length === 0 && isAskedOnce(expression);
 }
 
-/** Replaces an expression with a cheaper one with the same value, if there is one. */
+/** Replaces an expression by a cheaper one with the same value, if there is one. */
 function folded(expression: BoundExpression): BoundExpression {
   if (!isFoldable(expression)) return expression;
   const over = mapChildren(expression, folded);
@@ -127,7 +127,7 @@ function foldedMembership(expression: Extract<BoundExpression, { kind: "in" }>):
   const array = list === undefined ? undefined : constantIn(list);
   const areUnknown = items.every(isNull) && constants.every((value) => value === null);
   if (areUnknown && (list === undefined || array === null)) return constantOf(type, null);
-  // An empty list or array contains no value, not even NULL.
+  // An empty list or array contains no values, not even NULL.
   const isAlone = items.length + constants.length === 0;
   if (isAlone && Array.isArray(array) && array.length === 0) return constantOf(type, negated);
   const value = valueOf(expression);
@@ -252,7 +252,7 @@ function constantsIn(expressions: readonly BoundExpression[]): Value[] | undefin
   return values;
 }
 
-/** Calls that are cheap for any arguments. No other calls are evaluated during planning. */
+/** Calls that are cheap whatever their arguments. No other calls are evaluated during planning. */
 const FOLDED_CALLS: ReadonlySet<string> = new Set([
   "+",
   "-",
@@ -269,8 +269,8 @@ const FOLDED_CALLS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns a weaker condition that cannot fail in place of a comparison with a computed value. It is
- * true for all rows if the value cannot be computed.
+ * Weakens a comparison with a computed value to a condition that cannot fail. It is true for all
+ * rows if computing the value fails.
  *
  *     a = 2000 + 1     becomes     computed(2000 + 1) IS NULL OR a = computed(2000 + 1)
  */
@@ -291,7 +291,7 @@ export function withComputed(condition: BoundExpression): BoundExpression {
   return { kind: "or", type: BOOLEAN, operands: [isUnknown, compared] };
 }
 
-/** Whether an expression may fail, and consists of casts and arithmetic on given values. */
+/** Whether an expression may fail and consists only of casts and arithmetic on given values. */
 function isComputable(expression: BoundExpression): boolean {
   return mayFail(expression) && consistsOfGiven(expression);
 }
@@ -309,7 +309,9 @@ function consistsOfGiven(expression: BoundExpression): boolean {
   }
 }
 
-/** Returns a call that computes a value from the slots of an expression, or NULL if it fails. */
+/**
+ * Returns a call that computes the value of an expression from its slots, or NULL if that fails.
+ */
 function computedOrNull(expression: BoundExpression): ExpressionOf<"call"> {
   const slots = slotsIn(expression);
   return {
@@ -335,10 +337,10 @@ function slotsIn(expression: BoundExpression): ExpressionOf<"slot">[] {
   return expression.kind === "slot" ? [expression] : childrenOf(expression).flatMap(slotsIn);
 }
 
-/** The maximum length of a list whose values are sorted to find contradictions. */
+/** The maximum length of a list that is sorted to find contradictions. */
 const LISTED_MAX = 1000;
 
-/** Folded calls use none of their dependencies, so nothing is passed. */
+/** None of the folded calls uses its dependencies, so none are passed. */
 const NOBODY = {} as CallDeps;
 
 /** The values of one column that the conditions examined so far still allow. */
@@ -351,8 +353,8 @@ interface Left {
 }
 
 /**
- * Whether conditions with constants contradict each other, because they leave no possible value for
- * some column.
+ * Whether conditions with constants contradict each other, because no value is left for some
+ * column.
  */
 function contradict(conditions: readonly BoundExpression[]): boolean {
   if (conditions.length < 2) return false;
@@ -381,8 +383,8 @@ interface ConstantBound {
 }
 
 /**
- * Returns the bounds that a condition with constants sets on a column. The bounds of a list are its
- * minimum and its maximum.
+ * Returns the bounds that a condition with constants sets on a column. For a list, these are its
+ * minimum and maximum.
  */
 function boundsIn(condition: BoundExpression): readonly ConstantBound[] {
   if (condition.kind === "compare") {

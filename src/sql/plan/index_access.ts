@@ -1,12 +1,14 @@
 /**
  * Chooses the secondary indexes through which the rows of a table can be found.
  *
- *     index (a, b, c)    a = 1 AND b IN (2, 3) AND c > 4        keys (1, 2), (1, 3), then c above 4
+ *     index (a, b, c)    a = 1 AND b IN (2, 3) AND c > 4        keys (1, 2), (1, 3), then c above
+ *     4
  *                        (a, b) IN ((1, 2), (3, 4))             keys (1, 2), (3, 4)
  *                        (a, b) > (1, 2)                        above (1, 2)
  *                        a = 1 AND b LIKE 'x%'                  key (1), then b from 'x' to 'y'
  *
- * All conditions are tested above the scan, so an index may yield too many rows, but never too few.
+ * All conditions are tested above the scan, so an index may yield too many rows, but never too
+ * few.
  */
 import {
   type IndexEntry,
@@ -39,14 +41,14 @@ import type {
 } from "./plan.ts";
 
 /**
- * The maximum number of indexes that a run compares with each other. Comparing an index takes a few
- * microseconds.
+ * The maximum number of indexes that a run compares with each other. Assessing an index takes a
+ * few microseconds.
  */
 const COMPARED_MAX = 4;
 
 const NO_KEYS: SoughtKeys = [[]];
 
-/** Returns the indexes that the conditions restrict, the most promising one first. */
+/** Returns the indexes that the conditions can use, most promising first. */
 export function indexesFor(
   table: TableEntry,
   conditions: readonly Condition[],
@@ -60,18 +62,18 @@ export function indexesFor(
   return found.length === 0 ? undefined : found.slice(0, COMPARED_MAX);
 }
 
-/** The maximum number of alternatives in an OR whose rows are found through indexes. */
+/** The maximum number of alternatives in an OR for which the rows are found through indexes. */
 const ALTERNATIVES_MAX = 16;
 
 /**
- * The maximum number of conditions in which an OR is looked for. Each alternative of each OR is
- * combined with all other conditions, so more conditions would take quadratic planning time.
+ * The maximum number of conditions that are searched for an OR. Each alternative of each OR is
+ * combined with all other conditions, so planning time would be quadratic in their number.
  */
 const CONDITIONS_MAX = 32;
 
 /**
- * If one of the conditions is an OR whose alternatives can all be found through indexes, returns an
- * index access for each of them. Together, the accesses find all matching rows.
+ * If one of the conditions is an OR whose alternatives can all be found through indexes, returns
+ * an index access for each alternative. Together, they find all matching rows.
  */
 export function alternativesFor(
   table: TableEntry,
@@ -81,7 +83,7 @@ export function alternativesFor(
   for (const condition of conditions) {
     const { expression } = condition;
     if (expression.kind !== "or" || expression.operands.length > ALTERNATIVES_MAX) continue;
-    // A row comparison has the form of an OR, but it is a single range of keys.
+    // A row comparison has the form of an OR, but is a single range of keys.
     if (rowBoundIn(expression) !== undefined) continue;
     const others = conditions.filter((each) => each !== condition);
     const accesses = expression.operands.map((alternative) =>
@@ -104,12 +106,12 @@ export function isReadable(index: IndexEntry): boolean {
   return index.state === "ready" && index.where === undefined && !isInverted(index);
 }
 
-/** Returns the number of leading columns for which an access lists values. */
+/** Returns the number of leading columns whose values an access lists. */
 export function depthOf({ keys }: Pick<IndexAccess, "keys">): number {
   return keys[0]?.length ?? 0;
 }
 
-/** Whether an access finds at most one row for each of its keys. */
+/** Whether an access finds at most one row per key. */
 export function isUniqueAccess(access: IndexAccess): boolean {
   const { guards, index, keys } = access;
   const isWhole = guards.length === 0 && depthOf(access) === index.columnIds.length;
@@ -124,8 +126,8 @@ export function wholeOf(index: IndexEntry): IndexAccess {
 }
 
 /**
- * Reduces an access to the leading columns for which it lists only one value. The rows are then in
- * the order of the remaining columns.
+ * Reduces an access to the leading columns for which it lists a single value. The rows then arrive
+ * in the order of the remaining columns.
  */
 export function withinSingle(access: IndexAccess): IndexAccess {
   const [parts = []] = access.keys;
@@ -139,8 +141,8 @@ function isSingle({ constants, isNull, items, lists }: KeyPart): boolean {
 }
 
 /**
- * Returns the key, in key order, if the conditions consist of exactly one equality for each column
- * of an index and the condition of the index. Returns undefined otherwise.
+ * If the conditions are exactly one equality for each column of an index, plus the condition of
+ * the index, returns the key in key order. Otherwise, returns undefined.
  */
 export function wholeKeyIn(
   table: TableEntry,
@@ -202,7 +204,7 @@ function accessBy(
   return { index, keys, edges, beginnings, guards, endsAtNull };
 }
 
-/** Returns the condition that an expression sets on the terms of an inverted index. */
+/** Returns the condition that an expression imposes on the terms of an inverted index. */
 function termIn(
   table: TableEntry,
   index: IndexEntry,
@@ -228,7 +230,7 @@ function termIn(
 }
 
 /**
- * Whether the first column of an index is never NULL in rows that satisfy the condition of the
+ * Whether the first column of an index cannot be NULL in rows that satisfy the condition of the
  * index.
  */
 function isNeverNull(table: TableEntry, index: IndexEntry): boolean {
@@ -237,28 +239,33 @@ function isNeverNull(table: TableEntry, index: IndexEntry): boolean {
   return column?.notNull === true || excludesNull(table, index, first);
 }
 
-/** Returns the bound that a condition sets on the leading columns of a list of index columns. */
+/** Returns the bound that a condition sets on the leading columns of `columnIds`. */
 function edgeOf(condition: BoundExpression, columnIds: readonly number[]): IndexEdge | undefined {
   const [first] = columnIds;
   const row = first === undefined ? undefined : rowBoundIn(condition);
   if (row === undefined || row.columnIds[0] !== first) return undefined;
   let count = 0;
   while (count < row.columnIds.length && row.columnIds[count] === columnIds[count]) count += 1;
-  // If the bound has fewer columns than the condition compares, it must include rows that are equal
-  // in these columns.
+  // A bound with fewer columns than the condition compares must include rows that are equal in
+  // these columns.
   const isInclusive = row.operator.endsWith("=") || count < row.columnIds.length;
   const side = row.operator.startsWith("<") ? "max" : "min";
   return { side, values: row.values.slice(0, count), isInclusive };
 }
 
-/** A comparison of several columns with values, `(a, b) > (1, 2)`, or of a single column. */
+/** A comparison of one or more columns with values, such as `(a, b) > (1, 2)`. */
 interface BoundOnColumns {
   readonly columnIds: readonly number[];
   readonly values: readonly BoundExpression[];
   readonly operator: ComparisonOperator;
 }
 
-/** Returns the row comparison from which the binder made an expression: */
+/**
+ * Recognises a comparison with a constant, including the form in which the binder writes row
+ * comparisons:
+ *
+ *     (a, b) > (1, 2)    =    a > 1 OR (a = 1 AND b > 2)
+ */
 function rowBoundIn(condition: BoundExpression): BoundOnColumns | undefined {
   if (condition.kind === "compare") {
     const bound = boundIn(condition);

@@ -22,24 +22,24 @@ import type { PlanNode } from "./plan.ts";
 import { inferredOver } from "./predicate_inference.ts";
 import { columnIdOf, shareOf } from "./selectivity.ts";
 
-/** The maximum number of relations for which inferred conditions are used in joins. */
+/** The maximum number of relations for which joins use inferred conditions. */
 const EQUAL_LEAVES_MAX = 64;
 
 /**
- * The maximum number of relations for which inferred pairs are used. For more relations, the join
- * order is found greedily from stated pairs.
+ * The maximum number of relations for which inferred pairs are used. With more relations, a greedy
+ * search finds the join order, using only the pairs in the statement.
  */
 const INFERENCE_LEAVES_MAX = 10;
 
-/** The maximum number of columns for which an array is faster than a Set. */
+/** The maximum number of columns for which searching an array is faster than a Set. */
 const FEW_COLUMNS = 16;
 
-/** Functions of the planner that plan the relations of the block. */
+/** The planner's functions for the relations of the block. */
 interface BlockPlanning {
   readonly conditionsOn: (join: BoundFrom) => readonly Condition[];
-  /** Plans one relation with the conditions that read only this relation. */
+  /** Plans a relation with the conditions that read only this relation. */
   readonly planLeaf: (from: BoundFrom, conditions: readonly Condition[]) => PlanNode;
-  /** Returns the columns that are still needed after these conditions have been tested. */
+  /** Returns the columns still needed after these conditions have been tested. */
   readonly columnsAbove: (
     columns: readonly BoundColumn[],
     tested: readonly Condition[],
@@ -51,7 +51,7 @@ interface Leaf {
   readonly ids: ColumnIds;
   /** The estimated number of rows that satisfy the relation's own conditions. */
   readonly rowCount: number;
-  /** For a table: its number of rows and its primary key. */
+  /** If the relation is a table, its number of rows and its primary key. */
   readonly table:
     | {
         readonly rowCount: number;
@@ -62,16 +62,16 @@ interface Leaf {
 }
 
 /**
- * A condition that is tested at a join, because it reads several leaves or must not move down to a
- * leaf.
+ * A condition that must be tested at a join, because it reads several leaves or must not move down
+ * to a leaf.
  */
 interface Between {
   readonly condition: Condition;
-  /** The distinct leaves whose columns the condition reads. */
+  /** The leaves whose columns the condition reads, without duplicates. */
   readonly leaves: readonly number[];
 }
 
-/** The range of leaves that a subtree covers in the whole tree. The end is exclusive. */
+/** The leaves of a subtree, as a range of positions in the whole tree. The end is exclusive. */
 interface LeafRange {
   readonly from: number;
   readonly end: number;
@@ -84,7 +84,7 @@ export function isPlainJoin(from: BoundFrom): from is Extract<BoundFrom, { kind:
   return from.join === "inner" || from.join === "cross";
 }
 
-/** Plans a tree of plain joins, together with the conditions that must be true for its rows. */
+/** Plans a tree of plain joins, together with the conditions that its rows must satisfy. */
 export function planInnerJoins(
   from: BoundFrom,
   conditions: readonly Condition[],
@@ -100,7 +100,7 @@ export function planInnerJoins(
   }
   const ids = parts.map((_, index) => idsOfLeaf(index, leafById));
   const { between, own } = sharedOut(all, ids, leafById);
-  // The cost of inferring conditions for each join grows with the number of joins, so none are
+  // Inferring conditions costs more for each join as the number of joins grows, so nothing is
   // inferred for large sets of relations.
   const equal = parts.length > EQUAL_LEAVES_MAX ? [] : equalColumns(all, leafById);
   for (const { expression, leaf } of followingOf(equal, all)) {
@@ -144,7 +144,7 @@ function sharedOut(
   return { own, between };
 }
 
-/** Collects the operands of plain joins and the conditions of these joins. */
+/** Collects the operands of nested plain joins, and the conditions of these joins. */
 function flatten(
   from: BoundFrom,
   into: { parts: BoundFrom[]; conditions: Condition[]; block: BlockPlanning },
@@ -233,7 +233,7 @@ function planTree(
 
 /**
  * Returns the conditions to test at a join. If several columns of a set of equal columns occur on
- * both sides, only one pair is compared, because the columns within each side are already equal.
+ * both sides, a single pair is compared, because the columns within each side are already equal.
  */
 function linkedConditions(
   here: readonly Condition[],
@@ -260,7 +260,8 @@ function idsOfColumns(columns: readonly BoundColumn[]): ColumnIds {
 }
 
 /**
- * Returns the position of each leaf in a tree, from left to right. A subtree is a contiguous range.
+ * Returns the position of each leaf in a tree, from left to right. The leaves of a subtree are
+ * contiguous.
  */
 function placesOf(tree: JoinTree): readonly number[] {
   const places: number[] = [];
@@ -343,7 +344,8 @@ function graphOf(
 }
 
 /**
- * Returns pairs of relations that are connected only by equalities with columns of other relations.
+ * Returns the pairs of relations that are connected only through equalities with columns of other
+ * relations.
  */
 function inferredEdges(linked: readonly Linked[], leaves: readonly Leaf[]): InferredEdges[] {
   if (leaves.length > INFERENCE_LEAVES_MAX) return [];
@@ -397,8 +399,8 @@ function shareOfSides(pairs: readonly EqualSides[], left: Leaf, right: Leaf): nu
 }
 
 /**
- * Returns the number of rows of a table if the columns on one side of the equalities form its whole
- * primary key.
+ * Returns the number of rows of a table if the columns on one side of the equalities are its
+ * entire primary key.
  */
 function keyRowsOf(
   { table }: Leaf,
@@ -413,8 +415,8 @@ function keyRowsOf(
 }
 
 /**
- * Estimates the number of distinct values on one side of an equality. If no estimate of the stored
- * values is known, a column of a composite key is assumed to have many.
+ * Estimates the number of distinct values on one side of an equality. Without statistics on the
+ * stored values, a column of a composite key is assumed to have many.
  */
 function distinctOfSide({ rowCount, table }: Leaf, side: BoundExpression | undefined): number {
   const columnId = side === undefined ? undefined : columnIdOf(side);

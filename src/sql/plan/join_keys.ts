@@ -10,7 +10,10 @@ export interface ColumnIds {
   has(id: number): boolean;
 }
 
-/** Returns the equalities that compare the two sides of a join, and the remaining conditions. */
+/**
+ * Splits conditions into the equalities between the two sides of a join, which are its keys, and
+ * the remaining conditions.
+ */
 export function keysOf(
   conditions: readonly BoundExpression[],
   leftIds: ColumnIds,
@@ -54,7 +57,10 @@ export interface EqualSides {
   readonly right: BoundExpression;
 }
 
-/** Returns the two sides of an equality if each side reads columns of only one of two sets. */
+/**
+ * Returns the two sides of an equality if one side reads columns of only the first set, and the
+ * other side columns of only the second.
+ */
 export function equalSides(
   condition: BoundExpression,
   leftIds: ColumnIds,
@@ -74,8 +80,7 @@ export function columnIdsOf(from: BoundFrom): ReadonlySet<number> {
 }
 
 /**
- * Returns the columns of all relations in a part of FROM, including the columns that full joins
- * merged.
+ * Returns the columns of all relations in a part of FROM, including columns merged by full joins.
  */
 export function columnsOf(from: BoundFrom): readonly BoundColumn[] {
   return from.kind === "relation" ? from.relation.columns : addedColumns(from);

@@ -1,13 +1,13 @@
 /**
- * Chooses the order of inner joins, and the side of each join that is kept in memory. It chooses
- * the tree that is cheapest according to the estimated row counts.
+ * Chooses the order of inner joins, and the side of each join to keep in memory. It chooses the
+ * tree with the lowest cost according to the estimated row counts.
  *
  * Small sets of relations are combined into larger ones (dynamic programming over subsets, as in
  * Selinger's optimizer; trees may be bushy). A set of relations has the same number of rows in any
- * join order: the product of its relations' row counts and of the share that each pair of relations
- * keeps. For a pair that is joined by a whole primary key, the share is one divided by the number
- * of rows in the table with the key. Pairs without a common condition are combined only if there is
- * no other choice.
+ * join order: the product of its relations' row counts and of the share that each pair of
+ * relations keeps. For a pair joined by a complete primary key, the share is one divided by the
+ * number of rows in the table with the key. Pairs without a common condition are combined only if
+ * there is no other choice.
  *
  * If there are too many subsets, the cheapest pair is repeatedly joined and then treated as one
  * relation (greedy operator ordering, as by Fegaras).
@@ -17,20 +17,20 @@
 import { assert, defined } from "../../base/assert.ts";
 
 /**
- * The maximum number of relations for which all subsets are enumerated, in a negligible planning
- * time.
+ * The maximum number of relations for which all subsets are enumerated. Up to this number,
+ * planning time is negligible.
  */
 const RELATIONS_MAX = 10;
 
 /**
- * The costs of storing a row in memory, of matching a row with the stored rows, and of producing a
- * row.
+ * The relative costs of storing a row in memory, of matching a row against the stored rows, and of
+ * producing a row.
  */
 const HELD_COST = 3;
 const STREAMED_COST = 1;
 const MADE_COST = 1;
 
-/** The factor by which the estimated cost of a join without a condition is increased. */
+/** A penalty factor on the cost of a join without a condition. */
 const PRODUCT_COST = 4;
 
 export type JoinTree =
@@ -38,10 +38,10 @@ export type JoinTree =
   | { readonly kind: "pair"; readonly left: JoinTree; readonly right: JoinTree };
 
 export interface JoinGraph {
-  /** The expected rows of each relation after its own conditions have been applied. */
+  /** The expected number of rows of each relation, after its own conditions have been applied. */
   readonly rows: readonly number[];
   /**
-   * Pairs of relations that a condition connects, and the share of their product that the condition
+   * The pairs of relations that a condition connects, and the share of their product that it
    * keeps.
    */
   readonly edges: readonly {
@@ -50,14 +50,14 @@ export interface JoinGraph {
     readonly share: number;
   }[];
   /**
-   * Pairs of relations that are connected only through other relations, but can also be joined
+   * The pairs of relations that are connected only through other relations, but can also be joined
    * directly.
    */
   readonly inferred?: readonly InferredEdges[];
 }
 
 /**
- * The stated and inferred edges between relations whose columns belong to one set of equal columns.
+ * The edges, stated and inferred, between relations with columns in the same set of equal columns.
  */
 export interface InferredEdges {
   readonly said: readonly { readonly left: number; readonly right: number }[];
@@ -65,17 +65,18 @@ export interface InferredEdges {
 }
 
 /**
- * Returns a join tree over all relations of a graph. It is the cheapest tree or, if there are many
- * relations, the result of a greedy search.
+ * Returns a join tree over all relations of a graph: the cheapest one or, for many relations, the
+ * result of a greedy search.
  */
 export function bestTree(graph: JoinGraph): JoinTree {
   assert(graph.rows.length > 0, "a join graph must have at least one relation");
-  // The greedy search joins connected relations first, so it does without inferred edges.
+  // The greedy search joins connected relations first, so it does not need inferred edges.
   return graph.rows.length > RELATIONS_MAX ? greedyTree(graph) : cheapestTree(graph);
 }
 
 /**
- * Returns the cheaper of the two join trees over two relations, whatever condition connects them.
+ * Returns the cheaper of the two join trees over two relations, assuming that some condition
+ * connects them.
  */
 export function treeOfTwo([first = 0, second = 0]: readonly number[]): JoinTree {
   const [left, right] = first > second ? [0, 1] : [1, 0];
@@ -86,13 +87,13 @@ export function treeOfTwo([first = 0, second = 0]: readonly number[]): JoinTree 
   };
 }
 
-/** Finds the cheapest tree. A set of relations is a number with one bit for each relation. */
+/** Finds the cheapest tree. A set of relations is represented as a bit mask. */
 function cheapestTree(graph: JoinGraph): JoinTree {
   const { rows } = graph;
   const adjacent = adjacentSets(graph);
-  // These four arrays are indexed by the number of a set. They contain the relations that a
-  // condition connects with a member, the expected rows, the cost of the best tree, and the left
-  // side of that tree.
+  // These four arrays are indexed by the bit mask of a set. They contain the relations that a
+  // condition connects with a member, the expected number of rows, the cost of the best tree, and
+  // the left side of that tree.
   const met = [0];
   const setRows = [0];
   const costs = [0];
@@ -112,8 +113,7 @@ function cheapestTree(graph: JoinGraph): JoinTree {
     let isConnected = false;
     let least = 0;
     let found = 0;
-    // The loop visits every division of the set into two parts, and also each division with the
-    // parts exchanged.
+    // The loop visits every division of the set into two parts, in both orders.
     for (let part = (set - 1) & set; part > 0; part = (part - 1) & set) {
       const rest = set ^ part;
       const meets = (at(met, part) & rest) !== 0;
@@ -134,7 +134,7 @@ function cheapestTree(graph: JoinGraph): JoinTree {
   return treeOf(whole, lefts);
 }
 
-/** Returns, for each relation, the set of relations with which it shares a condition. */
+/** Returns, for each relation, the set of relations that it shares a condition with. */
 function adjacentSets({ edges, inferred = [], rows }: JoinGraph): number[] {
   const sets = rows.map(() => 0);
   const add = ({ left, right }: { left: number; right: number }): void => {
@@ -152,7 +152,7 @@ function treeOf(set: number, lefts: readonly number[]): JoinTree {
   return { kind: "pair", left: treeOf(left, lefts), right: treeOf(set ^ left, lefts) };
 }
 
-/** Returns the member of a set with the lowest bit. */
+/** Returns the lowest-numbered member of a set. */
 function lowestIn(set: number): number {
   return 31 - Math.clz32(set & -set);
 }
@@ -176,8 +176,8 @@ interface JoinComponent {
   readonly rows: number;
   readonly tree: JoinTree;
   /**
-   * The components with which this component shares a condition, each with the share of their
-   * product that remains.
+   * The components that share a condition with this one, and the share of the product that remains
+   * after joining each.
    */
   readonly shares: Map<JoinComponent, number>;
 }
@@ -203,7 +203,7 @@ function greedyTree({ edges, rows }: JoinGraph): JoinTree {
   return defined(whole, "all components must have been joined into one").tree;
 }
 
-/** Returns the two connected components that are cheapest to join, the larger one first. */
+/** Returns the two connected components that are cheapest to join, larger one first. */
 function cheapestPair(
   parts: ReadonlySet<JoinComponent>,
 ): readonly [JoinComponent, JoinComponent] | undefined {
@@ -230,8 +230,8 @@ function smallestPair(parts: ReadonlySet<JoinComponent>): readonly [JoinComponen
 }
 
 /**
- * Merges two components. The result is connected with every component with which either was
- * connected.
+ * Merges two components. The result is connected with every component that either of them was
+ * connected with.
  */
 function joined(left: JoinComponent, right: JoinComponent): JoinComponent {
   const made = rowsTogether(left, right, left.shares.get(right) ?? 1);
@@ -270,12 +270,12 @@ function isInside(set: number, left: number, right: number): boolean {
 }
 
 /**
- * Returns the share of rows that inferred edges keep. It counts only edges between relations of the
- * set that no stated edge connects.
+ * Returns the share of rows that inferred edges within a set keep. An edge counts only if no other
+ * edges already connect its two relations.
  */
 function shareOfInferred(set: number, { inferred, said }: InferredEdges, count: number): number {
   if (!inferred.some(({ left, right }) => isInside(set, left, right))) return 1;
-  // For each relation, the set of relations with which it is connected so far.
+  // For each relation, the set of relations that it is connected with so far.
   const parts = Array.from({ length: count }, (_, index) => 1 << index);
   for (const { left, right } of said) if (isInside(set, left, right)) unite(parts, left, right);
   let product = 1;
@@ -285,7 +285,7 @@ function shareOfInferred(set: number, { inferred, said }: InferredEdges, count: 
   return product;
 }
 
-/** Connects two relations. Returns whether they were not connected before. */
+/** Connects two relations. Returns false if they were already connected. */
 function unite(parts: number[], left: number, right: number): boolean {
   const part = at(parts, left);
   if (((part >> right) & 1) !== 0) return false;

@@ -1,7 +1,7 @@
 /**
- * Chooses how LATERAL aggregates are computed: by a query for each row of the left side, or from
- * groups of all rows. A query that finds its rows by key is fast, so a small number of such queries
- * takes less time than reading all rows.
+ * Chooses how a LATERAL aggregate is computed: by one query for each row on the left, or by
+ * grouping all rows on the right. A query that finds its rows by key is fast, so a few such
+ * queries take less time than reading all rows.
  */
 import type { BoundJoin, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -12,16 +12,16 @@ import { columnIdsOf, isOver } from "./join_keys.ts";
 import type { PlanNode, ScanNode } from "./plan.ts";
 import { isByKey, nodesOf } from "./plan_walk.ts";
 
-/** The number of rows that can be grouped in the time that one query for a left row takes. */
+/** The number of rows that can be grouped in the time that a single query for a left row takes. */
 const ROWS_PER_QUERY = 200;
 
-/** The number of rows that can be scanned in the time that it takes to group one row. */
+/** The number of rows that can be scanned in the time it takes to group one row. */
 const ROWS_PER_GROUPED = 4;
 
 /**
- * Whether grouping all rows is expected to be cheaper than running a query for each row.
+ * Whether grouping all rows is expected to be cheaper than running a query for each left row.
  *
- * @param where The condition of the block, parts of which may restrict the left side.
+ * @param where The condition of the block. Parts of it may restrict the left side.
  */
 export function areGroupsCheaper(
   { left, right }: BoundJoin,
@@ -42,9 +42,7 @@ export function areGroupsCheaper(
   return all < leftRows * ofEach;
 }
 
-/**
- * Whether a scan finds its rows by their key, through an index, or by the first column of the key.
- */
+/** Whether a scan finds its rows by key, through an index, or by the first key column. */
 function isNarrow(scan: ScanNode): boolean {
   const { either, indexes, prefix } = scan;
   if (isByKey(scan) || (indexes ?? either ?? prefix) !== undefined) return true;

@@ -1,12 +1,12 @@
 /**
  * Determines whether rows arrive, or can be read, in the order of a sort. The first sort key must
- * be a column of a table, and the nodes between the table and the sort may only drop rows or
- * compute columns.
+ * be a table column, and the nodes between the table and the sort may only drop rows or compute
+ * columns.
  *
- * Rows of a table arrive in the order of `_seq`, and can also be read in descending order. Rows
+ * Rows of a table arrive in the order of `_seq`, and can also be read in the reverse order. Rows
  * that a transaction has staged have no seq yet, so they come last. Rows can also be read in the
- * order of any other column, unless the column contains NULL or strings of different lengths with
- * long equal prefixes, or the transaction has staged rows.
+ * order of any other column, unless the transaction has staged rows, or the column contains NULL
+ * or strings of different lengths with long equal prefixes.
  */
 import { type IndexEntry, isInverted, readIndexesOf, type TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
@@ -18,10 +18,7 @@ import { depthOf, isReadable, isUniqueAccess, wholeOf, withinSingle } from "./in
 import type { AggregateNode, IndexAccess, PlanNode, ScanNode } from "./plan.ts";
 import { isByKey } from "./plan_walk.ts";
 
-/**
- * Returns the table column whose order is that of a sort key, or undefined if there is no such
- * column.
- */
+/** Returns the table column by which a sort key orders the rows, or undefined if there is none. */
 export function orderedColumnOf(
   input: PlanNode,
   { expression: key, isDescending }: Pick<BoundSort, "expression" | "isDescending">,
@@ -34,7 +31,7 @@ export function orderedColumnOf(
       if (isVolatile(node.condition) || node.raisesAlways === true) return undefined;
     } else {
       const { id } = read.column;
-      // Rows may have to be read a second time in a different order, which would change volatile
+      // The rows may have to be read again in a different order, which would change volatile
       // values.
       if (node.expressions.some(isVolatile)) return undefined;
       const below = node.expressions[node.columns.findIndex((column) => column.id === id)];
@@ -47,14 +44,14 @@ export function orderedColumnOf(
   if (isNarrow(node)) return undefined;
   if (isCollated(read.type)) return undefined;
   const columnId = read.kind === "column" ? read.column.origin?.columnId : undefined;
-  // Rows are stored sorted by `_seq`, and can also be read from the newest row backwards.
+  // Rows are stored in the order of `_seq`, and can also be read from the newest backwards.
   if (columnId === SEQ_COLUMN_ID) return isDescending ? columnId : undefined;
   return columnId === undefined || columnId < 0 ? undefined : columnId;
 }
 
 /** An index whose order covers the first keys of a sort. */
 export interface OrderedIndex {
-  /** The range of keys that are read from the index. */
+  /** The range of keys to read from the index. */
   readonly access: IndexAccess;
   readonly isDescending: boolean;
   /** The number of leading sort keys that the order of the index covers. */
@@ -62,7 +59,7 @@ export interface OrderedIndex {
 }
 
 /**
- * Returns the index whose order covers the first sort keys. Columns with only one possible value
+ * Returns an index whose order covers the first sort keys. A column with only one possible value
  * can be ignored both in the index and in the sort:
  *
  *     index (a, b, c)     a = 1 ORDER BY b DESC, c DESC     the rows with a = 1, backwards
@@ -75,7 +72,7 @@ export function indexOrderOf(
   if (scan === undefined) return undefined;
   const { indexes = [], table } = scan;
   const [first] = indexes;
-  // A unique access yields few rows, which are faster to sort.
+  // A unique access yields few rows, and sorting them is faster.
   if (first !== undefined && isUniqueAccess(first)) return undefined;
   const below = keys.map((key) => expressionBelow(input, key.expression));
   let best: OrderedIndex | undefined;
@@ -94,8 +91,8 @@ export function indexOrderOf(
 }
 
 /**
- * Whether an index is preferable to another one. An index that also finds rows by listed values is,
- * because fewer of the rows it reads are dropped.
+ * Whether `order` is preferable to `other`. An index that also finds rows by listed values is
+ * better, because fewer of the rows read from it are dropped.
  */
 function isBetter(order: OrderedIndex, other: OrderedIndex): boolean {
   const depths = depthOf(order.access) - depthOf(other.access);
@@ -103,14 +100,15 @@ function isBetter(order: OrderedIndex, other: OrderedIndex): boolean {
 }
 
 /**
- * The maximum number of minimums and maximums that are found by reading rows in order, rather than
- * by reading all rows.
+ * The maximum number of min and max results that are found by reading rows in order rather than by
+ * reading all rows.
  */
 const EXTREMES_MAX = 4;
 
 /**
- * For each result of an aggregate, returns the order in which the result is the first non-NULL
- * value. Returns undefined unless every result is the minimum or maximum of a column over all rows.
+ * For each result of an aggregate, returns the sort order in which that result comes first,
+ * ignoring NULL. Returns undefined unless every result is the minimum or maximum of a column over
+ * all rows.
  */
 export function extremeKeysOf({
   aggregates,
@@ -128,7 +126,7 @@ export function extremeKeysOf({
   return keys.length === aggregates.length ? keys : undefined;
 }
 
-/** A sort key, together with the column of a table by which it sorts. */
+/** A sort key, with the table column that it sorts by. */
 type SortedColumn = BoundSort & { readonly columnId: number | undefined };
 
 function orderBy(
@@ -153,14 +151,17 @@ function orderBy(
     keyCount += 1;
   }
   if (isDescending === undefined) return undefined;
-  // A partial index lacks some rows, which are read after those in the index. A descending order
-  // would need them first.
+  // Rows missing from a partial index are read after those in the index, but a descending order
+  // may need them first.
   const isReadLast = !isDescending || fixed.size > 0 || access.endsAtNull;
   if (access.index.where !== undefined && !isReadLast) return undefined;
   return { access, isDescending, keyCount };
 }
 
-/** Returns the part of an index that has the same value as an expression over its table. */
+/**
+ * Returns the position in an index of the part that has the same value as an expression on its
+ * table.
+ */
 function partOfIndex(
   expression: BoundExpression | undefined,
   place: { readonly table: TableEntry; readonly index: IndexEntry },
@@ -173,8 +174,8 @@ function partOfIndex(
 }
 
 /**
- * Whether a sort puts NULL in the same position as an index does: last in ascending order, and
- * first in descending order.
+ * Whether a sort places NULL where an index does: last in ascending order, first in descending
+ * order.
  */
 function hasNullsLikeIndex(
   { columnId, isDescending, nullsFirst }: SortedColumn,
@@ -185,7 +186,7 @@ function hasNullsLikeIndex(
 }
 
 /**
- * Translates an expression over the rows of a node into an expression over the columns of the scan
+ * Translates an expression on the rows of a node into an expression on the columns of the scan
  * below it.
  */
 function expressionBelow(input: PlanNode, expression: BoundExpression): BoundExpression {
@@ -199,7 +200,9 @@ function expressionBelow(input: PlanNode, expression: BoundExpression): BoundExp
   return expressionBelow(input.input, below(expression));
 }
 
-/** Returns the scan below filters and projections, if it may be read again in a different order. */
+/**
+ * Returns the scan below filters and projections, if its rows may be read in a different order.
+ */
 function scanBelow(input: PlanNode): ScanNode | undefined {
   if (input.kind === "scan") return mayBeOrdered(input) ? input : undefined;
   if (input.kind === "filter") {
@@ -211,9 +214,9 @@ function scanBelow(input: PlanNode): ScanNode | undefined {
 }
 
 /**
- * Whether a scan may read rows in an order other than that of seqs. Other orders exist only for the
- * newest live rows. They cover all rows, so a reader of a divided query, which reads only its
- * share, cannot use them.
+ * Whether a scan may read rows in an order other than that of seqs. Other orders exist only for
+ * the newest live rows. They cover all rows, so they are of no use to a reader of a divided query,
+ * which reads only its share.
  */
 function mayBeOrdered(scan: ScanNode): boolean {
   const isWhole = scan.isDivided !== true && !isByKey(scan);
@@ -227,12 +230,12 @@ export function areInOrder(input: PlanNode, keys: readonly BoundSort[]): boolean
 }
 
 /**
- * Returns the scan below a node, if its rows arrive in the order of the given sort keys whenever no
- * index is used.
+ * Returns the scan below a node whose rows arrive in the order of the given sort keys, provided
+ * that no index is used; undefined if they do not.
  */
 export function scanInOrder(input: PlanNode, keys: readonly BoundSort[]): ScanNode | undefined {
   const [key] = keys;
-  // Staged rows have no seq, so they are equal in the first key but may differ in the other keys.
+  // Staged rows have no seq, so they tie in the first key, but may differ in the others.
   if (key === undefined || keys.length > 1 || key.isDescending || key.nullsFirst) return undefined;
   let node = input;
   let read: BoundExpression | undefined = key.expression;

@@ -7,13 +7,13 @@ import { ExpressionPlaces } from "../bind/equivalence.ts";
 import { areInOrder } from "./ordered_input.ts";
 import type { PlanNode } from "./plan.ts";
 
-/** A plan, and the number of its leading columns that are outputs of the query. */
+/** A plan, and how many of its leading columns are outputs of the query. */
 export interface QueryPlan {
   readonly root: PlanNode;
   readonly outputCount: number;
 }
 
-/** Adds the nodes that expand the rows by the table functions of one stage. */
+/** Adds the nodes that expand rows by the table functions of a single stage. */
 export function expanded(
   input: PlanNode,
   { expansions }: BoundSelect,
@@ -27,11 +27,11 @@ export function expanded(
   return node;
 }
 
-/** Adds the outputs of a block above its rows, with DISTINCT, ORDER BY and LIMIT. */
+/** Adds the outputs, DISTINCT, ORDER BY and LIMIT above the rows of a block. */
 export function planOutputs(select: BoundSelect, block: PlanNode): QueryPlan {
   const input = expanded(block, select, "outputs");
-  // Columns that exist only in the plan have negative ids, so that they differ from all columns of
-  // the binder.
+  // Columns that exist only in the plan have negative ids, so they differ from all columns that
+  // the binder created.
   let nextId = -1;
   const takeId = (): number => {
     nextId -= 1;
@@ -82,8 +82,8 @@ interface Projected {
 }
 
 /**
- * Plans a sort below the table functions of the select list. The rows to which one row is expanded
- * then stay together, whatever the sort order. An output that is also a sort key keeps the value
+ * Plans a sort below the table functions of the select list. All rows expanded from the same row
+ * thus stay together, whatever the sort order. An output that is also a sort key keeps the value
  * that was sorted.
  */
 function planOutputsLate(

@@ -1,6 +1,6 @@
 /**
- * Plans joins that cannot be reordered (LEFT, FULL and LATERAL), and decides how far conditions may
- * move down into them.
+ * Plans joins that cannot be reordered (LEFT, FULL and LATERAL), and decides how far down into
+ * them conditions may move.
  */
 
 import { assert } from "../../base/assert.ts";
@@ -13,8 +13,9 @@ import type { PlanNode } from "./plan.ts";
 import { conditionsOn, filtered, type PlanningState, stillRead, tested } from "./planning_state.ts";
 
 /**
- * Plans a left join. A condition in ON that reads only the right side restricts the right rows to
- * match. A condition in WHERE must be tested above the join, also on rows without a match.
+ * Plans a left join. A condition in ON that reads only the right side restricts which right rows
+ * can match. A condition in WHERE must be tested above the join, and thus also on rows without a
+ * match.
  */
 export function planLeftJoin(
   from: BoundJoin,
@@ -26,7 +27,7 @@ export function planLeftJoin(
   const [toRight, between] = parted(conditionsOn(from, state), rightIds);
   const [toLeft, above] = parted(conditions, leftIds);
   const left = state.planFrom(from.left, toLeft);
-  // A condition that has the same value for all pairs decides whether any right row can match.
+  // A condition that is the same for all pairs decides once whether any right row can match.
   const once = between.filter(isConditionOnce);
   const right = areNever(conditionsOn(from, state))
     ? partnersOfNone(from, toRight, state)

@@ -106,7 +106,7 @@ export interface AlterTypeStatement extends AstNode {
 
 export type TypeChange = AddLabel | RefreshVersion | RenameLabel | RenameType;
 
-/** REFRESH VERSION of a collation. */
+/** REFRESH VERSION, an action of ALTER COLLATION. */
 export interface RefreshVersion extends AstNode {
   readonly type: "refresh version";
 }
@@ -115,7 +115,7 @@ export interface AddLabel extends AstNode {
   readonly type: "add value";
   readonly label: LabelNode;
   readonly ifNotExists?: true | undefined;
-  /** The position of a new label; absent for the end of the order. */
+  /** The position of a new label; absent if it is added at the end. */
   readonly place?: { readonly side: "before" | "after"; readonly neighbour: LabelNode } | undefined;
 }
 
@@ -133,14 +133,14 @@ interface RenameType extends AstNode {
 /** The statement DROP TYPE or DROP DOMAIN. */
 export interface DropTypeStatement extends AstNode {
   readonly type: "drop type";
-  /** The word after DROP, unless it is TYPE. */
+  /** The keyword after DROP, unless it is TYPE. */
   readonly kind?: "collation" | "domain" | undefined;
   readonly names: readonly QName[];
   readonly ifExists?: true | undefined;
   readonly cascade?: DropBehaviour | undefined;
 }
 
-/** DO with one definition. The statement changes nothing if the object already exists. */
+/** DO with a single definition. The statement changes nothing if the object already exists. */
 export interface DoStatement extends AstNode {
   readonly type: "do";
   readonly statement: TolerantDefinition;

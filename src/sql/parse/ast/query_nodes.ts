@@ -15,7 +15,7 @@ import type {
   UserName,
 } from "./ast.ts";
 
-/** The types of nodes that are queries, whether as a statement or in an expression. */
+/** The node types of queries, whether they are statements or parts of an expression. */
 const SELECT_TYPES: ReadonlySet<string> = new Set<SelectStatement["type"]>([
   "select",
   "values",
@@ -33,14 +33,14 @@ export function isSelectNode(node: Expr | Statement): node is SelectStatement {
   return SELECT_TYPES.has(node.type);
 }
 
-/** Returns the block that determines the rows of a query, if there is exactly one. */
+/** Returns the block that determines the rows of a query; undefined if there are several. */
 export function coreOf(node: SelectStatement): SelectFromStatement | undefined {
   if (node.type === "select") return node;
   const isWith = node.type === "with" || node.type === "with recursive";
   return isWith && isSelectNode(node.in) ? coreOf(node.in) : undefined;
 }
 
-/** Returns a query with another block in place of the one that {@linkcode coreOf} returns. */
+/** Returns a query in which a different block replaces the one that {@linkcode coreOf} returns. */
 export function mapCore(
   node: SelectStatement,
   change: (core: SelectFromStatement) => SelectFromStatement,
@@ -51,7 +51,7 @@ export function mapCore(
   return { ...node, in: mapCore(node.in, change) };
 }
 
-/** Whether a part of a tree is a query, or an array of a query's rows. */
+/** Whether a part of a tree is a query, or an array built from a query's rows. */
 export function holdsQuery(part: object): boolean {
   if (!("type" in part) || typeof part.type !== "string") return false;
   return part.type === "array select" || SELECT_TYPES.has(part.type);
@@ -72,12 +72,12 @@ export function isQueryNode(node: Statement): node is QueryStatement {
   return isSelectNode(node) || isChangeNode(node);
 }
 
-/** Whether a statement, or the statement after its WITH, changes rows. */
+/** Whether a statement changes rows, or has a WITH clause before a statement that does. */
 export function isChanging(node: QueryStatement): boolean {
   return isChangeNode(node) || ("bind" in node && isChangeNode(node.in));
 }
 
-/** Whether a statement or an entry of its WITH changes rows. */
+/** Whether a statement or one of its WITH entries changes rows. */
 export function changesRows(node: QueryStatement): boolean {
   return (
     isChanging(node) || ("bind" in node && node.bind.some((each) => isChanging(each.statement)))
@@ -85,8 +85,8 @@ export function changesRows(node: QueryStatement): boolean {
 }
 
 /**
- * Returns the statement that reads or writes rows: the statement itself, or the one inside EXECUTE
- * AS, EXPLAIN or DECLARE.
+ * Returns the statement that reads or writes rows: the statement itself, or the one nested in
+ * EXECUTE AS, EXPLAIN or DECLARE.
  */
 export function rowsNode(node: Statement): QueryStatement | undefined {
   if (isQueryNode(node)) return node;
@@ -103,7 +103,7 @@ export function rowsNode(node: Statement): QueryStatement | undefined {
 
 const callQueries = new WeakMap<CallStatement, SelectFromStatement>();
 
-/** Returns the query that calls a procedure, whose columns are its outputs. */
+/** Returns a query that calls the procedure. Its columns are the procedure's outputs. */
 export function callQuery(node: CallStatement): SelectFromStatement {
   const known = callQueries.get(node);
   if (known !== undefined) return known;
@@ -118,13 +118,14 @@ export function callQuery(node: CallStatement): SelectFromStatement {
   return query;
 }
 
-/** Returns the user that EXECUTE AS names; undefined if the statement runs as the caller. */
+/** Returns the user named in EXECUTE AS; undefined if the statement runs as the caller. */
 export function actedForIn(node: Statement): UserName | undefined {
   return node.type === "execute as" || node.type === "explain" ? node.user : undefined;
 }
 
 /**
- * Returns the statement about a user's own data inside EXECUTE AS; undefined for any other node.
+ * Returns the statement about a user's own data that is nested in EXECUTE AS; undefined for any
+ * other node.
  */
 export function ownDataNode(node: Statement): Statement | undefined {
   if (node.type !== "execute as") return undefined;
@@ -132,13 +133,16 @@ export function ownDataNode(node: Statement): Statement | undefined {
   return type === "export user data" || type === "show export" ? node.statement : undefined;
 }
 
-/** Returns a COPY TO: the statement itself, or the one inside EXECUTE AS. */
+/** Returns a COPY TO: the statement itself, or the one nested in EXECUTE AS. */
 export function copyToNode(node: Statement): CopyToStatement | undefined {
   const inner = node.type === "execute as" ? node.statement : node;
   return inner.type === "copy to" ? inner : undefined;
 }
 
-/** Returns the source of a COPY FROM: in the statement itself, or in the one inside EXECUTE AS. */
+/**
+ * Returns the source of a COPY FROM: that of the statement itself, or of the one nested in EXECUTE
+ * AS.
+ */
 export function copySourceNode(node: Statement): CopySourceStatement | undefined {
   const inner = node.type === "execute as" ? node.statement : node;
   return inner.type === "insert" && inner.insert.type === "copy source" ? inner.insert : undefined;

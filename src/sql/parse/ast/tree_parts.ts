@@ -4,11 +4,11 @@
 import type { Location } from "./ast.ts";
 
 /**
- * Yields a part and every object and list below it, parents first and in the order of the tree. The
- * values of a long list of literals are omitted: their nodes are created only on demand, and they
+ * Yields a part and every object and list below it, parents first, in the order of the tree. The
+ * values of a long list of literals are left out: their nodes are created only on demand, and they
  * contain no names, calls or queries.
  *
- * @param insideOf Returns the contents of a part. Called after that part has been yielded.
+ * @param insideOf Returns the contents of a part. It is called after that part has been yielded.
  */
 export function* partsOf(
   root: unknown,
@@ -24,12 +24,14 @@ export function* partsOf(
   }
 }
 
-/** Whether a value in a tree is a node or a list, which may contain further nodes. */
+/** Whether a value in a tree is a node or a list. Either may contain further nodes. */
 export function isPart(value: unknown): value is object {
   return typeof value === "object" && value !== null && !ArrayBuffer.isView(value);
 }
 
-/** Returns the direct contents of a part (both parts and plain values) in the order of the tree. */
+/**
+ * Returns the direct contents of a part, both nodes and plain values, in the order of the tree.
+ */
 export function directPartsOf(part: object): readonly unknown[] {
   const keys = Object.keys(part);
   const read = holdsLiterals(part) ? keys.filter((key) => !VALUES_OF_LITERALS.has(key)) : keys;
@@ -37,9 +39,9 @@ export function directPartsOf(part: object): readonly unknown[] {
 }
 
 /**
- * Changes every object and list of a tree, each after its contents. Returns the same tree if
- * nothing changes. Long lists of literals keep their contents. A chain of thousands of operators
- * is a deep tree, so this function keeps a stack of its own.
+ * Rewrites every object and list of a tree, contents first. Returns the same tree if nothing
+ * changes. Long lists of literals keep their contents. The function uses its own stack instead of
+ * recursion, because a chain of thousands of operators is a deep tree.
  */
 export function rewritten<Tree extends object>(root: Tree, change: (part: object) => object): Tree {
   const done = new Map<object, object>();
@@ -58,7 +60,7 @@ export function rewritten<Tree extends object>(root: Tree, change: (part: object
 }
 
 /**
- * Changes the direct parts of a part. Returns the same part if none of them changes. A long list of
+ * Rewrites the direct contents of a part. Returns the same part if nothing changes. A long list of
  * literals keeps its contents.
  */
 export function changedPart(part: object, change: (inside: object) => object): object {
@@ -77,7 +79,7 @@ export function changedPart(part: object, change: (inside: object) => object): o
 }
 
 /**
- * Copies a tree, giving all its nodes the same location. The values of a long list of literals are
+ * Copies a tree, giving all nodes the same location. The values of a long list of literals are
  * copied on demand.
  */
 export function relocated<Tree extends object>(tree: Tree, location: Location): Tree {
@@ -108,8 +110,8 @@ function copyOf(part: unknown, location: Location): unknown {
 }
 
 /**
- * Whether two trees are equal apart from their locations. Long lists of literals are not compared:
- * trees that contain one count as different.
+ * Whether two trees are equal except for their locations. Trees with long lists of literals always
+ * count as different, because these lists are not compared.
  */
 export function sameTree(left: unknown, right: unknown): boolean {
   if (left === right) return true;
@@ -122,7 +124,7 @@ export function sameTree(left: unknown, right: unknown): boolean {
   return keys.every((key) => key === "_location" || sameTree(one?.[key], other?.[key]));
 }
 
-/** The members of a list of literals that create nodes when they are read. */
+/** The members of a literal list that create nodes when they are read. */
 const VALUES_OF_LITERALS: ReadonlySet<string> = new Set(["expressions", "values"]);
 
 function holdsLiterals(part: object): boolean {

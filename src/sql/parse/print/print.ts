@@ -1,6 +1,6 @@
 /**
- * Prints any statement as text. Parsing the text gives the same tree, except that secrets are
- * masked, so that text in messages and logs contains no secret.
+ * Prints any statement as SQL. Parsing the output gives the same tree, except that secrets are
+ * masked to keep them out of messages and logs.
  */
 import type {
   AdminStatement,
@@ -207,8 +207,8 @@ function simpleText(statement: SimpleStatement): string {
     case "restore":
       return `RESTORE DATABASE FROM ${stringText(statement.source)}${restorePoint(statement)}`;
     default:
-      // The type of SHOW NAMESPACES, SHOW STORAGES and similar statements is the statement itself
-      // in lower case.
+      // For SHOW NAMESPACES, SHOW STORAGES and similar statements, the node type is the statement
+      // itself in lower case.
       return statement.type.toUpperCase();
   }
 }
@@ -322,7 +322,7 @@ function isQueryStatement(statement: Statement): statement is QueryStatement {
   return isSelectNode(statement) || isChangeNode(statement);
 }
 
-// Whether a statement changes definitions, which the first word of its type shows.
+// Whether a statement changes definitions, judged by the first word of its type.
 function isDefinition(statement: Statement): statement is DefinitionStatement {
   return /^(?:refresh|create|alter|drop|attach|detach|clear|comment) /.test(statement.type);
 }

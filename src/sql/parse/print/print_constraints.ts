@@ -1,5 +1,5 @@
 /**
- * Prints the constraints of columns, tables and domains as text.
+ * Prints the constraints of columns, tables and domains as SQL.
  */
 import type {
   ColumnConstraint,
@@ -32,7 +32,7 @@ export function constraintText(constraint: ColumnConstraint): string {
   }
 }
 
-/** Prints a key, or another constraint without arguments. */
+/** Prints a key or another constraint without arguments. */
 export function keyText({
   equalNulls,
   type,
@@ -40,7 +40,7 @@ export function keyText({
   return `${type.toUpperCase()}${equalNulls === true ? " NULLS NOT DISTINCT" : ""}`;
 }
 
-/** Returns the clauses that state when a foreign key is checked. */
+/** Returns the clauses that say when a foreign key is checked. */
 export function timingTexts({
   deferrable,
   initially,

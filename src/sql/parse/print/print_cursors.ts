@@ -1,5 +1,5 @@
 /**
- * Prints DECLARE, FETCH, MOVE and CLOSE as text.
+ * Prints DECLARE, FETCH, MOVE and CLOSE as SQL.
  */
 import type {
   CloseCursorStatement,

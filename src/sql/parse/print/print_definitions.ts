@@ -1,5 +1,5 @@
 /**
- * Prints definitions as text. Secrets (passwords, credentials) are masked.
+ * Prints definitions as SQL. Secrets (passwords, credentials) are masked.
  */
 import type {
   AlterColumn,
@@ -173,7 +173,7 @@ function refreshText({ concurrently, name, withData }: RefreshStatement): string
   return `REFRESH MATERIALIZED VIEW ${flag(concurrently, "CONCURRENTLY ")}${qnameText(name)}${end}`;
 }
 
-/** Returns the keyword for the type of a table, which precedes TABLE. */
+/** Returns the table kind that precedes TABLE. */
 function kindText(kind: CreateTableStatement["kind"]): string {
   return kind === undefined ? "" : `${kind.toUpperCase()} `;
 }
@@ -368,7 +368,7 @@ function settingText({ name, value }: StorageSetting): string {
   return `${name.toUpperCase()} ${isSecret ? MASK : stringText(value)}`;
 }
 
-/** Returns the columns, with each LIKE clause at its position among them. */
+/** Prints the columns, with each LIKE clause at its position among them. */
 function columnTexts({ columns, likes = [] }: CreateTableStatement): string[] {
   const likesAt = (after: number): string[] =>
     likes.filter((like) => like.after === after).map(likeText);

@@ -1,6 +1,6 @@
 /**
- * Prints expressions with as few parentheses as precedence allows, for plans, messages and stored
- * definitions. Parsing the text gives the same tree.
+ * Prints expressions as SQL with as few parentheses as precedence allows, for plans, messages and
+ * stored definitions. Parsing the output gives the same tree.
  *
  * The query printer is passed as an argument, because it imports this file.
  */
@@ -34,7 +34,7 @@ const POWER_PREDICATE = 6;
 const POWER_COMPARISON = 5;
 const POWER_IS = 4;
 
-/** Returns an identifier, quoted if necessary. */
+/** Prints an identifier, quoted if necessary. */
 export function nameText(name: string): string {
   const isPlain = /^[a-z_][a-z0-9_$]*$/.test(name) && isNameWord(keywordOf(name));
   return isPlain ? name : `"${name.replaceAll('"', '""')}"`;
@@ -103,7 +103,7 @@ export function expressionText(expr: Expr, query: QueryPrinter): string {
   }
 }
 
-// Prints an expression that has no inner expressions. Returns undefined for a query.
+// Prints an expression without subexpressions. Returns undefined for a query.
 function leafText(expr: Expr): string | undefined {
   switch (expr.type) {
     case "ref": {
@@ -209,7 +209,7 @@ function castText(
   return `CAST(${expressionText(inner, query)} AS ${dataTypeText(to)})`;
 }
 
-// Prints an expression before a subscript. Only names need no parentheses: `a[1]`, but
+// Prints an expression in front of a subscript. Only names need no parentheses: `a[1]`, but
 // `(ARRAY[1])[1]`.
 function subscripted(
   { array, ofWhole }: { readonly array: Expr; readonly ofWhole?: boolean | undefined },
@@ -219,8 +219,8 @@ function subscripted(
   return isBare ? expressionText(array, query) : `(${expressionText(array, query)})`;
 }
 
-// Prints an expression before a field. A name before a dot would be read as a table name, so it
-// gets parentheses: `(t).c`, but `a[1].c`.
+// Prints an expression in front of a field. A name before a dot would be read as a table name, so
+// it is put in parentheses: `(t).c`, but `a[1].c`.
 function rowText(row: Expr, query: QueryPrinter): string {
   const text = expressionText(row, query);
   return isQuery(row) || isPart(row) ? text : `(${text})`;
@@ -237,8 +237,8 @@ function operand(expr: Expr, power: number, query: QueryPrinter): string {
 
 function binaryText({ op, left, right, escape }: ExprBinary, query: QueryPrinter): string {
   const power = powerOfBinary(op);
-  // Comparison and LIKE do not chain, and in PostgreSQL neither does IS. All other operators
-  // associate to the left.
+  // Comparisons and LIKE cannot be chained, and in PostgreSQL neither can IS. All other operators
+  // are left-associative.
   const doesChain = power < POWER_IS || power > POWER_PREDICATE;
   const first = operand(left, doesChain ? power : power + 1, query);
   if ((op === "IN" || op === "NOT IN") && right.type === "list") {
@@ -258,8 +258,8 @@ function unaryText({ op, operand: inner }: ExprUnary, query: QueryPrinter): stri
     case "+":
     case "-": {
       const text = operand(inner, POWER_SIGN, query);
-      // A sign before digits would become part of the number, and two minus signs would begin a
-      // comment, so parentheses are needed.
+      // Parentheses are needed, because a sign before digits would become part of the number, and
+      // two minus signs would begin a comment.
       return /^[\d.+-]/.test(text) ? `${op}(${text})` : `${op}${text}`;
     }
     case "~":
@@ -356,9 +356,9 @@ function isQuery(expr: Expr): boolean {
   return expr.type === "select" || expr.type === "values";
 }
 
-// The names of calls that are keywords and therefore must not be quoted.
+// Calls whose names are keywords and must therefore not be quoted.
 const BARE_CALLS = new Set(["current_timestamp", "current_time", "localtime", "localtimestamp"]);
-// Type names that may precede digits in parentheses. A function with such a name must be quoted.
+// Type names that digits in parentheses may follow. A function with such a name must be quoted.
 const TYPES_WITH_DIGITS = new Set(["interval", "time", "timestamp"]);
 const QUANTIFIERS = new Set(["any", "some", "all", "exists"]);
 

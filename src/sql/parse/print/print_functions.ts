@@ -1,5 +1,5 @@
 /**
- * Prints definitions of functions as text.
+ * Prints definitions of functions as SQL.
  */
 import type {
   CreateFunctionStatement,
@@ -48,7 +48,7 @@ function createText(statement: CreateFunctionStatement): string {
   return `${head}${result} LANGUAGE ${language}${volatile} AS ${stringText(body)}`;
 }
 
-/** Returns the name of a function, with its types if the statement has them. */
+/** Prints the name of a function, with its types if the statement has them. */
 export function functionNameText(node: FunctionName): string {
   const { parameters } = node;
   if (parameters === undefined) return qnameText(node);

@@ -8,7 +8,7 @@ import type {
 import { nameText, qnameText } from "./print_expressions.ts";
 import { expressionToSql } from "./print_queries.ts";
 
-/** Prints ` PARTITION BY …`; empty without a strategy. */
+/** Prints ` PARTITION BY …`, or nothing for an unpartitioned table. */
 export function partitionByText(node: PartitionBy | undefined): string {
   if (node === undefined) return "";
   const keys = node.keys.map(({ collation, part }) => {

@@ -1,5 +1,5 @@
 /**
- * Prints definitions of policies as text.
+ * Prints definitions of policies as SQL.
  */
 import type { PolicyClauses, PolicyDefinition, Statement } from "../ast/ast.ts";
 import { nameText, qnameText } from "./print_expressions.ts";

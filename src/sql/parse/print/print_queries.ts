@@ -1,4 +1,4 @@
-/** Prints queries and changes as text. Parsing the text gives the same tree. */
+/** Prints queries and changes as SQL. Parsing the output gives the same tree. */
 import type {
   ColumnDefinition,
   CopyColumns,
@@ -87,8 +87,7 @@ function withText(query: WithStatement): string {
       materialized === undefined ? "" : materialized ? "MATERIALIZED " : "NOT MATERIALIZED ";
     return `${nameText(alias.name)}${columnsText(columnNames)} AS ${hint}(${queryStatementText(statement)})${walkText(binding)}`;
   });
-  // An inner WITH is printed in parentheses, because two WITH clauses in a row are not a valid
-  // query.
+  // A nested WITH is printed in parentheses, because two WITH clauses in a row are invalid.
   const inner = queryStatementText(query.in);
   const body = "bind" in query.in ? `(${inner})` : inner;
   return `${query.type.toUpperCase()} ${bindings.join(", ")} ${body}`;
@@ -295,7 +294,7 @@ function insertText(statement: InsertStatement): string {
   return `${head}${over} ${insertedText(insert)}${conflict}${returningText(statement.returning)}`;
 }
 
-/** Prints all options of COPY that are set. */
+/** Prints the options of COPY that are set. */
 export function copyOptionsText(options: CopySettings): string {
   const { defaultText, delimiter, escape, format, header, nullText, quote } = options;
   const isCsv = format === "csv";

@@ -1,5 +1,5 @@
 /**
- * Prints definitions of sequences as text.
+ * Prints definitions of sequences as SQL.
  */
 import type { SequenceDefinition, SequenceOption } from "../ast/ast.ts";
 import { dataTypeText, nameText, qnameText } from "./print_expressions.ts";

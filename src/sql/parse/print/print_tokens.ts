@@ -1,5 +1,5 @@
 /**
- * Prints statements about service tokens and invitations as text. The statements contain no secret.
+ * Prints statements about service tokens and invitations as SQL. The statements contain no secret.
  */
 import type { Expiry, SecretDefinition, TokenScopeNode } from "../ast/ast.ts";
 import { nameText, stringText } from "./print_expressions.ts";

@@ -1,5 +1,5 @@
 /**
- * Prints statements about topics as text.
+ * Prints statements about topics as SQL.
  */
 import type {
   AckStatement,

@@ -1,5 +1,5 @@
 /**
- * Prints definitions of triggers as text.
+ * Prints definitions of triggers as SQL.
  */
 import type {
   CreateTriggerStatement,

@@ -1,5 +1,5 @@
 /**
- * Prints definitions of types as text.
+ * Prints definitions of types as SQL.
  */
 import type {
   CreateCollationStatement,

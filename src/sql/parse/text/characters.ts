@@ -1,8 +1,10 @@
-/** Classifies characters and short sequences of characters, for the lexer and the normaliser. */
+/** Classifies characters and short character sequences, for the lexer and the normaliser. */
 
 /**
- * Returns the offset of the quote that ends a string whose body starts at `from`, or -1 if there is
- * no such quote.
+ * Returns the offset of the quote that ends a string whose contents start at `from`, or -1 if
+ * there is none.
+ *
+ * @param backslashes Whether a backslash escapes the next character.
  */
 export function closingQuote(text: string, from: number, backslashes: boolean): number {
   for (let at = from; at < text.length; at++) {
@@ -17,8 +19,8 @@ export function closingQuote(text: string, from: number, backslashes: boolean): 
 }
 
 /**
- * Returns the offset of the opening quote of the next part of a string whose previous part ended
- * before `from`, or -1 if the string does not continue.
+ * Returns the offset of the opening quote with which a string continues after a part that ended
+ * before `from`, or -1 if it does not continue.
  */
 export function stringContinuation(text: string, from: number): number {
   let hasBreak = false;
@@ -50,10 +52,10 @@ export function skipDigits(text: string, from: number): number {
 }
 
 /**
- * Returns the offset after the digits of a number with the prefix 0x, 0o or 0b, in which `_` may
- * precede each digit.
+ * Returns the offset after the digits of a number with the prefix 0x, 0o or 0b. A `_` may precede
+ * each digit.
  *
- * @param radix The code of the prefix letter: 120 for x, 111 for o, 98 for b.
+ * @param radix The character code of the prefix letter: 120 for x, 111 for o, 98 for b.
  */
 export function skipRadixDigits(text: string, from: number, radix: number): number {
   const base = radix === 120 ? 16 : radix === 111 ? 8 : 2;
@@ -65,7 +67,7 @@ export function skipRadixDigits(text: string, from: number, radix: number): numb
   }
 }
 
-/** Whether a character code is a white space character outside ASCII. */
+/** Whether a character code is non-ASCII whitespace. */
 export function isUnicodeSpace(code: number): boolean {
   return (
     code === 0xa0 ||
@@ -81,8 +83,8 @@ export function isUnicodeSpace(code: number): boolean {
 }
 
 /**
- * Returns a hint about a character that cannot begin a token, if its use suggests a keyboard layout
- * or a habit from another system.
+ * Returns a hint about a character that cannot begin a token, if it suggests a keyboard layout or
+ * a habit from another system.
  */
 export function hintOf(character: string): { readonly hint?: string } {
   if (character === "") return {};
@@ -91,7 +93,7 @@ export function hintOf(character: string): { readonly hint?: string } {
   return character > "\x7f" ? { hint: 'a name with such letters needs double quotes: "…"' } : {};
 }
 
-/** Advice on the placeholders that other systems use. */
+/** Advice for the parameter placeholders of other systems. */
 export const PARAMETER_ADVICE =
   "write parameters as $1, $2, … and send their values in order in params";
 

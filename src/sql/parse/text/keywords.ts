@@ -1,13 +1,13 @@
 /**
- * Lists the keywords of the parser, classified by whether they may be used as names.
+ * Lists the parser's keywords, classified by whether they may be used as names.
  *
- * The classes are the same as PostgreSQL's, so a name that needs quotes there also needs them here.
- * A word that is in no list is an ordinary name.
+ * The classes are PostgreSQL's, so a name that needs quotes there also needs them here. A word in
+ * none of the lists is an ordinary name.
  */
 import { defined } from "../../../base/assert.ts";
 import { WordTable } from "./word_table.ts";
 
-// Words that have to be quoted when they are used as names.
+// Words that have to be quoted when used as names.
 const RESERVED = [
   "all analyse analyze and any array as asc asymmetric both case cast check collate column",
   "constraint create current_catalog current_date current_role current_time current_timestamp",
@@ -18,13 +18,13 @@ const RESERVED = [
   "with",
 ] as const;
 
-// Words that may be names of functions and types, but not of columns and tables.
+// Words that can be names of functions and types, but not of columns and tables.
 const FUNCTION_ONLY = [
   "authorization binary cross current_schema full ilike inner is isnull join left like natural",
   "notnull outer overlaps right similar tablesample verbose",
 ] as const;
 
-// Words that may be the name of any object.
+// Words that can be the name of any object.
 const UNRESERVED = [
   "abort absolute access ack action add after aggregate alter always at atomic attach auto_increment backup asensitive backward before begin between bit breadth by call called",
   "cache cascade cascaded char character characteristics checkpoint clear close cluster coalesce collation columns comment comments commit",
@@ -51,12 +51,12 @@ type Split<S extends string, Found extends string = never> = S extends `${infer 
   ? Split<Tail, Found | Head>
   : Found | S;
 
-/** A keyword of SQL, in lower case. */
+/** An SQL keyword, in lower case. */
 export type Keyword = Split<
   (typeof RESERVED)[number] | (typeof FUNCTION_ONLY)[number] | (typeof UNRESERVED)[number]
 >;
 
-// The classes of words. A word that is in no list has class 0.
+// The classes of words. A word in none of the lists has class 0.
 const Class = { ordinary: 0, functionOnly: 1, reserved: 2 } as const;
 
 const CLASS_OF = new Map<string, number>();
@@ -74,8 +74,9 @@ for (const [lists, wordClass] of [
 const WORDS = new WordTable([...CLASS_OF.keys()]);
 
 /**
- * Returns the keyword at [start, end) in lower case, or "" if the word with the given hash is not a
- * keyword.
+ * Returns the keyword at [start, end) in lower case, or "" if the word there is not a keyword.
+ *
+ * @param hash The word's hash, as `foldIntoHash` computes it.
  */
 export function keywordAt(text: string, start: number, end: number, hash: number): string {
   const index = WORDS.indexAt(text, start, end, hash);
@@ -84,7 +85,7 @@ export function keywordAt(text: string, start: number, end: number, hash: number
     : defined(WORDS.words[index], "an index in the table must belong to a word");
 }
 
-/** Returns the words of one class, in alphabetical order. */
+/** Returns the words of a class, in alphabetical order. */
 export function wordsOfClass(wordClass: Exclude<keyof typeof Class, "ordinary">): string[] {
   return [...CLASS_OF]
     .flatMap(([word, its]) => (its === Class[wordClass] ? [word] : []))
@@ -101,7 +102,7 @@ export function isFunctionWord(word: string): boolean {
   return word === "" || CLASS_OF.get(word) !== Class.reserved;
 }
 
-/** Returns the word itself if it is a keyword; otherwise "". */
+/** Returns the word itself if it is a keyword, or "" otherwise. */
 export function keywordOf(word: string): string {
   return CLASS_OF.has(word) ? word : "";
 }

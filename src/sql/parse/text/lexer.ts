@@ -1,5 +1,5 @@
 /**
- * Splits a text into tokens, which are stored in parallel arrays rather than as objects.
+ * Splits SQL into tokens, which are stored in parallel arrays rather than as objects.
  *
  * Nothing is decoded here; `literals.ts` does that for the tokens that the parser uses. Positions
  * are UTF-16 offsets into the whole text, even if only a part of it is read. The last token is
@@ -33,7 +33,7 @@ import { foldIntoHash } from "./word_table.ts";
 /** The types of tokens. */
 export const Token = {
   end: 0,
-  /** An unquoted word: a keyword, or a name that is folded to lower case. */
+  /** An unquoted word: a keyword, or a name to be folded to lower case. */
   word: 1,
   /** A quoted name, such as `"name"`. */
   quoted: 2,
@@ -43,7 +43,7 @@ export const Token = {
   numeric: 4,
   /** A string `'text'` whose value is exactly the text between the quotes. */
   string: 5,
-  /** Any other string: with doubled quotes, `E'…'`, `$$…$$` or several parts. */
+  /** Any other string: one with doubled quotes, `E'…'`, `$$…$$`, or one in several parts. */
   encodedString: 6,
   /** Bytes or bits, such as `X'0aff'` and `B'101'`. */
   bytes: 7,
@@ -51,19 +51,21 @@ export const Token = {
   parameter: 8,
   symbol: 9,
   /**
-   * All rows after VALUES or IN, if the lexer was asked for lists and the rows consist of many
-   * plain literals.
+   * All rows after VALUES or IN as a single token. It occurs only if the lexer was asked for lists
+   * and the rows consist of many plain literals.
    */
   literalList: 10,
-  /** The lines after `COPY … FROM STDIN;`. This token precedes the token of the semicolon. */
+  /** The lines after `COPY … FROM STDIN;`. This token precedes that of the semicolon. */
   copyData: 11,
 } as const;
 
-/** The tokens of a text. `words` has one entry per token; the other arrays may be longer. */
+/**
+ * The tokens of a piece of SQL. `words` has one entry per token; the other arrays may be longer.
+ */
 export interface LexedTokens {
   readonly text: string;
   readonly kinds: Uint8Array;
-  /** The keyword in lower case, or the symbol, of each token; "" for every other token. */
+  /** Each token's keyword in lower case, or its symbol; "" for every other kind of token. */
   readonly words: readonly string[];
   readonly starts: Int32Array;
   readonly ends: Int32Array;
@@ -72,7 +74,7 @@ export interface LexedTokens {
 }
 
 /**
- * The minimum length of a text that may contain a list. Each literal of a list takes at least two
+ * The minimum length of text that can contain a list. Each literal in a list takes at least two
  * characters.
  */
 const LITERAL_LIST_CHARS_MIN: number = 2 * LIFTED_LITERALS_MAX;
@@ -80,7 +82,7 @@ const LITERAL_LIST_CHARS_MIN: number = 2 * LIFTED_LITERALS_MAX;
 /** The psql commands `\restrict key` and `\unrestrict key`. */
 const RESTRICT = /\\(?:un)?restrict [A-Za-z0-9]+[ \t\r]*(?=\n|$)/y;
 
-/** The white space between a COPY and the first line of its data. */
+/** The whitespace between a COPY and the first line of its data. */
 const DATA_BEGIN = /^[ \t\r]*\n/;
 const SPACE_MAX = 256;
 
@@ -90,12 +92,13 @@ const DATA_END = /\n\\\.(?=\r?(?:\n|$))/g;
 const ENDLESS_DATA = "the data of a COPY, which ends with a separate line with \\.,";
 
 /**
- * The assumed number of characters per token. Most statements have fewer tokens than this implies.
+ * The number of characters per token on which the initial capacity is based. Most statements need
+ * fewer tokens than that.
  */
 const CHARS_PER_TOKEN = 3;
 /**
- * The maximum initial capacity. A long text usually consists of one list, which is a single token,
- * so more capacity would be wasted.
+ * The maximum initial capacity in tokens. A long text usually consists of a list, which is a
+ * single token, so more capacity would be wasted.
  */
 const CAPACITY_MAX_AT_START = 1024;
 const CAPACITY_MIN = 8;
@@ -111,9 +114,9 @@ const AMPERSAND = 38;
 const DOUBLE_QUOTE = 34;
 
 /**
- * Splits a text into tokens, treating each long list of plain literals as one token. Another
- * construct may have the form of such a list, so a parse that does not use every such token as a
- * list must be repeated without lists.
+ * Splits SQL into tokens, turning each long list of plain literals into a single token. A
+ * different construct may look like such a list, so a parse that does not use every such token as
+ * a list must be repeated without lists.
  *
  * @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL.
  */
@@ -125,7 +128,7 @@ export function tokenizeWithLists(text: string, utf8?: Uint8Array): LexedTokens 
 }
 
 /**
- * Splits the part [from, to) of a text into tokens.
+ * Splits the range [from, to) of some SQL into tokens.
  *
  * @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL.
  */
@@ -143,7 +146,7 @@ class Lexer implements LexedTokens {
   starts: Int32Array;
   ends: Int32Array;
   readonly literalLists: LiteralList[] = [];
-  /** The UTF-8 form of the text, if long lists should be read as single tokens. */
+  /** The text as UTF-8; undefined unless long lists should become single tokens. */
   utf8: Utf8Text | undefined;
   #position: number;
   readonly #limit: number;
@@ -285,7 +288,7 @@ class Lexer implements LexedTokens {
     else if (keyword === "array") this.#takeList(this.utf8, scanLiteralElements);
   }
 
-  // Reads the list after VALUES, IN or ARRAY as one token if it is long and plain.
+  // Reads the list after VALUES, IN or ARRAY as a single token if it is long and plain.
   #takeList(utf8: Utf8Text, scan: typeof scanLiteralList): void {
     if (this.#limit - this.#position < LITERAL_LIST_CHARS_MIN) return;
     const scanned = scan(utf8, this.#position);
@@ -294,7 +297,7 @@ class Lexer implements LexedTokens {
     this.#push(Token.literalList, "", scanned.end);
   }
 
-  // Reads E'…', X'…' or B'…', whose opening quote is at the offset `quote`.
+  // Reads E'…', X'…' or B'…'. The opening quote is at the offset `quote`.
   #prefixedString(quote: number): boolean {
     switch (this.text.charCodeAt(this.#position) | 32) {
       case 101: // The letter e
@@ -313,8 +316,7 @@ class Lexer implements LexedTokens {
     }
   }
 
-  // Reads U&'…' or U&"…", whose opening quote is at the offset `quote`, and the UESCAPE that may
-  // follow.
+  // Reads U&'…' or U&"…" and an optional UESCAPE. The opening quote is at the offset `quote`.
   #unicodeEscaped(quote: number): boolean {
     const { text } = this;
     const limit = this.#limit;
@@ -349,8 +351,8 @@ class Lexer implements LexedTokens {
     this.#push(kind, "", end + 1);
   }
 
-  // Returns the end of a string that continues after a line break, with a part whose opening quote
-  // is at `quote`.
+  // Returns the end of a string with several parts. The opening quote of its next part is at
+  // `quote`.
   #joined(quote: number): number {
     let open = quote;
     for (;;) {
@@ -367,8 +369,8 @@ class Lexer implements LexedTokens {
     this.#push(Token.encodedString, "", end + 1);
   }
 
-  // Returns the offset of the quote that continues a string after white space with a line break, or
-  // -1 if the string does not continue.
+  // Returns the offset of the quote with which a string continues after whitespace and a line
+  // break, or -1 if it does not continue.
   #continuation(from: number): number {
     const next = stringContinuation(this.text, from);
     return next < this.#limit ? next : -1;
@@ -400,7 +402,7 @@ class Lexer implements LexedTokens {
       if (at === start + 2) this.#badNumber(at);
     } else {
       at = skipDigits(text, at);
-      // Two dots separate the bounds of a loop in PL/pgSQL.
+      // In PL/pgSQL, two dots separate the bounds of a loop.
       if (text.charCodeAt(at) === DOT && text.charCodeAt(at + 1) !== DOT) {
         kind = Token.numeric;
         at = skipDigits(text, at + 1);
@@ -507,7 +509,7 @@ class Lexer implements LexedTokens {
   }
 
   /**
-   * Skips a line with a psql command, which pg_dump writes at the beginning and the end of a dump.
+   * Skips a line with a psql command. pg_dump writes one at the start and at the end of a dump.
    */
   #skipsCommand(): boolean {
     const at = this.#position;
@@ -539,7 +541,7 @@ class Lexer implements LexedTokens {
     });
   }
 
-  // Returns the number of statements that end before the position.
+  // Returns the index of the current statement: the number of statements that end before it.
   #statementIndex(): number {
     let index = 0;
     let isEmpty = true;
@@ -551,8 +553,8 @@ class Lexer implements LexedTokens {
   }
 }
 
-// Symbols of several characters, by their first character, the longest first. A symbol ends before
-// a comment that begins inside it.
+// Multi-character symbols, keyed by their first character, longest first. A symbol ends where a
+// comment begins inside it.
 const SYMBOLS = new Map<number, readonly string[]>();
 for (const symbol of [
   "!~~* <<-> <->>",
@@ -563,7 +565,7 @@ for (const symbol of [
   SYMBOLS.set(code, [...(SYMBOLS.get(code) ?? []), symbol]);
 }
 
-/** Returns the longest symbol of several characters at an offset, if there is one. */
+/** Returns the longest multi-character symbol at an offset; undefined if there is none. */
 function longSymbolAt(text: string, at: number): string | undefined {
   for (const symbol of SYMBOLS.get(text.charCodeAt(at)) ?? []) {
     if (text.startsWith(symbol, at) && !startsComment(text, at + symbol.length - 1)) return symbol;
@@ -571,7 +573,7 @@ function longSymbolAt(text: string, at: number): string | undefined {
   return undefined;
 }
 
-// Whether a comment, "/*" or "--", starts at `at`, so that an operator must end before it.
+// Whether a comment ("/*" or "--") starts at `at`. An operator must end before it.
 function startsComment(text: string, at: number): boolean {
   return text.startsWith("/*", at) || text.startsWith("--", at);
 }

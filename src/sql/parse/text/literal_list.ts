@@ -1,13 +1,13 @@
 /**
- * Reads a long VALUES list of plain literals directly from the bytes of the text. For each cell, it
- * records the type and the range in the text, and it creates no tokens or strings.
+ * Reads a long VALUES list of plain literals directly from the bytes of the SQL. For each cell, it
+ * records the kind and the range in the text, without creating tokens or strings.
  *
- * The scanner supports the usual contents of bulk loads, and stops at anything else (a parameter, a
- * call, a cast, a block comment, `0xff`, `1_000`, `$$…$$`, joined strings, a row of a different
+ * The scanner supports the usual contents of bulk loads, and stops at anything else (a parameter,
+ * a call, a cast, a block comment, `0xff`, `1_000`, `$$…$$`, joined strings, a row of a different
  * length). The ordinary parser then reads the list and reports errors. Text that the scanner
  * accepts must therefore mean the same to both.
  *
- * Reading bulk loads in this way takes a fraction of the time that tokens would take.
+ * Reading bulk loads this way takes a fraction of the time that tokens would take.
  */
 import { assert } from "../../../base/assert.ts";
 import { LiteralCell, type LiteralList } from "../ast/ast.ts";
@@ -25,22 +25,22 @@ const NONE = -1;
 const CELLS_MIN = 128;
 
 /**
- * The maximum number of cells for which the buffers are kept for the next list. With nine bytes per
- * cell, they take half a megabyte.
+ * The maximum number of cells for which the buffers are kept for the next list. At nine bytes per
+ * cell, they take about half a megabyte.
  */
 const CELLS_KEPT_MAX = 65_536;
 
-/** The number of cells above which the capacity doubles each time. */
+/** The number of cells above which the capacity doubles at each step. */
 const CELLS_MANY = 65_536;
 
 /**
- * The growth factor of the capacity for shorter lists. The initial capacity does not depend on the
- * length of the text, because a text may contain thousands of short lists, and each of them would
- * allocate capacity for the whole text.
+ * The factor by which the capacity of shorter lists grows. The initial capacity does not depend on
+ * the length of the text. If it did, a text with thousands of short lists would allocate capacity
+ * for the whole text for each of them.
  */
 const GROWTH = 8;
 
-/** The distance up to which a loop finds a byte faster than a call of a search function. */
+/** Up to this distance, a loop finds a byte faster than a call to a search function. */
 const NEAR_BYTES_MAX = 16;
 
 const NEWLINE = 10;
@@ -61,7 +61,7 @@ interface CellWord {
   readonly kind: number;
 }
 
-/** Words that may be cells, by their first letter. */
+/** The words that may be cells, keyed by their first letter. */
 const WORDS: readonly (CellWord | undefined)[] = Array.from({ length: 256 }, (_, code) => {
   const letter = String.fromCharCode(code);
   const word = (["null", "true", "false", "default"] as const).find((it) => it[0] === letter);
@@ -69,15 +69,14 @@ const WORDS: readonly (CellWord | undefined)[] = Array.from({ length: 256 }, (_,
 });
 
 /**
- * The UTF-8 form of a text, which is either given or created on first use. Offsets must be
- * converted in ascending order.
+ * A text as UTF-8, which is either given or encoded on first use. Offsets must be converted in
+ * ascending order.
  */
 export class Utf8Text {
   readonly text: string;
   #bytes: Buffer | undefined;
   /**
-   * The offset in UTF-16 units of the position that was converted last. `#byte` is its offset in
-   * bytes.
+   * The most recently converted position in UTF-16 units. `#byte` is the same position in bytes.
    */
   #unit = 0;
   #byte = 0;
@@ -92,10 +91,7 @@ export class Utf8Text {
     this.#bytes = Buffer.from(utf8.buffer, utf8.byteOffset, utf8.byteLength);
   }
 
-  /**
-   * The UTF-8 bytes. They are undefined for a text with an unpaired surrogate, which has no UTF-8
-   * form.
-   */
+  /** The UTF-8 bytes; undefined for a text with an unpaired surrogate, which has no UTF-8 form. */
   get bytes(): Buffer | undefined {
     if (this.#bytes !== undefined) return this.#bytes;
     const bytes = Buffer.from(this.text, "utf8");
@@ -105,7 +101,8 @@ export class Utf8Text {
   }
 
   /**
-   * Converts an offset in the text to an offset in bytes. Offsets must be given in ascending order.
+   * Converts an offset in the text to an offset in bytes. It must not be less than the previous
+   * one.
    */
   byteAt(unit: number): number {
     assert(unit >= this.#unit, "offsets must be converted in ascending order");
@@ -117,8 +114,8 @@ export class Utf8Text {
   }
 
   /**
-   * Converts an offset in bytes to an offset in the text. The offset must not be less than the
-   * previous one.
+   * Converts an offset in bytes to an offset in the text. It must not be less than the previous
+   * one.
    */
   unitAt(byte: number): number {
     assert(byte >= this.#byte, "offsets must be converted in ascending order");
@@ -140,7 +137,8 @@ function unitCount(bytes: Uint8Array, start: number, end: number): number {
 }
 
 /**
- * Decodes a range of bytes. Bytes that were transferred to another thread are no longer a Buffer.
+ * Decodes a range of bytes. Bytes transferred to another thread are no longer a Buffer, so any
+ * Uint8Array is accepted.
  */
 export function textIn(
   bytes: Uint8Array,
@@ -154,8 +152,8 @@ export function textIn(
 }
 
 /**
- * Reads the rows after VALUES, which ends at the offset `from`. Returns undefined if the list
- * contains anything that the scanner does not support.
+ * Reads the rows after the word VALUES, which ends at the offset `from`. Returns undefined if the
+ * list contains anything that the scanner does not support.
  */
 export function scanLiteralList(source: Utf8Text, from: number): ScannedList | undefined {
   const { bytes } = source;
@@ -166,7 +164,7 @@ export function scanLiteralList(source: Utf8Text, from: number): ScannedList | u
 }
 
 /**
- * Reads `( literal, … )` after the offset `from` as one column. Returns undefined if the list
+ * Reads `( literal, … )` at the offset `from` as a single column. Returns undefined if the list
  * contains anything that the scanner does not support.
  */
 export function scanLiteralItems(source: Utf8Text, from: number): ScannedList | undefined {
@@ -174,7 +172,7 @@ export function scanLiteralItems(source: Utf8Text, from: number): ScannedList | 
 }
 
 /**
- * Reads `[ literal, … ]` after the offset `from` as one column. Returns undefined if the list
+ * Reads `[ literal, … ]` at the offset `from` as a single column. Returns undefined if the list
  * contains anything that the scanner does not support.
  */
 export function scanLiteralElements(source: Utf8Text, from: number): ScannedList | undefined {
@@ -196,8 +194,8 @@ function scanColumn(
 }
 
 /**
- * Asserts that the bytes of a list are still available before its cells are read. The bytes of a
- * request are released after the response, and every cell would then appear to be empty.
+ * Asserts that the bytes of a list are still available. The bytes of a request are released after
+ * the response; a cell read after that would appear empty.
  */
 export function assertHeld({ bytes }: LiteralList): void {
   assert(bytes.length > 0, "a list must be read before the bytes of its text are released");
@@ -226,20 +224,20 @@ export function literalText(list: LiteralList, cell: number): string {
   }
 }
 
-// Reports a cell that cannot be decoded. This cannot happen, because the scanner accepts only valid
-// escapes.
+// Throws for a cell that cannot be decoded. This cannot happen, because the scanner accepts only
+// valid escapes.
 function unreadable(): never {
   throw new TypeError("a scanned string can be decoded");
 }
 
-/** Returns the offset of a cell in the text of the request. */
+/** Returns the offset of a cell in the SQL of the request. */
 export function literalPosition(list: LiteralList, cell: number): number {
   assertHeld(list);
   const { bytes, starts } = list;
   return unitCount(bytes, 0, starts[cell] ?? 0);
 }
 
-/** The properties of all cells of a list, in one array for each property. */
+/** The properties of all cells in a list, as one array for each property. */
 interface CellColumns {
   readonly kinds: Uint8Array;
   readonly starts: Int32Array;
@@ -247,8 +245,8 @@ interface CellColumns {
 }
 
 /**
- * The buffer that all lists share while they are scanned. A list is scanned in one tick, and a copy
- * with its exact size is returned. Allocating memory for each list would cost more than this copy.
+ * A buffer shared by all lists. A list is scanned into it within one tick, and then copied to its
+ * exact size. Allocating memory for each list would cost more than this copy.
  */
 let desk: CellColumns = cellColumns(CELLS_MIN);
 
@@ -284,7 +282,7 @@ class LiteralScanner {
   }
 
   /**
-   * Returns the cells as one column. Returns undefined if one of them is DEFAULT, which is not an
+   * Returns the cells as a single column, or undefined if one of them is DEFAULT, which is not an
    * expression.
    */
   column(): LiteralList | undefined {
@@ -325,7 +323,7 @@ class LiteralScanner {
       at += 1;
       if (bytes[at] === SPACE) at += 1;
       code = bytes[at] ?? 0;
-      // Most lists have no optional white space, so the call is rarely necessary.
+      // Most lists have no optional whitespace, so this call is rarely needed.
       if (code <= SPACE || code === MINUS) {
         at = skipSpace(bytes, at);
         code = bytes[at] ?? 0;
@@ -346,8 +344,8 @@ class LiteralScanner {
   }
 
   /**
-   * Stores the type of the cell that begins at `at`, and returns the end of the cell. The arrays
-   * must have capacity for it.
+   * Stores the kind of the cell that begins at `at`, and returns the offset after the cell. The
+   * arrays must have room for it.
    */
   #cell(at: number, code: number): number {
     if (code === QUOTE) return this.#string(at);
@@ -373,8 +371,8 @@ class LiteralScanner {
   }
 
   /**
-   * Reads a string E'…' in which every escape consists of one character after the backslash,
-   * because such escapes are always valid.
+   * Reads a string E'…' in which every backslash is followed by a single-character escape. Such
+   * escapes are always valid.
    */
   #escapedString(quote: number): number {
     const bytes = this.#bytes;
@@ -436,7 +434,7 @@ class LiteralScanner {
   }
 }
 
-/** Returns the offset after white space and line comments. */
+/** Returns the offset after any whitespace and line comments. */
 function skipSpace(bytes: Buffer, from: number): number {
   let at = from;
   for (;;) {

@@ -1,6 +1,6 @@
 /**
  * Presents lists of literals as ordinary nodes, which are created on demand. Code that needs only
- * the values never creates the nodes.
+ * the values does not create any nodes.
  */
 
 import {
@@ -53,7 +53,7 @@ export function listOfLiterals(
 function rowsOf(list: LiteralList): Expr[][] {
   const { bytes, columnCount, rowCount, starts } = list;
   const rows: Expr[][] = [];
-  // The cells are in ascending order, so one pass over the text converts all offsets.
+  // The cells are in ascending order, so one pass over the bytes converts all offsets.
   let byte = 0;
   let unit = 0;
   for (let row = 0; row < rowCount; row += 1) {

@@ -8,25 +8,25 @@ import { decodeUnicode } from "./unicode_escapes.ts";
 const BACKSLASH = 92;
 
 /**
- * The maximum number of digits of an integer with a radix prefix. No number of SQL has more digits,
- * and decoding a million digits would take seconds.
+ * The maximum number of digits of an integer with a radix prefix. No SQL number has more digits,
+ * and decoding a million would take seconds.
  */
 const RADIX_DIGITS_MAX = 1024;
 
 /**
- * Throws INVALID_SQL. The parser supplies this function, because it knows to which statement a
- * position belongs.
+ * Throws INVALID_SQL. The parser supplies this function, because it knows which statement a
+ * position belongs to.
  */
 export type Fail = (what: string, position: number) => never;
 
-/** The range that a token occupies in a text. */
+/** The range of a token in a text. */
 export interface TokenRange {
   readonly text: string;
   readonly start: number;
   readonly end: number;
 }
 
-/** Decodes a string token in any form. */
+/** Decodes a string token of any form. */
 export function decodeString({ text, start, end }: TokenRange, fail: Fail): string {
   const first = text.charAt(start);
   if (first === "$") {
@@ -52,8 +52,8 @@ const SIMPLE_ESCAPES: Readonly<Record<string, string>> = {
   t: "\t",
 };
 
-// Decodes the body of E'…', which may contain C escapes, \uXXXX, and bytes (\x41, \101) that must
-// form valid characters.
+// Decodes the body of E'…'. It may contain C escapes, \uXXXX, and bytes (\x41, \101), which
+// together must form valid characters.
 function decodeEscapes({ text, start, end }: TokenRange, fail: Fail): string {
   const failEscape = (position: number, found: string, expected: string): never =>
     fail(`the string contains ${found}, but must contain ${expected}`, position);

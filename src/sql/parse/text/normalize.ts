@@ -1,20 +1,21 @@
 /**
- * Computes the key of the plan cache: a statement without the literals that do not affect its plan.
+ * Computes the key for the plan cache: a statement without the literals that do not affect its
+ * plan.
  *
- * It makes one pass over the characters and creates no tokens. Sharing a scanner with the lexer
- * would be slower.
+ * It makes a single pass over the characters and creates no tokens. Sharing a scanner with the
+ * lexer would be slower.
  *
- * Literals are lifted only where values vary and every value has the same plan: in WHERE, ON, SET,
- * VALUES, LIMIT, OFFSET. They stay in the select list (where they determine the type of the
- * result), in GROUP BY, HAVING and ORDER BY (where `f('day', x)` must equal `f('day', x)`), in
- * FROM, in sizes of types and in typed literals. When in doubt, a literal stays: the key is then
- * longer, but never wrong.
+ * A literal is lifted out only where values typically vary and every value has the same plan: in
+ * WHERE, ON, SET, VALUES, LIMIT, OFFSET. Literals stay in the select list (where they determine
+ * the type of the result), in GROUP BY, HAVING and ORDER BY (where `f('day', x)` must equal
+ * `f('day', x)`), in FROM, in type sizes and in typed literals. In case of doubt, a literal stays:
+ * the key is then longer, but never wrong.
  *
- * In the key, a lifted literal is one control character that no statement may contain outside
+ * In the key, a lifted literal becomes a control character that no statement may contain outside
  * quotes: U+0001 INT, U+0002 BIGINT, U+0003 string, U+0004 and "p,s;" DECIMAL(p,s).
  *
- * The statement is parsed from its own text with the literals as slots (`parseNormalized`), so that
- * errors have correct positions.
+ * The statement is parsed from its own text with the literals as slots (`parseNormalized`), so
+ * that errors have correct positions.
  */
 import type { LiteralKind } from "../ast/ast.ts";
 import { closingQuote, isDigit, isUnicodeSpace } from "./characters.ts";
@@ -22,14 +23,14 @@ import { IS_WORD_PART } from "./token_starts.ts";
 import { foldIntoHash, WordTable } from "./word_table.ts";
 
 /**
- * The maximum number of lifted literals. In a statement with more literals, none is lifted, because
- * each number of literals would require a separate key.
+ * The maximum number of lifted literals. In a statement with more literals, none are lifted,
+ * because each number of literals would need a key of its own.
  */
 export const LIFTED_LITERALS_MAX = 64;
 
 /**
- * The maximum number of literals that stay in a key. A text with more of them contains a list,
- * which is cheaper to parse than to keep in a key.
+ * The maximum number of literals that may stay in a key. A statement with more of them contains a
+ * list, which is cheaper to parse than to keep in a key.
  */
 const KEPT_LITERALS_MAX = 500;
 
@@ -38,21 +39,19 @@ export interface SlotLiteral {
   readonly kind: LiteralKind;
   /** The digits of a number or the value of a string. */
   readonly text: string;
-  /** The offset of the literal in the text of the request. */
+  /** The offset of the literal in the SQL of the request. */
   readonly start: number;
   /** The precision; present only for kind numeric, whose type is DECIMAL(precision, scale). */
   readonly precision?: number | undefined;
   readonly scale?: number | undefined;
 }
 
-/** A statement without its literals, and the literals. */
+/** A statement without its lifted literals, and these literals. */
 export interface NormalizedStatement {
-  /**
-   * The text without the lifted literals, but with the properties of literals that affect the plan.
-   */
+  /** The text of the statement, with each lifted literal replaced by its type. */
   readonly key: string;
   readonly literals: readonly SlotLiteral[];
-  /** The range that the statement occupies in the text. */
+  /** The range of the statement in the text. */
   readonly start: number;
   readonly end: number;
   /** The offset after the `;` that ends the statement, or the end of the text. */
@@ -64,7 +63,7 @@ const BIGINT_KEY = "\u0002";
 const STRING_KEY = "\u0003";
 const NUMERIC_KEY = "\u0004";
 
-/** The characters that replace lifted literals in a key. */
+/** Matches the characters that replace lifted literals in a key. */
 export const LITERAL_MARKS: RegExp = new RegExp(
   `[${INTEGER_KEY}${BIGINT_KEY}${STRING_KEY}]|${NUMERIC_KEY}[\\d,]*;`,
   "g",
@@ -74,10 +73,10 @@ const INT_DIGITS_MAX = "2147483647";
 const BIGINT_DIGITS_MAX = "9223372036854775807";
 const DECIMAL_DIGITS_MAX = 38;
 
-/** The effects of a word on the literals that follow it at the same depth of parentheses. */
+/** How a word affects the literals that follow it at the same depth of parentheses. */
 const Effect = {
   none: 0,
-  /** Literals after this word are replaced with slots. */
+  /** Literals after this word are replaced by slots. */
   lift: 1,
   /** Literals after this word stay. */
   keep: 2,
@@ -85,10 +84,10 @@ const Effect = {
   operator: 3,
   /**
    * The word is a type or a function. Literals in the parentheses after it stay, because they
-   * determine the size, the precision or the scale of a result.
+   * determine the size, precision or scale of a result.
    */
   type: 4,
-  /** The word begins a statement whose literals may be replaced with slots. */
+  /** The word begins a statement whose literals may be replaced by slots. */
   begin: 5,
   /**
    * Literals up to the DO of ON CONFLICT stay, because they determine which index is the conflict
@@ -131,17 +130,17 @@ const WORDS = new WordTable([...EFFECT_OF.keys()]);
 /** The effect of each word on the literals after it, indexed as in `WORDS`. */
 const EFFECTS: Uint8Array = Uint8Array.from(EFFECT_OF.values());
 
-/** Words, besides those with `Effect.begin`, that may begin a statement with a plan. */
+/** Words that may begin a statement with a plan, in addition to those with `Effect.begin`. */
 const QUERY_STARTS: ReadonlySet<number> = indexesOf("select with values");
 
-/** Words after which ON or WHERE does not begin a condition of its own. */
+/** Words after which ON or WHERE does not begin a condition whose literals are lifted. */
 const PLAIN_BEFORE: ReadonlySet<number> = indexesOf("distinct filter");
 
 function indexesOf(words: string): ReadonlySet<number> {
   return new Set(words.split(" ").map((word) => WORDS.words.indexOf(word)));
 }
 
-// The types of the token that precedes a literal.
+// The kinds of tokens before a literal.
 const Before = { nothing: 0, operator: 1, word: 2, typeWord: 3, value: 4 } as const;
 
 /**
@@ -159,8 +158,7 @@ class Normalizer {
   readonly #literals: SlotLiteral[] = [];
   #keptCount = 0;
   #key = "";
-  // The offset of the first character that has not been copied to the key, or -1 before the first
-  // token.
+  // The offset of the first character not yet copied to the key, or -1 before the first token.
   #copied = -1;
   #start = 0;
   #end = 0;
@@ -169,8 +167,8 @@ class Normalizer {
   // Whether the token is between ON CONFLICT and DO.
   #isInTarget = false;
   readonly #outerLifts: boolean[] = [];
-  // The index of the preceding word in `WORDS`, or -1. It shows whether ON follows DISTINCT and so
-  // does not begin a condition.
+  // The index in `WORDS` of the preceding word, or -1. It shows whether ON follows DISTINCT, where
+  // it does not begin a condition.
   #wordBefore = -1;
 
   constructor(text: string) {
@@ -193,7 +191,7 @@ class Normalizer {
       if (!this.#token(code)) return undefined;
       if (this.#position > limit) return undefined;
     }
-    // An open parenthesis at the end is an error, which the parser explains.
+    // A parenthesis left open at the end is an error, which the parser explains.
     if (this.#copied === -1 || this.#outerLifts.length > 0) return undefined;
     this.#key += text.slice(this.#copied, this.#end);
     return {
@@ -237,7 +235,7 @@ class Normalizer {
       end += 1;
       code = end < text.length ? text.charCodeAt(end) : 0;
     } while (code < 128 && IS_WORD_PART[code] === 1);
-    // Strings of the forms E'…', X'…' and B'…' stay as they are.
+    // Strings of the forms E'…', X'…' and B'…' stay in the key.
     if (end - position === 1) {
       if (code === 39) return this.#prefixedString(end);
       // Tokens of the forms U&'…' and U&"…" are left to the parser.
@@ -250,8 +248,8 @@ class Normalizer {
     this.#wordBefore = word;
     switch (effect) {
       case Effect.lift:
-        // The condition of FILTER belongs to a call, whose text may have to be equal to that of
-        // another call.
+        // The condition of FILTER belongs to a call, which may have to match the text of another
+        // call.
         this.#lifts = !(this.#isInTarget || PLAIN_BEFORE.has(wordBefore));
         return this.#take(end, Before.operator);
       case Effect.keep:
@@ -291,7 +289,7 @@ class Normalizer {
     return true;
   }
 
-  // Reads a literal that affects the plan or might affect it.
+  // Keeps a literal that affects the plan, or might do so.
   #keep(end: number): boolean {
     this.#keptCount += 1;
     return this.#keptCount <= KEPT_LITERALS_MAX && this.#take(end, Before.value);
@@ -352,13 +350,13 @@ class Normalizer {
       end = text.indexOf("'", end + 2);
     }
     if (end === -1) return false;
-    // After a name, a string is a typed literal. After a string, it continues that string.
+    // A string after a name is a typed literal, and a string after a string continues it.
     if (!this.#lifts || this.#before !== Before.operator) {
       return this.#before !== Before.value && this.#keep(end + 1);
     }
     if (continuesBehind(text, end + 1)) return false;
     const body = text.slice(start + 1, end);
-    // No text may contain NUL; the parser reports it.
+    // NUL is not allowed in any string; the parser reports it.
     if (body.includes("\u0000")) return false;
     return this.#lift(end + 1, STRING_KEY, {
       kind: "string",
@@ -384,7 +382,7 @@ class Normalizer {
     return end > this.#position + 1 && this.#take(end, Before.value);
   }
 
-  // A comment counts as white space but stays in the key.
+  // A comment counts as whitespace but stays in the key.
   #dashOrSlash(code: number): boolean {
     const next = this.#text.charCodeAt(this.#position + 1);
     if (code === 47 && next === 42) return false;
@@ -446,8 +444,8 @@ function skipNumber(text: string, from: number): number {
   return at;
 }
 
-// Returns the type of an integer literal. Returns undefined for 2147483648, which is a BIGINT but
-// an INT after a minus sign, and likewise for 9223372036854775808; these literals stay. Larger
+// Returns the type of an integer literal. Returns undefined for 2147483648, which is a BIGINT but,
+// after a minus sign, an INT, and likewise for 9223372036854775808; these literals stay. Larger
 // integers are DECIMAL.
 function integerKind(digits: string): "integer" | "bigint" | undefined {
   const leading = digits.startsWith("0") ? (/^0*/.exec(digits)?.[0].length ?? 0) : 0;
@@ -464,14 +462,15 @@ function integerKind(digits: string): "integer" | "bigint" | undefined {
     : undefined;
 }
 
-// Returns the precision of a DECIMAL literal with a point. The scale is the number of digits after
-// the point.
+// Returns the precision of a DECIMAL literal with a decimal point.
+//
+// @param scale The number of digits after the point.
 function decimalPrecision(digits: string, scale: number): number {
   const whole = digits.slice(0, digits.indexOf(".")).replace(/^0+/, "");
   return Math.max(whole.length + scale, 1);
 }
 
-// Whether a string continues after white space, or might continue after a comment.
+// Whether a string continues after whitespace, or might continue after a comment.
 function continuesBehind(text: string, from: number): boolean {
   for (let at = from; at < text.length; at++) {
     const code = text.charCodeAt(at);

@@ -1,9 +1,9 @@
 /**
- * Provides tables of the tokens that each ASCII character can begin, so that the lexer needs one
- * lookup per token. The tables are filled when the module is loaded, and never change.
+ * Tables of the kinds of tokens that each ASCII character can begin, so that the lexer needs a
+ * single lookup per token. They are filled when the module is loaded, and never change.
  */
 
-/** The types of tokens that a character can begin. */
+/** The kinds of tokens that a character can begin. */
 export const Start = {
   bad: 0,
   space: 1,
@@ -13,18 +13,18 @@ export const Start = {
   doubleQuote: 5,
   dollar: 6,
   dot: 7,
-  /** A symbol of one character that cannot begin a longer symbol. */
+  /** A single-character symbol that cannot begin a longer symbol. */
   single: 8,
   operator: 9,
 } as const;
 
-/** The {@linkcode Start} of each character code below 128. */
+/** The {@linkcode Start} of each ASCII character. */
 export const STARTS: Uint8Array = new Uint8Array(128);
 
-/** Contains 1 for each character code below 128 that can continue a word. */
+/** Contains 1 for each ASCII character that can continue a word, and 0 for all others. */
 export const IS_WORD_PART: Uint8Array = new Uint8Array(128);
 
-/** The one-character symbols, indexed by their code below 128; empty for other codes. */
+/** The single-character symbols, indexed by character code; empty for other characters. */
 export const SINGLE: string[] = Array.from({ length: 128 }, () => "");
 
 function mark(characters: string, start: number): void {

@@ -1,6 +1,6 @@
 /**
- * Decodes strings and names that specify characters by number: `U&'d\0061t\+000061'` and `U&"…"`.
- * An optional UESCAPE replaces the backslash with another character.
+ * Decodes strings and names that specify characters by code point: `U&'d\0061t\+000061'` and
+ * `U&"…"`. An optional UESCAPE replaces the backslash by a different character.
  */
 
 import { closingQuote, stringContinuation } from "./characters.ts";
@@ -9,8 +9,8 @@ import type { Fail, TokenRange } from "./literals.ts";
 const CLAUSE = /\s*uescape\s*'(?:[^']|'')*'/iy;
 
 /**
- * Returns the offset after a UESCAPE that follows a token ending at `from`, or `from` if no UESCAPE
- * follows.
+ * Returns the offset after the UESCAPE that follows a token ending at `from`, or `from` if there
+ * is none.
  */
 export function escapeClauseEnd(text: string, from: number): number {
   CLAUSE.lastIndex = from;
@@ -53,8 +53,8 @@ function closingDoubleQuote(text: string, from: number): number {
   return end;
 }
 
-// Returns the escape character. It must not be a character that can be part of a number or end the
-// string.
+// Returns the escape character. A character that could be part of a number or end the string is
+// not allowed.
 function escapeIn(clause: string, { fail, position }: { fail: Fail; position: number }): string {
   if (clause === "") return "\\";
   const [, given = ""] = /'((?:[^']|'')*)'$/.exec(clause) ?? [];

@@ -1,16 +1,16 @@
 /**
- * Looks up words of a text in a fixed list, ignoring their case and creating no strings.
+ * Looks up words in a fixed list, ignoring case, without creating strings.
  *
  * The hash of a word is computed while the word is read. The table uses open addressing by this
  * hash, and never changes.
  */
 
-/** The number of slots per word. A large number keeps searches short. */
+/** The number of slots per word. A high number keeps probes short. */
 const SLOTS_PER_WORD = 8;
 
 /**
- * Adds a character to the hash of a word, which starts at 0. Setting bit 5 folds the case of
- * letters and merges no other two identifier characters.
+ * Adds a character to the hash of a word, which starts at 0. Setting bit 5 ignores the case of
+ * letters, and makes no other two identifier characters equal.
  */
 export function foldIntoHash(hash: number, code: number): number {
   return (Math.imul(hash, 31) + (code | 32)) | 0;
@@ -19,7 +19,7 @@ export function foldIntoHash(hash: number, code: number): number {
 export class WordTable {
   /** The words of the table in lower case, without duplicates. */
   readonly words: readonly string[];
-  /** Contains 0 for a free slot. For any other slot, contains the index in `words` plus 1. */
+  /** For each slot, 0 if it is free, or the index in `words` plus 1. */
   readonly #slots: Int16Array;
   readonly #mask: number;
 
@@ -38,8 +38,9 @@ export class WordTable {
   }
 
   /**
-   * Returns the index of the word at [start, end) with the given hash, or -1 if it is not in the
-   * table.
+   * Returns the index of the word at [start, end), or -1 if it is not in the table.
+   *
+   * @param hash The word's hash, as `foldIntoHash` computes it.
    */
   indexAt(text: string, start: number, end: number, hash: number): number {
     let slot = hash & this.#mask;
