@@ -142,7 +142,7 @@ function listComparer(compare: CompareCells): CompareCells {
 
 /** Compares numbers, or decimal digits that may exceed the range of a double. */
 function compareNumbers(left: number | string, right: number | string): number {
-  const [a, b] = [Number(left), Number(right)];
+  const [a, b] = [numberOf(left), numberOf(right)];
   if (a < b) return -1;
   if (a > b) return 1;
   // NaN sorts above all other numbers.
@@ -152,6 +152,11 @@ function compareNumbers(left: number | string, right: number | string): number {
   const scale = Math.max(...texts.map((text) => fractionOf(text).length));
   const [exactLeft = 0n, exactRight = 0n] = texts.map((text) => unscaledOf(text, scale));
   return exactLeft === exactRight ? 0 : exactLeft < exactRight ? -1 : 1;
+}
+
+/** Returns the number of a cell. An infinite time or date is `infinity` or `-infinity`. */
+function numberOf(cell: number | string): number {
+  return Number(typeof cell === "string" ? cell.replace("infinity", "Infinity") : cell);
 }
 
 function fractionOf(text: string): string {
@@ -167,8 +172,24 @@ function unscaledOf(text: string, scale: number): bigint {
   return BigInt(`${text.split(".")[0] ?? ""}${fractionOf(text).padEnd(scale, "0")}`);
 }
 
+/** Compares text by code point, as the server does, or booleans. */
 function compareTexts(left: string | boolean, right: string | boolean): number {
-  return left === right ? 0 : left < right ? -1 : 1;
+  if (left === right) return 0;
+  if (typeof left === "boolean" || typeof right === "boolean") return left < right ? -1 : 1;
+  let at = 0;
+  while (at < left.length && left.charCodeAt(at) === right.charCodeAt(at)) at += 1;
+  return codePointRank(left, at) - codePointRank(right, at);
+}
+
+/**
+ * Maps the UTF-16 unit at a position to its place in the order of code points, in which surrogates
+ * come last. The end of the text comes first.
+ */
+function codePointRank(text: string, at: number): number {
+  if (at >= text.length) return -1;
+  const unit = text.charCodeAt(at);
+  if (unit < 0xd800) return unit;
+  return unit <= 0xdfff ? unit + 0x2000 : unit - 0x800;
 }
 
 /** Compares text by the rules of a language, and then by code point. */

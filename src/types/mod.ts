@@ -352,6 +352,7 @@ export {
   unboundedEnd,
   valueOfRanges,
 } from "./range.ts";
+export { hasSortKey, isOrderedByClients, sortKeyOf } from "./sort_key.ts";
 export type { TermKind } from "./term_kind.ts";
 export {
   areEqualTexts,

@@ -16,11 +16,16 @@ import {
   decimalType,
   groupKeyMakerFor,
   groupKeyOf,
+  INET,
   INT,
   INTERVAL,
   JSONB,
+  MONEY,
+  NUMERIC,
   sliceCodePoints,
+  sortKeyOf,
   TEXT,
+  TIMETZ,
   typeName,
   UUID,
   valueFromText,
@@ -69,12 +74,42 @@ const ORDERS: readonly (readonly [DataType, readonly (readonly string[])[]])[] =
   ],
   [
     JSONB,
-    [["null"], ['"a"'], ["1", "1.0"], ["[1,2]", "[1, 2.00]"], ['{"a":1,"b":2}', '{"b":2,"a":1}']],
+    [
+      ["[]"],
+      ["null"],
+      ['""'],
+      ['"a"'],
+      ['"a\\u0001"'],
+      ['"ab"'],
+      ["-1e30"],
+      ["-1.05"],
+      ["-1"],
+      ["0"],
+      ["1", "1.0"],
+      ["false"],
+      ["true"],
+      ["[true]"],
+      ["[[]]"],
+      ["[1,2]", "[1, 2.00]"],
+      ["[1,3]"],
+      ["{}"],
+      ['{"b":1}'],
+      ['{"a":1,"b":2}', '{"b":2,"a":1}'],
+      ['{"a":1,"b":[]}'],
+    ],
   ],
   [{ kind: "embedding", dimensions: 2 }, [["[0,0]", "[-0,0]"], ["[0,1]"], ["[1,0]"]]],
   [
     { kind: "array", element: INT },
     [["{}"], ["{1}"], ["{1,2}"], ["{1,NULL}"], ["{2}"], ["{NULL}"]],
+  ],
+  [NUMERIC, [["-Infinity"], ["-10.5"], ["-10"], ["0"], ["0.1", "0.10"], ["9"], ["NaN"]]],
+  [MONEY, [["-$2.00"], ["$9.00"], ["$10.00"]]],
+  [INET, [["9.0.0.0/8"], ["9.0.0.1/8"], ["10.0.0.0/8"], ["10.0.0.1"], ["192.168.0.1"], ["::1"]]],
+  [TIMETZ, [["09:00:00+02"], ["08:00:00+00"], ["10:00:00-02"]]],
+  [
+    { kind: "array", element: INTERVAL },
+    [["{}"], ["{2 hours}"], ["{1 day}", "{24:00}"], ["{1 day,1 day}"], ["{NULL}"]],
   ],
   [{ kind: "array", element: TEXT }, [["{a,b}"], ['{"a,b"}'], ["{ab}"]]],
 ];
@@ -91,6 +126,8 @@ test.each(ORDERS.map(([type, groups]) => [typeName(type), groups, type] as const
         const wanted = Math.sign(left.rank - right.rank);
         const what = `${left.text} and ${right.text}`;
         expect(Math.sign(compare(left.value, right.value)), what).toBe(wanted);
+        const keys = [sortKeyOf(type, left.value), sortKeyOf(type, right.value)] as const;
+        expect(Math.sign(compareCodePoints(...keys)), what).toBe(wanted);
         const isSameKey = groupKeyOf(type, left.value) === groupKeyOf(type, right.value);
         expect(isSameKey, what).toBe(wanted === 0);
       }

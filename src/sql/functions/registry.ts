@@ -48,6 +48,7 @@ import { SEQUENCE_FUNCTIONS } from "./sequences.ts";
 import { SESSION_FUNCTIONS } from "./session.ts";
 import { SHAPE_FUNCTIONS } from "./shapes.ts";
 import { SIZE_FUNCTIONS } from "./sizes.ts";
+import { SORT_KEY_FUNCTIONS } from "./sort_key.ts";
 import { TEXT_FUNCTIONS } from "./text/text.ts";
 import { TEXT_POSITION_FUNCTIONS } from "./text/text_positions.ts";
 import { TEXT_SYNTAX_FUNCTIONS } from "./text/text_syntax.ts";
@@ -80,6 +81,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
   ...SEARCH_FUNCTIONS,
   ...SEQUENCE_FUNCTIONS,
   ...SESSION_FUNCTIONS,
+  ...SORT_KEY_FUNCTIONS,
   ...SHAPE_FUNCTIONS,
   ...SIZE_FUNCTIONS,
   ...TEXT_FUNCTIONS,

@@ -7,12 +7,19 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
-import { collationOf } from "../../types/mod.ts";
+import { collationOf, hasSortKey, isOrderedByClients } from "../../types/mod.ts";
 import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { isPlainSelect } from "../bind/query/query_walk.ts";
-import { hasSubquery } from "../bind/walk.ts";
+import { hasSubquery, sameExpression } from "../bind/walk.ts";
+import { SORT_KEY } from "../functions/sort_key.ts";
 import type { WindowTerm } from "../maintain/row_window.ts";
-import type { Expr, OrderByStatement, SelectStatement } from "../parse/ast/ast.ts";
+import type {
+  Expr,
+  OrderByStatement,
+  SelectFromStatement,
+  SelectStatement,
+} from "../parse/ast/ast.ts";
 import { coreOf, mapCore } from "../parse/ast/query_nodes.ts";
 import type { ResultPlan, ResultSort } from "../ports/engine.ts";
 import { outputOf, rowIdentifiersOf } from "./row_identity.ts";
@@ -105,12 +112,37 @@ export function withHiddenColumns(
   const terms = given.select.orderBy.flatMap(({ expression }, index) =>
     outputOf(given.select, expression) < 0 ? [sorts[index]?.by] : [],
   );
-  const ordered = withItems(given, terms, bound);
+  const keys = given.select.orderBy.flatMap(({ expression: { type } }, index) => {
+    const by = sorts[index]?.by;
+    const isKeyed = by !== undefined && !isOrderedByClients(type) && hasSortKey(type);
+    return isKeyed ? [sortKeyCall(valueOfTerm(core, by))] : [];
+  });
+  const ordered = withItems(withItems(given, terms, bound), keys, bound);
   const { select } = ordered;
   const identifiers = (rowIdentifiersOf(select) ?? []).flatMap(({ value, written }) =>
     outputOf(select, value) < 0 ? [written(core)] : [],
   );
   return withItems(ordered, identifiers, bound);
+}
+
+/**
+ * Returns the value of an ORDER BY term as an expression over the tables. The term may be the
+ * position or the alias of an item. Returns undefined if the position is one of several columns.
+ */
+function valueOfTerm({ columns = [] }: SelectFromStatement, by: Expr): Expr | undefined {
+  if (by.type === "integer") {
+    const before = columns.slice(0, by.value);
+    const hasStar = before.some(({ expr }) => expr.type === "ref" && expr.star === true);
+    return hasStar ? undefined : before[by.value - 1]?.expr;
+  }
+  if (by.type !== "ref" || by.table !== undefined) return by;
+  return columns.find(({ alias }) => alias?.name === by.name)?.expr ?? by;
+}
+
+function sortKeyCall(value: Expr | undefined): Expr | undefined {
+  if (value === undefined) return undefined;
+  const { _location } = value;
+  return { type: "call", function: { name: SORT_KEY, _location }, args: [value], _location };
 }
 
 /**
@@ -214,12 +246,32 @@ export function keyFieldsOf(select: BoundSelect): readonly number[] | undefined 
   return fields?.every((field) => field >= 0) === true ? fields : undefined;
 }
 
+/**
+ * Returns the leading terms of ORDER BY by which a client can order the rows. A term whose cells a
+ * client cannot compare is represented by the field with its sort key.
+ */
+export function sortForClients(select: BoundSelect): readonly ResultSort[] {
+  return leadingSorts(select, (expression) =>
+    isOrderedByClients(expression.type)
+      ? outputOf(select, expression)
+      : sortKeyOutputOf(select, expression),
+  );
+}
+
 /** Returns the leading terms of ORDER BY that are also fields of the result. */
-export function sortOf(select: BoundSelect): readonly ResultSort[] {
+function sortOf(select: BoundSelect): readonly ResultSort[] {
+  return leadingSorts(select, (expression) => outputOf(select, expression));
+}
+
+/** @param fieldOf Returns the field of a term, or a negative number if it has none. */
+function leadingSorts(
+  select: BoundSelect,
+  fieldOf: (expression: BoundExpression) => number,
+): readonly ResultSort[] {
   const sorts = select.orderBy.map(({ expression, isDescending, nullsFirst }): ResultSort => {
     const collation = collationOf(expression.type);
     return {
-      field: outputOf(select, expression),
+      field: fieldOf(expression),
       isDescending,
       areNullsFirst: nullsFirst,
       ...(collation?.kind === "icu" ? { collation } : {}),
@@ -227,6 +279,14 @@ export function sortOf(select: BoundSelect): readonly ResultSort[] {
   });
   const end = sorts.findIndex(({ field }) => field < 0);
   return end < 0 ? sorts : sorts.slice(0, end);
+}
+
+/** Returns the output with the sort key of a value, or -1 if there is none. */
+function sortKeyOutputOf({ outputs }: BoundSelect, value: BoundExpression): number {
+  return outputs.findIndex(({ expression: key }) => {
+    const [keyed] = key.kind === "call" && key.name === SORT_KEY ? key.args : [];
+    return keyed !== undefined && sameExpression(keyed, value);
+  });
 }
 
 /**

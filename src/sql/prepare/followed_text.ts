@@ -37,7 +37,7 @@ import { type ExpiringSource, expiringSourcesOf } from "./expired_rows.ts";
 import {
   fieldsWithNames,
   keyFieldsOf,
-  sortOf,
+  sortForClients,
   windowTermsOf,
   withHiddenColumns,
   withRowSeq,
@@ -181,7 +181,7 @@ export function newFollowedText(
     ),
     rowSeq,
     keyFields: keyFieldsOf(select),
-    sort: sortOf(select).slice(0, sortCount),
+    sort: sortForClients(select).slice(0, sortCount),
     expiring: expiringSourcesOf(select),
     viewsChangedSeq: statement.viewCount === 0 ? 0 : newestChangeOf(catalog.storedQueries()),
     viewOwners: viewOwnersOf(requirements),

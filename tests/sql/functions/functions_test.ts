@@ -572,6 +572,7 @@ const OTHERS: readonly Case[] = [
   ["current_database", [], "tidemark"],
   ["current_catalog", [], "tidemark"],
   ["version", [], "Tidemark 0.1.0"],
+  ["sort_key", ["b"], "b"],
   ["pg_typeof", [n("1.5")], "numeric"],
   ["pg_typeof", [null], "text"],
   ["typeof", [of(UUID, "550e8400-e29b-41d4-a716-446655440000")], "uuid"],
