@@ -1,10 +1,10 @@
 /**
- * Handles the cookies of browsers: two for the session, and one that exists while a login through a
+ * Handles browser cookies: two for the session, and one that exists while a login through a
  * provider is in progress.
  *
- * Only the auth endpoints, file downloads and event streams read the cookies of the session. Every
- * other endpoint requires the header, so that a page from another origin cannot use the cookies.
- * Code that reads or sets a session cookie must also check the origin of the page.
+ * Only the auth endpoints, file downloads and event streams read the session cookies. Every other
+ * endpoint requires the Authorization header, so a page from another origin cannot use the
+ * cookies. Code that reads or sets a session cookie must also check the page's origin.
  */
 import type { LoginBody } from "../../protocol/mod.ts";
 
@@ -25,7 +25,7 @@ export interface CookieOptions {
   readonly basePath: string;
 }
 
-/** Returns the value of a request's cookie; undefined if it is absent. */
+/** Returns the value of a cookie that the request carries; undefined if the cookie is absent. */
 export function cookieOf(request: Request, name: CookieName): string | undefined {
   const header = request.headers.get("cookie");
   if (header === null) return undefined;
@@ -33,7 +33,7 @@ export function cookieOf(request: Request, name: CookieName): string | undefined
   return value === null || value === "" ? undefined : value;
 }
 
-/** Sets both cookies; each expires together with its token. */
+/** Sets both session cookies. Each expires together with its token. */
 export function setSessionCookies(
   headers: Headers,
   login: LoginBody,
@@ -46,7 +46,7 @@ export function setSessionCookies(
   headers.append("Set-Cookie", cookie("tidemark_refresh", refresh_token, refreshEnd));
 }
 
-/** Makes the browser delete both cookies. */
+/** Makes the browser delete both session cookies. */
 export function expireSessionCookies(headers: Headers, options: CookieOptions): void {
   const end = { expires: new Date(0), ...options };
   headers.append("Set-Cookie", cookie("tidemark_auth", "", end));
@@ -54,8 +54,9 @@ export function expireSessionCookies(headers: Headers, options: CookieOptions): 
 }
 
 /**
- * Sets the cookie of a login in progress, or makes the browser delete it. The provider sends the
- * browser back from another site, to which the cookies of the session are not sent.
+ * Sets the cookie of a login in progress, or makes the browser delete it. This cookie is separate
+ * because the provider redirects the browser from another site, so the browser does not send the
+ * session cookies.
  *
  * @param value Undefined to delete the cookie.
  * @param options.path The path of the cookie below the base path.

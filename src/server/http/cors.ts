@@ -1,13 +1,13 @@
 /**
  * Implements the cross-origin rules for browsers.
  *
- * If the origin of a page is refused, the browser hides the reason from the page. The log therefore
- * shows the configuration line that would allow the origin.
+ * When an origin is refused, the browser does not tell the page why. The log therefore shows the
+ * configuration line that would allow the origin.
  *
- * Without `security.cors.allowed_origins`, no Access-Control header is ever sent. An allowed origin
- * is echoed exactly; `*` admits any origin, but without credentials. A listed page may send any
- * header, since tracing tools add their own headers, and the server ignores headers that it does
- * not know.
+ * Without `security.cors.allowed_origins`, no Access-Control header is ever sent. An allowed
+ * origin is echoed exactly; `*` admits any origin, but without credentials. A listed page may send
+ * any header, since tracing tools add their own headers and the server ignores headers it does not
+ * know.
  */
 import type { SeldomLog } from "../../base/seldom_log.ts";
 import type { ServerConfig } from "../contract/options.ts";
@@ -21,7 +21,7 @@ const EXPOSED_HEADERS =
   "Tidemark-Notices";
 
 /**
- * Matches an origin that the configuration could list. Genuine origins never exceed the lengths in
+ * Matches an origin that the configuration could list. No genuine origin exceeds the lengths in
  * this pattern.
  */
 const NAMEABLE = /^[a-z][a-z0-9+.-]{0,31}:\/\/[\w.:[\]-]{1,255}$/;
@@ -41,7 +41,7 @@ export class Cors {
 
   /**
    * Reads the rules for cross-origin requests from the configuration.
-   * @param log Receives a line for each refused page.
+   * @param log Receives a line for each refused origin.
    */
   constructor(config: Pick<ServerConfig, "security" | "server">, log: Pick<SeldomLog, "warn">) {
     const { allowed_origins, allow_credentials, max_age } = config.security.cors;
@@ -54,10 +54,7 @@ export class Cors {
     this.#publicOrigin = own === undefined ? undefined : originAsSent(own);
   }
 
-  /**
-   * Whether the configuration allows any origin. If it allows none, responses need no further
-   * check.
-   */
+  /** Whether the configuration allows any origin. If not, responses need no further check. */
   get isOn(): boolean {
     return this.#listed.length > 0;
   }
@@ -74,7 +71,7 @@ export class Cors {
     if (this.#allowsCredentials) headers.set("Access-Control-Allow-Credentials", "true");
   }
 
-  /** Adds the headers of a preflight response, except for those that `decorate` adds. */
+  /** Adds the headers of a preflight response other than those that `decorate` adds. */
   allowPreflight(request: Request, headers: Headers): void {
     const origin = request.headers.get("origin");
     if (origin === null) return;
@@ -87,7 +84,9 @@ export class Cors {
     headers.set("Access-Control-Max-Age", this.#maxAge);
   }
 
-  /** Whether this page may open a WebSocket. Native clients send no Origin. */
+  /**
+   * Whether the page that sent the request may open a WebSocket. Native clients send no Origin.
+   */
   mayUpgrade(request: Request): boolean {
     const origin = request.headers.get("origin");
     if (origin === null || this.#isListed(origin) || this.#isOwn(origin, request)) return true;
@@ -107,9 +106,9 @@ export class Cors {
   }
 
   /**
-   * Whether a request without credentials may have an effect, because it does not come from a page
-   * of another origin. Browsers send a body without a media type to any server, and merely hide the
-   * response.
+   * Whether a request without credentials may change anything. It may not if it comes from a page
+   * of an unlisted origin: browsers send a body without a media type to any server, and merely
+   * hide the response.
    */
   mayAct(request: Request): boolean {
     if (this.#isOfOwnPage(request) || this.#isOfListedPage(request)) return true;
@@ -118,9 +117,9 @@ export class Cors {
   }
 
   /**
-   * Whether a login may end at a page of an origin: the server's own origin, or an origin that the
-   * configuration lists explicitly. The entry `*` does not suffice, because the page receives a
-   * code for the session.
+   * Whether a login may redirect to a page of this origin. Only the server's own origin and
+   * origins that the configuration lists explicitly qualify. The entry `*` is not enough, because
+   * the page receives a code for the session.
    */
   mayReceiveLogin(origin: string, request: Request): boolean {
     if (this.#isOwn(origin, request)) return true;
@@ -129,13 +128,14 @@ export class Cors {
     return false;
   }
 
-  /** Whether the request comes from one of this server's pages, or not from a page at all. */
+  /** Whether the request comes from one of this server's pages, or from no page at all. */
   #isOfOwnPage(request: Request): boolean {
     // The browser itself sets this header, so it is correct even if a proxy has changed Host.
     const site = request.headers.get("sec-fetch-site");
     if (site === "same-origin") return true;
     const origin = request.headers.get("origin");
-    // Requests for page elements have no Origin header. "none" means that a person entered the URL.
+    // Requests for images, scripts and other page resources have no Origin header. "none" means
+    // that the user entered the URL.
     if (origin === null) return site === null || site === "none";
     return this.#isOwn(origin, request);
   }
@@ -172,7 +172,9 @@ export class Cors {
   }
 }
 
-/** Returns the headers that a listed page may send, including those that it asks for. */
+/**
+ * Returns the headers that a listed page may send, including those named in its preflight request.
+ */
 function headersFor(request: Request): string {
   const requested = request.headers.get("access-control-request-headers") ?? "";
   const known = new Set(REQUEST_HEADERS.toLowerCase().split(", "));
@@ -183,7 +185,7 @@ function headersFor(request: Request): string {
   return [REQUEST_HEADERS, ...others].join(", ");
 }
 
-/** Whether an origin refers to this host and port; the port may be omitted if it is the default. */
+/** Whether `origin` refers to this host and port. The port may be omitted if it is the default. */
 function isOriginOf(origin: string, host: string): boolean {
   const match = /^(https?):\/\/([^/?#@]+)$/i.exec(origin);
   if (match === null) return false;

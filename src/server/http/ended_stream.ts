@@ -2,17 +2,17 @@
  * Ends or refuses a stream of server-sent events.
  *
  * If a response has a status other than 200, a browser's EventSource never reconnects, even if the
- * server only takes a second to restart. A refusal is therefore sent as the only event of a stream
+ * server takes only a second to restart. A refusal is therefore sent as the only event of a stream
  * with status 200. An EventSource reconnects whenever a stream ends, so the stream sets the delay:
- * a short one if the cause is temporary, and a long one if a person has to solve the problem first.
- * An EventSource also sends its position. If the position is the cause, an empty id makes the
- * EventSource discard it.
+ * short if the cause is temporary, long if a person has to fix something first. An EventSource
+ * also sends its position when it reconnects. If the position is the cause of the refusal, an
+ * empty id makes the EventSource discard it.
  */
 import type { ErrorBody } from "../../protocol/mod.ts";
 import type { Exchange } from "./exchange.ts";
 import { acceptsType, eventHeaders, openResponse } from "./responses.ts";
 
-/** The `subscription_id` of the subscription that an event stream serves. */
+/** The `subscription_id` in the messages of a subscription served as an event stream. */
 export const STREAM_WORD = "sse";
 
 /** How long a client should wait before it reconnects. */
@@ -21,7 +21,7 @@ const RETRY_MS = 2000;
 /** How long a client should wait if the cause is not temporary. */
 const MENDED_RETRY_MS = 30_000;
 
-/** Codes that the client would receive again whenever it sends the same position. */
+/** Error codes that the client would receive again each time it sends the same position. */
 const LOST_POSITION: ReadonlySet<string> = new Set([
   "RESUME_EXPIRED",
   "INVALID_RESUME",
@@ -29,14 +29,14 @@ const LOST_POSITION: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the first line of a stream. The line is sent immediately, so that proxies forward the
- * headers.
+ * Returns the first line of a stream. It is sent at once, because proxies forward the headers only
+ * with the first bytes of the body.
  */
 export function retryLine(retryMs: number = RETRY_MS): string {
   return `retry: ${retryMs}\n\n`;
 }
 
-/** Returns the last event of a stream. */
+/** Returns the event that ends a stream. */
 export function lastEvent(code: string, data: string): string {
   const idLine = LOST_POSITION.has(code) ? "id:\n" : "";
   return `event: subscription_error\n${idLine}data: ${data}\n\n`;
@@ -48,8 +48,8 @@ export function wantsEvents({ request }: Exchange): boolean {
 }
 
 /**
- * Returns a refusal as a stream with a single event, which contains the status that other clients
- * would get.
+ * Returns a refusal as a stream with a single event. The event contains the status that other
+ * clients would get.
  */
 export function endedStream(
   exchange: Exchange,

@@ -11,14 +11,14 @@
  * position itself sends the position alone.
  */
 
-/** The user and the claims for which the events of a stream were selected. */
+/** The user and the token claims for whom the events of a stream were selected. */
 export interface EventReader {
   readonly userId: string;
   /** The token claims that the query reads; undefined if it reads none. */
   readonly claims: string | undefined;
 }
 
-/** The parts of an event id; each is undefined if the id does not have it. */
+/** The parts of an event id. A part is undefined if the id lacks it. */
 export interface EventId {
   readonly position: string | undefined;
   readonly user: string | undefined;
@@ -31,7 +31,7 @@ export interface EventId {
  */
 const USER_CHARS = 16;
 
-/** Returns the part after the position in the ids of all events that a reader receives. */
+/** Returns the part after the position. It is the same in all event ids that a reader receives. */
 export function eventIdEnd({ claims, userId }: EventReader): string {
   const user = eventUser(userId);
   return claims === undefined ? `;${user}` : `;${user};${claims}`;

@@ -10,7 +10,7 @@ import type { Peer } from "../../base/received_bytes.ts";
 import { basePathFrom, pathBelow } from "../admission/base_path.ts";
 import { isHostAllowed, isSecureRequest, type Origin, originOf } from "../admission/origin.ts";
 
-/** The address that is shown for a connection that is already closed. */
+/** The address reported for a connection that is already closed. */
 const PEER_UNKNOWN = "unknown";
 
 const HOST_FORM = /^[A-Za-z0-9._~%:[\]-]*$/;
@@ -23,7 +23,7 @@ const TOKEN_IN_QUERY = /(?:^|&)(?:token|access_token|auth|authorization|bearer|j
 /** How many seconds a client has to read the rest of a response that the server is ending. */
 const ENDING_SECONDS = 5;
 
-/** The methods of the runtime's server that a request uses. */
+/** The methods of the runtime's HTTP server that an exchange calls. */
 export interface Peers {
   requestIP(request: Request): { readonly address: string; readonly port: number } | null;
   timeout(request: Request, seconds: number): void;
@@ -40,7 +40,7 @@ export interface NetworkRules {
   readonly onStranger: (address: string, header: string) => void;
 }
 
-/** The objects that all exchanges of a server share. */
+/** What all exchanges of a server share. */
 export interface ExchangeOptions {
   readonly peers: Peers;
   readonly network: NetworkRules;
@@ -56,7 +56,7 @@ export interface ExchangeOptions {
 }
 
 /**
- * Represents one request. The class implements the `Caller` interface of `auth`, so that the
+ * Represents one request. The class implements the `Caller` interface of `auth`, so the client's
  * address is determined only if `auth` needs it, for example after an invalid token.
  */
 export class Exchange implements Caller {
@@ -81,9 +81,9 @@ export class Exchange implements Caller {
     this.startedMs = startedMs;
     this.#options = options;
     const url = request.url;
-    // The runtime passes an absolute URL, whose path begins at the first slash after "https://". If
-    // there is no Host, it passes only a path, and for CONNECT it passes the target, which has no
-    // path.
+    // The runtime normally passes an absolute URL, in which the path begins at the first slash
+    // after "https://". Without a Host header it passes only a path. For CONNECT it passes the
+    // target, which has no path.
     const pathStart = url.startsWith("/") ? 0 : Math.max(0, url.indexOf("/", 8));
     const queryStart = url.indexOf("?", pathStart);
     const path = queryStart < 0 ? url.slice(pathStart) : url.slice(pathStart, queryStart);
@@ -92,7 +92,7 @@ export class Exchange implements Caller {
     this.query = queryStart < 0 ? "" : url.slice(queryStart + 1);
   }
 
-  /** The id that the caller gave the request, or a new id if the caller gave none. */
+  /** The id that the caller sent with the request, or a new id if the caller sent none. */
   get requestId(): string {
     this.#requestId ??= this.#options.requestIds.of(this.request);
     return this.#requestId;
@@ -135,7 +135,7 @@ export class Exchange implements Caller {
     return isSecureRequest(url, this.#peer(), headers, this.#network.trustedProxies);
   }
 
-  /** The URL with which the client reaches this server: scheme, host, port and base path. */
+  /** The URL at which the client reaches this server: scheme, host, port and base path. */
   get publicUrl(): string {
     return this.#publicOrigin() + this.basePath;
   }
@@ -145,11 +145,15 @@ export class Exchange implements Caller {
     if (publicOrigin !== undefined) return publicOrigin;
     const origin = URL.parse(this.request.url)?.origin;
     if (origin === undefined) return ownUrl();
-    // A trusted proxy may have received the request over TLS.
+    // Behind a trusted proxy, the request may have arrived over TLS even though the proxy forwards
+    // plain HTTP.
     return this.isSecure ? origin.replace(/^http:/, "https:") : origin;
   }
 
-  /** Whether `Host` is a name and port. Any other text could shift the beginning of the path. */
+  /**
+   * Whether `Host` consists of a name and an optional port. Any other text could make the path
+   * begin at the wrong place.
+   */
   get isHostWellFormed(): boolean {
     const host = this.request.headers.get("host");
     return host === null || HOST_FORM.test(host);
@@ -173,14 +177,14 @@ export class Exchange implements Caller {
     this.#options.peers.timeout(this.request, this.#options.idleSeconds);
   }
 
-  /** Closes the connection soon if the client does not read the rest of the response. */
+  /** Closes the connection soon if the client does not read the remaining response. */
   shortenIdleTimeout(): void {
     this.#options.peers.timeout(this.request, ENDING_SECONDS);
   }
 
   /**
-   * Calls a function when the client disconnects, so that work for the client can end. Returns a
-   * function that cancels the call.
+   * Registers a function to be called when the client disconnects, so that work for the client can
+   * stop. Returns a function that unregisters it.
    */
   onLeave(callback: () => void): () => void {
     const { signal } = this.request;
@@ -189,7 +193,7 @@ export class Exchange implements Caller {
     return () => signal.removeEventListener("abort", callback);
   }
 
-  /** Returns the base path that a trusted proxy has named; undefined if it has named none. */
+  /** Returns the base path named by a trusted proxy; undefined if there is none. */
   #proxysBasePath(): string | undefined {
     const { hasProxies, trustedProxies } = this.#network;
     const header = hasProxies ? this.request.headers.get("x-forwarded-prefix") : null;

@@ -1,22 +1,21 @@
 /**
  * Refuses a body in which a member has a common wrong name, such as `{"query": …}` instead of
- * `{"sql": …}`. Apart from that, SQL bodies may contain unknown members, which are ignored so that
- * newer clients work with older servers. The bodies of `/v1/api/auth/…` must not contain unknown
- * members: a misspelt request to end all sessions would otherwise end only one and still look
- * successful.
+ * `{"sql": …}`. Other unknown members of SQL bodies are ignored, so that newer clients work with
+ * older servers. The bodies of `/v1/api/auth/…` must not contain any unknown member: a misspelt
+ * request to end all sessions would otherwise end only one and still look successful.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import { withoutMiddle } from "../../base/short_text.ts";
 
-/** The known members, each with the names that people use for it by mistake. */
+/** The known members, each with the names that people mistakenly use for it. */
 export type FieldNames = Readonly<Record<string, readonly string[]>>;
 
-/** The maximum length to which a message shortens an unknown name, in UTF-16 code units. */
+/** Messages shorten an unknown name to this many UTF-16 code units. */
 const NAME_SHOWN_MAX = 64;
 
 /**
- * Refuses fields whose names are nearly those of known fields.
+ * Refuses fields with a name that is a common mistake for a known field.
  * @throws {DatabaseError} INVALID_INPUT
  */
 export function refuseNearMisses(
@@ -29,8 +28,8 @@ export function refuseNearMisses(
 }
 
 /**
- * Returns a clause that names the mistaken member and the intended one; undefined if there is no
- * such member.
+ * Returns a clause that names the mistaken member and the intended one; undefined if no member is
+ * mistaken.
  */
 export function nearMissOf(
   fields: Readonly<Record<string, unknown>>,
@@ -47,8 +46,8 @@ export function nearMissOf(
 }
 
 /**
- * Returns a clause that names an unknown member, and either the intended member or all known
- * members; undefined if there is no unknown member.
+ * Returns a clause that names an unknown member, and either the intended member or all known ones;
+ * undefined if every member is known.
  */
 export function unknownFieldOf(
   fields: Readonly<Record<string, unknown>>,
@@ -66,7 +65,7 @@ export function unknownFieldOf(
 /**
  * Returns a clause about a URL parameter that belongs in the body; undefined if there is none.
  *
- * @param query The text after the question mark.
+ * @param query The part of the URL after the question mark.
  */
 export function misplacedInQuery(query: string, names: FieldNames): string | undefined {
   if (query === "") return undefined;

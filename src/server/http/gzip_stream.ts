@@ -1,22 +1,22 @@
 /**
- * Compresses a body in such a way that each piece can be decompressed as soon as it arrives, which
- * an event stream requires. An ordinary compressor waits for more input.
+ * Compresses a body so that each piece can be decompressed as soon as it arrives, which an event
+ * stream requires. An ordinary compressor waits for more input.
  *
  *     header   10 bytes
- *     piece    deflate blocks of its own, then an empty one that ends on a whole byte (00 00 ff ff)
+ *     piece    deflate blocks of its own, then an empty one that ends on a whole byte (00 00 ff
+ *     ff)
  *     …
  *     end      the last, empty block (03 00), CRC-32 and length of all pieces
  *
- * No piece refers to an earlier one, so a quiet stream keeps only a checksum instead of a window of
- * a quarter of a megabyte. Formats: RFC 1951, RFC 1952.
+ * No piece refers to an earlier one, so a quiet stream keeps only a checksum in memory instead of
+ * a window of a quarter of a megabyte. Formats: RFC 1951, RFC 1952.
  */
 import { promisify } from "node:util";
 import { constants, deflateRaw, deflateRawSync } from "node:zlib";
 import { crc32 } from "../../base/checksum.ts";
 
 /**
- * The size up to which compressing in this thread costs less than passing the data to another
- * thread.
+ * Up to this size, compressing in this thread costs less than handing the data to another thread.
  */
 const IN_PLACE_BYTES_MAX = 65_536;
 
@@ -32,8 +32,8 @@ const deflateOffLoop = promisify(deflateRaw);
 type Bytes = Uint8Array<ArrayBuffer>;
 
 /**
- * Returns the compressed body. Reading or cancelling it also reads or cancels the uncompressed
- * body.
+ * Returns the compressed body. Reading it reads the uncompressed body, and cancelling it cancels
+ * the uncompressed body.
  */
 export function gzipStream(plain: ReadableStream<Bytes>): ReadableStream<Bytes> {
   const reader = plain.getReader();
@@ -67,8 +67,8 @@ export function gzipStream(plain: ReadableStream<Bytes>): ReadableStream<Bytes> 
         await reader.cancel(reason).catch(() => undefined);
       },
     },
-    // Nothing is buffered here, because buffered bytes would neither have reached the client nor
-    // count as queued.
+    // Nothing is buffered here: buffered bytes would not have reached the client, and would not
+    // count as queued either.
     { highWaterMark: 0 },
   );
 }

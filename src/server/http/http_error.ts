@@ -1,8 +1,8 @@
 /**
  * Turns failures into HTTP responses. Shape A is used for auth, health, the UI and unknown paths,
- * shape B for SQL and files, and shape C for topics. "events" means shape B, or an event if the
- * client can read nothing else. The status of each error code is defined only in
- * `protocol/error_codes.ts`.
+ * shape B for SQL and files, and shape C for topics. "events" stands for shape B, or for an event
+ * if the client can read nothing else. Only `protocol/error_codes.ts` defines the status of each
+ * error code.
  */
 import { type AuthCode, AuthError } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -25,7 +25,10 @@ import { type Exchange, tookMs } from "./exchange.ts";
 import { json, jsonText } from "./responses.ts";
 import { jsonBody } from "./result_format.ts";
 
-/** An error that the server itself raises, for reasons of protection, paths or media types. */
+/**
+ * An error that the server layer itself raises: about rate limits, paths or media types, for
+ * example.
+ */
 export class HttpError extends Error {
   readonly status: number;
   readonly code: string;
@@ -48,8 +51,8 @@ export interface ErrorExtra {
   readonly allow?: string;
   readonly contentRange?: string;
   /**
-   * If set, the connection is closed after the response, so that the rest of the request does not
-   * arrive.
+   * If set, the connection is closed after the response, so that the rest of the request is not
+   * received.
    */
   readonly closes?: true;
   /** The request field to which the error `weak_password` refers. */
@@ -61,7 +64,7 @@ export const RETRY_SECONDS = 5;
 
 /**
  * Returns the error for a connection beyond the limit.
- * @param all The maximum number of connections, over all addresses.
+ * @param all The maximum number of connections, across all addresses.
  */
 export function tooManyConnections(all: number): HttpError {
   const message = `Too many connections: the server accepts at most ${all}`;
@@ -79,7 +82,7 @@ export function bugError(shape: ErrorShape): HttpError {
   return new HttpError(500, shape === "A" ? "internal_error" : "INTERNAL_ERROR", message);
 }
 
-/** Returns a bug as the inner error of shape B. */
+/** Returns the inner error of shape B that reports a bug. */
 export function bugBody(): ErrorBody {
   const { code, message } = bugError("B");
   return { code, message };
@@ -93,7 +96,7 @@ export function responseFromError(
 ): Response | undefined {
   const failure = failureOf(error, shape);
   if (failure === undefined) return undefined;
-  // A failed bearer check has the same form at every endpoint, so it is not reported in shape C.
+  // A failed bearer check looks the same at every endpoint, so shape C is not used for it.
   if (shape === "C" && !(error instanceof AuthError)) {
     return refusedTopic(exchange, failure, error);
   }
@@ -107,8 +110,8 @@ export function responseFromError(
 }
 
 /**
- * Refuses an event stream. An EventSource gets the refusal as an event; other clients get it in
- * shape B.
+ * Refuses an event stream. An EventSource gets the refusal as an event, and any other client gets
+ * it in shape B.
  */
 export function refusedStream(exchange: Exchange, failure: HttpFailure, clock: Clock): Response {
   if (!wantsEvents(exchange)) return failedResponse(exchange, failure, clock);
@@ -150,8 +153,8 @@ function failedResponse(
 }
 
 /**
- * Returns whether a failure should be logged. Refusals of requests are not logged, nor are failures
- * that were logged where they occurred.
+ * Returns whether a failure should be logged. Refused requests are not logged, and neither are
+ * failures already logged where they occurred.
  */
 export function isWorthLogging(error: unknown): boolean {
   if (error instanceof HttpError || error instanceof AuthError) return false;
@@ -199,12 +202,14 @@ export function errorBodyOfFailure(
   return body !== undefined && isNamed ? { ...body, message: error.message } : body;
 }
 
-/** Whether the cause of an error adds information to its message. */
+/** Whether an error's cause adds information to its message. */
 function isInternal(cause: unknown): cause is Error {
   return cause instanceof Error && !(cause instanceof DatabaseError);
 }
 
-/** The table covers every code, so a new code does not compile until it has a status. */
+/**
+ * The type requires an entry for every code, so a new code does not compile until it has a status.
+ */
 const AUTH_STATUS: Readonly<Record<AuthCode, number>> = {
   already_configured: 409,
   rate_limited: 429,
@@ -308,8 +313,8 @@ function addErrorHeaders(headers: Headers, extra: ErrorExtra): void {
 }
 
 /**
- * Adds the number of the statement, counted from 1, to a message, unless the engine has already
- * done so.
+ * Prefixes a message with the number of the statement, counted from 1, unless the engine has
+ * already done so.
  */
 function numbered(statementIndex: number, message: string): string {
   const prefix = `Statement ${statementIndex + 1}: `;

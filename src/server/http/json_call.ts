@@ -1,9 +1,9 @@
 /**
- * Reads a short JSON body from an authenticated caller strictly: it refuses unknown members that
- * resemble a known one, and members that were put into the URL.
+ * Reads a short JSON body from an authenticated caller. It refuses unknown members that resemble a
+ * known one, and members passed in the URL.
  *
- * A body is read only after the caller is authenticated. Afterwards, the caller is checked again: a
- * client that withholds its body must not be able to act in a session that has ended in the
+ * The body is read only after the caller is authenticated. The caller is then checked again:
+ * otherwise, a client could hold back its body and act in a session that has ended in the
  * meantime.
  */
 import type { Auth, Principal } from "../../auth/mod.ts";
@@ -33,7 +33,7 @@ export interface JsonCallParts {
 export interface JsonCallRules {
   /** The members of the body, each with the names that other servers use for it. */
   readonly names: FieldNames;
-  /** Refuses callers who are not allowed to make the call, before their body is read. */
+  /** Throws if the caller may not make the call. It runs before the body is read. */
   readonly authorize?: (principal: Principal) => void;
   /** Whether an empty body counts as an object without members. */
   readonly mayBeEmpty?: boolean;
@@ -44,7 +44,10 @@ export interface JsonCall {
   readonly principal: Principal;
 }
 
-/** Authenticates a request, and reads its JSON body. @throws The refusal of the request. */
+/**
+ * Authenticates a request and reads its JSON body.
+ * @throws The refusal of the request.
+ */
 export async function readJsonCall(
   exchange: Exchange,
   { auth, bodies, config }: JsonCallParts,
@@ -69,8 +72,8 @@ export async function readJsonCall(
     return { body: isEmpty ? {} : fieldsOf(bytes, request.headers, names), principal };
   } finally {
     entry.leave();
-    // The callback is removed now, because a request may wait for minutes and would keep it in
-    // memory.
+    // The callback is unregistered here, because a request may wait for minutes and the callback
+    // would stay in memory for as long.
     stopWatching();
   }
 }

@@ -1,12 +1,12 @@
 /**
- * Explains why a text is not JSON: where the error is, which character is there and, for common
- * mistakes, how to write it correctly. This code runs only if JSON.parse has refused the text.
+ * Explains why text is not valid JSON: where the error is, which character is there and, for
+ * common mistakes, how to correct it. This code runs only after JSON.parse has refused the text.
  */
 import { JSON_COMMAS_MAX, JSON_PARTS_MAX, NESTING_MAX } from "../../base/limits.ts";
 import { checkJson, MalformedJson } from "../../types/mod.ts";
 import { isTooIntricate } from "./request_body.ts";
 
-/** Matches statements that people send as plain text. */
+/** Matches SQL statements sent as plain text instead of JSON. */
 const SQL_TEXT =
   /^\s*(?:select|insert|update|delete|create|drop|alter|with|show|explain|begin|values|merge|copy|set)\b/i;
 
@@ -16,18 +16,18 @@ const FORM_TEXT = /^[\w.%+-]+=/;
 const CURLY_QUOTES = "“”„‘’";
 
 /**
- * The maximum number of characters that are searched for the error. The search blocks the event
- * loop, and would take more than a second for a body of 8 MB.
+ * The maximum number of characters searched for the error. The search blocks the event loop, and
+ * would take more than a second for a body of 8 MB.
  */
 const SEARCHED_MAX = 256 * 1024;
 
 /**
- * The maximum length of a literal or escape at the end of the text that may be incomplete because
- * the text is truncated. The incomplete token is then not reported as the error.
+ * The maximum length of a literal or escape that may be cut off at the end of truncated text. Such
+ * a token is not reported as the error.
  */
 const BROKEN_MAX = 16;
 
-/** Returns a clause that completes "Cannot read …: ". */
+/** Returns a clause that completes a message of the form "Cannot read …: ". */
 export function jsonFault(text: string): string {
   if (text.trim() === "") return "it is empty, but must be JSON";
   const isCut = text.length > SEARCHED_MAX;
@@ -45,8 +45,8 @@ export function jsonFault(text: string): string {
 }
 
 /**
- * Finds the error in a text. Returns undefined if the text is well-formed, or too deeply nested to
- * check.
+ * Returns the offset of the error. Returns undefined if the text is well-formed, or too deeply
+ * nested to check.
  */
 function faultOffset(text: string): number | undefined {
   try {
@@ -54,7 +54,7 @@ function faultOffset(text: string): number | undefined {
     return undefined;
   } catch (error) {
     if (error instanceof MalformedJson) return error.at;
-    // The nesting is too deep, which the caller reports itself.
+    // The caller reports excessive nesting itself.
     return undefined;
   }
 }
@@ -96,7 +96,7 @@ function hex(code: number): string {
   return code.toString(16).toUpperCase().padStart(4, "0");
 }
 
-/** Returns how to correct a common mistake; undefined for any other error. */
+/** Returns how to correct a common mistake at `at`; undefined if the error is not a common one. */
 function slipAt(text: string, at: number): string | undefined {
   const found = text[at];
   if (at === text.search(/\S/)) {

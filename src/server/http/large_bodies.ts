@@ -1,18 +1,18 @@
 /**
- * Limits the memory for large bodies, per user and for all users together. A body is kept
- * completely until its request is answered, and an upload may have 100 MiB: six requests from one
- * user took a gigabyte. Bodies that exceed the limits wait in the order of their arrival and are
- * not read in the meantime. Flow control stops their senders, except for the first megabyte, which
- * `body_ledger.ts` counts.
+ * Limits the memory for large bodies, per user and for all users together. A body stays in memory
+ * until its request is answered, and an upload may have 100 MiB: without the limits, six requests
+ * from one user took a gigabyte. Bodies that exceed the limits wait in the order of their arrival,
+ * and are not read while they wait. Flow control stops their senders after the first megabyte,
+ * which `body_ledger.ts` counts.
  *
  * Invariants: one user occupies at most `userBytesMax`, or has a single body; all users together
- * occupy at most `bytesMax`, or have a single body; no later body overtakes a body that waits
- * because of the second limit.
+ * occupy at most `bytesMax`, or have a single body; no later body overtakes one that waits because
+ * of the second limit.
  */
 import { assert } from "../../base/assert.ts";
 
 /**
- * The size from which bodies count as large. Smaller bodies never wait, and no state is kept for
+ * Bodies of this size or more count as large. Smaller bodies never wait, and no state is kept for
  * them.
  */
 export const LARGE_BODY_BYTES: number = 1 << 20;
@@ -25,8 +25,8 @@ export interface BodyAdmission {
    */
   take(bytes: number, start: () => void): void;
   /**
-   * Must be called when the request is answered or its client has disconnected. Further calls have
-   * no effect.
+   * Releases the memory and removes the body from the queue. Must be called when the request is
+   * answered or its client has disconnected. Further calls have no effect.
    */
   leave(): void;
 }
@@ -37,9 +37,7 @@ interface WaitingBody {
   readonly start: () => void;
 }
 
-/**
- * The memory that one user's large bodies occupy, and the number of requests to which they belong.
- */
+/** How much memory one user's large bodies occupy, and how many requests hold it. */
 interface Sender {
   heldBytes: number;
   admissionCount: number;
@@ -101,11 +99,12 @@ export class LargeBodies {
     this.#admit();
   }
 
-  /** Admits the bodies that have waited longest, as far as the limits allow. */
+  /** Admits as many waiting bodies as the limits allow, oldest first. */
   #admit(): void {
     const { bytesMax, userBytesMax } = this.#bounds;
     const waiting = this.#waiting;
-    // Bodies of one user are admitted in the order of their arrival.
+    // A user with a body that does not fit is skipped from then on, so that each user's bodies are
+    // admitted in the order of their arrival.
     const full = new Set<Sender>();
     for (let index = 0; index < waiting.length; ) {
       const next = waiting[index];

@@ -15,14 +15,12 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { UploadedFile } from "../../sql/mod.ts";
 import { invalidInput, mediaType, textFromUtf8 } from "./request_body.ts";
 
-/**
- * The maximum size of one part's headers. A name, a file name and a media type need far fewer
- * bytes.
- */
+/** The maximum size of one part's headers. A name, a file name and a media type need far less. */
 const PART_HEADER_BYTES_MAX = 8192;
 
 /**
- * The maximum number of parts that are not files: every known field once, and some unknown fields.
+ * The maximum number of parts that are not files: enough for every known field and some unknown
+ * ones.
  */
 const FIELDS_MAX = 32;
 
@@ -41,9 +39,9 @@ export interface MultipartForm {
   readonly files: ReadonlyMap<string, UploadedFile>;
 }
 
-/** Returns whether a Content-Type header declares a form. */
+/** Returns whether a Content-Type header declares multipart/form-data. */
 export function isMultipart(contentType: string | null): contentType is string {
-  // This is a fast path: nearly every body is JSON, and each body is tested twice.
+  // Fast path: nearly every body is JSON, and this check runs twice per body.
   if (contentType === null || contentType === "application/json") return false;
   return mediaType(contentType) === "multipart/form-data";
 }
@@ -149,7 +147,7 @@ function* partsOf(body: Uint8Array, contentType: string): Generator<MultipartPar
   }
 }
 
-/** Skips white space and the line end after a delimiter. */
+/** Skips whitespace and the line end after a delimiter. */
 function afterLineEnd(bytes: Buffer, start: number): number {
   let offset = start;
   while (bytes[offset] === 0x20 || bytes[offset] === 0x09) offset += 1;
@@ -178,8 +176,8 @@ function partFrom(headerText: string, content: Buffer): MultipartPart {
 }
 
 /**
- * Returns the original name of the file. The extended form takes precedence, and only the last
- * segment of the path is kept.
+ * Returns the original name of the file. The extended parameter `filename*` takes precedence, and
+ * only the last segment of a path is kept.
  */
 function fileNameOf(disposition: string): string | undefined {
   const extended = /;\s*filename\*\s*=\s*utf-8''([^;\s]+)/i.exec(disposition)?.[1];
@@ -201,7 +199,7 @@ function decodePercent(text: string): string {
 }
 
 /**
- * Returns a header parameter, whether it is quoted or not. Browsers escape quotes as %22 or with a
+ * Returns a header parameter, quoted or unquoted. Browsers escape quotes as %22 or with a
  * backslash.
  */
 function parameterOf(header: string, name: string): string | undefined {
@@ -226,7 +224,7 @@ function malformed(what: string): DatabaseError {
 
 const MIME_UNKNOWN = "application/octet-stream";
 
-/** The bytes with which each media type begins; `offset` is their position. */
+/** The magic bytes of each media type, and the `offset` at which they begin. */
 const MAGIC: readonly { readonly mime: string; readonly hex: string; readonly offset: number }[] = [
   { mime: "image/png", hex: "89504e470d0a1a0a", offset: 0 },
   { mime: "image/jpeg", hex: "ffd8ff", offset: 0 },
@@ -273,7 +271,8 @@ const BY_EXTENSION: ReadonlyMap<string, string> = new Map([
 const MIME_FORM = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/;
 
 /**
- * Returns the media type of an uploaded part. `declared` is the part's Content-Type, if it has one.
+ * Returns the media type of an uploaded part.
+ * @param declared The part's Content-Type, if it has one.
  */
 function mimeOfUpload(
   declared: string | undefined,

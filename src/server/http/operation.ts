@@ -1,6 +1,6 @@
 /**
  * Defines how a route is described in `GET /v1/openapi.json`. Every route must have a description,
- * so no endpoint can be missing.
+ * so no endpoint can be missing from the document.
  */
 
 type SchemaType = "array" | "boolean" | "integer" | "null" | "number" | "object" | "string";
@@ -8,7 +8,10 @@ type SchemaType = "array" | "boolean" | "integer" | "null" | "number" | "object"
 /** The keywords of JSON Schema (2020-12) that the descriptions use. */
 export interface Schema {
   readonly $ref?: string;
-  /** Set to false if an object may have only the listed properties. */
+  /**
+   * False if an object may have only the listed properties; absent if further properties are
+   * allowed.
+   */
   readonly additionalProperties?: false;
   readonly anyOf?: readonly Schema[];
   readonly const?: string;
@@ -26,10 +29,10 @@ export interface Schema {
   readonly type?: SchemaType | readonly SchemaType[];
 }
 
-/** Bodies by media type. */
+/** The schema of a body for each media type. */
 export type Content = Readonly<Record<string, Schema>>;
 
-/** The credentials that an endpoint requires from its caller. */
+/** The credentials that an endpoint requires. */
 export type RequiredCredentials =
   | "anyone"
   /** The endpoint requires no credentials, but serves only callers on the server's own machine. */
@@ -61,7 +64,7 @@ export interface OperationParameter {
 export interface OperationAnswer {
   readonly description: string;
   readonly content?: Content;
-  /** The headers that only this operation adds to its responses, each with its meaning. */
+  /** Headers that are particular to this operation's responses, each with its meaning. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -76,13 +79,13 @@ export interface Operation {
   readonly body?: {
     readonly content: Content;
     readonly required: boolean;
-    /** A working JSON body, which is shown to callers that use the wrong method. */
+    /** A working JSON body. Callers that use the wrong method are shown it. */
     readonly example?: object;
   };
-  /** The messages on the connection that an endpoint opens. */
+  /** The messages on the connection that the endpoint opens. */
   readonly messages?: { readonly client: Schema; readonly server: Schema };
   /** The successful responses of an endpoint, by status. */
   readonly answers: Readonly<Record<number, OperationAnswer>>;
-  /** For each status, the error codes that are not common to all endpoints of this kind. */
+  /** The error codes for each status that are not common to all endpoints of this kind. */
   readonly errors?: Readonly<Record<number, readonly string[]>>;
 }

@@ -1,13 +1,13 @@
 /**
- * Matches the origins and patterns that a configuration lists.
+ * Matches origins against the patterns that a configuration lists.
  *
  *     origin   scheme "://" host [":" port], or "*" for every origin
  *     scheme   http, https, or the scheme of an app, such as capacitor or tauri
  *     host     a name or an address; "*." before a name stands for one or more labels
- *     port     a number, or "*" for every port, also for none
+ *     port     a number, or "*" for any port or none
  *
- * A wildcard never matches a dot: `https://*.example.com` matches neither `https://example.com` nor
- * `https://example.com.evil.test`.
+ * A wildcard host matches only subdomains: `https://*.example.com` matches neither
+ * `https://example.com` nor `https://example.com.evil.test`.
  */
 
 interface OriginParts {
@@ -50,8 +50,8 @@ function isPattern(origin: string): boolean {
  */
 export function originAsSent(origin: string): string {
   const url = URL.parse(origin);
-  // By the standard, URLs with other schemes have the origin "null", but web views send such
-  // origins unchanged.
+  // According to the standard, URLs with other schemes have the origin "null", but web views send
+  // their scheme and host as they are.
   const isWeb = url?.protocol === "http:" || url?.protocol === "https:";
   return isWeb ? url.origin : origin.toLowerCase();
 }

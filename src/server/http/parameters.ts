@@ -1,9 +1,9 @@
 /**
  * Reads the parameters `$1`, `$2`, … from JSON, preserving the digits of numbers.
  *
- * JSON.parse rounds numbers before its caller sees them. Numbers that may lose precision (because
- * they have a fraction, an exponent, or more than 53 bits), lists and objects are therefore taken
- * from the text of the request.
+ * JSON.parse rounds numbers before its caller sees them. Lists, objects and any number that may
+ * lose precision (because it has a fraction, an exponent, or more than 53 bits) are therefore
+ * taken from the text of the request.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { SqlParameter } from "../../sql/mod.ts";
@@ -11,8 +11,8 @@ import { type JsonSlice, jsonElements, jsonMember, jsonRoot } from "../../types/
 import { kindOf } from "./field_names.ts";
 
 /**
- * Matches a digit followed by a fraction or an exponent, which shows that some number may not be a
- * plain integer.
+ * Matches a digit followed by a fraction or an exponent. Without a match, every number in the text
+ * is a plain integer.
  */
 const FRACTION_OR_EXPONENT = /\d[.eE]/;
 
@@ -24,10 +24,11 @@ export interface ParameterLimits {
 /**
  * Turns a `params` value into parameters.
  *
- * @param params The parsed value; both undefined and null mean that no parameters are given.
- * @param text The JSON text that contains it.
+ * @param params The parsed value. Both undefined and null mean that no parameters were passed.
+ * @param text The JSON text that contains `params`.
  * @param pathToParams The names of the members that lead from the root of `text` to the array.
- * @throws {DatabaseError} INVALID_INPUT if it is not an array, INVALID_PARAMETER for its elements.
+ * @throws {DatabaseError} INVALID_INPUT if `params` is not an array, INVALID_PARAMETER if an
+ *   element is refused.
  */
 export function parametersFromJson(
   params: unknown,
@@ -67,14 +68,14 @@ function isNested(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-/** Returns the range of each parameter in the text. */
+/** Returns the range that each parameter occupies in the text. */
 function slicesOf(text: string, path: readonly string[]): readonly JsonSlice[] {
   let own: JsonSlice | undefined = jsonRoot(text);
   for (const name of path) own = own === undefined ? undefined : jsonMember(text, own, name);
   return own === undefined ? [] : jsonElements(text, own);
 }
 
-/** Takes numbers, lists and objects from the text, without rounding. */
+/** Takes numbers, lists and objects from the text as written, without rounding. */
 function writtenParameters(
   values: readonly unknown[],
   text: string,
@@ -91,7 +92,7 @@ function writtenParameters(
 }
 
 /**
- * Checks the parameters of a message that has no text, whose numbers are already exact.
+ * Checks parameters that do not come from JSON text. Their numbers are already exact.
  *
  * @throws {DatabaseError} INVALID_PARAMETER
  */

@@ -4,8 +4,8 @@ import { invalidInput } from "./request_body.ts";
 /**
  * Returns the decoded segments of a path.
  *
- * @param what The name of the object in error messages. @throws {DatabaseError} INVALID_INPUT if a
- *   segment could lead out of its directory.
+ * @param what The name of the object, for error messages.
+ * @throws {DatabaseError} INVALID_INPUT if a segment could lead out of its directory.
  */
 export function decodedSegments(path: string, what: string): string[] {
   return path.split("/").map((segment) => decodedSegment(segment, what));

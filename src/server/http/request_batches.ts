@@ -1,22 +1,22 @@
 /**
- * Batches requests while many arrive: requests that arrive in one tick of the event loop are served
+ * Batches requests under load: requests that arrive in one tick of the event loop are served
  * together in the next tick.
  *
  * Reading sockets, running statements and writing responses each use a lot of code and data. A
  * processor that switches between these steps for every request misses its caches. With 64 clients
- * that read by key, running each step for all requests before the next step reduces the processor
- * time by two fifths. When few requests arrive, each is served immediately: batching would save
+ * that read by key, running each step for all requests before the next step reduces processor time
+ * by two fifths. When few requests arrive, each is served immediately: batching would save
  * nothing, and the next tick may be late while changes are delivered to subscriptions.
  *
- * Invariant: requests are served in the order of their arrival, and while any request waits, a tick
- * is scheduled.
+ * Invariant: requests are served in the order of their arrival, and a tick is scheduled as long as
+ * any request waits.
  */
 import type { Clock } from "../../base/clock.ts";
 
-/** The number of requests in the previous tick from which requests are batched. */
+/** Requests are batched once the previous tick had at least this many. */
 const MANY = 8;
 
-/** The time for which requests are served before other work on the event loop runs. */
+/** How long requests are served before other work on the event loop gets a turn. */
 const TIME_SLICE_MS = 8;
 
 interface WaitingRequest {
@@ -25,14 +25,17 @@ interface WaitingRequest {
   readonly send: (response: Promise<Response>) => void;
 }
 
-/** Serves one request. @param arrivedMs The request's time of arrival, on the monotonic clock. */
+/**
+ * Serves one request.
+ * @param arrivedMs The request's time of arrival, on the monotonic clock.
+ */
 export type Serve = (request: Request, arrivedMs: number) => Promise<Response>;
 
 export class RequestBatches {
   readonly #clock: Clock;
   readonly #serve: Serve;
   #waiting: WaitingRequest[] = [];
-  /** The number of requests that have arrived since the last tick, and in the tick before. */
+  /** The number of requests since the last tick, and the number in the tick before it. */
   #count = 0;
   #countBefore = 0;
   #isScheduled = false;
@@ -48,7 +51,10 @@ export class RequestBatches {
     this.#serve = serve;
   }
 
-  /** Serves a request now, in the next tick or, if many others arrived before it, later. */
+  /**
+   * Serves a request at once, or in the next tick, or later still if many others arrived before
+   * it.
+   */
   serve(request: Request): Promise<Response> {
     const atMs = this.#clock.monotonicMs();
     this.#count += 1;
@@ -75,7 +81,7 @@ export class RequestBatches {
         if (next !== undefined) next.send(this.#serve(next.request, next.atMs));
       }
     } finally {
-      // The served requests are removed even if a bug throws, so that no request is served twice.
+      // Served requests are removed even if a bug throws, so that no request is served twice.
       this.#waiting = waiting.slice(count);
       if (this.#waiting.length > 0) this.#schedule();
     }

@@ -3,7 +3,7 @@
  * losing digits.
  *
  * A body that is too large is refused as early as possible: before any byte is read if its size is
- * declared, and otherwise as soon as more bytes than the limit have arrived.
+ * declared, and otherwise as soon as it exceeds the limit.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { JSON_COMMAS_MAX, JSON_PARTS_MAX, NESTING_MAX } from "../../base/limits.ts";
@@ -28,8 +28,8 @@ const CLOSE_BRACE = 0x7d;
 const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)$/;
 
 /**
- * Requires that a content type is JSON.
- * @param accepted The endpoint's content types, for the message.
+ * Requires a JSON content type.
+ * @param accepted The content types of the endpoint, for the message.
  * @throws {HttpError} 415 unless the type is missing, empty or a JSON media type.
  */
 export function requireJsonType(header: string | null, accepted = "application/json"): void {
@@ -45,7 +45,7 @@ export function requireJsonType(header: string | null, accepted = "application/j
 
 /**
  * Refuses a compressed body, because no endpoint decompresses bodies. The header is checked only
- * after a body could not be read, because a header lookup in every request would take time.
+ * after reading a body has failed, because a header lookup in every request would be slow.
  *
  * @throws {HttpError} 415
  */
@@ -76,7 +76,7 @@ export function refuseLarger(sizeBytes: number | undefined, maxBytes: number): v
   if (sizeBytes !== undefined && sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
 }
 
-/** The objects that count a body towards the limits and admit it if it is large. */
+/** The objects that count a body towards the limits and, if it is large, admit it. */
 export interface BodyPlace {
   readonly entry: BodyEntry;
   /** Admits large bodies; absent if no body of this endpoint may be large. */
@@ -87,7 +87,7 @@ export interface BodyPlace {
  * Reads a body of at most `maxBytes`. The part beyond `LARGE_BODY_BYTES` is read as soon as the
  * limits allow.
  *
- * @param place The caller must call its `leave`.
+ * @param place The caller must call `leave` on both of its members.
  * @throws {HttpError} 413 BODY_TOO_LARGE; 400 if the client disconnects before the end.
  */
 export async function readBody(
@@ -113,8 +113,8 @@ function admitted(bytes: number, admission: BodyAdmission): Promise<void> {
 }
 
 /**
- * Returns the error for a body that could not be read completely. The cause is either its size or a
- * lost connection, and in the latter case no client can read the response.
+ * Returns the error for a body that could not be read completely. Either the body is too large, or
+ * the connection was lost. In the latter case no client can read the response.
  */
 export function endedEarly(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
@@ -136,7 +136,7 @@ async function readCounted(
     pieces.add(piece);
     if (pieces.sizeBytes > maxBytes) throw tooLarge(maxBytes, undefined);
     if (pendingAdmission !== undefined && pieces.sizeBytes > LARGE_BODY_BYTES) {
-      // The request does not declare the size of the rest.
+      // The request does not declare how many bytes are still to come.
       await admitted(maxBytes, pendingAdmission);
       pendingAdmission = undefined;
     }
@@ -187,7 +187,7 @@ export function textFromUtf8(bytes: Uint8Array): string | undefined {
   try {
     return utf8.decode(bytes);
   } catch {
-    // The decoder throws only for malformed input, and the caller has its own message for that.
+    // The decoder throws only for malformed input, and callers have their own message for that.
     return undefined;
   }
 }
@@ -197,20 +197,21 @@ export function textFromUtf8(bytes: Uint8Array): string | undefined {
  * Returns undefined if the text is malformed or exceeds these limits.
  */
 export function parseJson(text: string): unknown {
-  // Each level of nesting takes at least two characters.
+  // No text shorter than this can exceed the limit: each level of nesting takes at least two
+  // characters.
   if (text.length > 2 * NESTING_MAX && isTooIntricate(text)) return undefined;
   try {
     return JSON.parse(text);
   } catch {
-    // The error is dropped, because it contains nothing that the caller could use.
+    // The error is dropped, because it contains nothing useful to the caller.
     return undefined;
   }
 }
 
 /**
  * Returns whether arrays and objects are nested more deeply than `NESTING_MAX`, or have too many
- * members. Scanning the text is a hundred times faster than traversing the parsed value. For
- * malformed text, the result is arbitrary.
+ * members. Scanning the text is a hundred times faster than traversing the parsed value. The
+ * result is arbitrary for malformed text.
  */
 export function isTooIntricate(text: string): boolean {
   let depth = 0;

@@ -1,8 +1,8 @@
 /**
  * Builds responses: the headers that every response has, and compression.
  *
- * Headers that are common to one kind of response are built once. Each response copies them and
- * adds its own.
+ * The headers common to one kind of response are built once. Each response copies them and adds
+ * its own.
  */
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -10,12 +10,11 @@ import type { Clock } from "../../base/clock.ts";
 import type { Exchange } from "./exchange.ts";
 import { gzipStream } from "./gzip_stream.ts";
 
-/** The minimum size of a compressed body. Shorter bodies are sent uncompressed. */
+/** Bodies shorter than this are sent uncompressed. */
 const COMPRESS_BYTES_MIN = 1024;
 
 /**
- * The size up to which compressing in this thread costs less than passing the data to another
- * thread.
+ * Up to this size, compressing in this thread costs less than handing the data to another thread.
  */
 const COMPRESS_IN_PLACE_BYTES_MAX = 65536;
 
@@ -42,8 +41,8 @@ export function apiHeaders(contentType: string): Headers {
 }
 
 /**
- * Returns the headers of an event stream. Proxies buffer responses; nginx stops doing so if it sees
- * the first of these headers.
+ * Returns the headers of an event stream. Among them is the header that stops nginx from buffering
+ * the response.
  */
 export function eventHeaders(): Headers {
   const headers = apiHeaders("text/event-stream");
@@ -58,8 +57,8 @@ export function plainHeaders(contentType: string): Headers {
 }
 
 /**
- * Creates a response. The id is set in the common headers before the response copies them, because
- * setting it on the response would take a tenth of the time that a short request takes.
+ * Creates a response. The request id is set in the shared headers before the response copies them,
+ * because setting it on the response would take a tenth of the time of a short request.
  */
 function respond(
   { requestId }: Exchange,
@@ -89,7 +88,7 @@ export function empty(
   return respond(exchange, null, { status, headers: own });
 }
 
-/** Whether the header `Accept-Encoding` admits gzip. */
+/** Whether the request's `Accept-Encoding` header admits gzip. */
 export function acceptsGzip(request: Request): boolean {
   const header = request.headers.get("accept-encoding");
   if (header === null) return false;
@@ -104,7 +103,7 @@ export function acceptsGzip(request: Request): boolean {
   return anyAccepted;
 }
 
-/** Returns whether `Accept` names this media type itself, not only through a wildcard. */
+/** Returns whether `Accept` names this media type explicitly, not only through a wildcard. */
 export function acceptsType(request: Request, type: string): boolean {
   const accepted = request.headers.get("accept")?.split(",") ?? [];
   return accepted.some((part) => (part.split(";")[0] ?? "").trim().toLowerCase() === type);
@@ -117,7 +116,7 @@ export interface TextResponseOptions {
 }
 
 /**
- * Creates a text response with the given headers; the text is compressed if the request accepts
+ * Creates a text response with the given headers. The text is compressed if the request accepts
  * gzip and the text is long enough.
  */
 export function textResponse(
@@ -125,7 +124,7 @@ export function textResponse(
   body: string,
   options: TextResponseOptions,
 ): Response | Promise<Response> {
-  // Every character takes at least one byte and at most three.
+  // In UTF-8, every UTF-16 code unit takes at least one byte and at most three.
   if (options.mayCompress && body.length * 3 >= COMPRESS_BYTES_MIN) {
     return compressed(exchange, body, options);
   }
@@ -133,7 +132,7 @@ export function textResponse(
 }
 
 /**
- * Creates a response from bytes; they are compressed if the request accepts gzip and there are
+ * Creates a response from bytes. They are compressed if the request accepts gzip and there are
  * enough of them.
  */
 export function bytesResponse(
@@ -148,23 +147,23 @@ export function bytesResponse(
 }
 
 /**
- * The pieces of a body, and the callbacks for its end and for failures. The body takes ownership of
+ * The pieces of a body, with callbacks for its end and for failures. The body takes ownership of
  * the pieces.
  */
 export interface BodyPieces {
   readonly pieces: Iterator<string> | AsyncIterator<string | Uint8Array<ArrayBuffer>>;
   /**
-   * Called once when the body has ended: it has been written, the client has disconnected, or a
-   * piece has failed.
+   * Called once when the body is over: completely written, abandoned by the client, or ended by a
+   * failed piece.
    */
   readonly onEnd?: () => void;
-  /** Called with the error if a piece fails, which ends the body early. */
+  /** Called with the error if producing a piece fails. The body then ends early. */
   readonly onFailure: (error: unknown) => void;
 }
 
 /**
- * Creates a response whose body is produced piece by piece as the client reads it, with each piece
- * in a separate tick.
+ * Creates a response with a body that is produced piece by piece as the client reads it, each
+ * piece in a separate tick.
  */
 export function streamResponse(
   exchange: Exchange,
@@ -205,9 +204,7 @@ export function streamResponse(
   return response;
 }
 
-/**
- * Creates a response whose body continues until its source ends, and which must not be buffered.
- */
+/** Creates a response that must not be buffered. Its body continues until the source ends. */
 export function openResponse(
   exchange: Exchange,
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
@@ -224,7 +221,7 @@ function compressed(
   body: string,
   options: { status: number; headers: Headers },
 ): Response | Promise<Response> {
-  // Accept-Encoding is tested first, because counting the bytes of a string costs more.
+  // Accept-Encoding is tested first, because counting the bytes of a string is more expensive.
   if (!acceptsGzip(exchange.request)) {
     const response = respond(exchange, body, options);
     if (body.length >= COMPRESS_BYTES_MIN) markCompression(response.headers, false);

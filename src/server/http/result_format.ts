@@ -1,8 +1,8 @@
 /**
  * Writes results as JSON, NDJSON and CSV, in pieces of text.
  *
- * A small result is one piece. A large result is divided into pieces with a limited number of rows,
- * so that writing one piece does not block the event loop for long.
+ * A small result is a single piece. A large result is divided into pieces with a limited number of
+ * rows, so that writing one piece does not block the event loop for long.
  */
 
 import { millisecondsText, seqText } from "../../base/number_text.ts";
@@ -16,10 +16,10 @@ import {
   type StatementResult,
 } from "../../sql/mod.ts";
 
-/** If a response has more rows, it is written piece by piece. */
+/** A response with more rows than this is written piece by piece. */
 const ROWS_IN_ONE_PIECE = 2048;
 
-/** Matches a name that JSON can contain without escapes. */
+/** Matches a name that needs no escapes in JSON. */
 const PLAIN_NAME = /^[\w.@+-]*$/;
 
 /** The values that are written at the end of a JSON body. */
@@ -36,7 +36,7 @@ export function isLarge(results: readonly StatementResult[]): boolean {
   return rowCount > ROWS_IN_ONE_PIECE;
 }
 
-/** Returns the format that `Accept` requests: JSON, unless another format is preferred. */
+/** Returns the format that `Accept` prefers, or JSON if it expresses no preference. */
 export function formatFromAccept(accept: string | null): ResultFormat {
   if (accept === null || accept === "*/*" || accept === "application/json") return "json";
   let best: ResultFormat = "json";
@@ -84,7 +84,10 @@ export function jsonBody(results: readonly StatementResult[], ending: Ending): s
   return `{"results":[${entries}${bodyTail(ending)}`;
 }
 
-/** Writes a response in shape B piece by piece. The duration is determined at the end. */
+/**
+ * Writes a response in shape B piece by piece. The duration is measured when the last piece is
+ * written.
+ */
 export function* jsonPieces(
   results: readonly StatementResult[],
   ending: () => Ending,
@@ -105,7 +108,7 @@ export function* jsonPieces(
   yield bodyTail(ending());
 }
 
-/** Writes a result as NDJSON. It is the only result of the request that has rows. */
+/** Writes a result as NDJSON. No other result of the request has rows. */
 export function* ndjsonPieces(
   { schema, rows = [], asUser, notices, rowCount }: StatementResult,
   tookMs: () => number,
@@ -138,7 +141,7 @@ export function ndjsonTail({
   return `{"status":"success","row_count":${rowCount},${noticed}"took":${took}}\n`;
 }
 
-/** Writes a result as CSV. It is the only result of the request that has rows. */
+/** Writes a result as CSV. No other result of the request has rows. */
 export function* csvPieces({ schema = [], rows = [] }: StatementResult): Generator<string> {
   yield csvHead(schema);
   yield* csvRows(rows, schema);
@@ -148,12 +151,12 @@ export function csvHead(schema: readonly SchemaField[]): string {
   return `${schema.map(({ name }) => csvField(name)).join(",")}\r\n`;
 }
 
-/** Returns the part of an entry before its rows. */
+/** Returns the part of a result entry that precedes its rows. */
 export function entryHead(schema: readonly SchemaField[] | undefined): string {
   return schema === undefined ? '{"rows":' : headText(schema);
 }
 
-/** Returns the part of an entry after its rows. */
+/** Returns the part of a result entry that follows its rows. */
 export function entryTail(result: StatementResult): string {
   const { asUser, lastSeq, message, notices, rowCount } = result;
   if (rowCount !== lastCount.rowCount || message !== lastCount.message) {
@@ -166,7 +169,7 @@ export function entryTail(result: StatementResult): string {
 }
 
 /**
- * The most recent text after an entry's rows, up to the row count. It is cached because similar
+ * The last text written after an entry's rows, up to the row count. It is cached because similar
  * statements often follow each other.
  */
 let lastCount: {
@@ -195,8 +198,8 @@ export function bodyTail({ tookMs, error }: Ending): string {
 }
 
 /**
- * The JSON text before the rows of an entry. It is cached for each list of fields, which all
- * results of a plan share.
+ * The JSON text before the rows of an entry, cached by list of fields. All results of a plan share
+ * one list.
  */
 const headTexts = new WeakMap<readonly SchemaField[], string>();
 

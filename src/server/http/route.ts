@@ -1,5 +1,5 @@
 /**
- * Defines a route: a function that is created once at startup, the shape of its errors, and its
+ * Defines a route: a function created once at startup, the shape of its errors, and its
  * description.
  */
 

@@ -1,5 +1,5 @@
 /**
- * Finds the route for a path: exact paths with a single look-up, and then the few prefixes.
+ * Finds the route for a path: first an exact path with a single lookup, then the few prefixes.
  *
  *     HEAD is served by GET, without the body; OPTIONS answers 204
  *     another method: 405 with Allow; an unknown path: 404; both in shape A
@@ -17,7 +17,7 @@ import type { Method, Route, RouteFunction } from "./route.ts";
  */
 export interface PrefixRoute {
   readonly prefix: string;
-  /** The suffix that all paths in the subtree have; absent if any suffix is possible. */
+  /** The suffix that all paths of the route share; absent if any suffix is possible. */
   readonly suffix?: string;
   /** The path after the prefix, with parameter names: `{table}/{name}`. */
   readonly template: string;
@@ -33,7 +33,7 @@ export interface Endpoints {
   readonly prefixes: readonly PrefixRoute[];
 }
 
-/** The route that serves a path, whatever the method. */
+/** The route that serves a path, whichever method the request uses. */
 export interface Found {
   readonly method: Method;
   readonly shape: ErrorShape;
@@ -96,10 +96,10 @@ export function methodNotAllowed(
   return new HttpError(405, "method_not_allowed", message, { allow: allowedMethods(method) });
 }
 
-/** Returns a call in the form that a person would type into a shell. */
+/** Returns an example call in the form that a person would type into a shell. */
 function exampleCall(url: string, method: Method, operation: Operation): string {
   const { access, answers, body, parameters = [] } = operation;
-  // A quote in the path would end the argument.
+  // An unescaped quote in the path would end the shell argument.
   const quoted = url.replaceAll("'", "%27");
   if (answers[101] !== undefined) return `new WebSocket('${quoted.replace("http", "ws")}')`;
   const needsToken = access.startsWith("bearer") || access.startsWith("any token");
@@ -124,12 +124,10 @@ interface ServedRoutes {
   }[];
 }
 
-/**
- * The maximum length of a path that is compared with known paths. No endpoint has a longer path.
- */
+/** Longer paths are not compared with known paths. No endpoint has a longer one. */
 const PATH_CHARS_MAX = 200;
 
-/** Words in the paths of other servers, each with the corresponding word here. */
+/** Words in the paths of other servers, each with the word that this server uses instead. */
 const SAME: ReadonlyMap<string, string> = new Map([
   ["query", "sql"],
   ["queries", "sql"],

@@ -10,23 +10,28 @@
 import { parseJson } from "./request_body.ts";
 
 export interface SqlBody {
-  /** The value that JSON.parse would return; undefined if the text is malformed. */
+  /**
+   * The value that JSON.parse would return for the whole body; undefined if the text is malformed.
+   */
   readonly value: unknown;
-  /** The UTF-8 of the member "sql", if it can be provided without copying. It aliases the body. */
+  /**
+   * The UTF-8 of the member "sql"; absent unless it can be provided without copying. It aliases
+   * the body.
+   */
   readonly sqlUtf8?: Uint8Array;
 }
 
 /**
- * The minimum length of SQL text that is not copied. For shorter text, a second pass costs as much
- * as it saves.
+ * The minimum length of SQL text that is sliced instead of copied. For shorter text, a second pass
+ * costs as much as it saves.
  */
 const LONG_CHARS_MIN = 16_384;
 
 const SQL_FIRST = /^[ \t\r\n]*\{[ \t\r\n]*"sql"[ \t\r\n]*:[ \t\r\n]*"/;
 
 /**
- * Matches characters that end a JSON string or must not appear in one. A pattern that matches all
- * other characters instead would take ten times as long.
+ * Matches characters that end a JSON string or must not appear in one. A pattern for all other
+ * characters would take ten times as long.
  */
 // oxlint-disable-next-line no-control-regex -- JSON names these characters
 const NOT_PLAIN = /["\\\u0000-\u001f]/g;
@@ -34,7 +39,10 @@ const NOT_PLAIN = /["\\\u0000-\u001f]/g;
 const END = /^[ \t\r\n]*\}[ \t\r\n]*$/;
 const MORE = /^[ \t\r\n]*,/;
 
-/** Parses the JSON body of an SQL request. @param text The text that `body` decodes to. */
+/**
+ * Parses the JSON body of an SQL request.
+ * @param text The decoded `body`.
+ */
 export function parseSqlBody(text: string, body: Uint8Array): SqlBody {
   // If the text has as many UTF-16 code units as the body has bytes, it is ASCII, and offsets are
   // the same in both.
@@ -49,8 +57,8 @@ export function parseSqlBody(text: string, body: Uint8Array): SqlBody {
 
 /**
  * Frees the memory of a body that is no longer used; the body is empty afterwards. Otherwise, the
- * runtime would keep the memory until the next garbage collection, and a bulk load would use new
- * memory for each of its statements.
+ * runtime would keep the memory until the next garbage collection, and a bulk load would allocate
+ * new memory for each statement.
  *
  * @param view The body, or a slice of it.
  */
@@ -59,7 +67,7 @@ export function releaseBody({ buffer }: Uint8Array): void {
 }
 
 /**
- * Returns the end of the string that begins at `start`; -1 if the string has escapes or is
+ * Returns the end of the string that begins at `start`; -1 if the string contains escapes or is
  * malformed.
  */
 function endOfPlain(text: string, start: number): number {

@@ -1,6 +1,6 @@
 /**
- * Turns the body of `POST /v1/api/sql`, JSON or a form, into an `SqlRequest`. A body with the wrong
- * size or shape is refused.
+ * Turns the body of `POST /v1/api/sql`, either JSON or a form, into an `SqlRequest`. A body with
+ * the wrong size or shape is refused.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type {
@@ -47,7 +47,7 @@ export const SQL_FIELDS: FieldNames = {
   idempotency_key: ["idempotency", "idempotent_key"],
 };
 
-/** The properties of a request's sender that the statements may need. */
+/** What the statements may need to know about the sender of the request. */
 type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["origin"]>;
 
 export interface SqlRequestOptions {
@@ -164,8 +164,8 @@ export function copyRequestFromQuery(
 }
 
 /**
- * Reads the form field "check" strictly: if it were ignored, statements that should only be checked
- * would run.
+ * Reads the form field "check" strictly. If a misspelt value were ignored, statements that should
+ * only be checked would run.
  */
 function isCheck(text: string | undefined): boolean {
   if (text !== undefined && text !== "true" && text !== "false") {
@@ -196,7 +196,10 @@ function requireSql(sql: unknown, bytesMax: number): asserts sql is string {
   if (!sql.isWellFormed()) throw wrongField("sql", "a string without unpaired surrogates");
 }
 
-/** Reads the optional namespace of a request. @throws {DatabaseError} INVALID_INPUT */
+/**
+ * Reads the optional namespace of a request.
+ * @throws {DatabaseError} INVALID_INPUT
+ */
 export function namespaceOf(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
@@ -205,7 +208,10 @@ export function namespaceOf(value: unknown): string | undefined {
   return value;
 }
 
-/** Reads the optional time limit of a request. @throws {DatabaseError} INVALID_INPUT */
+/**
+ * Reads the optional time limit of a request.
+ * @throws {DatabaseError} INVALID_INPUT
+ */
 export function timeoutOf(value: unknown, maximumMs: number): number | undefined {
   if (value === undefined || value === null) return undefined;
   const isInRange =
@@ -214,7 +220,10 @@ export function timeoutOf(value: unknown, maximumMs: number): number | undefined
   return value;
 }
 
-/** Reads the optional idempotency key of a request. @throws {DatabaseError} INVALID_INPUT */
+/**
+ * Reads the optional idempotency key of a request.
+ * @throws {DatabaseError} INVALID_INPUT
+ */
 export function keyOf(key: unknown): string | undefined {
   if (key === undefined || key === null) return undefined;
   if (typeof key === "string" && /^[\x20-\x7e]{1,128}$/.test(key)) return key;
@@ -225,7 +234,10 @@ function digestOf(bytes: Uint8Array): string {
   return new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
 }
 
-/** Returns a digest of a form's contents, because the boundary differs each time. */
+/**
+ * Returns a digest of a form's contents. The body itself cannot be compared, because its boundary
+ * differs each time.
+ */
 function formDigest({ fields, files }: MultipartForm): string {
   const hasher = new Bun.CryptoHasher("sha256");
   const parts = [...fields].toSorted(([left], [right]) => (left < right ? -1 : 1));

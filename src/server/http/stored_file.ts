@@ -1,6 +1,6 @@
 /**
- * Responds to a request for a stored file with all of its bytes, with a range of them, or with
- * status 304 if the caller's copy is current.
+ * Responds to a request for a stored file: with the whole file, with a range of it, or with status
+ * 304 if the caller's copy is current.
  */
 import { hasTag, type RequestedRange, rangeOf } from "./byte_range.ts";
 import type { Exchange } from "./exchange.ts";
@@ -12,9 +12,9 @@ export interface StoredFile {
   readonly size: number;
   /** The media type of the stored file. */
   readonly mime: string;
-  /** The entity tag without quotes. Different bytes have a different tag. */
+  /** The entity tag without quotes. Files with different bytes have different tags. */
   readonly tag: string;
-  /** The value of the header Content-Disposition. */
+  /** The value of the Content-Disposition header. */
   readonly disposition: string;
 }
 
@@ -45,7 +45,8 @@ export function storedFileResponse(exchange: Exchange, file: StoredFile): Respon
   if (!isWhole) headers.set("Content-Range", `bytes ${first}-${last}/${size}`);
   headers.set("Content-Length", String(last - first + 1));
   const body = isWhole ? bytes : bytes.slice(first, last + 1);
-  // The runtime would send the type of the file on disk instead of the stored type.
+  // The body is passed as a stream, because for a file the runtime would send the type of the file
+  // on disk instead of the stored type.
   return new Response(body.stream(), { status: isWhole ? 200 : 206, headers });
 }
 

@@ -1,10 +1,10 @@
 /**
- * Writes responses while their statements are still running. The bytes are the same as those that
- * `result_format.ts` produces for a complete response, except for values that are unknown when the
+ * Writes responses while their statements are still running. The bytes equal those that
+ * `result_format.ts` produces for a complete response, except for values not yet known when the
  * first rows are sent.
  *
  * If a statement fails after the first bytes, the end of the document depends on its format: JSON
- * closes the entry with the rows that were sent and adds "error"; NDJSON has the error as its last
+ * closes the entry with the rows sent so far and adds "error"; NDJSON has the error as its last
  * line; CSV has no place for an error, so the connection is broken off.
  */
 import type { OnBug } from "../../base/bugs.ts";
@@ -30,7 +30,7 @@ import {
   ndjsonTail,
 } from "./result_format.ts";
 
-/** The error that breaks off a streamed body, so that the client notices the failure. */
+/** Breaks off a streamed body, so that the client notices the failure. */
 export class BrokenAnswer extends Error {}
 
 export interface StreamedAnswer {
@@ -43,8 +43,8 @@ export interface StreamedAnswer {
 }
 
 /**
- * Returns the streamed response to a request. A bug is reported, and ends the response with
- * INTERNAL_ERROR.
+ * Returns the streamed response to a request. If a bug occurs, it is reported, and the response
+ * ends with INTERNAL_ERROR.
  */
 export function streamedAnswer(
   exchange: Exchange,
@@ -66,7 +66,7 @@ export function streamedAnswer(
 
 type LastPart = { readonly kind: "end"; readonly error: ErrorBody | undefined };
 
-/** Yields the parts of a stream. A failure is reported in the last part. */
+/** Yields the parts of a stream. If the stream fails, the last part reports the failure. */
 async function* partsOf({
   errorBodyOf,
   stream,
@@ -88,7 +88,7 @@ async function* partsOf({
   }
 }
 
-/** The pieces of a body: text, or text that a reader has already encoded. */
+/** The pieces of a body: text, or bytes that a reader thread has already encoded. */
 type ResultPieces = AsyncGenerator<string | Uint8Array<ArrayBuffer>, void>;
 
 /** Writes a response in shape B. */
@@ -99,7 +99,7 @@ export async function* streamedJson(answer: StreamedAnswer): ResultPieces {
     yield* wholeEntry(result, separator);
     separator = ",";
   }
-  /** The number of rows of the current entry that have been written; undefined between entries. */
+  /** How many rows of the current entry have been written; undefined between entries. */
   let rowCount: number | undefined;
   let asUser = "";
   for await (const part of partsOf(answer)) {
@@ -138,7 +138,7 @@ function* wholeEntry(result: StatementResult, separator: string): Generator<stri
   yield `],${entryTail(result)}`;
 }
 
-/** Writes the only entry that returns rows as NDJSON. */
+/** Writes an NDJSON response. Only one entry returns rows. */
 export async function* streamedNdjson(answer: StreamedAnswer): ResultPieces {
   let rowCount = 0;
   let isBegun = false;
@@ -164,7 +164,7 @@ export async function* streamedNdjson(answer: StreamedAnswer): ResultPieces {
 
 /**
  * Writes the bytes of a COPY TO.
- * @throws {BrokenAnswer} On a late failure, to break the body off.
+ * @throws {BrokenAnswer} If the statement fails after the first bytes.
  */
 export async function* streamedBytes(answer: StreamedAnswer): ResultPieces {
   for await (const part of partsOf(answer)) {
@@ -176,8 +176,8 @@ export async function* streamedBytes(answer: StreamedAnswer): ResultPieces {
 }
 
 /**
- * Writes the only entry that returns rows as CSV.
- * @throws {BrokenAnswer} On a late failure, to break the body off.
+ * Writes a CSV response. Only one entry returns rows.
+ * @throws {BrokenAnswer} If the statement fails after the first bytes.
  */
 export async function* streamedCsv(answer: StreamedAnswer): ResultPieces {
   let isBegun = false;

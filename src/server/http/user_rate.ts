@@ -14,7 +14,7 @@ export class UserRate {
   }
 
   /**
-   * Counts a request of a user, and refuses it above the limit.
+   * Counts a request towards its user's rate, and refuses it if the rate is exceeded.
    * @throws {HttpError} 429 RATE_LIMIT_EXCEEDED
    */
   take({ actorId }: Principal): void {

@@ -1,6 +1,6 @@
 /**
- * Measures and limits the memory that the server uses for its clients: request bodies, and messages
- * that wait for the network.
+ * Measures and limits the memory that the server uses for its clients: request bodies, and
+ * messages waiting for the network.
  */
 
 import type { Connections } from "../connections/connections.ts";

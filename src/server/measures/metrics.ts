@@ -1,4 +1,4 @@
-/** Provides the counters of the server in the Prometheus text format (0.0.4). */
+/** Exposes the server's counters in the Prometheus text format (0.0.4). */
 import type { Clock } from "../../base/clock.ts";
 import type { Descriptors } from "../../base/descriptors.ts";
 import { residentBytes } from "../../base/memory_usage.ts";
@@ -10,7 +10,10 @@ import type { ArchiveGauge, MemoryGivenBack, StorageGauge } from "../contract/op
 /** Upper bounds of the request duration buckets, in seconds. */
 const DURATION_BOUNDS: readonly number[] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10];
 
-/** The values that are read whenever metrics are requested. */
+/**
+ * Functions that return the current value of each gauge. They are called whenever metrics are
+ * requested.
+ */
 export interface Gauges {
   readonly sockets: () => number;
   readonly eventStreams: () => number;
@@ -31,7 +34,10 @@ export interface Gauges {
   readonly descriptors: () => DescriptorGauge | undefined;
 }
 
-/** The number of open files and sockets of the process. */
+/**
+ * The number of the process's open files and sockets, and how often a shortage of descriptors has
+ * paused accepting.
+ */
 export interface DescriptorGauge extends Descriptors {
   /**
    * Whether the server has paused accepting connections because few descriptors are left, and how
@@ -141,7 +147,7 @@ export class Metrics {
     return `${lines.join("\n")}\n`;
   }
 
-  /** Returns the metrics as single samples. */
+  /** Returns the metrics as individual samples. */
   samples(): readonly MetricSample[] {
     const samples: MetricSample[] = [];
     let description: string | undefined;

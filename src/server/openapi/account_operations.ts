@@ -1,6 +1,6 @@
 /**
- * The operations of `/v1/api/auth/…` with which people manage their accounts, by the last segment
- * of the path. Each operation is disabled unless the configuration enables it.
+ * Describes the operations of `/v1/api/auth/…` through which people manage their accounts, keyed
+ * by the last segment of the path. Each is disabled unless the configuration enables it.
  */
 import type { Operation } from "../http/operation.ts";
 import { SESSION_COOKIES } from "./operations.ts";

@@ -1,4 +1,4 @@
-/** The operations of the endpoints that deliver the client and the admin page. */
+/** Describes the operations of the endpoints that deliver the client and the admin page. */
 import type { Operation } from "../http/operation.ts";
 import { inHeader, inPath } from "./operations.ts";
 import { TEXT } from "./schema_forms.ts";

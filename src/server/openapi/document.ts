@@ -1,7 +1,6 @@
 /**
- * Builds the OpenAPI 3.1 document for `GET /v1/openapi.json` from the routes that serve the
- * endpoints. Responses that are common to all endpoints of a kind are added here, so that no
- * operation has to repeat them.
+ * Builds the OpenAPI 3.1 document for `GET /v1/openapi.json` from the routes. Responses common to
+ * all endpoints of a kind are added here, so that no operation has to repeat them.
  */
 import type { ErrorShape } from "../http/http_error.ts";
 import type {
@@ -14,7 +13,7 @@ import type { Method } from "../http/route.ts";
 import type { Endpoints } from "../http/router.ts";
 import { reference, SCHEMAS } from "./schemas.ts";
 
-/** Returns the text of a JSON document. */
+/** Returns the OpenAPI document as JSON text. */
 export function openApiText(
   { prefixes, routes }: Endpoints,
   { basePath, version }: { basePath: string; version: string },
@@ -112,12 +111,12 @@ function responsesOf(served: ServedOperation): object {
   const { operation, shape } = served;
   const responses: Record<string, object> = {};
   for (const [status, codes] of errorsOf(served)) {
-    // A failed bearer check has the same form at every endpoint.
+    // A failed bearer check looks the same at every endpoint.
     const form = shape === "C" && status === 401 ? "B" : shape;
     responses[status] = failure(form, [...codes].join(", "));
   }
-  // The operation's own responses take precedence, because a probe reports some failures in its own
-  // form.
+  // The operation's own responses take precedence, because a probe reports some failures in a form
+  // of its own.
   for (const [status, answer] of Object.entries(operation.answers)) {
     responses[status] = response(answer);
   }
@@ -125,7 +124,10 @@ function responsesOf(served: ServedOperation): object {
   return { ...responses, default: { $ref: `#/components/responses/${component}` } };
 }
 
-/** Returns, by status, the error codes of the operation and those of all similar endpoints. */
+/**
+ * Returns the error codes by status: the operation's own, and those common to all endpoints of its
+ * kind.
+ */
 function errorsOf({
   method,
   operation,

@@ -1,5 +1,5 @@
 /**
- * Describes the messages of `/v1/ws` as JSON Schema; each schema is tied to its type in `protocol`.
+ * Describes the messages of `/v1/ws` as JSON Schema, each tied to its type in `protocol`.
  *
  * The schemas describe the JSON form. MessagePack has the same fields, except that it represents
  * integers beyond 2^53 − 1 as 64-bit integers instead of text.
@@ -47,7 +47,7 @@ export type MessageSchemaName =
   | "Unsubscribe"
   | TopicMessageSchemaName;
 
-/** Returns a reference to one of these schemas. */
+/** Returns a reference to one of the message schemas. */
 function messageReference(name: MessageSchemaName | "SchemaField"): Schema {
   return { $ref: `#/components/schemas/${name}` };
 }

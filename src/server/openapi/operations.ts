@@ -1,6 +1,6 @@
 /**
- * The operations of all endpoints: their parameters, bodies and responses. Each route refers to its
- * operation.
+ * Describes the operations of all endpoints: their parameters, bodies and responses. Each route
+ * refers to its operation.
  */
 import type { Operation, OperationParameter, Schema } from "../http/operation.ts";
 import { FLAG, TEXT } from "./schema_forms.ts";
@@ -300,8 +300,8 @@ export const EXPORT_OPERATION: Operation = {
 };
 
 /**
- * Returns the operation that downloads a file. It is served on two paths, so the caller passes the
- * id.
+ * Returns the operation that downloads a file. Two paths serve it under different ids, so the
+ * caller passes the id.
  */
 export function fileOperation(id: string): Operation {
   return {
@@ -433,7 +433,7 @@ export const SOCKET_OPERATION: Operation = {
 };
 
 /**
- * Returns the health operation. The same response is served on two paths, so the caller passes the
+ * Returns the health operation. Two paths serve it under different ids, so the caller passes the
  * id.
  */
 export function healthOperation(id: string): Operation {

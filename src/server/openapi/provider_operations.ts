@@ -1,6 +1,6 @@
 /**
- * Describes the operations below `/v1/api/auth/oidc/`, through which users log in at providers
- * (OpenID Connect).
+ * Describes the operations below `/v1/api/auth/oidc/`, through which users log in with an OpenID
+ * Connect provider.
  */
 import type { Operation } from "../http/operation.ts";
 import { inPath, inQuery, SESSION_COOKIES } from "./operations.ts";

@@ -1,6 +1,6 @@
 /**
  * Ties a JSON Schema to its TypeScript type: if a field is added to the type or becomes optional,
- * the code does not compile until the schema describes it.
+ * the code does not compile until the schema reflects the change.
  */
 import type { Schema } from "../http/operation.ts";
 
@@ -24,7 +24,8 @@ export function optional(schema: Schema): Optional {
 }
 
 /**
- * Returns the schema of an object. It allows further fields, because readers ignore unknown fields.
+ * Returns the schema of an object. Additional fields are allowed, because readers ignore unknown
+ * ones.
  */
 export function bodyOf<Body>(given: Properties<Body>): Schema {
   const entries = Object.entries<Schema | Optional>(given);
@@ -37,7 +38,7 @@ export function bodyOf<Body>(given: Properties<Body>): Schema {
   };
 }
 
-/** Returns the schema of an object that must not have any other field. */
+/** Returns the schema of an object that must not have additional fields. */
 export function strictBodyOf<Body>(given: Properties<Body>): Schema {
   return { ...bodyOf(given), additionalProperties: false };
 }

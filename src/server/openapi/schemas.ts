@@ -180,7 +180,7 @@ const STATEMENT: Schema = bodyOf<StatementEntry>({
   }),
 });
 
-/** The schema of the key without null, because a form field is never null. */
+/** The schema of the idempotency key without null, because a form field is never null. */
 export const IDEMPOTENCY_KEY: Schema = {
   type: "string",
   pattern: "^[\\x20-\\x7e]{1,128}$",
@@ -230,7 +230,7 @@ const CLUSTER_NODE: Schema = bodyOf<ClusterNodeBody>({
   uptime_human: TEXT_OR_NULL,
 });
 
-/** The current password of the caller. */
+/** The caller's current password. */
 const OWN_PASSWORD = optional({
   type: ["string", "null"],
   format: "password",

@@ -1,6 +1,6 @@
 /**
- * Describes the messages about topics on `/v1/ws` as JSON Schema; each schema is tied to its type
- * in `protocol`.
+ * Describes the WebSocket messages about topics as JSON Schema, each tied to its type in
+ * `protocol`.
  */
 import type {
   TopicControlMessage,

@@ -1,6 +1,5 @@
 /**
- * Describes the bodies of the topic endpoints as JSON Schema; each schema is tied to its type in
- * `protocol`.
+ * Describes the bodies of the topic endpoints as JSON Schema, each tied to its type in `protocol`.
  */
 import type {
   TopicAckBody,

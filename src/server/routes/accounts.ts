@@ -1,7 +1,7 @@
 /**
- * The routes of `/v1/api/auth/…` with which people manage their own accounts: sign-up, guests, the
- * password, the account itself, and links sent by mail. The routes leave all decisions to the
- * `auth` layer.
+ * Serves the routes of `/v1/api/auth/…` through which people manage their own accounts: sign-up,
+ * guests, the password, the account itself, and links sent by mail. The routes leave all decisions
+ * to the `auth` layer.
  */
 import { expireSessionCookies } from "../http/cookies.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -121,8 +121,8 @@ async function deleteAccount(exchange: Exchange, options: AuthRouteOptions): Pro
 }
 
 /**
- * Refuses pages from other origins that the configuration does not list, because they could make
- * the browsers of their visitors create accounts.
+ * Refuses pages from origins that are neither this server's own nor listed in the configuration.
+ * Such pages could make their visitors' browsers create accounts.
  *
  * @throws {HttpError} forbidden
  */

@@ -1,6 +1,6 @@
 /**
- * The routes of `/v1/api/auth/…` for setup, login, refresh, logout, me and status. They leave all
- * decisions to the `auth` layer, and only handle bodies, cookies and headers.
+ * Serves the routes of `/v1/api/auth/…` for setup, login, refresh, logout, me and status. They
+ * leave all decisions to the `auth` layer, and handle only bodies, cookies and headers.
  */
 import type { AuthStatusBody } from "../../protocol/mod.ts";
 import { cookieOf, expireSessionCookies } from "../http/cookies.ts";
@@ -72,7 +72,7 @@ function statusBelow({ basePath }: Exchange, status: AuthStatusBody): AuthStatus
 
 async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
   const { auth } = options;
-  // Once setup is complete, every request is refused with 409, so the body is not read.
+  // Once setup is complete, `setup` refuses every request with 409, so the body need not be read.
   if (!auth.status().needs_setup) return json(exchange, 200, await auth.setup(undefined, exchange));
   if (!options.mayAct(exchange.request)) {
     throw new HttpError(403, "forbidden", "Setup is not open to web pages from other origins");

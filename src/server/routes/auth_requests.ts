@@ -1,6 +1,6 @@
 /**
  * Reads the bodies of `/v1/api/auth/…` requests and the tokens in their headers and cookies, and
- * sets the cookies of their responses.
+ * sets the cookies of the responses.
  */
 import type { Auth, Principal } from "../../auth/mod.ts";
 import type { LoginBody } from "../../protocol/mod.ts";
@@ -26,23 +26,24 @@ import { json } from "../http/responses.ts";
 export interface AuthRouteOptions {
   readonly auth: Auth;
   readonly bodies: BodyLedger;
-  /** The configuration key `limits.max_body_bytes`. */
+  /** The value of `limits.max_body_bytes` in the configuration. */
   readonly bodyBytesMax: number;
-  /** The configuration key `auth.cookie_secure`. */
+  /** The value of `auth.cookie_secure` in the configuration. */
   readonly areCookiesSecure: boolean;
   /** Returns whether the page that sent a request may use its cookies. */
   readonly mayUseCookies: (request: Request) => boolean;
   /**
-   * Returns whether a request without credentials may have an effect, because it does not come from
-   * a page of another origin.
+   * Returns whether a request without credentials may change anything. A request from a page of an
+   * unlisted origin may not.
    */
   readonly mayAct: (request: Request) => boolean;
 }
 
 /**
  * The maximum size of a body on the auth endpoints, even if `limits.max_body_bytes` allows more.
- * The caller is still unknown at this point, and parsing 10 MiB would delay all other requests for
- * a second. Two passwords of 4096 characters, each written as a six-byte escape, take 48 KiB.
+ * The caller is still unknown at this point, and parsing 10 MiB would delay all other requests by
+ * a second. Two passwords of 4096 characters, each character written as a six-byte escape, take 48
+ * KiB.
  */
 const BODY_BYTES_MAX = 64 * 1024;
 
@@ -51,8 +52,8 @@ const FORM = "application/x-www-form-urlencoded";
 const TAKES = "this endpoint accepts application/json";
 
 /**
- * Sets cookies only for pages of this server. Otherwise, a page from another origin could make the
- * browser act in a session that the page chose.
+ * Responds to a successful login. Cookies are set only for pages that may use them. Otherwise, a
+ * page from another origin could make the browser act in a session chosen by that page.
  */
 export function loggedIn(
   exchange: Exchange,
@@ -66,7 +67,10 @@ export function loggedIn(
   return response;
 }
 
-/** Returns the members of an optional body. @throws {HttpError} invalid_request */
+/**
+ * Returns the members of an optional body.
+ * @throws {HttpError} invalid_request
+ */
 export function optionalFields(body: unknown): Readonly<Record<string, unknown>> {
   if (body === undefined) return {};
   const fields = objectOf(body);
@@ -77,8 +81,8 @@ export function optionalFields(body: unknown): Readonly<Record<string, unknown>>
 /**
  * Returns the JSON value of a body; undefined if the body is empty.
  *
- * @throws {HttpError} invalid_request if the body is malformed or has an unknown member, or if a
- *   member is in the URL.
+ * @throws {HttpError} invalid_request if the body is malformed or has an unknown member, or if the
+ *   URL contains a member.
  */
 export async function bodyOf(
   exchange: Exchange,
@@ -99,7 +103,7 @@ export async function bodyOf(
 }
 
 /**
- * Reads a form-encoded body, the format in which other servers send their requests.
+ * Reads a form-encoded body, the format that other servers use.
  *
  * @throws {HttpError} unsupported_media_type, invalid_request
  */
@@ -121,8 +125,9 @@ export async function formOf(
 }
 
 /**
- * Refuses a request whose fields are invalid.
- * @throws {HttpError} invalid_request, if there is a fault.
+ * Refuses a request with invalid fields.
+ * @param fault Completes the message "Cannot read …"; undefined if the fields are valid.
+ * @throws {HttpError} invalid_request if there is a fault.
  */
 function refuseFault(fault: string | undefined): void {
   if (fault !== undefined) throw new HttpError(400, "invalid_request", `Cannot read ${fault}`);
@@ -149,7 +154,7 @@ export function bearerOf(request: Request): string | undefined {
   return /^bearer +(\S+)$/i.exec(header)?.[1];
 }
 
-/** Returns the token from the header of a request or, if there is none, from its cookie. */
+/** Returns the token from the request's header or, if there is none, from its cookie. */
 export function tokenOf(
   { request }: Exchange,
   { mayUseCookies }: AuthRouteOptions,
@@ -158,7 +163,10 @@ export function tokenOf(
   return bearerOf(request) ?? cookie;
 }
 
-/** Returns the caller whom the token in the header or cookie identifies. @throws {AuthError} */
+/**
+ * Returns the caller identified by the token in the header or cookie.
+ * @throws {AuthError}
+ */
 export function callerOf(exchange: Exchange, options: AuthRouteOptions): Principal {
   const { auth } = options;
   const token = tokenOf(exchange, options);

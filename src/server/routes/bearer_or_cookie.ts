@@ -1,6 +1,6 @@
 /**
- * Authenticates requests by bearer token or, if there is none, by cookie, because an EventSource
- * and the elements of a page cannot send a header.
+ * Authenticates requests by bearer token or, if there is none, by cookie. Cookies are accepted
+ * because an EventSource and page elements such as images cannot send a header.
  */
 import type { Auth, Principal } from "../../auth/mod.ts";
 import { cookieOf } from "../http/cookies.ts";
@@ -12,7 +12,10 @@ export interface BearerOrCookieOptions {
   readonly mayUseCookies: (request: Request) => boolean;
 }
 
-/** Returns the caller whom a bearer token or a browser cookie identifies. @throws {AuthError} */
+/**
+ * Returns the caller identified by a bearer token or a browser cookie.
+ * @throws {AuthError}
+ */
 export function bearerOrCookiePrincipal(
   exchange: Exchange,
   { auth, mayUseCookies }: BearerOrCookieOptions,

@@ -1,6 +1,6 @@
 /**
- * Serves the client as a module for pages from any origin (`/v1/client.js`), and its types
- * (`/v1/client.d.ts`). Neither requires a login, because neither contains data.
+ * Serves the client as a module (`/v1/client.js`) and its types (`/v1/client.d.ts`) to pages from
+ * any origin. Neither requires a login, because neither contains data.
  */
 import type { ClientAsset, ClientAssets } from "../contract/options.ts";
 import { hasTag } from "../http/byte_range.ts";
@@ -16,8 +16,8 @@ export interface ClientRouteOptions {
 }
 
 /**
- * The caching rules of the client: pages get a new version within five minutes of an update, and do
- * not revalidate more often.
+ * How the client may be cached. After an update, pages get the new version within five minutes;
+ * until then, they need not revalidate.
  */
 const CACHING = "public, max-age=300";
 
@@ -34,7 +34,7 @@ export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): reado
         "The client could not be bundled; see the server's log for the reason",
       );
     }
-    // The tag is weak, because the same text may be sent with or without compression.
+    // The ETag is weak, because the same text may be sent compressed or uncompressed.
     const tag = `"${asset.tag}"`;
     const common = {
       ETag: `W/${tag}`,
@@ -59,7 +59,7 @@ export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): reado
       handle: async (exchange) =>
         await answer(exchange, await assets.script(), {
           "Content-Type": "text/javascript; charset=utf-8",
-          // Deno and some editors use this header to find the types. The URL is relative to the
+          // Deno and some editors find the types through this header. The URL is relative to the
           // script, so that a cached response is valid below any base path.
           "X-TypeScript-Types": "./client.d.ts",
         }),

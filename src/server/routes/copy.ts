@@ -4,8 +4,8 @@
  *     COPY … FROM STDIN   body of the request ──piece by piece──► SqlEngine ──► a result in JSON
  *     COPY … TO STDOUT    SqlEngine ──piece by piece──► body of the response
  *
- * - A piece of the body is read only when the statement requests it, so a slow statement slows down
- *   the client.
+ * - A piece of the body is read only when the statement requests it, so a slow statement slows
+ *   down the client.
  * - The caller is checked again at the end of the body, before anything is stored: if the session
  *   has ended in the meantime, nothing is stored.
  */
@@ -51,12 +51,12 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The maximum number of bytes that are read after a failure, so that the client finishes sending
- * and reads the response.
+ * How many bytes are still read after a failure, so that the client finishes sending and reads the
+ * response.
  */
 const DRAINED_BYTES_MAX: number = 16 * 1024 * 1024;
 
-/** How long the client may send no data before the server stops draining the body and responds. */
+/** If the client sends no data for this long, the server stops draining the body and responds. */
 const DRAIN_PAUSE_MS_MAX = 200;
 
 export function copyRoute(options: CopyRouteOptions): Route {
@@ -193,7 +193,7 @@ class RequestBytes implements CopyBody {
 
   /**
    * Prepares to read the body of a request.
-   * @param onEnd Called at the end of the body; an error that it throws refuses the data.
+   * @param onEnd Called at the end of the body. If it throws, the data is refused with that error.
    */
   constructor({ body }: Request, onEnd: () => void) {
     this.#pieces = body?.[Symbol.asyncIterator]();
@@ -227,7 +227,7 @@ class RequestBytes implements CopyBody {
     return undefined;
   }
 
-  /** Reads and discards further data while it keeps arriving. */
+  /** Reads and discards data for as long as it keeps arriving, up to a limit. */
   async drain(clock: Clock): Promise<void> {
     let bytes = 0;
     while (!this.#isOver && bytes < DRAINED_BYTES_MAX) {

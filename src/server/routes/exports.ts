@@ -1,11 +1,13 @@
 /**
  * Serves the archive of a finished EXPORT USER DATA.
  *
- *     GET /v1/exports/{user_id}/{export_id}              with a bearer token, or with the cookie of a
+ *     GET /v1/exports/{user_id}/{export_id}              with a bearer token, or with the cookie
+ *     of a
  *                                                        page of this server
  *     GET /v1/exports/{user_id}/{export_id}?access=…     a signed URL, as SHOW EXPORT returns it
  *
- * A user can download only their own archives; role dba and higher can download those of all users.
+ * Users can download only their own archives; the role dba and higher roles can download
+ * everyone's.
  */
 import { type Auth, exportAccessName } from "../../auth/mod.ts";
 import type { ArchiveAccess } from "../../sql/mod.ts";
@@ -20,7 +22,7 @@ import { bearerOrCookiePrincipal } from "./bearer_or_cookie.ts";
 export interface ExportRouteOptions {
   readonly auth: Auth;
   readonly exports: ArchiveAccess;
-  /** Returns whether the page that sends a request may use its cookies. */
+  /** Returns whether the page that sent a request may use its cookies. */
   readonly mayUseCookies: (request: Request) => boolean;
 }
 

@@ -35,7 +35,10 @@ const INLINE_TYPES: ReadonlySet<string> = new Set([
   "text/plain",
 ]);
 
-/** Responds with a file. `path` is the percent-encoded path after the prefix. */
+/**
+ * Responds with a file.
+ * @param path The percent-encoded path after the prefix.
+ */
 export async function fileResponse(
   options: FileRouteOptions,
   exchange: Exchange,
@@ -70,15 +73,18 @@ async function signedResponse(
 }
 
 /**
- * In a statement, an unknown table is an error, but here it means only that the path does not
- * exist.
+ * Translates TABLE_NOT_FOUND: a statement that names an unknown table is wrong, but here an
+ * unknown table only means that the path does not exist.
  */
 function notThere(error: unknown): never {
   if (!(error instanceof DatabaseError) || error.code !== "TABLE_NOT_FOUND") throw error;
   throw new HttpError(404, error.code, error.message);
 }
 
-/** Parses the path of a file URL. @throws {DatabaseError} INVALID_INPUT */
+/**
+ * Parses the path of a file URL.
+ * @throws {DatabaseError} INVALID_INPUT
+ */
 function filePathFrom(path: string): Omit<FilePath, "userId"> {
   const segments = decodedSegments(path, "a file");
   const [namespace = "", table = "", sub = "", storedName = ""] = segments;

@@ -1,5 +1,5 @@
 /**
- * Serves the probes: whether the process is alive, whether it accepts requests, and its metrics.
+ * Serves the probes: liveness, readiness, and metrics.
  */
 import { type Auth, mayRun } from "../../auth/mod.ts";
 import type { IpRanges } from "../../base/ip_address.ts";
@@ -27,9 +27,12 @@ export interface HealthRouteOptions {
   readonly buildDate: string;
   readonly isStopping: () => boolean;
   readonly nodeId: number;
-  /** Returns whether the disk is full. */
+  /** Returns whether the server refuses writes because the disk is full. */
   readonly isReadOnly: () => boolean;
-  /** Returns the host and port of the API, which the cluster response reports for its only node. */
+  /**
+   * Returns the host and port of the API. The cluster response reports them for the server's only
+   * node.
+   */
   readonly apiAddress: () => string;
   readonly uptimeSeconds: () => number;
 }
