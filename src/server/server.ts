@@ -4,8 +4,9 @@
  *     request → Host → stopping? → connections → rate of the address → route → headers
  *                └───────── refused: shape A, or B on paths of shape B ─────┘
  *
- * A route refuses a request by throwing or rejecting, and this file turns both into responses. An
- * unexpected error is a bug: the caller gets status 500, and `onBug` is called.
+ * A route refuses a request by throwing an error or rejecting its promise, and this file turns
+ * both into responses. An unexpected error is a bug: the caller gets status 500, and `onBug` is
+ * called.
  */
 import { containingClock } from "../base/bugs.ts";
 import { type CancelTimer, keepAlive } from "../base/clock.ts";
@@ -44,21 +45,22 @@ export interface RunningServer {
   readonly port: number;
   /** Access to the connections that `system.connections` lists and KILL CONNECTION ends. */
   readonly connections: ConnectionAccess;
-  /** The metrics for `system.stats`, which are the same as in `/metrics`. */
+  /** The metrics for `system.stats`, the same as in `/metrics`. */
   metrics(): readonly MetricSample[];
   /** The memory that the server uses for its connections. */
   memory(): ServerMemoryUse;
   /**
-   * Listens again, with another certificate. Open connections keep using the old one. If the server
-   * cannot listen with the new certificate, it keeps the old one and returns the reason.
+   * Starts listening with a different certificate. Open connections keep the old one. If the
+   * server cannot listen with the new certificate, it goes on with the old one and returns the
+   * reason.
    *
    * @throws {Error} If the server can listen with neither certificate.
    */
   replaceTls(tls: TlsTexts): string | undefined;
   /**
-   * Refuses new work, lets running requests finish within `server.shutdown_timeout_secs`, answers
-   * all other requests with SHUTTING_DOWN, sends the connections' queues, and closes. Resolves once
-   * the port is free.
+   * Shuts down: refuses new work, gives running requests up to `server.shutdown_timeout_secs` to
+   * finish, answers all others with SHUTTING_DOWN, flushes the connections' queues, and closes.
+   * Resolves once the port is free.
    */
   stop(): Promise<void>;
 }
@@ -69,23 +71,24 @@ export interface TlsTexts {
   readonly key: string;
 }
 
-/** The certificate and its key as text, or as files to read. */
+/** The certificate and its key, either as text or as files to read. */
 type Tls = TlsTexts | Readonly<Record<keyof TlsTexts, Bun.BunFile>>;
 
-/** The interval at which a server that is stopping checks whether its requests have ended. */
+/** How often a server that is shutting down checks whether its requests have ended. */
 const STOP_POLL_MS = 10;
 
-/** How long the server waits for the responses of statements that the shutdown has ended. */
+/** How long the server waits for the responses to statements that the shutdown has ended. */
 const ANSWER_MS_MAX = 2000;
 
-/** The paths on which a server that is stopping still responds. */
+/** The paths to which a server that is shutting down still responds. */
 const PROBES: ReadonlySet<string> = new Set(["/health/live", "/health/ready"]);
 
 /**
  * Starts listening, and serves requests.
  *
  * @throws {DatabaseError} INVALID_OPTION if an address list cannot be read.
- * @throws {Error} If the address cannot be bound, with the system's `code` (EADDRINUSE …).
+ * @throws {Error} If the address cannot be bound. The error has the system's `code`, such as
+ *   EADDRINUSE.
  */
 export function startServer(options: ServerOptions): RunningServer {
   return new HttpServer(options);
@@ -105,11 +108,11 @@ class HttpServer implements RunningServer {
   readonly #batches: RequestBatches;
   #bun: Bun.Server<SocketState>;
   /**
-   * Earlier `Bun.serve` instances, which accept no new connections but still serve the open ones.
+   * Earlier `Bun.serve` instances. They accept no new connections, but still serve the open ones.
    */
   readonly #retired = new Set<Bun.Server<SocketState>>();
   #tls: Tls | undefined;
-  /** The address on which the server listens, which stays the same while accepting is paused. */
+  /** The address on which the server listens. It stays the same while accepting is paused. */
   #address: { readonly port: number; readonly origin: string };
   readonly #acceptWatch: AcceptWatch | undefined;
   readonly #stopListening: () => void;
@@ -201,16 +204,16 @@ class HttpServer implements RunningServer {
   }
 
   /**
-   * The runtime's own `reload` does not change the certificate, so a new server is started. A
-   * stopped server frees its port in the same tick, so that the new server can take the port before
+   * The runtime's own `reload` does not replace the certificate, so a new server is started. A
+   * stopped server frees its port in the same tick, and the new server takes the port before any
    * other code runs.
    */
   replaceTls(tls: TlsTexts): string | undefined {
     if (this.#isStopping) return "the server is stopping";
     const before = this.#tls;
     this.#tls = tls;
-    // Accepting is paused. Once descriptors are available, the server listens with the new
-    // certificate.
+    // Accepting is paused. The server will listen with the new certificate once descriptors are
+    // available again.
     if (this.#acceptWatch?.isPaused === true) return undefined;
     this.#retire();
     try {
@@ -238,7 +241,7 @@ class HttpServer implements RunningServer {
     return new AcceptWatch({ clock, log, descriptors, pause, resume });
   }
 
-  /** Stops accepting connections; running requests continue, and idle connections are closed. */
+  /** Stops accepting connections. Running requests continue, and idle connections are closed. */
   #retire(): void {
     const retired = this.#bun;
     this.#retired.add(retired);
@@ -273,15 +276,15 @@ class HttpServer implements RunningServer {
       }
     }
     await socketsClosed;
-    // Event streams end last, because their clients reconnect immediately and should then find the
-    // port closed or served by a new server.
+    // Event streams end last: their clients reconnect immediately, and should then find the port
+    // closed or served by a new server.
     await this.#connections.shutDown("sse");
     this.#stopListening();
     this.#sockets.stop();
     await Promise.all([this.#bun, ...this.#retired].map((bun) => bun.stop(true)));
   }
 
-  /** Waits for the running requests to end. Returns whether all of them ended in time. */
+  /** Waits for running requests to end. Returns whether all of them did so in time. */
   async #requestsEnded(timeoutMs: number): Promise<boolean> {
     const { clock } = this.#options;
     const deadlineMs = clock.monotonicMs() + timeoutMs;
@@ -290,7 +293,7 @@ class HttpServer implements RunningServer {
       if (clock.monotonicMs() >= deadlineMs) return false;
       await this.#pollEnd();
     }
-    // The last counted response may still be on its way to its socket.
+    // The last counted response may still be on its way to the socket.
     if (startedWith > 0) await this.#pollEnd();
     return true;
   }
@@ -300,8 +303,8 @@ class HttpServer implements RunningServer {
   }
 
   /**
-   * Registers a response body that is still being written after its request handler has returned.
-   * Returns a function to call when the body ends.
+   * Registers a response body that is still being written after the request handler has returned.
+   * Returns a function to be called when the body ends.
    */
   #beginStream(): () => void {
     this.#runningCount += 1;
@@ -316,10 +319,10 @@ class HttpServer implements RunningServer {
       hostname: config.server.host,
       port,
       idleTimeout: config.performance.keepalive_timeout,
-      // The routes check sizes themselves, so that they can respond with their own messages.
+      // The routes check sizes themselves, so that they can respond with messages of their own.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       development: false,
-      // Otherwise, outside development mode, Bun would let any other process listen on the same
+      // Outside development mode, Bun would otherwise let any other process listen on the same
       // port.
       reusePort: false,
       ...(tls === undefined ? {} : { tls }),
@@ -333,10 +336,10 @@ class HttpServer implements RunningServer {
   }
 
   /**
-   * Serves a request; only POST requests with short bodies are batched. Upgrades are not batched,
+   * Serves a request. Only POST requests with short bodies are batched. Upgrades are not batched,
    * because a socket can be upgraded only in the tick of its request. Long bodies are not batched,
    * because they may have to be refused before more bytes arrive. All other requests are too rare
-   * for batching.
+   * to be worth it.
    */
   #fetch(
     request: Request,
@@ -358,7 +361,9 @@ class HttpServer implements RunningServer {
     return new Exchange(request, arrivedMs, this.#exchanges);
   }
 
-  /** Serves a request. Never rejects, because refusals and bugs also become responses. */
+  /**
+   * Serves a request. The promise never rejects, because refusals and bugs become responses, too.
+   */
   async #serve(exchange: Exchange): Promise<Response> {
     let found: Found | undefined;
     let response: Response;
@@ -379,13 +384,15 @@ class HttpServer implements RunningServer {
       const tookMs = this.#options.clock.monotonicMs() - exchange.startedMs;
       this.#metrics.request(response.status, tookMs);
     } catch (error) {
-      // The bug is only reported, because the response is complete and the caller is waiting for
-      // it.
+      // The bug is only reported: the response is complete, and the caller is waiting for it.
       this.#options.onBug(error, "the end of a request", { request: exchange.requestId });
     }
   }
 
-  /** Runs the route of a request. @throws The refusal of the request, as a route throws it. */
+  /**
+   * Runs the route of a request.
+   * @throws The refusal of the request, exactly as the route throws it.
+   */
   #answer(exchange: Exchange, found: Found | undefined): Response | Promise<Response> {
     const { method } = exchange.request;
     this.#protect(exchange);
@@ -403,8 +410,8 @@ class HttpServer implements RunningServer {
   }
 
   /**
-   * Refuses requests that no route may serve: malformed ones, and those that exceed a limit or
-   * arrive during shutdown.
+   * Refuses requests before they reach a route: malformed ones, and requests that exceed a limit
+   * or arrive during shutdown.
    */
   #protect(exchange: Exchange): void {
     if (!exchange.isHostWellFormed) {

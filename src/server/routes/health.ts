@@ -82,7 +82,10 @@ function readinessBody(options: HealthRouteOptions): ReadinessBody {
   return { status: "ready", ...(options.isReadOnly() ? { read_only: true } : {}) };
 }
 
-/** Refuses callers on other machines, and web pages of other sites in a browser on this machine. */
+/**
+ * Refuses callers on other machines. It also refuses web pages of other sites that are open in a
+ * browser on this machine.
+ */
 function localOnly(handle: RouteFunction): RouteFunction {
   return (exchange) => {
     if (!exchange.isLocal) {
@@ -126,7 +129,7 @@ function isOnAllowList({ origin }: Exchange, allowed: IpRanges): boolean {
   return allowed.has(origin.ip);
 }
 
-/** Returns the health of the cluster, which consists of this server alone. */
+/** Returns the health of a cluster that consists of this server alone. */
 function clusterBody(options: HealthRouteOptions): ClusterHealthBody {
   const uptimeSeconds = Math.floor(options.uptimeSeconds());
   return {

@@ -33,13 +33,15 @@ export interface LiveRouteOptions {
   readonly sendBudget: SendBudget;
   /** Returns whether the page that sent a request may use its cookies. */
   readonly mayUseCookies: (request: Request) => boolean;
-  /** Returns a new connection number. */
+  /** Returns the next connection number. */
   readonly nextNumber: () => number;
 }
 
 const HEADERS = eventHeaders();
 
-/** The HTTP status with which a subscription is refused before the stream begins. */
+/**
+ * The HTTP status of each code with which a subscription can be refused before its stream begins.
+ */
 const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   INVALID_SQL: 400,
   UNSUPPORTED: 400,
@@ -52,7 +54,7 @@ const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   SCHEMA_CHANGED: 410,
   SUBSCRIPTION_LIMIT_EXCEEDED: 429,
   SHUTTING_DOWN: 503,
-  // The codes below are internal failures, or occur only in an open stream or in a socket message.
+  // The codes below are internal failures, or occur only in an open stream or a socket message.
   SUBSCRIPTION_FAILED: 500,
   CONVERSION_ERROR: 500,
   KILLED: 500,
@@ -69,8 +71,8 @@ const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
 };
 
 /**
- * Returns a sink that discards all messages, for a HEAD request, whose subscription is only
- * checked.
+ * Returns a sink that discards all messages. A HEAD request uses it, because its subscription is
+ * only checked.
  */
 function nowhere(): LiveSink {
   return { connectionId: "none", queuedBytes: 0, send: () => true, end() {} };
@@ -106,7 +108,8 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
     const spec = specFrom(exchange, config);
     requireSameReader(exchange, principal);
     refuseTooMany(exchange, { config, connections });
-    // HEAD returns only the headers, and a stream would never end.
+    // A HEAD request gets only the headers. Without this return, it would open a stream that never
+    // ends.
     if (exchange.request.method === "HEAD") {
       live.subscribe({ principal, spec, sink: nowhere() }).close();
       return empty(exchange, 200, { "Content-Type": "text/event-stream" });
@@ -127,7 +130,7 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
     });
     stream.carry(live.subscribe({ principal, spec, sink: stream }));
     connections.add(stream);
-    // The event stream may have ended with the first batch.
+    // The event stream may already have ended with the first batch.
     if (!stream.isEnding) exchange.liftIdleTimeout();
     return openResponse(exchange, stream.body(), { headers: HEADERS, isCompressed });
   } catch (error) {
@@ -136,7 +139,10 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
   }
 }
 
-/** Reads a subscription request from the query parameters. @throws {SubscriptionError} */
+/**
+ * Reads a subscription request from the query parameters.
+ * @throws {SubscriptionError}
+ */
 function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpec {
   const query = new URLSearchParams(exchange.query);
   const miss = nearMissOf(Object.fromEntries(query), QUERY_FIELDS);
@@ -145,7 +151,8 @@ function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpe
   const from = last.position ?? query.get("from_seq_id") ?? undefined;
   const isLiveOnly = query.get("snapshot") === "false" && from === undefined;
   const given = query.get("params") ?? "[]";
-  // The parameters are wrapped in a socket message, so that numbers among them keep their digits.
+  // The parameters are wrapped in the text of a socket message, so that numbers keep all their
+  // digits.
   const text = `{"subscription":{"params":${given}}}`;
   const params = paramsFrom(text);
   const options = {
@@ -171,8 +178,8 @@ function lastEventId({ request }: Exchange): EventId {
 }
 
 /**
- * Refuses a resume by a user who did not receive the last event.
- * @throws {SubscriptionError} RESUME_EXPIRED, if another user has received the last event.
+ * Refuses to resume for a user other than the one who received the last event.
+ * @throws {SubscriptionError} RESUME_EXPIRED if another user received the last event.
  */
 function requireSameReader(exchange: Exchange, { userId }: Principal): void {
   const { user } = lastEventId(exchange);
@@ -186,8 +193,8 @@ function mistaken(message: string): SubscriptionError {
 }
 
 /**
- * Returns the parameters. Text that is not JSON is returned as it is, so that it is refused in the
- * same way as parameters that are not an array.
+ * Returns the parsed parameters. Text that is not JSON is returned as it is: it is then refused
+ * just like JSON that is not an array.
  */
 function paramsFrom(text: string): unknown {
   try {
@@ -199,8 +206,8 @@ function paramsFrom(text: string): unknown {
 }
 
 /**
- * Returns the number in the text. Any other text is returned unchanged, so that the live engine,
- * which knows the option, reports the error.
+ * Returns the number that the text contains. Any other text is returned unchanged, and the live
+ * engine, which knows the option, reports the error.
  */
 function wholeNumber(text: string | null): number | string | undefined {
   if (text === null) return undefined;
@@ -214,7 +221,7 @@ function definedOnly(fields: Record<string, unknown>): Record<string, unknown> {
 function refusal(exchange: Exchange, response: ErrorMessage, clock: Clock): Response {
   const { code, earliest_seq, hint, message, position } = response;
   const status = STATUS_OF_CODE[code];
-  // A 429 caused by the subscription limit is also temporary, because other subscriptions will end.
+  // The subscription limit (429) is temporary as well, because other subscriptions will end.
   const retryAfterSeconds = status === 429 || status === 503 ? RETRY_SECONDS : undefined;
   const body = {
     code,

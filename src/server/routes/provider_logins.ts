@@ -1,7 +1,7 @@
 /**
- * Serves `/v1/api/auth/oidc/…`: logins in the browser through providers (OpenID Connect). The
- * `auth` layer makes all decisions; these routes handle redirects, the cookie of a login in
- * progress, and the pages to which a login may return.
+ * Serves `/v1/api/auth/oidc/…`: browser logins through OpenID Connect providers. The `auth` layer
+ * makes all decisions. These routes handle redirects, the cookie of a login in progress, and the
+ * pages to which a login may return.
  *
  *     GET  {provider}/login      to the provider
  *     GET  {provider}/callback   from the provider, to the page that began the login
@@ -30,15 +30,15 @@ import {
 
 const PATH = "/v1/api/auth/oidc/";
 
-/** The number of seconds for which a browser keeps the cookie of a login in progress. */
+/** How many seconds a browser keeps the cookie of a login in progress. */
 const COOKIE_SECONDS = 600;
 
-/** Matches a path of the admin page, without characters that a header cannot contain. */
+/** Matches a path of the admin page. Characters that a header cannot contain do not match. */
 const UI_PATH = /^\/ui(?:[/?#][!-~]*)?$/;
 
 /**
- * Matches the URL of an application's page, without a fragment, because the code is sent as the
- * fragment.
+ * Matches the URL of an application's page. It must have no fragment, because the login code is
+ * sent as the fragment.
  */
 const PAGE = /^([a-z][a-z0-9+.-]*:\/\/[^/?#@\\]+)(?:[/?][!-"$-[\]-~]*)?$/i;
 
@@ -61,7 +61,7 @@ const LINK_FIELDS: FieldNames = {
 const UNLINK_FIELDS: FieldNames = { provider: [], subject: ["sub"], ...PASSWORD_FIELDS };
 
 export interface ProviderRouteOptions extends AuthRouteOptions {
-  /** Whether a login may end at a page of an origin. */
+  /** Returns whether a login may redirect to a page of this origin. */
   readonly mayReceiveLogin: (origin: string, request: Request) => boolean;
 }
 
@@ -163,14 +163,17 @@ async function endLogin(
 }
 
 /**
- * Returns the callback URL of a provider. It must equal the URL that the operator has registered
- * with the provider.
+ * Returns the callback URL of a provider. It must equal the URL that the operator registered with
+ * the provider.
  */
 function callbackUrl({ publicUrl }: Exchange, name: string): string {
   return `${publicUrl}${PATH}${name}/callback`;
 }
 
-/** Reads the page to which a login has to return. @throws {HttpError} invalid_request, forbidden */
+/**
+ * Reads the page to which the login is to return.
+ * @throws {HttpError} invalid_request, forbidden
+ */
 function pageWish(
   { basePath, query, request }: Exchange,
   { mayReceiveLogin }: ProviderRouteOptions,
@@ -216,8 +219,7 @@ function redirect(
   const cookies = cookieOptions(exchange, options);
   const path = PATH + options.name;
   setLoginCookie(response.headers, sealed, { ...cookies, maxAge: COOKIE_SECONDS, path });
-  // The state of the login has proved that this browser started the login, so its page can be
-  // trusted.
+  // The login's state has proved that this browser started the login, so its page can be trusted.
   if (login !== undefined) setSessionCookies(response.headers, login, cookies);
   return response;
 }

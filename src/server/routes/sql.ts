@@ -1,10 +1,10 @@
 /**
  * Serves `POST /v1/api/sql`: turns bytes into statements, and results into bytes.
  *
- *     authenticate → rate of the user → body → SqlEngine.execute → results in the wanted format
+ *     authenticate → rate of the user → body → SqlEngine.execute → results in the requested format
  *
- * A body is read only after the caller is authenticated. Afterwards, the caller is checked again: a
- * client that withholds its body must not be able to act in a session that has ended in the
+ * The body is read only after the caller is authenticated. The caller is then checked again:
+ * otherwise, a client could hold back its body and act in a session that has ended in the
  * meantime.
  */
 import { type Auth, mayRun, type Principal } from "../../auth/mod.ts";
@@ -78,8 +78,8 @@ export interface SqlRouteOptions {
   readonly largeBodies: LargeBodies;
   readonly userRate: UserRate;
   /**
-   * Registers a response body that is written while its statement runs. Returns a function to call
-   * when the body ends.
+   * Registers a response body that is written while its statement runs. Returns a function to be
+   * called when the body ends.
    */
   readonly beginStream: () => () => void;
   readonly onBug: OnBug;
@@ -91,8 +91,8 @@ export interface SqlRouteOptions {
 const NOTICES_MAX = 5;
 
 /**
- * The minimum time by which the keep-alive timeout must exceed the timeout of a statement. If it
- * does not, the keep-alive timeout is lifted for the statement.
+ * How much longer the keep-alive timeout must be than a statement's timeout. If it is not, the
+ * keep-alive timeout is lifted while the statement runs.
  */
 const KEEPALIVE_MARGIN_MS = 5000;
 
@@ -119,7 +119,7 @@ class SqlRoute {
   readonly #options: SqlRouteOptions;
   readonly #silentMsMax: number;
   readonly #defaultTimeoutMs: number;
-  /** The options for the responses of nearly every request. */
+  /** The response options that nearly every request uses. */
   readonly #plainJson: TextResponseOptions;
 
   constructor(options: SqlRouteOptions) {
@@ -207,7 +207,10 @@ class SqlRoute {
     });
   }
 
-  /** Returns the maximum size of a body with this content type. @throws {HttpError} 415 */
+  /**
+   * Returns the maximum size of a body with this content type.
+   * @throws {HttpError} 415
+   */
   #bytesMax(contentType: string | null): number {
     const { files, limits } = this.#options.config;
     if (isMultipart(contentType)) return files.max_request_bytes;
@@ -283,8 +286,8 @@ class SqlRoute {
   }
 
   /**
-   * Sends rows while the statement still produces more. A server that is stopping waits for the
-   * last row.
+   * Sends rows while the statement is still producing more. A server that is shutting down waits
+   * for the last row.
    */
   #streamed(
     format: ResultFormat,
@@ -319,8 +322,8 @@ class SqlRoute {
   }
 
   /**
-   * Returns the single result of an NDJSON or CSV response. If no statement returns rows, the
-   * response is JSON.
+   * Responds in NDJSON or CSV with the single result that has rows. If no statement returns rows,
+   * the response is JSON.
    */
   #onlyResult(
     format: Exclude<ResultFormat, "json">,
@@ -358,8 +361,8 @@ class SqlRoute {
   }
 
   /**
-   * Logs that a response body was broken off. Its status has already been sent, so the client gets
-   * no error.
+   * Logs that a response body was broken off. The status has already been sent, so the client
+   * cannot be told of the error.
    */
   #noteBroken({ requestId }: Exchange, error: unknown): void {
     if (error instanceof BrokenAnswer) return;
@@ -368,7 +371,7 @@ class SqlRoute {
 }
 
 /**
- * Wraps the admission of a request, so that the connection may stay silent while the request waits.
+ * Wraps the admission of a request, so that its connection may stay silent while the body waits.
  */
 function waitingAs(exchange: Exchange, admission: BodyAdmission): BodyAdmission {
   return {
@@ -410,8 +413,8 @@ function headersFor(
 }
 
 /**
- * Returns the notices that go into the response header. The body of an NDJSON or CSV response
- * cannot contain the notices of all statements.
+ * Returns the notices for the response header. Only NDJSON and CSV responses need them, because
+ * their bodies cannot contain the notices of all statements.
  */
 function noticesOf(format: ResultFormat, results: readonly StatementResult[]): readonly string[] {
   if (format === "json") return [];
@@ -419,7 +422,7 @@ function noticesOf(format: ResultFormat, results: readonly StatementResult[]): r
 }
 
 /**
- * Writes JSON for a header in ASCII, because clients differ in how they decode other characters.
+ * Writes JSON in ASCII for a header, because clients differ in how they decode other characters.
  */
 function asciiJson(value: unknown): string {
   return JSON.stringify(value).replace(

@@ -1,9 +1,9 @@
 /**
- * Serves `POST /v1/api/topics/consume`, `/ack` and `/nack`: topic messages over HTTP requests.
+ * Serves `POST /v1/api/topics/consume`, `/ack` and `/nack`: topic messages over plain HTTP.
  *
  * A request for messages stays open until a message arrives, its timeout has passed, the client
- * disconnects, or the server stops. If the client has disconnected or its session has ended in the
- * meantime, messages claimed for it are immediately available to other consumers.
+ * disconnects, or the server stops. If the client disconnects or its session ends in the meantime,
+ * messages claimed for it immediately become available to other consumers.
  */
 import { type Auth, type Principal, requireRun, requireTopic } from "../../auth/mod.ts";
 import type { TopicAckBody, TopicConsumeBody, TopicNackBody } from "../../protocol/mod.ts";
@@ -104,14 +104,14 @@ async function consume(exchange: Exchange, options: TopicRouteOptions): Promise<
   const { userId } = principal;
   const { group, partition } = request;
   const poll = { exchange, group, partition, principal, topicId, topicName, waitMs };
-  // The promise is not awaited here, because this function would then stay in memory while the
-  // request waits.
+  // The promise is returned rather than awaited, because an awaiting function would stay in memory
+  // while the request waits.
   return topics
     .consume({ ...request, topicId, waitMs, signal, userId })
     .then((found) => answerTo(poll, found, options));
 }
 
-/** A request for messages whose fields have been checked. */
+/** A request for messages with all fields checked. */
 interface Poll extends Pick<ConsumeFields, "group" | "partition" | "topicName"> {
   readonly exchange: Exchange;
   readonly principal: Principal;
@@ -184,7 +184,7 @@ async function giveBack(exchange: Exchange, options: TopicRouteOptions): Promise
 }
 
 /**
- * Reads a request from a caller who is allowed to read topics.
+ * Reads a request and requires that its caller may read topics.
  *
  * @throws The refusal of the request.
  */

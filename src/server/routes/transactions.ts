@@ -1,7 +1,7 @@
 /**
- * Serves `/v1/api/transactions`, which opens transactions that span requests, returns their state,
- * and ends them. The statements in such a transaction arrive at `/v1/api/sql` with the header
- * `Tidemark-Transaction`.
+ * Serves `/v1/api/transactions`, which opens transactions that span several requests, returns
+ * their state, and ends them. The statements in such a transaction arrive at `/v1/api/sql` with
+ * the header `Tidemark-Transaction`.
  */
 import { timeText } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -44,8 +44,8 @@ export function transactionRoute(options: TransactionRouteOptions): Route {
 }
 
 /**
- * The paths for one transaction. Their order matters: the last one matches every path that the
- * others do not match.
+ * The routes for a single transaction. Their order matters: the last one matches every path that
+ * the others do not.
  */
 export function transactionPaths(options: TransactionRouteOptions): readonly PrefixRoute[] {
   const common = { prefix: `${TRANSACTIONS_PATH}/`, shape: "B" } as const;
@@ -137,7 +137,10 @@ function bodyOf({
   };
 }
 
-/** Refuses isolation levels other than a snapshot. @throws {DatabaseError} */
+/**
+ * Refuses every isolation level but "snapshot".
+ * @throws {DatabaseError}
+ */
 function requireSnapshot(isolation: unknown): void {
   if (isolation === undefined || isolation === null || isolation === "snapshot") return;
   if (isolation === "serializable") {
@@ -154,7 +157,10 @@ function requireSnapshot(isolation: unknown): void {
   );
 }
 
-/** Reads an optional boolean field. @throws {DatabaseError} INVALID_INPUT */
+/**
+ * Reads an optional boolean field.
+ * @throws {DatabaseError} INVALID_INPUT
+ */
 function flagOf(name: string, value: unknown): boolean {
   if (value === undefined || value === null) return false;
   if (typeof value === "boolean") return value;

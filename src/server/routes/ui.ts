@@ -1,6 +1,6 @@
 /**
  * Serves `/ui`: the admin page and its assets. Every path without an extension gets the same
- * document, whose script then shows the right page.
+ * document. A script in the document then shows the right page.
  */
 import type { Random } from "../../base/random.ts";
 import type { UiAssets } from "../contract/options.ts";
@@ -26,7 +26,8 @@ const PAGE_NOT_BUILT = `<!doctype html>
 `;
 
 /**
- * Responds with the page or an asset. `name` is the path after `/ui/`; empty for the page itself.
+ * Responds with the page or an asset.
+ * @param name The path after `/ui/`; empty for the page itself.
  */
 export async function handleUi(
   exchange: Exchange,

@@ -1,9 +1,10 @@
 /**
- * Tracks running requests, so that they can be listed and killed, and the durations of statements.
+ * Tracks running requests, so that they can be listed and killed, and records how long statements
+ * take.
  *
- * A request that is answered within its tick of the event loop is never listed, because no other
- * request could see it. A killed request, like a request whose user is dropped, ends with CANCELLED
- * when it next checks the time. When the server shuts down, requests end with SHUTTING_DOWN.
+ * A request answered within its tick of the event loop is never listed, because no other request
+ * could see it. When a request is killed or its user is dropped, it ends with CANCELLED the next
+ * time it checks its deadline. When the server shuts down, requests end with SHUTTING_DOWN.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -20,7 +21,7 @@ import { QueryStats } from "./query_stats.ts";
 import { strangersText } from "./query_text.ts";
 import { RowLocks } from "./row_locks.ts";
 
-/** The maximum number of characters of a statement that lists and logs show. */
+/** Lists and logs show at most this many characters of a statement. */
 const SHOWN_SQL_LENGTH_MAX = 2000;
 
 /** A request that the server is executing. */
@@ -28,13 +29,13 @@ export interface RunningRequest {
   readonly queryId: string;
   /** The user who sent the request. */
   readonly userId: string;
-  /** The user as whom the current statement runs. Differs from `userId` inside EXECUTE AS. */
+  /** The user as whom the current statement runs. It differs from `userId` inside EXECUTE AS. */
   asUser: string;
   readonly sql: string;
   readonly startedAtMs: number;
   readonly ledger: RequestLedger;
   /**
-   * The parsed statements, from which the shown text is printed. Undefined until the text is
+   * The parsed statements, from which the displayed SQL is printed. Undefined until the SQL is
    * parsed.
    */
   statements?: readonly Statement[] | undefined;
@@ -51,7 +52,7 @@ export interface Activity {
   readonly advisory: AdvisoryLocks;
 }
 
-/** Returns an activity without any requests or transactions. */
+/** Returns an `Activity` without any requests or transactions. */
 export function newActivity(parts: {
   readonly clock: Clock;
   readonly random: Random;
@@ -81,7 +82,7 @@ class RunningRequests {
     this.#clock = clock;
   }
 
-  /** Adds a request to the list of activity, where it stays until `end` is called. */
+  /** Adds a request to the list of running requests, where it stays until `end` is called. */
   begin(request: { userId: string; sql: string; ledger: RequestLedger }): RunningRequest {
     this.#lastNumber += 1;
     const tookMs = this.#clock.monotonicMs() - request.ledger.startMs;
@@ -112,7 +113,7 @@ class RunningRequests {
     return [...this.#byId.values()];
   }
 
-  /** Kills a request. Returns false if no request has this id. */
+  /** Kills a request. Returns false if no running request has this id. */
   kill(queryId: string): boolean {
     const running = this.#byId.get(queryId);
     if (running === undefined) return false;
@@ -121,8 +122,8 @@ class RunningRequests {
   }
 
   /**
-   * Ends the requests of a user, and the requests that run as that user. Otherwise, a slow request
-   * could still return rows long after the user was dropped.
+   * Ends all requests that a user sent or that run as this user. Otherwise, a slow request could
+   * still return rows long after the user was dropped.
    */
   endUser(userId: string): void {
     for (const { asUser, ledger, userId: askedBy } of this.#byId.values()) {
@@ -131,7 +132,7 @@ class RunningRequests {
   }
 
   /**
-   * Ends all running requests, and every request that begins later. Returns the number of running
+   * Ends all running requests, and any request that begins later. Returns the number of running
    * requests.
    */
   shutDown(): number {
@@ -141,14 +142,14 @@ class RunningRequests {
   }
 }
 
-/** Returns the memory of the current statement in all threads, in bytes. */
+/** Returns the memory that the current statement uses across all threads, in bytes. */
 export function heldBytesOf({ bytesElsewhere, memory }: RequestLedger): number {
   return (memory?.bytes ?? 0) + bytesElsewhere;
 }
 
 /**
  * Prints the statements of a request, with or without literals, up to a maximum length. They are
- * printed from their syntax trees, so that no password is shown.
+ * printed from their syntax trees, so that passwords never appear.
  */
 export function shownSql(
   { sql, statements }: ReadText,
@@ -158,12 +159,12 @@ export function shownSql(
   return textOf(statements ?? statementsIn(sql, limits), { hasLiterals });
 }
 
-/** The text of a request, and its statements if it was parsed. */
+/** The SQL of a request, with its statements if the SQL has been parsed. */
 export type ReadText = Pick<RunningRequest, "sql" | "statements">;
 
 /**
  * Prints the statements of a request without literals, for the log of slow requests. Returns
- * undefined for a request that only waits for jobs, because jobs report their own duration.
+ * undefined for a request that merely waits for jobs, because jobs report their own duration.
  */
 export function slowSql(text: ReadText, limits: ParseLimits): string | undefined {
   const statements = text.statements ?? statementsIn(text.sql, limits);
@@ -172,14 +173,14 @@ export function slowSql(text: ReadText, limits: ParseLimits): string | undefined
 }
 
 /**
- * Returns the text of a request for the log entry about a bug. If the parser itself fails on the
- * text, the text is returned unchanged, unless it may contain a password.
+ * Returns the SQL of a request for the log entry about a bug. If the parser itself fails, the SQL
+ * is returned unchanged, unless it may contain a password.
  */
 export function bugSql(sql: string, limits: ParseLimits): string {
   try {
     return textOf(parseStatements(sql, limits), { hasLiterals: true });
   } catch {
-    // Safe to ignore: the caller reports the first bug.
+    // The parser's error can be ignored: the caller reports the original bug.
     if (/password|secret/i.test(sql)) return "(not shown: it may contain a password)";
     return sql.slice(0, SHOWN_SQL_LENGTH_MAX);
   }

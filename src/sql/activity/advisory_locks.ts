@@ -1,19 +1,20 @@
 /**
- * Manages advisory locks: locks on numbers to which only applications give a meaning.
+ * Manages advisory locks: locks on numbers that have a meaning only to applications.
  *
  *     asked ──free──► held ──unlocked, returned to a savepoint, holder ended──► released
  *       └──not free──► waiting ──its turn──► held
  *                         └──withdrawn──► gone
  *
  * - A holder is a transaction, or a request outside a transaction.
- * - Several holders can share a lock. Otherwise, a lock has one holder, which can take it several
- *   times and in both modes.
- * - Waiting holders receive a lock in the order in which they asked for it. A holder that has the
- *   lock already, and asks for another mode of it, goes first.
- * - A holder waits for at most one lock. If its wait would close a circle of waiting holders, the
- *   holder is refused instead.
- * - A lock of a transaction ends with it, or with ROLLBACK TO a savepoint before the lock. A lock
- *   of a session is counted, and can also be unlocked. No savepoint affects it.
+ * - Several holders can share a lock. An exclusive lock has a single holder. A holder can take the
+ *   same lock several times and in both modes.
+ * - Waiting holders receive a lock in the order in which they asked for it. A holder that already
+ *   has the lock and asks for the other mode goes first.
+ * - A holder waits for at most one lock. If its wait would complete a cycle of waiting holders,
+ *   the holder is refused instead.
+ * - A transaction's lock ends with the transaction, or with ROLLBACK TO a savepoint set before the
+ *   lock was taken. A session's lock is counted, and can also be unlocked. Savepoints do not
+ *   affect it.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -21,14 +22,14 @@ import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import type { Transaction } from "../execute/context/transaction.ts";
 import type { AdvisoryMode } from "../functions/base/function.ts";
 
-/** The maximum number of different advisory locks of one holder. */
+/** The maximum number of different advisory locks per holder. */
 const LOCKS_MAX = 1000;
 
 export type AdvisoryHolder = Transaction | RequestLedger;
 
-/** The number or the pair of numbers that is locked, and the group of users who share it. */
+/** The number or pair of numbers that is locked, and who can lock it. */
 export interface AdvisoryKey {
-  /** The only user who can lock the key; undefined for the keys that administrators share. */
+  /** The only user who can lock the key; undefined for keys that administrators share. */
   readonly userId: string | undefined;
   /** The numbers that identify the lock, as text, such as "5" or "(5, 6)". */
   readonly text: string;
@@ -37,21 +38,21 @@ export interface AdvisoryKey {
 export interface AdvisoryRequest {
   readonly key: AdvisoryKey;
   readonly mode: AdvisoryMode;
-  /** Whether the lock is one of the session, which is counted and can be unlocked. */
+  /** Whether the lock belongs to the session. Such a lock is counted and can be unlocked. */
   readonly isOfSession: boolean;
   /** The user for whom the lock is listed. */
   readonly userId: string;
 }
 
-/** The position of a session or transaction in the queue for a lock. */
+/** A holder's place in the queue for a lock. */
 export interface AdvisoryTurn {
   /** Resolves once the holder has the lock. */
   readonly granted: Promise<void>;
-  /** Removes the holder from the queue of the lock. */
+  /** Gives up the place in the queue. */
   withdraw(): void;
 }
 
-/** A lock that is held or for which a holder waits, as it is listed. */
+/** A lock that a holder has or waits for, as lists show it. */
 export interface ListedAdvisoryLock {
   readonly holder: AdvisoryHolder;
   readonly key: AdvisoryKey;
@@ -62,11 +63,11 @@ export interface ListedAdvisoryLock {
   readonly sinceMs: number;
 }
 
-/** A lock in one mode, as one holder has it. */
+/** A holder's hold on a lock in one mode. */
 interface Grant {
   readonly userId: string;
   readonly sinceMs: number;
-  /** The number of times that the holder has locked the lock for its session. */
+  /** How many times the holder has taken the lock for its session. */
   sessionCount: number;
   isOfTransaction: boolean;
 }
@@ -89,7 +90,7 @@ interface HolderState {
   readonly locks: Set<Lock>;
   /** The locks taken for the transaction, oldest first. */
   readonly notes: { readonly lock: Lock; readonly mode: AdvisoryMode }[];
-  /** The lock for which the holder waits. */
+  /** The lock for which the holder is waiting; undefined if it is not waiting. */
   waitsFor: Lock | undefined;
 }
 
@@ -103,7 +104,7 @@ export class AdvisoryLocks {
   }
 
   /**
-   * Takes a lock if it is free. Returns whether it was.
+   * Takes a lock if it is free. Returns whether the lock was taken.
    *
    * @throws {DatabaseError} TRANSACTION_LIMIT
    */
@@ -122,7 +123,8 @@ export class AdvisoryLocks {
   /**
    * Joins the queue for a lock that {@linkcode take} could not take.
    *
-   * @throws {DatabaseError} SERIALIZATION_FAILURE if the holder would wait for itself
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if the wait would complete a cycle of waiting
+   *   holders.
    */
   waitFor(holder: AdvisoryHolder, request: AdvisoryRequest): AdvisoryTurn {
     const { key } = request;
@@ -146,7 +148,7 @@ export class AdvisoryLocks {
     return { granted, withdraw };
   }
 
-  /** Unlocks a lock of the session once. Returns whether the session had it. */
+  /** Unlocks one of the session's holds on a lock. Returns whether the session had the lock. */
   unlock(holder: AdvisoryHolder, key: AdvisoryKey, mode: AdvisoryMode): boolean {
     const lock = this.#locks.get(idOf(key));
     const grant = lock?.grants.get(holder)?.get(mode);
@@ -164,12 +166,12 @@ export class AdvisoryLocks {
     }
   }
 
-  /** Returns the current state of a transaction, for {@linkcode returnTo}. */
+  /** Returns a mark of the locks that a transaction has now, for {@linkcode returnTo}. */
   markOf(holder: AdvisoryHolder): number {
     return this.#holders.get(holder)?.notes.length ?? 0;
   }
 
-  /** Releases the locks that a transaction has taken since a mark. */
+  /** Releases the locks that a transaction has taken since the given mark. */
   returnTo(holder: AdvisoryHolder, mark: number): void {
     for (const { lock, mode } of this.#holders.get(holder)?.notes.splice(mark) ?? []) {
       const grant = lock.grants.get(holder)?.get(mode);
@@ -189,7 +191,7 @@ export class AdvisoryLocks {
     }
   }
 
-  /** Returns all locks, the oldest first, each with the holders that wait for it. */
+  /** Returns all locks, oldest first, each followed by the holders waiting for it. */
   all(): readonly ListedAdvisoryLock[] {
     return [...this.#locks.values()].flatMap((lock) => grantsOf(lock).concat(waitsOf(lock)));
   }
@@ -231,7 +233,9 @@ export class AdvisoryLocks {
     }
   }
 
-  /** Discards what a holder no longer has of a lock, and lets the next holders have it. */
+  /**
+   * Removes a holder's grants that have become empty, and passes the lock on to the next holders.
+   */
   #settle(lock: Lock, holder: AdvisoryHolder): void {
     const modes = lock.grants.get(holder);
     for (const [mode, { isOfTransaction, sessionCount }] of modes ?? []) {
@@ -246,7 +250,7 @@ export class AdvisoryLocks {
     this.#advance(lock);
   }
 
-  /** Grants a lock to all waiting holders that can have it now. */
+  /** Grants a lock to every waiting holder that can have it now. */
   #advance(lock: Lock): void {
     for (let index = 0; index < lock.queue.length; ) {
       const waiter = lock.queue[index];
@@ -278,7 +282,7 @@ export class AdvisoryLocks {
     if (locks.size === 0 && waitsFor === undefined) this.#holders.delete(holder);
   }
 
-  /** Whether a waiting holder cannot go on before `other` does, directly or through others. */
+  /** Whether a waiting holder has to wait for `other`, directly or through other holders. */
   #isBlockedBy(
     holder: AdvisoryHolder,
     other: AdvisoryHolder,
@@ -305,12 +309,15 @@ interface Asking {
   readonly mode: AdvisoryMode;
 }
 
-/** Whether a holder can have a lock, if these holders have asked for it before. */
+/** Whether a holder can take a lock, given the holders that asked for it earlier. */
 function isFree(lock: Lock, asking: Asking, before: readonly Waiter[]): boolean {
   return blockersOf(lock, asking, before).next().done === true;
 }
 
-/** Returns the holders for which a holder has to wait before it can have a lock. */
+/**
+ * Yields the holders that must release a lock or get it first before the asking holder can have
+ * it.
+ */
 function* blockersOf(
   { grants }: Lock,
   { holder, mode }: Asking,
@@ -319,7 +326,7 @@ function* blockersOf(
   for (const [other, modes] of grants) {
     if (other !== holder && (mode === "exclusive" || modes.has("exclusive"))) yield other;
   }
-  // A holder that has the lock already must not wait for holders that wait for it.
+  // A holder that already has the lock must not wait for holders that are waiting for it.
   if (grants.has(holder)) return;
   for (const { holder: other, request } of before) {
     if (mode === "exclusive" || request.mode === "exclusive") yield other;

@@ -1,15 +1,14 @@
 /**
- * Manages transactions that span requests: records who opened them, limits how long they stay open,
- * and records how they ended.
+ * Manages transactions that span requests: records who opened them, limits how long they stay
+ * open, and records how they ended.
  *
  *     open ──statement──► running ──► open
  *      ├──COMMIT, ROLLBACK──────────► ended
  *      └──idle, too old, killed, its session ended──► ended, rolled back
  *
- * - A transaction belongs to the login session that opened it. It does not exist for any other
- *   session.
+ * - A transaction belongs to the login session that opened it. No other session can see it.
  * - The statements of a transaction run one after another, in the order in which they arrived.
- * - If the transaction is ended while a statement runs, the statement is cancelled, and the
+ * - If the transaction is ended while a statement is running, the statement is cancelled, and the
  *   transaction ends once the statement has stopped.
  * - The outcomes of the most recent transactions are kept, so that a client that missed a response
  *   can query them.
@@ -23,30 +22,30 @@ import type { Seq } from "../../base/seq.ts";
 import { cancelRequest, type RequestLedger } from "../execute/context/request_ledger.ts";
 import { withinRequest } from "../execute/context/request_wait.ts";
 
-/** The number of ended transactions whose outcome is kept. */
+/** How many ended transactions have their outcome kept. */
 const ENDED_MAX = 10_000;
 
 const ID_BYTES = 12;
 
-/** The way in which a transaction ended. */
+/** How a transaction ended. */
 export type TransactionOutcome =
   | { readonly kind: "committed"; readonly lastSeq: number | null }
   | { readonly kind: "rolled back" }
-  /** The COMMIT was sent, but it is unknown whether it is durable. */
+  /** The transaction was committed, but it is unknown whether the commit is durable. */
   | { readonly kind: "unknown" };
 
-/** The state of an open transaction that is kept between requests. */
+/** A transaction as it is kept between requests. */
 export interface HeldTransaction {
-  /** Whether a statement of the transaction has failed and its effects were not undone. */
+  /** Whether a statement of the transaction has failed without its effects being undone. */
   readonly isFailed: boolean;
-  /** The way in which the transaction ended; undefined while it is open. */
+  /** How the transaction ended; undefined while it is open. */
   readonly outcome: TransactionOutcome | undefined;
-  /** The transaction itself; undefined once it has ended. */
+  /** The transaction's own state; undefined once the transaction has ended. */
   readonly current: object | undefined;
   readonly snapshotSeq: Seq;
   readonly stagedRowCount: number;
   readonly stagedBytes: number;
-  /** Rolls back the transaction without a request. */
+  /** Rolls the transaction back outside any request. */
   abandon(): void;
 }
 
@@ -56,7 +55,7 @@ export interface TransactionLimits {
   readonly transactionsPerUser: number;
   readonly transactionIdleMs: number;
   readonly transactionTimeoutMs: number;
-  /** The memory limit of all statements. Open transactions may use half of it. */
+  /** The memory limit for all statements together. Open transactions may use up to half of it. */
   readonly totalQueryMemoryBytes: number;
 }
 
@@ -64,7 +63,7 @@ export interface TransactionLimits {
 export interface OpeningRequest {
   readonly namespace: string | undefined;
   readonly isReadOnly: boolean;
-  /** The time for which the transaction may stay open. */
+  /** How long the transaction may stay open. */
   readonly timeoutMs: number;
 }
 
@@ -77,9 +76,9 @@ export interface OpenTransaction extends OpeningRequest {
   readonly startMs: number;
   readonly held: HeldTransaction;
   statementCount: number;
-  /** The monotonic time at which the last request of the transaction ended. */
+  /** When the transaction's last request ended, on the monotonic clock. */
   lastUsedMs: number;
-  /** The request that uses the transaction at present. */
+  /** The ledger of the request that is using the transaction; undefined if none is. */
   ledger: RequestLedger | undefined;
 }
 
@@ -87,20 +86,20 @@ export interface OpenTransaction extends OpeningRequest {
 export interface EndedTransaction {
   readonly id: string;
   readonly outcome: TransactionOutcome;
-  /** The reason for the end, worded to complete the sentence "it was …". */
+  /** Why the transaction ended, worded to complete the sentence "it was …". */
   readonly why: string;
 }
 
 interface TransactionEntry extends OpenTransaction {
   readonly cancelTimeout: CancelTimer;
   cancelIdle: CancelTimer | undefined;
-  /** The number of requests of the transaction that run or wait. */
+  /** The number of requests of the transaction that are running or waiting. */
   requestCount: number;
   /** Settles when all requests that have arrived so far are done. */
   tail: Promise<void>;
   /**
-   * The reason why the transaction must end once its current request has stopped; undefined if it
-   * need not end.
+   * Why the transaction must end once its current request has stopped; undefined if it need not
+   * end.
    */
   endsBecause: string | undefined;
 }
@@ -122,7 +121,7 @@ export class OpenTransactions {
     this.#parts = parts;
   }
 
-  /** The bytes of the staged rows of all open transactions. */
+  /** The total size of the rows staged by all open transactions, in bytes. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
@@ -135,8 +134,8 @@ export class OpenTransactions {
   /**
    * Opens a transaction.
    *
-   * @param begin Begins the transaction. It receives a function by which the transaction reports
-   *   the memory that it uses.
+   * @param begin Begins the transaction. It is passed a function through which the transaction
+   *   reports the memory that it uses.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED, SHUTTING_DOWN
    */
@@ -175,7 +174,7 @@ export class OpenTransactions {
   }
 
   /**
-   * Returns an open transaction that belongs to the session of the caller.
+   * Returns an open transaction of the caller's session.
    *
    * @throws {DatabaseError} TRANSACTION_NOT_FOUND
    */
@@ -184,7 +183,7 @@ export class OpenTransactions {
   }
 
   /**
-   * Returns how a transaction of the caller's session ended; undefined if the outcome is not known.
+   * Returns how a transaction of the caller's session ended; undefined if the outcome is unknown.
    */
   endedOf({ sessionId }: Principal, id: string): EndedTransaction | undefined {
     const ended = this.#ended.get(id);
@@ -195,7 +194,7 @@ export class OpenTransactions {
    * Runs a request in a transaction, after the requests that arrived before it.
    *
    * @throws {DatabaseError} TRANSACTION_NOT_FOUND if the transaction has ended in the meantime;
-   *   STATEMENT_TIMEOUT and CANCELLED while the request waits for its turn.
+   *   STATEMENT_TIMEOUT or CANCELLED if the request ends while waiting for its turn.
    */
   async run<Result>(
     { principal, id, ledger }: { principal: Principal; id: string; ledger: RequestLedger },
@@ -231,7 +230,7 @@ export class OpenTransactions {
     return true;
   }
 
-  /** Ends the transactions of the sessions that have ended. */
+  /** Ends the transactions that belong to the revoked sessions. */
   endSession(revocation: Revocation): void {
     for (const entry of this.#open.values()) {
       if (!concerns(revocation, entry)) continue;
@@ -276,7 +275,10 @@ export class OpenTransactions {
     );
   }
 
-  /** Counts bytes of staged rows. @throws {DatabaseError} MEMORY_EXCEEDED */
+  /**
+   * Counts the bytes of staged rows towards the limit.
+   * @throws {DatabaseError} MEMORY_EXCEEDED
+   */
   #grow(bytes: number): void {
     this.#heldBytes += bytes;
     const bytesMax = this.#parts.limits.totalQueryMemoryBytes / 2;
@@ -306,7 +308,7 @@ export class OpenTransactions {
     });
   }
 
-  /** Starts the idle timer, which ends the transaction if no request arrives in time. */
+  /** Starts the idle timer. It ends the transaction if no request arrives in time. */
   #awaitUse(entry: TransactionEntry): void {
     const { clock, limits } = this.#parts;
     const { transactionIdleMs: idleMs } = limits;
@@ -322,7 +324,7 @@ export class OpenTransactions {
     else cancelRequest(entry.ledger, "transaction");
   }
 
-  /** Called when no request of the transaction is running any more. */
+  /** Called when the last running request of the transaction has ended. */
   #settle(entry: TransactionEntry): void {
     const { held, endsBecause, id, sessionId } = entry;
     if (!this.#open.has(id) || entry.ledger !== undefined) return;

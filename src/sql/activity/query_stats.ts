@@ -1,27 +1,24 @@
 /**
- * Keeps statistics about statements, by their text without literals: number of calls, durations and
- * rows.
+ * Keeps statistics about statements: number of calls, durations and rows. Statements that differ
+ * only in their literals are counted together.
  *
- * Durations are counted in logarithmic buckets, twelve for each doubling. The error of a percentile
- * is thus at most 6 %, and recording a statement takes only a few array accesses. The statistics
- * begin at server startup. If there are too many statements, the least recently executed ones are
+ * Durations are counted in logarithmic buckets, twelve per doubling. A percentile is therefore off
+ * by at most 6 %, and recording a statement takes only a few array accesses. The statistics begin
+ * at server startup. When there are too many statements, the least recently executed ones are
  * dropped.
  */
 
 import { xxHash3 } from "../../base/checksum.ts";
 
-/**
- * The maximum number of statements, and the number of statements that are dropped at once when
- * there are more.
- */
+/** The maximum number of statements, and how many are dropped at once when there are more. */
 const STATEMENTS_MAX = 1000;
 const EVICTED_COUNT = 100;
 
-/** The maximum number of bulk load shapes. */
+/** The maximum number of bulk load shapes remembered at the same time. */
 const SHAPES_MAX = 200;
 
 const BUCKETS_PER_DOUBLING = 12;
-/** The number of doublings that the buckets cover, from a microsecond to more than an hour. */
+/** How many doublings the buckets cover: from a microsecond to more than an hour. */
 const DOUBLINGS = 32;
 const BUCKET_COUNT = DOUBLINGS * BUCKETS_PER_DOUBLING;
 
@@ -33,7 +30,7 @@ export class QueryStat {
   rows = 0;
   totalMs = 0;
   maxMs = 0;
-  /** The monotonic time at which a statement last ran, in milliseconds. */
+  /** When the statement last ran, in milliseconds on the monotonic clock. */
   lastSeenMs = 0;
   readonly #buckets = new Uint32Array(BUCKET_COUNT);
 
@@ -42,7 +39,11 @@ export class QueryStat {
     this.sql = sql;
   }
 
-  /** Records an execution that ended at a monotonic time and took `ms`. */
+  /**
+   * Records an execution.
+   * @param atMs When it ended, on the monotonic clock.
+   * @param execution.ms How long it took.
+   */
   note(atMs: number, { ms, rows }: { readonly ms: number; readonly rows: number }): void {
     this.lastSeenMs = atMs;
     this.calls += 1;
@@ -53,7 +54,10 @@ export class QueryStat {
     this.#buckets[bucket] = (this.#buckets[bucket] ?? 0) + 1;
   }
 
-  /** Returns the duration that the given share of the calls did not exceed. */
+  /**
+   * Returns the duration that the given share of the calls did not exceed.
+   * @param share Between 0 and 1.
+   */
   percentile(share: number): number {
     let left = Math.ceil(this.calls * share);
     for (let bucket = 0; bucket < BUCKET_COUNT; bucket += 1) {
@@ -77,11 +81,11 @@ function upperMsOf(bucket: number): number {
 export class QueryStats {
   readonly #byFingerprint = new Map<string, QueryStat>();
   /**
-   * The statistics by an object that all executions of a statement share. Looking up this object
-   * avoids hashing the text of the statement.
+   * The statistics, keyed by an object that all executions of a statement share. A lookup by this
+   * object avoids hashing the SQL.
    */
   #byStatement = new WeakMap<object, QueryStat>();
-  /** The statistics of bulk loads by shape, so that a repeated load need not be printed. */
+  /** The statistics of bulk loads, keyed by shape, so that a repeated load need not be printed. */
   readonly #byShape = new Map<string, QueryStat>();
 
   /**
@@ -89,7 +93,7 @@ export class QueryStats {
    *
    * @param statement An object that identifies the statement across executions.
    *
-   * @param textOf Returns the text of the statement without literals and secrets, from `source`.
+   * @param textOf Returns the SQL of the statement without literals and secrets, from `source`.
    *   Called only when the statement is first seen.
    */
   of<T>(statement: object, textOf: (source: T) => string, source: T): QueryStat {
@@ -97,9 +101,9 @@ export class QueryStats {
   }
 
   /**
-   * Returns the statistics of a statement whose syntax tree is not cached.
+   * Returns the statistics of a statement without a cached syntax tree.
    *
-   * @param shape A string that is the same only for statements with the same text.
+   * @param shape A string shared only by statements that are printed identically.
    */
   ofShape(shape: string, textOf: () => string): QueryStat {
     const known = this.#byShape.get(shape);
@@ -143,7 +147,8 @@ export class QueryStats {
     for (const { fingerprint } of oldest.slice(0, EVICTED_COUNT)) {
       this.#byFingerprint.delete(fingerprint);
     }
-    // When a statement is dropped from the list, its counts start again from zero.
+    // The counts of dropped statements start again from zero, so the objects that led to them are
+    // forgotten.
     this.#byStatement = new WeakMap();
     this.#byShape.clear();
   }

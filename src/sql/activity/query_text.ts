@@ -1,9 +1,9 @@
 /**
- * Returns the text of a statement without its literals and secrets, for `system.query_stats`.
+ * Prints a statement without its literals and secrets, for `system.query_stats`.
  *
- * Readers of that view must not see data of other users, which literals may contain. The plan cache
+ * Readers of that view must not see other users' data, which literals may contain. The plan cache
  * keeps some literals in its key, so the strings among them are removed here. If the cache cannot
- * normalise a text, numbers are removed as well. Otherwise, the numbers in the key stay, so
+ * normalise a statement, numbers are removed as well. Otherwise, the numbers in the key stay, so
  * `SELECT 1` and `SELECT 2` are different statements.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -23,27 +23,29 @@ import { LIFTED_LITERALS_MAX, LITERAL_MARKS, normalizeStatement } from "../parse
 const LENGTH_MAX = 2000;
 
 /**
- * The maximum length of a list that is printed from a syntax tree. A longer list is always a
- * compact list of literals.
+ * The maximum length of a list that is printed from a syntax tree. A longer list consists of plain
+ * literals and is stored compactly.
  */
 const LONG_CHARS = 2 * LIFTED_LITERALS_MAX;
 
 /**
- * The maximum number of list items and operands that are kept from one statement, which is more
- * than the shown text can contain.
+ * How many list items and operands of a statement are kept: more than the displayed text can
+ * contain.
  */
 const ITEMS_SHOWN_MAX = LENGTH_MAX / 2;
 
 const STRINGS: ReadonlySet<number> = new Set([Token.string, Token.encodedString, Token.bytes]);
 const LITERALS: ReadonlySet<number> = new Set([...STRINGS, Token.integer, Token.numeric]);
 
-/** Statements in which numbers are data of users, and not sizes of types or similar settings. */
+/**
+ * Matches statements in which numbers are user data rather than type sizes or similar settings.
+ */
 const WITH_ROWS = /^(?:select|with|values|insert|update|delete|execute)\b/i;
 
-/** The beginning of a string: a quote, or a dollar that does not begin a parameter. */
+/** Matches the start of a string: a quote, or a dollar sign that does not begin a parameter. */
 const STRING_SIGN = /'|\$(?!\d)/;
 
-/** Returns a key of the plan cache with `?` in place of each lifted literal. */
+/** Returns a plan cache key with `?` in place of each lifted literal. */
 export function textOfKey(key: string): string {
   const text = key.replaceAll(LITERAL_MARKS, "?");
   return STRING_SIGN.test(text) ? cleared(text, STRINGS) : text.slice(0, LENGTH_MAX);
@@ -56,8 +58,8 @@ export function textOfStatement(node: Statement): string {
 }
 
 /**
- * Returns a key that is the same for bulk loads that differ only in their rows, and so have the
- * same text. Returns undefined for any other statement.
+ * Returns a key shared by bulk loads that differ only in their rows and are therefore printed
+ * identically. Returns undefined for any other statement.
  *
  * @param sql The text of the statement.
  */
@@ -69,7 +71,9 @@ export function bulkShapeOf(node: Statement, sql: string): string | undefined {
   return `${sql.slice(start, rows.start)}\u0000${columnCount}\u0000${sql.slice(rows.end, end)}`;
 }
 
-/** Returns the text of a statement without any literal, for users other than its author. */
+/**
+ * Returns the text of a statement without any literal, for display to users other than its author.
+ */
 export function strangersText(node: Statement): string {
   return withoutLiterals(statementToSql(withOneRow(node)));
 }
@@ -80,8 +84,8 @@ function withoutLiterals(sql: string): string {
 
 /**
  * Reduces a long list of plain values to one row. A bulk load is the same statement however many
- * rows it has, and printing all of its rows only to remove the values would take much of the time
- * of the load.
+ * rows it has, and printing all of its rows only to remove the values would take much of the
+ * load's time.
  */
 function withOneRow(node: Statement): Statement {
   const { end, start } = node._location;
@@ -89,9 +93,9 @@ function withOneRow(node: Statement): Statement {
 }
 
 /**
- * Shortens a tree to the parts that will be shown. Once the limit is reached, a list keeps only its
- * first item, and a pair of operands only the left one. `taken` counts the items and operands that
- * were kept.
+ * Shortens a tree to the parts that will be shown. Once the limit is reached, a list keeps only
+ * its first item, and a pair of operands only the left one.
+ * @param taken Counts the items and operands kept so far.
  */
 function abridged(part: unknown, taken: { items: number }): unknown {
   if (Array.isArray(part)) {
@@ -111,7 +115,7 @@ function abridged(part: unknown, taken: { items: number }): unknown {
   }
   const shown: Record<string, unknown> = { ...part };
   for (const [name, value] of Object.entries(part)) {
-    // Most values are positions, words and numbers, which are as short as they can be.
+    // Any other value is a position, a word or a number, and cannot be shortened.
     if (typeof value === "object" && name !== "_location") shown[name] = abridged(value, taken);
   }
   return shown;
@@ -152,7 +156,7 @@ function oneRow(columnCount: number): LiteralList {
   };
 }
 
-/** Returns a text with `?` in place of each token of the given kinds. */
+/** Returns `text` with `?` in place of each token of the given kinds. */
 function cleared(text: string, kinds: ReadonlySet<number>): string {
   try {
     const { ends, kinds: found, starts } = tokenize(text);

@@ -2,22 +2,22 @@
  * Manages the rows that open transactions have locked with SELECT … FOR UPDATE and similar
  * statements.
  *
- * A lock delays no statement. If two transactions lock the same row in conflicting strengths, the
- * second one fails or skips the row when it tries to lock it, even if neither transaction writes
- * the row.
+ * A lock never makes a statement wait. If two transactions lock the same row in conflicting
+ * strengths, the second one fails or skips the row when it tries to lock it, even if neither of
+ * them writes the row.
  *
  * - A lock identifies its row by the seq of the row version, so it ends when the row is changed.
  * - After its transaction has committed, a lock still applies to transactions with an older
  *   snapshot, because they do not see the changes of that transaction. Such a lock is discarded
  *   once no transaction can have an older snapshot.
- * - If there are too many such locks, the oldest ones are discarded. After that, transactions with
- *   older snapshots can no longer lock rows.
+ * - If there are too many such locks, the oldest ones are discarded. Transactions with older
+ *   snapshots can then no longer lock rows.
  */
 import type { Clock } from "../../base/clock.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { LockStrength } from "../parse/ast/ast.ts";
 
-/** The number of locks of committed transactions that are kept. */
+/** How many locks of committed transactions are kept. */
 const PAST_MAX = 100_000;
 
 /** For each lock strength, the strengths that conflict with it, as in PostgreSQL. */
@@ -48,13 +48,15 @@ interface RowLock {
 
 export class RowLocks {
   readonly #clock: Clock;
-  /** The maximum age of the snapshot of any transaction. */
+  /** The maximum age of any transaction's snapshot. */
   readonly #snapshotMsMax: number;
   readonly #open = new Map<number, RowLock>();
   readonly #seqsOf = new Map<LockHolder, Set<number>>();
-  /** The locks of committed transactions, by seq. The oldest comes first. */
+  /** The locks of committed transactions, keyed by seq, oldest first. */
   readonly #past = new Map<number, PastLock>();
-  /** Locks of transactions that committed at or before this seq may have been discarded. */
+  /**
+   * Locks of transactions that committed at or before this seq may already have been discarded.
+   */
   #forgottenSeq: Seq = SEQ_ZERO;
 
   constructor(clock: Clock, snapshotMsMax: number) {
@@ -62,7 +64,7 @@ export class RowLocks {
     this.#snapshotMsMax = snapshotMsMax;
   }
 
-  /** Returns the rows of a table on which `holder` cannot take a lock of this strength. */
+  /** Returns the rows of a table that `holder` cannot lock in the given strength. */
   excluding(
     tableId: number,
     strength: LockStrength,
@@ -78,7 +80,7 @@ export class RowLocks {
     return [...seqs];
   }
 
-  /** Whether another transaction prevents `holder` from taking a lock of this strength on a row. */
+  /** Whether another transaction prevents `holder` from locking a row in the given strength. */
   isExcluded(seq: number, strength: LockStrength, holder: LockHolder | undefined): boolean {
     if (holder !== undefined && holder.snapshotSeq < this.#forgottenSeq) return true;
     const lock = this.#open.get(seq);
@@ -95,7 +97,7 @@ export class RowLocks {
   /**
    * Restores the lock that a transaction had on a row.
    *
-   * @param before The strength of the earlier lock; undefined if there was none.
+   * @param before The strength of that lock; undefined if there was none.
    */
   restore(seq: number, before: LockStrength | undefined, holder: LockHolder): void {
     const lock = this.#open.get(seq);
@@ -109,7 +111,10 @@ export class RowLocks {
     this.#seqsOf.get(holder)?.delete(seq);
   }
 
-  /** Locks a row for a transaction. No other transaction may have a conflicting lock on the row. */
+  /**
+   * Locks a row for a transaction. The caller has checked that no other transaction holds a
+   * conflicting lock on it.
+   */
   take(
     { seq, tableId }: { seq: number; tableId: number },
     strength: LockStrength,
@@ -148,7 +153,8 @@ export class RowLocks {
       const { tableId } = lock;
       const past = this.#past.get(seq)?.strength ?? strength;
       const stronger = EXCLUDES[past].length > EXCLUDES[strength].length ? past : strength;
-      // Deleting the entry moves the lock to the end of the map, because it now counts for longer.
+      // The entry is deleted first, so that it moves to the end of the map: the lock now applies
+      // for longer.
       this.#past.delete(seq);
       this.#past.set(seq, { seq, tableId, strength: stronger, committedSeq, atMs });
     }
@@ -177,8 +183,8 @@ function isExcluded(
 }
 
 /**
- * Whether the lock of a committed transaction excludes another transaction, because the latter
- * cannot see the changes of the former.
+ * Whether a committed transaction's lock excludes another transaction. It does if the other
+ * transaction cannot see the changes of the committed one.
  */
 function isExcludedBy(
   { committedSeq, strength: held }: PastLock,

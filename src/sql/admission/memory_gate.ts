@@ -1,7 +1,7 @@
 /**
- * Implements a gate that statements on rows pass before they begin, and that long responses pass
- * before each part. The gate is closed while the process has nearly used up its memory
- * (`base/memory_pressure.ts`). All other work continues, and releases its memory when it ends. A
+ * Implements a gate that statements on rows pass before they begin, and long responses before each
+ * part. The gate is closed while the process has nearly used up its memory
+ * (`base/memory_pressure.ts`). All other work continues, and frees its memory when it ends. A
  * statement that waits too long is refused.
  */
 import type { Clock } from "../../base/clock.ts";
@@ -9,10 +9,10 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { MemoryPressure } from "../../base/memory_pressure.ts";
 import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
 
-/** The interval at which a waiting statement checks whether the gate is open. */
+/** How often a waiting statement checks whether the gate is open. */
 const LOOK_MS = 20;
 
-/** The maximum time for which a statement, or a part of its response, waits. */
+/** The longest that a statement, or a part of its response, may wait. */
 const WAIT_MS_MAX = 10_000;
 
 export type GatePressure = Pick<MemoryPressure, "isTight" | "noteAllocated">;
@@ -30,13 +30,13 @@ export class MemoryGate {
     return this.#pressure.isTight;
   }
 
-  /** Records allocated bytes, which may close the gate. */
+  /** Records newly allocated bytes, which may close the gate. */
   noteAllocated(bytes: number): void {
     this.#pressure.noteAllocated(bytes);
   }
 
   /**
-   * Waits until the gate is open. If it is open already, the caller continues within the same tick.
+   * Waits until the gate is open. If it already is, the caller continues within the same tick.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
    */
@@ -45,7 +45,7 @@ export class MemoryGate {
   }
 
   /**
-   * Waits until the gate is open for the next part of a response. The wait does not extend the
+   * Waits until the gate is open for the next part of a response. Waiting does not extend the
    * deadline, which is extended only once the client has received the part.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED, CANCELLED, SHUTTING_DOWN
@@ -56,7 +56,10 @@ export class MemoryGate {
     });
   }
 
-  /** Waits until the gate is open. @param check Throws if the wait must end. */
+  /**
+   * Waits until the gate is open.
+   * @param check Throws if the wait must end.
+   */
   async #opened(check: () => void): Promise<void> {
     const clock = this.#clock;
     const untilMs = clock.monotonicMs() + WAIT_MS_MAX;

@@ -1,16 +1,16 @@
 /**
- * Enforces `limits.storage_bytes_per_user`. The quota counts the bytes of each owner's live rows in
- * USER and STREAM tables and of the owner's listed files, and refuses a commit that would exceed
- * the limit. If no limit is configured, no object of this class exists, and nothing is counted.
+ * Enforces `limits.storage_bytes_per_user`. The quota counts each owner's live rows in USER and
+ * STREAM tables and the owner's listed files, in bytes, and refuses a commit that would exceed the
+ * limit. If no limit is configured, no object of this class exists, and nothing is counted.
  *
  * - An owner's usage is read from the tables once, in short ticks, before the owner's first write
- *   after startup. From then on, each commit adds the difference that it makes.
+ *   after startup. From then on, each commit adjusts the usage by the difference it makes.
  * - A check and its commit happen in the same tick of the event loop, so two commits of one owner
  *   can never use the same free space.
- * - Rows of STREAM tables expire, and files are swept, without a commit of their owner. If this may
- *   have freed space, a refused commit marks the usage as doubtful, and the statement runs once
- *   more after the usage has been read again. The same happens if tables were altered or dropped,
- *   or the disk lost a commit.
+ * - Rows of STREAM tables expire, and files are swept, without a commit of their owner. If this
+ *   may have freed space, a refused commit marks the usage as doubtful, the usage is read again,
+ *   and the statement runs once more. The same happens if tables were altered or dropped, or if
+ *   the disk lost a commit.
  * - A commit that adds nothing is never refused, so an owner above the limit can read and delete.
  */
 import type { Clock } from "../../base/clock.ts";
@@ -23,30 +23,30 @@ import { checkDeadline, type RequestLedger } from "../execute/context/request_le
 import type { StorageGrowth, StorageMeter } from "../execute/context/storage_meter.ts";
 import { bytesOfRows } from "../execute/materialised/row_bytes.ts";
 
-/** The number of owners whose usage is kept in memory. Each takes about 100 bytes. */
+/** How many owners have their usage kept in memory. Each takes about 100 bytes. */
 const OWNERS_MAX = 65_536;
 
-/** The time for which a usage counts as current. Afterwards, the actual usage may be smaller. */
+/** How long a usage counts as current. After that, the actual usage may be smaller. */
 const FRESH_MS = 1000;
 
-/** The interval at which a waiting statement checks whether it has been ended. */
+/** How often a waiting statement checks whether it has been ended. */
 const LOOK_MS = 20;
 
 interface Usage {
   bytes: number;
   /**
-   * Whether the usage includes files or rows of STREAM tables, so that it may become smaller by
-   * itself.
+   * Whether the usage includes files or rows of STREAM tables, and may therefore shrink without a
+   * commit.
    */
   mayShrink: boolean;
   /** Whether the usage has to be read again before the next check. */
   isDoubted: boolean;
   /**
-   * The version of each table that contains rows of the owner. Another version may have other
-   * columns.
+   * The version of each table that contains rows of the owner. A different version may have
+   * different columns.
    */
   readonly tables: Map<number, number>;
-  /** The version of the catalog from which the table versions come. */
+  /** The catalog version from which the table versions come. */
   catalogVersion: number;
   readonly readAtMs: number;
 }
@@ -57,8 +57,8 @@ interface Meanwhile {
   readonly tables: Map<number, number>;
   mayShrink: boolean;
   /**
-   * Whether files were added or removed. The list of files is not read in one tick, so it is
-   * unknown whether the usage already includes the change.
+   * Whether files were added or removed. The list of files is not read in a single tick, so it is
+   * unknown whether the usage already includes this change.
    */
   hasFiles: boolean;
 }
@@ -73,9 +73,9 @@ export interface StorageQuotaOptions {
 export class StorageQuota implements StorageMeter {
   readonly bytesMax: number;
   readonly #deps: StorageQuotaOptions;
-  /** The usages by owner, with the least recently written owner first. */
+  /** The usage of each owner; the least recently written owner comes first. */
   readonly #usages = new Map<number, Usage>();
-  /** The measurements of usage that are in progress. Writers wait for them. */
+  /** The measurements in progress, keyed by owner. Writers wait for them. */
   readonly #running = new Map<number, Promise<void>>();
   readonly #meanwhile = new Map<number, Set<Meanwhile>>();
 
@@ -89,7 +89,10 @@ export class StorageQuota implements StorageMeter {
     return options.bytesMax === 0 ? undefined : new StorageQuota(options);
   }
 
-  /** Whether the owner's writes can be checked now. A user without an owner number has no rows. */
+  /**
+   * Whether the owner's writes can be checked now.
+   * @param owner Undefined for a user without an owner number, who has no rows.
+   */
   isReady(owner: number | undefined): boolean {
     if (owner === undefined) return true;
     const usage = this.#usages.get(owner);
@@ -113,8 +116,8 @@ export class StorageQuota implements StorageMeter {
   }
 
   /**
-   * Waits until a commit with rows of several owners can be checked. Usages that are in doubt are
-   * read again.
+   * Waits until a commit with rows of several owners can be checked. Doubtful usages are read
+   * again.
    *
    * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
    */
@@ -145,15 +148,15 @@ export class StorageQuota implements StorageMeter {
     const doubt = (): void => {
       for (const { owner } of growths) this.#usages.delete(owner);
     };
-    // The writer receives the error. Here, the usage only becomes doubtful, so that it is read
+    // The error reaches the writer. Here it only makes the usage doubtful, so that it is read
     // again.
     this.#deps.store.durable(made.lastSeq).then(undefined, doubt);
     return made;
   }
 
   /**
-   * Returns the number of bytes that an owner uses. If the number is not known, reads it in short
-   * steps.
+   * Returns the number of bytes that an owner uses. If that is unknown, the generator reads it in
+   * short steps.
    */
   *used(owner: number): Generator<void, number> {
     const known = this.#usages.get(owner);
@@ -161,12 +164,16 @@ export class StorageQuota implements StorageMeter {
       return known.bytes;
     }
     const usage = yield* this.#read(owner);
-    // Reading the usage of all owners for a view must not evict the owners that are writing.
+    // Reading the usage of all owners for a view must not evict the owners that are currently
+    // writing.
     if (this.#usages.has(owner)) this.#usages.set(owner, usage);
     return usage.bytes;
   }
 
-  /** Refuses a commit that would exceed the quota. @throws {DatabaseError} LIMIT_EXCEEDED */
+  /**
+   * Refuses a commit that would exceed the quota.
+   * @throws {DatabaseError} LIMIT_EXCEEDED
+   */
   #requireQuota({ bytes, owner }: StorageGrowth): void {
     if (owner === SHARED_OWNER || bytes <= 0) return;
     const known = this.#usages.get(owner);
@@ -203,8 +210,8 @@ export class StorageQuota implements StorageMeter {
   }
 
   /**
-   * Whether the tables with rows of the owner are unchanged since the usage was read: none of them
-   * was altered or dropped.
+   * Whether the usage still fits the catalog: no table with rows of the owner has been altered or
+   * dropped since the usage was read.
    */
   #isSound(usage: Usage): boolean {
     const { catalog } = this.#deps;
@@ -242,8 +249,8 @@ export class StorageQuota implements StorageMeter {
   }
 
   /**
-   * Reads the usage without a pause. This is acceptable for the first rows of an owner, and after
-   * changes during the preparation of a statement.
+   * Reads the usage without pausing. This is acceptable for an owner's first rows, and after
+   * changes that occurred while a statement was being prepared.
    */
   #readNow(owner: number): Usage {
     const steps = this.#read(owner);
@@ -283,7 +290,7 @@ export class StorageQuota implements StorageMeter {
   }
 
   /**
-   * Reads the bytes of the rows of an owner.
+   * Reads the total size of an owner's rows.
    *
    * @param tables Receives the tables in which the owner has rows.
    */
@@ -329,8 +336,7 @@ export class StorageQuota implements StorageMeter {
         scan.close();
       }
     } catch (error) {
-      // Rows that cannot be read are not counted, so that they do not prevent writes to other
-      // tables.
+      // Unreadable rows are not counted, so that they do not prevent writes to other tables.
       if (!isUnreadable(error)) throw error;
     }
     yield;

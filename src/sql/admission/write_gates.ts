@@ -2,15 +2,15 @@
  * Implements the write gates of tables: while a gate is closed, statements that write to the table
  * wait, whereas reads continue.
  *
- * A long statement outside a transaction is run again if other statements have changed its rows in
- * the meantime. Before its last attempt, it closes the gates of its tables, so that no new conflict
- * can arise. A long statement that began earlier does not check the gate again and may still commit
- * first; the statement that closed the gate then fails.
+ * A long-running statement outside a transaction is run again if other statements have changed its
+ * rows in the meantime. Before its last attempt, it closes the gates of its tables, so that no new
+ * conflict can arise. Another long-running statement that began earlier does not check the gate
+ * again and may still commit first; the statement that closed the gate then fails.
  */
 import type { Clock } from "../../base/clock.ts";
 import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
 
-/** The interval at which a waiting statement checks whether it has been ended. */
+/** How often a waiting statement checks whether it has been ended. */
 const LOOK_MS = 20;
 
 export class WriteGates {
@@ -38,25 +38,24 @@ export class WriteGates {
         this.#clock.after(LOOK_MS, resolve);
       });
       await Promise.race([looked, ...tableIds.flatMap((id) => this.#closed.get(id) ?? [])]);
-      // This check is necessary even if the gate is open by now, because a statement that was ended
-      // while it waited must not run.
+      // The deadline is checked even if the gate is open by now, because a statement that was
+      // ended while it waited must not run.
       checkDeadline(ledger, this.#clock);
     }
   }
 
   /**
    * Closes several gates in one tick, once all of them are open, so that two statements can never
-   * wait for each other. Returns a function that opens the gates again.
+   * wait for each other. Returns a function that reopens the gates.
    */
   async close(tableIds: readonly number[], ledger: RequestLedger): Promise<() => void> {
-    // Several statements may have waited for the gates, and another one may have closed them first.
+    // Several statements may have waited for the gates, and another statement may have closed them
+    // first.
     while (this.areClosed(tableIds)) await this.opened(tableIds, ledger);
     return this.closeOpen(tableIds);
   }
 
-  /**
-   * Closes several gates, which must be open. Returns a function that opens the gates again.
-   */
+  /** Closes several gates, all of which must be open. Returns a function that reopens them. */
   closeOpen(tableIds: readonly number[]): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     for (const tableId of tableIds) this.#closed.set(tableId, promise);

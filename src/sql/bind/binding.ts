@@ -1,6 +1,6 @@
 /**
- * The state that all files of the binder share: the slots of the statement, the ids of columns, and
- * the context of an expression.
+ * The state that all files of the binder share: the slots of the statement, the ids of columns,
+ * and the context of an expression.
  */
 
 import { counted } from "../../base/counted.ts";
@@ -46,19 +46,19 @@ import type { RelationNode, Scope } from "./scope.ts";
 import type { StoredNumber } from "./stored_numbers.ts";
 
 /**
- * The maximum number of characters of SQL text that the binder may bind again. Each repetition
- * counts.
+ * The maximum number of characters of SQL that the binder may bind again, counting each
+ * repetition.
  */
 const BOUND_AGAIN_MAX = 131_072;
 
-/** The fixed cost, in characters, of binding a piece of text again, however short the text is. */
+/** The minimum cost, in characters, of binding a piece of SQL again, however short it is. */
 const BOUND_AGAIN_COST = 100;
 
 /** Statistics that the binder may use to choose a plan. */
 export interface TableStatistics {
-  /** Returns the number of rows in a table, or 0 if no plan may depend on the number. */
+  /** Returns the number of rows in a table, or 0 if no plan may depend on it. */
   rowsOf(table: TableEntry): number;
-  /** Returns the estimated number of distinct values in a column, if known. */
+  /** Returns the estimated number of distinct values in a column; undefined if unknown. */
   distinctOf(table: TableEntry, columnId: number): number | undefined;
 }
 
@@ -77,40 +77,43 @@ export interface BindingOptions {
 export type BindingWatch = (bytes: number) => void;
 
 /**
- * The number of nodes that are bound between two checks of the deadline. Binding them takes about a
- * tenth of a millisecond.
+ * How many nodes are bound between two checks of the deadline. Binding them takes about a tenth of
+ * a millisecond.
  */
 const PARTS_PER_LOOK = 256;
 
 /**
- * The number of nodes that are bound before the event loop may run other work. Binding them takes
- * one or two milliseconds.
+ * How many nodes are bound before the event loop may run other work. Binding them takes one or two
+ * milliseconds.
  */
 const PARTS_PER_TICK = 2048;
 
 /**
- * The minimum memory that one node of a statement takes in its bound, planned and compiled forms.
+ * The least memory that a single node of a statement takes in its bound, planned and compiled
+ * forms together.
  */
 const BYTES_PER_PART = 512;
 
-/** The state that changes while a statement is bound. */
+/** What changes while a statement is bound. */
 export class StatementBinding {
-  /** The types of `$1`, `$2`, …; `$n` has slot n − 1. The slots of lifted literals follow. */
+  /**
+   * The types of `$1`, `$2`, …; `$n` has slot n − 1. The slots of lifted literals come after them.
+   */
   readonly parameterTypes: readonly DataType[];
   readonly requirements: Requirement[] = [];
-  /** The tables that the statement reads at an earlier moment. */
+  /** The tables that the statement reads as of an earlier moment. */
   readonly pastReads: PastRead[] = [];
   /** The numbers of the parameters that the statement uses. */
   readonly usedParameters: Set<number> = new Set<number>();
-  /** The part names of FILE('x'), in order of appearance. */
+  /** The part names in FILE('x') calls, in order of appearance. */
   readonly files: string[] = [];
-  /** Untyped literals that are converted before the statement runs. */
+  /** Untyped literals to be converted before the statement runs. */
   readonly literals: LiteralRead[] = [];
   /** Numbers that the statement stores in timestamp columns. */
   readonly storedNumbers: StoredNumber[] = [];
   /**
-   * Rows of long VALUES lists that were bound before the rest of the statement, keyed by the rows
-   * of the syntax tree.
+   * The rows of long VALUES lists that were bound ahead of the rest of the statement, keyed by the
+   * rows of the syntax tree.
    */
   readonly longRows: Map<readonly (readonly Expr[])[], BoundRows> = new Map<
     readonly (readonly Expr[])[],
@@ -121,19 +124,21 @@ export class StatementBinding {
   /** How many levels deep the WITH entries and views of the current query read one another. */
   towerHeight = 0;
   /**
-   * For a relation on the nullable side of an outer join: the column that shows whether the join
-   * found a row. Only relations that need such a column have an entry.
+   * For each relation on the nullable side of an outer join: the column that shows whether the
+   * join found a row. Only relations that need such a column have an entry.
    */
   readonly presences: Map<RelationNode, BoundColumn> = new Map<RelationNode, BoundColumn>();
   #nextColumnId = 1;
   #boundAgain = 0;
   #partCount = 0;
-  /** The number of nodes that were bound before the current step. */
+  /** The number of nodes bound before the current step. */
   #partsBefore = 0;
   #partsBeforeTick = 0;
   #sourceCount = 0;
 
-  /** How the names in a statement of a program refer to variables; undefined for any other. */
+  /**
+   * How names refer to variables in a statement of a program; undefined in any other statement.
+   */
   variables: VariableNames | undefined;
   readonly statistics: TableStatistics;
   readonly #watch: BindingWatch | undefined;
@@ -147,7 +152,10 @@ export class StatementBinding {
     this.#watch = watch;
   }
 
-  /** Counts one more bound node. @throws {DatabaseError} If the statement has to stop. */
+  /**
+   * Counts one more bound node.
+   * @throws {DatabaseError} If the statement must stop.
+   */
   notePart(): void {
     this.#partCount += 1;
     if (this.#partCount % PARTS_PER_LOOK !== 0) return;
@@ -155,13 +163,13 @@ export class StatementBinding {
     this.#watch?.(this.#partCount * BYTES_PER_PART);
   }
 
-  /** Lets other requests run before the next part is bound. */
+  /** Marks a pause in which other requests may run before the next part is bound. */
   endStep(): void {
     this.#partsBefore = this.#partCount;
   }
 
   /**
-   * Whether the binder should let other work run, because it has bound many nodes since the last
+   * Whether the binder should let other work run because it has bound many nodes since the last
    * pause. Unlike {@linkcode endStep}, this method does not reset the count.
    */
   isSliceOver(): boolean {
@@ -184,7 +192,7 @@ export class StatementBinding {
   }
 
   /**
-   * Counts tables that the statement reads, directly or through a view.
+   * Counts the tables that the statement reads, directly or through a view.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
@@ -199,8 +207,7 @@ export class StatementBinding {
   }
 
   /**
-   * Binds a named query. Returns the query, and how many levels deep it refers to other named
-   * queries.
+   * Binds a named query. Returns it together with how many levels of named queries it reads.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
@@ -225,9 +232,9 @@ export class StatementBinding {
   }
 
   /**
-   * Records that part of the text is bound again. Examples are a recursive query whose columns need
-   * wider types, and the arguments of an aggregate that may belong to another query. Without a
-   * limit, the repetitions of nested parts would multiply.
+   * Records that a piece of SQL is bound again. This happens, for example, if the columns of a
+   * recursive query need wider types, or if the arguments of an aggregate may belong to a
+   * different query. Without a limit, the repetitions of nested parts would multiply.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
@@ -246,8 +253,8 @@ export class StatementBinding {
   }
 
   /**
-   * Binds a part of the text of a function. A refusal of the rights that it needs names the
-   * function that the statement calls, because the caller may not see what the text names.
+   * Binds part of a function's body. If a required right is missing, the error names the function
+   * that the statement calls, because the caller may not see the names inside its body.
    */
   within<Bound>(routine: string, bind: () => Bound): Bound {
     const { requirements } = this;
@@ -261,8 +268,8 @@ export class StatementBinding {
   }
 
   /**
-   * Refuses functions that wait in a change, because other statements wait for the change, which
-   * may also have to run again.
+   * Refuses functions that wait, such as sleep, in a statement that changes rows. Other statements
+   * would have to wait for the change, and the change may have to run again.
    *
    * @throws {DatabaseError} UNSUPPORTED_FEATURE
    */
@@ -277,8 +284,8 @@ export class StatementBinding {
   }
 
   /**
-   * Refuses functions that wait or lock in an expression of a definition, which many statements
-   * evaluate.
+   * Refuses functions that wait or lock in an expression of a definition, because many statements
+   * evaluate it.
    *
    * @throws {DatabaseError} UNSUPPORTED_FEATURE
    */
@@ -292,7 +299,7 @@ export class StatementBinding {
   }
 
   /**
-   * Refuses calls of programs where there is no request that could run them.
+   * Refuses calls to programs in places where no request could run them.
    *
    * @throws {DatabaseError} UNSUPPORTED_FEATURE
    */
@@ -338,8 +345,8 @@ export class StatementBinding {
   }
 
   /**
-   * Returns the slot of FILE('x'). File slots follow the parameters, one for each name. Statements
-   * with files are never normalised, so they have no lifted literals.
+   * Returns the slot of FILE('x'). File slots follow the parameters, one per name. Statements with
+   * files are never normalised, so they have no lifted literals.
    */
   file(name: string): BoundExpression {
     if (!this.files.includes(name)) this.files.push(name);
@@ -382,14 +389,14 @@ function literalType({ kind, precision, scale }: ExprSlot): DataType {
 
 /**
  * Collects the aggregates of a query block. An expression may contain aggregates only if its
- * context has such a collector.
+ * context has such a sink.
  */
 export interface AggregateSink {
   readonly aggregates: BoundAggregate[];
-  /** The aggregate calls of a SELECT block, indexed for lookup. */
+  /** The aggregate calls found so far, indexed so that equal calls are found again. */
   readonly known: EquivalenceClasses<BoundAggregate>;
   /**
-   * The GROUPING calls of the block. A block with such a call is a grouping block even without
+   * The GROUPING calls of the block. Such a call makes the block a grouping block even without
    * aggregates.
    */
   readonly groupings: { readonly args: readonly BoundExpression[]; readonly start: number }[];
@@ -397,38 +404,41 @@ export interface AggregateSink {
 
 /**
  * Collects the window calls of a query block. An expression may contain window calls only if its
- * context has such a collector.
+ * context has such a sink.
  */
 export interface WindowSink {
   readonly calls: BoundWindowCall[];
-  /** The window calls of a SELECT block, indexed for lookup. */
+  /** The window calls found so far, indexed so that equal calls are found again. */
   readonly known: EquivalenceClasses<BoundWindowCall>;
-  /** The windows of the calls. Calls over the same rows in the same order share one window. */
+  /**
+   * The windows over which the calls run. Calls over the same rows in the same order share a
+   * window.
+   */
   readonly orders: BoundWindow[];
   readonly knownOrders: EquivalenceClasses<BoundWindow>;
-  /** The windows that the WINDOW clause defines, by name. */
+  /** The windows defined in the WINDOW clause, keyed by name. */
   readonly named: Map<string, NamedWindow>;
 }
 
 export interface NamedWindow {
   readonly window: BoundWindow;
-  /** Whether the window definition has a frame. No other window can extend such a definition. */
+  /** Whether the window definition has a frame. If it has, no other window can extend it. */
   readonly hasFrame: boolean;
 }
 
 /**
  * Collects the table functions of a select list. An expression may contain table functions only if
- * its context has such a collector.
+ * its context has such a sink.
  */
 export interface ExpansionSink {
   readonly calls: ExpansionCall[];
-  /** The calls in a select list, indexed for lookup. */
+  /** The calls found so far, indexed so that equal calls are found again. */
   readonly known: EquivalenceClasses<ExpansionCall>;
 }
 
 export interface ExpansionCall {
   readonly made: BoundTableFunction;
-  /** The columns through which the result of the call is read. */
+  /** The columns through which the call's result is read. */
   readonly columns: readonly BoundColumn[];
 }
 
@@ -436,20 +446,18 @@ export interface ExpansionCall {
 export interface ExpressionContext {
   readonly statement: StatementBinding;
   readonly scope: Scope;
-  /** The name of the clause in messages: "WHERE", "the select list" … */
+  /** The name of the clause for messages: "WHERE", "the select list" … */
   readonly clause: string;
   readonly sink: AggregateSink | undefined;
   readonly windows?: WindowSink | undefined;
   readonly expansions?: ExpansionSink | undefined;
-  /** Whether an expression that does not require FILE rights may contain FILE('x'). */
+  /** Whether the expression may contain FILE('x') even where no FILE value is required. */
   readonly allowsFiles?: boolean;
-  /** The column that merge_action() reads; absent outside RETURNING of MERGE. */
+  /** The column that merge_action() reads; absent outside the RETURNING of a MERGE. */
   readonly mergeAction?: BoundColumn | undefined;
   /** Binds a query inside the expression; absent if the clause allows no queries. */
   readonly bindInner?: BindInner | undefined;
-  /**
-   * Returns the functions of one name that users have created; absent where `bindInner` is absent.
-   */
+  /** Returns the user-defined functions with a given name; absent where `bindInner` is absent. */
   readonly routinesNamed?: ((name: QName) => readonly CallableRoutine[]) | undefined;
   /** Resolves names that the scope does not contain. */
   readonly outer?: Correlation | undefined;
@@ -457,38 +465,43 @@ export interface ExpressionContext {
 
 /** How names refer to the variables of a program. */
 export interface VariableNames {
-  /** The meaning of a name that is both a variable and a column. */
+  /** How to read a name that is both a variable and a column. */
   readonly conflict: "column" | "error" | "variable";
-  /** Returns the variable to which a name refers in a context, or a field of it. */
+  /** Returns the variable, or the field of a variable, to which a name refers in a context. */
   readonly named: (ref: ExprRef, outer: Correlation | undefined) => BoundExpression | undefined;
-  /** Returns why a name that begins with that of a variable refers to nothing. */
+  /**
+   * Returns the error for a name that begins with the name of a variable but refers to nothing.
+   */
   readonly faultOf: (ref: ExprRef, outer: Correlation | undefined) => DatabaseError | undefined;
 }
 
-/** A function that a user has created, as a call sees it. */
+/** A user-defined function, as a call sees it. */
 export interface CallableRoutine {
   /** The name of the function, as "namespace.name". */
   readonly name: string;
   readonly routine: Routine;
   /** The defaults of the input parameters, in order. */
   readonly defaults: readonly (Expr | undefined)[];
-  /** Returns the functions that the defaults call by a name. */
+  /** Returns the functions with a given name that the defaults can call. */
   readonly routinesNamed: ExpressionContext["routinesNamed"];
-  /** Binds the query of the function. `outer` resolves the names of its parameters. */
+  /**
+   * Binds the query of the function.
+   * @param outer Resolves the names of the parameters.
+   */
   readonly bindQuery: (outer: Correlation, node: AstNode) => BoundSelect;
-  /** Set for a function whose body is a program. */
+  /** Set if the body of the function is a program. */
   readonly program?: FunctionEntry | undefined;
-  /** Records that the statement calls the program, and the right to do so. */
+  /** Records that the statement calls the program, and that it needs the right to do so. */
   readonly enter?: (node: AstNode) => void;
 }
 
-/** The expression that encloses a query, from which the query may read values. */
+/** The expression that encloses a query. The query may read values from it. */
 export interface Correlation {
   /** The context in which the containing expression is bound. */
   readonly context: ExpressionContext;
   /**
-   * Passes a value of the outer query to the inner one. Returns the expression by which the inner
-   * query reads it.
+   * Passes a value of the outer query to the inner one. Returns the expression through which the
+   * inner query reads it.
    */
   referTo(value: BoundExpression): BoundExpression;
   /**
@@ -533,7 +546,7 @@ export function unknownFunction(
   });
 }
 
-/** Forms that look like calls of functions. */
+/** SQL constructs that look like function calls. */
 const CALL_FORMS: ReadonlySet<string> = new Set([
   "all",
   "any",
@@ -546,7 +559,7 @@ const CALL_FORMS: ReadonlySet<string> = new Set([
   "some",
 ]);
 
-/** Whether a function of any kind is built in under this name. */
+/** Whether there is a built-in function of any kind with this name. */
 export function isBuiltIn(name: string): boolean {
   return (
     functionExists(name) ||

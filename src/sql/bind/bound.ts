@@ -1,9 +1,9 @@
 /**
- * The bound form of a statement: names are resolved to columns, every operator has its types, casts
- * are explicit, and the required rights are listed.
+ * The bound form of a statement: names are resolved to columns, every operator has its types,
+ * casts are explicit, and the required rights are listed.
  *
- * A column has an id that is unique within its query; the plan decides where its values are in a
- * batch. Expressions are in `bound_expressions.ts`.
+ * A column's id is unique within its query. The plan decides where the column's values are in a
+ * batch. Expressions are defined in `bound_expressions.ts`.
  */
 import type { TokenScope } from "../../auth/mod.ts";
 import type { PolicyEntry, Role, TableEntry, ViewRights } from "../../catalog/mod.ts";
@@ -18,7 +18,7 @@ import type {
   OuterReference,
 } from "./bound_expressions.ts";
 
-/** The owner of a view whose query runs with the rights of the owner. */
+/** The owner of a view. The view's query runs with the owner's rights. */
 export interface ViewOwner {
   readonly userId: string;
   /** The name of the view, as "namespace.name". */
@@ -30,51 +30,48 @@ export type Requirement =
   | {
       readonly action: "read" | "read-history" | "write";
       readonly table: TableEntry;
-      /** The user who needs the right; absent for the caller. */
+      /** The user who needs the right; absent if it is the caller. */
       readonly viewOwner?: ViewOwner | undefined;
-      /** The function whose text needs the right; absent if the statement itself needs it. */
+      /** The function whose body needs the right; absent if the statement itself needs it. */
       readonly routine?: string;
     }
   /**
-   * The right to read or write the rows that these policies permit, or all rows of the table if
+   * The right to read or write the rows permitted by these policies, or all rows of the table if
    * `policies` is undefined.
    */
   | {
       readonly action: "rows";
       readonly table: TableEntry;
       readonly policies: readonly PolicyEntry[] | undefined;
-      /** The user to whom the policies apply; absent for the caller. */
+      /** The user to whom the policies apply; absent if it is the caller. */
       readonly viewOwner?: ViewOwner | undefined;
     }
   /**
-   * A policy reads the table. It does so with the rights of its owner, so the caller needs no
-   * right.
+   * A policy reads the table with the rights of the policy's owner, so the caller needs no right.
    */
   | { readonly action: "policy-read"; readonly table: TableEntry }
-  /**
-   * The right to read the view itself, in addition to the rights that the query of the view needs.
-   */
+  /** The right to read the view itself, in addition to the rights required by the view's query. */
   | {
       readonly action: "read-view";
       readonly name: string;
       readonly namespace: string;
       readonly ownRights: ViewRights | undefined;
-      /** The user who needs the right; absent for the caller. */
+      /** The user who needs the right; absent if it is the caller. */
       readonly viewOwner?: ViewOwner | undefined;
-      /** The function whose text needs the right; absent if the statement itself needs it. */
+      /** The function whose body needs the right; absent if the statement itself needs it. */
       readonly routine?: string;
     }
-  /** The right to read a system view, whose name includes the namespace. */
+  /** The right to read a system view. `name` includes the namespace. */
   | { readonly action: "read-system"; readonly name: string; readonly view: SystemView }
   /** The right to generate an id, which every user has. */
   | { readonly action: "take-id" }
   | { readonly action: "sleep"; readonly position: number }
   /** The right to call a function for advisory locks, which every user has. */
   | { readonly action: "advisory-lock"; readonly name: string; readonly position: number }
-  /** A call of a program, which only the event loop can run. */
+  /** A call to a program. Only the event loop can run it. */
   | { readonly action: "call-program"; readonly name: string; readonly position: number };
 
-/** The rows of VALUES. */
+/** The rows of a VALUES list. */
 export interface BoundRows {
   readonly rows: readonly (readonly BoundExpression[])[];
   /** The values of the rows if all of them are constants; used in place of the expressions. */
@@ -83,14 +80,16 @@ export interface BoundRows {
   readonly types: readonly DataType[];
 }
 
-/** A table that is read as of an earlier time, with FOR SYSTEM_TIME AS OF. */
+/** A table read as of an earlier time, with FOR SYSTEM_TIME AS OF. */
 export interface PastRead {
-  /** The position of a past read in the statement's list of past reads. */
+  /** The position in the statement's list of past reads. */
   readonly index: number;
   readonly table: TableEntry;
-  /** The seq or the time as of which the table is read; the expression reads no columns. */
+  /** The seq or the time as of which the table is read. The expression reads no columns. */
   readonly moment: BoundExpression;
-  /** Whether the seq may lie in the middle of a commit. True if it is a position among changes. */
+  /**
+   * Whether the seq may lie in the middle of a commit. It may if it is a position among changes.
+   */
   readonly isExact?: boolean;
 }
 
@@ -98,7 +97,9 @@ export interface PastRead {
 export interface ChangesRead {
   /** The table, and the seq above which its changes are read. */
   readonly past: PastRead;
-  /** The last seq, as an expression without columns; undefined for the seq of the snapshot. */
+  /**
+   * The last seq to read, as an expression without columns; undefined to read up to the snapshot.
+   */
   readonly upTo: BoundExpression | undefined;
 }
 
@@ -107,11 +108,11 @@ export type BoundRelation =
   | {
       readonly kind: "table";
       readonly table: TableEntry;
-      /** Returns the current number of rows, across all owners; called only to order joins. */
+      /** Returns the current number of rows across all owners. Called only to order joins. */
       readonly rowCount: () => number;
-      /** Returns the estimated number of distinct values in a column, if known. */
+      /** Returns the estimated number of distinct values in a column; undefined if unknown. */
       readonly distinctOf: (columnId: number) => number | undefined;
-      /** The earlier time as of which the table is read; absent if the newest rows are read. */
+      /** The past read of the table; absent if the newest rows are read. */
       readonly past?: PastRead | undefined;
       /** The condition under which policies permit a row; absent if they permit every row. */
       readonly rule?: BoundExpression | undefined;
@@ -129,7 +130,7 @@ export type BoundRelation =
   | {
       readonly kind: "query";
       readonly query: BoundSelect;
-      /** Whether the query is a WITH entry that is bound again at the place where it is read. */
+      /** Whether the query is a WITH entry that is bound again wherever it is read. */
       readonly isEntry?: true;
       readonly alias: string;
       readonly columns: readonly BoundColumn[];
@@ -142,7 +143,7 @@ export type BoundRelation =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** The rows of table functions that run side by side, as in ROWS FROM. */
+      /** The rows of table functions called side by side, as in ROWS FROM. */
       readonly kind: "function";
       readonly functions: readonly BoundTableFunction[];
       /** Whether an additional last column contains the row number, counted from 1. */
@@ -170,7 +171,7 @@ export type BoundRelation =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** The rows of the previous step of a recursive query, read within `next`. */
+      /** The rows of the previous step of a recursive query. Only `next` reads them. */
       readonly kind: "working";
       readonly recursion: BoundRecursion;
       readonly alias: string;
@@ -194,31 +195,31 @@ export type BoundRelation =
       readonly columns: readonly BoundColumn[];
     };
 
-/** A call of a table function. */
+/** A call to a table function. */
 export interface BoundTableFunction {
   readonly name: string;
   readonly args: readonly BoundExpression[];
   /**
-   * Whether the function is called even if an argument is NULL. Otherwise such a call yields no
+   * Whether the function is called even if an argument is NULL. If not, such a call yields no
    * rows.
    */
   readonly seesNull: boolean;
-  /** The number of columns of the relation. */
+  /** How many columns the result has. */
   readonly width: number;
-  /** The number of rows, if it is known. */
+  /** The number of rows; absent if unknown. */
   readonly rowCount?: number;
   readonly rows: (values: readonly Value[]) => Iterable<Row>;
 }
 
 /**
- * Calls of table functions in a select list or a similar clause. The calls run side by side: each
- * input row expands to as many rows as the longest call returns, and the results of shorter calls
- * are filled with NULL.
+ * Calls to table functions in a select list or a similar clause. The calls run side by side: each
+ * input row expands to as many rows as the longest call returns, and shorter results are padded
+ * with NULL.
  */
 export interface BoundExpansion {
   readonly stage: ExpansionStage;
   readonly functions: readonly BoundTableFunction[];
-  /** The output columns, one for each function. */
+  /** The output columns, one per function. */
   readonly columns: readonly BoundColumn[];
 }
 
@@ -228,19 +229,19 @@ export interface BoundExpansion {
  */
 export type ExpansionStage = "grouping" | "windows" | "outputs" | "order";
 
-/** A query that WITH names. */
+/** A query named in a WITH clause. */
 export interface BoundCte {
   readonly name: string;
   readonly query: BoundSelect;
   /**
-   * Whether the rows of the entry must be computed exactly once, even if the entry is read several
+   * Whether the entry's rows must be computed exactly once, even if the entry is read several
    * times.
    */
   readonly isKept: boolean;
   readonly isVolatile: boolean;
-  /** True if the rows depend on columns of an outer query. */
+  /** Whether the rows depend on columns of an outer query. */
   readonly readsOuter: boolean;
-  /** The number of times that FROM refers to the entry; complete once the statement is bound. */
+  /** How many times FROM refers to the entry. The count is final once the statement is bound. */
   readonly references: { count: number };
 }
 
@@ -251,7 +252,7 @@ export interface BoundRecursion {
 
 export type SetOperator = "union" | "intersect" | "except";
 
-/** A view in the namespace system or information_schema. */
+/** A view in the namespace `system` or `information_schema`. */
 export interface SystemView {
   readonly columns: readonly { readonly name: string; readonly type: DataType }[];
   readonly rows: SystemRows;
@@ -261,22 +262,22 @@ export interface SystemView {
 
 /**
  * Yields the rows of a system view that the caller may see, with columns in declared order. The
- * rows come in portions, each of which is computed on demand with a bounded amount of work.
+ * rows come in portions, each computed on demand with a bounded amount of work.
  */
 export type SystemRows = (call: SystemCall) => Iterable<readonly (readonly Value[])[]>;
 
-/** The caller that reads a system view, and the columns that the call needs. */
+/** Who reads a system view, and which columns are needed. */
 export interface SystemCall {
   readonly userId: string;
   readonly role: Role;
   /**
-   * Whether the call runs inside EXECUTE AS, where the caller has no rights as the owner of a
-   * namespace.
+   * Whether the call runs inside EXECUTE AS. There, the caller does not have the rights of a
+   * namespace owner.
    */
   readonly isImpersonated: boolean;
   /** The limits of the service token that the caller uses. */
   readonly tokenScope?: TokenScope | undefined;
-  /** The positions of the columns to return. The view need not compute the other columns. */
+  /** The positions of the columns to return. The view need not compute any others. */
   readonly positions: readonly number[];
 }
 
@@ -289,20 +290,21 @@ export type BoundFrom =
       readonly right: BoundFrom;
       readonly condition: BoundExpression | undefined;
       /**
-       * For a full join: the columns that USING or NATURAL merges. Each takes its value from the
-       * side that has a row.
+       * For a full join: the columns merged by USING or NATURAL. Each takes its value from
+       * whichever side has a row.
        */
       readonly merged?: readonly { column: BoundColumn; expression: BoundExpression }[] | undefined;
-      /** For LATERAL: the values of each left row that the right side reads. */
+      /** For LATERAL: the values that the right side reads from each left row. */
       readonly outerReferences?: readonly OuterReference[] | undefined;
       /**
-       * For LATERAL: a form of the right side that computes its rows from groups, once for all rows
-       * of the left side. This form has the same columns as the right side and no outer references.
+       * For LATERAL: an equivalent of the right side that computes its rows from groups, once for
+       * all rows of the left side. It has the same columns as the right side and no outer
+       * references.
        */
       readonly asGroups?: JoinedGroups | undefined;
       /**
-       * True if the right side computes expressions over columns of the left side. Only plans
-       * contain such joins.
+       * Set if the right side only computes expressions over columns of the left side. Such joins
+       * occur only in plans.
        */
       readonly isBeside?: true;
     };
@@ -310,8 +312,8 @@ export type BoundFrom =
 export type BoundJoin = Extract<BoundFrom, { kind: "join" }>;
 
 /**
- * A LATERAL join rewritten as a join of the left side with groups, and the outputs that replace the
- * right side.
+ * A LATERAL join rewritten as a join of the left side with groups, with the outputs that replace
+ * the right side.
  */
 export interface JoinedGroups extends BoundJoin {
   readonly left: BoundJoin;
@@ -324,15 +326,15 @@ export interface BoundOutput {
 
 export interface GroupingSets {
   /**
-   * The positions in `groupBy` of the expressions of each set. In the rows of a set, all other
+   * For each set, the positions in `groupBy` of its expressions. In the rows of a set, all other
    * grouping expressions are NULL.
    */
   readonly sets: readonly (readonly number[])[];
-  /** The column that contains the index of the set to which a row belongs. */
+  /** The column with the index of the set to which a row belongs. */
   readonly column: BoundColumn;
 }
 
-/** One SELECT block. */
+/** A single SELECT block. */
 export interface BoundSelect {
   readonly from: BoundFrom | undefined;
   readonly where: BoundExpression | undefined;
@@ -342,8 +344,8 @@ export interface BoundSelect {
   readonly groupingSets: GroupingSets | undefined;
   readonly aggregates: readonly BoundAggregate[];
   /**
-   * Whether the block aggregates. HAVING alone makes a block aggregate even if both lists are
-   * empty.
+   * Whether the block aggregates. HAVING alone makes a block aggregate, even if both `groupBy` and
+   * `aggregates` are empty.
    */
   readonly isAggregated: boolean;
   readonly having: BoundExpression | undefined;

@@ -1,8 +1,8 @@
 /**
- * Defines bound expressions: computations of values, queries within them, aggregates and windows.
+ * Defines bound expressions: computations on values, queries within them, aggregates and windows.
  *
- * In a bound tree, slots replace the lifted literals and the identity of the caller. They are
- * filled at each execution, so one bound tree can be used for every caller and all literals.
+ * In a bound tree, slots replace the lifted literals and the caller's identity. They are filled at
+ * each execution, so a single bound tree serves every caller and all literals.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
@@ -20,35 +20,38 @@ export interface BoundColumn {
   readonly name: string;
   readonly type: DataType;
   /**
-   * The stored column from which this column is read. Pushdown, dependency tracking and the flags
-   * of result columns use it.
+   * The stored column from which this column is read. It is used for pushdown, dependency tracking
+   * and the flags of result columns.
    */
   readonly origin?: { readonly table: TableEntry; readonly columnId: number } | undefined;
 }
 
 /**
- * Computes a value from values. It is called once per row, unless the expression has a loop over
- * whole columns.
+ * Computes a value from argument values. It is called once per row, unless the expression has a
+ * loop over whole columns.
  */
 export type RowFunction = (values: readonly Value[], call: CallDeps) => Value;
 
 /**
- * A literal that is read before its statement runs: a constant that could not be converted, or a
- * literal that the plan cache lifted out.
+ * A literal that is read before its statement runs: either a constant that could not be converted
+ * at binding, or a literal that the plan cache lifted out.
  */
 export interface LiteralRead {
   readonly slot: number | undefined;
-  /** The value of a constant, which is passed to `read`. */
+  /** The value of a constant. It is passed to `read`. */
   readonly value: Value;
-  /** The position of the literal in the text that was bound. */
+  /** The position of the literal in the SQL that was bound. */
   readonly position: number;
-  /** Reads the value as the required type. @throws {DatabaseError} */
+  /**
+   * Reads the value as the required type.
+   * @throws {DatabaseError}
+   */
   readonly read: (value: Value) => unknown;
 }
 
 /**
- * The position of an untyped literal, and the statement's list of literals to convert, to which it
- * may be added.
+ * The position of an untyped literal, and the statement's list of literals to which it may be
+ * added.
  */
 export interface UntypedLiteral {
   readonly position: number;
@@ -63,8 +66,8 @@ export interface BoundConstant {
 }
 
 /**
- * The values of a ROW call before their literals took default types. They are valid only while the
- * call still has the arguments in `args`.
+ * The arguments of a ROW call before their literals were given default types. They are valid only
+ * as long as the call still has the arguments in `args`.
  */
 export interface RowAsWritten {
   readonly args: readonly BoundExpression[];
@@ -79,8 +82,8 @@ export type BoundExpression =
       readonly slot: number;
       readonly untyped?: UntypedLiteral;
       /**
-       * Whether the slot contains a value of the request. Other slots contain lifted literals and
-       * files.
+       * Whether the slot contains a value sent with the request. Other slots contain lifted
+       * literals and files.
        */
       readonly isParameter?: boolean;
     }
@@ -89,21 +92,21 @@ export type BoundExpression =
       readonly kind: "cast";
       readonly type: DataType;
       readonly operand: BoundExpression;
-      /** Converts a value. It is undefined if the cast leaves every value unchanged. */
+      /** Converts a value; undefined if the cast leaves every value unchanged. */
       readonly convert: (value: Value) => Value;
       /**
-       * Whether the cast keeps the order and equality of numbers, so that an f64 or i32 vector
+       * Whether the cast preserves the order and equality of numbers, so that an f64 or i32 vector
        * passes unchanged.
        */
       readonly isNumericIdentity: boolean;
       /**
-       * For a cast that only moves the decimal point: the factor to multiply integers by, which
-       * cannot fail.
+       * For a cast that only moves the decimal point: the factor by which to multiply integers.
+       * The multiplication cannot fail.
        */
       readonly factor?: number | undefined;
       /** Whether the cast leaves text unchanged, in any representation. */
       readonly isSameText?: boolean;
-      /** The column that error messages about the value name, if a change writes the value. */
+      /** If a change writes the value: the column that error messages about the value name. */
       readonly cell?: CellPlace;
     }
   | {
@@ -115,12 +118,13 @@ export type BoundExpression =
       readonly seesNull: boolean;
       readonly volatility: "immutable" | "stable" | "volatile";
       /**
-       * Whether the expression casts text in which words like 'now' mean the time of the statement.
+       * Whether the expression casts text in which words such as 'now' mean the time of the
+       * statement.
        */
       readonly readsTimeWords?: boolean;
-      /** Whether evaluating the call on values cannot raise an error. */
+      /** Whether evaluating the call can never raise an error. */
       readonly neverFails?: boolean;
-      /** Evaluates a whole column; set for functions that support this. */
+      /** Evaluates a whole column; absent if the function does not support this. */
       readonly evaluateVector?: VectorFunction | undefined;
       /**
        * For LIKE: whether the operator is NOT LIKE. The loop over undecoded text is in
@@ -129,7 +133,7 @@ export type BoundExpression =
       readonly like?: { readonly isNegated: boolean } | undefined;
       /** The program that the call runs; undefined for a built-in function. */
       readonly program?: CalledProgram;
-      /** For ROW(…): the values as they were before their untyped literals got default types. */
+      /** For ROW(…): the values before their untyped literals were given default types. */
       readonly row?: RowAsWritten;
     }
   | {
@@ -142,13 +146,13 @@ export type BoundExpression =
       readonly evaluate: RowFunction;
     }
   | {
-      /** Arithmetic with + - * over operands that are usually represented as doubles. */
+      /** Arithmetic with +, - or * on operands that are usually represented as doubles. */
       readonly kind: "arithmetic";
       readonly type: DataType;
       readonly operator: "+" | "-" | "*";
       readonly left: BoundExpression;
       readonly right: BoundExpression;
-      /** The largest magnitude of a result that is exact in doubles. */
+      /** The largest magnitude at which a result is exact in doubles. */
       readonly magnitudeMax: number;
       readonly evaluate: RowFunction;
     }
@@ -183,11 +187,11 @@ export type BoundExpression =
       readonly id: number;
     }
   | {
-      /** A query within an expression, whose result is a value. */
+      /** A query within an expression. Its result is a value. */
       readonly kind: "subquery";
       readonly type: DataType;
       readonly subquery: BoundSubquery;
-      /** For IN, ANY and ALL: the operands that are compared with the rows. */
+      /** For IN, ANY and ALL: the operands to be compared with the rows. */
       readonly operands: readonly BoundExpression[];
       /**
        * The values that the query reads from the enclosing row, in the order of its outer
@@ -196,18 +200,19 @@ export type BoundExpression =
       readonly outerReferences: readonly BoundExpression[];
     }
   | {
-      /** Membership in a list; every item has the operand's type. */
+      /** Membership in a list. Every item has the operand's type. */
       readonly kind: "in";
       readonly type: DataType;
       readonly operand: BoundExpression;
       readonly items: readonly BoundExpression[];
       /**
-       * More items of the operand's type as plain values, so that a long list needs no expressions.
+       * Further items, as plain values of the operand's type, so that a long list needs no
+       * expressions.
        */
       readonly constants: readonly Value[];
       /**
-       * An array whose elements are further items. The expression reads no columns, and the array
-       * may be NULL.
+       * An array that contains further items. The expression reads no columns, and the array may
+       * be NULL.
        */
       readonly list?: BoundExpression | undefined;
       readonly negated: boolean;
@@ -223,7 +228,7 @@ export type BoundExpression =
       readonly rows: readonly (readonly BoundExpression[])[];
     };
 
-/** The bound expressions of one kind. */
+/** The bound expressions of a given kind. */
 export type ExpressionOf<Kind extends BoundExpression["kind"]> = Extract<
   BoundExpression,
   { kind: Kind }
@@ -231,14 +236,14 @@ export type ExpressionOf<Kind extends BoundExpression["kind"]> = Extract<
 
 export type BoundComparison = ExpressionOf<"compare">;
 
-/** Rows that are known before the statement runs, column by column. */
+/** Rows known before the statement runs, column by column. */
 export interface ConstantRows {
   readonly rowCount: number;
-  /** The values for each column, in the type of the column. */
+  /** The values for each column, in the column's type. */
   readonly columns: readonly (readonly Value[])[];
 }
 
-/** A value that an inner query reads from the enclosing expression. */
+/** A value that an inner query reads from the enclosing query. */
 export interface OuterReference {
   /** The id to which "outer" expressions of the inner query refer. */
   readonly id: number;
